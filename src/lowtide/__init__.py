@@ -1,0 +1,1 @@
+"""Lowtide places Kubernetes pods on nodes whose network is quiet."""

@@ -1,0 +1,15 @@
+"""What can change on a row of the table, and what a rule can read of it.
+
+Plain ints that are or-ed together: enum.Flag costs too much where every decision tests them.
+"""
+
+NODE = 1  # this node's own object: labels, taints, allocatable
+PODS = 2  # the pods on this node
+READING = 4  # what is measured on this node
+NODES = 8  # any node's object
+OTHERS = 16  # the pods of other nodes
+
+ROW = NODE | PODS | READING
+
+EVERY_ROW = -1  # in the log of changes, instead of a row
+OBJECTS = 32  # an object of a kind the rule depends on; only for what makes a pod worth a retry

@@ -1,0 +1,252 @@
+"""The table that rules read: one row per node, a column per fact.
+
+A Nodes is a face on ClusterState: all rows, some of them (`take`), or rows as they would be with
+pods added or removed (`with_pods`, `without`). Rules use positions 0..len-1 of the face they got.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lowtide.cluster.columns import BoolArray, FloatArray, IntArray, Rows, by_value
+from lowtide.cluster.placed import HostPort, PlacedPod, footprint_of
+from lowtide.objects.matching import matches_requirement
+from lowtide.objects.meta import LabelRequirement
+from lowtide.objects.node import Node, Taint
+from lowtide.objects.pod import Pod
+
+if TYPE_CHECKING:
+    from lowtide.cluster.state import ClusterState
+
+
+class Nodes:
+    def __init__(
+        self,
+        state: ClusterState,
+        rows: Rows | None = None,
+        overlays: Mapping[int, Overlay] | None = None,
+    ) -> None:
+        self._state = state
+        self._rows = rows
+        self._overlays = overlays or {}
+
+    def __len__(self) -> int:
+        return self._state.count if self._rows is None else len(self._rows)
+
+    # Which rows.
+
+    @property
+    def rows(self) -> Rows:
+        """The row of each position in the whole table."""
+        return np.arange(self._state.count) if self._rows is None else self._rows
+
+    def take(self, positions: Rows) -> Nodes:
+        rows = positions if self._rows is None else self._rows[positions]
+        kept = {
+            new: self._overlays[int(old)]
+            for new, old in enumerate(positions)
+            if self._overlays and int(old) in self._overlays
+        }
+        return Nodes(self._state, rows, kept)
+
+    def with_pods(self, pods: Mapping[int, Sequence[Pod]]) -> Nodes:
+        """The table as if each position had these pods too, and no other position changed."""
+        return self._overlaid(
+            {at: Overlay(added=tuple(_imagined(pod) for pod in each)) for at, each in pods.items()}
+        )
+
+    def without(self, pods: Mapping[int, Collection[str]]) -> Nodes:
+        """The table as if each position had lost the pods with these uids."""
+        return self._overlaid({at: Overlay(removed=frozenset(uids)) for at, uids in pods.items()})
+
+    # What a node is.
+
+    def node(self, position: int) -> Node:
+        return self._state.node_at(self._row(position))
+
+    @property
+    def names(self) -> list[str]:
+        names = self._state.names
+        return names if self._rows is None else [names[row] for row in self._rows]
+
+    @property
+    def unschedulable(self) -> BoolArray:
+        return self._gather(self._state.unschedulable.array)
+
+    @property
+    def taint_sets(self) -> list[tuple[Taint, ...]]:
+        """The distinct lists of taints in the cluster; `taint_set` says which one a node has."""
+        return self._state.taint_sets.values
+
+    @property
+    def taint_set(self) -> npt.NDArray[np.int32]:
+        return self._gather(self._state.taint_set.array)
+
+    def label_matches(self, requirement: LabelRequirement) -> BoolArray:
+        """Where a node's label meets the requirement: asked once per distinct value."""
+        column = self._state.label_column(requirement.key)
+        return by_value(
+            self._gather(column.column.array),
+            column.interned.values,
+            lambda value: matches_requirement(requirement, value),
+        )
+
+    def name_matches(self, requirement: LabelRequirement) -> BoolArray:
+        """The same for the node's name."""
+        return np.fromiter(
+            (matches_requirement(requirement, name) for name in self.names), np.bool_, len(self)
+        )
+
+    # What is on it.
+
+    def allocatable(self, resource: str) -> IntArray:
+        return self._gather(self._state.allocatable(resource))
+
+    def requested(self, resource: str) -> IntArray:
+        """What pods on the node ask for; `pods` counts them."""
+        asked = self._gather(self._state.requested(resource))
+        return self._adjusted(asked, lambda placed: placed.footprint.requests.get(resource, 0))
+
+    def nonzero_requested(self, resource: str) -> IntArray:
+        """cpu or memory asked for, counting kube's default for containers that do not say."""
+        asked = self._gather(self._state.nonzero_requested(resource))
+        if resource == "cpu":
+            return self._adjusted(asked, lambda placed: placed.footprint.nonzero_cpu_milli)
+        return self._adjusted(asked, lambda placed: placed.footprint.nonzero_memory_bytes)
+
+    @property
+    def pod_count(self) -> IntArray:
+        return self._adjusted(self._gather(self._state.pod_count.array), lambda _: 1)
+
+    def pods(self, position: int) -> list[Pod]:
+        return [placed.pod for placed in self._placed(position)]
+
+    def uses_port(self, wanted: HostPort) -> BoolArray:
+        """Where a pod on the node holds a host port that conflicts with this one."""
+        used = np.zeros(len(self), np.bool_)
+        holders = self._state.port_holders(wanted.protocol, wanted.port)
+        if not holders and not self._overlays:
+            return used
+        if self._rows is None:
+            for name, ips in holders.items():
+                row = self._state.row_of(name)
+                if row is not None:
+                    used[row] = any(wanted.conflicts(ip) for ip in ips)
+        else:
+            for position, name in enumerate(self.names):
+                used[position] = any(wanted.conflicts(ip) for ip in holders.get(name, ()))
+        for position in self._overlays:
+            used[position] = any(
+                held.protocol == wanted.protocol
+                and held.port == wanted.port
+                and wanted.conflicts(held.ip)
+                for placed in self._placed(position)
+                for held in placed.footprint.host_ports
+            )
+        return used
+
+    def one(self, position: int) -> OneNode:
+        """A single node, for rules that judge one at a time."""
+        return OneNode(self, position)
+
+    # What is measured on it.
+
+    def reading(self, source: Hashable) -> Mapping[str, FloatArray]:
+        """The columns published under this source; NaN where nothing is known, none before that."""
+        return {
+            field: self._gather(column.array)
+            for field, column in self._state.reading_columns(source).items()
+        }
+
+    # How it is done.
+
+    def _row(self, position: int) -> int:
+        return position if self._rows is None else int(self._rows[position])
+
+    def _gather(self, column: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        return column[: self._state.count] if self._rows is None else column[self._rows]
+
+    def _overlaid(self, overlays: Mapping[int, Overlay]) -> Nodes:
+        merged = dict(self._overlays)
+        for position, overlay in overlays.items():
+            before = merged.get(position, Overlay())
+            merged[position] = Overlay(
+                added=before.added + overlay.added, removed=before.removed | overlay.removed
+            )
+        return Nodes(self._state, self._rows, merged)
+
+    def _adjusted(self, column: IntArray, amount: Any) -> IntArray:
+        if not self._overlays:
+            return column
+        column = column.copy()
+        for position, overlay in self._overlays.items():
+            present = self._state.placed_on(self._name(position))
+            column[position] += sum(amount(placed) for placed in overlay.added)
+            column[position] -= sum(
+                amount(present[uid]) for uid in overlay.removed if uid in present
+            )
+        return column
+
+    def _placed(self, position: int) -> list[PlacedPod]:
+        present = self._state.placed_on(self._name(position))
+        overlay = self._overlays.get(position)
+        if overlay is None:
+            return list(present.values())
+        stay = [placed for uid, placed in present.items() if uid not in overlay.removed]
+        return [*stay, *overlay.added]
+
+    def _name(self, position: int) -> str:
+        return self._state.names[self._row(position)]
+
+
+class Overlay:
+    """Pods added to and removed from one row, in thought only."""
+
+    __slots__ = ("added", "removed")
+
+    def __init__(
+        self, added: tuple[PlacedPod, ...] = (), removed: frozenset[str] = frozenset()
+    ) -> None:
+        self.added = added
+        self.removed = removed
+
+
+class OneNode:
+    """One row, in plain Python: what a rule lifted by `filter_each` or `score_each` is given."""
+
+    __slots__ = ("_nodes", "_position", "object")
+
+    def __init__(self, nodes: Nodes, position: int) -> None:
+        self._nodes = nodes
+        self._position = position
+        self.object = nodes.node(position)
+
+    @property
+    def name(self) -> str:
+        return self.object.name
+
+    @property
+    def labels(self) -> dict[str, str]:
+        return self.object.labels
+
+    @property
+    def pods(self) -> list[Pod]:
+        return self._nodes.pods(self._position)
+
+    def allocatable(self, resource: str) -> int:
+        return int(self._nodes.allocatable(resource)[self._position])
+
+    def requested(self, resource: str) -> int:
+        return int(self._nodes.requested(resource)[self._position])
+
+    def reading(self, source: Hashable) -> dict[str, float]:
+        columns = self._nodes.reading(source)
+        return {field: float(column[self._position]) for field, column in columns.items()}
+
+
+def _imagined(pod: Pod) -> PlacedPod:
+    return PlacedPod(pod, "", footprint_of(pod), is_assumed=True)

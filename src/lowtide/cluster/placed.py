@@ -1,0 +1,71 @@
+"""A pod on a node, and what it takes there. ClusterState keeps one per bound or assumed pod."""
+
+from dataclasses import dataclass
+
+from lowtide.objects.pod import Pod
+from lowtide.objects.quantity import QuantityError
+from lowtide.objects.requests import nonzero_requests, pod_requests
+
+WILDCARD_IP = "0.0.0.0"
+
+
+@dataclass(frozen=True, slots=True)
+class HostPort:
+    protocol: str
+    port: int
+    ip: str
+
+    def conflicts(self, ip: str) -> bool:
+        return WILDCARD_IP in (ip, self.ip) or ip == self.ip
+
+
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """What a pod takes from its node: requests by resource, and host ports."""
+
+    requests: dict[str, int]
+    nonzero_cpu_milli: int
+    nonzero_memory_bytes: int
+    host_ports: tuple[HostPort, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedPod:
+    pod: Pod
+    node_name: str
+    footprint: Footprint
+    is_assumed: bool
+
+    def looks_like(self, other: "PlacedPod") -> bool:
+        """Whether no rule can tell the two apart: then no row has to be judged again.
+
+        The API server lets nothing else change in the spec of a pod that has its node.
+        """
+        return (
+            self.node_name == other.node_name
+            and self.footprint == other.footprint
+            and self.pod.is_terminating == other.pod.is_terminating
+            and self.pod.spec.priority == other.pod.spec.priority
+            and self.pod.labels == other.pod.labels
+        )
+
+
+def footprint_of(pod: Pod) -> Footprint:
+    try:
+        requests = pod_requests(pod)
+        cpu_milli, memory_bytes = nonzero_requests(pod)
+    except QuantityError:
+        # A running pod that cannot be read takes a place, and nothing that could be counted.
+        requests, cpu_milli, memory_bytes = {}, 0, 0
+    return Footprint(requests, cpu_milli, memory_bytes, host_ports_of(pod))
+
+
+def host_ports_of(pod: Pod) -> tuple[HostPort, ...]:
+    """Ports of containers, and of init containers that go on running beside them."""
+    containers = [*pod.spec.containers, *(c for c in pod.spec.init_containers if c.is_sidecar)]
+    return tuple(
+        HostPort(port.protocol or "TCP", port.host_port, port.host_ip or WILDCARD_IP)
+        for container in containers
+        for port in container.ports
+        if port.host_port > 0
+    )

@@ -1,0 +1,27 @@
+"""The kinds of objects Lowtide reads, one row each: where the API serves them, what they become."""
+
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from lowtide.objects.meta import ObjectMeta, Wire
+from lowtide.objects.node import Node
+from lowtide.objects.pod import Pod
+
+T = TypeVar("T")
+
+
+class Namespace(Wire, frozen=True):
+    metadata: ObjectMeta = ObjectMeta()
+
+
+@dataclass(frozen=True, slots=True)
+class Kind(Generic[T]):
+    name: str
+    plural: str
+    api: str
+    type: type[T]
+
+
+POD = Kind("Pod", "pods", "/api/v1", Pod)
+NODE = Kind("Node", "nodes", "/api/v1", Node)
+NAMESPACE = Kind("Namespace", "namespaces", "/api/v1", Namespace)

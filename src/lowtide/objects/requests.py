@@ -1,0 +1,183 @@
+"""How much a pod asks for: the sums that NodeResourcesFit and the cluster's columns use.
+
+Amounts come out as integers: cpu in milli, everything else in whole units.
+"""
+
+from collections.abc import Callable, Iterable
+
+from lowtide.objects.pod import Amounts, Container, ContainerStatus, Pod
+from lowtide.objects.quantity import QuantityError, milli, parse_nano, units
+
+CPU = "cpu"
+MEMORY = "memory"
+EPHEMERAL_STORAGE = "ephemeral-storage"
+PODS = "pods"
+
+# What kube assumes of a container that does not say: only scoring uses it.
+DEFAULT_CPU_NANO = 100 * 10**6
+DEFAULT_MEMORY_NANO = 200 * 1024 * 1024 * 10**9
+
+NanoAmounts = dict[str, int]
+
+
+def pod_requests(pod: Pod) -> dict[str, int]:
+    """What the pod takes from a node, everything included: what Filter compares."""
+    nano = _total(pod, lambda container: _effective(container, pod))
+    _replace_by_pod_level(pod, nano)
+    _add(nano, _parse(pod.spec.overhead, "spec.overhead"))
+    return {name: to_int(name, amount) for name, amount in nano.items()}
+
+
+def nonzero_requests(pod: Pod) -> tuple[int, int]:
+    """(cpu milli, memory bytes) of a pod on a node, with kube's defaults for what is not said."""
+    said = pod.spec.resources.requests if pod.spec.resources else {}
+    containers = [*pod.spec.containers, *pod.spec.init_containers]
+    fill_cpu = not said or not _is_said(CPU, said, containers)
+    fill_memory = not said or not _is_said(MEMORY, said, containers)
+
+    def amounts(container: Container) -> NanoAmounts:
+        return _with_defaults(_effective(container, pod), fill_cpu, fill_memory)
+
+    nano = _total(pod, amounts)
+    _replace_by_pod_level(pod, nano)
+    _add(nano, _parse(pod.spec.overhead, "spec.overhead"))
+    return to_int(CPU, nano.get(CPU, 0)), to_int(MEMORY, nano.get(MEMORY, 0))
+
+
+def scored_requests(pod: Pod) -> dict[str, int]:
+    """The incoming pod as NodeResourcesFit scores it: defaults filled in, pod level left out."""
+
+    def amounts(container: Container) -> NanoAmounts:
+        return _with_defaults(_spec_requests(container), fill_cpu=True, fill_memory=True)
+
+    nano = _total(pod, amounts)
+    _add(nano, _parse(pod.spec.overhead, "spec.overhead"))
+    return {name: to_int(name, amount) for name, amount in nano.items()}
+
+
+def to_int(resource: str, nano: int) -> int:
+    return milli(nano) if resource == CPU else units(nano)
+
+
+def amounts_as_int(amounts: Amounts, where: str) -> dict[str, int]:
+    return {name: to_int(name, nano) for name, nano in _parse(amounts, where).items()}
+
+
+def is_extended(resource: str) -> bool:
+    """A resource outside Kubernetes' own name space, such as a GPU of a vendor."""
+    return (
+        "/" in resource
+        and "kubernetes.io/" not in resource
+        and not resource.startswith("requests.")
+    )
+
+
+def is_scalar(resource: str) -> bool:
+    return (
+        is_extended(resource)
+        or resource.startswith(("hugepages-", "attachable-volumes-"))
+        or "kubernetes.io/" in resource
+    )
+
+
+def _total(pod: Pod, amounts_of: Callable[[Container], NanoAmounts]) -> NanoAmounts:
+    """The larger of what runs in the end and what any init container needs while it runs."""
+    total: NanoAmounts = {}
+    for container in pod.spec.containers:
+        _add(total, amounts_of(container))
+    sidecars: NanoAmounts = {}
+    starting: NanoAmounts = {}
+    for container in pod.spec.init_containers:
+        amounts = amounts_of(container)
+        if container.is_sidecar:
+            _add(total, amounts)
+            _add(sidecars, amounts)
+            _raise_to(starting, sidecars)
+        else:
+            _add(amounts, sidecars)
+            _raise_to(starting, amounts)
+    _raise_to(total, starting)
+    return total
+
+
+def _effective(container: Container, pod: Pod) -> NanoAmounts:
+    """Spec, or the larger amount while an in-place resize is under way."""
+    amounts = _spec_requests(container)
+    status = _status_of(container, pod)
+    if status is None:
+        return amounts
+    running = _parse(status.resources.requests, "status") if status.resources else {}
+    allocated = _parse(status.allocated_resources, "status")
+    if not running and not allocated:
+        return amounts
+    if _is_resize_infeasible(pod):
+        amounts = {}
+    _raise_to(amounts, running)
+    _raise_to(amounts, allocated)
+    return amounts
+
+
+def _status_of(container: Container, pod: Pod) -> ContainerStatus | None:
+    statuses: Iterable[ContainerStatus] = (
+        *pod.status.container_statuses,
+        *pod.status.init_container_statuses,
+    )
+    return next((each for each in statuses if each.name == container.name), None)
+
+
+def _is_resize_infeasible(pod: Pod) -> bool:
+    return any(
+        each.type == "PodResizePending" and each.reason == "Infeasible"
+        for each in pod.status.conditions
+    )
+
+
+def _replace_by_pod_level(pod: Pod, nano: NanoAmounts) -> None:
+    if pod.spec.resources is None:
+        return
+    said = _parse(pod.spec.resources.requests, "spec.resources.requests")
+    if pod.status.resources is not None or pod.status.allocated_resources:
+        running = pod.status.resources.requests if pod.status.resources else {}
+        if _is_resize_infeasible(pod):
+            said = {}
+        _raise_to(said, _parse(running, "status.resources.requests"))
+        _raise_to(said, _parse(pod.status.allocated_resources, "status.allocatedResources"))
+    for name, amount in said.items():
+        if name in (CPU, MEMORY) or name.startswith("hugepages-"):
+            nano[name] = amount
+
+
+def _is_said(resource: str, pod_level: Amounts, containers: Iterable[Container]) -> bool:
+    return resource in pod_level or any(resource in c.resources.requests for c in containers)
+
+
+def _with_defaults(amounts: NanoAmounts, fill_cpu: bool, fill_memory: bool) -> NanoAmounts:
+    if fill_cpu:
+        amounts.setdefault(CPU, DEFAULT_CPU_NANO)
+    if fill_memory:
+        amounts.setdefault(MEMORY, DEFAULT_MEMORY_NANO)
+    return amounts
+
+
+def _spec_requests(container: Container) -> NanoAmounts:
+    requests = container.resources.requests
+    if not requests:
+        return {}
+    return _parse(requests, f"container {container.name!r} resources.requests")
+
+
+def _parse(amounts: Amounts, where: str) -> NanoAmounts:
+    try:
+        return {name: parse_nano(quantity) for name, quantity in amounts.items()}
+    except QuantityError as error:
+        raise QuantityError(f"{where}: {error}") from None
+
+
+def _add(into: NanoAmounts, amounts: NanoAmounts) -> None:
+    for name, amount in amounts.items():
+        into[name] = into.get(name, 0) + amount
+
+
+def _raise_to(into: NanoAmounts, amounts: NanoAmounts) -> None:
+    for name, amount in amounts.items():
+        into[name] = max(into.get(name, amount), amount)
