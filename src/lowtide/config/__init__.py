@@ -1,0 +1,3 @@
+"""KubeSchedulerConfiguration, read strictly into frozen data.
+
+`load.load_config` reads a file, `plugin_sets.expand_profiles` says which plugins run where."""

@@ -1,0 +1,178 @@
+"""Plain data into the Structs of `types`, strictly, with every mistake reported at its path.
+
+msgspec's own conversion stops at the first mistake; this one walks the same type information and
+goes on. `load.load_config` calls it; args of plugins pass through untouched."""
+
+import base64
+import binascii
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import inspect
+
+from lowtide.config.durations import seconds_from_duration
+from lowtide.config.errors import Path, Problem, did_you_mean, value_text
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+_DURATION_EXPECTED = "must be a duration such as 15s or 1m30s"
+
+
+class Decoder:
+    """Decodes one document; `problems` grows with each mistake, and a zero value takes its place.
+
+    What is null counts as not given, as in Go."""
+
+    def __init__(self) -> None:
+        self.problems: list[Problem] = []
+
+    def decode(self, struct: type[T], data: Any) -> T:
+        try:
+            decoded: T = self._value(inspect.type_info(struct), data, ())
+        except TypeError:
+            # Args of an outsider's plugin may be of any type that msgspec knows.
+            decoded = self._by_msgspec(struct, data)
+        return decoded
+
+    def _value(self, kind: inspect.Type, data: Any, path: Path) -> Any:
+        match kind:
+            case inspect.Metadata():
+                return self._duration(data, path)
+            case inspect.UnionType():
+                (kind,) = (one for one in kind.types if not isinstance(one, inspect.NoneType))
+                return self._value(kind, data, path)
+            case inspect.StructType():
+                return self._struct(kind, data, path)
+            case inspect.VarTupleType():
+                return tuple(self._list(kind.item_type, data, path))
+            case inspect.ListType():
+                return self._list(kind.item_type, data, path)
+            case inspect.LiteralType():
+                return self._literal(kind, data, path)
+            case inspect.AnyType():
+                return data
+            case inspect.DictType():
+                return data if isinstance(data, dict) else self._wrong("a mapping", data, path)
+            case inspect.BoolType():
+                return self._bool(data, path)
+            case inspect.IntType():
+                return self._int(kind, data, path)
+            case inspect.FloatType():
+                return self._float(data, path)
+            case inspect.BytesType():
+                return self._bytes(data, path)
+            case inspect.StrType():
+                return self._str(kind, data, path)
+        raise TypeError(f"{kind} is not decoded; add it beside the other types")
+
+    def _by_msgspec(self, struct: type[T], data: Any) -> T:
+        try:
+            return msgspec.convert(data, struct)
+        except msgspec.ValidationError as error:
+            self._add((), f"is wrong: {error}")
+            decoded: T = _zero(inspect.type_info(struct))
+            return decoded
+
+    def _struct(self, kind: inspect.StructType, data: Any, path: Path) -> Any:
+        if not isinstance(data, dict):
+            self._wrong("a mapping", data, path)
+            return _zero(kind)
+        fields = {known.encode_name: known for known in kind.fields}
+        given: dict[str, Any] = {}
+        for name, value in data.items():
+            if name not in fields:
+                self._unknown_field(name, tuple(fields), path)
+            elif value is not None:
+                known = fields[name]
+                given[known.name] = self._value(known.type, value, (*path, name))
+        for name, known in fields.items():
+            if known.required and known.name not in given:
+                self._add((*path, name), "is missing")
+                given[known.name] = _zero(known.type)
+        return kind.cls(**given)
+
+    def _list(self, item_type: inspect.Type, data: Any, path: Path) -> list[Any]:
+        if not isinstance(data, list):
+            self._wrong("a list", data, path)
+            return []
+        return [self._value(item_type, item, (*path, index)) for index, item in enumerate(data)]
+
+    def _literal(self, kind: inspect.LiteralType, data: Any, path: Path) -> Any:
+        if data in kind.values:
+            return data
+        valid = [str(value) for value in kind.values]
+        near = did_you_mean(str(data), valid)
+        self._add(path, f"is {value_text(data)}{near} valid here are {', '.join(valid)}")
+        return kind.values[0]
+
+    def _duration(self, data: Any, path: Path) -> float:
+        if isinstance(data, str):
+            try:
+                return seconds_from_duration(data)
+            except ValueError:
+                pass
+        elif type(data) is int and data == 0:
+            return 0.0
+        self._add(path, f"{_DURATION_EXPECTED}, not {value_text(data)}")
+        return 0.0
+
+    def _bool(self, data: Any, path: Path) -> bool:
+        if isinstance(data, bool):
+            return data
+        self._wrong("true or false", data, path)
+        return False
+
+    def _int(self, kind: inspect.IntType, data: Any, path: Path) -> int:
+        if not isinstance(data, int) or isinstance(data, bool):
+            self._wrong("an integer", data, path)
+            return 0
+        if kind.ge is not None and data < kind.ge:
+            self._add(path, f"must be at least {kind.ge}, not {data}")
+        elif kind.le is not None and data > kind.le:
+            self._add(path, f"must be at most {kind.le}, not {data}")
+        return data
+
+    def _float(self, data: Any, path: Path) -> float:
+        if isinstance(data, int | float) and not isinstance(data, bool):
+            return float(data)
+        self._wrong("a number", data, path)
+        return 0.0
+
+    def _bytes(self, data: Any, path: Path) -> bytes:
+        if not isinstance(data, str):
+            self._wrong("a base64 string", data, path)
+            return b""
+        try:
+            return base64.b64decode(data.replace("\n", ""), validate=True)
+        except binascii.Error:
+            # The value may be a private key: it is not repeated.
+            self._add(path, "must be base64, which its value is not")
+            return b""
+
+    def _str(self, kind: inspect.StrType, data: Any, path: Path) -> str:
+        if not isinstance(data, str):
+            in_quotes = "" if isinstance(data, dict | list) else "; put the value in quotes"
+            self._add(path, f"must be a string, not {value_text(data)}{in_quotes}")
+            return ""
+        if kind.min_length is not None and len(data) < kind.min_length:
+            self._add(path, "must not be empty")
+        return data
+
+    def _unknown_field(self, name: str, valid: tuple[str, ...], path: Path) -> None:
+        near = did_you_mean(name, valid)
+        self._add((*path, name), f"is not a known field{near} valid here are {', '.join(valid)}")
+
+    def _wrong(self, expected: str, data: Any, path: Path) -> None:
+        self._add(path, f"must be {expected}, not {value_text(data)}")
+
+    def _add(self, path: Path, text: str) -> None:
+        self.problems.append(Problem(path, text))
+
+
+def _zero(kind: inspect.Type) -> Any:
+    """Stand in for a value that was refused, so that the rest can still be looked at."""
+    if isinstance(kind, inspect.StructType):
+        return kind.cls(
+            **{known.name: _zero(known.type) for known in kind.fields if known.required}
+        )
+    return ""

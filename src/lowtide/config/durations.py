@@ -1,0 +1,26 @@
+"""Go's duration strings (`15s`, `1h2m`, `-1.5h`) as seconds; the decoder calls it."""
+
+import re
+
+_SECONDS_PER_UNIT = {
+    "ns": 1e-9,
+    "us": 1e-6,
+    "µs": 1e-6,  # U+00B5
+    "μs": 1e-6,  # U+03BC
+    "ms": 1e-3,
+    "s": 1.0,
+    "m": 60.0,
+    "h": 3600.0,
+}
+_PART = r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)"
+_DURATION = re.compile(rf"[-+]?(?:0|(?:{_PART})+)")
+
+
+def seconds_from_duration(text: str) -> float:
+    """Read a Go duration; ValueError where Go would refuse it (a unit is needed but for 0)."""
+    if not _DURATION.fullmatch(text):
+        raise ValueError(f'"{text}" is not a duration such as 15s or 1h2m')
+    seconds = sum(
+        float(number) * _SECONDS_PER_UNIT[unit] for number, unit in re.findall(_PART, text)
+    )
+    return -seconds if text.startswith("-") else seconds

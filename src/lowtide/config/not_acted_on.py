@@ -1,0 +1,76 @@
+"""The fields that are read but change nothing yet, with the warning each gives; `load` calls it."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from lowtide.config.errors import Path
+from lowtide.config.yaml_document import Document
+
+EACH = "*"  # in a path: every item of a list
+
+
+def _always(_value: Any) -> bool:
+    return True
+
+
+def _is_true(value: Any) -> bool:
+    return value is True
+
+
+def _asks_for_fewer_nodes(value: Any) -> bool:
+    return value not in (0, 100)
+
+
+def _is_not_empty(value: Any) -> bool:
+    return bool(value)
+
+
+def _is_not_json(value: Any) -> bool:
+    return value not in ("", "application/json")
+
+
+@dataclass(frozen=True, slots=True)
+class NotActedOn:
+    """One field, what holds instead of it, and which of its values deserve a warning."""
+
+    path: tuple[str, ...]
+    instead: str
+    warns_about: Callable[[Any], bool] = _always
+
+
+NOT_ACTED_ON = (
+    NotActedOn(("parallelism",), "all nodes are judged at once"),
+    NotActedOn(("percentageOfNodesToScore",), "every node is judged", _asks_for_fewer_nodes),
+    NotActedOn(
+        ("profiles", EACH, "percentageOfNodesToScore"),
+        "every node is judged",
+        _asks_for_fewer_nodes,
+    ),
+    NotActedOn(("enableProfiling",), "no profiles are served", _is_true),
+    NotActedOn(("enableContentionProfiling",), "no profiles are served", _is_true),
+    NotActedOn(("delayCacheUntilActive",), "a standby keeps its cache filled", _is_true),
+    NotActedOn(("extenders",), "no extender is asked", _is_not_empty),
+    NotActedOn(("clientConnection", "contentType"), "JSON is spoken", _is_not_json),
+    NotActedOn(("clientConnection", "acceptContentTypes"), "JSON is spoken", _is_not_json),
+)
+
+
+def warnings_about(document: Document) -> Iterator[str]:
+    """Yield one warning for each field of the table that the document sets."""
+    for row in NOT_ACTED_ON:
+        for path, value in _values_at(document.data, row.path, ()):
+            if value is None or not row.warns_about(value):
+                continue
+            yield document.problem(path, f"is read but not acted on yet: {row.instead}")
+            break
+
+
+def _values_at(data: Any, wanted: tuple[str, ...], path: Path) -> Iterator[tuple[Path, Any]]:
+    if not wanted:
+        yield path, data
+    elif wanted[0] == EACH and isinstance(data, list):
+        for index, item in enumerate(data):
+            yield from _values_at(item, wanted[1:], (*path, index))
+    elif isinstance(data, dict) and wanted[0] in data:
+        yield from _values_at(data[wanted[0]], wanted[1:], (*path, wanted[0]))

@@ -1,0 +1,237 @@
+"""YAML or JSON text as plain data that remembers its lines and refuses duplicate keys.
+
+`manifests.find_configuration` calls it; an error later asks the Document for file and line."""
+
+import json
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from lowtide.config.errors import ConfigError, Path, Problem, path_text
+from lowtide.config.yaml_scalars import Scalar, plain_scalar
+
+# Aliases can make a few lines stand for millions of values.
+MOST_VALUES = 100_000
+
+_PLAIN = "!plain"
+_STRING = "tag:yaml.org,2002:str"
+_MERGE_KEY = "<<"
+_COLLECTION_TAGS = ("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
+_SCALAR_TAGS = (_PLAIN, *(f"tag:yaml.org,2002:{name}" for name in ("int", "float", "bool", "null")))
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One document, or a part of one: plain data, and where each part of it stands in the file."""
+
+    file: str
+    data: Any
+    path: Path  # of `data` itself: () for a whole file, ("data", key) for one inside a ConfigMap
+    lines: dict[Path, int]
+    block_lines: dict[Path, int]  # where the content of a `|` block begins
+    problems: tuple[Problem, ...]  # their paths are relative to `path`
+
+    def line(self, path: Path) -> int:
+        """Give the line of a value, or of the nearest value around it that is there."""
+        full = self.path + path
+        while full and full not in self.lines:
+            full = full[:-1]
+        return self.lines.get(full, 1)
+
+    def where(self, path: Path) -> str:
+        """Name a place: `scheduler.yaml:12: profiles[0].schedulerName`."""
+        place = f"{self.file}:{self.line(path)}"
+        full = self.path + path
+        return f"{place}: {path_text(full)}" if full else place
+
+    def problem(self, path: Path, text: str) -> str:
+        """Give the whole sentence for one mistake."""
+        return f"{self.where(path)}: {text}"
+
+    def part(self, path: Path, data: Any) -> "Document":
+        """Take a part of the data for the whole document; places stay what they are."""
+        inside = tuple(
+            Problem(problem.path[len(path) :], problem.text)
+            for problem in self.problems
+            if problem.path[: len(path)] == path
+        )
+        return Document(
+            self.file, data, self.path + path, self.lines, self.block_lines, problems=inside
+        )
+
+
+def read_documents(text: str, *, file: str) -> tuple[Document, ...]:
+    """Read every document of a file; empty ones are left out."""
+    return tuple(_read(text, file=file, path=(), line_at=lambda line: line))
+
+
+def read_embedded(outer: Document, path: Path, text: str) -> tuple[Document, ...]:
+    """Read the documents inside a string of another document, with lines of the outer file."""
+    first_line = outer.block_lines.get(outer.path + path)
+    key_line = outer.line(path)
+
+    def line_at(line: int) -> int:
+        # Only a `|` block keeps its line breaks; elsewhere the key is the best place there is.
+        return key_line if first_line is None else first_line + line - 1
+
+    return tuple(_read(text, file=outer.file, path=outer.path + path, line_at=line_at))
+
+
+def _read(text: str, *, file: str, path: Path, line_at: Callable[[int], int]) -> Iterator[Document]:
+    try:
+        for root in yaml.compose_all(_with_spaces(text), Loader=_Loader):
+            if root is None or _is_empty(root):
+                continue
+            builder = _Builder(line_at)
+            data = builder.build(root, path, builder.line(root))
+            problems = tuple(Problem(p.path[len(path) :], p.text) for p in builder.problems)
+            yield Document(file, data, path, builder.lines, builder.block_lines, problems)
+    except yaml.YAMLError as error:
+        raise ConfigError([_syntax_problem(error, file=file, path=path, line_at=line_at)]) from None
+    except (_TooManyValuesError, RecursionError):
+        inside = f"{path_text(path)}: " if path else ""
+        raise ConfigError(
+            [
+                f"{file}:{line_at(1)}: {inside}is nested too deeply or holds more than "
+                f"{MOST_VALUES} values; a configuration is far smaller"
+            ]
+        ) from None
+
+
+def _with_spaces(text: str) -> str:
+    # JSON may be indented by tabs, which YAML refuses; no JSON string holds a bare tab.
+    if "\t" not in text or not text.lstrip().startswith("{"):
+        return text
+    try:
+        json.loads(text)
+    except ValueError:
+        return text
+    return text.replace("\t", " ")
+
+
+def _is_empty(root: yaml.Node) -> bool:
+    return isinstance(root, yaml.ScalarNode) and root.tag == _PLAIN and root.value == ""
+
+
+def _syntax_problem(
+    error: yaml.YAMLError, *, file: str, path: Path, line_at: Callable[[int], int]
+) -> str:
+    mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+    line = line_at(mark.line + 1 if mark is not None else 1)
+    reason = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error)
+    inside = f"{path_text(path)}: " if path else ""
+    return f"{file}:{line}: {inside}is not valid YAML: {reason}"
+
+
+class _TooManyValuesError(Exception):
+    pass
+
+
+class _Loader(yaml.SafeLoader):
+    """Leaves the meaning of unquoted scalars to `plain_scalar`."""
+
+    def resolve(self, kind: type[yaml.Node], value: Any, implicit: Any) -> Any:
+        if kind is yaml.ScalarNode and implicit[0]:
+            return _PLAIN
+        return super().resolve(kind, value, implicit)  # type: ignore[no-untyped-call]
+
+
+class _Builder:
+    """Turns the nodes of one document into plain data and notes the lines."""
+
+    def __init__(self, line_at: Callable[[int], int]) -> None:
+        self.lines: dict[Path, int] = {}
+        self.block_lines: dict[Path, int] = {}
+        self.problems: list[Problem] = []
+        self._line_at = line_at
+        self._open_nodes: set[int] = set()
+        self._values = 0
+
+    def build(self, node: yaml.Node, path: Path, line: int) -> Any:
+        self._values += 1
+        if self._values > MOST_VALUES or id(node) in self._open_nodes:
+            raise _TooManyValuesError
+        self.lines[path] = line
+        if isinstance(node, yaml.ScalarNode):
+            return self._scalar(node, path)
+        if node.tag not in _COLLECTION_TAGS:
+            self._refuse_tag(node, path)
+        self._open_nodes.add(id(node))
+        try:
+            if isinstance(node, yaml.MappingNode):
+                return self._mapping(node, path)
+            return [
+                self.build(item, (*path, index), self.line(item))
+                for index, item in enumerate(node.value)
+            ]
+        finally:
+            self._open_nodes.discard(id(node))
+
+    def _scalar(self, node: yaml.ScalarNode, path: Path) -> Scalar:
+        if node.style == "|":
+            self.block_lines[path] = self._line_at(node.start_mark.line + 2)
+        if node.tag == _STRING:
+            return str(node.value)
+        if node.tag not in _SCALAR_TAGS:
+            self._refuse_tag(node, path)
+            return str(node.value)
+        value = plain_scalar(node.value)
+        if isinstance(value, float) and not math.isfinite(value):
+            self.problems.append(
+                Problem(path, f"must be a finite number or a quoted string, not {node.value}")
+            )
+            return 0
+        return value
+
+    def _mapping(self, node: yaml.MappingNode, path: Path) -> dict[str, Any]:
+        # What is merged comes first, so that a key given here wins, with its line.
+        merged = self._merged(node, path)
+        data: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            if _is_merge(key_node):
+                continue
+            key = self._key(key_node, path)
+            inner = (*path, key)
+            line = self.line(key_node)
+            if key in data:
+                self.problems.append(Problem(inner, f"is given again on line {line}; keep one"))
+                continue
+            data[key] = self.build(value_node, inner, line)
+        return merged | data
+
+    def _merged(self, node: yaml.MappingNode, path: Path) -> dict[str, Any]:
+        merged: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            if not _is_merge(key_node):
+                continue
+            several = isinstance(value_node, yaml.SequenceNode)
+            for source in value_node.value if several else [value_node]:
+                if isinstance(source, yaml.MappingNode):
+                    merged = self.build(source, path, self.lines[path]) | merged
+                else:
+                    self.problems.append(
+                        Problem(path, "merges by << something that is not a mapping")
+                    )
+        return merged
+
+    def _key(self, node: yaml.Node, path: Path) -> str:
+        """Keys become strings, as in JSON: an unquoted `on:` is the key "true"."""
+        if not isinstance(node, yaml.ScalarNode):
+            self.problems.append(Problem(path, "has a key that is not a string"))
+            return str(node.start_mark.line)
+        value = self._scalar(node, path)
+        return value if isinstance(value, str) else json.dumps(value)
+
+    def _refuse_tag(self, node: yaml.Node, path: Path) -> None:
+        tag = node.tag.replace("tag:yaml.org,2002:", "!!")
+        self.problems.append(Problem(path, f"has the YAML tag {tag}, which is not read; remove it"))
+
+    def line(self, node: yaml.Node) -> int:
+        return self._line_at(node.start_mark.line + 1)
+
+
+def _is_merge(key_node: yaml.Node) -> bool:
+    return key_node.tag == _PLAIN and key_node.value == _MERGE_KEY

@@ -1,0 +1,343 @@
+"""Plain data into Structs, with every mistake reported."""
+
+from typing import Any
+
+import pytest
+
+from lowtide.config.decoding import Decoder
+from lowtide.config.errors import Problem
+from lowtide.config.types import (
+    ClientConnection,
+    DisabledPlugin,
+    EnabledPlugin,
+    Extender,
+    ExtenderTls,
+    KubeSchedulerConfiguration,
+    LeaderElection,
+    ManagedResource,
+    PluginConfig,
+    Plugins,
+    PluginSet,
+    Profile,
+)
+
+HEADER = {"apiVersion": "v", "kind": "k"}
+
+
+def decode(data: dict[str, Any]) -> tuple[KubeSchedulerConfiguration, list[Problem]]:
+    decoder = Decoder()
+    return decoder.decode(KubeSchedulerConfiguration, HEADER | data), decoder.problems
+
+
+def test_every_field_is_decoded() -> None:
+    set_data = {"enabled": [{"name": "A", "weight": 3}], "disabled": [{"name": "*"}]}
+    points = [
+        "preEnqueue",
+        "queueSort",
+        "preFilter",
+        "filter",
+        "postFilter",
+        "preScore",
+        "score",
+        "reserve",
+        "permit",
+        "preBind",
+        "bind",
+        "postBind",
+        "multiPoint",
+        "placementGenerate",
+        "placementScore",
+    ]
+    data = {
+        "parallelism": 4,
+        "leaderElection": {
+            "leaderElect": False,
+            "leaseDuration": "1m",
+            "renewDeadline": "20s",
+            "retryPeriod": "500ms",
+            "resourceLock": "leases",
+            "resourceName": "name",
+            "resourceNamespace": "space",
+        },
+        "clientConnection": {
+            "kubeconfig": "/k",
+            "acceptContentTypes": "a",
+            "contentType": "c",
+            "qps": 7,
+            "burst": 9,
+        },
+        "enableProfiling": False,
+        "enableContentionProfiling": True,
+        "percentageOfNodesToScore": 50,
+        "podInitialBackoffSeconds": 2,
+        "podMaxBackoffSeconds": 20,
+        "profiles": [
+            {
+                "schedulerName": "s",
+                "percentageOfNodesToScore": 60,
+                "plugins": dict.fromkeys(points, set_data),
+                "pluginConfig": [{"name": "A", "args": {"x": [1, {"y": None}]}}, {"name": "B"}],
+            }
+        ],
+        "extenders": [
+            {
+                "urlPrefix": "http://e",
+                "filterVerb": "f",
+                "preemptVerb": "p",
+                "prioritizeVerb": "s",
+                "weight": 5,
+                "bindVerb": "b",
+                "enableHTTPS": True,
+                "tlsConfig": {
+                    "insecure": True,
+                    "serverName": "n",
+                    "certFile": "1",
+                    "keyFile": "2",
+                    "caFile": "3",
+                    "certData": "YQ==",
+                    "keyData": "Yg==",
+                    "caData": "Yw==",
+                },
+                "httpTimeout": "3s",
+                "nodeCacheCapable": True,
+                "managedResources": [{"name": "e.com/r", "ignoredByScheduler": True}],
+                "ignorable": True,
+            }
+        ],
+        "delayCacheUntilActive": True,
+    }
+    plugin_set = PluginSet((EnabledPlugin("A", 3),), (DisabledPlugin("*"),))
+    wanted = KubeSchedulerConfiguration(
+        api_version="v",
+        kind="k",
+        parallelism=4,
+        leader_election=LeaderElection(
+            leader_elect=False,
+            lease_duration_seconds=60.0,
+            renew_deadline_seconds=20.0,
+            retry_period_seconds=0.5,
+            resource_lock="leases",
+            resource_name="name",
+            resource_namespace="space",
+        ),
+        client_connection=ClientConnection(
+            kubeconfig="/k", accept_content_types="a", content_type="c", qps=7.0, burst=9
+        ),
+        enable_profiling=False,
+        enable_contention_profiling=True,
+        percentage_of_nodes_to_score=50,
+        pod_initial_backoff_seconds=2,
+        pod_max_backoff_seconds=20,
+        profiles=(
+            Profile(
+                scheduler_name="s",
+                percentage_of_nodes_to_score=60,
+                plugins=Plugins(*[plugin_set] * 15),
+                plugin_config=(PluginConfig("A", {"x": [1, {"y": None}]}), PluginConfig("B")),
+            ),
+        ),
+        extenders=(
+            Extender(
+                url_prefix="http://e",
+                filter_verb="f",
+                preempt_verb="p",
+                prioritize_verb="s",
+                weight=5,
+                bind_verb="b",
+                enable_https=True,
+                tls_config=ExtenderTls(
+                    insecure=True,
+                    server_name="n",
+                    cert_file="1",
+                    key_file="2",
+                    ca_file="3",
+                    cert_data=b"a",
+                    key_data=b"b",
+                    ca_data=b"c",
+                ),
+                http_timeout_seconds=3.0,
+                node_cache_capable=True,
+                managed_resources=(ManagedResource("e.com/r", ignored_by_scheduler=True),),
+                ignorable=True,
+            ),
+        ),
+        delay_cache_until_active=True,
+    )
+    assert decode(data) == (wanted, [])
+
+
+def test_null_counts_as_not_given() -> None:
+    data = {"parallelism": None, "profiles": None, "leaderElection": {"leaseDuration": None}}
+    assert decode(data) == (KubeSchedulerConfiguration(api_version="v", kind="k"), [])
+
+
+def test_a_bare_zero_is_a_duration() -> None:
+    config, problems = decode({"leaderElection": {"leaseDuration": 0}})
+    assert (config.leader_election.lease_duration_seconds, problems) == (0.0, [])
+
+
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [
+        pytest.param(
+            {"profile": []},
+            Problem(
+                ("profile",),
+                'is not a known field, did you mean "profiles"? valid here are apiVersion, kind, '
+                "parallelism, leaderElection, clientConnection, enableProfiling, "
+                "enableContentionProfiling, percentageOfNodesToScore, podInitialBackoffSeconds, "
+                "podMaxBackoffSeconds, profiles, extenders, delayCacheUntilActive",
+            ),
+            id="refuses an unknown field and offers a near one",
+        ),
+        pytest.param(
+            {"profiles": [{"plugins": {"score": {"enabled": [{"name": "A", "zebra": 1}]}}}]},
+            Problem(
+                ("profiles", 0, "plugins", "score", "enabled", 0, "zebra"),
+                "is not a known field; valid here are name, weight",
+            ),
+            id="refuses an unknown field deep inside",
+        ),
+        pytest.param(
+            {"leaderElection": {"LeaderElect": True}},
+            Problem(
+                ("leaderElection", "LeaderElect"),
+                'is not a known field, did you mean "leaderElect"? valid here are leaderElect, '
+                "leaseDuration, renewDeadline, retryPeriod, resourceLock, resourceName, "
+                "resourceNamespace",
+            ),
+            id="minds capitals",
+        ),
+        pytest.param(
+            {"parallelism": "many"},
+            Problem(("parallelism",), 'must be an integer, not the string "many"'),
+            id="refuses a string for an integer",
+        ),
+        pytest.param(
+            {"parallelism": True},
+            Problem(("parallelism",), "must be an integer, not the boolean true"),
+            id="refuses a boolean for an integer",
+        ),
+        pytest.param(
+            {"parallelism": 0},
+            Problem(("parallelism",), "must be at least 1, not 0"),
+            id="refuses no parallelism",
+        ),
+        pytest.param(
+            {"percentageOfNodesToScore": 101},
+            Problem(("percentageOfNodesToScore",), "must be at most 100, not 101"),
+            id="refuses more than 100 percent",
+        ),
+        pytest.param(
+            {"profiles": [{"percentageOfNodesToScore": -1}]},
+            Problem(("profiles", 0, "percentageOfNodesToScore"), "must be at least 0, not -1"),
+            id="refuses less than 0 percent in a profile",
+        ),
+        pytest.param(
+            {"podInitialBackoffSeconds": 0},
+            Problem(("podInitialBackoffSeconds",), "must be at least 1, not 0"),
+            id="refuses no first back-off",
+        ),
+        pytest.param(
+            {"clientConnection": {"burst": -1}},
+            Problem(("clientConnection", "burst"), "must be at least 0, not -1"),
+            id="refuses a negative burst",
+        ),
+        pytest.param(
+            {"clientConnection": {"qps": "fast"}},
+            Problem(("clientConnection", "qps"), 'must be a number, not the string "fast"'),
+            id="refuses a string for a number",
+        ),
+        pytest.param(
+            {"profiles": [{"plugins": {"bind": {"enabled": [{"name": "A", "weight": 2**31}]}}}]},
+            Problem(
+                ("profiles", 0, "plugins", "bind", "enabled", 0, "weight"),
+                "must be at most 2147483647, not 2147483648",
+            ),
+            id="refuses a weight of more than 32 bits",
+        ),
+        pytest.param(
+            {"enableProfiling": "yes"},
+            Problem(("enableProfiling",), 'must be true or false, not the string "yes"'),
+            id="refuses a string for a boolean",
+        ),
+        pytest.param(
+            {"profiles": [{"schedulerName": True}]},
+            Problem(
+                ("profiles", 0, "schedulerName"),
+                "must be a string, not the boolean true; put the value in quotes",
+            ),
+            id="refuses a boolean for a string",
+        ),
+        pytest.param(
+            {"profiles": [{"schedulerName": ["a"]}]},
+            Problem(("profiles", 0, "schedulerName"), "must be a string, not a list"),
+            id="refuses a list for a string",
+        ),
+        pytest.param(
+            {"profiles": [{"schedulerName": ""}]},
+            Problem(("profiles", 0, "schedulerName"), "must not be empty"),
+            id="refuses an empty name",
+        ),
+        pytest.param(
+            {"profiles": {"schedulerName": "a"}},
+            Problem(("profiles",), "must be a list, not a mapping"),
+            id="refuses a mapping for a list",
+        ),
+        pytest.param(
+            {"profiles": [None]},
+            Problem(("profiles", 0), "must be a mapping, not null"),
+            id="refuses null in a list",
+        ),
+        pytest.param(
+            {"profiles": [{"pluginConfig": [{"name": "A", "args": [1]}]}]},
+            Problem(("profiles", 0, "pluginConfig", 0, "args"), "must be a mapping, not a list"),
+            id="refuses args that are no mapping",
+        ),
+        pytest.param(
+            {"profiles": [{"pluginConfig": [{"args": {}}]}]},
+            Problem(("profiles", 0, "pluginConfig", 0, "name"), "is missing"),
+            id="refuses args without a name",
+        ),
+        pytest.param(
+            {"leaderElection": {"leaseDuration": 15}},
+            Problem(
+                ("leaderElection", "leaseDuration"),
+                "must be a duration such as 15s or 1m30s, not the integer 15",
+            ),
+            id="refuses a duration without a unit",
+        ),
+        pytest.param(
+            {"leaderElection": {"leaseDuration": "15 s"}},
+            Problem(
+                ("leaderElection", "leaseDuration"),
+                'must be a duration such as 15s or 1m30s, not the string "15 s"',
+            ),
+            id="refuses a misspelt duration",
+        ),
+        pytest.param(
+            {"extenders": [{"urlPrefix": "u", "tlsConfig": {"keyData": "secret!"}}]},
+            Problem(
+                ("extenders", 0, "tlsConfig", "keyData"), "must be base64, which its value is not"
+            ),
+            id="refuses what is not base64 without repeating it",
+        ),
+        pytest.param(
+            {"extenders": [{"filterVerb": "f"}]},
+            Problem(("extenders", 0, "urlPrefix"), "is missing"),
+            id="refuses an extender without a url",
+        ),
+    ],
+)
+def test_one_mistake(data: dict[str, Any], problem: Problem) -> None:
+    assert decode(data)[1] == [problem]
+
+
+def test_all_mistakes_are_reported() -> None:
+    data = {"parallelism": "x", "profiles": [None, {"schedulerName": 1}], "kind": None}
+    assert [problem.path for problem in decode(data)[1]] == [
+        ("parallelism",),
+        ("profiles", 0),
+        ("profiles", 1, "schedulerName"),
+        ("kind",),
+    ]

@@ -1,0 +1,44 @@
+"""Go durations as seconds."""
+
+import pytest
+
+from lowtide.config.durations import seconds_from_duration
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        pytest.param("15s", 15.0, id="reads seconds"),
+        pytest.param("1h2m", 3720.0, id="adds up hours and minutes"),
+        pytest.param("1.5h", 5400.0, id="reads a fraction"),
+        pytest.param(".5s", 0.5, id="reads a fraction without a leading digit"),
+        pytest.param("2m0.25s", 120.25, id="reads a fraction after a whole part"),
+        pytest.param("300ms", 0.3, id="reads milliseconds"),
+        pytest.param("2µs", 2e-6, id="reads the micro sign"),
+        pytest.param("2μs", 2e-6, id="reads the Greek mu"),
+        pytest.param("4ns", 4e-9, id="reads nanoseconds"),
+        pytest.param("-1m", -60.0, id="reads a negative duration"),
+        pytest.param("+1m", 60.0, id="reads an explicit plus"),
+        pytest.param("0", 0.0, id="reads zero without a unit"),
+    ],
+)
+def test_a_duration(text: str, seconds: float) -> None:
+    assert seconds_from_duration(text) == pytest.approx(seconds, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("15", id="refuses a number without a unit"),
+        pytest.param("", id="refuses nothing"),
+        pytest.param("-", id="refuses a lone sign"),
+        pytest.param("s", id="refuses a lone unit"),
+        pytest.param("1d", id="refuses days"),
+        pytest.param("1 s", id="refuses a space"),
+        pytest.param("1s ", id="refuses a trailing space"),
+    ],
+)
+def test_no_duration(text: str) -> None:
+    with pytest.raises(ValueError) as caught:
+        seconds_from_duration(text)
+    assert str(caught.value) == f'"{text}" is not a duration such as 15s or 1h2m'

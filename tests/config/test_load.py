@@ -1,0 +1,283 @@
+"""A whole file: what loads, and every kind of mistake with its whole sentence."""
+
+from textwrap import dedent, indent
+
+import pytest
+
+from lowtide.config.errors import ConfigError
+from lowtide.config.load import load_config, load_default
+from lowtide.config.types import (
+    DisabledPlugin,
+    EnabledPlugin,
+    KubeSchedulerConfiguration,
+    LeaderElection,
+    PluginConfig,
+    Plugins,
+    PluginSet,
+    Profile,
+)
+
+HEADER = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+
+# The configurations of the articles that the project started from, as they are printed there.
+NETWORK_TRAFFIC_MANIFEST = """\
+kind: ClusterRoleBinding
+apiVersion: rbac.authorization.k8s.io/v1
+metadata:
+  name:  networtraffic-clusterrolebinding
+  namespace: kube-system
+---
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: networktraffic-scheduler-config
+  namespace: kube-system
+data:
+  scheduler-config.yaml: |
+    apiVersion: kubescheduler.config.k8s.io/v1
+    kind: KubeSchedulerConfiguration
+    leaderElection:
+      leaderElect: false
+    profiles:
+      - schedulerName: networktraffic-scheduler
+        plugins:
+          score:
+            enabled:
+              - name: network_traffic
+        pluginConfig:
+          - name: "NetworkTraffic"
+            args:
+              ip: "prometheus.kube-system:9090"
+              deviceName: "eth0"
+              timeRange: 60
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: networktraffic-scheduler
+"""
+SAMPLE_SCHEDULER_MANIFEST = """\
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: scheduler-config
+  namespace: kube-system
+data:
+  scheduler-config.yaml: |
+    apiVersion: kubescheduler.config.k8s.io/v1
+    kind: KubeSchedulerConfiguration
+    leaderElection:
+      leaderElect: false
+    profiles:
+      - schedulerName: sample-scheduler
+        plugins:
+          score:
+            enabled:
+              - name: "NetworkTraffic"
+            disabled:
+              - name: "*"
+        pluginConfig:
+          - name: "NetworkTraffic"
+            args:
+              ip: "http://10.181.229.225:30278" #替换为集群的prometheus serviceIP
+              deviceName: "wlan0" #需要监测的网络类型
+              timeRange: 15 #监测数据的时间段（单位:s）
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: sample-scheduler
+"""
+
+
+def problems(text: str) -> tuple[str, ...]:
+    with pytest.raises(ConfigError) as caught:
+        load_config(text, file="f.yaml")
+    return caught.value.problems
+
+
+@pytest.mark.parametrize(
+    ("text", "profile", "place_of_args"),
+    [
+        pytest.param(
+            NETWORK_TRAFFIC_MANIFEST,
+            Profile(
+                scheduler_name="networktraffic-scheduler",
+                plugins=Plugins(score=PluginSet(enabled=(EnabledPlugin("network_traffic"),))),
+                plugin_config=(
+                    PluginConfig(
+                        "NetworkTraffic",
+                        {
+                            "ip": "prometheus.kube-system:9090",
+                            "deviceName": "eth0",
+                            "timeRange": 60,
+                        },
+                    ),
+                ),
+            ),
+            'f.yaml:26: data["scheduler-config.yaml"].profiles[0].pluginConfig[0].args',
+            id="reads the manifest of networktraffic-scheduler",
+        ),
+        pytest.param(
+            SAMPLE_SCHEDULER_MANIFEST,
+            Profile(
+                scheduler_name="sample-scheduler",
+                plugins=Plugins(
+                    score=PluginSet((EnabledPlugin("NetworkTraffic"),), (DisabledPlugin("*"),))
+                ),
+                plugin_config=(
+                    PluginConfig(
+                        "NetworkTraffic",
+                        {
+                            "ip": "http://10.181.229.225:30278",
+                            "deviceName": "wlan0",
+                            "timeRange": 15,
+                        },
+                    ),
+                ),
+            ),
+            'f.yaml:22: data["scheduler-config.yaml"].profiles[0].pluginConfig[0].args',
+            id="reads the manifest of sample-scheduler",
+        ),
+    ],
+)
+def test_the_articles(text: str, profile: Profile, place_of_args: str) -> None:
+    loaded = load_config(text, file="f.yaml")
+    wanted = KubeSchedulerConfiguration(
+        api_version="kubescheduler.config.k8s.io/v1",
+        kind="KubeSchedulerConfiguration",
+        leader_election=LeaderElection(leader_elect=False, resource_name=profile.scheduler_name),
+        enable_contention_profiling=True,
+        profiles=(profile,),
+    )
+    place = loaded.where(("profiles", 0, "pluginConfig", 0, "args"))
+    assert (loaded.config, loaded.warnings, place) == (wanted, (), place_of_args)
+
+
+def test_a_run_without_a_file() -> None:
+    loaded = load_default()
+    wanted = KubeSchedulerConfiguration(
+        api_version="kubescheduler.config.k8s.io/v1",
+        kind="KubeSchedulerConfiguration",
+        leader_election=LeaderElection(resource_name="lowtide"),
+        enable_contention_profiling=True,
+        profiles=(Profile(scheduler_name="lowtide"),),
+    )
+    assert (loaded.config, loaded.warnings) == (wanted, ())
+
+
+def test_a_caller_words_its_own_problems() -> None:
+    loaded = load_config(HEADER + "profiles:\n- schedulerName: a\n", file="f.yaml")
+    assert (
+        loaded.problem(("profiles", 0, "schedulerName"), "is odd")
+        == "f.yaml:4: profiles[0].schedulerName: is odd"
+    )
+    assert load_default().problem(("profiles",), "is odd") == (
+        "built-in configuration:1: profiles: is odd"
+    )
+
+
+def test_warnings_come_along() -> None:
+    loaded = load_config(HEADER + "parallelism: 3\n", file="f.yaml")
+    assert loaded.warnings == (
+        "f.yaml:3: parallelism: is read but not acted on yet: all nodes are judged at once",
+    )
+
+
+V1 = "kubescheduler.config.k8s.io/v1"
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        pytest.param(
+            "kind: KubeSchedulerConfiguration\n",
+            [f"f.yaml:1: apiVersion: is missing; write {V1}"],
+            id="refuses a file without apiVersion",
+        ),
+        pytest.param(
+            "profiles: []\n",
+            [
+                f"f.yaml:1: apiVersion: is missing; write {V1}",
+                "f.yaml:1: kind: is missing; write KubeSchedulerConfiguration",
+            ],
+            id="refuses a file without apiVersion and kind",
+        ),
+        pytest.param(
+            HEADER.replace("/v1", "/v1beta1"),
+            [
+                'f.yaml:1: apiVersion: is the string "kubescheduler.config.k8s.io/v1beta1", '
+                f"which is not read yet; write {V1}"
+            ],
+            id="refuses an older version",
+        ),
+        pytest.param(
+            HEADER.replace("/v1", "/v2"),
+            [
+                f"f.yaml:1: apiVersion: must be {V1}, "
+                'not the string "kubescheduler.config.k8s.io/v2"'
+            ],
+            id="refuses a version it does not know",
+        ),
+        pytest.param(
+            HEADER.replace("KubeSchedulerConfiguration", "NodeAffinityArgs"),
+            [
+                "f.yaml:2: kind: must be KubeSchedulerConfiguration, "
+                'not the string "NodeAffinityArgs"'
+            ],
+            id="refuses another kind of the same group",
+        ),
+        pytest.param(
+            "apiVersion: v1\nkind: Pod\n",
+            [
+                'f.yaml:2: kind: is the string "Pod"; expected a KubeSchedulerConfiguration, '
+                "or a ConfigMap that holds one"
+            ],
+            id="refuses another manifest",
+        ),
+        pytest.param(
+            HEADER + "profiles:\n- plugins:\n    scores: {}\n",
+            [
+                'f.yaml:5: profiles[0].plugins.scores: is not a known field, did you mean "score"? '
+                "valid here are preEnqueue, queueSort, preFilter, filter, postFilter, preScore, "
+                "score, reserve, permit, preBind, bind, postBind, multiPoint, placementGenerate, "
+                "placementScore"
+            ],
+            id="refuses an unknown extension point",
+        ),
+        pytest.param(
+            HEADER + "leaderElection:\n  leaderElect: true\n  leaderElect: false\n",
+            ["f.yaml:4: leaderElection.leaderElect: is given again on line 5; keep one"],
+            id="refuses a duplicate field",
+        ),
+        pytest.param(
+            HEADER + "podMaxBackoffSeconds: ten\npodInitialBackoffSeconds: 20\n",
+            ['f.yaml:3: podMaxBackoffSeconds: must be an integer, not the string "ten"'],
+            id="reports a field once even if its default breaks a rule",
+        ),
+        pytest.param(
+            HEADER
+            + "podInitialBackoffSeconds: 20\nprofiles:\n- schedulerName: on\nparalelism: 2\n",
+            [
+                "f.yaml:1: podMaxBackoffSeconds: must be at least podInitialBackoffSeconds, "
+                "which is 20, not 10",
+                "f.yaml:5: profiles[0].schedulerName: must be a string, not the boolean true; "
+                "put the value in quotes",
+                'f.yaml:6: paralelism: is not a known field, did you mean "parallelism"? '
+                "valid here are apiVersion, kind, parallelism, leaderElection, clientConnection, "
+                "enableProfiling, enableContentionProfiling, percentageOfNodesToScore, "
+                "podInitialBackoffSeconds, podMaxBackoffSeconds, profiles, extenders, "
+                "delayCacheUntilActive",
+            ],
+            id="reports all mistakes in the order of the file",
+        ),
+        pytest.param(
+            "apiVersion: v1\nkind: ConfigMap\ndata:\n  s.yaml: |\n"
+            + indent(HEADER + "parallelism: 0\n", "    "),
+            ['f.yaml:7: data["s.yaml"].parallelism: must be at least 1, not 0'],
+            id="names the key of a ConfigMap",
+        ),
+    ],
+)
+def test_mistakes(text: str, wanted: list[str]) -> None:
+    assert problems(dedent(text)) == tuple(wanted)
