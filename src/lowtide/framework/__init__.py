@@ -1,0 +1,1 @@
+"""What a plugin is, and how plugins are run over the table of nodes."""

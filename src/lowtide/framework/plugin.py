@@ -1,0 +1,180 @@
+"""What a rule is: the one file that a plugin author reads.
+
+A rule is a class with a `name` and any of the methods below. It is asked once per pod about all
+nodes, and answers with arrays, one element per row of the `Nodes` it was given; `filter_each` and
+`score_each` lift a method that judges a single node. Everything but `name` is optional:
+
+    reads      what its answer for a row depends on: NODE | PODS | READING (this row's, the
+               default), NODES (any node's object), OTHERS (the pods of other nodes). A row is
+               judged again only by the rules that read what changed on it.
+    kinds      other object types it depends on; a change of one makes every row stale for it
+    args       a msgspec Struct: its `<Name>Args`, decoded strictly; handed to the constructor
+    needs      {"parameter": Protocol}: what the application hands to the constructor besides
+    retry_on   the changes that make a refused pod worth another try (default: as `reads` says)
+    readings   what is to be measured for it; arrives as `nodes.reading(request)`
+
+    may_enqueue(pod) -> PodRejection | None           before the pod enters the queue
+    sort_key(queued) -> comparable                    which pod is taken first
+    pre_filter(pod, nodes) -> PodRejection | frozenset[str] | None
+                                                      refuse the pod, or name the nodes to search
+    filter(pod, nodes) -> Iterable[Rejection]         nothing yielded = every node is fine
+    score(pod, nodes, feasible) -> ints | None        raw scores of every row; None = no opinion
+    scale      None (raw scores lie in 0..100 already), "highest_best", "lowest_best"
+    normalize(raw, feasible) -> ints                  instead of `scale`
+    reserve(pod, node_name), unreserve(pod, node_name)
+    permit(pod, node_name) -> Allow | Reject
+    async pre_bind(pod, node_name), bind(pod, node_name), post_bind(pod, node_name)
+
+A rule reads of a pod what its shape holds: everything but name, uid, times and status. It keeps
+no state of its own between pods, reads no clock and asks nobody: what it needs is handed in.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any, ClassVar, Protocol, overload
+
+import numpy as np
+
+from lowtide.cluster.changes import NODE, NODES, OTHERS, PODS, READING, ROW
+from lowtide.cluster.columns import BoolArray, FloatArray, IntArray
+from lowtide.cluster.nodes import Nodes, OneNode
+from lowtide.objects.pod import Pod
+
+__all__ = [
+    "MAX_SCORE",
+    "NODE",
+    "NODES",
+    "OTHERS",
+    "PODS",
+    "READING",
+    "ROW",
+    "Allow",
+    "BindOutcome",
+    "Binder",
+    "BoolArray",
+    "FloatArray",
+    "IntArray",
+    "Nodes",
+    "OneNode",
+    "Plugin",
+    "PluginError",
+    "Pod",
+    "PodRejection",
+    "Reject",
+    "Rejection",
+    "filter_each",
+    "readings_of",
+    "reads_of",
+    "score_each",
+]
+
+MAX_SCORE = 100
+
+
+class Plugin(Protocol):
+    name: ClassVar[str]
+
+
+class PluginError(Exception):
+    """A rule broke its contract: a bug in the rule, named after it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """The nodes a filter refuses for one reason; whether evicting pods there could help."""
+
+    mask: BoolArray
+    reason: str
+    eviction_helps: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PodRejection:
+    """The pod is refused on every node."""
+
+    reason: str
+    eviction_helps: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Allow:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Reject:
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class BindOutcome:
+    """How a binding ended. `error` is None when the pod is bound, `is_gone` when it is no more."""
+
+    error: str | None = None
+    is_gone: bool = False
+
+
+class Binder(Protocol):
+    """Binds a pod to a node in the cluster; DefaultBinder needs one.
+
+    It answers when it knows: where no answer came, it reads the pod again first.
+    """
+
+    async def bind(self, pod: Pod, node_name: str) -> BindOutcome: ...
+
+
+def reads_of(plugin: Plugin) -> int:
+    return int(getattr(plugin, "reads", ROW))
+
+
+def readings_of(plugin: Plugin) -> tuple[Hashable, ...]:
+    return tuple(getattr(plugin, "readings", ()))
+
+
+FilterOne = Callable[[Any, Pod, OneNode], str | None]
+FilterAll = Callable[[Any, Pod, Nodes], Iterable[Rejection]]
+ScoreOne = Callable[[Any, Pod, OneNode], int]
+ScoreAll = Callable[[Any, Pod, Nodes, BoolArray], IntArray]
+
+
+@overload
+def filter_each(judge: FilterOne) -> FilterAll: ...
+@overload
+def filter_each(*, eviction_helps: bool) -> Callable[[FilterOne], FilterAll]: ...
+def filter_each(judge: Any = None, *, eviction_helps: bool = False) -> Any:
+    """Lifts a filter that judges one node: it returns why it refuses the node, or None."""
+
+    def lift(judge: FilterOne) -> FilterAll:
+        @wraps(judge)
+        def filter_all(self: Any, pod: Pod, nodes: Nodes) -> Iterator[Rejection]:
+            positions_by_reason: dict[str, list[int]] = {}
+            for position in range(len(nodes)):
+                reason = judge(self, pod, nodes.one(position))
+                if reason is not None:
+                    positions_by_reason.setdefault(reason, []).append(position)
+            for reason, positions in positions_by_reason.items():
+                mask = np.zeros(len(nodes), np.bool_)
+                mask[positions] = True
+                yield Rejection(mask, reason, eviction_helps)
+
+        return filter_all
+
+    return lift if judge is None else lift(judge)
+
+
+def score_each(judge: ScoreOne) -> ScoreAll:
+    """Lifts a score that judges one node."""
+
+    @wraps(judge)
+    def score_all(self: Any, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray:
+        scores = [judge(self, pod, nodes.one(position)) for position in range(len(nodes))]
+        for position, value in enumerate(scores):
+            if not isinstance(value, int):
+                raise PluginError(
+                    f"{self.name} scored node {nodes.names[position]} {value!r}; "
+                    "a score is a whole number"
+                )
+        return np.array(scores, np.int64)
+
+    return score_all

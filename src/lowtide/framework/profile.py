@@ -1,0 +1,69 @@
+"""A Profile: the rules that serve one schedulerName, in order, at each extension point.
+
+Built by the registry from the configuration; read by verdicts, decide and the machine.
+"""
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lowtide.framework.plugin import Plugin, PodRejection, readings_of
+from lowtide.objects.pod import Pod
+
+# Each extension point of the configuration, and the method that serves it here.
+METHOD_AT_POINT: Mapping[str, str] = {
+    "preEnqueue": "may_enqueue",
+    "queueSort": "sort_key",
+    "preFilter": "pre_filter",
+    "filter": "filter",
+    "postFilter": "post_filter",
+    "preScore": "score",
+    "score": "score",
+    "reserve": "reserve",
+    "permit": "permit",
+    "preBind": "pre_bind",
+    "bind": "bind",
+    "postBind": "post_bind",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Weighted:
+    rule: Any
+    weight: int
+
+
+class Profile:
+    def __init__(
+        self,
+        scheduler_name: str,
+        rules_at: Mapping[str, Sequence[Any]],
+        weights: Mapping[str, int],
+    ) -> None:
+        self.scheduler_name = scheduler_name
+        self.rules_at = {point: tuple(rules) for point, rules in rules_at.items()}
+        self.scorers = tuple(Weighted(rule, weights[rule.name]) for rule in self.at("score"))
+
+    def at(self, point: str) -> tuple[Any, ...]:
+        """The rules at this point that do something there, in order."""
+        method = METHOD_AT_POINT[point]
+        return tuple(rule for rule in self.rules_at.get(point, ()) if hasattr(rule, method))
+
+    @property
+    def rules(self) -> tuple[Plugin, ...]:
+        """Every rule once, in the order of first appearance."""
+        seen = {id(rule): rule for rules in self.rules_at.values() for rule in rules}
+        return tuple(seen.values())
+
+    @property
+    def readings(self) -> tuple[Hashable, ...]:
+        """What is to be measured for the rules of this profile."""
+        return tuple(dict.fromkeys(r for rule in self.rules for r in readings_of(rule)))
+
+    def may_enqueue(self, pod: Pod) -> tuple[str, PodRejection] | None:
+        """The first rule that keeps the pod out of the queue, and why."""
+        for rule in self.at("preEnqueue"):
+            rejection = rule.may_enqueue(pod)
+            if rejection is not None:
+                return rule.name, rejection
+        return None

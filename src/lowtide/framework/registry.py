@@ -1,0 +1,185 @@
+"""From names in a configuration to rules: which rules there are, their args, and the profiles.
+
+`plugins.BUILT_IN` fills a Registry; outsiders add their own classes to it. `app` calls `build`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lowtide.config.decoding import Decoder
+from lowtide.config.errors import ConfigError, Path
+from lowtide.config.load import LoadedConfig
+from lowtide.config.plugin_sets import Expansion, expand_profiles, unknown_plugins
+from lowtide.config.types import EnabledPlugin
+from lowtide.config.types import Profile as ProfileConfig
+from lowtide.framework.profile import METHOD_AT_POINT, Profile
+
+Supplies = Mapping[type, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltIn:
+    """One rule, whole: its class, its default weight, whether the default profile has it.
+
+    `points` are kube-scheduler's extension points, where it has more of them than there are
+    methods here: a rule that judges all nodes at once needs no PreFilter or PreScore to hand data
+    to a per-node call. `rule` is None for a name of kube-scheduler's that is not built yet.
+    """
+
+    name: str
+    rule: type[Any] | None
+    weight: int = 0
+    points: tuple[str, ...] = ()
+    is_default: bool = True
+
+    def implements(self, point: str) -> bool:
+        if self.points:
+            return point in self.points
+        method = METHOD_AT_POINT.get(point)
+        return method is not None and hasattr(self.rule, method)
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """The profiles of a configuration, by scheduler name, and what a user should know of them."""
+
+    profiles: dict[str, Profile]
+    expansions: dict[str, Expansion]
+    warnings: tuple[str, ...]
+
+
+class Registry:
+    def __init__(self, rows: Sequence[BuiltIn]) -> None:
+        self._rows = {row.name: row for row in rows}
+
+    def with_plugins(self, plugins: Mapping[str, type[Any]]) -> "Registry":
+        """The same and these; a name can be given once."""
+        taken = [name for name in plugins if name in self._rows]
+        if taken:
+            raise ConfigError([f"a plugin named {name} already exists" for name in taken])
+        added = [BuiltIn(name, rule, is_default=False) for name, rule in plugins.items()]
+        return Registry([*self._rows.values(), *added])
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._rows)
+
+    @property
+    def defaults(self) -> tuple[EnabledPlugin, ...]:
+        """What every profile has unless it says otherwise, in order, with weights."""
+        return tuple(
+            EnabledPlugin(row.name, row.weight) for row in self._rows.values() if row.is_default
+        )
+
+    def build(self, loaded: LoadedConfig, supplies: Supplies) -> Built:
+        """Makes every profile; ConfigError tells all that is wrong with plugins and args."""
+        problems = list(unknown_plugins(loaded, self.names))
+        if problems:
+            raise ConfigError(problems)
+        expansions = expand_profiles(
+            loaded, self.defaults, lambda name, point: self._rows[name].implements(point)
+        )
+        profiles: dict[str, Profile] = {}
+        for index, config in enumerate(loaded.config.profiles):
+            args = _ArgsOf(loaded, config, ("profiles", index, "pluginConfig"))
+            expansion = expansions[config.scheduler_name]
+            rules = {
+                name: self._make(row, args, supplies)
+                for name in _names_in(expansion)
+                if (row := self._rows[name]).rule is not None
+            }
+            args.check_the_rest(self._rows)
+            problems += args.problems
+            if not args.problems:
+                profiles[config.scheduler_name] = _profile(config.scheduler_name, expansion, rules)
+        if problems:
+            raise ConfigError(problems)
+        return Built(profiles, expansions, tuple(self._warnings(expansions)))
+
+    def _make(self, row: BuiltIn, args: "_ArgsOf", supplies: Supplies) -> Any:
+        assert row.rule is not None
+        given: dict[str, Any] = {
+            parameter: supplies[protocol]
+            for parameter, protocol in getattr(row.rule, "needs", {}).items()
+        }
+        kind = getattr(row.rule, "args", None)
+        if kind is not None:
+            decoded = args.decode(row.name, kind)
+            if decoded is None:
+                return None
+            given["args"] = decoded
+        return row.rule(**given)
+
+    def _warnings(self, expansions: Mapping[str, Expansion]) -> list[str]:
+        missing = {
+            name: None
+            for expansion in expansions.values()
+            for name in _names_in(expansion)
+            if self._rows[name].rule is None
+        }
+        if not missing:
+            return []
+        return [
+            f"these rules of kube-scheduler are not built yet, and pods are placed without them: "
+            f"{', '.join(missing)}"
+        ]
+
+
+class _ArgsOf:
+    """The `pluginConfig` of one profile: decodes args strictly and collects what is wrong."""
+
+    def __init__(self, loaded: LoadedConfig, config: ProfileConfig, path: Path) -> None:
+        self.problems: list[str] = []
+        self._loaded = loaded
+        self._path = path
+        self._entries = {
+            entry.name: (i, entry.args) for i, entry in enumerate(config.plugin_config)
+        }
+        self._used: set[str] = set()
+
+    def decode(self, name: str, kind: type[Any]) -> Any | None:
+        self._used.add(name)
+        index, raw = self._entries.get(name, (0, None))
+        decoder = Decoder()
+        decoded = decoder.decode(kind, self._without_header(name, index, raw))
+        for problem in decoder.problems:
+            self._add((index, "args", *problem.path), problem.text)
+        check = getattr(decoded, "problems", None)
+        if not decoder.problems and check is not None:
+            for field, text in check():
+                self._add((index, "args", field), text)
+        return None if self.problems else decoded
+
+    def check_the_rest(self, rows: Mapping[str, BuiltIn]) -> None:
+        """Args of rules that the profile does not enable must be right all the same."""
+        for name in self._entries.keys() - self._used:
+            kind = getattr(rows[name].rule, "args", None)
+            if kind is not None:
+                self.decode(name, kind)
+
+    def _without_header(self, name: str, index: int, raw: Any) -> Any:
+        if not isinstance(raw, dict):
+            return {} if raw is None else raw
+        kind = raw.get("kind")
+        if kind is not None and kind != f"{name}Args":
+            self._add((index, "args", "kind"), f"must be {name}Args, not {kind!r}")
+        return {key: value for key, value in raw.items() if key not in ("apiVersion", "kind")}
+
+    def _add(self, path: Path, text: str) -> None:
+        self.problems.append(self._loaded.problem((*self._path, *path), text))
+
+
+def _profile(scheduler_name: str, expansion: Expansion, rules: Mapping[str, Any]) -> Profile:
+    return Profile(
+        scheduler_name,
+        {
+            point: [rules[plugin.name] for plugin in plugins if plugin.name in rules]
+            for point, plugins in expansion.items()
+        },
+        {plugin.name: plugin.weight for plugin in expansion.get("score", ())},
+    )
+
+
+def _names_in(expansion: Expansion) -> dict[str, None]:
+    return {plugin.name: None for plugins in expansion.values() for plugin in plugins}

@@ -1,0 +1,26 @@
+"""Raw scores to 0..100, in integers that truncate toward zero as Go's do."""
+
+from typing import Literal
+
+import numpy as np
+
+from lowtide.cluster.columns import IntArray
+from lowtide.framework.plugin import MAX_SCORE
+
+Scale = Literal["highest_best", "lowest_best"] | None
+
+
+def scaled(raw: IntArray, highest: int, scale: Scale) -> IntArray:
+    """`highest` is the largest raw score among the feasible nodes, at least 0."""
+    if scale is None:
+        return raw
+    if highest <= 0:
+        return np.full(len(raw), MAX_SCORE if scale == "lowest_best" else 0, np.int64)
+    share = truncating_divide(raw * MAX_SCORE, highest)
+    return MAX_SCORE - share if scale == "lowest_best" else share
+
+
+def truncating_divide(numerator: IntArray, denominator: int) -> IntArray:
+    """Integer division toward zero, for a denominator above zero."""
+    quotient: IntArray = np.abs(numerator) // denominator
+    return np.where(numerator < 0, -quotient, quotient)

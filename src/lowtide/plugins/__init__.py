@@ -1,0 +1,46 @@
+"""The rules. BUILT_IN is the one list of them: name, class, default weight, in default order."""
+
+from lowtide.framework.registry import BuiltIn
+from lowtide.plugins.default_binder import DefaultBinder
+from lowtide.plugins.network_traffic import NetworkTraffic
+from lowtide.plugins.node_affinity import NodeAffinity
+from lowtide.plugins.node_name import NodeName
+from lowtide.plugins.node_ports import NodePorts
+from lowtide.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
+from lowtide.plugins.node_resources_fit import NodeResourcesFit
+from lowtide.plugins.node_unschedulable import NodeUnschedulable
+from lowtide.plugins.priority_sort import PrioritySort
+from lowtide.plugins.scheduling_gates import SchedulingGates
+from lowtide.plugins.taint_toleration import TaintToleration
+
+_FILTER = ("preFilter", "filter")
+_SCORE = ("preScore", "score")
+
+BUILT_IN = (
+    BuiltIn("SchedulingGates", SchedulingGates),
+    BuiltIn("PrioritySort", PrioritySort),
+    BuiltIn("NodeUnschedulable", NodeUnschedulable),
+    BuiltIn("NodeName", NodeName),
+    BuiltIn("TaintToleration", TaintToleration, 3, ("filter", *_SCORE)),
+    BuiltIn("NodeAffinity", NodeAffinity, 2, (*_FILTER, *_SCORE)),
+    BuiltIn("NodePorts", NodePorts, 0, _FILTER),
+    BuiltIn("NodeResourcesFit", NodeResourcesFit, 1, (*_FILTER, *_SCORE, "placementScore")),
+    BuiltIn("VolumeRestrictions", None, 0, _FILTER),
+    BuiltIn("NodeVolumeLimits", None, 0, _FILTER),
+    BuiltIn("VolumeBinding", None, 0, (*_FILTER, *_SCORE, "reserve", "preBind")),
+    BuiltIn("VolumeZone", None, 0, _FILTER),
+    BuiltIn("PodTopologySpread", None, 2, (*_FILTER, *_SCORE)),
+    BuiltIn("InterPodAffinity", None, 2, (*_FILTER, *_SCORE)),
+    BuiltIn(
+        "DynamicResources",
+        None,
+        2,
+        ("preEnqueue", *_FILTER, "postFilter", "score", "reserve", "preBind"),
+    ),
+    BuiltIn("DefaultPreemption", None, 0, ("preEnqueue", "postFilter")),
+    BuiltIn("NodeResourcesBalancedAllocation", NodeResourcesBalancedAllocation, 1, _SCORE),
+    BuiltIn("ImageLocality", None, 1, ("score",)),
+    BuiltIn("DefaultBinder", DefaultBinder),
+    BuiltIn("NodeDeclaredFeatures", None, 0, _FILTER),
+    BuiltIn("NetworkTraffic", NetworkTraffic, is_default=False),
+)

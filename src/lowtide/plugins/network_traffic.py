@@ -1,0 +1,75 @@
+"""NetworkTraffic: prefers nodes whose network is quiet.
+
+What is measured arrives as a published reading; a node without a fresh one counts as average.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Literal
+
+import msgspec
+import numpy as np
+
+from lowtide.framework.plugin import MAX_SCORE, READING, BoolArray, IntArray, Nodes, Pod
+from lowtide.readings.columns import NEUTRAL_SHARE, NEUTRAL_VALUE, SHARE, VALUE
+from lowtide.readings.request import Direction, Measure, TrafficRequest
+
+# Larger raw values would overflow when they are multiplied by 100.
+_LARGEST_RAW = 2**56
+_WINDOW = re.compile(r"([1-9]\d*)(s|m|h)")
+_UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600}
+
+
+class NetworkTrafficArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    prometheus_address: str = ""
+    devices: list[str] = []
+    window: str = "1m"
+    measure: Measure = "rate"
+    direction: Direction = "max"
+    scoring: Literal["utilization", "relative"] = "utilization"
+
+    def problems(self) -> Iterator[tuple[str, str]]:
+        """What is wrong beyond types: field and text."""
+        if _WINDOW.fullmatch(self.window) is None:
+            yield "window", f"must be a time such as 30s, 1m or 1h, not {self.window!r}"
+        for device in self.devices:
+            try:
+                re.compile(device)
+            except re.error as error:
+                yield "devices", f"{device!r} is not a regular expression: {error}"
+
+    @property
+    def window_seconds(self) -> int:
+        number, unit = _WINDOW.fullmatch(self.window).groups()  # type: ignore[union-attr]
+        return int(number) * _UNIT_SECONDS[unit]
+
+
+class NetworkTraffic:
+    name = "NetworkTraffic"
+    reads = READING
+    args = NetworkTrafficArgs
+
+    def __init__(self, args: NetworkTrafficArgs) -> None:
+        self.request = TrafficRequest(
+            prometheus_address=args.prometheus_address,
+            devices=tuple(args.devices),
+            window_seconds=args.window_seconds,
+            measure=args.measure,
+            direction=args.direction,
+        )
+        self.readings = (self.request,)
+        self._scoring = args.scoring
+        self.scale = "lowest_best" if args.scoring == "relative" else None
+
+    def score(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray | None:
+        columns = nodes.reading(self.request)
+        if not columns:
+            return None
+        if self._scoring == "relative":
+            value = np.where(np.isnan(columns[VALUE]), columns[NEUTRAL_VALUE], columns[VALUE])
+            raw: IntArray = np.clip(np.nan_to_num(value), 0, _LARGEST_RAW).astype(np.int64)
+            return raw
+        share = np.where(np.isnan(columns[SHARE]), columns[NEUTRAL_SHARE], columns[SHARE])
+        used_percent = np.ceil(np.clip(np.nan_to_num(share), 0, 1) * MAX_SCORE)
+        free_percent: IntArray = MAX_SCORE - used_percent.astype(np.int64)
+        return free_percent

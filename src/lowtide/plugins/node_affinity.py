@@ -1,0 +1,125 @@
+"""NodeAffinity: required and preferred node affinity, and nodeSelector, of the pod; and what the
+configuration adds for every pod (`addedAffinity`)."""
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+import numpy as np
+
+from lowtide.framework.plugin import (
+    NODE,
+    BoolArray,
+    IntArray,
+    Nodes,
+    Pod,
+    PodRejection,
+    Rejection,
+)
+from lowtide.objects.matching import is_valid_requirement
+from lowtide.objects.meta import LabelRequirement
+from lowtide.objects.pod import NodeAffinity as Affinity
+from lowtide.objects.pod import NodeSelector, NodeSelectorTerm, PreferredNodeTerm
+
+
+class NodeAffinityArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    added_affinity: Affinity | None = None
+
+
+class NodeAffinity:
+    name = "NodeAffinity"
+    reads = NODE
+    scale = "highest_best"
+    args = NodeAffinityArgs
+
+    def __init__(self, args: NodeAffinityArgs) -> None:
+        self._added = args.added_affinity or Affinity()
+
+    def pre_filter(self, pod: Pod, nodes: Nodes) -> PodRejection | frozenset[str] | None:
+        """Terms that all name nodes narrow the search to those names."""
+        required = _required(pod)
+        if required is None:
+            return None
+        names_by_term = [_named_nodes(term) for term in required.node_selector_terms]
+        if not names_by_term or any(names is None for names in names_by_term):
+            return None
+        names = frozenset(name for names in names_by_term for name in names or ())
+        return names or PodRejection("pod affinity terms conflict")
+
+    def filter(self, pod: Pod, nodes: Nodes) -> Iterator[Rejection]:
+        added = np.ones(len(nodes), np.bool_)
+        if self._added.required is not None:
+            added = _matches_any(self._added.required.node_selector_terms, nodes)
+            yield Rejection(~added, "node(s) didn't match scheduler-enforced node affinity")
+        required = _required(pod)
+        if required is None and not pod.spec.node_selector:
+            return
+        matches = np.ones(len(nodes), np.bool_)
+        for key, value in pod.spec.node_selector.items():
+            matches &= nodes.label_matches(LabelRequirement(key, "In", [value]))
+        if required is not None:
+            matches &= _matches_any(required.node_selector_terms, nodes)
+        # A node that the added affinity refuses is not asked about the pod's own.
+        yield Rejection(added & ~matches, "node(s) didn't match Pod's node affinity/selector")
+
+    def score(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray | None:
+        terms = [*_preferred(pod), *self._added.preferred]
+        if not terms:
+            return None
+        scores = np.zeros(len(nodes), np.int64)
+        for term in terms:
+            if term.weight:
+                scores += term.weight * _matches_term(term.preference, nodes)
+        return scores
+
+
+def _required(pod: Pod) -> NodeSelector | None:
+    affinity = pod.spec.affinity
+    return affinity.node_affinity.required if affinity and affinity.node_affinity else None
+
+
+def _preferred(pod: Pod) -> list[PreferredNodeTerm]:
+    affinity = pod.spec.affinity
+    return affinity.node_affinity.preferred if affinity and affinity.node_affinity else []
+
+
+def _named_nodes(term: NodeSelectorTerm) -> set[str] | None:
+    """The node names a term allows by `metadata.name In`; None when it does not name nodes."""
+    named = [
+        set(field.values)
+        for field in term.match_fields
+        if field.key == "metadata.name" and field.operator == "In"
+    ]
+    return set.intersection(*named) if named else None
+
+
+def _matches_any(terms: Sequence[NodeSelectorTerm], nodes: Nodes) -> BoolArray:
+    matches = np.zeros(len(nodes), np.bool_)
+    for term in terms:
+        matches |= _matches_term(term, nodes)
+    return matches
+
+
+def _matches_term(term: NodeSelectorTerm, nodes: Nodes) -> BoolArray:
+    """All of its requirements; an empty term, or one that cannot be parsed, matches nothing."""
+    if not _is_usable(term):
+        return np.zeros(len(nodes), np.bool_)
+    matches = np.ones(len(nodes), np.bool_)
+    for requirement in term.match_expressions:
+        matches &= nodes.label_matches(requirement)
+    for requirement in term.match_fields:
+        matches &= nodes.name_matches(requirement)
+    return matches
+
+
+def _is_usable(term: NodeSelectorTerm) -> bool:
+    fields_are_usable = all(
+        field.key == "metadata.name"
+        and field.operator in ("In", "NotIn")
+        and len(field.values) == 1
+        for field in term.match_fields
+    )
+    return (
+        bool(term.match_expressions or term.match_fields)
+        and fields_are_usable
+        and all(is_valid_requirement(each) for each in term.match_expressions)
+    )

@@ -1,0 +1,89 @@
+"""NodeResourcesBalancedAllocation: prefers nodes whose use of resources the pod makes more even.
+
+The 1.36 formula: it compares the node's balance with and without the pod.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+
+from lowtide.framework.plugin import (
+    MAX_SCORE,
+    NODE,
+    PODS,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Nodes,
+    Pod,
+)
+from lowtide.framework.scaling import truncating_divide
+from lowtide.objects.requests import CPU, MEMORY, is_scalar, pod_requests
+
+
+class BalancedResource(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    name: str
+    weight: int = 1
+
+
+class NodeResourcesBalancedAllocationArgs(
+    msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True
+):
+    resources: tuple[BalancedResource, ...] = (BalancedResource(CPU), BalancedResource(MEMORY))
+
+
+class NodeResourcesBalancedAllocation:
+    name = "NodeResourcesBalancedAllocation"
+    reads = NODE | PODS
+    args = NodeResourcesBalancedAllocationArgs
+
+    def __init__(self, args: NodeResourcesBalancedAllocationArgs) -> None:
+        self._resources = [each.name for each in args.resources]
+
+    def score(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray | None:
+        requests = pod_requests(pod)
+        if not any(requests.get(resource, 0) for resource in self._resources):
+            return None
+        counted = [
+            resource
+            for resource in self._resources
+            if requests.get(resource, 0) or not is_scalar(resource)
+        ]
+        capacity = [nodes.allocatable(resource) for resource in counted]
+        used = [nodes.requested(resource) for resource in counted]
+        wanted = [requests.get(resource, 0) for resource in counted]
+        after = _balance([u + w for u, w in zip(used, wanted, strict=True)], capacity)
+        gain = after - _balance(used, capacity)
+        half = MAX_SCORE // 2
+        return half + truncating_divide(half + gain, 2)
+
+
+def _balance(used: Sequence[IntArray], capacity: Sequence[IntArray]) -> IntArray:
+    """100 where all resources are used to the same share, less the further the shares lie apart."""
+    shares = np.array(  # (resources, nodes)
+        [np.minimum(u / np.maximum(c, 1), 1.0) for u, c in zip(used, capacity, strict=True)]
+    )
+    counts = np.array([c > 0 for c in capacity])  # (resources, nodes)
+    spread = (
+        _spread_of_two(shares) if len(shares) == 2 and counts.all() else _spread(shares, counts)
+    )
+    return ((1 - spread) * MAX_SCORE).astype(np.int64)
+
+
+def _spread_of_two(shares: FloatArray) -> FloatArray:
+    spread: FloatArray = np.abs((shares[0] - shares[1]) / 2)
+    return spread
+
+
+def _spread(shares: FloatArray, counts: BoolArray) -> FloatArray:
+    """The standard deviation over the resources that a node has; of two, half their distance."""
+    number = counts.sum(axis=0)
+    mean = np.where(counts, shares, 0).sum(axis=0) / np.maximum(number, 1)
+    squares = np.where(counts, (shares - mean) ** 2, 0).sum(axis=0)
+    deviation = np.sqrt(squares / np.maximum(number, 1))
+    lowest = np.where(counts, shares, np.inf).min(axis=0)
+    highest = np.where(counts, shares, -np.inf).max(axis=0)
+    with np.errstate(invalid="ignore"):
+        half_distance = (highest - lowest) / 2
+    return np.where(number == 2, half_distance, np.where(number < 2, 0.0, deviation))

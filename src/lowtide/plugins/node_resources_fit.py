@@ -1,0 +1,154 @@
+"""NodeResourcesFit: refuses nodes with too little left, and scores by how much would be left."""
+
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from typing import Literal
+
+import msgspec
+import numpy as np
+
+from lowtide.framework.plugin import (
+    MAX_SCORE,
+    NODE,
+    PODS,
+    BoolArray,
+    IntArray,
+    Nodes,
+    Pod,
+    Rejection,
+)
+from lowtide.objects.requests import (
+    CPU,
+    EPHEMERAL_STORAGE,
+    MEMORY,
+    is_extended,
+    is_scalar,
+    pod_requests,
+    scored_requests,
+)
+from lowtide.objects.requests import PODS as POD_COUNT
+
+_FIRST = (CPU, MEMORY, EPHEMERAL_STORAGE)
+
+
+class _Args(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    pass
+
+
+class ResourceWeight(_Args, frozen=True):
+    name: str
+    weight: int = 1
+
+
+class ShapePoint(_Args, frozen=True):
+    utilization: int
+    score: int
+
+
+class RequestedToCapacityRatio(_Args, frozen=True):
+    shape: list[ShapePoint] = []
+
+
+class ScoringStrategy(_Args, frozen=True):
+    type: Literal["LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"] = "LeastAllocated"
+    resources: tuple[ResourceWeight, ...] = (ResourceWeight(CPU), ResourceWeight(MEMORY))
+    requested_to_capacity_ratio: RequestedToCapacityRatio | None = None
+
+
+class NodeResourcesFitArgs(_Args, frozen=True):
+    ignored_resources: list[str] = []
+    ignored_resource_groups: list[str] = []
+    scoring_strategy: ScoringStrategy = ScoringStrategy()
+
+
+class NodeResourcesFit:
+    name = "NodeResourcesFit"
+    reads = NODE | PODS
+    args = NodeResourcesFitArgs
+
+    def __init__(self, args: NodeResourcesFitArgs) -> None:
+        self._args = args
+        strategy = args.scoring_strategy
+        self._resources = [(each.name, each.weight or 1) for each in strategy.resources]
+        ratio = strategy.requested_to_capacity_ratio
+        self._shape = ratio.shape if ratio else []
+
+    def filter(self, pod: Pod, nodes: Nodes) -> Iterator[Rejection]:
+        full = nodes.pod_count + 1 > nodes.allocatable(POD_COUNT)
+        yield Rejection(full, "Too many pods", eviction_helps=True)
+        requests = pod_requests(pod)
+        for resource in [*_FIRST, *sorted(set(requests) - set(_FIRST))]:
+            wanted = requests.get(resource, 0)
+            if wanted and not self._is_ignored(resource):
+                yield from _shortages(resource, wanted, nodes)
+
+    def score(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray:
+        requests = scored_requests(pod)
+        total = np.zeros(len(nodes), np.int64)
+        weights = np.zeros(len(nodes), np.int64)
+        strategy = self._args.scoring_strategy.type
+        for resource, weight in self._resources:
+            wanted = requests.get(resource, 0)
+            if not wanted and is_scalar(resource):
+                continue
+            capacity = nodes.allocatable(resource)
+            used = wanted + _used(resource, nodes)
+            score = self._share(strategy)(used, capacity)
+            counts = capacity > 0
+            if strategy == "RequestedToCapacityRatio":
+                counts = counts & (score > 0)
+            total += np.where(counts, score * weight, 0)
+            weights += np.where(counts, weight, 0)
+        if strategy == "RequestedToCapacityRatio":
+            mean = total / np.maximum(weights, 1)
+            return np.floor(mean + 0.5).astype(np.int64)
+        return total // np.maximum(weights, 1)
+
+    def _share(self, strategy: str) -> Callable[[IntArray, IntArray], IntArray]:
+        if strategy == "LeastAllocated":
+            return _least_allocated
+        if strategy == "MostAllocated":
+            return _most_allocated
+        return self._by_shape
+
+    def _by_shape(self, used: IntArray, capacity: IntArray) -> IntArray:
+        percent = np.where(used > capacity, 100, used * 100 // np.maximum(capacity, 1))
+        points = [(point.utilization, point.score * 10) for point in self._shape]
+        score = np.full(len(percent), points[-1][1], np.int64)
+        for (left, low), (right, high) in reversed(list(pairwise(points))):
+            rise = np.trunc((high - low) * (percent - left) / (right - left)).astype(np.int64)
+            score = np.where(percent <= right, low + rise, score)
+        return np.where(percent <= points[0][0], points[0][1], score)
+
+    def _is_ignored(self, resource: str) -> bool:
+        if not is_extended(resource):
+            # Names that are neither kube's own nor extended do not count at all.
+            return resource not in _FIRST and not is_scalar(resource)
+        group = resource.partition("/")[0]
+        return (
+            resource in self._args.ignored_resources or group in self._args.ignored_resource_groups
+        )
+
+
+def _shortages(resource: str, wanted: int, nodes: Nodes) -> Iterator[Rejection]:
+    capacity = nodes.allocatable(resource)
+    short = wanted > capacity - nodes.requested(resource)
+    beyond = wanted > capacity
+    reason = f"Insufficient {resource}"
+    yield Rejection(short & ~beyond, reason, eviction_helps=True)
+    yield Rejection(short & beyond, reason)
+
+
+def _used(resource: str, nodes: Nodes) -> IntArray:
+    if resource in (CPU, MEMORY):
+        return nodes.nonzero_requested(resource)
+    return nodes.requested(resource)
+
+
+def _least_allocated(used: IntArray, capacity: IntArray) -> IntArray:
+    free = (capacity - used) * MAX_SCORE // np.maximum(capacity, 1)
+    return np.where(used > capacity, 0, free)
+
+
+def _most_allocated(used: IntArray, capacity: IntArray) -> IntArray:
+    return np.minimum(used, capacity) * MAX_SCORE // np.maximum(capacity, 1)

@@ -1,0 +1,18 @@
+"""NodeUnschedulable: a cordoned node takes only pods that tolerate it."""
+
+from collections.abc import Iterator
+
+from lowtide.framework.plugin import NODE, Nodes, Pod, Rejection
+from lowtide.objects.matching import NO_SCHEDULE, is_tolerated
+from lowtide.objects.node import Taint
+
+CORDONED = Taint(key="node.kubernetes.io/unschedulable", effect=NO_SCHEDULE)
+
+
+class NodeUnschedulable:
+    name = "NodeUnschedulable"
+    reads = NODE
+
+    def filter(self, pod: Pod, nodes: Nodes) -> Iterator[Rejection]:
+        if not is_tolerated(CORDONED, pod.spec.tolerations):
+            yield Rejection(nodes.unschedulable, "node(s) were unschedulable")

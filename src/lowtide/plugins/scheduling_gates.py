@@ -1,0 +1,14 @@
+"""SchedulingGates: a pod with gates stays out of the queue until all of them are gone."""
+
+from lowtide.framework.plugin import Pod, PodRejection
+
+
+class SchedulingGates:
+    name = "SchedulingGates"
+    reads = 0
+
+    def may_enqueue(self, pod: Pod) -> PodRejection | None:
+        if not pod.spec.scheduling_gates:
+            return None
+        gates = " ".join(gate.name for gate in pod.spec.scheduling_gates)
+        return PodRejection(f"waiting for scheduling gates: [{gates}]")
