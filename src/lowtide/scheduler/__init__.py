@@ -1,0 +1,1 @@
+"""One pod at a time: the queue, the decision, the machine that turns events into actions."""

@@ -1,0 +1,202 @@
+"""Drives the machine in real time, on one asyncio thread.
+
+Watches and pollers hand events to `handle`; `run` takes turns while there is work. Bindings run
+side by side as tasks, each handing its outcome back as an event.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from lowtide.framework.plugin import BindOutcome
+from lowtide.logs import Log
+from lowtide.scheduler.actions import (
+    Action,
+    AttemptFailed,
+    Bind,
+    Decided,
+    WriteCondition,
+    WriteKubeEvent,
+)
+from lowtide.scheduler.events import BindingEnded, Event, Turn
+from lowtide.scheduler.machine import Machine
+from lowtide.scheduler.metrics import SchedulerMetrics
+from lowtide.scheduler.telling import tell_decision, tell_event
+
+log = Log("scheduler")
+
+MOST_BINDINGS_IN_FLIGHT = 64
+_TURNS_BETWEEN_BREATHS = 8
+
+
+class ClusterWrites(Protocol):
+    """What is written to the cluster besides bindings."""
+
+    async def write_condition(self, action: WriteCondition) -> None: ...
+    def write_event(self, action: WriteKubeEvent) -> None: ...
+
+
+@dataclass(slots=True)
+class _Attempt:
+    decided: Decided
+    started_at: float
+    decided_at: float
+
+
+class Live:
+    def __init__(
+        self,
+        machine: Machine,
+        *,
+        writes: ClusterWrites,
+        metrics: SchedulerMetrics,
+        clock: Callable[[], float],
+        may_schedule: Callable[[], bool],
+        most_bindings: int = MOST_BINDINGS_IN_FLIGHT,
+        on_decision: Callable[[Decided], None] = lambda decided: None,
+    ) -> None:
+        self.machine = machine
+        self._writes = writes
+        self._metrics = metrics
+        self._clock = clock
+        self._may_schedule = may_schedule
+        self._most_bindings = most_bindings
+        self._on_decision = on_decision
+        self._something_happened = asyncio.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._attempts: dict[str, _Attempt] = {}
+        self._is_stopping = False
+
+    def handle(self, event: Event) -> None:
+        """Applies an event at once; the next turn sees it."""
+        tell_event(event)
+        self._perform(self.machine.step(event, self._clock()))
+        self._something_happened.set()
+
+    async def run(self) -> None:
+        """Takes turns until `drain` is called."""
+        while not self._is_stopping:
+            self._something_happened.clear()
+            await self._take_turns()
+            await self._wait()
+
+    async def drain(self, timeout_seconds: float) -> None:
+        """Takes no more turns, and waits for what is under way."""
+        self._is_stopping = True
+        self._something_happened.set()
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=timeout_seconds)
+
+    def wake(self) -> None:
+        """Looks again whether it may schedule: the lease was won, say."""
+        self._something_happened.set()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether bindings are under way or about to be."""
+        return self.machine.binding_count > 0
+
+    async def _take_turns(self) -> None:
+        turns = 0
+        while self._may_take_turn():
+            started_at = self._clock()
+            self._perform(self.machine.step(Turn(), started_at), started_at)
+            turns += 1
+            if turns % _TURNS_BETWEEN_BREATHS == 0:
+                await asyncio.sleep(0)
+
+    def _may_take_turn(self) -> bool:
+        return (
+            not self._is_stopping
+            and self.machine.binding_count < self._most_bindings
+            and self._may_schedule()
+            and self.machine.has_work(self._clock())
+        )
+
+    async def _wait(self) -> None:
+        """Until an event, or until time alone makes a pod ready."""
+        seconds = self.machine.queue.next_change_at() - self._clock()
+        try:
+            async with asyncio.timeout(max(seconds, 0.0) if seconds < 3600.0 else None):
+                await self._something_happened.wait()
+        except TimeoutError:
+            pass
+
+    # What the machine wants done.
+
+    def _perform(self, actions: list[Action], started_at: float = 0.0) -> None:
+        for action in actions:
+            match action:
+                case Decided():
+                    self._note_decision(action, started_at)
+                case Bind():
+                    self._start(self._bind(action))
+                case WriteCondition():
+                    self._start(self._writes.write_condition(action))
+                case WriteKubeEvent():
+                    self._writes.write_event(action)
+                case AttemptFailed(pod=pod, error=error):
+                    log.error("Error scheduling pod; retrying", pod=pod.key, err=error)
+                    self._metrics.attempt_failed(pod.spec.scheduler_name, seconds_attempt=0.0)
+
+    def _note_decision(self, decided: Decided, started_at: float) -> None:
+        decision, now = decided.decision, self._clock()
+        tell_decision(decided)
+        self._on_decision(decided)
+        if decision.node_name is None:
+            self._metrics.pod_unschedulable(
+                decision.scheduler_name, seconds_attempt=now - started_at
+            )
+        else:
+            self._attempts[decision.pod.uid] = _Attempt(decided, started_at, now)
+
+    def _start(self, work: Awaitable[None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _bind(self, bind: Bind) -> None:
+        log.v(2, "Attempting to bind pod to node", pod=bind.pod.key, node=bind.node_name)
+        try:
+            outcome = await _run_hooks(bind)
+        except Exception as error:
+            log.exception("A binding hook failed", pod=bind.pod.key, node=bind.node_name)
+            outcome = BindOutcome(error=f"binding failed: {error}")
+        attempt = self._attempts.pop(bind.pod.uid, None)
+        if outcome.error is None and attempt is not None:
+            self._note_success(bind, attempt)
+        self.handle(BindingEnded(bind.pod.uid, outcome))
+
+    def _note_success(self, bind: Bind, attempt: _Attempt) -> None:
+        decision, now = attempt.decided.decision, self._clock()
+        log.v(
+            2,
+            "Successfully bound pod to node",
+            pod=bind.pod.key,
+            node=bind.node_name,
+            evaluatedNodes=decision.node_count,
+            feasibleNodes=decision.feasible_count,
+        )
+        self._metrics.pod_scheduled(
+            decision.scheduler_name,
+            attempts=attempt.decided.attempts,
+            seconds_algorithm=attempt.decided_at - attempt.started_at,
+            seconds_attempt=now - attempt.started_at,
+            seconds_since_first_seen=now - attempt.decided.first_seen_at,
+        )
+
+
+async def _run_hooks(bind: Bind) -> BindOutcome:
+    for rule in bind.profile.at("preBind"):
+        await rule.pre_bind(bind.pod, bind.node_name)
+    outcome = BindOutcome(error="no rule binds pods in this profile")
+    for rule in bind.profile.at("bind"):
+        answer = await rule.bind(bind.pod, bind.node_name)
+        if answer is not None:
+            outcome = answer
+            break
+    if outcome.error is None:
+        for rule in bind.profile.at("postBind"):
+            await rule.post_bind(bind.pod, bind.node_name)
+    return outcome

@@ -1,0 +1,202 @@
+"""What the scheduler counts: kube-scheduler's metrics under its names, and Lowtide's own.
+
+scheduler/live reports what happened; app hands in where the present numbers are read.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+_FIRST_OPEN_ENDED_ATTEMPT = 15
+
+
+def exponential_buckets(first: float, factor: float, count: int) -> tuple[float, ...]:
+    return tuple(first * factor**power for power in range(count))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PresentNumbers:
+    """Numbers that are read when somebody asks, so that keeping them costs a cycle nothing."""
+
+    pending_pods: Mapping[str, int]  # by queue: active, backoff, unschedulable, gated
+    unschedulable_pods: Mapping[tuple[str, str], int]  # by (plugin, profile)
+    cached_nodes: int
+    cached_pods: int
+    assumed_pods: int
+    bindings_in_flight: int
+    is_leader: bool
+    nodes_by_reading_state: Mapping[str, int]
+    readings_age_seconds: float | None  # None before the first reading
+
+
+class SchedulerMetrics:
+    """Counters and histograms of one scheduler, in the registry that /metrics serves."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._present_gauges = PresentGauges()
+        registry.register(self._present_gauges)
+        self._attempts = AttemptMetrics(registry)
+        self._algorithm_seconds = Histogram(
+            "scheduler_scheduling_algorithm_duration_seconds",
+            "Time from taking a pod to the node chosen for it, in seconds",
+            buckets=exponential_buckets(0.001, 2, 15),
+            registry=registry,
+        )
+        self._pod_attempts = Histogram(
+            "scheduler_pod_scheduling_attempts",
+            "Attempts that a scheduled pod took",
+            buckets=exponential_buckets(1, 2, 5),
+            registry=registry,
+        )
+        self._sli_seconds = Histogram(
+            "scheduler_pod_scheduling_sli_duration_seconds",
+            "Time from first seeing a pod to its binding, in seconds, by attempts taken",
+            ("attempts",),
+            buckets=exponential_buckets(0.01, 2, 20),
+            registry=registry,
+        )
+        self._sli_seconds_by_attempts: dict[int, Histogram] = {}
+        self._incoming = Counter(
+            "scheduler_queue_incoming_pods_total",
+            "Pods that entered a queue, by queue and by the event that moved them",
+            ("queue", "event"),
+            registry=registry,
+        )
+        self._incoming_by_labels: dict[tuple[str, str], Counter] = {}
+        self._polls = Counter(
+            "lowtide_prometheus_polls_total",
+            "Polls of Prometheus, by result",
+            ("result",),
+            registry=registry,
+        )
+
+    def read_present_numbers_from(self, source: Callable[[], PresentNumbers]) -> None:
+        """Until this is called, the gauges are absent."""
+        self._present_gauges.source = source
+
+    def pod_scheduled(
+        self,
+        profile: str,
+        *,
+        attempts: int,
+        seconds_algorithm: float,
+        seconds_attempt: float,
+        seconds_since_first_seen: float,
+    ) -> None:
+        """A pod is bound; seconds_attempt is algorithm and binding together."""
+        self._attempts.ended(profile, "scheduled", seconds_attempt)
+        self._algorithm_seconds.observe(seconds_algorithm)
+        self._pod_attempts.observe(attempts)
+        self._sli_of(min(attempts, _FIRST_OPEN_ENDED_ATTEMPT)).observe(seconds_since_first_seen)
+
+    def pod_unschedulable(self, profile: str, *, seconds_attempt: float) -> None:
+        """No node suits the pod for now."""
+        self._attempts.ended(profile, "unschedulable", seconds_attempt)
+
+    def attempt_failed(self, profile: str, *, seconds_attempt: float) -> None:
+        """An error of ours, of a rule or of the API server ended the attempt."""
+        self._attempts.ended(profile, "error", seconds_attempt)
+
+    def pods_incoming(self, queue: str, event: str, count: int = 1) -> None:
+        child = self._incoming_by_labels.get((queue, event))
+        if child is None:
+            child = self._incoming_by_labels[queue, event] = self._incoming.labels(queue, event)
+        child.inc(count)
+
+    def prometheus_polled(self, result: str) -> None:
+        self._polls.labels(result).inc()
+
+    def _sli_of(self, attempts: int) -> Histogram:
+        child = self._sli_seconds_by_attempts.get(attempts)
+        if child is None:
+            is_open_ended = attempts == _FIRST_OPEN_ENDED_ATTEMPT
+            child = self._sli_seconds.labels(f"{attempts}+" if is_open_ended else str(attempts))
+            self._sli_seconds_by_attempts[attempts] = child
+        return child
+
+
+class AttemptMetrics:
+    """Number and duration of attempts, by result and profile."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        labels = ("result", "profile")
+        self._total = Counter(
+            "scheduler_schedule_attempts_total",
+            "Attempts to schedule a pod, by result; unschedulable: no node suits the pod, "
+            "error: the scheduler itself had a problem",
+            labels,
+            registry=registry,
+        )
+        self._seconds = Histogram(
+            "scheduler_scheduling_attempt_duration_seconds",
+            "Time of one attempt in seconds, the algorithm and the binding together",
+            labels,
+            buckets=exponential_buckets(0.001, 2, 15),
+            registry=registry,
+        )
+        self._children: dict[tuple[str, str], tuple[Counter, Histogram]] = {}
+
+    def ended(self, profile: str, result: str, seconds: float) -> None:
+        children = self._children.get((profile, result))
+        if children is None:
+            children = self._total.labels(result, profile), self._seconds.labels(result, profile)
+            self._children[profile, result] = children
+        children[0].inc()
+        children[1].observe(seconds)
+
+
+class PresentGauges(Collector):
+    """The gauges made of PresentNumbers at the moment of a scrape."""
+
+    def __init__(self) -> None:
+        self.source: Callable[[], PresentNumbers] | None = None
+
+    def describe(self) -> Iterator[GaugeMetricFamily]:
+        # Names only: a registry refuses a second metric that is called the same.
+        yield from _gauges(None)
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        if self.source is not None:
+            yield from _gauges(self.source())
+
+
+def _gauges(numbers: PresentNumbers | None) -> Iterator[GaugeMetricFamily]:
+    """The families, without samples where there are no numbers."""
+    pending = GaugeMetricFamily(
+        "scheduler_pending_pods", "Pods that wait, by queue", labels=("queue",)
+    )
+    unschedulable = GaugeMetricFamily(
+        "scheduler_unschedulable_pods",
+        "Pods that wait because a plugin refused every node, by plugin; a pod that several "
+        "plugins refused is counted under each",
+        labels=("plugin", "profile"),
+    )
+    cache = GaugeMetricFamily(
+        "scheduler_cache_size", "Nodes, pods and assumed pods kept in memory", labels=("type",)
+    )
+    bindings = GaugeMetricFamily("lowtide_bindings_in_flight", "Bindings without an answer yet")
+    leader = GaugeMetricFamily("lowtide_leader", "1 while this process schedules, 0 on standby")
+    states = GaugeMetricFamily(
+        "lowtide_reading_nodes", "Nodes by the state of their reading", labels=("state",)
+    )
+    age = GaugeMetricFamily(
+        "lowtide_readings_age_seconds", "Seconds since the last reading of traffic was published"
+    )
+    if numbers is not None:
+        for queue, count in numbers.pending_pods.items():
+            pending.add_metric((queue,), count)
+        for labels, count in numbers.unschedulable_pods.items():
+            unschedulable.add_metric(labels, count)
+        cache.add_metric(("nodes",), numbers.cached_nodes)
+        cache.add_metric(("pods",), numbers.cached_pods)
+        cache.add_metric(("assumed_pods",), numbers.assumed_pods)
+        bindings.add_metric((), numbers.bindings_in_flight)
+        leader.add_metric((), int(numbers.is_leader))
+        for state, count in numbers.nodes_by_reading_state.items():
+            states.add_metric((state,), count)
+        if numbers.readings_age_seconds is not None:
+            age.add_metric((), numbers.readings_age_seconds)
+    yield from (pending, unschedulable, cache, bindings, leader, states, age)

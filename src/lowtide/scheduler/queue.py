@@ -1,0 +1,255 @@
+"""Pods waiting to be placed: ready, backing off, parked until something changes, or gated.
+
+Filled and emptied by the machine. Every waiting pod is in exactly one of the four places.
+"""
+
+import heapq
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from lowtide.framework.plugin import PodRejection
+from lowtide.objects.pod import Pod
+
+INITIAL_BACKOFF_SECONDS = 1.0
+MAX_BACKOFF_SECONDS = 10.0
+LONGEST_PARKED_SECONDS = 300.0
+
+SortKey = Callable[["QueuedPod"], Any]
+MayEnqueue = Callable[[Pod], tuple[str, PodRejection] | None]
+
+
+class Place(Enum):
+    ACTIVE = "active"
+    BACKOFF = "backoff"
+    ERROR_BACKOFF = "error backoff"
+    PARKED = "unschedulable"
+    GATED = "gated"
+    NOWHERE = "nowhere"
+
+
+@dataclass(slots=True, eq=False)
+class QueuedPod:
+    pod: Pod
+    queued_at: float
+    first_seen_at: float
+    attempts: int = 0
+    unschedulable_count: int = 0
+    error_count: int = 0
+    rejected_by: frozenset[str] = frozenset()
+    retry_on: int = 0
+    backoff_until: float = 0.0
+    place: Place = Place.NOWHERE
+    entry: int = 0  # the number of its newest heap entry; older entries are void
+
+
+class Queue:
+    def __init__(
+        self,
+        sort_key: SortKey,
+        may_enqueue: MayEnqueue,
+        *,
+        initial_backoff_seconds: float = INITIAL_BACKOFF_SECONDS,
+        max_backoff_seconds: float = MAX_BACKOFF_SECONDS,
+    ) -> None:
+        self._sort_key = sort_key
+        self._may_enqueue = may_enqueue
+        self._initial_backoff_seconds = initial_backoff_seconds
+        self._max_backoff_seconds = max_backoff_seconds
+        self._waiting: dict[str, QueuedPod] = {}
+        self._heaps = {
+            place: _Heap(place) for place in (Place.ACTIVE, Place.BACKOFF, Place.ERROR_BACKOFF)
+        }
+        self._parked: dict[int, dict[str, QueuedPod]] = {}  # by what wakes them, then uid
+        self._next_flush_at = math.inf
+
+    # What is in it.
+
+    def __contains__(self, uid: str) -> bool:
+        return uid in self._waiting
+
+    def __iter__(self) -> Iterator[QueuedPod]:
+        return iter(self._waiting.values())
+
+    def lengths(self) -> dict[str, int]:
+        counts = dict.fromkeys(Place, 0)
+        for queued in self._waiting.values():
+            counts[queued.place] += 1
+        return {
+            "active": counts[Place.ACTIVE],
+            "backoff": counts[Place.BACKOFF] + counts[Place.ERROR_BACKOFF],
+            "unschedulable": counts[Place.PARKED],
+            "gated": counts[Place.GATED],
+        }
+
+    # Pods come, change and go.
+
+    def add(self, pod: Pod, now: float) -> None:
+        """A pod that was not here before."""
+        self._enter(QueuedPod(pod, queued_at=now, first_seen_at=now), Place.ACTIVE)
+
+    def update(self, pod: Pod, now: float) -> None:
+        """The pod itself changed: a gated or parked one may fit now."""
+        queued = self._waiting[pod.uid]
+        before, queued.pod = queued.pod, pod
+        if queued.place in (Place.GATED, Place.PARKED):
+            if _asks_the_same(before, pod):
+                return
+            self._leave(queued)
+            self._enter(queued, self._after_backoff(queued, now))
+        else:
+            self._enter(queued, queued.place)
+
+    def remove(self, uid: str) -> QueuedPod | None:
+        queued = self._waiting.get(uid)
+        if queued is not None:
+            self._leave(queued)
+        return queued
+
+    # Pods are taken, and come back.
+
+    def pop(self, now: float) -> QueuedPod | None:
+        """The next pod to place. It is in the caller's hands until put back or bound.
+
+        When no pod is ready, one that backs off is taken early; not one that met an error.
+        """
+        self._release(now)
+        queued = self._heaps[Place.ACTIVE].first() or self._heaps[Place.BACKOFF].first()
+        if queued is None:
+            return None
+        self._leave(queued)
+        queued.attempts += 1
+        return queued
+
+    def park(
+        self, queued: QueuedPod, rejected_by: frozenset[str], retry_on: int, now: float
+    ) -> None:
+        """No node for it: it waits until something changes that those rules care about."""
+        queued.rejected_by = rejected_by
+        queued.retry_on = retry_on
+        queued.unschedulable_count += 1
+        queued.error_count = 0
+        self._back_off(queued, queued.unschedulable_count, now)
+        self._enter(queued, Place.PARKED)
+
+    def retry(self, queued: QueuedPod, now: float) -> None:
+        """Something went wrong that is not the pod's fault: it is tried again after a while."""
+        queued.rejected_by = frozenset()
+        queued.error_count += 1
+        self._back_off(queued, queued.error_count, now)
+        self._enter(queued, Place.ERROR_BACKOFF)
+
+    def wake(self, occasion: int, now: float) -> int:
+        """Something changed: parked pods whose rules care are tried again. Returns how many."""
+        woken = [
+            queued
+            for retry_on, parked in self._parked.items()
+            if retry_on & occasion
+            for queued in parked.values()
+        ]
+        self._wake_all(woken, now)
+        return len(woken)
+
+    # Time passes.
+
+    def is_ready(self, now: float) -> bool:
+        self._release(now)
+        return bool(self._heaps[Place.ACTIVE].first() or self._heaps[Place.BACKOFF].first())
+
+    def next_change_at(self) -> float:
+        """When time alone will make a pod ready; infinity when nothing waits for time."""
+        first = self._heaps[Place.ERROR_BACKOFF].first()
+        retry_at = first.backoff_until if first else math.inf
+        return min(retry_at, self._next_flush_at)
+
+    # How it is done.
+
+    def _release(self, now: float) -> None:
+        for place in (Place.BACKOFF, Place.ERROR_BACKOFF):
+            heap = self._heaps[place]
+            while (queued := heap.first()) is not None and queued.backoff_until <= now:
+                self._leave(queued)
+                self._enter(queued, Place.ACTIVE)
+        if now >= self._next_flush_at:
+            oldest_kept = now - LONGEST_PARKED_SECONDS
+            parked = [q for group in self._parked.values() for q in group.values()]
+            self._wake_all([q for q in parked if q.queued_at <= oldest_kept], now)
+            self._plan_flush()
+
+    def _wake_all(self, woken: list[QueuedPod], now: float) -> None:
+        for queued in woken:
+            self._leave(queued)
+            self._enter(queued, self._after_backoff(queued, now))
+
+    def _after_backoff(self, queued: QueuedPod, now: float) -> Place:
+        return Place.ACTIVE if queued.backoff_until <= now else Place.BACKOFF
+
+    def _back_off(self, queued: QueuedPod, failures: int, now: float) -> None:
+        seconds = min(
+            self._initial_backoff_seconds * 2.0 ** min(failures - 1, 30), self._max_backoff_seconds
+        )
+        queued.queued_at = now
+        # kube-scheduler counts in whole seconds and looks once a second.
+        queued.backoff_until = math.floor(now + seconds) + 1.0
+
+    def _enter(self, queued: QueuedPod, place: Place) -> None:
+        if place in (Place.ACTIVE, Place.BACKOFF) and self._may_enqueue(queued.pod) is not None:
+            place = Place.GATED
+        queued.place = place
+        self._waiting[queued.pod.uid] = queued
+        if place in self._heaps:
+            key = self._sort_key(queued)
+            self._heaps[place].push(
+                key if place is Place.ACTIVE else (queued.backoff_until, key), queued
+            )
+        elif place is Place.PARKED:
+            self._parked.setdefault(queued.retry_on, {})[queued.pod.uid] = queued
+            self._next_flush_at = min(
+                self._next_flush_at, queued.queued_at + LONGEST_PARKED_SECONDS
+            )
+
+    def _leave(self, queued: QueuedPod) -> None:
+        uid = queued.pod.uid
+        self._waiting.pop(uid, None)
+        if queued.place is Place.PARKED:
+            group = self._parked[queued.retry_on]
+            del group[uid]
+            if not group:
+                del self._parked[queued.retry_on]
+        queued.place = Place.NOWHERE
+
+    def _plan_flush(self) -> None:
+        oldest = min(
+            (q.queued_at for group in self._parked.values() for q in group.values()),
+            default=math.inf,
+        )
+        self._next_flush_at = oldest + LONGEST_PARKED_SECONDS
+
+
+class _Heap:
+    """A heap whose entries may be void: a pod left it, or entered again with another key."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._entries: list[tuple[Any, int, QueuedPod]] = []
+        self._pushed = 0
+
+    def push(self, key: Any, queued: QueuedPod) -> None:
+        self._pushed += 1
+        queued.entry = self._pushed
+        heapq.heappush(self._entries, (key, self._pushed, queued))
+
+    def first(self) -> QueuedPod | None:
+        while self._entries:
+            _, entry, queued = self._entries[0]
+            if queued.place is self._place and queued.entry == entry:
+                return queued
+            heapq.heappop(self._entries)
+        return None
+
+
+def _asks_the_same(before: Pod, after: Pod) -> bool:
+    """Whether only status or times changed, as the scheduler's own writes do."""
+    return before.spec == after.spec and before.metadata.labels == after.metadata.labels

@@ -1,0 +1,1 @@
+"""What others ask of us: one HTTP(S) server with health and metrics, put together by app."""

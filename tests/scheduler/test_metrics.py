@@ -1,0 +1,203 @@
+"""The rendered metrics against kube-scheduler v1.36's names, labels and buckets."""
+
+from dataclasses import replace
+
+import pytest
+from prometheus_client import CollectorRegistry, Metric
+from prometheus_client.exposition import generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+
+from lowtide.scheduler.metrics import PresentGauges, PresentNumbers, SchedulerMetrics
+
+NUMBERS = PresentNumbers(
+    pending_pods={"active": 3, "backoff": 1, "unschedulable": 2, "gated": 0},
+    unschedulable_pods={("NodeResourcesFit", "lowtide"): 2},
+    cached_nodes=12,
+    cached_pods=30,
+    assumed_pods=4,
+    bindings_in_flight=4,
+    is_leader=True,
+    nodes_by_reading_state={"fresh": 10, "stale": 2},
+    readings_age_seconds=7.5,
+)
+
+
+def rendered(registry: CollectorRegistry) -> dict[str, Metric]:
+    text = generate_latest(registry).decode()
+    families = {family.name: family for family in text_string_to_metric_families(text)}
+    return {name: family for name, family in families.items() if not name.endswith("_created")}
+
+
+def samples(registry: CollectorRegistry, *, without: str = "_bucket") -> dict[str, float]:
+    return {
+        sample.name + "".join(f" {key}={value}" for key, value in sample.labels.items()): (
+            sample.value
+        )
+        for family in rendered(registry).values()
+        for sample in family.samples
+        if not sample.name.endswith(without)
+    }
+
+
+def schedule_one(metrics: SchedulerMetrics, *, attempts: int = 1) -> None:
+    metrics.pod_scheduled(
+        "lowtide",
+        attempts=attempts,
+        seconds_algorithm=0.25,
+        seconds_attempt=0.5,
+        seconds_since_first_seen=2.0,
+    )
+
+
+def test_names_types_and_labels_are_kube_schedulers() -> None:
+    registry = CollectorRegistry()
+    metrics = SchedulerMetrics(registry)
+    metrics.read_present_numbers_from(lambda: NUMBERS)
+    schedule_one(metrics)
+    metrics.pods_incoming("active", "UnscheduledPodAdd")
+    metrics.prometheus_polled("success")
+    # The parser takes _total off the name of a counter.
+    assert {
+        (family.type, family.name, *sorted(family.samples[0].labels.keys() - {"le"}))
+        for family in rendered(registry).values()
+    } == {
+        ("counter", "scheduler_schedule_attempts", "profile", "result"),
+        ("histogram", "scheduler_scheduling_attempt_duration_seconds", "profile", "result"),
+        ("histogram", "scheduler_scheduling_algorithm_duration_seconds"),
+        ("gauge", "scheduler_pending_pods", "queue"),
+        ("histogram", "scheduler_pod_scheduling_attempts"),
+        ("counter", "scheduler_queue_incoming_pods", "event", "queue"),
+        ("histogram", "scheduler_pod_scheduling_sli_duration_seconds", "attempts"),
+        ("gauge", "scheduler_unschedulable_pods", "plugin", "profile"),
+        ("gauge", "scheduler_cache_size", "type"),
+        ("gauge", "lowtide_bindings_in_flight"),
+        ("gauge", "lowtide_leader"),
+        ("gauge", "lowtide_reading_nodes", "state"),
+        ("gauge", "lowtide_readings_age_seconds"),
+        ("counter", "lowtide_prometheus_polls", "result"),
+    }
+
+
+def test_buckets_are_kube_schedulers() -> None:
+    registry = CollectorRegistry()
+    schedule_one(SchedulerMetrics(registry))
+    buckets = {
+        name: [
+            float(sample.labels["le"])
+            for sample in family.samples
+            if sample.name.endswith("_bucket")
+        ]
+        for name, family in rendered(registry).items()
+        if family.type == "histogram"
+    }
+    millisecond_to_16_seconds = [
+        0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128,
+        0.256, 0.512, 1.024, 2.048, 4.096, 8.192, 16.384, float("inf"),
+    ]  # fmt: skip
+    assert buckets == {
+        "scheduler_scheduling_attempt_duration_seconds": millisecond_to_16_seconds,
+        "scheduler_scheduling_algorithm_duration_seconds": millisecond_to_16_seconds,
+        "scheduler_pod_scheduling_attempts": [1, 2, 4, 8, 16, float("inf")],
+        "scheduler_pod_scheduling_sli_duration_seconds": [
+            0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12,
+            10.24, 20.48, 40.96, 81.92, 163.84, 327.68, 655.36, 1310.72, 2621.44, 5242.88,
+            float("inf"),
+        ],
+    }  # fmt: skip
+
+
+def test_what_happened_is_counted_under_its_result_and_profile() -> None:
+    registry = CollectorRegistry()
+    metrics = SchedulerMetrics(registry)
+    schedule_one(metrics)
+    schedule_one(metrics)
+    metrics.pod_unschedulable("lowtide", seconds_attempt=0.125)
+    metrics.attempt_failed("other", seconds_attempt=4.0)
+    metrics.pods_incoming("active", "UnscheduledPodAdd")
+    metrics.pods_incoming("backoff", "NodeAdd", 3)
+    metrics.prometheus_polled("success")
+    metrics.prometheus_polled("timeout")
+    attempt = "scheduler_scheduling_attempt_duration_seconds"
+    assert samples(registry) == {
+        "scheduler_schedule_attempts_total profile=lowtide result=scheduled": 2,
+        "scheduler_schedule_attempts_total profile=lowtide result=unschedulable": 1,
+        "scheduler_schedule_attempts_total profile=other result=error": 1,
+        f"{attempt}_count profile=lowtide result=scheduled": 2,
+        f"{attempt}_sum profile=lowtide result=scheduled": 1.0,  # 2 * 0.5
+        f"{attempt}_count profile=lowtide result=unschedulable": 1,
+        f"{attempt}_sum profile=lowtide result=unschedulable": 0.125,
+        f"{attempt}_count profile=other result=error": 1,
+        f"{attempt}_sum profile=other result=error": 4.0,
+        "scheduler_scheduling_algorithm_duration_seconds_count": 2,
+        "scheduler_scheduling_algorithm_duration_seconds_sum": 0.5,  # 2 * 0.25
+        "scheduler_pod_scheduling_attempts_count": 2,
+        "scheduler_pod_scheduling_attempts_sum": 2,
+        "scheduler_pod_scheduling_sli_duration_seconds_count attempts=1": 2,
+        "scheduler_pod_scheduling_sli_duration_seconds_sum attempts=1": 4.0,  # 2 * 2.0
+        "scheduler_queue_incoming_pods_total event=UnscheduledPodAdd queue=active": 1,
+        "scheduler_queue_incoming_pods_total event=NodeAdd queue=backoff": 3,
+        "lowtide_prometheus_polls_total result=success": 1,
+        "lowtide_prometheus_polls_total result=timeout": 1,
+    }
+
+
+def test_attempts_from_15_on_share_one_label() -> None:
+    registry = CollectorRegistry()
+    metrics = SchedulerMetrics(registry)
+    for attempts in (1, 14, 15, 16, 300):
+        schedule_one(metrics, attempts=attempts)
+    name = "scheduler_pod_scheduling_sli_duration_seconds_count attempts="
+    assert {
+        key.removeprefix(name): value
+        for key, value in samples(registry).items()
+        if key.startswith(name)
+    } == {"1": 1, "14": 1, "15+": 3}
+
+
+def test_present_numbers_are_read_at_each_scrape() -> None:
+    registry = CollectorRegistry()
+    metrics = SchedulerMetrics(registry)
+    asked = []
+
+    def source() -> PresentNumbers:
+        asked.append("now")
+        return NUMBERS
+
+    metrics.read_present_numbers_from(source)
+    assert asked == []
+    gauges = {
+        key: value
+        for key, value in samples(registry).items()
+        if not key.endswith(("_count", "_sum"))
+    }
+    assert asked == ["now"]
+    assert gauges == {
+        "scheduler_pending_pods queue=active": 3,
+        "scheduler_pending_pods queue=backoff": 1,
+        "scheduler_pending_pods queue=unschedulable": 2,
+        "scheduler_pending_pods queue=gated": 0,
+        "scheduler_unschedulable_pods plugin=NodeResourcesFit profile=lowtide": 2,
+        "scheduler_cache_size type=nodes": 12,
+        "scheduler_cache_size type=pods": 30,
+        "scheduler_cache_size type=assumed_pods": 4,
+        "lowtide_bindings_in_flight": 4,
+        "lowtide_leader": 1,
+        "lowtide_reading_nodes state=fresh": 10,
+        "lowtide_reading_nodes state=stale": 2,
+        "lowtide_readings_age_seconds": 7.5,
+    }
+
+
+def test_before_the_first_reading_there_is_no_age() -> None:
+    registry = CollectorRegistry()
+    metrics = SchedulerMetrics(registry)
+    metrics.read_present_numbers_from(lambda: replace(NUMBERS, readings_age_seconds=None))
+    assert "lowtide_readings_age_seconds" not in samples(registry)
+    assert "lowtide_leader" in samples(registry)
+
+
+def test_a_second_scheduler_in_one_registry_is_refused() -> None:
+    registry = CollectorRegistry()
+    registry.register(PresentGauges())
+    with pytest.raises(ValueError, match="scheduler_pending_pods"):
+        registry.register(PresentGauges())
