@@ -1,0 +1,175 @@
+"""Which node a series belongs to, by the labels that Prometheus set-ups use; called by assembly."""
+
+from collections.abc import Iterable, Sequence
+from ipaddress import ip_address
+from typing import Final, TypeVar
+
+import msgspec
+
+from lowtide.readings.request import MatchLabel
+from lowtide.readings.series import Series
+
+NO_ROW: Final = -1
+
+Rows = tuple[int, ...]
+Key = TypeVar("Key")
+Target = tuple[str | None, ...]
+
+
+class NodeIdentity(msgspec.Struct, frozen=True):
+    """What a node may be called in a label: its name, its hostname, its addresses."""
+
+    name: str
+    hostname: str = ""
+    addresses: tuple[str, ...] = ()
+
+
+class Match(msgspec.Struct, frozen=True):
+    """Where series went.
+
+    `ambiguous` names the nodes that a series might belong to without it being clear to which;
+    a node can be there and in `by_node`, when another series is clearly its own."""
+
+    by_node: dict[str, list[Series]]
+    unmatched: list[Series]
+    ambiguous: frozenset[str]
+
+
+def match_series(
+    series: Sequence[Series],
+    identities: Sequence[NodeIdentity],
+    uname: Iterable[Series],
+    label: MatchLabel,
+) -> Match:
+    """One answer's series by the name of their node, for people to look at."""
+    matcher = NodeMatcher(identities, uname, label)
+    by_node: dict[str, list[Series]] = {}
+    unmatched: list[Series] = []
+    ambiguous: set[str] = set()
+    for one, rows in zip(series, matcher.candidates(series), strict=True):
+        if len(rows) == 1:
+            by_node.setdefault(identities[rows[0]].name, []).append(one)
+        elif rows:
+            ambiguous.update(identities[row].name for row in rows)
+        else:
+            unmatched.append(one)
+    return Match(by_node, unmatched, frozenset(ambiguous))
+
+
+class NodeMatcher:
+    """Matches the answers of one poll to nodes, each a row of `identities`.
+
+    `auto` takes the label `node`, else `kubernetes_node`, each as a Node's name. Else it asks both
+    `nodename` (the series' own, or that of `node_uname_info` with the same instance and job) and
+    `instance`: either alone may decide, and where both name nodes they must agree on one."""
+
+    def __init__(
+        self, identities: Sequence[NodeIdentity], uname: Iterable[Series], label: MatchLabel
+    ) -> None:
+        self._label = label
+        self._by_name: dict[str, Rows] = {}
+        self._by_hostname: dict[str, Rows] = {}
+        self._by_instance: dict[str, Rows] = {}
+        for row, identity in enumerate(identities):
+            rows: Rows = (row,)
+            self._by_name[identity.name] = rows
+            name, hostname = identity.name.lower(), identity.hostname.lower()
+            aliases = (name,) if hostname in ("", name) else (name, hostname)
+            for alias in aliases:
+                _include(self._by_hostname, alias, rows)
+                _include(self._by_instance, alias, rows)
+            for address in identity.addresses:
+                _include(self._by_instance, plain_address(address), rows)
+        self._uname_of_target: dict[tuple[str, str], Rows] = {}
+        self._uname_of_instance: dict[str, Rows] = {}
+        for one in uname:
+            get = one.labels.get
+            rows = self._by_hostname.get(get("nodename", "").lower(), ())
+            instance = get("instance", "")
+            _include(self._uname_of_target, (instance, get("job", "")), rows)
+            _include(self._uname_of_instance, instance, rows)
+        self._judged: dict[Target, Rows] = {}
+
+    def rows(self, series: Iterable[Series]) -> tuple[list[int], set[int]]:
+        """The row of each series, NO_ROW where there is not exactly one, and the rows between
+        which the labels of some series leave the choice."""
+        candidates = self.candidates(series)
+        found = [rows[0] if len(rows) == 1 else NO_ROW for rows in candidates]
+        return found, {row for rows in candidates if len(rows) > 1 for row in rows}
+
+    def candidates(self, series: Iterable[Series]) -> list[Rows]:
+        """For each series the rows that its labels may mean: one is a match, several are not."""
+        found: list[Rows] = []
+        judged = self._judged
+        for one in series:
+            get = one.labels.get
+            # Devices of one target share these labels, which are judged once.
+            target = (
+                get("node"),
+                get("kubernetes_node"),
+                get("nodename"),
+                get("instance"),
+                get("job"),
+            )
+            rows = judged.get(target)
+            if rows is None:
+                rows = judged[target] = self._judge(one.labels)
+            found.append(rows)
+        return found
+
+    def _judge(self, labels: dict[str, str]) -> Rows:
+        match self._label:
+            case "node" | "kubernetes_node":
+                return self._by_name.get(labels.get(self._label, ""), ())
+            case "nodename":
+                return self._rows_by_nodename(labels)
+            case "instance":
+                return self._rows_by_instance(labels)
+            case "auto":
+                return (
+                    self._by_name.get(labels.get("node", ""), ())
+                    or self._by_name.get(labels.get("kubernetes_node", ""), ())
+                    or _agreed(self._rows_by_nodename(labels), self._rows_by_instance(labels))
+                )
+
+    def _rows_by_nodename(self, labels: dict[str, str]) -> Rows:
+        if "nodename" in labels:
+            return self._by_hostname.get(labels["nodename"].lower(), ())
+        instance = labels.get("instance", "")
+        rows = self._uname_of_target.get((instance, labels.get("job", "")))
+        # Where another job scraped node_uname_info, the instance alone has to do.
+        return self._uname_of_instance.get(instance, ()) if rows is None else rows
+
+    def _rows_by_instance(self, labels: dict[str, str]) -> Rows:
+        return self._by_instance.get(host_of(labels.get("instance", "")), ())
+
+
+def _include(index: dict[Key, Rows], key: Key, rows: Rows) -> None:
+    known = index.setdefault(key, rows)
+    if known != rows:
+        index[key] = tuple(sorted({*known, *rows}))
+
+
+def _agreed(named: Rows, addressed: Rows) -> Rows:
+    if named == addressed:
+        return named
+    return tuple(sorted({*named} & {*addressed} or {*named} | {*addressed}))
+
+
+def host_of(instance: str) -> str:
+    """The host of `name`, `name:port`, an address with or without port, or `[v6]:port`."""
+    if instance.startswith("["):
+        return plain_address(instance[1:].partition("]")[0])
+    if instance.count(":") == 1:
+        return instance.partition(":")[0].lower()
+    return plain_address(instance)
+
+
+def plain_address(address: str) -> str:
+    """One spelling per host: an IPv6 address has many."""
+    if ":" not in address:
+        return address.lower()
+    try:
+        return str(ip_address(address))
+    except ValueError:
+        return address.lower()

@@ -1,0 +1,1 @@
+"""What talks to Prometheus: the client, and the poller that publishes readings."""
