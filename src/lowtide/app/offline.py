@@ -1,0 +1,88 @@
+"""The offline modes: the same rules on scenarios from files, without a cluster."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from lowtide.cluster.state import ClusterState
+from lowtide.config.errors import ConfigError
+from lowtide.config.load import LoadedConfig, load_config
+from lowtide.framework.plugin import Binder, BindOutcome, Pod
+from lowtide.framework.profile import Profile
+from lowtide.framework.registry import Registry
+from lowtide.framework.verdicts import Verdicts
+from lowtide.objects.quantity import QuantityError
+from lowtide.readings.columns import traffic_columns
+from lowtide.readings.request import TrafficRequest
+from lowtide.scenario.answer import answered, gated
+from lowtide.scenario.readings import traffic_reading
+from lowtide.scenario.scenario import Scenario, ScenarioError
+from lowtide.scheduler.decide import decide
+
+
+class NoBinder:
+    """Offline nothing is bound."""
+
+    async def bind(self, pod: Pod, node_name: str) -> BindOutcome:
+        raise RuntimeError(f"{pod.key} cannot be bound to {node_name} without a cluster")
+
+
+class Decider:
+    """Answers scenarios; a scenario's own configuration wins over the one given here."""
+
+    def __init__(self, registry: Registry, default: LoadedConfig) -> None:
+        self._registry = registry
+        self._default = default
+        self._profiles_by_config: dict[str, dict[str, Profile]] = {}
+
+    def answer(self, scenario: Scenario) -> dict[str, Any]:
+        """ScenarioError tells what is wrong with the scenario or with its configuration."""
+        profile = self._profile_for(scenario)
+        held = profile.may_enqueue(scenario.pod)
+        if held is not None:
+            return gated(scenario.id, *held)
+        state = state_of(scenario)
+        for request in profile.readings:
+            if isinstance(request, TrafficRequest) and "traffic" in scenario.readings:
+                reading = traffic_reading(request, scenario.readings["traffic"])
+                state.publish(request, *traffic_columns(reading))
+        try:
+            decision = decide(scenario.pod, Verdicts(profile, state), turn=0, full=True)
+        except QuantityError as error:
+            raise ScenarioError(f"{scenario.id}: pod {scenario.pod.key}: {error}") from None
+        return answered(scenario.id, decision, state.names)
+
+    def _profile_for(self, scenario: Scenario) -> Profile:
+        profiles = self._profiles(scenario.config)
+        name = scenario.pod.spec.scheduler_name
+        if name in profiles:
+            return profiles[name]
+        if len(profiles) == 1:
+            return next(iter(profiles.values()))
+        raise ScenarioError(
+            f"{scenario.id}: pod {scenario.pod.key} names scheduler {name!r}; "
+            f"the configuration has {', '.join(profiles)}"
+        )
+
+    def _profiles(self, config: Mapping[str, Any] | None) -> dict[str, Profile]:
+        text = "" if config is None else json.dumps(config, sort_keys=True)
+        if text not in self._profiles_by_config:
+            try:
+                loaded = load_config(text, file="scenario config") if text else self._default
+                built = self._registry.build(loaded, {Binder: NoBinder()})
+            except ConfigError as error:
+                raise ScenarioError(str(error)) from None
+            self._profiles_by_config[text] = built.profiles
+        return self._profiles_by_config[text]
+
+
+def state_of(scenario: Scenario) -> ClusterState:
+    state = ClusterState()
+    for node in scenario.nodes:
+        state.add_node(node)
+    for pod in scenario.pods:
+        if not pod.has_ended:
+            state.place(pod)
+    for pod in scenario.pending_pods:
+        state.nominate(pod, pod.status.nominated_node_name)
+    return state

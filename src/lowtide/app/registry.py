@@ -1,0 +1,53 @@
+"""The rules there are in this process: the built-in ones, and what an outsider adds."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from lowtide.config.errors import ConfigError
+from lowtide.config.load import LoadedConfig, load_config, load_default
+from lowtide.framework.registry import Registry
+from lowtide.plugins import BUILT_IN
+
+# The weight of NetworkTraffic where only --prometheus asks for it.
+TRAFFIC_WEIGHT = 3
+
+
+def make_registry(plugins: Mapping[str, type[Any]]) -> Registry:
+    registry = Registry(BUILT_IN)
+    return registry.with_plugins(plugins) if plugins else registry
+
+
+def read_config(path: Path | None, prometheus_address: str | None = None) -> LoadedConfig:
+    """The file; without one the defaults, with NetworkTraffic where Prometheus is named."""
+    if path is None:
+        return load_default() if prometheus_address is None else _with_traffic(prometheus_address)
+    try:
+        text = path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise ConfigError([f"{path}: cannot be read: {reason}"]) from None
+    return load_config(text, file=str(path))
+
+
+def _with_traffic(prometheus_address: str) -> LoadedConfig:
+    config = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [
+            {
+                "schedulerName": "lowtide",
+                "plugins": {
+                    "score": {"enabled": [{"name": "NetworkTraffic", "weight": TRAFFIC_WEIGHT}]}
+                },
+                "pluginConfig": [
+                    {
+                        "name": "NetworkTraffic",
+                        "args": {"prometheusAddress": prometheus_address},
+                    }
+                ],
+            }
+        ],
+    }
+    return load_config(json.dumps(config), file="--prometheus")

@@ -1,0 +1,314 @@
+"""The scheduler mode: a complete scheduler on a cluster, beside or instead of kube-scheduler."""
+
+import asyncio
+import socket
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+
+from prometheus_client import CollectorRegistry
+
+from lowtide.app.kube_writes import KubeBinder, KubeWrites
+from lowtide.config.types import KubeSchedulerConfiguration
+from lowtide.framework.plugin import Binder
+from lowtide.framework.profile import Profile
+from lowtide.kube.connection import Connection
+from lowtide.kube.kube_events import KubeEvents
+from lowtide.kube.kubeconfig import Access
+from lowtide.kube.lease import LeaderLease, LeaseTimings, make_identity
+from lowtide.kube.rate_limit import RateLimit
+from lowtide.kube.watch import Watch
+from lowtide.kube.writer import Writer
+from lowtide.logs import Log
+from lowtide.objects.kinds import NODE, POD
+from lowtide.objects.node import Node
+from lowtide.readings.matching import NodeIdentity
+from lowtide.readings.reading import TrafficReading
+from lowtide.readings.request import TrafficRequest
+from lowtide.scheduler.actions import Decided
+from lowtide.scheduler.events import ReadingPublished
+from lowtide.scheduler.live import Live
+from lowtide.scheduler.machine import Machine
+from lowtide.scheduler.metrics import PresentNumbers, SchedulerMetrics
+from lowtide.server.health import health_routes
+from lowtide.server.http import Server, TlsFiles
+from lowtide.server.metrics import metrics_routes
+from lowtide.telemetry.poller import TrafficPoller
+from lowtide.telemetry.prometheus import Prometheus
+
+log = Log("scheduler")
+
+UNENDED_PODS = "status.phase!=Succeeded,status.phase!=Failed"
+_DRAIN_SECONDS = 20.0
+_FLUSH_SECONDS = 5.0
+_FIRST_READING_SECONDS = 5.0
+
+Clock = Callable[[], float]
+
+
+class LeaseLostError(Exception):
+    """Another process leads now; this one must not write any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """Where health and metrics are served; a port below 0 serves nothing."""
+
+    bind_address: str = "127.0.0.1"
+    port: int = 10259
+    tls: TlsFiles | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerParts:
+    """What a scheduler is made of, decided by the command line and the configuration."""
+
+    access: Access
+    config: KubeSchedulerConfiguration
+    make_profiles: Callable[[Binder], dict[str, Profile]]
+    clock: Clock
+    serving: Serving = Serving()
+    keeps_every_score: bool = False
+    on_decision: Callable[[Decided], None] = lambda decided: None
+    on_started: Callable[["SchedulerApp"], None] = lambda app: None
+
+
+@dataclass(slots=True)
+class _Readings:
+    """The newest reading per request, for metrics."""
+
+    newest: dict[TrafficRequest, TrafficReading] = field(default_factory=dict)
+
+    def by_state(self) -> Counter[str]:
+        return Counter(
+            one.state.value for reading in self.newest.values() for one in reading.by_node.values()
+        )
+
+    def age_seconds(self, now: float) -> float | None:
+        published = [reading.published_at for reading in self.newest.values()]
+        return now - min(published) if published else None
+
+
+class SchedulerApp:
+    def __init__(self, parts: SchedulerParts) -> None:
+        self._parts = parts
+        self._clock = parts.clock
+        self._registry = CollectorRegistry()
+        self._metrics = SchedulerMetrics(self._registry)
+        self._connection = Connection(
+            parts.access, parts.clock, rate_limit=_rate_limit(parts.config, parts.clock)
+        )
+        self._lease = self._make_lease()
+        self._writer = Writer(self._connection, may_write=self._may_schedule)
+        self.profiles = parts.make_profiles(KubeBinder(self._writer))
+        self.machine = Machine(
+            self.profiles,
+            initial_backoff_seconds=parts.config.pod_initial_backoff_seconds,
+            max_backoff_seconds=parts.config.pod_max_backoff_seconds,
+            keeps_every_score=parts.keeps_every_score,
+        )
+        self._events = KubeEvents(
+            self._connection,
+            host_name=socket.gethostname(),
+            is_busy=lambda: self.live.is_busy,
+            clock=parts.clock,
+        )
+        self.live = Live(
+            self.machine,
+            writes=KubeWrites(self._writer, self._events, parts.clock),
+            metrics=self._metrics,
+            clock=parts.clock,
+            may_schedule=self._may_schedule,
+            on_decision=parts.on_decision,
+        )
+        self.readings = _Readings()
+        self.server: Server | None = None
+        self._stopping = asyncio.Event()
+
+    def stop(self) -> None:
+        """Ends `run`: open bindings are finished, the lease is released."""
+        self._stopping.set()
+
+    async def run(self) -> None:
+        """Until `stop`; LeaseLostError when another process took over."""
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(self._connection)
+            await self._serve(stack)
+            self._metrics.read_present_numbers_from(self._present_numbers)
+            self._parts.on_started(self)
+            background = self._start_background()
+            scheduling = asyncio.create_task(self._schedule())
+            stopping = asyncio.create_task(self._stopping.wait())
+            try:
+                await asyncio.wait(
+                    [stopping, scheduling, *background], return_when=asyncio.FIRST_COMPLETED
+                )
+            finally:
+                await self._shut_down(scheduling, stopping, background)
+
+    # Parts of it.
+
+    def _start_background(self) -> list[asyncio.Task[None]]:
+        watches = [
+            Watch(
+                self._connection,
+                POD,
+                self.live.handle,
+                clock=self._clock,
+                field_selector=UNENDED_PODS,
+            ).run(),
+            Watch(self._connection, NODE, self.live.handle, clock=self._clock).run(),
+        ]
+        tasks = [asyncio.create_task(work) for work in [*watches, self._events.run()]]
+        self._pollers = self._make_pollers()
+        tasks += [asyncio.create_task(poller.run()) for poller in self._pollers]
+        if self._lease is not None:
+            tasks.append(asyncio.create_task(self._lead()))
+        return tasks
+
+    def _make_pollers(self) -> list[TrafficPoller]:
+        requests = {
+            request: None
+            for profile in self.profiles.values()
+            for request in profile.readings
+            if isinstance(request, TrafficRequest)
+        }
+        return [
+            TrafficPoller(
+                request=request,
+                prometheus=Prometheus(request.prometheus_address),
+                identities=self._identities,
+                publish=self._publish,
+                clock=self._clock,
+                sleep=asyncio.sleep,
+            )
+            for request in requests
+        ]
+
+    async def _schedule(self) -> None:
+        """Waits a moment for the first readings, so that the first pods are placed by them."""
+        for poller in self._pollers:
+            try:
+                async with asyncio.timeout(_FIRST_READING_SECONDS):
+                    await poller.first_result.wait()
+            except TimeoutError:
+                log.warning("Scheduling starts without a traffic reading")
+        await self.live.run()
+
+    async def _lead(self) -> None:
+        assert self._lease is not None
+        await self._lease.run(on_started=self.live.wake, on_lost=lambda: None)
+        raise LeaseLostError("the leader lease was lost; this process ends so as not to write")
+
+    async def _serve(self, stack: AsyncExitStack) -> None:
+        serving = self._parts.serving
+        if serving.port < 0:
+            return
+        lease_check = [] if self._lease is None else [("leaderElection", lambda: None)]
+        server = Server(
+            [
+                *health_routes(
+                    healthz=lease_check,
+                    livez=[],
+                    readyz=[*lease_check, ("sched-handler-sync", self._why_not_synced)],
+                ),
+                *metrics_routes(self._registry),
+            ],
+            bind_address=serving.bind_address,
+            port=serving.port,
+            tls=serving.tls,
+        )
+        await server.start()
+        stack.push_async_callback(server.stop)
+        self.server = server
+        log.info("Serving health and metrics", address=server.address.url)
+
+    async def _shut_down(
+        self,
+        scheduling: asyncio.Task[None],
+        stopping: asyncio.Task[bool],
+        background: Sequence[asyncio.Task[None]],
+    ) -> None:
+        stopping.cancel()
+        await self.live.drain(_DRAIN_SECONDS)
+        await self._events.flush(_FLUSH_SECONDS)
+        failed = [
+            error
+            for task in [scheduling, *background]
+            if task.done() and not task.cancelled() and (error := task.exception()) is not None
+        ]
+        tasks = [scheduling, *background]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        if failed:
+            raise failed[0]
+
+    # What others ask of it.
+
+    def _may_schedule(self) -> bool:
+        return self._lease is None or self._lease.is_leader(self._clock())
+
+    def _why_not_synced(self) -> str | None:
+        return None if self.machine.is_synced else "handlers are not fully synchronized"
+
+    def _identities(self) -> list[NodeIdentity]:
+        nodes = self.machine.state.nodes()
+        return [identity_of(nodes.node(position)) for position in range(len(nodes))]
+
+    def _publish(self, reading: TrafficReading) -> None:
+        self.readings.newest[reading.request] = reading
+        self.live.handle(ReadingPublished(reading))
+
+    def _present_numbers(self) -> PresentNumbers:
+        refused: Counter[tuple[str, str]] = Counter(
+            (plugin, queued.pod.spec.scheduler_name)
+            for queued in self.machine.queue
+            for plugin in queued.rejected_by
+        )
+        return PresentNumbers(
+            pending_pods=self.machine.queue.lengths(),
+            unschedulable_pods=refused,
+            cached_nodes=self.machine.state.count,
+            cached_pods=self.machine.state.placed_count,
+            assumed_pods=self.machine.state.assumed_count,
+            bindings_in_flight=self.machine.binding_count,
+            is_leader=self._may_schedule(),
+            nodes_by_reading_state=self.readings.by_state(),
+            readings_age_seconds=self.readings.age_seconds(self._clock()),
+        )
+
+    def _make_lease(self) -> LeaderLease | None:
+        election = self._parts.config.leader_election
+        if not election.leader_elect:
+            return None
+        return LeaderLease(
+            self._connection,
+            namespace=election.resource_namespace,
+            name=election.resource_name,
+            identity=make_identity(),
+            clock=self._clock,
+            timings=LeaseTimings(
+                duration_seconds=election.lease_duration_seconds,
+                renew_deadline_seconds=election.renew_deadline_seconds,
+                retry_period_seconds=election.retry_period_seconds,
+            ),
+        )
+
+
+def identity_of(node: Node) -> NodeIdentity:
+    """What a node may be called in Prometheus's labels."""
+    return NodeIdentity(
+        name=node.name,
+        hostname=node.labels.get("kubernetes.io/hostname", ""),
+        addresses=tuple(address.address for address in node.status.addresses),
+    )
+
+
+def _rate_limit(config: KubeSchedulerConfiguration, clock: Clock) -> RateLimit | None:
+    """Only where a user set one: the API server limits by itself."""
+    connection = config.client_connection
+    if not connection.qps:
+        return None
+    return RateLimit(per_second=connection.qps, burst=connection.burst or 100, clock=clock)

@@ -1,0 +1,37 @@
+"""What a user did wrong, or the world did, in one sentence on stderr; a bug keeps its traceback."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from lowtide.app.scheduler import LeaseLostError
+from lowtide.config.errors import ConfigError
+from lowtide.kube.errors import KubeError
+from lowtide.kube.kubeconfig import KubeconfigError
+from lowtide.scenario.scenario import ScenarioError
+from lowtide.server.http import ServerError
+from lowtide.telemetry.prometheus import PrometheusError
+
+EXPECTED = (
+    ConfigError,
+    KubeError,
+    KubeconfigError,
+    LeaseLostError,
+    PrometheusError,
+    ScenarioError,
+    ServerError,
+)
+
+
+@contextmanager
+def told_in_one_sentence() -> Iterator[None]:
+    try:
+        yield
+    except EXPECTED as error:
+        for line in str(error).splitlines():
+            print(f"lowtide: {line}", file=sys.stderr)
+        sys.exit(1)
+    except BrokenPipeError:
+        # The reader of our output has seen enough.
+        sys.stderr.close()
+        sys.exit(1)

@@ -1,0 +1,175 @@
+"""`lowtide scheduler`: options into the parts of a running scheduler."""
+
+import asyncio
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+import uvloop
+from msgspec.structs import replace
+
+from lowtide.app.registry import make_registry, read_config
+from lowtide.app.scheduler import SchedulerApp, SchedulerParts, Serving
+from lowtide.cli.errors import told_in_one_sentence
+from lowtide.cli.logging_options import logging_options, start_logging
+from lowtide.config.durations import seconds_from_duration
+from lowtide.config.types import KubeSchedulerConfiguration, LeaderElection
+from lowtide.framework.plugin import Binder
+from lowtide.kube.kubeconfig import load_access
+from lowtide.logs import Log
+from lowtide.server.http import TlsFiles
+
+log = Log("scheduler")
+
+
+class Seconds(click.ParamType[float]):
+    """A Go duration, as kube-scheduler's flags take."""
+
+    name = "duration"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        try:
+            return seconds_from_duration(str(value))
+        except ValueError:
+            self.fail(f"{value!r} is not a duration; right would be 15s or 1m30s", param, ctx)
+
+
+FILE = click.Path(path_type=Path)
+
+
+@click.command()
+@click.option("--config", "config_file", type=FILE, help="A KubeSchedulerConfiguration.")
+@click.option(
+    "--kubeconfig",
+    help="How to reach the API server; else the pod's own account, $KUBECONFIG, ~/.kube/config.",
+)
+@click.option("--master", help="Address of the API server; overrides the kubeconfig's.")
+@click.option(
+    "--prometheus",
+    "prometheus_address",
+    metavar="URL",
+    help="Without --config: switches NetworkTraffic on, asking this Prometheus.",
+)
+@click.option(
+    "--bind-address",
+    default="127.0.0.1",
+    show_default=True,
+    help="Where health and metrics are served.",
+)
+@click.option(
+    "--secure-port",
+    type=click.IntRange(0, 65535),
+    default=10259,
+    show_default=True,
+    help="Port of health and metrics; 0 serves nothing.",
+)
+@click.option("--tls-cert-file", type=FILE, help="Serve HTTPS with this certificate.")
+@click.option("--tls-private-key-file", type=FILE, help="The key of that certificate.")
+@click.option(
+    "--leader-elect",
+    type=bool,
+    is_flag=False,
+    flag_value=True,
+    help="Whether to lead by a lease. [default: true]",
+)
+@click.option("--leader-elect-lease-duration", type=Seconds(), help="[default: 15s]")
+@click.option("--leader-elect-renew-deadline", type=Seconds(), help="[default: 10s]")
+@click.option("--leader-elect-retry-period", type=Seconds(), help="[default: 2s]")
+@click.option(
+    "--leader-elect-resource-name",
+    help="Name of the lease. [default: kube-scheduler, "
+    "or the first scheduler's name where no profile is default-scheduler]",
+)
+@click.option("--leader-elect-resource-namespace", help="[default: kube-system]")
+@logging_options
+@click.pass_obj
+def scheduler(
+    plugins: dict[str, type[Any]],
+    /,
+    config_file: Path | None,
+    kubeconfig: str | None,
+    master: str | None,
+    prometheus_address: str | None,
+    bind_address: str,
+    secure_port: int,
+    tls_cert_file: Path | None,
+    tls_private_key_file: Path | None,
+    verbosity: int,
+    logging_format: str,
+    **election: Any,
+) -> None:
+    """Runs a scheduler: binds pending pods whose schedulerName is one of its profiles'.
+
+    Without --config it serves the schedulerName `lowtide` with kube-scheduler's default rules.
+    """
+    start_logging(verbosity, logging_format)
+    if config_file is not None and prometheus_address is not None:
+        raise click.UsageError("--prometheus is for runs without --config; name it in the file")
+    if (tls_cert_file is None) != (tls_private_key_file is None):
+        raise click.UsageError("--tls-cert-file and --tls-private-key-file go together")
+    with told_in_one_sentence():
+        loaded = read_config(config_file, prometheus_address)
+        config = _with_election(loaded.config, election)
+        registry = make_registry(plugins)
+
+        def make_profiles(binder: Binder) -> Any:
+            built = registry.build(loaded, {Binder: binder})
+            for warning in (*loaded.warnings, *built.warnings):
+                log.warning(warning)
+            return built.profiles
+
+        tls = None
+        if tls_cert_file is not None and tls_private_key_file is not None:
+            tls = TlsFiles(tls_cert_file, tls_private_key_file)
+        parts = SchedulerParts(
+            access=load_access(
+                kubeconfig=kubeconfig or config.client_connection.kubeconfig or None,
+                master=master,
+                environment=os.environ,
+                home=Path.home(),
+            ),
+            config=config,
+            make_profiles=make_profiles,
+            clock=time.time,
+            serving=Serving(bind_address, secure_port or -1, tls),
+            keeps_every_score=log.enabled(2),
+        )
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(_run(parts))
+
+
+async def _run(parts: SchedulerParts) -> None:
+    app = SchedulerApp(parts)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, app.stop)
+    log.info(
+        "Starting Lowtide",
+        server=parts.access.cluster.server,
+        schedulerNames=list(app.profiles),
+        leaderElection=parts.config.leader_election.leader_elect,
+    )
+    await app.run()
+    log.info("Stopped")
+
+
+def _with_election(
+    config: KubeSchedulerConfiguration, given: dict[str, Any]
+) -> KubeSchedulerConfiguration:
+    """Flags about leader election that were set win over the file, as in kube-scheduler."""
+    fields = {
+        "leader_elect": "leader_elect",
+        "leader_elect_lease_duration": "lease_duration_seconds",
+        "leader_elect_renew_deadline": "renew_deadline_seconds",
+        "leader_elect_retry_period": "retry_period_seconds",
+        "leader_elect_resource_name": "resource_name",
+        "leader_elect_resource_namespace": "resource_namespace",
+    }
+    changed = {fields[name]: value for name, value in given.items() if value is not None}
+    leader_election: LeaderElection = replace(config.leader_election, **changed)
+    return replace(config, leader_election=leader_election)

@@ -1,0 +1,86 @@
+"""A Scenario: a cluster, what is measured on it, and one pod to place.
+
+`files` reads scenarios; `app.offline` answers them.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from lowtide.objects.node import Node
+from lowtide.objects.pod import Pod
+
+
+class ScenarioError(ValueError):
+    """A scenario that cannot be read; the sentence says what and where."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    id: str
+    pod: Pod
+    nodes: tuple[Node, ...] = ()
+    pods: tuple[Pod, ...] = ()  # bound ones
+    pending_pods: tuple[Pod, ...] = ()  # nominated to a node
+    config: Mapping[str, Any] | None = None
+    readings: Mapping[str, Any] = field(default_factory=dict)
+
+
+def scenario_from(data: Any, *, name: str) -> Scenario:
+    """From the form's JSON: either the scenario itself or {"id", "scenario"}."""
+    if not isinstance(data, dict):
+        raise ScenarioError(f"{name}: a scenario is an object, not {type(data).__name__}")
+    if isinstance(data.get("scenario"), dict):
+        name = str(data.get("id", name))
+        data = data["scenario"]
+    if "pod" not in data:
+        raise ScenarioError(f"{name}: the scenario has no 'pod', the pod to place")
+    return Scenario(
+        id=str(data.get("id", name)),
+        pod=_decoded(data["pod"], Pod, f"{name}: pod"),
+        nodes=_all_decoded(data, "nodes", Node, name),
+        pods=_all_decoded(data, "pods", Pod, name),
+        pending_pods=_all_decoded(data, "pendingPods", Pod, name),
+        config=data.get("config"),
+        readings=data.get("readings") or {},
+    )
+
+
+def _all_decoded(data: Mapping[str, Any], key: str, kind: type[Any], name: str) -> tuple[Any, ...]:
+    items = data.get(key) or []
+    if not isinstance(items, Iterable) or isinstance(items, str | dict):
+        raise ScenarioError(f"{name}: {key} is a list, not {type(items).__name__}")
+    return tuple(_decoded(each, kind, f"{name}: {key}[{n}]") for n, each in enumerate(items))
+
+
+def _decoded(data: Any, kind: type[Any], where: str) -> Any:
+    try:
+        decoded = msgspec.convert(_without_nulls(data), kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise ScenarioError(f"{where}: {error}") from None
+    if not decoded.metadata.name and not getattr(decoded.metadata, "uid", ""):
+        raise ScenarioError(f"{where}.metadata.name is missing")
+    return _completed(decoded)
+
+
+def _completed(decoded: Any) -> Any:
+    """What the API server would have filled in: a namespace and a uid."""
+    if isinstance(decoded, Pod):
+        meta = decoded.metadata
+        namespace = meta.namespace or "default"
+        uid = meta.uid or f"{namespace}/{meta.name}"
+        return msgspec.structs.replace(
+            decoded, metadata=msgspec.structs.replace(meta, namespace=namespace, uid=uid)
+        )
+    return decoded
+
+
+def _without_nulls(data: Any) -> Any:
+    """A null in a manifest means that the field is not set."""
+    if isinstance(data, dict):
+        return {key: _without_nulls(value) for key, value in data.items() if value is not None}
+    if isinstance(data, list):
+        return [_without_nulls(value) for value in data]
+    return data
