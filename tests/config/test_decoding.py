@@ -323,6 +323,13 @@ def test_a_bare_zero_is_a_duration() -> None:
             id="refuses what is not base64 without repeating it",
         ),
         pytest.param(
+            {"extenders": [{"urlPrefix": "u", "tlsConfig": {"caData": "é"}}]},
+            Problem(
+                ("extenders", 0, "tlsConfig", "caData"), "must be base64, which its value is not"
+            ),
+            id="refuses letters that base64 does not have",
+        ),
+        pytest.param(
             {"extenders": [{"filterVerb": "f"}]},
             Problem(("extenders", 0, "urlPrefix"), "is missing"),
             id="refuses an extender without a url",

@@ -15,7 +15,7 @@ apiVersion: v1
 kind: ConfigMap
 metadata: {name: scheduler}
 data:
-  README: how to write a KubeSchedulerConfiguration
+  README: "[how to write a KubeSchedulerConfiguration"
   scheduler.yaml: |
     apiVersion: kubescheduler.config.k8s.io/v1
     kind: KubeSchedulerConfiguration

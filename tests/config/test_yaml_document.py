@@ -29,6 +29,11 @@ def read_one(text: str) -> Document:
             {"a": {"p": 1, "q": 2}, "b": {"p": 3, "q": 2}},
             id="merges a mapping under the keys given beside it",
         ),
+        pytest.param(
+            "a: &a {p: 1}\nb: &b {p: 2, q: 2}\nc:\n  <<: [*a, *b]\n",
+            {"a": {"p": 1}, "b": {"p": 2, "q": 2}, "c": {"p": 1, "q": 2}},
+            id="takes the first of several merged mappings",
+        ),
         pytest.param("\ufeffa: 1\n", {"a": 1}, id="skips a byte order mark"),
     ],
 )

@@ -42,11 +42,14 @@ class FakePrometheus:
         self.traffic: dict[str, str] = {}
         self.refused: set[str] = set()
         self.asked: list[str] = []
+        self.takes_seconds = 0.0
         self._clock = clock
 
     async def answer(self, request: web.Request) -> web.Response:
         query = str((await request.post())["query"])
         self.asked.append(query)
+        if query == RECEIVE:
+            self._clock.advance(self.takes_seconds)
         if query in self.refused:
             return web.Response(status=503, text="no thanks")
         rows = [
@@ -158,6 +161,33 @@ async def test_run_polls_at_once_and_then_at_the_interval(bench: Bench) -> None:
         (1030.0, 3),
     ]
     assert bench.slept == [15.0, 15.0, 15.0]
+
+
+@pytest.mark.parametrize(
+    ("takes_seconds", "want"),
+    [
+        pytest.param(4.0, [11.0, 11.0, 11.0], id="sleeps for what the poll left of the interval"),
+        pytest.param(20.0, [0.0, 0.0, 0.0], id="polls again at once when it is late"),
+    ],
+)
+async def test_slow_polls(bench: Bench, takes_seconds: float, want: list[float]) -> None:
+    bench.fake.takes_seconds = takes_seconds
+    with pytest.raises(asyncio.CancelledError):
+        await bench.poller.run()
+    assert bench.slept == want
+
+
+async def test_each_outage_has_its_own_two_lines(bench: Bench, log_lines: io.StringIO) -> None:
+    for refused in (set[str](), {RECEIVE, SPEED}, set[str](), set[str](), {RECEIVE}, set[str]()):
+        bench.fake.refused = refused
+        await bench.poller.poll()
+        bench.clock.advance(15)
+    assert [line[:28] for line in lines(log_lines)] == [
+        'W "Prometheus does not answe',
+        'I "Prometheus answers again"',
+        'W "Prometheus does not answe',
+        'I "Prometheus answers again"',
+    ]
 
 
 async def test_an_outage_is_said_once_and_its_end_once(

@@ -295,3 +295,8 @@ def test_malformed_addresses(address: str, want: str) -> None:
         query_url(address)
     assert str(caught.value).startswith(want)
     assert str(caught.value).endswith("; it should look like http://prometheus.example:9090")
+
+
+def test_what_the_address_asks_for_besides_is_kept() -> None:
+    found = query_url("vm.example:8428/select?extra_label=cluster%3Deast")
+    assert str(found) == "http://vm.example:8428/select/api/v1/query?extra_label=cluster%3Deast"

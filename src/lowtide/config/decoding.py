@@ -4,7 +4,6 @@ msgspec's own conversion stops at the first mistake; this one walks the same typ
 goes on. `load.load_config` calls it; args of plugins pass through untouched."""
 
 import base64
-import binascii
 from typing import Any, TypeVar
 
 import msgspec
@@ -144,7 +143,7 @@ class Decoder:
             return b""
         try:
             return base64.b64decode(data.replace("\n", ""), validate=True)
-        except binascii.Error:
+        except ValueError:
             # The value may be a private key: it is not repeated.
             self._add(path, "must be base64, which its value is not")
             return b""

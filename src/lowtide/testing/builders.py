@@ -1,0 +1,114 @@
+"""Pods, nodes and clusters in one line each; every argument has a default that does not matter."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from lowtide.cluster.state import ClusterState
+from lowtide.objects.node import Node
+from lowtide.objects.pod import Pod
+from lowtide.objects.quantity import Quantity
+
+
+def make_node(
+    name: str = "node",
+    *,
+    cpu: Quantity = "4",
+    memory: Quantity = "8Gi",
+    pods: Quantity = 110,
+    labels: Mapping[str, str] | None = None,
+    taints: Sequence[Mapping[str, str]] = (),
+    unschedulable: bool = False,
+    addresses: Sequence[str] = (),
+    annotations: Mapping[str, str] | None = None,
+    **more_allocatable: Quantity,
+) -> Node:
+    """`gpu="1"` and the like add to what is allocatable, with `_` for `.` and `__` for `/`."""
+    extra = {
+        name.replace("__", "/").replace("_", "."): amount
+        for name, amount in more_allocatable.items()
+    }
+    return msgspec.convert(
+        {
+            "metadata": {
+                "name": name,
+                "labels": {"kubernetes.io/hostname": name, **(labels or {})},
+                "annotations": dict(annotations or {}),
+            },
+            "spec": {"taints": [dict(taint) for taint in taints], "unschedulable": unschedulable},
+            "status": {
+                "allocatable": {"cpu": cpu, "memory": memory, "pods": pods, **extra},
+                "addresses": [{"type": "InternalIP", "address": each} for each in addresses],
+            },
+        },
+        Node,
+    )
+
+
+def make_pod(
+    name: str = "pod",
+    *,
+    namespace: str = "default",
+    uid: str | None = None,
+    on: str = "",
+    cpu: Quantity | None = None,
+    memory: Quantity | None = None,
+    requests: Mapping[str, Quantity] | None = None,
+    labels: Mapping[str, str] | None = None,
+    annotations: Mapping[str, str] | None = None,
+    node_selector: Mapping[str, str] | None = None,
+    tolerations: Sequence[Mapping[str, str]] = (),
+    host_ports: Sequence[int] = (),
+    priority: int = 0,
+    scheduler_name: str = "lowtide",
+    gates: Iterable[str] = (),
+    nominated: str = "",
+    phase: str = "Pending",
+    deleted: bool = False,
+    spec: Mapping[str, Any] | None = None,
+) -> Pod:
+    """`on` is the node it runs on; `spec` overrides fields of the spec, spelled as in YAML."""
+    asked = dict(requests or {})
+    asked.update({key: value for key, value in (("cpu", cpu), ("memory", memory)) if value})
+    container: dict[str, Any] = {
+        "name": "main",
+        "resources": {"requests": asked},
+        "ports": [{"hostPort": port, "containerPort": port} for port in host_ports],
+    }
+    meta: dict[str, Any] = {
+        "name": name,
+        "namespace": namespace,
+        "uid": uid or f"{namespace}/{name}",
+        "labels": dict(labels or {}),
+        "annotations": dict(annotations or {}),
+    }
+    if deleted:
+        meta["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    return msgspec.convert(
+        {
+            "metadata": meta,
+            "spec": {
+                "containers": [container],
+                "nodeName": on,
+                "nodeSelector": dict(node_selector or {}),
+                "tolerations": [dict(each) for each in tolerations],
+                "priority": priority,
+                "schedulerName": scheduler_name,
+                "schedulingGates": [{"name": gate} for gate in gates],
+                **(spec or {}),
+            },
+            "status": {"phase": phase, "nominatedNodeName": nominated},
+        },
+        Pod,
+    )
+
+
+def make_state(nodes: Iterable[Node], pods: Iterable[Pod] = ()) -> ClusterState:
+    """A cluster with these nodes and these pods on them."""
+    state = ClusterState()
+    for node in nodes:
+        state.add_node(node)
+    for pod in pods:
+        state.place(pod)
+    return state

@@ -1,0 +1,53 @@
+"""Ask a rule, or a few of them together, without a cluster and without a configuration file."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from lowtide.cluster.state import ClusterState
+from lowtide.framework.decision import Decision
+from lowtide.framework.profile import METHOD_AT_POINT, Profile
+from lowtide.framework.verdicts import Verdicts
+from lowtide.objects.node import Node
+from lowtide.objects.pod import Pod
+from lowtide.scheduler.decide import decide
+from lowtide.testing.builders import make_state
+
+
+def make_profile(
+    rules: Sequence[Any], weights: Mapping[str, int] | None = None, name: str = "lowtide"
+) -> Profile:
+    """These rules, each at every extension point that it has a method for."""
+    return Profile(
+        name,
+        {
+            point: [rule for rule in rules if hasattr(rule, method)]
+            for point, method in METHOD_AT_POINT.items()
+        },
+        {rule.name: (weights or {}).get(rule.name, 1) for rule in rules},
+    )
+
+
+def place(
+    rules: Sequence[Any], pod: Pod, nodes: Iterable[Node], pods: Iterable[Pod] = (), turn: int = 0
+) -> Decision:
+    """What these rules decide together, with everything kept that explains it."""
+    return decide(pod, Verdicts(make_profile(rules), make_state(nodes, pods)), turn=turn, full=True)
+
+
+def rejections(rule: Any, pod: Pod, state: ClusterState) -> dict[str, list[str]]:
+    """Why one filter refuses which nodes; nodes that it accepts are left out."""
+    nodes = state.nodes()
+    found: dict[str, list[str]] = {}
+    for rejection in rule.filter(pod, nodes):
+        for position in np.flatnonzero(rejection.mask):
+            found.setdefault(nodes.names[position], []).append(rejection.reason)
+    return found
+
+
+def scores(rule: Any, pod: Pod, state: ClusterState) -> dict[str, int] | None:
+    """The raw score of every node by one rule; None when it has no opinion."""
+    nodes = state.nodes()
+    raw = rule.score(pod, nodes, np.ones(len(nodes), np.bool_))
+    return None if raw is None else dict(zip(nodes.names, raw.tolist(), strict=True))
