@@ -124,6 +124,7 @@ class SchedulerApp:
         )
         self.readings = _Readings()
         self.server: Server | None = None
+        self._pollers: list[TrafficPoller] = []
         self._stopping = asyncio.Event()
 
     def stop(self) -> None:
@@ -135,6 +136,7 @@ class SchedulerApp:
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(self._connection)
             await self._serve(stack)
+            self._pollers = await self._make_pollers(stack)
             self._metrics.read_present_numbers_from(self._present_numbers)
             self._parts.on_started(self)
             background = self._start_background()
@@ -161,13 +163,12 @@ class SchedulerApp:
             Watch(self._connection, NODE, self.live.handle, clock=self._clock).run(),
         ]
         tasks = [asyncio.create_task(work) for work in [*watches, self._events.run()]]
-        self._pollers = self._make_pollers()
         tasks += [asyncio.create_task(poller.run()) for poller in self._pollers]
         if self._lease is not None:
             tasks.append(asyncio.create_task(self._lead()))
         return tasks
 
-    def _make_pollers(self) -> list[TrafficPoller]:
+    async def _make_pollers(self, stack: AsyncExitStack) -> list[TrafficPoller]:
         requests = {
             request: None
             for profile in self.profiles.values()
@@ -177,7 +178,9 @@ class SchedulerApp:
         return [
             TrafficPoller(
                 request=request,
-                prometheus=Prometheus(request.prometheus_address),
+                prometheus=await stack.enter_async_context(
+                    Prometheus(request.prometheus_address)
+                ),
                 identities=self._identities,
                 publish=self._publish,
                 clock=self._clock,

@@ -1,8 +1,45 @@
-"""`lowtide demo`."""
+"""`lowtide demo`: all of it on one machine."""
+
+import asyncio
+import signal
+import sys
+import time
 
 import click
+import uvloop
+from rich.console import Console
+
+from lowtide.app.demo import Demo
+from lowtide.app.demo_view import LiveView, PlainView
+from lowtide.cli.errors import told_in_one_sentence
+from lowtide.cli.logging_options import start_logging
 
 
 @click.command()
-def demo() -> None:
-    """Shows the main job on one machine, with an embedded cluster."""
+@click.option(
+    "--for",
+    "for_seconds",
+    type=click.FloatRange(min=1),
+    metavar="SECONDS",
+    help="End after this many seconds. [default: at Ctrl-C]",
+)
+@click.option("--plain", is_flag=True, help="Lines instead of a moving table.")
+def demo(for_seconds: float | None, plain: bool) -> None:
+    """Shows the main job on one machine: no cluster, no Prometheus, nothing to install.
+
+    An embedded cluster of 12 nodes with links of 1, 10 and 25 Gb/s, traffic that shifts from node
+    to node, and the same scheduler as in production, which places five pods every ten seconds.
+    """
+    # Warnings would tear the table apart, and at this size there is nothing to warn of.
+    start_logging(0, "text")
+    console = Console(width=None if sys.stdout.isatty() else 160)
+    view = LiveView(console) if console.is_terminal and not plain else PlainView(console)
+    with told_in_one_sentence(), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_run(Demo(view, clock=time.time, for_seconds=for_seconds)))
+
+
+async def _run(demo: Demo) -> None:
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, demo.stop)
+    await demo.run()

@@ -16,7 +16,9 @@ from lowtide.readings.request import Direction, Measure, TrafficRequest
 
 # Larger raw values would overflow when they are multiplied by 100.
 _LARGEST_RAW = 2**56
-_WINDOW = re.compile(r"([1-9]\d*)(s|m|h)")
+_SECONDS = re.compile(r"([1-9]\d*)(s|m|h)")
+_STALE_AFTER_SECONDS = 60
+_POLLS_UNTIL_STALE = 4
 _UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600}
 
 
@@ -24,24 +26,39 @@ class NetworkTrafficArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unk
     prometheus_address: str = ""
     devices: list[str] = []
     window: str = "1m"
+    poll_interval: str = "15s"
     measure: Measure = "rate"
     direction: Direction = "max"
     scoring: Literal["utilization", "relative"] = "utilization"
 
     def problems(self) -> Iterator[tuple[str, str]]:
         """What is wrong beyond types: field and text."""
-        if _WINDOW.fullmatch(self.window) is None:
-            yield "window", f"must be a time such as 30s, 1m or 1h, not {self.window!r}"
+        for field, text in (("window", self.window), ("pollInterval", self.poll_interval)):
+            if _SECONDS.fullmatch(text) is None:
+                yield field, f"must be a time such as 30s, 1m or 1h, not {text!r}"
         for device in self.devices:
             try:
                 re.compile(device)
             except re.error as error:
                 yield "devices", f"{device!r} is not a regular expression: {error}"
 
-    @property
-    def window_seconds(self) -> int:
-        number, unit = _WINDOW.fullmatch(self.window).groups()  # type: ignore[union-attr]
-        return int(number) * _UNIT_SECONDS[unit]
+    def request(self) -> TrafficRequest:
+        """What is to be measured; only right when there are no problems."""
+        every_seconds = _seconds(self.poll_interval)
+        return TrafficRequest(
+            prometheus_address=self.prometheus_address,
+            devices=tuple(self.devices),
+            window_seconds=_seconds(self.window),
+            measure=self.measure,
+            direction=self.direction,
+            every_seconds=every_seconds,
+            stale_after_seconds=max(_STALE_AFTER_SECONDS, _POLLS_UNTIL_STALE * every_seconds),
+        )
+
+
+def _seconds(text: str) -> int:
+    number, unit = text[:-1], text[-1]
+    return int(number) * _UNIT_SECONDS[unit]
 
 
 class NetworkTraffic:
@@ -50,13 +67,7 @@ class NetworkTraffic:
     args = NetworkTrafficArgs
 
     def __init__(self, args: NetworkTrafficArgs) -> None:
-        self.request = TrafficRequest(
-            prometheus_address=args.prometheus_address,
-            devices=tuple(args.devices),
-            window_seconds=args.window_seconds,
-            measure=args.measure,
-            direction=args.direction,
-        )
+        self.request = args.request()
         self.readings = (self.request,)
         self._scoring = args.scoring
         self.scale = "lowest_best" if args.scoring == "relative" else None

@@ -1,0 +1,5 @@
+"""`python -m lowtide` is the same as `lowtide`."""
+
+from lowtide.cli import main
+
+main()

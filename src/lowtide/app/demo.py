@@ -1,0 +1,227 @@
+"""The demo: the embedded cluster with traffic that shifts, and the real scheduler on it.
+
+It deploys five pods, and five more when another node is the busy one; `demo_view` shows it.
+"""
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from lowtide.app.registry import make_registry
+from lowtide.app.scheduler import SchedulerApp, SchedulerParts, Serving
+from lowtide.config.load import LoadedConfig, load_config
+from lowtide.framework.plugin import Binder
+from lowtide.framework.profile import Profile
+from lowtide.kube.kubeconfig import plain_access
+from lowtide.localcluster.cluster import LocalCluster
+from lowtide.localcluster.demo import SECONDS_PER_TURN, demo_nodes
+from lowtide.localcluster.documents import Json
+from lowtide.localcluster.traffic import Direction
+from lowtide.scheduler.actions import Decided
+
+SCHEDULER_NAME = "sample-scheduler"
+REPLICAS = 5
+_VIEW_SECONDS = 0.5
+_SETTLE_SECONDS = 2.5
+
+
+@dataclass(frozen=True, slots=True)
+class NodeLoad:
+    name: str
+    rack: str
+    bytes_per_second: float  # of the busier direction
+    capacity_bytes_per_second: float
+    pods: int
+
+    @property
+    def share(self) -> float:
+        return self.bytes_per_second / self.capacity_bytes_per_second
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedInDemo:
+    """One decision, and what the network looked like when it was taken."""
+
+    at_seconds: float
+    decided: Decided
+    load: NodeLoad
+    busiest: NodeLoad
+
+
+@dataclass(slots=True)
+class DemoStory:
+    """What happened so far; the view reads it."""
+
+    started_at: float
+    loads: list[NodeLoad] = field(default_factory=list)
+    deployments: list[tuple[float, str]] = field(default_factory=list)
+    placed: list[PlacedInDemo] = field(default_factory=list)
+    api_url: str = ""
+    prometheus_url: str = ""
+
+    @property
+    def busiest(self) -> NodeLoad:
+        return max(self.loads, key=lambda load: load.share)
+
+
+class DemoView(Protocol):
+    def start(self, story: DemoStory) -> None: ...
+    def deployed(self, story: DemoStory, name: str) -> None: ...
+    def placed(self, story: DemoStory, placed: PlacedInDemo) -> None: ...
+    def show(self, story: DemoStory, now: float) -> None: ...
+    def finish(self, story: DemoStory) -> None: ...
+
+
+class Demo:
+    def __init__(
+        self, view: DemoView, *, clock: Callable[[], float], for_seconds: float | None
+    ) -> None:
+        self._view = view
+        self._clock = clock
+        self._for_seconds = for_seconds
+        self._stopping = asyncio.Event()
+        self._story = DemoStory(started_at=clock())
+
+    def stop(self) -> None:
+        self._stopping.set()
+
+    async def run(self) -> None:
+        story = self._story
+        async with LocalCluster(clock=self._clock, nodes=demo_nodes()) as cluster:
+            story.api_url, story.prometheus_url = cluster.url, cluster.prometheus_url
+            app = self._make_app(cluster)
+            story.loads = self._loads(cluster)
+            self._view.start(story)
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(app.run())
+                await self._tell_story(cluster)
+                app.stop()
+        self._view.finish(story)
+
+    async def _tell_story(self, cluster: LocalCluster) -> None:
+        """Deploys once at the start, and again whenever another node has become the busy one."""
+        next_deploy_at = self._story.started_at + _SETTLE_SECONDS
+        ends_at = None
+        if self._for_seconds is not None:
+            ends_at = self._story.started_at + self._for_seconds
+        while not self._stopping.is_set():
+            now = self._clock()
+            if ends_at is not None and now >= ends_at:
+                return
+            self._story.loads = self._loads(cluster)
+            if now >= next_deploy_at and len(self._story.deployments) < 4:
+                self._deploy(cluster, now)
+                next_deploy_at = now + SECONDS_PER_TURN
+            self._view.show(self._story, now)
+            try:
+                async with asyncio.timeout(_VIEW_SECONDS):
+                    await self._stopping.wait()
+            except TimeoutError:
+                continue
+
+    def _deploy(self, cluster: LocalCluster, now: float) -> None:
+        number = len(self._story.deployments) + 1
+        name = "test-scheduler" if number == 1 else f"test-scheduler-{number}"
+        cluster.store.create("deployments", deployment(name), namespace="default")
+        self._story.deployments.append((now - self._story.started_at, name))
+        self._view.deployed(self._story, name)
+
+    def _make_app(self, cluster: LocalCluster) -> SchedulerApp:
+        loaded = demo_config(cluster.prometheus_url)
+
+        def make_profiles(binder: Binder) -> dict[str, Profile]:
+            return make_registry({}).build(loaded, {Binder: binder}).profiles
+
+        return SchedulerApp(
+            SchedulerParts(
+                access=plain_access(cluster.url),
+                config=loaded.config,
+                make_profiles=make_profiles,
+                clock=self._clock,
+                serving=Serving(port=-1),
+                on_decision=lambda decided: self._note(decided, cluster),
+            )
+        )
+
+    def _note(self, decided: Decided, cluster: LocalCluster) -> None:
+        node_name = decided.decision.node_name
+        if node_name is None:
+            return
+        loads = self._loads(cluster)
+        self._story.loads = loads
+        placed = PlacedInDemo(
+            at_seconds=self._clock() - self._story.started_at,
+            decided=decided,
+            load=next(load for load in loads if load.name == node_name),
+            busiest=max(loads, key=lambda load: load.share),
+        )
+        self._story.placed.append(placed)
+        self._view.placed(self._story, placed)
+
+    def _loads(self, cluster: LocalCluster) -> list[NodeLoad]:
+        pods = Counter(pod["spec"].get("nodeName") for pod in cluster.store.items("pods"))
+        loads = []
+        for node in cluster.store.items("nodes"):
+            name = node["metadata"]["name"]
+            (link,) = cluster.traffic.links(name)
+            rates = [
+                cluster.traffic.bytes_per_second(name, link.device, direction)
+                for direction in Direction
+            ]
+            rack = node["metadata"]["labels"]["rack"]
+            capacity = link.capacity_bytes_per_second
+            loads.append(NodeLoad(name, rack, max(rates), capacity, pods[name]))
+        return loads
+
+
+def demo_config(prometheus_url: str) -> LoadedConfig:
+    """kube-scheduler's default rules and NetworkTraffic, asking often because traffic shifts."""
+    config = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "leaderElection": {"leaderElect": False},
+        "profiles": [
+            {
+                "schedulerName": SCHEDULER_NAME,
+                "plugins": {"score": {"enabled": [{"name": "NetworkTraffic", "weight": 5}]}},
+                "pluginConfig": [
+                    {
+                        "name": "NetworkTraffic",
+                        "args": {
+                            "prometheusAddress": prometheus_url,
+                            "window": "5s",
+                            "pollInterval": "1s",
+                        },
+                    }
+                ],
+            }
+        ],
+    }
+    return load_config(json.dumps(config), file="demo")
+
+
+def deployment(name: str) -> Json:
+    """The seeds' test Deployment: five pods that sleep."""
+    labels = {"app": name}
+    container = {
+        "name": "busybox-try",
+        "image": "busybox",
+        "command": ["sleep"],
+        "args": ["infinity"],
+    }
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {
+            "replicas": REPLICAS,
+            "selector": {"matchLabels": labels},
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {"schedulerName": SCHEDULER_NAME, "containers": [container]},
+            },
+        },
+    }

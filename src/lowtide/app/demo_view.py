@@ -1,0 +1,162 @@
+"""How the demo is shown: a table that moves in a terminal, plain lines elsewhere."""
+
+from collections import Counter
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from lowtide.app.demo import DemoStory, NodeLoad, PlacedInDemo
+
+_BAR = 24
+_GIGABIT = 125_000_000
+_LINES_SHOWN = 10
+_SECONDS_BETWEEN_LINES = 5.0
+
+
+class PlainView:
+    """One line per thing that happens."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._said_at = 0.0
+
+    def start(self, story: DemoStory) -> None:
+        self._say(f"API server {story.api_url}, Prometheus {story.prometheus_url}")
+        self._say(f"12 nodes in 3 racks; the busiest is {in_words(story.busiest)}")
+
+    def deployed(self, story: DemoStory, name: str) -> None:
+        self._say(f"{story.deployments[-1][0]:5.1f} s  deployed {name}: 5 pods to place")
+
+    def placed(self, story: DemoStory, placed: PlacedInDemo) -> None:
+        self._say(f"{placed.at_seconds:5.1f} s  {why(placed)}")
+
+    def show(self, story: DemoStory, now: float) -> None:
+        if now - self._said_at >= _SECONDS_BETWEEN_LINES:
+            self._said_at = now
+            seconds = now - story.started_at
+            self._say(f"{seconds:5.1f} s  busiest node: {in_words(story.busiest)}")
+
+    def finish(self, story: DemoStory) -> None:
+        self._console.print(summary(story))
+
+    def _say(self, line: str) -> None:
+        self._console.print(line, highlight=False, soft_wrap=True)
+
+
+class LiveView:
+    """A table of nodes that is drawn again and again."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._live = Live(console=console, auto_refresh=False, transient=True)
+
+    def start(self, story: DemoStory) -> None:
+        self._live.start()
+
+    def deployed(self, story: DemoStory, name: str) -> None:
+        pass
+
+    def placed(self, story: DemoStory, placed: PlacedInDemo) -> None:
+        pass
+
+    def show(self, story: DemoStory, now: float) -> None:
+        self._live.update(self._picture(story, now), refresh=True)
+
+    def finish(self, story: DemoStory) -> None:
+        self._live.stop()
+        self._console.print(nodes_table(story))
+        self._console.print(summary(story))
+
+    def _picture(self, story: DemoStory, now: float) -> Group:
+        lines = [
+            Text(f"{placed.at_seconds:5.1f} s  {why(placed)}", no_wrap=True, overflow="ellipsis")
+            for placed in story.placed[-_LINES_SHOWN:]
+        ]
+        seconds = now - story.started_at
+        head = f"Lowtide demo, {seconds:.0f} s. Each pod goes where the network is quiet. "
+        return Group(
+            Text(f"{head}(Ctrl-C ends it; API server {story.api_url})", no_wrap=True),
+            nodes_table(story),
+            *lines,
+        )
+
+
+def nodes_table(story: DemoStory) -> Table:
+    table = Table()
+    for heading in ("rack", "node", "link"):
+        table.add_column(heading)
+    table.add_column("traffic", min_width=_BAR + 6)
+    table.add_column("pods", justify="right")
+    rack = ""
+    for load in sorted(story.loads, key=lambda load: load.name):
+        if rack and load.rack != rack:
+            table.add_section()
+        table.add_row(
+            "" if load.rack == rack else load.rack,
+            load.name,
+            speed(load),
+            bar(load),
+            Text("●" * load.pods or "-", style="cyan" if load.pods else "dim"),
+        )
+        rack = load.rack
+    return table
+
+
+def bar(load: NodeLoad) -> Text:
+    filled = round(min(load.share, 1.0) * _BAR)
+    style = "green" if load.share < 0.3 else "yellow" if load.share < 0.6 else "red"
+    return Text.assemble(
+        ("█" * filled, style), ("░" * (_BAR - filled), "dim"), f" {load.share:4.0%}"
+    )
+
+
+def why(placed: PlacedInDemo) -> str:
+    """One decision in one line: the node, its traffic, its score, and what it won against."""
+    decision = placed.decided.decision
+    best = decision.best
+    line = (
+        f"{decision.pod.key} -> {placed.load.name}: traffic {placed.load.share:.0%} of "
+        f"{speed(placed.load)}"
+    )
+    if best:
+        rivals = [node for node in best if node.node_name != decision.node_name]
+        chosen = next(node for node in best if node.node_name == decision.node_name)
+        line += f", score {chosen.total}"
+        if rivals:
+            line += f", next {rivals[0].node_name} {rivals[0].total}"
+        worst = best[-1]
+        line += f", last {worst.node_name} {worst.total}"
+    return f"{line} (busiest: {placed.busiest.name} {placed.busiest.share:.0%})"
+
+
+def summary(story: DemoStory) -> Group:
+    """What the demo showed, in a few lines that can be checked against the table."""
+    lines = [Text("Summary", style="bold")]
+    for number, (seconds, name) in enumerate(story.deployments):
+        ends = [*(at for at, _ in story.deployments), float("inf")][number + 1]
+        placed = [each for each in story.placed if seconds <= each.at_seconds < ends]
+        nodes = Counter(each.load.name for each in placed)
+        where = ", ".join(f"{node} ({count})" for node, count in sorted(nodes.items())) or "nowhere"
+        lines.append(Text(f"  {name}, deployed at {seconds:.1f} s: {len(placed)} of 5 placed"))
+        lines.append(Text(f"    on {where}"))
+        if placed:
+            busiest = placed[0].busiest
+            on_busiest = nodes.get(busiest.name, 0)
+            highest = max(each.load.share for each in placed)
+            lines.append(
+                Text(
+                    f"    the busiest node then was {busiest.name} at {busiest.share:.0%}: "
+                    f"{on_busiest} pods; the pods' own nodes were at {highest:.0%} or less"
+                )
+            )
+    return Group(*lines)
+
+
+def in_words(load: NodeLoad) -> str:
+    return f"{load.name} with {load.share:.0%} of {speed(load)}"
+
+
+def speed(load: NodeLoad) -> str:
+    return f"{load.capacity_bytes_per_second / _GIGABIT:g} Gb/s"
