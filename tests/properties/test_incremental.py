@@ -334,7 +334,9 @@ def verdict_on(verdicts: Verdicts, pod: Pod) -> dict[str, Any]:
         "rejected by": verdict.rejected_by(),
         "narrowed to": verdict.narrowed_to,
         "rank": verdict.rank().tolist(),
-        "scores": [verdict.scores_at(row) for row in rows if verdict.feasible[row]],
+        "scores": verdict.scores_of(
+            [row for row in rows if verdict.feasible[row]], verdict.rank()
+        ).unpacked(),
     }
 
 

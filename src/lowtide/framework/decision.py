@@ -6,6 +6,9 @@ Made by `scheduler.decide`; events, logs, conditions and explanations are all wr
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
+
+from lowtide.cluster.columns import IntArray
 from lowtide.framework.plugin import PodRejection
 from lowtide.objects.pod import Pod
 
@@ -22,6 +25,36 @@ class NodeScore:
     node_name: str
     total: int
     by_rule: Mapping[str, RuleScore]
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreTable:
+    """The scores of a few nodes, best first, as arrays: cheap to keep, unpacked when looked at."""
+
+    node_names: tuple[str, ...]
+    totals: IntArray
+    rules: tuple[str, ...]
+    weights: tuple[int, ...]
+    raw: tuple[IntArray, ...]  # one array per rule, one element per node
+    normalized: tuple[IntArray, ...]
+
+    def unpacked(self) -> tuple[NodeScore, ...]:
+        return tuple(
+            NodeScore(name, int(self.totals[number]), self._by_rule(number))
+            for number, name in enumerate(self.node_names)
+        )
+
+    def _by_rule(self, number: int) -> dict[str, RuleScore]:
+        columns = zip(self.rules, self.weights, self.raw, self.normalized, strict=True)
+        return {
+            rule: RuleScore(
+                int(raw[number]), int(normalized[number]), weight * int(normalized[number])
+            )
+            for rule, weight, raw, normalized in columns
+        }
+
+
+NO_SCORES = ScoreTable((), np.empty(0, np.int64), (), (), (), ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +75,18 @@ class Decision:
     node_name: str | None
     node_count: int
     feasible_count: int
-    best: tuple[NodeScore, ...] = ()
+    scores: ScoreTable = NO_SCORES
     by_nomination: bool = False
     pod_rejection: PodRejection | None = None
     rejected_by: frozenset[str] = frozenset()
     reason_counts: Mapping[str, int] = field(default_factory=dict)
     rejections: Mapping[str, NodeRejection] = field(default_factory=dict)  # only if asked for
     narrowed_to: frozenset[str] | None = None
+
+    @property
+    def best(self) -> tuple[NodeScore, ...]:
+        """The best nodes with their scores by each rule; empty where nothing was scored."""
+        return self.scores.unpacked()
 
     @property
     def fit_error(self) -> str:

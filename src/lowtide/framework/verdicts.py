@@ -15,7 +15,7 @@ from lowtide.cluster.changes import EVERY_ROW, NODE, NODES, OTHERS, PODS, ROW
 from lowtide.cluster.columns import BoolArray, IntArray, Rows
 from lowtide.cluster.nodes import Nodes
 from lowtide.cluster.state import ClusterState
-from lowtide.framework.decision import NodeRejection, RuleScore
+from lowtide.framework.decision import NodeRejection, ScoreTable
 from lowtide.framework.plugin import MAX_SCORE, PluginError, PodRejection, Rejection, reads_of
 from lowtide.framework.profile import Profile
 from lowtide.framework.scaling import scaled
@@ -133,20 +133,22 @@ class Verdict:
                 total += scores.weight * scores.normalized_among(feasible)
         return np.where(feasible, total if self._has_scores else total + 1, -1)
 
-    def scores_at(self, row: int, feasible: BoolArray | None = None) -> dict[str, RuleScore]:
-        """Raw, normalised and weighted score of one node by each rule with an opinion."""
-        found = {}
-        for scores in self._scores:
-            if not scores.has_opinion:
-                continue
-            if feasible is None:
-                normalized = int(scores.normalized[row])
-            else:
-                normalized = int(scores.normalized_among(feasible)[row])
-            found[scores.rule.name] = RuleScore(
-                int(scores.raw[row]), normalized, scores.weight * normalized
-            )
-        return found
+    def scores_of(
+        self, rows: list[int], ranked: IntArray, feasible: BoolArray | None = None
+    ) -> ScoreTable:
+        """What each rule with an opinion says of these rows; `feasible` as in `rank_among`."""
+        opinions = [scores for scores in self._scores if scores.has_opinion]
+        return ScoreTable(
+            node_names=tuple(self._state.names[row] for row in rows),
+            totals=ranked[rows],
+            rules=tuple(scores.rule.name for scores in opinions),
+            weights=tuple(scores.weight for scores in opinions),
+            raw=tuple(scores.raw[rows] for scores in opinions),
+            normalized=tuple(
+                (scores.normalized if feasible is None else scores.normalized_among(feasible))[rows]
+                for scores in opinions
+            ),
+        )
 
     def rejection_at(self, row: int) -> NodeRejection | None:
         first = int(self._first[row])

@@ -11,7 +11,7 @@ import numpy as np
 
 from lowtide.cluster.columns import BoolArray, IntArray
 from lowtide.cluster.state import ClusterState
-from lowtide.framework.decision import Decision, NodeRejection, NodeScore
+from lowtide.framework.decision import Decision, NodeRejection
 from lowtide.framework.verdicts import Verdict, Verdicts
 from lowtide.objects.pod import Pod
 
@@ -91,12 +91,7 @@ class _Found:
             node_name=self._state.names[row],
             node_count=self._state.count,
             feasible_count=feasible_count,
-            best=tuple(
-                NodeScore(
-                    self._state.names[r], int(ranked[r]), self._verdict.scores_at(r, feasible)
-                )
-                for r in kept
-            ),
+            scores=self._verdict.scores_of(kept, ranked, feasible),
             rejections=self._rejections(promised) if full else {},
             narrowed_to=self._verdict.narrowed_to,
         )
