@@ -29,7 +29,7 @@ def main() -> None:
     if not chosen:
         names = ", ".join(f"drain/{work}" for work in WORKLOADS)
         sys.exit(f"bench: --only {options.only} names nothing; there are {names}")
-    console = Console()
+    console = Console(width=None if sys.stdout.isatty() else 120)
     started = time.monotonic()
     results: list[DrainResult] = []
     for workload in chosen:

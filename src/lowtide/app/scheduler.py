@@ -208,13 +208,10 @@ class SchedulerApp:
         serving = self._parts.serving
         if serving.port < 0:
             return
-        lease_check = [] if self._lease is None else [("leaderElection", lambda: None)]
         server = Server(
             [
                 *health_routes(
-                    healthz=lease_check,
-                    livez=[],
-                    readyz=[*lease_check, ("sched-handler-sync", self._why_not_synced)],
+                    healthz=[], livez=[], readyz=[("sched-handler-sync", self._why_not_synced)]
                 ),
                 *metrics_routes(self._registry),
             ],
