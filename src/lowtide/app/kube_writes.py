@@ -22,7 +22,9 @@ Sleep = Callable[[float], Awaitable[None]]
 
 
 class KubeBinder:
-    """Binds by the API server. Where no answer came, it reads the pod until it knows."""
+    """Binds by the API server. Where the answer leaves a doubt, it reads the pod until it knows.
+
+    Also after a 404: a proxy may have said so, and the pod would never be tried again."""
 
     def __init__(self, writer: Writer, sleep: Sleep = asyncio.sleep) -> None:
         self._writer = writer
@@ -33,9 +35,7 @@ class KubeBinder:
         match written.outcome:
             case Outcome.BOUND:
                 return BindOutcome()
-            case Outcome.GONE:
-                return BindOutcome(error=written.message, is_gone=True)
-            case Outcome.UNKNOWN | Outcome.CONFLICT:
+            case Outcome.UNKNOWN | Outcome.CONFLICT | Outcome.GONE:
                 return await self._look(pod, node_name, written.message)
             case _:
                 return BindOutcome(error=written.message)

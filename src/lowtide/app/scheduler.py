@@ -21,13 +21,14 @@ from lowtide.kube.rate_limit import RateLimit
 from lowtide.kube.watch import Watch
 from lowtide.kube.writer import Writer
 from lowtide.logs import Log
+from lowtide.objects.events import Listed, Unavailable
 from lowtide.objects.kinds import NODE, POD
 from lowtide.objects.node import Node
 from lowtide.readings.matching import NodeIdentity
 from lowtide.readings.reading import TrafficReading
 from lowtide.readings.request import TrafficRequest
 from lowtide.scheduler.actions import Decided
-from lowtide.scheduler.events import ReadingPublished
+from lowtide.scheduler.events import Event, ReadingPublished
 from lowtide.scheduler.live import Live
 from lowtide.scheduler.machine import Machine
 from lowtide.scheduler.metrics import PresentNumbers, SchedulerMetrics
@@ -35,13 +36,13 @@ from lowtide.server.health import health_routes
 from lowtide.server.http import Server, TlsFiles
 from lowtide.server.metrics import metrics_routes
 from lowtide.telemetry.poller import TrafficPoller
-from lowtide.telemetry.prometheus import Prometheus
+from lowtide.telemetry.prometheus import Prometheus, shown_address
 
 log = Log("scheduler")
 
 UNENDED_PODS = "status.phase!=Succeeded,status.phase!=Failed"
 _DRAIN_SECONDS = 20.0
-_FLUSH_SECONDS = 5.0
+_FLUSH_SECONDS = 8.0
 _FIRST_READING_SECONDS = 5.0
 
 Clock = Callable[[], float]
@@ -126,6 +127,7 @@ class SchedulerApp:
         self.server: Server | None = None
         self._pollers: list[TrafficPoller] = []
         self._stopping = asyncio.Event()
+        self._nodes_listed = asyncio.Event()
 
     def stop(self) -> None:
         """Ends `run`: open bindings are finished, the lease is released."""
@@ -160,10 +162,10 @@ class SchedulerApp:
                 clock=self._clock,
                 field_selector=UNENDED_PODS,
             ).run(),
-            Watch(self._connection, NODE, self.live.handle, clock=self._clock).run(),
+            Watch(self._connection, NODE, self._handle_node, clock=self._clock).run(),
         ]
         tasks = [asyncio.create_task(work) for work in [*watches, self._events.run()]]
-        tasks += [asyncio.create_task(poller.run()) for poller in self._pollers]
+        tasks += [asyncio.create_task(self._poll(poller)) for poller in self._pollers]
         if self._lease is not None:
             tasks.append(asyncio.create_task(self._lead()))
         return tasks
@@ -175,12 +177,17 @@ class SchedulerApp:
             for request in profile.readings
             if isinstance(request, TrafficRequest)
         }
+        for request in requests:
+            log.v(
+                2,
+                f"[NetworkTraffic] args received. Device: {', '.join(request.devices) or 'all'}; "
+                f"TimeRange: {request.window_seconds}, "
+                f"Address: {shown_address(request.prometheus_address)}",
+            )
         return [
             TrafficPoller(
                 request=request,
-                prometheus=await stack.enter_async_context(
-                    Prometheus(request.prometheus_address)
-                ),
+                prometheus=await stack.enter_async_context(Prometheus(request.prometheus_address)),
                 identities=self._identities,
                 publish=self._publish,
                 clock=self._clock,
@@ -191,13 +198,24 @@ class SchedulerApp:
 
     async def _schedule(self) -> None:
         """Waits a moment for the first readings, so that the first pods are placed by them."""
-        for poller in self._pollers:
-            try:
-                async with asyncio.timeout(_FIRST_READING_SECONDS):
+        await self._nodes_listed.wait()
+        try:
+            async with asyncio.timeout(_FIRST_READING_SECONDS):
+                for poller in self._pollers:
                     await poller.first_result.wait()
-            except TimeoutError:
-                log.warning("Scheduling starts without a traffic reading")
+        except TimeoutError:
+            log.warning("Scheduling starts without a traffic reading")
         await self.live.run()
+
+    async def _poll(self, poller: TrafficPoller) -> None:
+        """A reading is matched to the nodes that are known, so they have to be known first."""
+        await self._nodes_listed.wait()
+        await poller.run()
+
+    def _handle_node(self, event: Event) -> None:
+        self.live.handle(event)
+        if isinstance(event, Listed | Unavailable):
+            self._nodes_listed.set()
 
     async def _lead(self) -> None:
         assert self._lease is not None

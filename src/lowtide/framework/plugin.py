@@ -21,6 +21,7 @@ nodes, and answers with arrays, one element per row of the `Nodes` it was given;
     score(pod, nodes, feasible) -> ints | None        raw scores of every row; None = no opinion
     scale      None (raw scores lie in 0..100 already), "highest_best", "lowest_best"
     normalize(raw, feasible) -> ints                  instead of `scale`
+    in_words(scores) -> Iterable[str]                 log lines about {node: RuleScore}
     reserve(pod, node_name), unreserve(pod, node_name)
     permit(pod, node_name) -> Allow | Reject
     async pre_bind(pod, node_name), bind(pod, node_name), post_bind(pod, node_name)

@@ -4,12 +4,13 @@ What is measured arrives as a published reading; a node without a fresh one coun
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Literal
 
 import msgspec
 import numpy as np
 
+from lowtide.framework.decision import RuleScore
 from lowtide.framework.plugin import MAX_SCORE, READING, BoolArray, IntArray, Nodes, Pod
 from lowtide.readings.columns import NEUTRAL_SHARE, NEUTRAL_VALUE, SHARE, VALUE
 from lowtide.readings.request import Direction, Measure, TrafficRequest
@@ -81,6 +82,23 @@ class NetworkTraffic:
             raw: IntArray = np.clip(np.nan_to_num(value), 0, _LARGEST_RAW).astype(np.int64)
             return raw
         share = np.where(np.isnan(columns[SHARE]), columns[NEUTRAL_SHARE], columns[SHARE])
+        # Rounded up: a link that carries something is not as good as an idle one.
         used_percent = np.ceil(np.clip(np.nan_to_num(share), 0, 1) * MAX_SCORE)
         free_percent: IntArray = MAX_SCORE - used_percent.astype(np.int64)
         return free_percent
+
+    def in_words(self, scores: Mapping[str, RuleScore]) -> Iterator[str]:
+        """Relative scores in the wording of the first plugins of this name."""
+        if self._scoring == "relative":
+            highest = max(score.raw for score in scores.values())
+            for name, score in scores.items():
+                yield f"node '{name}' bandwidth: {score.raw}"
+            yield f"highest score: {highest}"
+            for name, score in scores.items():
+                yield f"operation: {MAX_SCORE} - ( {score.raw} * {MAX_SCORE} / {highest})"
+                yield f"node '{name}' final score: {score.normalized}"
+        else:
+            for name, score in scores.items():
+                yield f"node '{name}' link use: {MAX_SCORE - score.raw} %"
+        final = " ".join(f"{{{name} {score.normalized}}}" for name, score in scores.items())
+        yield f"Nodes final score: [{final}]"

@@ -28,6 +28,7 @@ log = Log("scheduler")
 
 MOST_BINDINGS_IN_FLIGHT = 64
 _TURNS_BETWEEN_BREATHS = 8
+_HELD_BACK_SECONDS = 1.0
 
 
 class ClusterWrites(Protocol):
@@ -85,8 +86,12 @@ class Live:
         """Takes no more turns, and waits for what is under way."""
         self._is_stopping = True
         self._something_happened.set()
-        if self._tasks:
-            await asyncio.wait(self._tasks, timeout=timeout_seconds)
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                while self._tasks:  # the end of a binding may start more
+                    await asyncio.wait(self._tasks)
+        except TimeoutError:
+            pass
 
     def wake(self) -> None:
         """Looks again whether it may schedule: the lease was won, say."""
@@ -109,14 +114,20 @@ class Live:
     def _may_take_turn(self) -> bool:
         return (
             not self._is_stopping
-            and self.machine.binding_count < self._most_bindings
-            and self._may_schedule()
+            and not self._is_held_back()
             and self.machine.has_work(self._clock())
         )
 
+    def _is_held_back(self) -> bool:
+        """Whether a ready pod would have to wait all the same."""
+        return self.machine.binding_count >= self._most_bindings or not self._may_schedule()
+
     async def _wait(self) -> None:
         """Until an event, or until time alone makes a pod ready."""
-        seconds = self.machine.queue.next_change_at() - self._clock()
+        if self._is_held_back():
+            seconds = _HELD_BACK_SECONDS
+        else:
+            seconds = self.machine.queue.next_change_at() - self._clock()
         try:
             async with asyncio.timeout(max(seconds, 0.0) if seconds < 3600.0 else None):
                 await self._something_happened.wait()
@@ -142,7 +153,7 @@ class Live:
 
     def _note_decision(self, decided: Decided, started_at: float) -> None:
         decision, now = decided.decision, self._clock()
-        tell_decision(decided)
+        tell_decision(decided, self.machine.profiles[decision.scheduler_name])
         self._on_decision(decided)
         if decision.node_name is None:
             self._metrics.pod_unschedulable(
@@ -197,6 +208,14 @@ async def _run_hooks(bind: Bind) -> BindOutcome:
             outcome = answer
             break
     if outcome.error is None:
-        for rule in bind.profile.at("postBind"):
-            await rule.post_bind(bind.pod, bind.node_name)
+        await _tell_bound(bind)
     return outcome
+
+
+async def _tell_bound(bind: Bind) -> None:
+    """The pod is bound, whatever becomes of this."""
+    for rule in bind.profile.at("postBind"):
+        try:
+            await rule.post_bind(bind.pod, bind.node_name)
+        except Exception:
+            log.exception("A hook after a binding failed", pod=bind.pod.key, plugin=rule.name)

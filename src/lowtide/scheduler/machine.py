@@ -36,6 +36,9 @@ from lowtide.scheduler.queue import (
     QueuedPod,
 )
 
+# Without these nothing can be placed; without others, only some rules are blind.
+NEEDED_KINDS = frozenset({"Pod", "Node"})
+
 UNSCHEDULABLE = "Unschedulable"
 SCHEDULER_ERROR = "SchedulerError"
 NO_NODES = "no nodes available to schedule pods"
@@ -60,7 +63,7 @@ class Machine:
         keeps_every_score: bool = False,
     ) -> None:
         self.state = ClusterState()
-        self._profiles = profiles
+        self.profiles = profiles
         self._keeps_every_score = keeps_every_score
         self._verdicts = {name: Verdicts(profile, self.state) for name, profile in profiles.items()}
         first = next(iter(profiles.values()))  # every profile sorts the queue alike
@@ -73,7 +76,7 @@ class Machine:
         )
         self._binding: dict[str, _Placement] = {}
         self._turns = 0
-        self._unlisted = {"Pod", "Node"}
+        self._unlisted = set(NEEDED_KINDS)
 
     @property
     def is_synced(self) -> bool:
@@ -100,7 +103,9 @@ class Machine:
             case ReadingPublished(reading=reading):
                 self.state.publish(reading.request, *traffic_columns(reading))
                 self.queue.wake(READING, now)
-            case Listed(kind=kind) | Unavailable(kind=kind):
+            case Listed(kind=kind):
+                self._unlisted.discard(kind)
+            case Unavailable(kind=kind) if kind not in NEEDED_KINDS:
                 self._unlisted.discard(kind)
         return []
 
@@ -135,13 +140,13 @@ class Machine:
             self._pod_gone(pod, now)
         elif pod.spec.node_name:
             self._pod_bound(pod, now)
-        elif pod.spec.scheduler_name in self._profiles:
+        elif pod.spec.scheduler_name in self.profiles:
             self._pod_pending(pod, now)
         return []
 
     def _pod_bound(self, pod: Pod, now: float) -> None:
         self.queue.remove(pod.uid)
-        self.state.drop_nomination(pod.uid)
+        self._drop_promise(pod.uid, now)
         before, position = self.state.placed(pod.uid), self.state.position
         self.state.place(pod)
         if self.state.position != position:
@@ -153,8 +158,9 @@ class Machine:
         if placement is not None:
             placement.queued.pod = pod
             return
-        if pod.status.nominated_node_name:
-            self.state.nominate(pod, pod.status.nominated_node_name)
+        if pod.uid not in self.state.nominated().get(pod.status.nominated_node_name, {}):
+            self._drop_promise(pod.uid, now)
+        self._keep_promise(pod)
         if pod.uid in self.queue:
             self.queue.update(pod, now)
         else:
@@ -162,9 +168,19 @@ class Machine:
 
     def _pod_gone(self, pod: Pod, now: float) -> None:
         self.queue.remove(pod.uid)
-        self.state.drop_nomination(pod.uid)
+        self._drop_promise(pod.uid, now)
         if self.state.remove_pod(pod.uid) is not None:
             self.queue.wake(PODS | OTHERS, now)
+
+    def _keep_promise(self, pod: Pod) -> None:
+        """A node that a pending pod is nominated to is promised to it."""
+        if pod.status.nominated_node_name:
+            self.state.nominate(pod, pod.status.nominated_node_name)
+
+    def _drop_promise(self, uid: str, now: float) -> None:
+        if any(uid in promised for promised in self.state.nominated().values()):
+            self.state.drop_nomination(uid)
+            self.queue.wake(PODS, now)
 
     def _object_changed(self, thing: Any, now: float) -> None:
         for verdicts in self._verdicts.values():
@@ -194,34 +210,35 @@ class Machine:
         except PluginError as error:
             return self._fail(queued, str(error), now)
         self._turns += 1
-        told = Decided(decision, queued.attempts, queued.first_seen_at)
         if decision.node_name is None:
-            return [told, *self._give_up(queued, decision, now)]
-        return [told, *self._place(queued, decision.node_name, profile, now)]
+            return self._give_up(queued, decision, now)
+        return self._place(queued, decision, _Placement(queued, decision.node_name, profile), now)
 
     def _give_up(self, queued: QueuedPod, decision: Decision, now: float) -> list[Action]:
+        self._keep_promise(queued.pod)
         if decision.node_count == 0:
             self.queue.retry(queued, now)
         else:
             retry_on = self._retry_on(decision.scheduler_name, decision.rejected_by)
             self.queue.park(queued, decision.rejected_by, retry_on, now)
-        return self._refusal(queued.pod, UNSCHEDULABLE, decision.fit_error)
+        told = _told(queued, decision)
+        return [told, *self._refusal(queued.pod, UNSCHEDULABLE, decision.fit_error)]
 
     def _place(
-        self, queued: QueuedPod, node_name: str, profile: Profile, now: float
+        self, queued: QueuedPod, decision: Decision, placement: _Placement, now: float
     ) -> list[Action]:
-        pod = queued.pod
-        self.state.assume(pod, node_name)
-        placement = _Placement(queued, node_name, profile)
-        refused = _reserve(placement) or _permit(placement)
-        if refused is not None:
-            name, reason = refused
+        self.state.assume(queued.pod, placement.node_name)
+        try:
+            refused = _reserve(placement) or _permit(placement)
+        except PluginError as error:
             self._take_back(placement, now)
-            retry_on = self._retry_on(profile.scheduler_name, frozenset([name]))
-            self.queue.park(queued, frozenset([name]), retry_on, now)
-            return self._refusal(pod, UNSCHEDULABLE, f"0/1 nodes are available: 1 {reason}.")
-        self._binding[pod.uid] = placement
-        return [Bind(pod, node_name, profile)]
+            return self._fail(queued, str(error), now)
+        if refused is not None:
+            self._take_back(placement, now)
+            return self._give_up(queued, _refused_by(*refused, decision), now)
+        self._binding[queued.pod.uid] = placement
+        bind = Bind(queued.pod, placement.node_name, placement.profile)
+        return [_told(queued, decision), bind]
 
     # How a binding ended.
 
@@ -250,6 +267,7 @@ class Machine:
     # What is told.
 
     def _fail(self, queued: QueuedPod, error: str, now: float) -> list[Action]:
+        self._keep_promise(queued.pod)
         self.queue.retry(queued, now)
         return [
             AttemptFailed(queued.pod, error),
@@ -272,13 +290,13 @@ class Machine:
         return WriteKubeEvent(pod, "Warning", "FailedScheduling", "Scheduling", note, name)
 
     def _profile_of(self, pod: Pod) -> Profile:
-        return self._profiles[pod.spec.scheduler_name]
+        return self.profiles[pod.spec.scheduler_name]
 
     def _retry_on(self, scheduler_name: str, rule_names: Iterable[str]) -> int:
         """Everything that can change the mind of one of these rules."""
         names = set(rule_names)
         occasions = 0
-        for rule in self._profiles[scheduler_name].rules:
+        for rule in self.profiles[scheduler_name].rules:
             if rule.name in names:
                 depends_on_objects = OBJECTS if getattr(rule, "kinds", ()) else 0
                 occasions |= getattr(rule, "retry_on", reads_of(rule) | depends_on_objects)
@@ -299,6 +317,23 @@ def _permit(placement: _Placement) -> tuple[str, str] | None:
         if isinstance(answer, Reject):
             return rule.name, answer.reason
     return None
+
+
+def _told(queued: QueuedPod, decision: Decision) -> Decided:
+    return Decided(decision, queued.attempts, queued.first_seen_at)
+
+
+def _refused_by(rule_name: str, reason: str, decision: Decision) -> Decision:
+    """The chosen node was refused after all; kube-scheduler then speaks of that node only."""
+    return Decision(
+        pod=decision.pod,
+        scheduler_name=decision.scheduler_name,
+        node_name=None,
+        node_count=1,
+        feasible_count=0,
+        rejected_by=frozenset([rule_name]),
+        reason_counts={reason: 1},
+    )
 
 
 def _says_so_already(pod: Pod, reason: str, message: str) -> bool:

@@ -11,7 +11,7 @@ from enum import Enum
 from typing import Any
 
 from lowtide.framework.plugin import PodRejection
-from lowtide.objects.pod import Pod
+from lowtide.objects.pod import Pod, shape_of
 
 INITIAL_BACKOFF_SECONDS = 1.0
 MAX_BACKOFF_SECONDS = 10.0
@@ -251,5 +251,5 @@ class _Heap:
 
 
 def _asks_the_same(before: Pod, after: Pod) -> bool:
-    """Whether only status or times changed, as the scheduler's own writes do."""
-    return before.spec == after.spec and before.metadata.labels == after.metadata.labels
+    """Whether nothing changed that a rule may read; the scheduler writes only status itself."""
+    return shape_of(before) == shape_of(after)

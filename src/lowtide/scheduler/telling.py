@@ -1,8 +1,9 @@
-"""The log lines of the scheduler, in kube-scheduler's wording and in that of the first
-NetworkTraffic plugins. Called by live; written from events and decisions."""
+"""The log lines of the scheduler, in kube-scheduler's wording, and what rules say of their scores.
+
+Called by live; written from events and decisions."""
 
 from lowtide.framework.decision import Decision
-from lowtide.framework.plugin import MAX_SCORE
+from lowtide.framework.profile import Profile
 from lowtide.logs import Log
 from lowtide.objects.events import Added, Deleted
 from lowtide.objects.pod import Pod
@@ -10,8 +11,6 @@ from lowtide.scheduler.actions import Decided
 from lowtide.scheduler.events import Event
 
 log = Log("scheduler")
-
-TRAFFIC = "NetworkTraffic"
 
 
 def tell_event(event: Event) -> None:
@@ -24,12 +23,12 @@ def tell_event(event: Event) -> None:
             log.v(2, f"Delete event for {_kind_of(pod)} pod", pod=pod.key)
 
 
-def tell_decision(decided: Decided) -> None:
+def tell_decision(decided: Decided, profile: Profile) -> None:
     if not log.enabled(2):
         return
     decision = decided.decision
     log.v(2, "Attempting to schedule pod", pod=decision.pod.key)
-    _tell_traffic(decision)
+    _tell_scores(decision, profile)
     if decision.node_name is None:
         log.v(
             2,
@@ -39,21 +38,17 @@ def tell_decision(decided: Decided) -> None:
         )
 
 
-def _tell_traffic(decision: Decision) -> None:
-    scored = [
-        (node.node_name, node.by_rule[TRAFFIC]) for node in decision.best if TRAFFIC in node.by_rule
-    ]
-    if not scored:
-        return
-    highest = max(score.raw for _, score in scored)
-    for name, score in scored:
-        log.v(2, f"[NetworkTraffic] node '{name}' bandwidth: {score.raw}")
-    log.v(2, f"[NetworkTraffic] highest score: {highest}")
-    for name, score in scored:
-        log.v(2, f"[NetworkTraffic] operation: {MAX_SCORE} - ( {score.raw} * 100 / {highest})")
-        log.v(2, f"[NetworkTraffic] node '{name}' final score: {score.normalized}")
-    final = " ".join(f"{{{name} {score.normalized}}}" for name, score in scored)
-    log.v(2, f"[NetworkTraffic] Nodes final score: [{final}]")
+def _tell_scores(decision: Decision, profile: Profile) -> None:
+    """In the words of the rules that have some."""
+    best = decision.best
+    for weighted in profile.scorers:
+        rule = weighted.rule
+        scores = {
+            node.node_name: node.by_rule[rule.name] for node in best if rule.name in node.by_rule
+        }
+        if scores and hasattr(rule, "in_words"):
+            for line in rule.in_words(scores):
+                log.v(2, f"[{rule.name}] {line}")
 
 
 def _kind_of(pod: Pod) -> str:
