@@ -1,0 +1,30 @@
+"""What can go wrong between us and the API server; raised by connection, read by every caller."""
+
+
+class KubeError(Exception):
+    """Any failure of a call to the API server."""
+
+
+class ApiError(KubeError):
+    """The API server answered with a status of 400 or above."""
+
+    def __init__(
+        self, status: int, reason: str, message: str, retry_after_seconds: float | None = None
+    ) -> None:
+        super().__init__(f"{message} (HTTP {status} {reason})")
+        self.status = status
+        self.reason = reason
+        self.message = message
+        self.retry_after_seconds = retry_after_seconds
+
+
+class NoAnswer(KubeError):  # noqa: N818
+    """The connection failed or timed out: the request may or may not have been applied."""
+
+
+class NotTrusted(NoAnswer):
+    """The TLS handshake failed: nothing was sent, and trying again will not help by itself."""
+
+
+class CredentialsError(KubeError):
+    """A token, certificate or exec plugin could not be read; nothing was sent."""

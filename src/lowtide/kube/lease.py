@@ -1,0 +1,252 @@
+"""Leader election by a coordination.k8s.io Lease, compatible with client-go's.
+
+`run` is started by app in the modes that write; writers ask `is_leader` before each write."""
+
+import asyncio
+import random
+import socket
+import uuid
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from lowtide.kube.connection import Connection
+from lowtide.kube.errors import ApiError, KubeError
+from lowtide.kube.timestamps import micro_time
+from lowtide.logs import Log
+
+# client-go waits between one and 2.2 retry periods for its next try to get the lease.
+JITTER = 1.2
+RELEASE_TIMEOUT_SECONDS = 3.0
+SHORTEST_TIMEOUT_SECONDS = 0.5
+
+log = Log("kube")
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseTimings:
+    duration_seconds: float = 15.0
+    renew_deadline_seconds: float = 10.0
+    retry_period_seconds: float = 2.0
+
+
+def make_identity() -> str:
+    return f"{socket.gethostname()}_{uuid.uuid4()}"
+
+
+class LeaderLease:
+    def __init__(
+        self,
+        connection: Connection,
+        *,
+        namespace: str,
+        name: str,
+        identity: str,
+        clock: Callable[[], float],
+        timings: LeaseTimings,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        self._connection = connection
+        self._namespace = namespace
+        self._name = name
+        self._identity = identity
+        self._clock = clock
+        self._timings = timings
+        self._sleep = sleep
+        self._chance = chance
+        self._collection = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
+        self._seen: dict[str, Any] | None = None
+        self._seen_at = 0.0
+        self._renewed_at: float | None = None
+        self._is_failing = False
+
+    def is_leader(self, now: float) -> bool:
+        """Whether the lease was renewed recently enough to write in its name."""
+        return (
+            self._renewed_at is not None
+            and now < self._renewed_at + self._timings.renew_deadline_seconds
+        )
+
+    @property
+    def holder(self) -> str:
+        """Who held the lease when it was last seen, "" when nobody did."""
+        spec = (self._seen or {}).get("spec") or {}
+        return str(spec.get("holderIdentity") or "")
+
+    async def run(self, on_started: Callable[[], None], on_lost: Callable[[], None]) -> None:
+        """Returns after the lease was lost; when cancelled, releases it first."""
+        log.info("Attempting to acquire leader lease", lease=self._full_name)
+        try:
+            await self._acquire()
+            log.info("Successfully acquired lease", lease=self._full_name)
+            on_started()
+            await self._hold()
+        except asyncio.CancelledError:
+            await self._release()
+            raise
+        log.error("The leader lease was lost", lease=self._full_name, err="not renewed in time")
+        on_lost()
+
+    @property
+    def _full_name(self) -> str:
+        return f"{self._namespace}/{self._name}"
+
+    async def _acquire(self) -> None:
+        while not await self._try():
+            period_seconds = self._timings.retry_period_seconds
+            await self._sleep(period_seconds * (1.0 + JITTER * self._chance()))
+
+    async def _hold(self) -> None:
+        """Renews until it fails for the whole renew deadline, or another one holds the lease."""
+        while self.is_leader(self._clock()):
+            await self._sleep(self._timings.retry_period_seconds)
+            if not await self._try() and self.holder != self._identity:
+                break
+        self._renewed_at = None
+
+    async def _try(self) -> bool:
+        """One attempt to get or renew the lease; failures are logged once and mean no."""
+        started_at = self._clock()
+        try:
+            is_ours = await self._get_or_renew()
+        except KubeError as error:
+            if not self._is_failing:
+                self._is_failing = True
+                log.warning("Cannot get or renew the lease", lease=self._full_name, err=str(error))
+            return False
+        if self._is_failing:
+            self._is_failing = False
+            log.info("The lease can be reached again", lease=self._full_name)
+        if is_ours:
+            # The time before the request: others may count from the moment it was written.
+            self._renewed_at = started_at
+        return is_ours
+
+    async def _get_or_renew(self) -> bool:
+        if self._seen is not None and self.holder == self._identity and self._is_valid():
+            try:
+                await self._put(self._renewal(self._seen))
+                return True
+            except ApiError as error:
+                if error.status not in (404, 409):
+                    raise
+        found = await self._get()
+        if found is None:
+            return await self._create()
+        self._observe(found)
+        if self.holder not in ("", self._identity) and self._is_valid():
+            return False
+        try:
+            await self._put(self._renewal(found))
+        except ApiError as error:
+            if error.status == 409:  # another one was faster
+                return False
+            raise
+        return True
+
+    def _is_valid(self) -> bool:
+        """By how long we have not seen a change: the holder's clock may differ from ours."""
+        spec = (self._seen or {}).get("spec") or {}
+        duration_seconds = float(spec.get("leaseDurationSeconds") or 0)
+        return self._clock() < self._seen_at + duration_seconds
+
+    def _observe(self, lease: dict[str, Any]) -> None:
+        if self._seen is None or self._seen.get("spec") != lease.get("spec"):
+            self._seen_at = self._clock()
+        self._seen = lease
+
+    def _renewal(self, lease: dict[str, Any]) -> dict[str, Any]:
+        """The lease in our name; what others wrote beside it (labels, strategy) stays."""
+        spec = dict(lease.get("spec") or {})
+        now = micro_time(self._clock())
+        if spec.get("holderIdentity") != self._identity:
+            spec["leaseTransitions"] = int(spec.get("leaseTransitions") or 0) + 1
+            spec["acquireTime"] = now
+        spec["holderIdentity"] = self._identity
+        spec["leaseDurationSeconds"] = int(self._timings.duration_seconds)
+        spec["renewTime"] = now
+        return {**lease, "spec": spec}
+
+    async def _get(self) -> dict[str, Any] | None:
+        try:
+            response = await self._request("GET", f"{self._collection}/{self._name}")
+        except ApiError as error:
+            if error.status == 404:
+                return None
+            raise
+        return _lease(response)
+
+    async def _create(self) -> bool:
+        now = micro_time(self._clock())
+        lease = {
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": {"name": self._name, "namespace": self._namespace},
+            "spec": {
+                "holderIdentity": self._identity,
+                "leaseDurationSeconds": int(self._timings.duration_seconds),
+                "acquireTime": now,
+                "renewTime": now,
+                "leaseTransitions": 0,
+            },
+        }
+        try:
+            self._observe(_lease(await self._request("POST", self._collection, lease)))
+        except ApiError as error:
+            if error.status == 409:
+                return False
+            raise
+        return True
+
+    async def _put(self, lease: dict[str, Any]) -> None:
+        path = f"{self._collection}/{self._name}"
+        self._observe(_lease(await self._request("PUT", path, lease)))
+
+    async def _release(self) -> None:
+        """Lets the next one in at once instead of after the lease ran out."""
+        lease, was_ours = self._seen, self._renewed_at is not None
+        self._renewed_at = None
+        if lease is None or not was_ours or self.holder != self._identity:
+            return
+        now = micro_time(self._clock())
+        spec = {
+            **lease["spec"],
+            "holderIdentity": "",
+            "leaseDurationSeconds": 1,
+            "acquireTime": now,
+            "renewTime": now,
+        }
+        try:
+            async with asyncio.timeout(RELEASE_TIMEOUT_SECONDS):
+                await self._put({**lease, "spec": spec})
+            log.info("Released the leader lease", lease=self._full_name)
+        except (KubeError, TimeoutError) as error:
+            log.warning("Cannot release the lease", lease=self._full_name, err=str(error))
+
+    async def _request(self, method: str, path: str, lease: dict[str, Any] | None = None) -> bytes:
+        response = await self._connection.request(
+            method,
+            path,
+            body=None if lease is None else msgspec.json.encode(lease),
+            timeout_seconds=self._timeout_seconds(),
+            attempts=1,
+        )
+        return response.body
+
+    def _timeout_seconds(self) -> float:
+        """Half the deadline, but a leader does not wait past it."""
+        deadline_seconds = self._timings.renew_deadline_seconds
+        if self._renewed_at is None:
+            return deadline_seconds / 2
+        left_seconds = self._renewed_at + deadline_seconds - self._clock()
+        return min(deadline_seconds / 2, max(left_seconds, SHORTEST_TIMEOUT_SECONDS))
+
+
+def _lease(body: bytes) -> dict[str, Any]:
+    try:
+        return msgspec.json.decode(body, type=dict[str, Any])
+    except msgspec.MsgspecError as error:
+        raise KubeError(f"The server answered with no Lease: {error}") from None

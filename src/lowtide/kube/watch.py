@@ -1,0 +1,332 @@
+"""Keeps up with all objects of one kind: a list, then a watch that is resumed for ever.
+
+Each change is handed on once, as an event of lowtide.objects; app starts one Watch per kind."""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from lowtide.kube.backoff import Backoff
+from lowtide.kube.connection import Connection
+from lowtide.kube.errors import ApiError, KubeError, NoAnswer
+from lowtide.logs import Log
+from lowtide.objects.events import Added, Deleted, Listed, Modified, Unavailable
+from lowtide.objects.kinds import Kind
+
+T = TypeVar("T")
+
+SHORTEST_WATCH_SECONDS = 300
+LONGEST_WATCH_SECONDS = 600
+SLACK_SECONDS = 30.0
+UNAVAILABLE_RETRY_SECONDS = 60.0
+LIST_TIMEOUT_SECONDS = 120.0
+# A watch that ends sooner than this without news counts as a failure, so it cannot spin.
+HEALTHY_WATCH_SECONDS = 1.0
+# After so many objects of a list other tasks (the lease, bindings) get their turn.
+OBJECTS_PER_TURN = 1000
+# The server was set back to an older state (a restored etcd): what we saw last is its future.
+TOO_LARGE_VERSION = "Too large resource version"
+
+Key = tuple[str, str]
+Event = Added | Modified | Deleted | Listed | Unavailable
+
+log = Log("kube")
+
+
+class _ListMeta(msgspec.Struct, rename="camel"):
+    resource_version: str = ""
+
+
+class _ListOf(msgspec.Struct, Generic[T]):
+    metadata: _ListMeta
+    items: list[T] | None = None
+
+
+class _Line(msgspec.Struct):
+    type: str
+    object: msgspec.Raw
+
+
+class _Meta(msgspec.Struct, rename="camel"):
+    name: str = ""
+    namespace: str | None = None
+    resource_version: str = ""
+
+
+class _AnyObject(msgspec.Struct):
+    """What every object has: enough for bookmarks, and to name one that does not decode."""
+
+    metadata: _Meta = msgspec.field(default_factory=_Meta)
+
+
+class _ErrorStatus(msgspec.Struct):
+    code: int = 0
+    reason: str = ""
+    message: str = ""
+
+
+class Watch(Generic[T]):
+    def __init__(
+        self,
+        connection: Connection,
+        kind: Kind[T],
+        handle: Callable[[Event], None],
+        *,
+        clock: Callable[[], float],
+        field_selector: str | None = None,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        chance: Callable[[], float] = random.random,
+        slack_seconds: float = SLACK_SECONDS,
+        watch_seconds: tuple[int, int] = (SHORTEST_WATCH_SECONDS, LONGEST_WATCH_SECONDS),
+    ) -> None:
+        self._connection = connection
+        self._kind = kind
+        self._handle = handle
+        self._clock = clock
+        self._field_selector = field_selector
+        self._sleep = sleep
+        self._chance = chance
+        self._slack_seconds = slack_seconds
+        self._watch_seconds = watch_seconds
+        self._path = f"{kind.api}/{kind.plural}"
+        self._decode_list = msgspec.json.Decoder(_ListOf[kind.type]).decode  # type: ignore[name-defined]
+        self._decode_raw_list = msgspec.json.Decoder(_ListOf[msgspec.Raw]).decode
+        self._decode_line = msgspec.json.Decoder(_Line).decode
+        self._decode_object = msgspec.json.Decoder(kind.type).decode
+        self._decode_any = msgspec.json.Decoder(_AnyObject).decode
+        self._decode_status = msgspec.json.Decoder(_ErrorStatus).decode
+        self._known: dict[Key, Any] = {}
+        self._unreadable: set[Key] = set()
+        self._version: str | None = None
+        self._expired = False
+        self._listed = False
+        self._unavailable = False
+        self._failing = False
+        self._backoff = Backoff()
+
+    async def run(self) -> None:
+        while True:
+            try:
+                if self._version is None:
+                    await self._list()
+                await self._watch()
+            except KubeError as error:
+                await self._sleep(self._seconds_after(error))
+
+    # Listing
+
+    async def _list(self) -> None:
+        # From the server's cache at first; once a version expired, that cache may be behind what
+        # was seen, so the list then is the newest there is.
+        params = {} if self._expired else {"resourceVersion": "0"}
+        response = await self._connection.request(
+            "GET",
+            self._path,
+            params=self._selected(params),
+            timeout_seconds=LIST_TIMEOUT_SECONDS,
+        )
+        version, objects, unreadable = self._decoded(response.body)
+        await self._hand_difference(objects, unreadable)
+        self._version = version
+        if self._unavailable:
+            log.info(f"{self._kind.plural} can be listed now", kind=self._kind.name)
+        if not self._listed or self._unavailable:
+            self._listed, self._unavailable = True, False
+            self._handle(Listed(self._kind.name))
+        self._log_recovery()
+
+    def _decoded(self, body: bytes) -> tuple[str, list[Any], set[Key]]:
+        try:
+            whole = self._decode_list(body)
+            return whole.metadata.resource_version, whole.items or [], set()
+        except msgspec.ValidationError:
+            pass  # one of the objects: take them one by one
+        except msgspec.MsgspecError as error:
+            raise ApiError(
+                200, "Unreadable", f"The list of {self._path} is no JSON: {error}"
+            ) from None
+        try:
+            raw = self._decode_raw_list(body)
+        except msgspec.MsgspecError as error:
+            raise ApiError(
+                200, "Unreadable", f"The answer of {self._path} is no list: {error}"
+            ) from None
+        objects, unreadable = [], set()
+        for item in raw.items or []:
+            found = self._object(item)
+            if found is None:
+                unreadable.add(self._key_of_raw(item))
+            else:
+                objects.append(found)
+        return raw.metadata.resource_version, objects, unreadable
+
+    async def _hand_difference(self, objects: list[Any], unreadable: set[Key]) -> None:
+        """What changed since the objects known; those that no longer decode stay as they were."""
+        listed = {_key(found) for found in objects}
+        self._unreadable &= unreadable
+        for key in [key for key in self._known if key not in listed and key not in unreadable]:
+            self._handle(Deleted(self._known.pop(key)))
+        for count, found in enumerate(objects, start=1):
+            self._hand_newer(found)
+            if count % OBJECTS_PER_TURN == 0:
+                await asyncio.sleep(0)
+
+    # Watching
+
+    async def _watch(self) -> None:
+        version_before, started_at = self._version, self._clock()
+        shortest, longest = self._watch_seconds
+        watch_seconds = shortest + int((longest - shortest) * self._chance())
+        params = {
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": self._version or "",
+            "timeoutSeconds": str(watch_seconds),
+        }
+        stream = self._connection.stream(
+            self._path,
+            params=self._selected(params),
+            silence_seconds=watch_seconds + self._slack_seconds,
+        )
+        try:
+            async with aclosing(stream) as lines:
+                async for line in lines:
+                    self._take_line(line)
+        except msgspec.MsgspecError as error:
+            raise KubeError(f"The watch of {self._path} sent an unknown line: {error}") from None
+        finally:
+            lasted_seconds = self._clock() - started_at
+            if self._version != version_before or lasted_seconds >= HEALTHY_WATCH_SECONDS:
+                self._backoff.reset()
+        if self._version == version_before and lasted_seconds < HEALTHY_WATCH_SECONDS:
+            raise KubeError(f"The watch of {self._path} ended at once, without news")
+
+    def _take_line(self, line: bytes) -> None:
+        event = self._decode_line(line)
+        if event.type == "ERROR":
+            status = self._decode_status(event.object)
+            raise ApiError(status.code, status.reason, status.message)
+        if event.type == "BOOKMARK":
+            self._version = self._decode_any(event.object).metadata.resource_version
+            return
+        found = self._object(event.object)
+        if found is None:
+            self._take_unreadable(event)
+            return
+        if event.type == "DELETED":
+            self._hand_deletion(found)
+        else:
+            self._hand_newer(found)
+        self._version = found.metadata.resource_version
+        if self._failing:
+            self._log_recovery()
+
+    def _take_unreadable(self, event: _Line) -> None:
+        """The object known before stays as it was, but its deletion is handed on."""
+        version = self._decode_any(event.object).metadata.resource_version
+        key = self._key_of_raw(event.object)
+        if event.type == "DELETED":
+            self._unreadable.discard(key)
+            if key in self._known:
+                self._handle(Deleted(self._known.pop(key)))
+        self._version = version
+
+    # Handing on
+
+    def _hand_newer(self, found: Any) -> None:
+        key = _key(found)
+        known = self._known.get(key)
+        self._known[key] = found
+        if self._unreadable:
+            self._unreadable.discard(key)
+        if known is None:
+            self._handle(Added(found))
+        elif known.metadata.uid != found.metadata.uid:
+            self._handle(Deleted(known))
+            self._handle(Added(found))
+        elif known.metadata.resource_version != found.metadata.resource_version:
+            self._handle(Modified(found))
+
+    def _hand_deletion(self, found: Any) -> None:
+        known = self._known.pop(_key(found), None)
+        if known is not None:
+            is_same = known.metadata.uid == found.metadata.uid
+            self._handle(Deleted(found if is_same else known))
+
+    def _object(self, raw: msgspec.Raw) -> Any | None:
+        try:
+            return self._decode_object(raw)
+        except msgspec.MsgspecError as error:
+            key = self._key_of_raw(raw)
+            if key not in self._unreadable:
+                self._unreadable.add(key)
+                name = "/".join(part for part in key if part)
+                log.error(
+                    f"A {self._kind.name} is left out because it cannot be read",
+                    kind=self._kind.name,
+                    object=name,
+                    err=str(error),
+                )
+            return None
+
+    def _key_of_raw(self, raw: msgspec.Raw) -> Key:
+        try:
+            metadata = self._decode_any(raw).metadata
+        except msgspec.MsgspecError:
+            return "", ""
+        return metadata.namespace or "", metadata.name
+
+    # Failures
+
+    def _seconds_after(self, error: KubeError) -> float:
+        status = error.status if isinstance(error, ApiError) else 0
+        if status == 410 or TOO_LARGE_VERSION in str(error):
+            self._list_again()
+            is_first = self._backoff.failures == 0
+            seconds = self._backoff.next_seconds()
+            return 0.0 if is_first else seconds
+        if status in (403, 404):
+            if self._version is None:
+                self._hand_unavailable(status, str(error))
+                return UNAVAILABLE_RETRY_SECONDS
+            # The list tells whether the kind is gone; if only watching is forbidden, it is polled.
+            self._list_again()
+        # One cut is ordinary: a server restarts, a proxy tidies up.
+        is_ordinary = isinstance(error, NoAnswer) and self._listed and self._backoff.failures == 0
+        if not self._failing and not is_ordinary:
+            self._failing = True
+            log.warning(f"Cannot follow {self._path}, trying again", err=str(error))
+        return self._backoff.next_seconds()
+
+    def _list_again(self) -> None:
+        log.v(2, f"The watch of {self._path} starts again with a list")
+        self._version, self._expired = None, True
+
+    def _hand_unavailable(self, status: int, message: str) -> None:
+        if self._unavailable:
+            return
+        self._unavailable = True
+        log.warning(
+            f"{self._kind.plural} cannot be listed; trying again every minute",
+            kind=self._kind.name,
+            err=message,
+        )
+        self._handle(Unavailable(self._kind.name, status, message))
+
+    def _log_recovery(self) -> None:
+        if self._failing:
+            self._failing = False
+            log.info(f"Following {self._path} again")
+
+    def _selected(self, params: dict[str, str]) -> dict[str, str]:
+        if self._field_selector is not None:
+            params["fieldSelector"] = self._field_selector
+        return params
+
+
+def _key(found: Any) -> Key:
+    return found.metadata.namespace or "", found.metadata.name

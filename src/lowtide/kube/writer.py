@@ -1,0 +1,142 @@
+"""Writes of one pod: its binding, conditions and nomination; and the read that settles doubts.
+
+Called by the tasks that scheduler/live starts for the machine's actions."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+import msgspec
+
+from lowtide.kube.connection import JSON, STRATEGIC_MERGE_PATCH, Connection
+from lowtide.kube.errors import ApiError, KubeError
+from lowtide.objects.pod import Pod, PodCondition
+
+BINDING_ATTEMPTS = 10
+STATUS_RETRY_SECONDS = (0.01, 0.05, 0.25)
+
+
+class Outcome(Enum):
+    BOUND = "bound"
+    WRITTEN = "written"
+    CONFLICT = "conflict"  # 409: bound already, being deleted, or another pod of this name
+    GONE = "gone"  # 404
+    REFUSED = "refused"  # any other 4xx, or we may not write
+    UNKNOWN = "unknown"  # no answer or 5xx: read the pod again before deciding anything
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What became of a write; `message` is empty when it was done."""
+
+    outcome: Outcome
+    message: str = ""
+
+
+class Writer:
+    """`may_write` is asked before each attempt: with leader election, whether we still lead."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        *,
+        may_write: Callable[[], bool],
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._connection = connection
+        self._may_write = may_write
+        self._sleep = sleep
+        self._encode = msgspec.json.Encoder().encode
+        self._decode_pod = msgspec.json.Decoder(Pod).decode
+
+    async def bind(self, namespace: str, name: str, uid: str, node_name: str) -> Written:
+        """Sent once; again only after 429, which tells that the server did nothing."""
+        path = f"/api/v1/namespaces/{namespace}/pods/{name}/binding"
+        # Kubernetes names and uids need no escaping in JSON.
+        body = (
+            f'{{"apiVersion":"v1","kind":"Binding","metadata":{{"namespace":"{namespace}",'
+            f'"name":"{name}","uid":"{uid}"}},"target":{{"kind":"Node","name":"{node_name}"}}}}'
+        ).encode()
+        for attempt in range(1, BINDING_ATTEMPTS + 1):
+            try:
+                await self._post_once(path, body)
+                return Written(Outcome.BOUND)
+            except ApiError as error:
+                if error.status != 429 or attempt == BINDING_ATTEMPTS:
+                    return _written(error)
+                await self._sleep(error.retry_after_seconds or 1.0)
+            except KubeError as error:
+                return _written(error)
+        raise AssertionError("the last attempt returns")
+
+    async def patch_pod_status(
+        self,
+        namespace: str,
+        name: str,
+        uid: str,
+        *,
+        conditions: Sequence[PodCondition] = (),
+        nominated_node_name: str | None = None,
+    ) -> Written:
+        """Merges conditions by type; a nomination of "" is taken back, None leaves it alone."""
+        status: dict[str, object] = {}
+        if conditions:
+            status["conditions"] = conditions
+        if nominated_node_name is not None:
+            status["nominatedNodeName"] = nominated_node_name or None
+        body = self._encode({"metadata": {"uid": uid}, "status": status})
+        path = f"/api/v1/namespaces/{namespace}/pods/{name}/status"
+        for wait_seconds in (*STATUS_RETRY_SECONDS, None):
+            try:
+                await self._patch_once(path, body)
+                return Written(Outcome.WRITTEN)
+            except KubeError as error:
+                if wait_seconds is None or not _may_pass(error):
+                    return _written(error)
+            await self._sleep(wait_seconds)
+        raise AssertionError("the last attempt returns")
+
+    async def get_pod(self, namespace: str, name: str) -> Pod | None:
+        """The newest state of the pod, None when there is no such pod; KubeError when unknown."""
+        try:
+            response = await self._connection.request(
+                "GET", f"/api/v1/namespaces/{namespace}/pods/{name}"
+            )
+        except ApiError as error:
+            if error.status == 404:
+                return None
+            raise
+        try:
+            return self._decode_pod(response.body)
+        except msgspec.MsgspecError as error:
+            raise KubeError(f"The pod {namespace}/{name} cannot be read: {error}") from None
+
+    async def _post_once(self, path: str, body: bytes) -> None:
+        self._check_may_write()
+        await self._connection.request("POST", path, body=body, content_type=JSON, attempts=1)
+
+    async def _patch_once(self, path: str, body: bytes) -> None:
+        self._check_may_write()
+        await self._connection.request("PATCH", path, body=body, content_type=STRATEGIC_MERGE_PATCH)
+
+    def _check_may_write(self) -> None:
+        if not self._may_write():
+            raise ApiError(403, "NotLeader", "this process does not hold the leader lease")
+
+
+def _may_pass(error: KubeError) -> bool:
+    """Whether the same patch may succeed a moment later; it can be sent twice without harm."""
+    return not isinstance(error, ApiError) or error.status >= 500 or error.status == 409
+
+
+def _written(error: KubeError) -> Written:
+    message = str(error)
+    if not isinstance(error, ApiError) or error.status >= 500:
+        return Written(Outcome.UNKNOWN, message)
+    # A status patch for a pod that was replaced under its name is told so by 422.
+    if error.status == 409 or (error.status == 422 and "metadata.uid" in message):
+        return Written(Outcome.CONFLICT, message)
+    if error.status == 404:
+        return Written(Outcome.GONE, message)
+    return Written(Outcome.REFUSED, message)

@@ -1,0 +1,319 @@
+"""Requests to a small real server: retries, renewed credentials, and what failures look like."""
+
+import asyncio
+import datetime
+import ipaddress
+import ssl
+from contextlib import AsyncExitStack, aclosing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+from tests.kube.conftest import ApiServer, ManualClock, cut, document, serve, status
+
+from lowtide.kube.connection import Connection
+from lowtide.kube.errors import ApiError, NoAnswer, NotTrusted
+from lowtide.kube.kubeconfig import Access, Cluster, Pem, User
+
+
+async def test_request_sends_what_it_was_given(connection: Connection, server: ApiServer) -> None:
+    server.answers = [document({"ok": True})]
+    response = await connection.request(
+        "POST", "/api/v1/things", body=b'{"a":1}', params={"fieldSelector": "spec.x!=,y=z"}
+    )
+    asked = server.asked[0]
+    assert (response.status, response.body) == (200, b'{"ok": true}')
+    assert (asked.method, asked.path, asked.body) == ("POST", "/api/v1/things", b'{"a":1}')
+    assert asked.query == {"fieldSelector": "spec.x!=,y=z"}
+    assert asked.headers["Content-Type"] == "application/json"
+    assert asked.headers["User-Agent"].startswith("lowtide/")
+    assert "Authorization" not in asked.headers
+
+
+async def test_an_answer_of_400_or_above_is_an_api_error(
+    connection: Connection, server: ApiServer
+) -> None:
+    server.answers = [status(409, "Conflict", "pod x is already assigned")]
+    with pytest.raises(ApiError) as caught:
+        await connection.request("POST", "/x", body=b"{}")
+    error = caught.value
+    assert (error.status, error.reason, error.message) == (
+        409,
+        "Conflict",
+        "pod x is already assigned",
+    )
+    assert str(error) == "pod x is already assigned (HTTP 409 Conflict)"
+
+
+async def test_an_error_page_that_is_no_json_is_quoted(
+    connection: Connection, server: ApiServer
+) -> None:
+    server.answers = [web.Response(status=404, text="404 page not found\n")]
+    with pytest.raises(ApiError, match=r"^404 page not found \(HTTP 404 Unknown\)$"):
+        await connection.request("GET", "/x")
+
+
+@pytest.mark.parametrize(
+    ("answers", "want_slept"),
+    [
+        pytest.param([(429, {"Retry_After": "2"})], [2.0], id="waits as long as a 429 asks"),
+        pytest.param([(429, {})], [1.0], id="waits a second after a 429 that asks for nothing"),
+        pytest.param([(429, {"Retry_After": "900"})], [30.0], id="never waits above 30 seconds"),
+        pytest.param([(429, {"Retry_After": "soon"})], [1.0], id="takes an unclear wait as one"),
+        pytest.param(
+            [(503, {"Retry_After": "3"}), (429, {"Retry_After": "1"})],
+            [3.0, 1.0],
+            id="waits again when asked again",
+        ),
+    ],
+)
+async def test_waits(
+    connection: Connection,
+    server: ApiServer,
+    clock: ManualClock,
+    answers: list[tuple[int, dict[str, str]]],
+    want_slept: list[float],
+) -> None:
+    server.answers = [
+        *(status(code, "Busy", "later", **headers) for code, headers in answers),
+        document({}),
+    ]
+    response = await connection.request("GET", "/x")
+    assert (response.status, clock.slept) == (200, want_slept)
+
+
+async def test_a_503_without_retry_after_is_final(
+    connection: Connection, server: ApiServer, clock: ManualClock
+) -> None:
+    server.answers = [status(503, "ServiceUnavailable", "down"), document({})]
+    with pytest.raises(ApiError, match="down"):
+        await connection.request("GET", "/x")
+    assert clock.slept == []
+
+
+async def test_waiting_ends_after_ten_attempts(
+    connection: Connection, server: ApiServer, clock: ManualClock
+) -> None:
+    server.answers = [status(429, "TooManyRequests", "later", Retry_After="1")]
+    with pytest.raises(ApiError, match="later"):
+        await connection.request("GET", "/x")
+    assert (len(server.asked), clock.slept) == (10, [1.0] * 9)
+
+
+async def test_a_cut_connection_is_no_answer(connection: Connection, server: ApiServer) -> None:
+    server.answers = [cut]
+    with pytest.raises(NoAnswer, match=rf"^No answer from {server.url} to POST /x: "):
+        await connection.request("POST", "/x", body=b"{}")
+    assert len(server.asked) == 1
+
+
+async def test_a_timeout_is_no_answer(connection: Connection, server: ApiServer) -> None:
+    async def hang(_: web.Request) -> web.StreamResponse:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    server.answers = [hang]
+    with pytest.raises(NoAnswer, match=r"it took too long$"):
+        await connection.request("POST", "/x", body=b"{}", timeout_seconds=0.05)
+
+
+async def test_a_refused_connection_is_no_answer(clock: ManualClock) -> None:
+    access = Access(Cluster("http://127.0.0.1:1"), User(), "default", "test")
+    async with Connection(access, clock) as connection:
+        with pytest.raises(NoAnswer, match=r"^No answer from http://127\.0\.0\.1:1 to GET /x: "):
+            await connection.request("GET", "/x")
+
+
+async def test_a_401_is_tried_once_more_with_the_token_read_again(
+    server: ApiServer, clock: ManualClock, tmp_path: Path
+) -> None:
+    token_file = tmp_path / "token"
+    token_file.write_text("first\n")
+    access = Access(Cluster(server.url), User(token_file=token_file), "default", "test")
+    async with Connection(access, clock) as connection:
+        server.answers = [document({}), status(401, "Unauthorized", "no"), document({})]
+        await connection.request("GET", "/x")
+        token_file.write_text("second\n")
+        await connection.request("GET", "/x")
+    assert [asked.headers["Authorization"] for asked in server.asked] == [
+        "Bearer first",
+        "Bearer first",
+        "Bearer second",
+    ]
+
+
+async def test_a_401_with_nothing_new_to_present_is_an_error(
+    server: ApiServer, clock: ManualClock
+) -> None:
+    access = Access(Cluster(server.url), User(token="t"), "default", "test")
+    async with Connection(access, clock) as connection:
+        server.answers = [status(401, "Unauthorized", "no")]
+        with pytest.raises(ApiError, match="no"):
+            await connection.request("GET", "/x")
+    assert len(server.asked) == 1
+
+
+async def test_a_rate_limit_delays_what_comes_after_the_burst(
+    limited_connection: Connection, server: ApiServer, clock: ManualClock
+) -> None:
+    server.answers = [document({})]
+    for _ in range(4):
+        await limited_connection.request("GET", "/x")
+    assert clock.slept == pytest.approx([0.1, 0.1])
+
+
+async def test_stream_yields_whole_lines_only(connection: Connection, server: ApiServer) -> None:
+    async def pieces(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        for piece in (b"one\ntw", b"o\n\nthree", b"\nfo", b"ur"):
+            await response.write(piece)
+        return response
+
+    server.answers = [pieces]
+    async with aclosing(connection.stream("/x", params={}, silence_seconds=9)) as lines:
+        assert [line async for line in lines] == [b"one", b"two", b"three"]
+
+
+async def test_a_stream_renews_credentials_after_401(
+    server: ApiServer, clock: ManualClock, tmp_path: Path
+) -> None:
+    token_file = tmp_path / "token"
+    token_file.write_text("first")
+    access = Access(Cluster(server.url), User(token_file=token_file), "default", "test")
+
+    async def refuse_and_rotate(_: web.Request) -> web.StreamResponse:
+        token_file.write_text("second")
+        return web.Response(status=401)
+
+    server.answers = [refuse_and_rotate, web.Response(text="line\n")]
+    async with (
+        Connection(access, clock) as connection,
+        aclosing(connection.stream("/x", params={}, silence_seconds=9)) as lines,
+    ):
+        assert [line async for line in lines] == [b"line"]
+    assert server.asked[1].headers["Authorization"] == "Bearer second"
+
+
+class Authority:
+    """A certificate authority and server certificates made for one test."""
+
+    def __init__(self, directory: Path, name: str) -> None:
+        self.directory = directory
+        self.name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        self.key = ec.generate_private_key(ec.SECP256R1())
+        self.certificate = self.sign(self.name, self.key, days=10, is_authority=True)
+        self.file = directory / f"{name}.crt"
+        self.file.write_bytes(self.certificate.public_bytes(serialization.Encoding.PEM))
+
+    def sign(
+        self, name: x509.Name, key: ec.EllipticCurvePrivateKey, *, days: int, is_authority: bool
+    ) -> x509.Certificate:
+        now = datetime.datetime.now(datetime.UTC)
+        address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
+        return (
+            x509.CertificateBuilder()
+            .subject_name(name)
+            .issuer_name(self.name)
+            .public_key(key.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - datetime.timedelta(days=20))
+            .not_valid_after(now + datetime.timedelta(days=days))
+            .add_extension(x509.BasicConstraints(ca=is_authority, path_length=None), critical=True)
+            .add_extension(x509.SubjectAlternativeName([address]), critical=False)
+            .sign(self.key, hashes.SHA256())
+        )
+
+    def pair(self, name: str, *, days: int = 5) -> tuple[Path, Path]:
+        key = ec.generate_private_key(ec.SECP256R1())
+        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        certificate = self.sign(subject, key, days=days, is_authority=False)
+        files = self.directory / f"{name}.pem", self.directory / f"{name}.key"
+        files[0].write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+        files[1].write_bytes(
+            key.private_bytes(
+                serialization.Encoding.PEM,
+                serialization.PrivateFormat.PKCS8,
+                serialization.NoEncryption(),
+            )
+        )
+        return files
+
+
+async def serve_tls(stack: AsyncExitStack, pair: tuple[Path, Path], clients: Path) -> str:
+    async def name_of_client(request: web.Request) -> web.StreamResponse:
+        assert request.transport is not None
+        certificate = request.transport.get_extra_info("peercert") or {}
+        subject = [value for part in certificate.get("subject", ()) for _, value in part]
+        return web.json_response(subject)
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*pair)
+    context.load_verify_locations(clients)
+    context.verify_mode = ssl.CERT_OPTIONAL
+    return await serve(stack, name_of_client, ssl_context=context)
+
+
+async def test_client_certificates_are_loaded_again_when_their_files_change(
+    stack: AsyncExitStack, clock: ManualClock, tmp_path: Path
+) -> None:
+    authority = Authority(tmp_path, "authority")
+    url = await serve_tls(stack, authority.pair("server"), authority.file)
+    first, second = authority.pair("first"), authority.pair("second")
+    used = tmp_path / "client.pem", tmp_path / "client.key"
+    for source, target in zip(first, used, strict=True):
+        target.write_bytes(source.read_bytes())
+    user = User(client_certificate=Pem(file=used[0]), client_key=Pem(file=used[1]))
+    cluster = Cluster(url, certificate_authority=Pem(file=authority.file))
+    seen = []
+    async with Connection(Access(cluster, user, "default", "test"), clock) as connection:
+        seen.append((await connection.request("GET", "/x")).body)
+        for source, target in zip(second, used, strict=True):
+            target.write_bytes(source.read_bytes())
+        seen.append((await connection.request("GET", "/x")).body)
+        clock.advance(61)
+        seen.append((await connection.request("GET", "/x")).body)
+    assert seen == [b'["first"]', b'["first"]', b'["second"]']
+
+
+@pytest.mark.parametrize(
+    ("problem", "want"),
+    [
+        pytest.param(
+            "wrong CA", "self-signed certificate in certificate chain", id="names a wrong CA"
+        ),
+        pytest.param("expired", "certificate has expired", id="names an expired certificate"),
+        pytest.param("other name", "Hostname mismatch", id="names a certificate of another host"),
+    ],
+)
+async def test_certificate_problems(
+    stack: AsyncExitStack, clock: ManualClock, tmp_path: Path, problem: str, want: str
+) -> None:
+    authority, other = Authority(tmp_path, "authority"), Authority(tmp_path, "other")
+    pair = authority.pair("server", days=-1 if problem == "expired" else 5)
+    url = await serve_tls(stack, pair, authority.file)
+    trusted = other.file if problem == "wrong CA" else authority.file
+    cluster = Cluster(url, certificate_authority=Pem(file=trusted))
+    if problem == "other name":
+        cluster = replace(cluster, tls_server_name="kubernetes.example")
+    async with Connection(Access(cluster, User(), "default", "test"), clock) as connection:
+        with pytest.raises(NotTrusted) as caught:
+            await connection.request("GET", "/x")
+    sentence = str(caught.value)
+    assert sentence.startswith(f"The certificate of {url} is not accepted with the CA {trusted}: ")
+    assert want in sentence
+
+
+async def test_verification_can_be_switched_off(
+    stack: AsyncExitStack, clock: ManualClock, tmp_path: Path
+) -> None:
+    authority = Authority(tmp_path, "authority")
+    url = await serve_tls(stack, authority.pair("server"), authority.file)
+    access = Access(Cluster(url, is_verified=False), User(), "default", "test")
+    async with Connection(access, clock) as connection:
+        assert (await connection.request("GET", "/x")).status == 200

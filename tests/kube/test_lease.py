@@ -1,0 +1,288 @@
+"""Leader election against a small server that keeps one Lease as the real one does."""
+
+import asyncio
+import copy
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from typing import Any
+
+import pytest
+from aiohttp import web
+from tests.kube.conftest import ManualClock, serve
+
+from lowtide.kube.connection import Connection
+from lowtide.kube.kubeconfig import plain_access
+from lowtide.kube.lease import LeaderLease, LeaseTimings, make_identity
+
+COLLECTION = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
+
+
+class LeaseServer:
+    """One Lease with optimistic locking; `refuses` makes it answer 500 while set."""
+
+    def __init__(self) -> None:
+        self.lease: dict[str, Any] | None = None
+        self.writes: list[dict[str, Any]] = []
+        self.is_refusing = False
+        self._version = 0
+
+    def set(self, spec: dict[str, Any], **metadata: Any) -> None:
+        self._version += 1
+        about = {"name": "lowtide", "namespace": "kube-system", **metadata}
+        self.lease = {"metadata": about | {"resourceVersion": str(self._version)}, "spec": spec}
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        assert self.lease is not None
+        spec: dict[str, Any] = self.lease["spec"]
+        return spec
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        if self.is_refusing:
+            return web.json_response({"message": "etcd is away"}, status=500)
+        if request.method == "POST" and request.path == COLLECTION and self.lease is None:
+            return self._store(await request.json(), 201)
+        if request.path != f"{COLLECTION}/lowtide" or self.lease is None:
+            return web.json_response({"message": "not found"}, status=404)
+        if request.method == "GET":
+            return web.json_response(self.lease)
+        sent = await request.json()
+        if sent["metadata"]["resourceVersion"] != self.lease["metadata"]["resourceVersion"]:
+            return web.json_response({"message": "modified"}, status=409)
+        return self._store(sent, 200)
+
+    def _store(self, lease: dict[str, Any], code: int) -> web.Response:
+        self._version += 1
+        lease["metadata"]["resourceVersion"] = str(self._version)
+        self.lease = lease
+        self.writes.append(copy.deepcopy(lease["spec"]))
+        return web.json_response(lease, status=code)
+
+
+class Candidate:
+    """A lease, its task, and what it told."""
+
+    def __init__(self, connection: Connection, clock: ManualClock, identity: str) -> None:
+        self.told: list[str] = []
+        self.lease = LeaderLease(
+            connection,
+            namespace="kube-system",
+            name="lowtide",
+            identity=identity,
+            clock=clock,
+            timings=LeaseTimings(),
+            sleep=self._sleep,
+            chance=lambda: 0.5,
+        )
+        self.slept: list[float] = []
+        self._asleep = asyncio.Event()
+        self._clock = clock
+        self.task = asyncio.create_task(
+            self.lease.run(lambda: self.told.append("started"), lambda: self.told.append("lost"))
+        )
+
+    async def _sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self._asleep.set()
+        await self._clock.wait(seconds)
+
+    async def until_asleep(self) -> None:
+        async with asyncio.timeout(10):
+            await self._asleep.wait()
+        self._asleep.clear()
+
+    async def advance(self) -> None:
+        """To the end of its sleep, and through the attempt that follows."""
+        self._clock.advance(self.slept[-1])
+        await self.until_asleep()
+
+    async def stop(self) -> None:
+        self.task.cancel()
+        await asyncio.gather(self.task, return_exceptions=True)
+
+
+Compete = Callable[[str], Candidate]
+
+
+@pytest.fixture
+def lease_server() -> LeaseServer:
+    return LeaseServer()
+
+
+@pytest.fixture
+async def compete(stack: AsyncExitStack, lease_server: LeaseServer, clock: ManualClock) -> Compete:
+    url = await serve(stack, lease_server.handle)
+    connection = await stack.enter_async_context(Connection(plain_access(url), clock))
+
+    def make(identity: str) -> Candidate:
+        candidate = Candidate(connection, clock, identity)
+        stack.push_async_callback(candidate.stop)
+        return candidate
+
+    return make
+
+
+async def test_a_missing_lease_is_created_and_renewed(
+    compete: Compete, lease_server: LeaseServer, clock: ManualClock
+) -> None:
+    candidate = compete("us")
+    await candidate.until_asleep()
+    assert (candidate.told, candidate.lease.is_leader(clock.now)) == (["started"], True)
+    await candidate.advance()
+    first = {
+        "holderIdentity": "us",
+        "leaseDurationSeconds": 15,
+        "acquireTime": "2027-01-15T08:00:00.000000Z",
+        "renewTime": "2027-01-15T08:00:00.000000Z",
+        "leaseTransitions": 0,
+    }
+    assert lease_server.writes == [first, first | {"renewTime": "2027-01-15T08:00:02.000000Z"}]
+    assert candidate.slept == [2.0, 2.0]
+
+
+async def test_a_lease_that_is_renewed_by_another_is_waited_for_whatever_its_clock_says(
+    compete: Compete, lease_server: LeaseServer, clock: ManualClock
+) -> None:
+    old = {"holderIdentity": "other", "leaseDurationSeconds": 15, "leaseTransitions": 4}
+    lease_server.set(old | {"renewTime": "1999-01-01T00:00:00.000000Z"})
+    candidate = compete("us")
+    await candidate.until_asleep()
+    for number in range(10):
+        lease_server.set(old | {"renewTime": f"1999-01-01T00:00:0{number}.000000Z"})
+        await candidate.advance()
+    assert (candidate.told, candidate.lease.holder) == ([], "other")
+    assert set(candidate.slept) == {2.0 * (1 + 1.2 * 0.5)}
+    assert not candidate.lease.is_leader(clock.now)
+
+
+async def test_a_lease_that_was_not_renewed_for_its_duration_is_taken_over(
+    compete: Compete, lease_server: LeaseServer, clock: ManualClock
+) -> None:
+    lease_server.set(
+        {
+            "holderIdentity": "other",
+            "leaseDurationSeconds": 15,
+            "acquireTime": "2099-01-01T00:00:00.000000Z",
+            "renewTime": "2099-01-01T00:00:00.000000Z",
+            "leaseTransitions": 4,
+            "strategy": "kept",
+        },
+        labels={"kept": "too"},
+    )
+    began_at = clock.now
+    candidate = compete("us")
+    await candidate.until_asleep()
+    while not candidate.told:
+        await candidate.advance()
+    assert clock.now - began_at == pytest.approx(16.0)  # the first 3.2 s step past 15 s
+    assert lease_server.spec == {
+        "holderIdentity": "us",
+        "leaseDurationSeconds": 15,
+        "acquireTime": "2027-01-15T08:00:16.000000Z",
+        "renewTime": "2027-01-15T08:00:16.000000Z",
+        "leaseTransitions": 5,
+        "strategy": "kept",
+    }
+    assert lease_server.lease is not None
+    assert lease_server.lease["metadata"]["labels"] == {"kept": "too"}
+
+
+async def test_a_stopped_leader_releases_and_the_next_one_takes_over_at_once(
+    compete: Compete, lease_server: LeaseServer, clock: ManualClock
+) -> None:
+    leader = compete("us")
+    await leader.until_asleep()
+    standby = compete("them")
+    await standby.until_asleep()
+    clock.advance(1)
+    await leader.stop()
+    assert lease_server.writes[-1] == {
+        "holderIdentity": "",
+        "leaseDurationSeconds": 1,
+        "acquireTime": "2027-01-15T08:00:01.000000Z",
+        "renewTime": "2027-01-15T08:00:01.000000Z",
+        "leaseTransitions": 0,
+    }
+    assert (leader.told, leader.lease.is_leader(clock.now)) == (["started"], False)
+    await standby.advance()
+    assert (standby.told, lease_server.spec["holderIdentity"]) == (["started"], "them")
+    assert lease_server.spec["leaseTransitions"] == 1
+
+
+async def test_a_stopped_standby_leaves_the_lease_alone(
+    compete: Compete, lease_server: LeaseServer
+) -> None:
+    lease_server.set({"holderIdentity": "other", "leaseDurationSeconds": 15})
+    standby = compete("us")
+    await standby.until_asleep()
+    await standby.stop()
+    assert lease_server.writes == []
+
+
+async def test_a_leader_that_cannot_renew_stops_at_the_deadline_before_others_may_start(
+    compete: Compete, lease_server: LeaseServer, clock: ManualClock
+) -> None:
+    leader = compete("us")
+    await leader.until_asleep()
+    lease_server.is_refusing = True
+    began_at = clock.now
+    for _ in range(4):
+        await leader.advance()
+    assert leader.lease.is_leader(began_at + 9.9)
+    assert not leader.lease.is_leader(began_at + 10)
+    clock.advance(2)
+    await asyncio.wait_for(leader.task, 10)
+    assert (leader.told, clock.now - began_at) == (["started", "lost"], 10.0)
+
+
+async def test_a_leader_survives_failures_shorter_than_the_deadline(
+    compete: Compete, lease_server: LeaseServer, clock: ManualClock
+) -> None:
+    leader = compete("us")
+    await leader.until_asleep()
+    lease_server.is_refusing = True
+    for _ in range(3):
+        await leader.advance()
+    lease_server.is_refusing = False
+    await leader.advance()
+    assert (leader.told, leader.lease.is_leader(clock.now + 9)) == (["started"], True)
+
+
+async def test_a_leader_whose_lease_somebody_took_stops(
+    compete: Compete, lease_server: LeaseServer, clock: ManualClock
+) -> None:
+    leader = compete("us")
+    await leader.until_asleep()
+    lease_server.set({"holderIdentity": "thief", "leaseDurationSeconds": 15})
+    clock.advance(2)
+    await asyncio.wait_for(leader.task, 10)
+    assert (leader.told, leader.lease.is_leader(clock.now)) == (["started", "lost"], False)
+
+
+async def test_a_leader_whose_lease_was_edited_renews_on_top_of_the_edit(
+    compete: Compete, lease_server: LeaseServer
+) -> None:
+    leader = compete("us")
+    await leader.until_asleep()
+    lease_server.set(lease_server.spec, labels={"edited": "yes"})
+    await leader.advance()
+    assert lease_server.lease is not None
+    assert lease_server.lease["metadata"]["labels"] == {"edited": "yes"}
+    assert leader.told == ["started"]
+
+
+async def test_a_leader_whose_lease_was_deleted_creates_it_again(
+    compete: Compete, lease_server: LeaseServer
+) -> None:
+    leader = compete("us")
+    await leader.until_asleep()
+    lease_server.lease = None
+    await leader.advance()
+    assert lease_server.spec["holderIdentity"] == "us"
+    assert leader.told == ["started"]
+
+
+def test_identities_differ_between_processes_of_one_host() -> None:
+    one, other = make_identity(), make_identity()
+    assert one.rpartition("_")[0] == other.rpartition("_")[0]
+    assert one != other

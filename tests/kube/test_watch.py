@@ -1,0 +1,468 @@
+"""A watch against a small real server: what is handed on after cuts, gaps and bad data."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+import pytest
+from aiohttp import web
+from tests.kube.conftest import Answer, ApiServer, ManualClock, document, status
+
+from lowtide.kube.connection import Connection
+from lowtide.kube.watch import Event, Watch
+from lowtide.objects.events import Added, Deleted, Listed, Modified, Unavailable
+from lowtide.objects.kinds import Kind
+from lowtide.objects.meta import ObjectMeta
+
+
+class Thing(msgspec.Struct, frozen=True, rename="camel"):
+    metadata: ObjectMeta
+    size: int = 0
+
+
+THING = Kind("Thing", "things", "/apis/test/v1", Thing)
+
+
+def thing(name: str, version: int, *, uid: str = "", size: int = 0) -> Thing:
+    metadata = ObjectMeta(
+        name=name, namespace="ns", uid=uid or f"uid-{name}", resource_version=str(version)
+    )
+    return Thing(metadata, size)
+
+
+def listed(version: int, *things: Any) -> Answer:
+    items = [msgspec.to_builtins(each) for each in things]
+    return document({"metadata": {"resourceVersion": str(version)}, "items": items})
+
+
+def line(kind: str, found: Any) -> bytes:
+    return msgspec.json.encode({"type": kind, "object": found}) + b"\n"
+
+
+def bookmark(version: int) -> bytes:
+    metadata = {"resourceVersion": str(version), "creationTimestamp": None}
+    return line("BOOKMARK", {"kind": "Thing", "metadata": metadata})
+
+
+def gone_line() -> bytes:
+    return line("ERROR", {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"})
+
+
+def watched(*pieces: bytes, ends: str = "normally") -> Answer:
+    async def answer(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        for piece in pieces:
+            await response.write(piece)
+        if ends == "never":
+            await asyncio.Event().wait()
+        if ends == "cut":
+            assert request.transport is not None
+            # What was written still arrives, the end of the body does not.
+            request.transport.close()
+        return response
+
+    return answer
+
+
+OPEN = watched(ends="never")
+
+
+class Handed:
+    """Keeps what a watch hands on, and lets a test wait for so many events."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self._changed = asyncio.Event()
+
+    def __call__(self, event: Event) -> None:
+        self.events.append(event)
+        self._changed.set()
+
+    async def count(self, count: int) -> list[Event]:
+        async with asyncio.timeout(10):
+            while len(self.events) < count:
+                self._changed.clear()
+                await self._changed.wait()
+        return self.events
+
+
+@asynccontextmanager
+async def running(watch: Watch[Thing]) -> AsyncIterator[None]:
+    task = asyncio.create_task(watch.run())
+    try:
+        yield
+    finally:
+        if task.done():
+            task.result()
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+@pytest.fixture
+def handed() -> Handed:
+    return Handed()
+
+
+@pytest.fixture
+def watch(connection: Connection, handed: Handed, clock: ManualClock) -> Watch[Thing]:
+    return Watch(connection, THING, handed, clock=clock, sleep=clock.sleep, chance=lambda: 0.5)
+
+
+async def test_a_list_is_handed_on_and_then_what_changes(
+    watch: Watch[Thing], server: ApiServer, handed: Handed
+) -> None:
+    server.answers = [
+        listed(5, thing("a", 3), thing("b", 4)),
+        watched(
+            line("ADDED", thing("c", 6)),
+            line("MODIFIED", thing("a", 7, size=1)),
+            line("DELETED", thing("b", 8)),
+            ends="never",
+        ),
+    ]
+    async with running(watch):
+        events = await handed.count(6)
+    assert events == [
+        Added(thing("a", 3)),
+        Added(thing("b", 4)),
+        Listed("Thing"),
+        Added(thing("c", 6)),
+        Modified(thing("a", 7, size=1)),
+        Deleted(thing("b", 8)),
+    ]
+    assert [(asked.path, asked.query) for asked in server.asked] == [
+        ("/apis/test/v1/things", {"resourceVersion": "0"}),
+        (
+            "/apis/test/v1/things",
+            {
+                "watch": "true",
+                "allowWatchBookmarks": "true",
+                "resourceVersion": "5",
+                "timeoutSeconds": "450",  # 300 + (600 - 300) * 0.5
+            },
+        ),
+    ]
+
+
+async def test_a_field_selector_goes_with_list_and_watch(
+    connection: Connection, server: ApiServer, handed: Handed, clock: ManualClock
+) -> None:
+    server.answers = [listed(5), OPEN]
+    watch = Watch(
+        connection, THING, handed, clock=clock, sleep=clock.sleep, field_selector="a.b!=c"
+    )
+    async with running(watch):
+        await server.asked_times(2)
+    assert [asked.query["fieldSelector"] for asked in server.asked] == ["a.b!=c", "a.b!=c"]
+
+
+async def test_an_empty_list_may_be_null(
+    watch: Watch[Thing], server: ApiServer, handed: Handed
+) -> None:
+    server.answers = [document({"metadata": {"resourceVersion": "1"}, "items": None}), OPEN]
+    async with running(watch):
+        assert await handed.count(1) == [Listed("Thing")]
+
+
+@pytest.mark.parametrize(
+    ("first", "want_version", "want_slept"),
+    [
+        pytest.param(
+            watched(line("ADDED", thing("a", 6))), "6", [], id="resumes at once after a normal end"
+        ),
+        pytest.param(
+            watched(line("ADDED", thing("a", 6)), bookmark(9)),
+            "9",
+            [],
+            id="resumes from a bookmark",
+        ),
+        pytest.param(
+            watched(line("ADDED", thing("a", 6)), b'{"type":"ADDED","obj', ends="cut"),
+            "6",
+            [0.8],
+            id="resumes from the last whole line after a cut in the middle of one",
+        ),
+        pytest.param(
+            watched(line("ADDED", thing("a", 6)), b'{"type":"ADDED","obj'),
+            "6",
+            [],
+            id="drops half a line before a normal end",
+        ),
+        pytest.param(
+            watched(line("ADDED", thing("a", 6)), b"nonsense\n"),
+            "6",
+            [0.8],
+            id="resumes after a line that is no event",
+        ),
+        pytest.param(
+            watched(
+                line("ADDED", thing("a", 6)),
+                line("ERROR", {"code": 500, "message": "etcd is away"}),
+            ),
+            "6",
+            [0.8],
+            id="resumes after an error event",
+        ),
+    ],
+)
+async def test_resume(
+    watch: Watch[Thing],
+    server: ApiServer,
+    handed: Handed,
+    clock: ManualClock,
+    first: Answer,
+    want_version: str,
+    want_slept: list[float],
+) -> None:
+    server.answers = [
+        listed(5),
+        first,
+        watched(line("ADDED", thing("b", 10)), ends="never"),
+    ]
+    async with running(watch):
+        events = await handed.count(3)
+    assert events == [Listed("Thing"), Added(thing("a", 6)), Added(thing("b", 10))]
+    assert server.asked[2].query["resourceVersion"] == want_version
+    assert clock.slept == want_slept
+
+
+async def test_backoff_doubles_to_30_seconds_and_starts_anew_after_news(
+    watch: Watch[Thing], server: ApiServer, handed: Handed, clock: ManualClock
+) -> None:
+    down = status(500, "InternalError", "etcd is away")
+    server.answers = [
+        *[down] * 7,
+        listed(5),
+        watched(line("ADDED", thing("a", 6))),
+        down,
+        watched(line("ADDED", thing("b", 7)), ends="never"),
+    ]
+    async with running(watch):
+        await handed.count(3)
+    assert clock.slept == [0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30.0, 0.8]
+
+
+async def test_a_watch_that_ends_at_once_does_not_spin(
+    watch: Watch[Thing], server: ApiServer, clock: ManualClock
+) -> None:
+    server.answers = [listed(5), watched(), watched(), OPEN]
+    async with running(watch):
+        await server.asked_times(4)
+    assert clock.slept == [0.8, 1.6]
+
+
+@pytest.mark.parametrize(
+    "gone",
+    [
+        pytest.param(watched(gone_line()), id="lists again after an ERROR event of 410"),
+        pytest.param(status(410, "Expired", "too old"), id="lists again after HTTP 410"),
+        pytest.param(
+            status(504, "Timeout", "Too large resource version: 5, current: 2"),
+            id="lists again when the server was set back",
+        ),
+        pytest.param(
+            status(404, "NotFound", "no such path"), id="lists again when it cannot be watched"
+        ),
+    ],
+)
+async def test_relist_hands_on_the_difference(
+    watch: Watch[Thing], server: ApiServer, handed: Handed, gone: Answer
+) -> None:
+    server.answers = [
+        listed(5, thing("same", 1), thing("changed", 2), thing("removed", 3), thing("replaced", 4)),
+        gone,
+        listed(
+            50,
+            thing("same", 1),
+            thing("changed", 20, size=9),
+            thing("replaced", 40, uid="another"),
+            thing("new", 30),
+        ),
+        OPEN,
+    ]
+    async with running(watch):
+        await server.asked_times(4)
+    assert handed.events[5:] == [
+        Deleted(thing("removed", 3)),
+        Modified(thing("changed", 20, size=9)),
+        Deleted(thing("replaced", 4)),
+        Added(thing("replaced", 40, uid="another")),
+        Added(thing("new", 30)),
+    ]
+    # The server's cache may be behind what was seen: the second list asks for the newest.
+    assert [asked.query.get("resourceVersion") for asked in server.asked] == ["0", "5", None, "50"]
+
+
+async def test_a_server_that_always_says_gone_is_not_stormed(
+    watch: Watch[Thing], server: ApiServer, clock: ManualClock
+) -> None:
+    gone = status(410, "Expired", "too old")
+    server.answers = [listed(5), gone, listed(5), gone, listed(5), gone, listed(5), OPEN]
+    async with running(watch):
+        await server.asked_times(8)
+    assert clock.slept == [0.0, 1.6, 3.2]
+
+
+async def test_no_version_is_handed_on_twice_and_a_new_uid_is_a_new_object(
+    watch: Watch[Thing], server: ApiServer, handed: Handed
+) -> None:
+    server.answers = [
+        listed(5, thing("a", 5)),
+        watched(
+            line("ADDED", thing("a", 5)),
+            line("ADDED", thing("a", 6)),
+            line("MODIFIED", thing("b", 7)),
+            line("ADDED", thing("b", 8, uid="other")),
+            line("DELETED", thing("unknown", 9)),
+            line("DELETED", thing("a", 10)),
+            ends="never",
+        ),
+    ]
+    async with running(watch):
+        events = await handed.count(7)
+    assert events[2:] == [
+        Modified(thing("a", 6)),
+        Added(thing("b", 7)),
+        Deleted(thing("b", 7)),
+        Added(thing("b", 8, uid="other")),
+        Deleted(thing("a", 10)),
+    ]
+
+
+async def test_a_silent_connection_is_dropped_and_resumed(
+    connection: Connection, server: ApiServer, handed: Handed, clock: ManualClock
+) -> None:
+    server.answers = [
+        listed(5),
+        OPEN,
+        watched(line("ADDED", thing("a", 6)), ends="never"),
+    ]
+    watch = Watch(
+        connection,
+        THING,
+        handed,
+        clock=clock,
+        sleep=clock.sleep,
+        watch_seconds=(0, 0),
+        slack_seconds=0.05,
+    )
+    async with running(watch):
+        assert await handed.count(2) == [Listed("Thing"), Added(thing("a", 6))]
+    assert server.asked[2].query["resourceVersion"] == "5"
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        pytest.param(403, "Forbidden", id="says once that a kind is forbidden"),
+        pytest.param(404, "NotFound", id="says once that a kind is unknown"),
+    ],
+)
+async def test_unavailable(
+    watch: Watch[Thing],
+    server: ApiServer,
+    handed: Handed,
+    clock: ManualClock,
+    caplog: pytest.LogCaptureFixture,
+    code: int,
+    reason: str,
+) -> None:
+    refused = status(code, reason, "not for you")
+    server.answers = [refused, refused, refused, listed(5, thing("a", 4)), OPEN]
+    with caplog.at_level(logging.WARNING):
+        async with running(watch):
+            events = await handed.count(3)
+    assert events == [
+        Unavailable("Thing", code, f"not for you (HTTP {code} {reason})"),
+        Added(thing("a", 4)),
+        Listed("Thing"),
+    ]
+    assert clock.slept == [60.0, 60.0, 60.0]
+    assert len([record for record in caplog.records if record.name == "kube"]) == 1
+
+
+def broken(name: str, version: int) -> dict[str, Any]:
+    return {
+        "metadata": {"name": name, "namespace": "ns", "resourceVersion": str(version)},
+        "size": "large",
+    }
+
+
+async def test_an_object_that_does_not_decode_is_left_out_and_the_others_go_on(
+    watch: Watch[Thing], server: ApiServer, handed: Handed, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.answers = [
+        listed(5, thing("a", 3), broken("b", 4), thing("c", 5)),
+        watched(
+            line("MODIFIED", broken("b", 6)),
+            line("MODIFIED", broken("a", 7)),
+            line("DELETED", broken("a", 8)),
+            line("MODIFIED", thing("b", 9)),
+            gone_line(),
+        ),
+        listed(20, thing("b", 9), broken("c", 15)),
+        watched(line("ADDED", thing("d", 21)), ends="never"),
+    ]
+    with caplog.at_level(logging.ERROR):
+        async with running(watch):
+            events = await handed.count(6)
+    assert events == [
+        Added(thing("a", 3)),
+        Added(thing("c", 5)),
+        Listed("Thing"),
+        Deleted(thing("a", 3)),
+        Added(thing("b", 9)),
+        Added(thing("d", 21)),
+    ]
+    lines = [record.__dict__["lowtide_fields"] for record in caplog.records]
+    assert lines == [
+        {
+            "kind": "Thing",
+            "object": f"ns/{name}",
+            "err": "Expected `int`, got `str` - at `$.size`",
+        }
+        for name in ("b", "a", "c")
+    ]
+
+
+async def test_a_list_that_is_no_list_is_tried_again(
+    watch: Watch[Thing], server: ApiServer, handed: Handed, clock: ManualClock
+) -> None:
+    server.answers = [document(["what"]), web.Response(text="<html>"), listed(5), OPEN]
+    async with running(watch):
+        assert await handed.count(1) == [Listed("Thing")]
+    assert clock.slept == [0.8, 1.6]
+
+
+async def test_objects_are_told_apart_by_namespace(
+    watch: Watch[Thing], server: ApiServer, handed: Handed
+) -> None:
+    here, there = (
+        thing("a", 1),
+        msgspec.structs.replace(
+            thing("a", 2), metadata=ObjectMeta(name="a", namespace="there", resource_version="2")
+        ),
+    )
+    server.answers = [listed(5, here, there), watched(line("DELETED", there), ends="never")]
+    async with running(watch):
+        assert await handed.count(4) == [Added(here), Added(there), Listed("Thing"), Deleted(there)]
+
+
+async def test_a_list_with_many_objects_lets_others_run(
+    watch: Watch[Thing], server: ApiServer, handed: Handed
+) -> None:
+    server.answers = [listed(5, *(thing(f"t{number}", 1) for number in range(2500))), OPEN]
+    turns: list[int] = []
+
+    async def take_turns(is_over: Callable[[], bool]) -> None:
+        while not is_over():
+            turns.append(len(handed.events))
+            await asyncio.sleep(0)
+
+    async with running(watch):
+        await take_turns(lambda: len(handed.events) >= 2501)
+    assert {1000, 2000} <= set(turns)

@@ -1,0 +1,213 @@
+"""Bindings, status patches and reads of pods against a small real server."""
+
+from typing import Any
+
+import pytest
+from tests.kube.conftest import Answer, ApiServer, ManualClock, cut, document, status
+
+from lowtide.kube.connection import Connection
+from lowtide.kube.errors import ApiError
+from lowtide.kube.writer import Outcome, Writer, Written
+from lowtide.objects.pod import PodCondition
+
+
+@pytest.fixture
+def writer(connection: Connection, clock: ManualClock) -> Writer:
+    return Writer(connection, may_write=lambda: True, sleep=clock.sleep)
+
+
+async def test_bind_posts_the_binding(writer: Writer, server: ApiServer) -> None:
+    server.answers = [document({"kind": "Status", "status": "Success"}, 201)]
+    assert await writer.bind("default", "web-0", "u-1", "node-a") == Written(Outcome.BOUND)
+    asked = server.asked[0]
+    assert (asked.method, asked.path, asked.json) == (
+        "POST",
+        "/api/v1/namespaces/default/pods/web-0/binding",
+        {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {"namespace": "default", "name": "web-0", "uid": "u-1"},
+            "target": {"kind": "Node", "name": "node-a"},
+        },
+    )
+
+
+@pytest.mark.parametrize(
+    ("answer", "want"),
+    [
+        pytest.param(
+            status(409, "Conflict", "already assigned"),
+            Written(Outcome.CONFLICT, "already assigned (HTTP 409 Conflict)"),
+            id="is a conflict when the server says 409",
+        ),
+        pytest.param(
+            status(404, "NotFound", 'pods "x" not found'),
+            Written(Outcome.GONE, 'pods "x" not found (HTTP 404 NotFound)'),
+            id="is gone when the server says 404",
+        ),
+        pytest.param(
+            status(403, "Forbidden", "no right"),
+            Written(Outcome.REFUSED, "no right (HTTP 403 Forbidden)"),
+            id="is refused when the server says 403",
+        ),
+        pytest.param(
+            status(500, "InternalError", "etcd"),
+            Written(Outcome.UNKNOWN, "etcd (HTTP 500 InternalError)"),
+            id="is unknown when the server says 500",
+        ),
+        pytest.param(
+            status(503, "ServiceUnavailable", "later", Retry_After="1"),
+            Written(Outcome.UNKNOWN, "later (HTTP 503 ServiceUnavailable)"),
+            id="is unknown and not repeated when the server says 503, even with Retry-After",
+        ),
+    ],
+)
+async def test_bind_outcome(
+    writer: Writer, server: ApiServer, clock: ManualClock, answer: Answer, want: Written
+) -> None:
+    server.answers = [answer]
+    assert await writer.bind("default", "x", "u", "n") == want
+    assert (len(server.asked), clock.slept) == (1, [])
+
+
+async def test_bind_without_an_answer_is_unknown_and_not_repeated(
+    writer: Writer, server: ApiServer
+) -> None:
+    server.answers = [cut]
+    written = await writer.bind("default", "x", "u", "n")
+    assert written.outcome is Outcome.UNKNOWN
+    assert len(server.asked) == 1
+
+
+async def test_bind_is_repeated_after_429(
+    writer: Writer, server: ApiServer, clock: ManualClock
+) -> None:
+    server.answers = [
+        status(429, "TooManyRequests", "later", Retry_After="2"),
+        status(429, "TooManyRequests", "later"),
+        document({}, 201),
+    ]
+    assert await writer.bind("default", "x", "u", "n") == Written(Outcome.BOUND)
+    assert clock.slept == [2.0, 1.0]
+
+
+async def test_bind_gives_up_after_ten_429(
+    writer: Writer, server: ApiServer, clock: ManualClock
+) -> None:
+    server.answers = [status(429, "TooManyRequests", "later")]
+    written = await writer.bind("default", "x", "u", "n")
+    assert written == Written(Outcome.REFUSED, "later (HTTP 429 TooManyRequests)")
+    assert len(server.asked) == 10
+
+
+async def test_nothing_is_written_by_one_who_lost_the_lease_while_waiting(
+    connection: Connection, server: ApiServer, clock: ManualClock
+) -> None:
+    server.answers = [status(429, "TooManyRequests", "later", Retry_After="20"), document({})]
+    lost_at = clock.now + 10
+    writer = Writer(connection, may_write=lambda: clock.now < lost_at, sleep=clock.sleep)
+    refused = Written(
+        Outcome.REFUSED, "this process does not hold the leader lease (HTTP 403 NotLeader)"
+    )
+    assert await writer.bind("default", "x", "u", "n") == refused
+    assert await writer.patch_pod_status("default", "x", "u", nominated_node_name="n") == refused
+    assert len(server.asked) == 1
+
+
+CONDITION = PodCondition(
+    type="PodScheduled",
+    status="False",
+    reason="Unschedulable",
+    message='0/1 nodes are available: 1 "odd".',
+    observed_generation=3,
+    last_transition_time="2026-01-02T03:04:05Z",
+)
+
+
+@pytest.mark.parametrize(
+    ("changes", "want_status"),
+    [
+        pytest.param(
+            {"conditions": [CONDITION]},
+            {
+                "conditions": [
+                    {
+                        "type": "PodScheduled",
+                        "status": "False",
+                        "reason": "Unschedulable",
+                        "message": '0/1 nodes are available: 1 "odd".',
+                        "observedGeneration": 3,
+                        "lastTransitionTime": "2026-01-02T03:04:05Z",
+                    }
+                ]
+            },
+            id="writes a condition and leaves the nomination alone",
+        ),
+        pytest.param(
+            {"nominated_node_name": "node-a"},
+            {"nominatedNodeName": "node-a"},
+            id="nominates a node",
+        ),
+        pytest.param(
+            {"nominated_node_name": ""}, {"nominatedNodeName": None}, id="takes a nomination back"
+        ),
+    ],
+)
+async def test_status_patch(
+    writer: Writer, server: ApiServer, changes: dict[str, Any], want_status: dict[str, Any]
+) -> None:
+    server.answers = [document({})]
+    written = await writer.patch_pod_status("default", "x", "u-1", **changes)
+    asked = server.asked[0]
+    assert written == Written(Outcome.WRITTEN)
+    assert (asked.method, asked.path) == ("PATCH", "/api/v1/namespaces/default/pods/x/status")
+    assert asked.headers["Content-Type"] == "application/strategic-merge-patch+json"
+    assert asked.json == {"metadata": {"uid": "u-1"}, "status": want_status}
+
+
+async def test_status_patch_is_tried_four_times(
+    writer: Writer, server: ApiServer, clock: ManualClock
+) -> None:
+    server.answers = [status(500, "InternalError", "etcd")]
+    written = await writer.patch_pod_status("default", "x", "u", nominated_node_name="n")
+    assert written == Written(Outcome.UNKNOWN, "etcd (HTTP 500 InternalError)")
+    assert (len(server.asked), clock.slept) == (4, [0.01, 0.05, 0.25])
+
+
+async def test_status_patch_of_a_pod_that_is_gone_is_final(
+    writer: Writer, server: ApiServer
+) -> None:
+    server.answers = [status(404, "NotFound", "gone")]
+    written = await writer.patch_pod_status("default", "x", "u", nominated_node_name="n")
+    assert written == Written(Outcome.GONE, "gone (HTTP 404 NotFound)")
+    assert len(server.asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "want_attempts"),
+    [
+        pytest.param(status(409, "Conflict", "modified"), 4, id="is tried again after 409"),
+        pytest.param(
+            status(422, "Invalid", "metadata.uid: Invalid value: field is immutable"),
+            1,
+            id="is a conflict at once when another pod has the name now",
+        ),
+    ],
+)
+async def test_status_patch_conflict(
+    writer: Writer, server: ApiServer, answer: Answer, want_attempts: int
+) -> None:
+    server.answers = [answer]
+    written = await writer.patch_pod_status("default", "x", "u", nominated_node_name="n")
+    assert (written.outcome, len(server.asked)) == (Outcome.CONFLICT, want_attempts)
+
+
+async def test_get_pod(writer: Writer, server: ApiServer) -> None:
+    found = {"metadata": {"name": "x", "uid": "u"}, "spec": {"nodeName": "node-a"}}
+    server.answers = [document(found), status(404, "NotFound", "gone"), status(500, "Oops", "no")]
+    pod = await writer.get_pod("default", "x")
+    assert pod is not None
+    assert (pod.metadata.uid, pod.spec.node_name) == ("u", "node-a")
+    assert await writer.get_pod("default", "x") is None
+    with pytest.raises(ApiError, match="no"):
+        await writer.get_pod("default", "x")
