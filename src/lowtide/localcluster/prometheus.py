@@ -1,0 +1,181 @@
+"""Prometheus's query API over the traffic model, for exactly the kinds of queries Lowtide sends.
+
+Started by LocalCluster; the demo and tests point the real telemetry client at it."""
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from aiohttp import web
+
+from lowtide.localcluster.documents import Json
+from lowtide.localcluster.faults import Faults
+from lowtide.localcluster.faulty_http import FaultyServer, json_response
+from lowtide.localcluster.presentation import encoded
+from lowtide.localcluster.promql import Query, QueryError, RangeFunction, parse
+from lowtide.localcluster.traffic import Direction, TrafficModel
+
+JOB = "node-exporter"
+_COUNTERS = {
+    "node_network_receive_bytes_total": Direction.RECEIVE,
+    "node_network_transmit_bytes_total": Direction.TRANSMIT,
+}
+Labels = dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Series:
+    labels: Labels
+    value_at: Callable[[float], float]
+    known_since: float
+
+
+class PrometheusServer:
+    """Behaves as if every node had been scraped at each multiple of `scrape_seconds`."""
+
+    def __init__(
+        self,
+        *,
+        traffic: TrafficModel,
+        faults: Faults,
+        clock: Callable[[], float],
+        scrape_seconds: float = 1.0,
+    ) -> None:
+        self._traffic = traffic
+        self._clock = clock
+        self._scrape_seconds = scrape_seconds
+        self._server = FaultyServer(self._handle, faults)
+
+    @property
+    def url(self) -> str:
+        return self._server.url
+
+    async def start(self, host: str, port: int) -> None:
+        await self._server.start(host, port)
+
+    async def stop(self) -> None:
+        await self._server.stop()
+
+    def vector(self, text: str, moment: float) -> list[Json]:
+        """The answer to a query at one moment, in the form of Prometheus's JSON."""
+        query = parse(text)
+        found = self._evaluate(query, moment)
+        if query.aggregation:
+            found = _aggregated(query, found)
+        return [
+            {"metric": labels, "value": [round(moment, 3), _number_text(value)]}
+            for labels, value in found
+        ]
+
+    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        if request.path in ("/-/ready", "/-/healthy"):
+            return web.Response(text="Prometheus Server is Ready.\n")
+        if request.path != "/api/v1/query":
+            return web.Response(status=404, text="404 page not found\n")
+        if request.method not in ("GET", "POST"):
+            return web.Response(status=405, text="Method Not Allowed\n")
+        asked: Mapping[str, object] = request.query
+        if request.method == "POST":
+            asked = {**request.query, **await request.post()}
+        try:
+            moment = self._moment(str(asked.get("time", "")))
+            result = self.vector(str(asked.get("query", "")), moment)
+        except QueryError as error:
+            failure = {"status": "error", "errorType": "bad_data", "error": str(error)}
+            return json_response(400, encoded(failure))
+        data = {"resultType": "vector", "result": result}
+        return json_response(200, encoded({"status": "success", "data": data}))
+
+    def _moment(self, text: str) -> float:
+        if not text:
+            return self._clock()
+        try:
+            return float(text)
+        except ValueError:
+            raise QueryError(
+                f'invalid parameter "time": cannot parse {text!r}; write Unix seconds'
+            ) from None
+
+    def _evaluate(self, query: Query, moment: float) -> list[tuple[Labels, float]]:
+        found = []
+        for series in self._series(query.selector.metric):
+            if not query.selector.matches(series.labels):
+                continue
+            value = self._value(query, series, moment)
+            if value is not None:
+                found.append((_shown_labels(query, series.labels), value))
+        return found
+
+    def _series(self, metric: str) -> Iterator[_Series]:
+        for name in self._traffic.names():
+            base = {"__name__": metric, "instance": self._traffic.instance(name), "job": JOB}
+            since = self._traffic.measured_since(name)
+            if metric == "up":
+                yield _Series(base, _constant(1.0), since)
+            elif metric == "node_uname_info":
+                yield _Series({**base, **_uname(name)}, _constant(1.0), since)
+            elif metric == "node_network_speed_bytes":
+                for link in self._traffic.links(name):
+                    speed = _constant(link.capacity_bytes_per_second)
+                    yield _Series({**base, "device": link.device}, speed, since)
+            elif direction := _COUNTERS.get(metric):
+                for link in self._traffic.links(name):
+                    counter = partial(self._traffic.counter_bytes, name, link.device, direction)
+                    yield _Series({**base, "device": link.device}, _whole(counter), since)
+
+    def _value(self, query: Query, series: _Series, moment: float) -> float | None:
+        step = self._scrape_seconds
+        last = math.floor(moment / step)
+        oldest = math.ceil(series.known_since / step)
+        if query.function is None:
+            return series.value_at(last * step) if last >= oldest else None
+        # Like Prometheus 3, a range leaves its own left edge out.
+        first = max(oldest, math.floor((moment - query.range_seconds) / step) + 1)
+        if query.function is RangeFunction.SUM_OVER_TIME:
+            values = [series.value_at(index * step) for index in range(first, last + 1)]
+            return sum(values) if values else None
+        if last <= first:
+            return None
+        grown = series.value_at(last * step) - series.value_at(first * step)
+        per_second = grown / ((last - first) * step)
+        is_rate = query.function is RangeFunction.RATE
+        return per_second if is_rate else per_second * query.range_seconds
+
+
+def _aggregated(query: Query, found: list[tuple[Labels, float]]) -> list[tuple[Labels, float]]:
+    groups: dict[tuple[tuple[str, str], ...], list[float]] = {}
+    for labels, value in found:
+        key = tuple((label, labels[label]) for label in query.labels if label in labels)
+        groups.setdefault(key, []).append(value)
+    combine = sum if query.aggregation == "sum" else max
+    return [(dict(key), float(combine(values))) for key, values in groups.items()]
+
+
+def _shown_labels(query: Query, labels: Labels) -> Labels:
+    if query.function is None:
+        return labels
+    return {label: value for label, value in labels.items() if label != "__name__"}
+
+
+def _uname(name: str) -> Labels:
+    return {
+        "domainname": "(none)",
+        "machine": "x86_64",
+        "nodename": name,
+        "release": "6.12.0",
+        "sysname": "Linux",
+        "version": "#1 SMP",
+    }
+
+
+def _constant(value: float) -> Callable[[float], float]:
+    return lambda moment: value
+
+
+def _whole(counter: Callable[[float], float]) -> Callable[[float], float]:
+    return lambda moment: float(math.floor(counter(moment)))
+
+
+def _number_text(value: float) -> str:
+    return repr(value).removesuffix(".0")

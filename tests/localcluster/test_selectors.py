@@ -1,0 +1,55 @@
+import pytest
+
+from lowtide.localcluster.failures import StatusError
+from lowtide.localcluster.selectors import Selection, parse_fields, parse_labels
+
+POD = {
+    "metadata": {"name": "p", "namespace": "default", "labels": {"app": "web", "tier": "front"}},
+    "spec": {"nodeName": "a"},
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        pytest.param("", True, id="selects all when it is empty"),
+        pytest.param("app=web", True, id="selects an equal value"),
+        pytest.param("app==web,tier=front", True, id="selects when all parts hold"),
+        pytest.param("app=web,tier=back", False, id="refuses when one part does not hold"),
+        pytest.param("app!=web", False, id="refuses an unequal part"),
+        pytest.param("zone!=x", True, id="takes an absent label as unequal"),
+        pytest.param("app in (db, web)", True, id="selects one of several"),
+        pytest.param("app notin (db,web),tier", False, id="refuses one of several"),
+        pytest.param("app", True, id="selects by existence"),
+        pytest.param("!app", False, id="refuses by existence"),
+    ],
+)
+def test_label_selector(text: str, want: bool) -> None:
+    assert Selection(labels=parse_labels(text)).matches(POD) is want
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        pytest.param("metadata.name=p,metadata.namespace=default", True, id="knows name and space"),
+        pytest.param("spec.nodeName=a", True, id="selects by node"),
+        pytest.param("spec.nodeName!=a", False, id="refuses by node"),
+        pytest.param("spec.nodeName=", False, id="finds a bound pod not unbound"),
+        pytest.param("status.phase!=Failed", True, id="takes an absent field as empty"),
+    ],
+)
+def test_field_selector(text: str, want: bool) -> None:
+    known = {"spec.nodeName": "spec.nodeName", "status.phase": "status.phase"}
+    assert Selection(fields=parse_fields(text, known)).matches(POD) is want
+
+
+@pytest.mark.parametrize("text", ["a=b=c", "a in b", "=x", "a,,b"])
+def test_bad_label_selector_is_refused(text: str) -> None:
+    with pytest.raises(StatusError) as refused:
+        parse_labels(text)
+    assert refused.value.code == 400
+
+
+def test_unknown_field_is_refused_in_the_real_wording() -> None:
+    with pytest.raises(StatusError, match=r"^field label not supported: spec\.foo$"):
+        parse_fields("spec.foo=1", {})
