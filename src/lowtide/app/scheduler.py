@@ -21,7 +21,7 @@ from lowtide.kube.rate_limit import RateLimit
 from lowtide.kube.watch import Watch
 from lowtide.kube.writer import Writer
 from lowtide.logs import Log
-from lowtide.objects.events import Listed, Unavailable
+from lowtide.objects.events import Listed
 from lowtide.objects.kinds import NODE, POD
 from lowtide.objects.node import Node
 from lowtide.readings.matching import NodeIdentity
@@ -214,7 +214,7 @@ class SchedulerApp:
 
     def _handle_node(self, event: Event) -> None:
         self.live.handle(event)
-        if isinstance(event, Listed | Unavailable):
+        if isinstance(event, Listed):
             self._nodes_listed.set()
 
     async def _lead(self) -> None:
@@ -287,6 +287,8 @@ class SchedulerApp:
         )
         return PresentNumbers(
             pending_pods=self.machine.queue.lengths(),
+            incoming_pods=self.machine.queue.incoming,
+            prometheus_polls=sum((poller.polls for poller in self._pollers), Counter()),
             unschedulable_pods=refused,
             cached_nodes=self.machine.state.count,
             cached_pods=self.machine.state.placed_count,

@@ -71,7 +71,7 @@ class Live:
 
     def handle(self, event: Event) -> None:
         """Applies an event at once; the next turn sees it."""
-        tell_event(event)
+        tell_event(event, self.machine.state)
         self._perform(self.machine.step(event, self._clock()))
         self._something_happened.set()
 

@@ -102,7 +102,7 @@ class Machine:
                 return self._binding_ended(event, now)
             case ReadingPublished(reading=reading):
                 self.state.publish(reading.request, *traffic_columns(reading))
-                self.queue.wake(READING, now)
+                self.queue.wake(READING, now, "ReadingPublished")
             case Listed(kind=kind):
                 self._unlisted.discard(kind)
             case Unavailable(kind=kind) if kind not in NEEDED_KINDS:
@@ -119,7 +119,7 @@ class Machine:
                 before = self.state.position
                 self.state.update_node(thing)
                 if self.state.position != before:
-                    self.queue.wake(NODE | NODES, now)
+                    self.queue.wake(NODE | NODES, now, "NodeUpdate")
             case _:
                 self._object_changed(thing, now)
         return []
@@ -130,7 +130,7 @@ class Machine:
                 self._pod_gone(thing, now)
             case Node():
                 self.state.remove_node(thing.name)
-                self.queue.wake(NODES, now)
+                self.queue.wake(NODES, now, "NodeDelete")
             case _:
                 self._object_changed(thing, now)
         return []
@@ -151,7 +151,9 @@ class Machine:
         self.state.place(pod)
         if self.state.position != position:
             # A pod that is already there may have shrunk, and so have made room.
-            self.queue.wake(OTHERS if before is None else OTHERS | PODS, now)
+            is_new = before is None
+            because = "AssignedPodAdd" if is_new else "AssignedPodUpdate"
+            self.queue.wake(OTHERS if is_new else OTHERS | PODS, now, because)
 
     def _pod_pending(self, pod: Pod, now: float) -> None:
         placement = self._binding.get(pod.uid)
@@ -170,7 +172,7 @@ class Machine:
         self.queue.remove(pod.uid)
         self._drop_promise(pod.uid, now)
         if self.state.remove_pod(pod.uid) is not None:
-            self.queue.wake(PODS | OTHERS, now)
+            self.queue.wake(PODS | OTHERS, now, "AssignedPodDelete")
 
     def _keep_promise(self, pod: Pod) -> None:
         """A node that a pending pod is nominated to is promised to it."""
@@ -180,12 +182,12 @@ class Machine:
     def _drop_promise(self, uid: str, now: float) -> None:
         if any(uid in promised for promised in self.state.nominated().values()):
             self.state.drop_nomination(uid)
-            self.queue.wake(PODS, now)
+            self.queue.wake(PODS, now, "AssignedPodDelete")
 
     def _object_changed(self, thing: Any, now: float) -> None:
         for verdicts in self._verdicts.values():
             verdicts.object_changed(type(thing))
-        self.queue.wake(OBJECTS, now)
+        self.queue.wake(OBJECTS, now, f"{type(thing).__name__}Update")
 
     # One pod has its turn.
 
@@ -262,7 +264,7 @@ class Machine:
         for rule in reversed(placement.profile.at("reserve")):
             rule.unreserve(placement.queued.pod, placement.node_name)
         self.state.forget(placement.queued.pod.uid)
-        self.queue.wake(PODS | OTHERS, now)
+        self.queue.wake(PODS | OTHERS, now, "AssignedPodDelete")
 
     # What is told.
 

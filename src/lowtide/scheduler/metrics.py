@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 _FIRST_OPEN_ENDED_ATTEMPT = 15
@@ -22,6 +22,7 @@ class PresentNumbers:
     """Numbers that are read when somebody asks, so that keeping them costs a cycle nothing."""
 
     pending_pods: Mapping[str, int]  # by queue: active, backoff, unschedulable, gated
+    incoming_pods: Mapping[tuple[str, str], int]  # by (queue, event), since the start
     unschedulable_pods: Mapping[tuple[str, str], int]  # by (plugin, profile)
     cached_nodes: int
     cached_pods: int
@@ -30,6 +31,7 @@ class PresentNumbers:
     is_leader: bool
     nodes_by_reading_state: Mapping[str, int]
     readings_age_seconds: float | None  # None before the first reading
+    prometheus_polls: Mapping[str, int]  # by result, since the start
 
 
 class SchedulerMetrics:
@@ -59,19 +61,6 @@ class SchedulerMetrics:
             registry=registry,
         )
         self._sli_seconds_by_attempts: dict[int, Histogram] = {}
-        self._incoming = Counter(
-            "scheduler_queue_incoming_pods_total",
-            "Pods that entered a queue, by queue and by the event that moved them",
-            ("queue", "event"),
-            registry=registry,
-        )
-        self._incoming_by_labels: dict[tuple[str, str], Counter] = {}
-        self._polls = Counter(
-            "lowtide_prometheus_polls_total",
-            "Polls of Prometheus, by result",
-            ("result",),
-            registry=registry,
-        )
 
     def read_present_numbers_from(self, source: Callable[[], PresentNumbers]) -> None:
         """Until this is called, the gauges are absent."""
@@ -99,15 +88,6 @@ class SchedulerMetrics:
     def attempt_failed(self, profile: str, *, seconds_attempt: float) -> None:
         """An error of ours, of a rule or of the API server ended the attempt."""
         self._attempts.ended(profile, "error", seconds_attempt)
-
-    def pods_incoming(self, queue: str, event: str, count: int = 1) -> None:
-        child = self._incoming_by_labels.get((queue, event))
-        if child is None:
-            child = self._incoming_by_labels[queue, event] = self._incoming.labels(queue, event)
-        child.inc(count)
-
-    def prometheus_polled(self, result: str) -> None:
-        self._polls.labels(result).inc()
 
     def _sli_of(self, attempts: int) -> Histogram:
         child = self._sli_seconds_by_attempts.get(attempts)
@@ -154,16 +134,16 @@ class PresentGauges(Collector):
     def __init__(self) -> None:
         self.source: Callable[[], PresentNumbers] | None = None
 
-    def describe(self) -> Iterator[GaugeMetricFamily]:
+    def describe(self) -> Iterator[Metric]:
         # Names only: a registry refuses a second metric that is called the same.
         yield from _gauges(None)
 
-    def collect(self) -> Iterator[GaugeMetricFamily]:
+    def collect(self) -> Iterator[Metric]:
         if self.source is not None:
             yield from _gauges(self.source())
 
 
-def _gauges(numbers: PresentNumbers | None) -> Iterator[GaugeMetricFamily]:
+def _gauges(numbers: PresentNumbers | None) -> Iterator[Metric]:
     """The families, without samples where there are no numbers."""
     pending = GaugeMetricFamily(
         "scheduler_pending_pods", "Pods that wait, by queue", labels=("queue",)
@@ -185,7 +165,19 @@ def _gauges(numbers: PresentNumbers | None) -> Iterator[GaugeMetricFamily]:
     age = GaugeMetricFamily(
         "lowtide_readings_age_seconds", "Seconds since the last reading of traffic was published"
     )
+    incoming = CounterMetricFamily(
+        "scheduler_queue_incoming_pods",
+        "Pods that entered a queue, by queue and by the event that moved them",
+        labels=("queue", "event"),
+    )
+    polls = CounterMetricFamily(
+        "lowtide_prometheus_polls", "Polls of Prometheus, by result", labels=("result",)
+    )
     if numbers is not None:
+        for labels, count in numbers.incoming_pods.items():
+            incoming.add_metric(labels, count)
+        for result, count in numbers.prometheus_polls.items():
+            polls.add_metric((result,), count)
         for queue, count in numbers.pending_pods.items():
             pending.add_metric((queue,), count)
         for labels, count in numbers.unschedulable_pods.items():
@@ -199,4 +191,4 @@ def _gauges(numbers: PresentNumbers | None) -> Iterator[GaugeMetricFamily]:
             states.add_metric((state,), count)
         if numbers.readings_age_seconds is not None:
             age.add_metric((), numbers.readings_age_seconds)
-    yield from (pending, unschedulable, cache, bindings, leader, states, age)
+    yield from (pending, unschedulable, cache, bindings, leader, states, age, incoming, polls)

@@ -5,6 +5,7 @@ Filled and emptied by the machine. Every waiting pod is in exactly one of the fo
 
 import heapq
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
@@ -17,6 +18,8 @@ INITIAL_BACKOFF_SECONDS = 1.0
 MAX_BACKOFF_SECONDS = 10.0
 LONGEST_PARKED_SECONDS = 300.0
 
+ATTEMPT_FAILED = "ScheduleAttemptFailure"
+
 SortKey = Callable[["QueuedPod"], Any]
 MayEnqueue = Callable[[Pod], tuple[str, PodRejection] | None]
 
@@ -28,6 +31,15 @@ class Place(Enum):
     PARKED = "unschedulable"
     GATED = "gated"
     NOWHERE = "nowhere"
+
+
+# What kube-scheduler's metrics call these places.
+_METRIC_QUEUE = {
+    Place.ACTIVE: "active",
+    Place.BACKOFF: "backoff",
+    Place.ERROR_BACKOFF: "backoff",
+    Place.PARKED: "unschedulable",
+}
 
 
 @dataclass(slots=True, eq=False)
@@ -64,6 +76,7 @@ class Queue:
         }
         self._parked: dict[int, dict[str, QueuedPod]] = {}  # by what wakes them, then uid
         self._next_flush_at = math.inf
+        self.incoming: Counter[tuple[str, str]] = Counter()  # by queue and event, since the start
 
     # What is in it.
 
@@ -88,7 +101,8 @@ class Queue:
 
     def add(self, pod: Pod, now: float) -> None:
         """A pod that was not here before."""
-        self._enter(QueuedPod(pod, queued_at=now, first_seen_at=now), Place.ACTIVE)
+        queued = QueuedPod(pod, queued_at=now, first_seen_at=now)
+        self._enter(queued, Place.ACTIVE, because="UnschedulablePodAdd")
 
     def update(self, pod: Pod, now: float) -> None:
         """The pod itself changed: a gated or parked one may fit now."""
@@ -98,7 +112,7 @@ class Queue:
             if _asks_the_same(before, pod):
                 return
             self._leave(queued)
-            self._enter(queued, self._after_backoff(queued, now))
+            self._enter(queued, self._after_backoff(queued, now), because="UnschedulablePodUpdate")
         else:
             self._enter(queued, queued.place)
 
@@ -132,24 +146,26 @@ class Queue:
         queued.unschedulable_count += 1
         queued.error_count = 0
         self._back_off(queued, queued.unschedulable_count, now)
-        self._enter(queued, Place.PARKED)
+        self._enter(queued, Place.PARKED, because=ATTEMPT_FAILED)
 
     def retry(self, queued: QueuedPod, now: float) -> None:
         """Something went wrong that is not the pod's fault: it is tried again after a while."""
         queued.rejected_by = frozenset()
         queued.error_count += 1
         self._back_off(queued, queued.error_count, now)
-        self._enter(queued, Place.ERROR_BACKOFF)
+        self._enter(queued, Place.ERROR_BACKOFF, because=ATTEMPT_FAILED)
 
-    def wake(self, occasion: int, now: float) -> int:
-        """Something changed: parked pods whose rules care are tried again. Returns how many."""
+    def wake(self, occasion: int, now: float, because: str = "Update") -> int:
+        """Something changed: parked pods whose rules care are tried again. Returns how many.
+
+        `because` is the change in kube-scheduler's words, for the metric."""
         woken = [
             queued
             for retry_on, parked in self._parked.items()
             if retry_on & occasion
             for queued in parked.values()
         ]
-        self._wake_all(woken, now)
+        self._wake_all(woken, now, because)
         return len(woken)
 
     # Time passes.
@@ -171,17 +187,18 @@ class Queue:
             heap = self._heaps[place]
             while (queued := heap.first()) is not None and queued.backoff_until <= now:
                 self._leave(queued)
-                self._enter(queued, Place.ACTIVE)
+                self._enter(queued, Place.ACTIVE, because="BackoffComplete")
         if now >= self._next_flush_at:
             oldest_kept = now - LONGEST_PARKED_SECONDS
             parked = [q for group in self._parked.values() for q in group.values()]
-            self._wake_all([q for q in parked if q.queued_at <= oldest_kept], now)
+            old = [q for q in parked if q.queued_at <= oldest_kept]
+            self._wake_all(old, now, because="UnschedulableTimeout")
             self._plan_flush()
 
-    def _wake_all(self, woken: list[QueuedPod], now: float) -> None:
+    def _wake_all(self, woken: list[QueuedPod], now: float, because: str) -> None:
         for queued in woken:
             self._leave(queued)
-            self._enter(queued, self._after_backoff(queued, now))
+            self._enter(queued, self._after_backoff(queued, now), because)
 
     def _after_backoff(self, queued: QueuedPod, now: float) -> Place:
         return Place.ACTIVE if queued.backoff_until <= now else Place.BACKOFF
@@ -194,11 +211,14 @@ class Queue:
         # kube-scheduler counts in whole seconds and looks once a second.
         queued.backoff_until = math.floor(now + seconds) + 1.0
 
-    def _enter(self, queued: QueuedPod, place: Place) -> None:
+    def _enter(self, queued: QueuedPod, place: Place, because: str = "") -> None:
+        """Without `because` it was here already, and only its key may have changed."""
         if place in (Place.ACTIVE, Place.BACKOFF) and self._may_enqueue(queued.pod) is not None:
             place = Place.GATED
         queued.place = place
         self._waiting[queued.pod.uid] = queued
+        if because and place in _METRIC_QUEUE:
+            self.incoming[_METRIC_QUEUE[place], because] += 1
         if place in self._heaps:
             key = self._sort_key(queued)
             self._heaps[place].push(

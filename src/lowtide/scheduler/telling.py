@@ -2,10 +2,11 @@
 
 Called by live; written from events and decisions."""
 
+from lowtide.cluster.state import ClusterState
 from lowtide.framework.decision import Decision
 from lowtide.framework.profile import Profile
 from lowtide.logs import Log
-from lowtide.objects.events import Added, Deleted
+from lowtide.objects.events import Added, Deleted, Modified
 from lowtide.objects.pod import Pod
 from lowtide.scheduler.actions import Decided
 from lowtide.scheduler.events import Event
@@ -13,7 +14,8 @@ from lowtide.scheduler.events import Event
 log = Log("scheduler")
 
 
-def tell_event(event: Event) -> None:
+def tell_event(event: Event, state: ClusterState) -> None:
+    """`state` is what was believed before this event."""
     if not log.enabled(2):
         return
     match event:
@@ -21,6 +23,11 @@ def tell_event(event: Event) -> None:
             log.v(2, f"Add event for {_kind_of(pod)} pod", pod=pod.key)
         case Deleted(object=Pod() as pod):
             log.v(2, f"Delete event for {_kind_of(pod)} pod", pod=pod.key)
+        case Modified(object=Pod() as pod) if pod.spec.node_name:
+            placed = state.placed(pod.uid)
+            if placed is None or placed.is_assumed:  # it has just been bound
+                log.v(2, "Delete event for unscheduled pod", pod=pod.key)
+                log.v(2, "Add event for scheduled pod", pod=pod.key)
 
 
 def tell_decision(decided: Decided, profile: Profile) -> None:

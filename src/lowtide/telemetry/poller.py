@@ -3,6 +3,7 @@
 App starts one for each distinct TrafficRequest of the profiles."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
@@ -47,6 +48,7 @@ class TrafficPoller:
         self._reading: TrafficReading | None = None
         self._failing_since: float | None = None
         self._unusable: dict[State, tuple[str, ...]] = {}
+        self.polls: Counter[str] = Counter()  # by result, since the start
 
     async def run(self) -> None:
         """Poll at once and then at the request's interval, until cancelled."""
@@ -68,6 +70,7 @@ class TrafficPoller:
                 failures.append(outcome)
             else:
                 fresh[name] = outcome
+        self.polls["failure" if failures else "success"] += 1
         now = self._clock()
         reading = self._read(fresh, now)
         self._report_failures(failures, now)

@@ -1,0 +1,142 @@
+"""What the tests of the scheduler share: a machine with a clock, and profiles to put into it."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lowtide.framework.plugin import Binder, BindOutcome, Pod
+from lowtide.framework.profile import Profile
+from lowtide.framework.registry import BuiltIn
+from lowtide.objects.events import Added, Deleted, Listed, Modified
+from lowtide.objects.node import Node
+from lowtide.plugins import BUILT_IN
+from lowtide.scheduler.actions import Action, Bind, Decided, WriteCondition, WriteKubeEvent
+from lowtide.scheduler.events import BindingEnded, Event, Turn
+from lowtide.scheduler.machine import Machine
+from lowtide.testing import make_node, make_pod, make_profile
+
+START = 1000.0
+
+OUTCOME_BOUND = BindOutcome()
+OUTCOME_CONFLICT = BindOutcome(error="the pod is bound already (HTTP 409 Conflict)")
+OUTCOME_GONE = BindOutcome(error="no such pod (HTTP 404 NotFound)", is_gone=True)
+OUTCOME_ERROR = BindOutcome(error="etcd has no leader (HTTP 500 InternalError)")
+
+
+class RecordingBinder:
+    """Keeps what was bound where, and says that all is well."""
+
+    def __init__(self) -> None:
+        self.bound: list[tuple[str, str]] = []
+
+    async def bind(self, pod: Pod, node_name: str) -> BindOutcome:
+        self.bound.append((pod.name, node_name))
+        return OUTCOME_BOUND
+
+
+def default_rules(binder: Binder | None = None) -> list[Any]:
+    """The rules of the default profile with their default args."""
+    return [
+        _made(row, binder or RecordingBinder()) for row in BUILT_IN if row.is_default and row.rule
+    ]
+
+
+def _made(row: BuiltIn, binder: Binder) -> Any:
+    assert row.rule is not None
+    given: dict[str, Any] = {}
+    if hasattr(row.rule, "needs"):
+        given["binder"] = binder
+    if hasattr(row.rule, "args"):
+        given["args"] = row.rule.args()
+    return row.rule(**given)
+
+
+def default_profile(*more_rules: Any, name: str = "lowtide") -> Profile:
+    return make_profile([*default_rules(), *more_rules], name=name)
+
+
+class Bench:
+    """A machine, its time, and everything it wanted done, in order."""
+
+    def __init__(self, *nodes: Node, profiles: Sequence[Profile] = ()) -> None:
+        made: Mapping[str, Profile] = {
+            profile.scheduler_name: profile for profile in profiles or [default_profile()]
+        }
+        self.machine = Machine(made)
+        self.now = START
+        self.actions: list[Action] = []
+        for node in nodes:
+            self.give(Added(node))
+        self.give(Listed("Node"), Listed("Pod"))
+
+    def give(self, *events: Event) -> list[Action]:
+        """Hands the events in one after the other; returns what they led to."""
+        wanted = [action for event in events for action in self.machine.step(event, self.now)]
+        self.actions += wanted
+        return wanted
+
+    def take_turns(self) -> list[Action]:
+        """Turns until no pod is ready."""
+        wanted: list[Action] = []
+        while self.machine.has_work(self.now):
+            wanted += self.give(Turn())
+        return wanted
+
+    def place(self, pod: Pod) -> str:
+        """Adds the pod and gives it its turn; the node it is to be bound to."""
+        self.give(Added(pod))
+        (bind,) = binds(self.take_turns())
+        return bind[1]
+
+    def end(self, name: str, outcome: BindOutcome = OUTCOME_BOUND) -> list[Action]:
+        return self.give(BindingEnded(f"default/{name}", outcome))
+
+    def confirm(self, pod: Pod, node_name: str) -> list[Action]:
+        """The watch brings the pod back, bound."""
+        return self.give(Modified(on(pod, node_name)))
+
+    def delete(self, *things: Pod | Node) -> list[Action]:
+        return self.give(*(Deleted(thing) for thing in things))
+
+    def pass_time(self, seconds: float) -> None:
+        self.now += seconds
+
+    @property
+    def lengths(self) -> dict[str, int]:
+        return {name: count for name, count in self.machine.queue.lengths().items() if count}
+
+    def on_node(self, node_name: str) -> dict[str, bool]:
+        """The pods counted on a node, and whether they are only assumed there."""
+        placed = self.machine.state.placed_on(node_name).values()
+        return {each.pod.name: each.is_assumed for each in placed}
+
+
+def on(pod: Pod, node_name: str) -> Pod:
+    return make_pod(
+        pod.name,
+        uid=pod.uid,
+        on=node_name,
+        labels=pod.labels,
+        priority=pod.spec.priority,
+        scheduler_name=pod.spec.scheduler_name,
+        requests=pod.spec.containers[0].resources.requests,
+    )
+
+
+def small_node(name: str = "node-a", *, cpu: str = "1") -> Node:
+    return make_node(name, cpu=cpu)
+
+
+def binds(actions: Sequence[Action]) -> list[tuple[str, str]]:
+    return [(each.pod.name, each.node_name) for each in actions if isinstance(each, Bind)]
+
+
+def notes(actions: Sequence[Action]) -> list[tuple[str, str]]:
+    return [(each.reason, each.note) for each in actions if isinstance(each, WriteKubeEvent)]
+
+
+def conditions(actions: Sequence[Action]) -> list[tuple[str, str]]:
+    return [(each.reason, each.message) for each in actions if isinstance(each, WriteCondition)]
+
+
+def kinds(actions: Sequence[Action]) -> list[str]:
+    return [type(each).__name__ for each in actions if not isinstance(each, Decided)]

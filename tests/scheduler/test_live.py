@@ -1,0 +1,428 @@
+"""The live driver: bindings side by side, outcomes handed back, a clean end, numbers counted."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from prometheus_client import CollectorRegistry
+from tests.scheduler.conftest import OUTCOME_BOUND, OUTCOME_ERROR, default_rules
+
+from lowtide.framework.plugin import BindOutcome, Pod
+from lowtide.objects.events import Added, Deleted, Listed
+from lowtide.scheduler.actions import Decided, WriteCondition, WriteKubeEvent
+from lowtide.scheduler.live import Live
+from lowtide.scheduler.machine import Machine
+from lowtide.scheduler.metrics import SchedulerMetrics
+from lowtide.testing import ManualClock, make_node, make_pod, make_profile
+
+
+class Happenings:
+    """Lets a test wait until something is so, as often as something happens."""
+
+    def __init__(self) -> None:
+        self._happened = asyncio.Event()
+
+    def note(self) -> None:
+        self._happened.set()
+
+    async def until(self, is_so: Callable[[], bool]) -> None:
+        async with asyncio.timeout(10):
+            while not is_so():
+                self._happened.clear()
+                await self._happened.wait()
+
+
+class HeldBinder:
+    """Each binding waits until the test ends it, or ends at once with the outcome set before."""
+
+    def __init__(self, happenings: Happenings, outcome: BindOutcome | None) -> None:
+        self.under_way: dict[str, asyncio.Future[BindOutcome]] = {}
+        self.started: list[str] = []
+        self.most_at_once = 0
+        self.outcome = outcome
+        self._happenings = happenings
+
+    async def bind(self, pod: Pod, node_name: str) -> BindOutcome:
+        self.started.append(pod.name)
+        self.under_way[pod.name] = asyncio.get_running_loop().create_future()
+        self.most_at_once = max(self.most_at_once, len(self.under_way))
+        if self.outcome is not None:
+            self.end(pod.name, self.outcome)
+        self._happenings.note()
+        try:
+            return await self.under_way[pod.name]
+        finally:
+            del self.under_way[pod.name]
+
+    def end(self, name: str, outcome: BindOutcome = OUTCOME_BOUND) -> None:
+        self.under_way[name].set_result(outcome)
+
+
+class RecordingWrites:
+    def __init__(self, happenings: Happenings) -> None:
+        self.conditions: list[tuple[str, str]] = []
+        self.notes: list[str] = []
+        self.may_write = asyncio.Event()
+        self.may_write.set()
+        self._happenings = happenings
+
+    async def write_condition(self, action: WriteCondition) -> None:
+        await self.may_write.wait()
+        self.conditions.append((action.pod.name, action.message))
+        self._happenings.note()
+
+    def write_event(self, action: WriteKubeEvent) -> None:
+        self.notes.append(action.note)
+        self._happenings.note()
+
+
+class CountingClock(ManualClock):
+    """Counts how often somebody looks at it."""
+
+    looks = 0
+
+    def __call__(self) -> float:
+        self.looks += 1
+        return super().__call__()
+
+
+class Bench:
+    """A live driver with everything around it."""
+
+    def __init__(
+        self,
+        *rules: Any,
+        outcome: BindOutcome | None = OUTCOME_BOUND,
+        most_bindings: int = 64,
+        binds: bool = True,
+    ) -> None:
+        self.clock = CountingClock(1000.0)
+        self.happenings = Happenings()
+        self.binder = HeldBinder(self.happenings, outcome)
+        self.writes = RecordingWrites(self.happenings)
+        self.registry = CollectorRegistry()
+        self.decided: list[Decided] = []
+        self.may_schedule = True
+        all_rules = [
+            rule
+            for rule in [*rules, *default_rules(self.binder)]
+            if binds or rule.name != "DefaultBinder"
+        ]
+        self.live = Live(
+            Machine({"lowtide": make_profile(all_rules)}),
+            writes=self.writes,
+            metrics=SchedulerMetrics(self.registry),
+            clock=self.clock,
+            may_schedule=lambda: self.may_schedule,
+            most_bindings=most_bindings,
+            on_decision=self.decided.append,
+        )
+        for event in (Added(make_node("node-a")), Listed("Node"), Listed("Pod")):
+            self.live.handle(event)
+
+    def add(self, *names: str, **options: Any) -> None:
+        for name in names:
+            self.live.handle(Added(make_pod(name, **options)))
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        async with asyncio.timeout(20):
+            running = asyncio.create_task(self.live.run())
+            try:
+                yield
+            finally:
+                for name in list(self.binder.under_way):
+                    self.binder.end(name)
+                await self.live.drain(10)
+                await running
+
+    async def until(self, is_so: Callable[[], bool]) -> None:
+        await self.happenings.until(is_so)
+
+    def sample(self, name: str, **labels: str) -> float | None:
+        return self.registry.get_sample_value(name, labels)
+
+    def attempts(self, result: str) -> float | None:
+        return self.sample("scheduler_schedule_attempts_total", result=result, profile="lowtide")
+
+
+async def breathe() -> None:
+    """Lets every task go on that can, a few times over."""
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+def assigned(name: str) -> str:
+    return f"Successfully assigned default/{name} to node-a"
+
+
+# Bindings.
+
+
+async def test_a_pod_is_bound_and_its_outcome_handed_back() -> None:
+    bench = Bench()
+    async with bench.running():
+        bench.add("web")
+        await bench.until(lambda: bench.writes.notes == [assigned("web")])
+        assert bench.live.machine.binding_count == 0
+    assert (bench.binder.started, bench.writes.conditions) == (["web"], [])
+
+
+async def test_bindings_run_side_by_side_but_not_more_than_allowed() -> None:
+    bench = Bench(outcome=None, most_bindings=3)
+    names = [f"pod-{number}" for number in range(5)]
+    async with bench.running():
+        bench.add(*names)
+        await bench.until(lambda: len(bench.binder.under_way) == 3)
+        await breathe()
+        assert (bench.binder.started, bench.live.is_busy) == (names[:3], True)
+        bench.binder.end("pod-1")
+        await bench.until(lambda: bench.binder.started == names[:4])
+        for name in list(bench.binder.under_way):
+            bench.binder.end(name)
+        await bench.until(lambda: bench.binder.started == names)
+        bench.binder.end("pod-4")
+        await bench.until(lambda: len(bench.writes.notes) == 5)
+        assert not bench.live.is_busy
+    assert bench.binder.most_at_once == 3
+
+
+async def test_a_failed_binding_is_told_and_tried_again_when_it_is_time() -> None:
+    bench = Bench(outcome=OUTCOME_ERROR)
+    error = OUTCOME_ERROR.error or ""
+    async with bench.running():
+        bench.add("web")
+        await bench.until(lambda: bench.writes.conditions == [("web", error)])
+        await breathe()
+        assert bench.binder.started == ["web"]
+        bench.binder.outcome = OUTCOME_BOUND
+        bench.clock.advance(2)
+        bench.live.wake()
+        await bench.until(lambda: bench.writes.notes == [error, assigned("web")])
+    assert bench.binder.started == ["web", "web"]
+
+
+async def test_time_alone_brings_a_pod_back() -> None:
+    bench = Bench(outcome=OUTCOME_ERROR)
+    async with bench.running():
+        bench.add("web")
+        await bench.until(lambda: len(bench.writes.conditions) == 1)
+        bench.binder.outcome = OUTCOME_BOUND
+        bench.clock.advance(1.9375)
+        bench.add("other")  # it looks at the clock, and a sixteenth of a second is left
+        await bench.until(lambda: assigned("other") in bench.writes.notes)
+        assert bench.binder.started == ["web", "other"]
+        bench.clock.advance(0.0625)
+        await bench.until(lambda: assigned("web") in bench.writes.notes)
+
+
+async def test_nothing_is_placed_while_it_may_not() -> None:
+    bench = Bench()
+    bench.may_schedule = False
+    async with bench.running():
+        bench.add("web")
+        await breathe()
+        assert bench.binder.started == []
+        bench.may_schedule = True
+        bench.live.wake()
+        await bench.until(lambda: bench.binder.started == ["web"])
+
+
+async def test_it_rests_while_all_bindings_are_under_way() -> None:
+    bench = Bench(outcome=OUTCOME_ERROR, most_bindings=1)
+    async with bench.running():
+        bench.add("failed")
+        await bench.until(lambda: len(bench.writes.conditions) == 1)
+        bench.binder.outcome = None
+        bench.add("held")
+        await bench.until(lambda: "held" in bench.binder.under_way)
+        bench.clock.advance(5)  # the failed pod is due, and there is no room to bind it
+        bench.live.wake()
+        await breathe()
+        looks = bench.clock.looks
+        for _ in range(10):
+            await breathe()
+        assert bench.clock.looks == looks
+        bench.binder.end("held")
+        await bench.until(lambda: bench.binder.started == ["failed", "held", "failed"])
+
+
+# Hooks of rules.
+
+
+class Hooks:
+    """Writes down which hook ran, and fails in the one it is told."""
+
+    name = "Hooks"
+
+    def __init__(self, fails_in: str = "") -> None:
+        self.ran: list[str] = []
+        self.fails_in = fails_in
+
+    async def pre_bind(self, pod: Pod, node_name: str) -> None:
+        self._ran("pre_bind")
+
+    async def bind(self, pod: Pod, node_name: str) -> BindOutcome | None:
+        self._ran("bind")
+        return None
+
+    async def post_bind(self, pod: Pod, node_name: str) -> None:
+        self._ran("post_bind")
+
+    def _ran(self, hook: str) -> None:
+        self.ran.append(hook)
+        if hook == self.fails_in:
+            raise RuntimeError(f"{hook} is broken")
+
+
+async def test_hooks_run_in_order_and_the_first_rule_that_binds_has_bound() -> None:
+    hooks = Hooks()
+    bench = Bench(hooks)
+    async with bench.running():
+        bench.add("web")
+        await bench.until(lambda: bench.writes.notes == [assigned("web")])
+    assert (hooks.ran, bench.binder.started) == (["pre_bind", "bind", "post_bind"], ["web"])
+
+
+async def test_after_a_failed_binding_there_is_nothing_to_do_after_it() -> None:
+    hooks = Hooks()
+    bench = Bench(hooks, outcome=OUTCOME_ERROR)
+    async with bench.running():
+        bench.add("web")
+        await bench.until(lambda: len(bench.writes.conditions) == 1)
+    assert hooks.ran == ["pre_bind", "bind"]
+
+
+@pytest.mark.parametrize("hook", ["pre_bind", "bind"])
+async def test_a_hook_that_raises_becomes_a_retry(hook: str) -> None:
+    hooks = Hooks(fails_in=hook)
+    bench = Bench(hooks)
+    error = f"binding failed: {hook} is broken"
+    async with bench.running():
+        bench.add("web")
+        await bench.until(lambda: bench.writes.conditions == [("web", error)])
+        assert bench.binder.started == []
+        hooks.fails_in = ""
+        bench.clock.advance(2)
+        bench.live.wake()
+        await bench.until(lambda: bench.writes.notes == [error, assigned("web")])
+
+
+async def test_a_pod_is_bound_although_a_hook_after_it_raises() -> None:
+    hooks = Hooks(fails_in="post_bind")
+    bench = Bench(hooks)
+    async with bench.running():
+        bench.add("web")
+        await bench.until(lambda: len(bench.writes.notes) == 1)
+        await breathe()
+    assert (bench.writes.notes, bench.writes.conditions) == ([assigned("web")], [])
+    assert bench.live.machine.state.placed_count == 1
+
+
+async def test_a_profile_without_a_rule_that_binds_says_so() -> None:
+    bench = Bench(binds=False)
+    async with bench.running():
+        bench.add("web")
+        await bench.until(lambda: len(bench.writes.conditions) == 1)
+    assert bench.writes.conditions == [("web", "no rule binds pods in this profile")]
+
+
+# The end.
+
+
+async def test_drain_waits_for_bindings_and_starts_no_more() -> None:
+    bench = Bench(outcome=None, most_bindings=1)
+    running = asyncio.create_task(bench.live.run())
+    bench.add("first", "second")
+    await bench.until(lambda: bench.binder.started == ["first"])
+    draining = asyncio.create_task(bench.live.drain(10))
+    await breathe()
+    assert not draining.done()
+    bench.binder.end("first")
+    await asyncio.wait_for(draining, 10)
+    await asyncio.wait_for(running, 10)
+    assert (bench.binder.started, bench.writes.notes) == (["first"], [assigned("first")])
+
+
+async def test_drain_waits_for_what_a_binding_leads_to() -> None:
+    bench = Bench(outcome=None)
+    running = asyncio.create_task(bench.live.run())
+    bench.writes.may_write.clear()
+    bench.add("web")
+    await bench.until(lambda: bench.binder.started == ["web"])
+    draining = asyncio.create_task(bench.live.drain(10))
+    bench.binder.end("web", OUTCOME_ERROR)
+    await breathe()
+    is_done_early = draining.done()
+    bench.writes.may_write.set()
+    await asyncio.wait_for(asyncio.gather(draining, running), 10)
+    assert (is_done_early, bench.writes.conditions) == (False, [("web", OUTCOME_ERROR.error)])
+
+
+async def test_drain_does_not_wait_for_ever() -> None:
+    bench = Bench(outcome=None)
+    running = asyncio.create_task(bench.live.run())
+    bench.add("web")
+    await bench.until(lambda: bench.binder.started == ["web"])
+    await asyncio.wait_for(bench.live.drain(0.001), 10)
+    assert list(bench.binder.under_way) == ["web"]
+    bench.binder.end("web")
+    await bench.live.drain(10)
+    await running
+
+
+async def test_drain_before_anything_happened_ends_at_once() -> None:
+    bench = Bench()
+    await bench.live.drain(10)
+    await asyncio.wait_for(bench.live.run(), 10)
+    assert bench.binder.started == []
+
+
+# What is counted and told.
+
+
+async def test_what_happens_is_counted() -> None:
+    bench = Bench(outcome=None)
+    async with bench.running():
+        bench.add("web")
+        await bench.until(lambda: "web" in bench.binder.under_way)
+        bench.clock.advance(0.5)
+        bench.binder.end("web")
+        await bench.until(lambda: len(bench.writes.notes) == 1)
+        bench.add("large", cpu="64")
+        await bench.until(lambda: len(bench.writes.notes) == 2)
+        bench.binder.outcome = OUTCOME_ERROR
+        bench.add("unlucky")
+        await bench.until(lambda: len(bench.writes.notes) == 3)
+    assert [bench.attempts(each) for each in ("scheduled", "unschedulable", "error")] == [1, 1, 1]
+    labels = {"result": "scheduled", "profile": "lowtide"}
+    name = "scheduler_scheduling_attempt_duration_seconds_sum"
+    assert bench.sample(name, **labels) == pytest.approx(0.5)
+    name = "scheduler_pod_scheduling_sli_duration_seconds_sum"
+    assert bench.sample(name, attempts="1") == pytest.approx(0.5)
+    assert bench.sample("scheduler_pod_scheduling_attempts_count") == 1
+    assert bench.sample("scheduler_scheduling_algorithm_duration_seconds_count") == 1
+
+
+async def test_every_decision_is_told() -> None:
+    bench = Bench()
+    async with bench.running():
+        bench.add("web")
+        bench.add("large", cpu="64")
+        await bench.until(lambda: len(bench.writes.notes) == 2)
+    assert [(each.decision.pod.name, each.decision.node_name) for each in bench.decided] == [
+        ("web", "node-a"),
+        ("large", None),
+    ]
+
+
+async def test_a_pod_that_is_deleted_while_it_waits_is_not_bound() -> None:
+    bench = Bench(outcome=None, most_bindings=1)
+    async with bench.running():
+        bench.add("first", "second", "third")
+        await bench.until(lambda: bench.binder.started == ["first"])
+        bench.live.handle(Deleted(make_pod("second")))
+        bench.binder.end("first")
+        await bench.until(lambda: bench.binder.started == ["first", "third"])

@@ -1,0 +1,380 @@
+"""The machine, as lists of events in and actions out: pods that are placed, and their bindings."""
+
+from collections import Counter
+
+import pytest
+from tests.scheduler.conftest import (
+    OUTCOME_BOUND,
+    OUTCOME_CONFLICT,
+    OUTCOME_ERROR,
+    OUTCOME_GONE,
+    START,
+    Bench,
+    binds,
+    conditions,
+    default_profile,
+    default_rules,
+    kinds,
+    notes,
+    on,
+    small_node,
+)
+
+from lowtide.framework.decision import Decision
+from lowtide.framework.plugin import BindOutcome
+from lowtide.objects.events import Added, Listed, Modified, Unavailable
+from lowtide.plugins.network_traffic import NetworkTraffic, NetworkTrafficArgs
+from lowtide.readings.reading import NodeReading, State, TrafficReading
+from lowtide.scheduler.actions import AttemptFailed, Bind, Decided, WriteCondition, WriteKubeEvent
+from lowtide.scheduler.events import BindingEnded, ReadingPublished, Turn
+from lowtide.scheduler.machine import Machine
+from lowtide.testing import make_node, make_pod, make_profile
+
+POD = make_pod("web", cpu="500m")
+ASSIGNED = ("Scheduled", "Successfully assigned default/web to node-a")
+
+
+# A pod is placed.
+
+
+def test_a_pod_is_placed_bound_and_confirmed() -> None:
+    profile = default_profile()
+    bench = Bench(small_node(), profiles=[profile])
+    assert bench.give(Added(POD)) == []
+    assert bench.give(Turn()) == [
+        Decided(
+            Decision(
+                pod=POD,
+                scheduler_name="lowtide",
+                node_name="node-a",
+                node_count=1,
+                feasible_count=1,
+            ),
+            attempts=1,
+            first_seen_at=START,
+        ),
+        Bind(POD, "node-a", profile),
+    ]
+    assert (bench.on_node("node-a"), bench.machine.binding_count) == ({"web": True}, 1)
+    assert bench.end("web") == [
+        WriteKubeEvent(POD, "Normal", "Scheduled", "Binding", ASSIGNED[1], "lowtide")
+    ]
+    assert (bench.on_node("node-a"), bench.machine.binding_count) == ({"web": True}, 0)
+    assert bench.confirm(POD, "node-a") == []
+    assert (bench.on_node("node-a"), bench.lengths) == ({"web": False}, {})
+    assert bench.take_turns() == []
+
+
+def test_an_assumed_pod_takes_its_place_at_once() -> None:
+    bench = Bench(small_node())
+    bench.give(Added(make_pod("first", cpu="800m")), Added(make_pod("second", cpu="800m")))
+    assert binds(bench.take_turns()) == [("first", "node-a")]
+    assert bench.lengths == {"unschedulable": 1}
+
+
+def test_the_watch_may_confirm_before_the_binding_is_answered() -> None:
+    bench = Bench(small_node())
+    bench.place(POD)
+    assert bench.confirm(POD, "node-a") == []
+    assert notes(bench.end("web")) == [ASSIGNED]
+    assert (bench.on_node("node-a"), bench.lengths) == ({"web": False}, {})
+
+
+def test_nothing_is_placed_before_everything_that_exists_is_known() -> None:
+    machine = Machine({"lowtide": default_profile()})
+    machine.step(Added(small_node()), START)
+    machine.step(Added(POD), START)
+    has_work = [machine.has_work(START)]
+    for listed in (Listed("Node"), Listed("Pod")):
+        machine.step(listed, START)
+        has_work.append(machine.has_work(START))
+    assert (has_work, machine.is_synced) == ([False, False, True], True)
+
+
+@pytest.mark.parametrize(
+    ("kind", "is_synced"),
+    [
+        pytest.param("Namespace", True, id="goes on without a kind that only some rules need"),
+        pytest.param("Node", False, id="waits for nodes, without which nothing can be placed"),
+    ],
+)
+def test_a_kind_that_cannot_be_listed(kind: str, is_synced: bool) -> None:
+    machine = Machine({"lowtide": default_profile()})
+    for listed in {"Pod", "Node", "Namespace"} - {kind}:
+        machine.step(Listed(listed), START)
+    machine.step(Unavailable(kind, 403, "no right"), START)
+    assert machine.is_synced == is_synced
+
+
+def test_a_turn_without_a_pod_does_nothing() -> None:
+    assert Bench(small_node()).give(Turn()) == []
+
+
+def test_pods_that_run_already_are_counted_not_placed() -> None:
+    bench = Bench(small_node())
+    bench.give(Added(make_pod("running", on="node-a", cpu="800m", scheduler_name="other")))
+    assert bench.take_turns() == []
+    bench.give(Added(POD))
+    assert binds(bench.take_turns()) == []
+
+
+@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+def test_a_pod_that_has_ended_gives_its_place_back(phase: str) -> None:
+    bench = Bench(small_node())
+    bench.give(Added(make_pod("job", on="node-a", cpu="800m")), Added(POD))
+    bench.take_turns()
+    bench.give(Modified(make_pod("job", on="node-a", cpu="800m", phase=phase)))
+    assert (binds(bench.take_turns()), bench.on_node("node-a")) == (
+        [("web", "node-a")],
+        {"web": True},
+    )
+
+
+def test_a_pending_pod_that_has_ended_is_not_placed() -> None:
+    bench = Bench(small_node())
+    bench.give(Added(POD), Modified(make_pod("web", cpu="500m", phase="Failed")))
+    assert (bench.take_turns(), bench.lengths) == ([], {})
+
+
+def test_pods_of_other_schedulers_are_not_ours() -> None:
+    bench = Bench(small_node())
+    bench.give(Added(make_pod(scheduler_name="default-scheduler")))
+    assert (bench.take_turns(), bench.lengths) == ([], {})
+
+
+def test_each_profile_places_its_own_pods_by_its_own_rules() -> None:
+    one, other = (default_profile(name=name) for name in ("one", "other"))
+    other = make_profile(
+        [rule for rule in default_rules() if rule.name != "NodeResourcesFit"], name="other"
+    )
+    bench = Bench(small_node(), profiles=[one, other])
+    for name in ("one", "other", "third"):
+        bench.give(Added(make_pod(f"of-{name}", cpu="2", scheduler_name=name)))
+    actions = bench.take_turns()
+    assert [action for action in actions if isinstance(action, Bind)] == [
+        Bind(make_pod("of-other", cpu="2", scheduler_name="other"), "node-a", other)
+    ]
+    assert [
+        (action.decision.scheduler_name, action.decision.node_name)
+        for action in actions
+        if isinstance(action, Decided)
+    ] == [("one", None), ("other", "node-a")]
+    (event,) = [action for action in actions if isinstance(action, WriteKubeEvent)]
+    assert event.scheduler_name == "one"
+
+
+def test_equal_nodes_take_turns() -> None:
+    bench = Bench(*(make_node(f"node-{number}", cpu="64", memory="64Gi") for number in range(10)))
+    bench.give(*(Added(make_pod(f"pod-{number}")) for number in range(100)))
+    went_to = Counter(node_name for _, node_name in binds(bench.take_turns()))
+    assert len(went_to) == 10
+    assert all(5 <= count <= 15 for count in went_to.values()), went_to
+
+
+def test_nodes_that_stay_equal_take_turns_one_by_one() -> None:
+    rules = [rule for rule in default_rules() if not hasattr(rule, "score")]
+    bench = Bench(*(make_node(f"n{number}") for number in range(4)), profiles=[make_profile(rules)])
+    bench.give(*(Added(make_pod(f"pod-{number}")) for number in range(6)))
+    nodes = [node_name for _, node_name in binds(bench.take_turns())]
+    assert nodes == ["n0", "n1", "n2", "n3", "n0", "n1"]
+
+
+def test_a_published_reading_is_what_the_next_pod_is_placed_by() -> None:
+    rule = NetworkTraffic(NetworkTrafficArgs(prometheus_address="http://p", scoring="relative"))
+    profile = make_profile([*default_rules(), rule], weights={"NetworkTraffic": 100})
+    bench = Bench(make_node("a"), make_node("b"), profiles=[profile])
+    went_to = []
+    for version, (of_a, of_b) in enumerate([(5.0, 1.0), (1.0, 5.0)], start=1):
+        by_node = {
+            name: NodeReading(value=value, at=START, state=State.FRESH)
+            for name, value in (("a", of_a), ("b", of_b))
+        }
+        reading = TrafficReading(
+            request=rule.request, published_at=START, version=version, by_node=by_node
+        )
+        bench.give(ReadingPublished(reading))
+        went_to.append(bench.place(make_pod(f"pod-{version}")))
+    assert went_to == ["b", "a"]
+
+
+# Pods and nodes that go in the middle.
+
+
+def test_a_pod_that_is_deleted_before_its_turn_has_none() -> None:
+    bench = Bench(small_node())
+    bench.give(Added(POD))
+    bench.delete(POD)
+    assert (bench.take_turns(), bench.lengths) == ([], {})
+
+
+@pytest.mark.parametrize(
+    ("outcome", "told"),
+    [
+        pytest.param(OUTCOME_BOUND, [ASSIGNED], id="tells that it was bound, if it was"),
+        pytest.param(OUTCOME_GONE, [], id="says nothing more of a pod that is gone"),
+        pytest.param(OUTCOME_CONFLICT, [], id="does not retry after a conflict"),
+        pytest.param(OUTCOME_ERROR, [], id="does not retry after an error"),
+    ],
+)
+def test_a_pod_that_is_deleted_while_its_binding_is_under_way(
+    outcome: BindOutcome, told: list[tuple[str, str]]
+) -> None:
+    bench = Bench(small_node())
+    bench.place(POD)
+    assert bench.delete(POD) == []
+    assert bench.on_node("node-a") == {}
+    ended = bench.end("web", outcome)
+    assert (notes(ended), conditions(ended)) == (told, [])
+    bench.pass_time(400)
+    assert (bench.take_turns(), bench.lengths, bench.machine.binding_count) == ([], {}, 0)
+
+
+def test_a_pod_that_is_deleted_after_its_binding_gives_its_place_back() -> None:
+    bench = Bench(small_node())
+    bench.place(POD)
+    bench.end("web")
+    bench.confirm(POD, "node-a")
+    bench.delete(on(POD, "node-a"))
+    assert (bench.on_node("node-a"), bench.lengths) == ({}, {})
+
+
+def test_a_pod_of_the_same_name_is_another_pod() -> None:
+    bench = Bench(small_node())
+    bench.place(POD)
+    again = make_pod("web", uid="second", cpu="100m")
+    bench.delete(POD)
+    bench.give(Added(again))
+    assert binds(bench.take_turns()) == [("web", "node-a")]
+    assert bench.end("web", OUTCOME_ERROR) == []
+    assert notes(bench.give(BindingEnded("second", OUTCOME_BOUND))) == [ASSIGNED]
+    assert bench.on_node("node-a") == {"web": True}
+
+
+def test_a_node_that_is_deleted_while_a_binding_to_it_is_under_way() -> None:
+    bench = Bench(small_node("node-a"))
+    bench.place(POD)
+    bench.delete(small_node("node-a"))
+    bench.give(Added(small_node("node-b")))
+    assert kinds(bench.end("web", OUTCOME_ERROR)) == [
+        "AttemptFailed",
+        "WriteKubeEvent",
+        "WriteCondition",
+    ]
+    bench.pass_time(10)
+    assert binds(bench.take_turns()) == [("web", "node-b")]
+    assert (bench.on_node("node-a"), bench.on_node("node-b")) == ({}, {"web": True})
+
+
+def test_a_node_that_comes_back_still_has_its_pods() -> None:
+    bench = Bench(small_node())
+    bench.place(make_pod("big", cpu="800m"))
+    bench.delete(small_node())
+    bench.give(Added(small_node()), Added(POD))
+    assert (bench.on_node("node-a"), binds(bench.take_turns())) == ({"big": True}, [])
+
+
+def test_a_pod_that_is_being_deleted_is_skipped_with_an_event() -> None:
+    bench = Bench(small_node())
+    terminating = make_pod("web", deleted=True)
+    bench.give(Added(terminating))
+    assert bench.give(Turn()) == [
+        WriteKubeEvent(
+            terminating,
+            "Warning",
+            "FailedScheduling",
+            "Scheduling",
+            "skip schedule deleting pod: default/web",
+            "lowtide",
+        )
+    ]
+    assert bench.lengths == {}
+
+
+# How a binding ends.
+
+
+@pytest.mark.parametrize("outcome", [OUTCOME_ERROR, OUTCOME_CONFLICT])
+def test_a_binding_that_fails_is_forgotten_told_and_tried_again(outcome: BindOutcome) -> None:
+    bench = Bench(small_node())
+    bench.place(POD)
+    error = outcome.error or ""
+    assert bench.end("web", outcome) == [
+        AttemptFailed(POD, error),
+        WriteKubeEvent(POD, "Warning", "FailedScheduling", "Scheduling", error, "lowtide"),
+        WriteCondition(POD, "SchedulerError", error),
+    ]
+    assert (bench.on_node("node-a"), bench.lengths) == ({}, {"backoff": 1})
+    assert bench.take_turns() == []
+    bench.pass_time(2)
+    assert binds(bench.take_turns()) == [("web", "node-a")]
+
+
+def test_a_binding_of_a_pod_that_is_gone_is_forgotten() -> None:
+    bench = Bench(small_node())
+    bench.place(POD)
+    assert bench.end("web", OUTCOME_GONE) == []
+    bench.pass_time(400)
+    assert (bench.on_node("node-a"), bench.lengths, bench.take_turns()) == ({}, {}, [])
+
+
+def test_a_failed_binding_makes_room_for_a_pod_that_waits() -> None:
+    bench = Bench(small_node())
+    bench.place(make_pod("big", cpu="800m"))
+    bench.give(Added(make_pod("other", cpu="800m")))
+    bench.take_turns()
+    bench.end("big", OUTCOME_ERROR)
+    assert binds(bench.take_turns()) == [("other", "node-a")]
+
+
+@pytest.mark.parametrize("outcome", [OUTCOME_CONFLICT, OUTCOME_ERROR, OUTCOME_GONE])
+def test_a_pod_that_somebody_else_bound_elsewhere_stays_where_it_is(outcome: BindOutcome) -> None:
+    bench = Bench(small_node("node-a"))
+    bench.place(POD)
+    bench.give(Added(small_node("node-b")))
+    bench.confirm(POD, "node-b")
+    assert (bench.on_node("node-a"), bench.on_node("node-b")) == ({}, {"web": False})
+    assert bench.end("web", outcome) == []
+    bench.pass_time(400)
+    assert (bench.on_node("node-b"), bench.lengths) == ({"web": False}, {})
+    assert bench.take_turns() == []
+
+
+def test_a_pod_that_somebody_else_bound_leaves_the_queue() -> None:
+    bench = Bench(small_node())
+    bench.give(Added(POD))
+    bench.confirm(POD, "node-a")
+    assert (bench.take_turns(), bench.on_node("node-a")) == ([], {"web": False})
+
+
+def test_an_outcome_is_heard_once() -> None:
+    bench = Bench(small_node())
+    bench.place(POD)
+    bench.end("web")
+    assert (bench.end("web"), bench.end("web", OUTCOME_ERROR), bench.end("stranger")) == (
+        [],
+        [],
+        [],
+    )
+    assert bench.on_node("node-a") == {"web": True}
+
+
+@pytest.mark.parametrize("is_answered", [False, True])
+def test_a_late_word_of_the_pending_pod_does_not_bind_it_twice(is_answered: bool) -> None:
+    bench = Bench(small_node("node-a"), small_node("node-b"))
+    bench.place(POD)
+    if is_answered:
+        bench.end("web")
+    bench.give(Modified(make_pod("web", cpu="500m", labels={"late": "word"})))
+    bench.pass_time(400)
+    assert (bench.take_turns(), bench.lengths) == ([], {})
+
+
+def test_a_pod_that_changed_while_its_binding_failed_is_tried_as_it_is_now() -> None:
+    bench = Bench(small_node())
+    bench.place(POD)
+    changed = make_pod("web", cpu="500m", labels={"a": "b"})
+    bench.give(Modified(changed))
+    bench.end("web", OUTCOME_ERROR)
+    bench.pass_time(2)
+    (bind,) = [action for action in bench.take_turns() if isinstance(action, Bind)]
+    assert bind.pod == changed

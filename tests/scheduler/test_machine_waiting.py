@@ -1,0 +1,420 @@
+"""The machine and pods that cannot be placed now: what is told, and what brings them back."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+from tests.scheduler.conftest import (
+    OUTCOME_ERROR,
+    Bench,
+    binds,
+    conditions,
+    default_profile,
+    kinds,
+    notes,
+    small_node,
+)
+
+from lowtide.framework.plugin import (
+    Allow,
+    BoolArray,
+    IntArray,
+    Nodes,
+    PluginError,
+    Pod,
+    PodRejection,
+    Reject,
+    Rejection,
+)
+from lowtide.objects.events import Added, Deleted, Modified
+from lowtide.objects.node import Node
+from lowtide.objects.pod import PodCondition
+from lowtide.scheduler.actions import AttemptFailed, Decided, WriteCondition, WriteKubeEvent
+from lowtide.scheduler.events import Event, Turn
+from lowtide.testing import make_node, make_pod
+
+BIG = make_pod("big", cpu="2")
+TOO_BIG = "0/1 nodes are available: 1 Insufficient cpu."
+
+
+# What is told.
+
+
+def test_a_pod_that_fits_nowhere_is_told_by_an_event_and_a_condition() -> None:
+    bench = Bench(small_node())
+    bench.give(Added(BIG))
+    decided, *told = bench.give(Turn())
+    assert isinstance(decided, Decided)
+    assert decided.decision.node_name is None
+    assert told == [
+        WriteKubeEvent(BIG, "Warning", "FailedScheduling", "Scheduling", TOO_BIG, "lowtide"),
+        WriteCondition(BIG, "Unschedulable", TOO_BIG),
+    ]
+    assert bench.lengths == {"unschedulable": 1}
+
+
+def test_a_condition_that_the_pod_has_already_is_not_written_again() -> None:
+    bench = Bench(small_node())
+    condition = PodCondition(
+        type="PodScheduled", status="False", reason="Unschedulable", message=TOO_BIG
+    )
+    told = replace(BIG, status=replace(BIG.status, conditions=[condition]))
+    bench.give(Added(told))
+    assert kinds(bench.take_turns()) == ["WriteKubeEvent"]
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        pytest.param(
+            {"reason": "Unschedulable", "message": "0/9 nodes are available: 9 busy."},
+            id="says something else",
+        ),
+        pytest.param({"reason": "SchedulerError", "message": TOO_BIG}, id="has another reason"),
+        pytest.param(
+            {"reason": "Unschedulable", "message": TOO_BIG, "status": "True"}, id="says True"
+        ),
+        pytest.param(
+            {"reason": "Unschedulable", "message": TOO_BIG, "type": "Ready"}, id="is another one"
+        ),
+    ],
+)
+def test_a_condition_is_written_when_the_one_of_the_pod(condition: dict[str, str]) -> None:
+    bench = Bench(small_node())
+    said = {"type": "PodScheduled", "status": "False", **condition}
+    before = msgspec.convert(said, PodCondition)
+    bench.give(Added(replace(BIG, status=replace(BIG.status, conditions=[before]))))
+    assert conditions(bench.take_turns()) == [("Unschedulable", TOO_BIG)]
+
+
+def test_the_condition_that_we_wrote_comes_back_and_wakes_nothing() -> None:
+    bench = Bench(small_node())
+    bench.give(Added(BIG))
+    bench.take_turns()
+    condition = PodCondition(type="PodScheduled", status="False", message=TOO_BIG)
+    bench.give(Modified(replace(BIG, status=replace(BIG.status, conditions=[condition]))))
+    assert (bench.take_turns(), bench.lengths) == ([], {"unschedulable": 1})
+
+
+def test_without_any_node_a_pod_is_tried_again_after_a_while() -> None:
+    bench = Bench()
+    bench.give(Added(BIG))
+    text = "no nodes available to schedule pods"
+    actions = bench.take_turns()
+    assert (notes(actions), conditions(actions)) == (
+        [("FailedScheduling", text)],
+        [("Unschedulable", text)],
+    )
+    assert bench.lengths == {"backoff": 1}
+    bench.give(Added(make_node()))
+    assert bench.take_turns() == []
+    bench.pass_time(2)
+    assert binds(bench.take_turns()) == [("big", "node")]
+
+
+# What brings a pod back.
+
+
+TAINTED = make_node("node-a", taints=[{"key": "k", "effect": "NoSchedule"}])
+FULL = make_pod("full", on="node-a", cpu="900m")
+
+
+@pytest.mark.parametrize(
+    ("pod", "node", "event"),
+    [
+        pytest.param(BIG, small_node(), Added(small_node("b", cpu="4")), id="a node is added"),
+        pytest.param(BIG, small_node(), Modified(small_node(cpu="4")), id="the node grows"),
+        pytest.param(
+            make_pod("big"), TAINTED, Modified(make_node("node-a")), id="the node loses its taint"
+        ),
+        pytest.param(
+            make_pod("big"),
+            make_node("node-a", unschedulable=True),
+            Modified(make_node("node-a")),
+            id="the node is uncordoned",
+        ),
+        pytest.param(
+            make_pod("big", node_selector={"disk": "ssd"}),
+            make_node("node-a"),
+            Modified(make_node("node-a", labels={"disk": "ssd"})),
+            id="the node gets the label it asks for",
+        ),
+        pytest.param(make_pod("big", cpu="1"), small_node(), Deleted(FULL), id="a pod is deleted"),
+        pytest.param(
+            make_pod("big", cpu="600m"),
+            small_node(),
+            Modified(make_pod("full", on="node-a", cpu="100m")),
+            id="a pod shrinks where it runs",
+        ),
+        pytest.param(BIG, small_node(), Modified(make_pod("big", cpu="50m")), id="it shrinks"),
+        pytest.param(
+            make_pod("big"),
+            TAINTED,
+            Modified(make_pod("big", tolerations=[{"operator": "Exists"}])),
+            id="it tolerates the taint now",
+        ),
+    ],
+)
+def test_a_refused_pod_is_placed_when(pod: Pod, node: Node, event: Event) -> None:
+    bench = Bench(node)
+    bench.give(Added(FULL), Added(pod))
+    assert binds(bench.take_turns()) == []
+    assert bench.lengths == {"unschedulable": 1}
+    bench.give(event)
+    assert [name for name, _ in binds(bench.take_turns())] == ["big"]
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        pytest.param(Added(make_pod("new", on="node-a")), id="another pod is bound"),
+        pytest.param(Added(make_pod("theirs", scheduler_name="other")), id="another pod is made"),
+        pytest.param(Modified(small_node()), id="its node reports that it is alive"),
+        pytest.param(Deleted(small_node("other")), id="a node that nobody knew goes"),
+        pytest.param(
+            Modified(make_pod("big", cpu="2", nominated="node-a")), id="its status changes"
+        ),
+    ],
+)
+def test_a_refused_pod_stays_parked_when(event: Event) -> None:
+    bench = Bench(small_node())
+    bench.give(Added(BIG))
+    bench.take_turns()
+    bench.give(event)
+    assert (bench.lengths, bench.take_turns()) == ({"unschedulable": 1}, [])
+
+
+def test_a_refused_pod_is_tried_every_five_minutes_at_least() -> None:
+    bench = Bench(small_node())
+    bench.give(Added(BIG))
+    bench.take_turns()
+    bench.pass_time(300)
+    (decided, *_) = bench.take_turns()
+    assert isinstance(decided, Decided)
+    assert (decided.attempts, decided.first_seen_at) == (2, 1000.0)
+
+
+def test_a_gated_pod_waits_without_a_word() -> None:
+    bench = Bench(small_node())
+    bench.give(Added(make_pod("web", gates=["wait"])))
+    assert (bench.take_turns(), bench.lengths) == ([], {"gated": 1})
+    bench.give(Modified(make_pod("web")))
+    assert binds(bench.take_turns()) == [("web", "node-a")]
+
+
+# Rules that fail, and pods that cannot be read.
+
+
+class Failing:
+    """Breaks its contract at the point it is told."""
+
+    name = "Failing"
+
+    def __init__(self, fails_at: str) -> None:
+        self._fails_at = fails_at
+
+    def _check(self, point: str, pod: Pod) -> None:
+        if point == self._fails_at and pod.labels.get("fails") == "yes":
+            raise PluginError("Failing broke its contract")
+
+    def filter(self, pod: Pod, nodes: Nodes) -> Iterator[Rejection]:
+        self._check("filter", pod)
+        return iter(())
+
+    def score(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray | None:
+        self._check("score", pod)
+        return None
+
+    def reserve(self, pod: Pod, node_name: str) -> PodRejection | None:
+        self._check("reserve", pod)
+        return None
+
+    def unreserve(self, pod: Pod, node_name: str) -> None:
+        pass
+
+    def permit(self, pod: Pod, node_name: str) -> Allow:
+        self._check("permit", pod)
+        return Allow()
+
+
+@pytest.mark.parametrize("point", ["filter", "score", "reserve", "permit"])
+def test_a_rule_that_breaks_its_contract_is_told_and_the_pod_tried_again(point: str) -> None:
+    profile = default_profile(Failing(point))
+    bench = Bench(make_node("node-a"), make_node("node-b"), profiles=[profile])
+    pod = make_pod("web", labels={"fails": "yes"})
+    bench.give(Added(pod), Added(make_pod("fine")))
+    text = "Failing broke its contract"
+    told = bench.give(Turn())
+    assert [action for action in told if not isinstance(action, Decided)] == [
+        AttemptFailed(pod, text),
+        WriteKubeEvent(pod, "Warning", "FailedScheduling", "Scheduling", text, "lowtide"),
+        WriteCondition(pod, "SchedulerError", text),
+    ]
+    assert (bench.machine.state.placed_count, bench.machine.binding_count) == (0, 0)
+    assert [name for name, _ in binds(bench.take_turns())] == ["fine"]
+    assert bench.lengths == {"backoff": 1}
+    bench.give(Modified(make_pod("web")))
+    bench.pass_time(2)
+    assert [name for name, _ in binds(bench.take_turns())] == ["web"]
+
+
+def test_a_pod_that_cannot_be_read_is_parked_and_the_others_are_placed() -> None:
+    bench = Bench(small_node())
+    bad = make_pod("bad", cpu="much")
+    bench.give(Added(bad), Added(make_pod("fine")))
+    first = bench.give(Turn())
+    (note,), (condition,) = notes(first), conditions(first)
+    assert (note, condition) == (
+        ("FailedScheduling", condition[1]),
+        ("Unschedulable", condition[1]),
+    )
+    assert "'much' is not a quantity" in condition[1]
+    assert binds(bench.take_turns()) == [("fine", "node-a")]
+    bench.give(Added(make_node("node-b")))
+    assert bench.lengths == {"unschedulable": 1}
+    bench.give(Modified(make_pod("bad", cpu="100m")))
+    assert [name for name, _ in binds(bench.take_turns())] == ["bad"]
+
+
+# Reserve and permit.
+
+
+class Recording:
+    """Reserves and permits, or refuses; keeps in one list what it was asked."""
+
+    def __init__(
+        self,
+        name: str,
+        asked: list[str],
+        *,
+        reserve_refuses: str | None = None,
+        permit_refuses: str | None = None,
+    ) -> None:
+        self.name = name
+        self._asked = asked
+        self._reserve_refuses = reserve_refuses
+        self._permit_refuses = permit_refuses
+
+    def reserve(self, pod: Pod, node_name: str) -> PodRejection | None:
+        self._asked.append(f"{self.name} reserves {node_name} for {pod.name}")
+        return PodRejection(self._reserve_refuses) if self._reserve_refuses else None
+
+    def unreserve(self, pod: Pod, node_name: str) -> None:
+        self._asked.append(f"{self.name} unreserves")
+
+    def permit(self, pod: Pod, node_name: str) -> Allow | Reject:
+        self._asked.append(f"{self.name} is asked")
+        return Reject(self._permit_refuses) if self._permit_refuses else Allow()
+
+
+def bench_with(*rules: Any) -> Bench:
+    return Bench(make_node("node-a"), profiles=[default_profile(*rules)])
+
+
+RESERVED = ["One reserves node-a for web", "Two reserves node-a for web"]
+TAKEN_BACK = ["Two unreserves", "One unreserves"]
+
+
+def test_reserve_goes_in_order_and_permit_after_it() -> None:
+    asked: list[str] = []
+    bench = bench_with(Recording("One", asked), Recording("Two", asked))
+    assert bench.place(make_pod("web")) == "node-a"
+    assert asked == [*RESERVED, "One is asked", "Two is asked"]
+    bench.end("web")
+    assert asked[4:] == []
+
+
+def test_a_failed_binding_takes_reservations_back_in_reverse_order() -> None:
+    asked: list[str] = []
+    bench = bench_with(Recording("One", asked), Recording("Two", asked))
+    bench.place(make_pod("web"))
+    bench.end("web", OUTCOME_ERROR)
+    assert asked[4:] == TAKEN_BACK
+
+
+def test_a_pod_whose_reservation_is_refused_is_parked() -> None:
+    asked: list[str] = []
+    bench = bench_with(
+        Recording("One", asked), Recording("Two", asked, reserve_refuses="no volume for it")
+    )
+    bench.give(Added(make_pod("web")))
+    actions = bench.take_turns()
+    text = "0/1 nodes are available: 1 no volume for it."
+    assert (binds(actions), notes(actions), conditions(actions)) == (
+        [],
+        [("FailedScheduling", text)],
+        [("Unschedulable", text)],
+    )
+    assert asked == [*RESERVED, *TAKEN_BACK]
+    assert (bench.on_node("node-a"), bench.lengths) == ({}, {"unschedulable": 1})
+
+
+def test_a_pod_that_is_not_permitted_is_parked_by_the_rule_that_refused() -> None:
+    asked: list[str] = []
+    bench = bench_with(Recording("One", asked, permit_refuses="not today"), Recording("Two", asked))
+    bench.give(Added(make_pod("web")))
+    decided, *told = bench.take_turns()
+    assert isinstance(decided, Decided)
+    assert (decided.decision.node_name, decided.decision.fit_error) == (
+        None,
+        "0/1 nodes are available: 1 not today.",
+    )
+    assert kinds(told) == ["WriteKubeEvent", "WriteCondition"]
+    assert asked == [*RESERVED, "One is asked", *TAKEN_BACK]
+    (queued,) = bench.machine.queue
+    assert queued.rejected_by == frozenset(["One"])
+    bench.give(Added(make_node("node-b")))
+    assert bench.lengths == {"backoff": 1}
+
+
+# Pods that were promised a node.
+
+
+def test_a_place_that_was_promised_is_kept_for_the_pod_it_was_promised_to() -> None:
+    bench = Bench(small_node())
+    promised = make_pod("promised", cpu="800m", priority=5, nominated="node-a", gates=["wait"])
+    bench.give(Added(promised), Added(make_pod("rival", cpu="800m")))
+    assert binds(bench.take_turns()) == []
+    bench.give(Modified(make_pod("promised", cpu="800m", priority=5, nominated="node-a")))
+    assert binds(bench.take_turns()) == [("promised", "node-a")]
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        pytest.param(Deleted(make_pod("promised", cpu="800m")), id="the other pod is deleted"),
+        pytest.param(
+            Modified(make_pod("promised", cpu="800m", gates=["wait"])),
+            id="the promise is taken back",
+        ),
+        pytest.param(
+            Modified(make_pod("promised", cpu="800m", on="node-b")), id="it is bound elsewhere"
+        ),
+    ],
+)
+def test_a_promised_place_is_free_again_when(event: Event) -> None:
+    bench = Bench(small_node())
+    bench.give(Added(make_pod("promised", cpu="800m", nominated="node-a", gates=["wait"])))
+    bench.give(Added(make_pod("rival", cpu="800m")))
+    assert binds(bench.take_turns()) == []
+    bench.give(event)
+    assert binds(bench.take_turns()) == [("rival", "node-a")]
+
+
+def test_the_promised_node_is_taken_where_it_is_feasible() -> None:
+    bench = Bench(make_node("idle", cpu="64"), small_node("promised-node"))
+    assert bench.place(make_pod("web", nominated="promised-node")) == "promised-node"
+
+
+def test_a_promise_outlives_a_failed_binding() -> None:
+    bench = Bench(small_node())
+    promised = make_pod("promised", cpu="800m", nominated="node-a")
+    assert bench.place(promised) == "node-a"
+    assert bench.machine.state.nominated() == {}
+    bench.end("promised", OUTCOME_ERROR)
+    bench.give(Added(make_pod("rival", cpu="800m")))
+    assert binds(bench.take_turns()) == []
+    bench.pass_time(2)
+    assert binds(bench.take_turns()) == [("promised", "node-a")]

@@ -1,0 +1,368 @@
+"""The queue: who is next, how long a pod waits, and what brings it back."""
+
+import math
+
+import pytest
+
+from lowtide.framework.plugin import NODE, PODS, READING, PodRejection
+from lowtide.objects.pod import Pod
+from lowtide.plugins.priority_sort import PrioritySort
+from lowtide.plugins.scheduling_gates import SchedulingGates
+from lowtide.scheduler.queue import Place, Queue, QueuedPod
+from lowtide.testing import make_pod
+
+NOW = 1000.0
+RULE = frozenset(["NodeResourcesFit"])
+
+
+def may_enqueue(pod: Pod) -> tuple[str, PodRejection] | None:
+    rejection = SchedulingGates().may_enqueue(pod)
+    return None if rejection is None else ("SchedulingGates", rejection)
+
+
+def make_queue() -> Queue:
+    return Queue(PrioritySort().sort_key, may_enqueue)
+
+
+def queue_of(*pods: Pod) -> Queue:
+    queue = make_queue()
+    for pod in pods:
+        queue.add(pod, NOW)
+    return queue
+
+
+def take(queue: Queue, now: float = NOW) -> QueuedPod:
+    queued = queue.pop(now)
+    assert queued is not None
+    return queued
+
+
+def names_in_order(queue: Queue, now: float) -> list[str]:
+    names = []
+    while (queued := queue.pop(now)) is not None:
+        names.append(queued.pod.name)
+    return names
+
+
+def places(queue: Queue) -> dict[str, Place]:
+    return {queued.pod.name: queued.place for queued in queue}
+
+
+def parked(pod: Pod, *, retry_on: int = NODE, now: float = NOW) -> Queue:
+    queue = make_queue()
+    queue.add(pod, now)
+    queue.park(take(queue, now), RULE, retry_on, now)
+    return queue
+
+
+# Who is next.
+
+
+def test_the_pod_of_higher_priority_is_first_then_the_one_that_came_earlier() -> None:
+    queue = make_queue()
+    queue.add(make_pod("early"), 1.0)
+    queue.add(make_pod("late"), 2.0)
+    queue.add(make_pod("urgent late", priority=10), 3.0)
+    queue.add(make_pod("lowly", priority=-1), 0.0)
+    queue.add(make_pod("urgent later", priority=10), 4.0)
+    assert names_in_order(queue, NOW) == ["urgent late", "urgent later", "early", "late", "lowly"]
+
+
+def test_pods_of_one_moment_keep_their_order() -> None:
+    queue = queue_of(*(make_pod(f"pod-{number}") for number in range(20)))
+    assert names_in_order(queue, NOW) == [f"pod-{number}" for number in range(20)]
+
+
+def test_an_empty_queue_has_nothing_to_give() -> None:
+    queue = make_queue()
+    assert (queue.pop(NOW), queue.is_ready(NOW), queue.next_change_at()) == (None, False, math.inf)
+
+
+def test_each_taking_is_an_attempt() -> None:
+    queue = queue_of(make_pod())
+    for attempt in (1, 2, 3):
+        queued = take(queue, NOW + 100 * attempt)
+        assert (queued.attempts, queued.first_seen_at) == (attempt, NOW)
+        queue.retry(queued, NOW + 100 * attempt)
+
+
+def test_a_retried_pod_lines_up_behind_those_that_came_meanwhile() -> None:
+    queue = queue_of(make_pod("failed"))
+    queue.retry(take(queue), NOW)
+    queue.add(make_pod("earlier"), NOW - 1)
+    queue.add(make_pod("later"), NOW + 1)
+    assert names_in_order(queue, NOW + 10) == ["earlier", "failed", "later"]
+
+
+# How long a pod waits.
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        pytest.param(1000.0, id="counts from a whole second"),
+        pytest.param(1000.75, id="cuts the fraction of a second off and waits for the next"),
+    ],
+)
+def test_errors_back_off_1_2_4_8_10_10_seconds_and_end_on_a_whole_second(start: float) -> None:
+    queue = make_queue()
+    queue.add(make_pod(), start)
+    waits, now = [], start
+    for _ in range(6):
+        queue.retry(take(queue, now), now)
+        released_at = queue.next_change_at()
+        assert not queue.is_ready(released_at - 0.01)
+        assert queue.is_ready(released_at)
+        waits.append(released_at - math.floor(now))
+        now = released_at + start % 1
+    # kube-scheduler is still waiting in the second in which the backoff ends.
+    assert waits == [2.0, 3.0, 5.0, 9.0, 11.0, 11.0]
+
+
+def test_refusals_back_off_by_their_own_count_and_errors_by_theirs() -> None:
+    queue = queue_of(make_pod())
+    waits = []
+    for fails in ("refused", "error", "error", "refused", "error"):
+        queued = take(queue)
+        if fails == "refused":
+            queue.park(queued, RULE, NODE, NOW)
+            queue.wake(NODE, NOW)
+        else:
+            queue.retry(queued, NOW)
+        waits.append(queued.backoff_until - NOW - 1)
+        assert queue.is_ready(NOW + 12)  # releases it, so that it can be taken again
+    assert waits == [1.0, 1.0, 2.0, 2.0, 1.0]
+
+
+def test_the_backoff_of_the_configuration_is_used() -> None:
+    queue = Queue(
+        PrioritySort().sort_key, may_enqueue, initial_backoff_seconds=3.0, max_backoff_seconds=5.0
+    )
+    queue.add(make_pod(), NOW)
+    ends = []
+    for _ in range(3):
+        queued = take(queue, NOW + 100)
+        queue.retry(queued, NOW)
+        ends.append(queued.backoff_until)
+    assert ends == [NOW + 4, NOW + 6, NOW + 6]
+
+
+def test_a_pod_that_backs_off_is_taken_early_when_no_pod_is_ready() -> None:
+    queue = parked(make_pod("refused"))
+    queue.wake(NODE, NOW)
+    queue.add(make_pod("ready", priority=-5), NOW)
+    assert places(queue) == {"refused": Place.BACKOFF, "ready": Place.ACTIVE}
+    assert queue.is_ready(NOW)
+    assert names_in_order(queue, NOW) == ["ready", "refused"]
+
+
+def test_of_those_that_back_off_the_one_that_is_due_first_is_taken() -> None:
+    queue = queue_of(make_pod("slow", priority=5), make_pod("fast"))
+    slow, fast = take(queue), take(queue)
+    slow.unschedulable_count = 3
+    queue.park(slow, RULE, NODE, NOW)
+    queue.park(fast, RULE, NODE, NOW)
+    queue.wake(NODE, NOW)
+    assert names_in_order(queue, NOW) == ["fast", "slow"]
+
+
+def test_a_pod_that_met_an_error_is_not_taken_early() -> None:
+    queue = queue_of(make_pod())
+    queue.retry(take(queue), NOW)
+    assert (queue.is_ready(NOW + 1.9), queue.pop(NOW + 1.9)) == (False, None)
+    assert queue.lengths() == {"active": 0, "backoff": 1, "unschedulable": 0, "gated": 0}
+    assert names_in_order(queue, NOW + 2) == ["pod"]
+
+
+# Parked until something changes.
+
+
+def test_a_parked_pod_waits_until_something_its_rules_read_changes() -> None:
+    queue = parked(make_pod(), retry_on=NODE | PODS)
+    assert places(queue) == {"pod": Place.PARKED}
+    assert not queue.is_ready(NOW + 200)
+    assert queue.wake(READING, NOW + 200) == 0
+    assert queue.wake(PODS | READING, NOW + 200) == 1
+    assert places(queue) == {"pod": Place.ACTIVE}
+
+
+def test_only_the_pods_that_care_are_woken() -> None:
+    queue = queue_of(make_pod("by node"), make_pod("by pods"), make_pod("by both"))
+    for retry_on in (NODE, PODS, NODE | PODS):
+        queue.park(take(queue), RULE, retry_on, NOW)
+    assert queue.wake(PODS, NOW + 60) == 2
+    assert names_in_order(queue, NOW + 60) == ["by pods", "by both"]
+    assert places(queue) == {"by node": Place.PARKED}
+
+
+def test_a_pod_that_nothing_can_wake_stays() -> None:
+    queue = parked(make_pod(), retry_on=0)
+    assert queue.wake(~0, NOW) == 0
+
+
+def test_waking_does_not_shorten_the_backoff() -> None:
+    queue = parked(make_pod("refused"))
+    queue.wake(NODE, NOW + 1)
+    assert places(queue) == {"refused": Place.BACKOFF}
+    assert queue.is_ready(NOW + 2)
+    assert places(queue) == {"refused": Place.ACTIVE}
+
+
+def test_what_is_parked_remembers_who_refused_it() -> None:
+    queue = parked(make_pod())
+    (queued,) = queue
+    assert (queued.rejected_by, queued.unschedulable_count, queued.error_count) == (RULE, 1, 0)
+
+
+def test_after_five_minutes_a_parked_pod_is_tried_whatever_happened() -> None:
+    queue = parked(make_pod(), retry_on=0)
+    assert queue.next_change_at() == NOW + 300
+    assert not queue.is_ready(NOW + 299.9)
+    assert queue.is_ready(NOW + 300)
+    assert (places(queue), queue.next_change_at()) == ({"pod": Place.ACTIVE}, math.inf)
+
+
+def test_each_parked_pod_has_its_own_five_minutes() -> None:
+    queue = queue_of(make_pod("first"), make_pod("second"))
+    queue.park(take(queue), RULE, NODE, NOW)
+    queue.park(take(queue), RULE, PODS, NOW + 100)
+    assert names_in_order(queue, NOW + 300) == ["first"]
+    assert queue.next_change_at() == NOW + 400
+    assert names_in_order(queue, NOW + 400) == ["second"]
+
+
+# Gated pods.
+
+
+def test_a_pod_with_gates_stays_out_until_they_are_gone() -> None:
+    queue = queue_of(make_pod(gates=["wait", "more"]))
+    queue.update(make_pod(gates=["more"]), NOW)
+    assert queue.lengths() == {"active": 0, "backoff": 0, "unschedulable": 0, "gated": 1}
+    assert (queue.is_ready(NOW + 1000), queue.wake(~0, NOW)) == (False, 0)
+    queue.update(make_pod(), NOW)
+    assert places(queue) == {"pod": Place.ACTIVE}
+
+
+# Changes and removals, in each place.
+
+
+def in_place(place: Place) -> Queue:
+    pod = make_pod(gates=["wait"] if place is Place.GATED else [])
+    queue = queue_of(pod)
+    match place:
+        case Place.BACKOFF:
+            queue = parked(pod)
+            queue.wake(NODE, NOW)
+        case Place.ERROR_BACKOFF:
+            queue.retry(take(queue), NOW)
+        case Place.PARKED:
+            queue = parked(pod)
+    assert places(queue) == {"pod": place}
+    return queue
+
+
+WAITING = [
+    pytest.param(place, id=f"holds for a pod that is {place.value}")
+    for place in Place
+    if place is not Place.NOWHERE
+]
+
+
+@pytest.mark.parametrize("place", WAITING)
+def test_a_removed_pod_is_gone_from_everywhere(place: Place) -> None:
+    queue = in_place(place)
+    assert "default/pod" in queue
+    removed = queue.remove("default/pod")
+    assert removed is not None
+    assert removed.place is Place.NOWHERE
+    assert "default/pod" not in queue
+    assert (list(queue), queue.wake(~0, NOW), queue.pop(NOW + 1000)) == ([], 0, None)
+    assert queue.lengths() == {"active": 0, "backoff": 0, "unschedulable": 0, "gated": 0}
+
+
+def test_removing_a_stranger_does_nothing() -> None:
+    queue = queue_of(make_pod())
+    assert queue.remove("stranger") is None
+    assert places(queue) == {"pod": Place.ACTIVE}
+
+
+@pytest.mark.parametrize("place", WAITING)
+def test_a_change_of_the_status_moves_nothing_and_is_kept(place: Place) -> None:
+    queue = in_place(place)
+    (before,) = queue
+    gates = ["wait"] if place is Place.GATED else []
+    changed = make_pod(gates=gates, nominated="node-a")
+    queue.update(changed, NOW)
+    (after,) = queue
+    assert (after is before, after.pod, after.place) == (True, changed, place)
+
+
+@pytest.mark.parametrize(
+    ("place", "goes_to"),
+    [
+        pytest.param(Place.ACTIVE, Place.ACTIVE, id="leaves a ready pod ready"),
+        pytest.param(Place.BACKOFF, Place.BACKOFF, id="leaves a pod its backoff"),
+        pytest.param(Place.ERROR_BACKOFF, Place.ERROR_BACKOFF, id="leaves a pod its error backoff"),
+        pytest.param(Place.PARKED, Place.BACKOFF, id="wakes a parked pod, after its backoff"),
+        pytest.param(Place.GATED, Place.ACTIVE, id="lets a pod without gates in"),
+    ],
+)
+def test_a_change_of_the_spec(place: Place, goes_to: Place) -> None:
+    queue = in_place(place)
+    queue.update(make_pod(cpu="1"), NOW)
+    assert places(queue) == {"pod": goes_to}
+    assert take(queue, NOW + 1000).pod == make_pod(cpu="1")
+    assert queue.pop(NOW + 1000) is None
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        pytest.param(make_pod(labels={"a": "b"}), id="such as its labels"),
+        pytest.param(make_pod(annotations={"a": "b"}), id="such as its annotations"),
+        pytest.param(make_pod(tolerations=[{"operator": "Exists"}]), id="such as its tolerations"),
+    ],
+)
+def test_a_parked_pod_is_tried_again_when_what_rules_read_of_it_changes(changed: Pod) -> None:
+    queue = parked(make_pod())
+    queue.update(changed, NOW + 60)
+    assert places(queue) == {"pod": Place.ACTIVE}
+
+
+def test_a_ready_pod_that_becomes_urgent_goes_first() -> None:
+    queue = queue_of(make_pod("first"), make_pod("second"))
+    queue.update(make_pod("second", priority=1), NOW)
+    assert names_in_order(queue, NOW) == ["second", "first"]
+
+
+def test_a_ready_pod_that_loses_its_urgency_goes_last() -> None:
+    queue = queue_of(make_pod("urgent", priority=1), make_pod("plain"))
+    queue.update(make_pod("urgent", priority=-1), NOW)
+    assert names_in_order(queue, NOW) == ["plain", "urgent"]
+
+
+def test_a_pod_that_was_removed_and_comes_again_starts_anew() -> None:
+    queue = parked(make_pod())
+    queue.remove("default/pod")
+    queue.add(make_pod(), NOW + 5)
+    queued = take(queue, NOW + 5)
+    assert (queued.attempts, queued.unschedulable_count, queued.first_seen_at) == (1, 0, NOW + 5)
+    assert queue.pop(NOW + 5) is None
+
+
+# What the metric counts.
+
+
+def test_each_entry_is_counted_by_queue_and_event() -> None:
+    queue = queue_of(make_pod("web"), make_pod("gated", gates=["wait"]))
+    queue.park(take(queue), RULE, NODE, NOW)
+    queue.wake(NODE, NOW, "NodeUpdate")
+    queue.retry(take(queue), NOW)
+    queue.is_ready(NOW + 10)
+    assert queue.incoming == {
+        ("active", "UnschedulablePodAdd"): 1,
+        ("unschedulable", "ScheduleAttemptFailure"): 1,
+        ("backoff", "NodeUpdate"): 1,
+        ("backoff", "ScheduleAttemptFailure"): 1,
+        ("active", "BackoffComplete"): 1,
+    }
