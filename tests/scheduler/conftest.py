@@ -1,6 +1,8 @@
-"""What the tests of the scheduler share: a machine with a clock, and profiles to put into it."""
+"""What the tests of the scheduler share: a machine with a clock, profiles to put into it, and
+fakes of what the live driver writes to."""
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from lowtide.framework.plugin import Binder, BindOutcome, Pod
@@ -140,3 +142,66 @@ def conditions(actions: Sequence[Action]) -> list[tuple[str, str]]:
 
 def kinds(actions: Sequence[Action]) -> list[str]:
     return [type(each).__name__ for each in actions if not isinstance(each, Decided)]
+
+
+# For the live driver.
+
+
+class Happenings:
+    """Lets a test wait until something is so, as often as something happens."""
+
+    def __init__(self) -> None:
+        self._happened = asyncio.Event()
+
+    def note(self) -> None:
+        self._happened.set()
+
+    async def until(self, is_so: Callable[[], bool]) -> None:
+        async with asyncio.timeout(10):
+            while not is_so():
+                self._happened.clear()
+                await self._happened.wait()
+
+
+class HeldBinder:
+    """Each binding waits until the test ends it, or ends at once with the outcome set before."""
+
+    def __init__(self, happenings: Happenings, outcome: BindOutcome | None) -> None:
+        self.under_way: dict[str, asyncio.Future[BindOutcome]] = {}
+        self.started: list[str] = []
+        self.most_at_once = 0
+        self.outcome = outcome
+        self._happenings = happenings
+
+    async def bind(self, pod: Pod, node_name: str) -> BindOutcome:
+        self.started.append(pod.name)
+        self.under_way[pod.name] = asyncio.get_running_loop().create_future()
+        self.most_at_once = max(self.most_at_once, len(self.under_way))
+        if self.outcome is not None:
+            self.end(pod.name, self.outcome)
+        self._happenings.note()
+        try:
+            return await self.under_way[pod.name]
+        finally:
+            del self.under_way[pod.name]
+
+    def end(self, name: str, outcome: BindOutcome = OUTCOME_BOUND) -> None:
+        self.under_way[name].set_result(outcome)
+
+
+class RecordingWrites:
+    def __init__(self, happenings: Happenings) -> None:
+        self.conditions: list[tuple[str, str]] = []
+        self.notes: list[str] = []
+        self.may_write = asyncio.Event()
+        self.may_write.set()
+        self._happenings = happenings
+
+    async def write_condition(self, action: WriteCondition) -> None:
+        await self.may_write.wait()
+        self.conditions.append((action.pod.name, action.message))
+        self._happenings.note()
+
+    def write_event(self, action: WriteKubeEvent) -> None:
+        self.notes.append(action.note)
+        self._happenings.note()

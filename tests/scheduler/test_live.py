@@ -7,75 +7,22 @@ from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry
-from tests.scheduler.conftest import OUTCOME_BOUND, OUTCOME_ERROR, default_rules
+from tests.scheduler.conftest import (
+    OUTCOME_BOUND,
+    OUTCOME_ERROR,
+    Happenings,
+    HeldBinder,
+    RecordingWrites,
+    default_rules,
+)
 
 from lowtide.framework.plugin import BindOutcome, Pod
 from lowtide.objects.events import Added, Deleted, Listed
-from lowtide.scheduler.actions import Decided, WriteCondition, WriteKubeEvent
+from lowtide.scheduler.actions import Decided
 from lowtide.scheduler.live import Live
 from lowtide.scheduler.machine import Machine
 from lowtide.scheduler.metrics import SchedulerMetrics
 from lowtide.testing import ManualClock, make_node, make_pod, make_profile
-
-
-class Happenings:
-    """Lets a test wait until something is so, as often as something happens."""
-
-    def __init__(self) -> None:
-        self._happened = asyncio.Event()
-
-    def note(self) -> None:
-        self._happened.set()
-
-    async def until(self, is_so: Callable[[], bool]) -> None:
-        async with asyncio.timeout(10):
-            while not is_so():
-                self._happened.clear()
-                await self._happened.wait()
-
-
-class HeldBinder:
-    """Each binding waits until the test ends it, or ends at once with the outcome set before."""
-
-    def __init__(self, happenings: Happenings, outcome: BindOutcome | None) -> None:
-        self.under_way: dict[str, asyncio.Future[BindOutcome]] = {}
-        self.started: list[str] = []
-        self.most_at_once = 0
-        self.outcome = outcome
-        self._happenings = happenings
-
-    async def bind(self, pod: Pod, node_name: str) -> BindOutcome:
-        self.started.append(pod.name)
-        self.under_way[pod.name] = asyncio.get_running_loop().create_future()
-        self.most_at_once = max(self.most_at_once, len(self.under_way))
-        if self.outcome is not None:
-            self.end(pod.name, self.outcome)
-        self._happenings.note()
-        try:
-            return await self.under_way[pod.name]
-        finally:
-            del self.under_way[pod.name]
-
-    def end(self, name: str, outcome: BindOutcome = OUTCOME_BOUND) -> None:
-        self.under_way[name].set_result(outcome)
-
-
-class RecordingWrites:
-    def __init__(self, happenings: Happenings) -> None:
-        self.conditions: list[tuple[str, str]] = []
-        self.notes: list[str] = []
-        self.may_write = asyncio.Event()
-        self.may_write.set()
-        self._happenings = happenings
-
-    async def write_condition(self, action: WriteCondition) -> None:
-        await self.may_write.wait()
-        self.conditions.append((action.pod.name, action.message))
-        self._happenings.note()
-
-    def write_event(self, action: WriteKubeEvent) -> None:
-        self.notes.append(action.note)
-        self._happenings.note()
 
 
 class CountingClock(ManualClock):

@@ -374,7 +374,9 @@ def test_a_pod_that_changed_while_its_binding_failed_is_tried_as_it_is_now() -> 
     bench.place(POD)
     changed = make_pod("web", cpu="500m", labels={"a": "b"})
     bench.give(Modified(changed))
+    assert bench.lengths == {}
     bench.end("web", OUTCOME_ERROR)
+    assert bench.lengths == {"backoff": 1}
     bench.pass_time(2)
     (bind,) = [action for action in bench.take_turns() if isinstance(action, Bind)]
     assert bind.pod == changed

@@ -13,6 +13,7 @@ from lowtide.framework.registry import Registry
 from lowtide.framework.verdicts import Verdicts
 from lowtide.objects.quantity import QuantityError
 from lowtide.readings.columns import traffic_columns
+from lowtide.readings.reading import TrafficReading
 from lowtide.readings.request import TrafficRequest
 from lowtide.scenario.answer import answered, gated
 from lowtide.scenario.readings import traffic_reading
@@ -36,7 +37,8 @@ class Decider:
         self._profiles_by_config: dict[str, dict[str, Profile]] = {}
 
     def answer(self, scenario: Scenario) -> dict[str, Any]:
-        """ScenarioError tells what is wrong with the scenario or with its configuration."""
+        """ScenarioError tells what is wrong with the scenario or with its own configuration;
+        ConfigError, what is wrong with the one given to the decider."""
         profile = self._profile_for(scenario)
         held = profile.may_enqueue(scenario.pod)
         if held is not None:
@@ -44,8 +46,7 @@ class Decider:
         state = state_of(scenario)
         for request in profile.readings:
             if isinstance(request, TrafficRequest) and "traffic" in scenario.readings:
-                reading = traffic_reading(request, scenario.readings["traffic"])
-                state.publish(request, *traffic_columns(reading))
+                state.publish(request, *traffic_columns(_reading(request, scenario)))
         try:
             decision = decide(scenario.pod, Verdicts(profile, state), turn=0, full=True)
         except QuantityError as error:
@@ -53,7 +54,14 @@ class Decider:
         return answered(scenario.id, decision, state.names)
 
     def _profile_for(self, scenario: Scenario) -> Profile:
-        profiles = self._profiles(scenario.config)
+        try:
+            profiles = self._profiles(scenario.config)
+        except ConfigError as error:
+            if scenario.config is None:
+                raise
+            lines = str(error).splitlines()
+            text = "\n".join(f"{scenario.id}: {line}" for line in lines)
+            raise ScenarioError(text) from None
         name = scenario.pod.spec.scheduler_name
         if name in profiles:
             return profiles[name]
@@ -67,13 +75,17 @@ class Decider:
     def _profiles(self, config: Mapping[str, Any] | None) -> dict[str, Profile]:
         text = "" if config is None else json.dumps(config, sort_keys=True)
         if text not in self._profiles_by_config:
-            try:
-                loaded = load_config(text, file="scenario config") if text else self._default
-                built = self._registry.build(loaded, {Binder: NoBinder()})
-            except ConfigError as error:
-                raise ScenarioError(str(error)) from None
+            loaded = load_config(text, file="scenario config") if text else self._default
+            built = self._registry.build(loaded, {Binder: NoBinder()})
             self._profiles_by_config[text] = built.profiles
         return self._profiles_by_config[text]
+
+
+def _reading(request: TrafficRequest, scenario: Scenario) -> TrafficReading:
+    try:
+        return traffic_reading(request, scenario.readings["traffic"])
+    except ScenarioError as error:
+        raise ScenarioError(f"{scenario.id}: {error}") from None
 
 
 def state_of(scenario: Scenario) -> ClusterState:

@@ -60,8 +60,10 @@ def decide(
 
 
 def _print_table(answer: dict[str, Any]) -> None:
-    console = Console(width=None if sys.stdout.isatty() else 120, highlight=False)
-    console.print(f"[bold]{answer['id']}[/bold]")
+    # Brackets and colons in names and reasons are meant as they stand.
+    width = None if sys.stdout.isatty() else 120
+    console = Console(width=width, highlight=False, markup=False, emoji=False)
+    console.print(answer["id"], style="bold")
     if "preenqueue" in answer:
         for name, verdict in answer["preenqueue"].items():
             console.print(f"  not queued: {name}: {', '.join(verdict['reasons'])}")

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,22 +12,23 @@ from lowtide.config.yaml_document import read_documents
 from lowtide.scenario.scenario import Scenario, ScenarioError, scenario_from
 
 _SCENARIO_KEYS = {"pod", "scenario"}
-_LIST_OF_KIND = {"Node": "nodes", "Pod": "pods"}
 
 
 def read_scenarios(path: Path) -> Iterator[Scenario | ScenarioError]:
     """One after the other; what cannot be read comes as an error in its place."""
-    if path.name.endswith((".yaml", ".yml")):
-        yield from _from_yaml(path)
-    else:
-        yield from _from_json_lines(path)
+    is_yaml = path.name.endswith((".yaml", ".yml"))
+    try:
+        yield from _from_yaml(path) if is_yaml else _from_json_lines(path)
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+        yield ScenarioError(f"{path.name}: cannot be read: {error}")
 
 
 def _from_json_lines(path: Path) -> Iterator[Scenario | ScenarioError]:
     opened = gzip.open(path, "rt") if path.name.endswith(".gz") else path.open()  # noqa: SIM115
     with opened as lines:
-        for number, line in enumerate(lines, start=1):
-            if not line.strip():
+        for number, read in enumerate(lines, start=1):
+            line = read.rstrip()
+            if not line:
                 continue
             where = f"{path.name}:{number}"
             try:
@@ -34,7 +36,8 @@ def _from_json_lines(path: Path) -> Iterator[Scenario | ScenarioError]:
             except json.JSONDecodeError as error:
                 yield ScenarioError(f"{where}: not JSON: {error.msg} at column {error.colno}")
             except ScenarioError as error:
-                yield ScenarioError(f"{where}: {error}")
+                is_placed = str(error).startswith(where)  # a recorded case is called by its id
+                yield error if is_placed else ScenarioError(f"{where}: {error}")
 
 
 def _from_yaml(path: Path) -> Iterator[Scenario | ScenarioError]:
@@ -43,30 +46,54 @@ def _from_yaml(path: Path) -> Iterator[Scenario | ScenarioError]:
     except ConfigError as error:
         yield ScenarioError(str(error))
         return
-    cluster: dict[str, Any] = {"nodes": [], "pods": []}
-    pending: list[dict[str, Any]] = []
-    for number, data in enumerate(_unlisted(documents)):
-        where = f"{path.name}: document {number + 1}"
-        kind = data.get("kind")
-        if kind is None and _SCENARIO_KEYS & data.keys():
-            yield _one(data, where)
-        elif kind is None and "readings" in data:
-            cluster["readings"] = data["readings"]
-        elif kind == "KubeSchedulerConfiguration":
-            cluster["config"] = data
-        elif kind == "Deployment":
-            pending.append(_pod_of_deployment(data))
-        elif kind == "Pod" and not (data.get("spec") or {}).get("nodeName"):
-            pending.append(data)
-        elif kind in _LIST_OF_KIND:
-            cluster[_LIST_OF_KIND[kind]].append(data)
-        else:
-            known = "Node, Pod, Deployment, KubeSchedulerConfiguration"
-            yield ScenarioError(f"{where}: kind {kind!r} is not read here; {known} are")
-    for pod in pending:
-        meta = pod.get("metadata") or {}
-        name = f"{meta.get('namespace', 'default')}/{meta.get('name', '')}"
-        yield _one({**cluster, "pod": pod}, name)
+    manifests = _Manifests()
+    for number, data in enumerate(_unlisted(documents), start=1):
+        manifests.add(data, f"{path.name}: document {number}")
+    found = [*manifests.found, *manifests.scenarios()]
+    if not found:
+        hint = "a Pod without spec.nodeName or a Deployment is one"
+        found = [ScenarioError(f"{path.name}: no pod to place; {hint}")]
+    yield from found
+
+
+class _Manifests:
+    """Sorts the documents of a file into the cluster and the pods to place on it."""
+
+    def __init__(self) -> None:
+        self.found: list[Scenario | ScenarioError] = []  # whole scenarios, and what is wrong
+        self._cluster: dict[str, Any] = {"nodes": [], "pods": []}
+        self._pending: list[dict[str, Any]] = []
+
+    def add(self, data: Any, where: str) -> None:
+        if not isinstance(data, dict):
+            text = f"{where}: a manifest is an object, not {type(data).__name__}"
+            self.found.append(ScenarioError(text))
+            return
+        match data.get("kind"):
+            case None if _SCENARIO_KEYS & data.keys():
+                self.found.append(_one(data, where))
+            case None if "readings" in data:
+                self._cluster["readings"] = data["readings"]
+            case "KubeSchedulerConfiguration":
+                self._cluster["config"] = data
+            case "Deployment":
+                self._pending.append(_pod_of_deployment(data))
+            case "Pod" if not _part(data, "spec").get("nodeName"):
+                self._pending.append(data)
+            case "Pod":
+                self._cluster["pods"].append(data)
+            case "Node":
+                self._cluster["nodes"].append(data)
+            case kind:
+                known = "Node, Pod, Deployment, KubeSchedulerConfiguration"
+                text = f"{where}: kind {kind!r} is not read here; {known} are"
+                self.found.append(ScenarioError(text))
+
+    def scenarios(self) -> Iterator[Scenario | ScenarioError]:
+        for pod in self._pending:
+            meta = _part(pod, "metadata")
+            name = f"{meta.get('namespace', 'default')}/{meta.get('name', '')}"
+            yield _one({**self._cluster, "pod": pod}, name)
 
 
 def _one(data: dict[str, Any], where: str) -> Scenario | ScenarioError:
@@ -76,23 +103,29 @@ def _one(data: dict[str, Any], where: str) -> Scenario | ScenarioError:
         return error
 
 
-def _unlisted(documents: list[Any]) -> Iterator[dict[str, Any]]:
+def _unlisted(documents: list[Any]) -> Iterator[Any]:
     for data in documents:
         if isinstance(data, dict) and data.get("kind") == "List":
             yield from _unlisted(data.get("items") or [])
-        elif isinstance(data, dict):
+        elif data is not None:
             yield data
 
 
 def _pod_of_deployment(deployment: dict[str, Any]) -> dict[str, Any]:
     """The pod that the Deployment's controllers would make, named after it."""
-    template = (deployment.get("spec") or {}).get("template") or {}
-    meta = deployment.get("metadata") or {}
+    template = _part(_part(deployment, "spec"), "template")
+    meta = _part(deployment, "metadata")
     return {
         "metadata": {
-            **(template.get("metadata") or {}),
+            **_part(template, "metadata"),
             "name": meta.get("name", ""),
             "namespace": meta.get("namespace", "default"),
         },
         "spec": template.get("spec") or {},
     }
+
+
+def _part(data: dict[str, Any], key: str) -> dict[str, Any]:
+    """What is under the key; nothing where that is not an object, which decoding will tell."""
+    part = data.get(key)
+    return part if isinstance(part, dict) else {}

@@ -12,6 +12,8 @@ import msgspec
 from lowtide.objects.node import Node
 from lowtide.objects.pod import Pod
 
+READINGS = ("traffic", "usage")
+
 
 class ScenarioError(ValueError):
     """A scenario that cannot be read; the sentence says what and where."""
@@ -43,9 +45,29 @@ def scenario_from(data: Any, *, name: str) -> Scenario:
         nodes=_all_decoded(data, "nodes", Node, name),
         pods=_all_decoded(data, "pods", Pod, name),
         pending_pods=_all_decoded(data, "pendingPods", Pod, name),
-        config=data.get("config"),
-        readings=data.get("readings") or {},
+        config=_object(data, "config", name),
+        readings=_readings(data, name),
     )
+
+
+def _readings(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    readings = _object(data, "readings", name) or {}
+    for key, by_node in readings.items():
+        if key not in READINGS:
+            raise ScenarioError(f"{name}: readings has {key!r}; it may have {', '.join(READINGS)}")
+        if not isinstance(by_node, Mapping):
+            kind = type(by_node).__name__
+            raise ScenarioError(
+                f"{name}: readings.{key} is an object of values by node, not {kind}"
+            )
+    return readings
+
+
+def _object(data: Mapping[str, Any], key: str, name: str) -> Mapping[str, Any] | None:
+    value = data.get(key)
+    if value is None or isinstance(value, Mapping):
+        return value
+    raise ScenarioError(f"{name}: {key} is an object, not {type(value).__name__}")
 
 
 def _all_decoded(data: Mapping[str, Any], key: str, kind: type[Any], name: str) -> tuple[Any, ...]:

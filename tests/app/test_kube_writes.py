@@ -1,0 +1,290 @@
+"""Bindings, conditions and Events of the machine, against a small real API server."""
+
+import json
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+from msgspec.structs import replace
+
+from lowtide.app.kube_writes import KubeBinder, KubeWrites
+from lowtide.framework.plugin import BindOutcome
+from lowtide.kube.connection import Connection
+from lowtide.kube.kube_events import KubeEvents
+from lowtide.kube.kubeconfig import plain_access
+from lowtide.kube.writer import Writer
+from lowtide.objects.pod import PodCondition
+from lowtide.scheduler.actions import WriteCondition, WriteKubeEvent
+from lowtide.testing import ManualClock, make_pod
+
+POD = make_pod("web", uid="u-1")
+POD_PATH = "/api/v1/namespaces/default/pods/web"
+pytestmark = pytest.mark.timeout(30)
+NOW = 1_767_225_600.0  # 2026-01-01T00:00:00Z
+
+
+class ApiServer:
+    """Answers each method with its next prepared status and body; keeps what it was asked."""
+
+    def __init__(self) -> None:
+        self.answers: dict[str, list[tuple[int, Any]]] = {}
+        self.asked: list[tuple[str, str]] = []
+        self.bodies: list[Any] = []
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        self.asked.append((request.method, request.path))
+        body = await request.read()
+        self.bodies.append(json.loads(body) if body else None)
+        answers = self.answers[request.method]
+        status, answer = answers.pop(0) if len(answers) > 1 else answers[0]
+        if status == 0:
+            assert request.transport is not None
+            request.transport.abort()
+        return web.json_response(answer, status=status or 200)
+
+
+class Sleeps:
+    """Returns at once and keeps how long it was to be."""
+
+    def __init__(self) -> None:
+        self.seconds: list[float] = []
+
+    async def __call__(self, seconds: float) -> None:
+        self.seconds.append(seconds)
+
+
+@pytest.fixture
+def server() -> ApiServer:
+    return ApiServer()
+
+
+@pytest.fixture
+async def connection(server: ApiServer) -> AsyncIterator[Connection]:
+    application = web.Application()
+    application.router.add_route("*", "/{path:.*}", server.handle)
+    async with (
+        TestServer(application) as served,
+        Connection(
+            plain_access(f"http://127.0.0.1:{served.port}"), ManualClock(NOW), sleep=Sleeps()
+        ) as connection,
+    ):
+        yield connection
+
+
+@pytest.fixture
+def writer(connection: Connection) -> Writer:
+    return Writer(connection, may_write=lambda: True, sleep=Sleeps())
+
+
+def failure(code: int, reason: str, message: str) -> tuple[int, Any]:
+    return code, {"kind": "Status", "code": code, "reason": reason, "message": message}
+
+
+def stored(*, on: str = "", uid: str = "u-1") -> tuple[int, Any]:
+    metadata = {"name": "web", "namespace": "default", "uid": uid}
+    return 200, {"metadata": metadata, "spec": {"nodeName": on}}
+
+
+BOUND = 201, {"kind": "Status", "status": "Success"}
+CONFLICT = failure(409, "Conflict", "pod web is already assigned to a node")
+CONFLICT_TEXT = "pod web is already assigned to a node (HTTP 409 Conflict)"
+BROKEN = failure(500, "InternalError", "etcd is away")
+BROKEN_TEXT = "etcd is away (HTTP 500 InternalError)"
+NOT_FOUND = failure(404, "NotFound", 'pods "web" not found')
+NOT_FOUND_TEXT = 'pods "web" not found (HTTP 404 NotFound)'
+FORBIDDEN = failure(403, "Forbidden", "no right")
+
+
+# Bindings.
+
+
+@pytest.mark.parametrize(
+    ("answer", "outcome"),
+    [
+        pytest.param(BOUND, BindOutcome(), id="is well when the server has bound it"),
+        pytest.param(
+            FORBIDDEN,
+            BindOutcome(error="no right (HTTP 403 Forbidden)"),
+            id="has failed when the server refuses",
+        ),
+    ],
+)
+async def test_a_binding(
+    writer: Writer, server: ApiServer, answer: tuple[int, Any], outcome: BindOutcome
+) -> None:
+    server.answers = {"POST": [answer]}
+    assert await KubeBinder(writer).bind(POD, "node-a") == outcome
+    assert server.asked == [("POST", f"{POD_PATH}/binding")]
+
+
+@pytest.mark.parametrize(
+    ("doubt", "text"),
+    [
+        pytest.param(CONFLICT, CONFLICT_TEXT, id="after a conflict"),
+        pytest.param(BROKEN, BROKEN_TEXT, id="after an error of the server"),
+        pytest.param(NOT_FOUND, NOT_FOUND_TEXT, id="after a 404, which may be a proxy's"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("found", "outcome_of"),
+    [
+        pytest.param(
+            stored(on="node-a"), lambda text: BindOutcome(), id="finds that it is bound as wished"
+        ),
+        pytest.param(
+            stored(on="node-b"), lambda text: BindOutcome(error=text), id="finds it elsewhere"
+        ),
+        pytest.param(stored(), lambda text: BindOutcome(error=text), id="finds it unbound"),
+        pytest.param(
+            stored(on="node-a", uid="u-2"),
+            lambda text: BindOutcome(error=text, is_gone=True),
+            id="finds another pod of its name",
+        ),
+        pytest.param(
+            NOT_FOUND, lambda text: BindOutcome(error=text, is_gone=True), id="finds it gone"
+        ),
+    ],
+)
+async def test_in_doubt_the_pod_is_read_again_and(
+    writer: Writer,
+    server: ApiServer,
+    doubt: tuple[int, Any],
+    text: str,
+    found: tuple[int, Any],
+    outcome_of: Callable[[str], BindOutcome],
+) -> None:
+    server.answers = {"POST": [doubt], "GET": [found]}
+    assert await KubeBinder(writer).bind(POD, "node-a") == outcome_of(text)
+    assert server.asked == [("POST", f"{POD_PATH}/binding"), ("GET", POD_PATH)]
+
+
+async def test_a_binding_without_any_answer_is_sent_once_and_looked_up(
+    writer: Writer, server: ApiServer
+) -> None:
+    server.answers = {"POST": [(0, None)], "GET": [stored(on="node-a")]}
+    assert await KubeBinder(writer).bind(POD, "node-a") == BindOutcome()
+    assert server.asked == [("POST", f"{POD_PATH}/binding"), ("GET", POD_PATH)]
+
+
+async def test_a_pod_that_cannot_be_read_is_asked_for_until_it_can(
+    writer: Writer, server: ApiServer
+) -> None:
+    sleeps = Sleeps()
+    # 403 is answered to the caller at once; what is worth a second try, the connection retries.
+    server.answers = {"POST": [CONFLICT], "GET": [*[FORBIDDEN] * 7, stored(on="node-a")]}
+    assert await KubeBinder(writer, sleeps).bind(POD, "node-a") == BindOutcome()
+    assert sleeps.seconds == [0.1, 0.5, 1.0, 2.0, 5.0, 5.0, 5.0]
+
+
+# Conditions.
+
+
+def writes_of(connection: Connection, writer: Writer, clock: ManualClock) -> KubeWrites:
+    events = KubeEvents(connection, host_name="host", is_busy=lambda: False, clock=clock)
+    return KubeWrites(writer, events, clock)
+
+
+@pytest.mark.parametrize(
+    ("before", "since"),
+    [
+        pytest.param([], "2026-01-01T00:00:00Z", id="is the present where there was none"),
+        pytest.param(
+            [{"status": "False", "last_transition_time": "2025-12-31T00:00:00Z"}],
+            "2025-12-31T00:00:00Z",
+            id="is kept where it said False already",
+        ),
+        pytest.param(
+            [{"status": "True", "last_transition_time": "2025-12-31T00:00:00Z"}],
+            "2026-01-01T00:00:00Z",
+            id="is the present where it said True",
+        ),
+        pytest.param(
+            [{"status": "False"}], "2026-01-01T00:00:00Z", id="is the present where none was said"
+        ),
+    ],
+)
+async def test_the_time_of_a_condition(
+    connection: Connection,
+    writer: Writer,
+    server: ApiServer,
+    before: list[dict[str, Any]],
+    since: str,
+) -> None:
+    server.answers = {"PATCH": [(200, {})]}
+    conditions = [PodCondition(type="PodScheduled", **fields) for fields in before]
+    pod = replace(
+        POD,
+        metadata=replace(POD.metadata, generation=3),
+        status=replace(POD.status, conditions=conditions),
+    )
+    writes = writes_of(connection, writer, ManualClock(NOW))
+    await writes.write_condition(WriteCondition(pod, "Unschedulable", "0/1 nodes are available"))
+    assert server.asked == [("PATCH", f"{POD_PATH}/status")]
+    condition = {
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": "Unschedulable",
+        "message": "0/1 nodes are available",
+        "observedGeneration": 3,
+        "lastTransitionTime": since,
+    }
+    assert server.bodies == [{"metadata": {"uid": "u-1"}, "status": {"conditions": [condition]}}]
+
+
+@pytest.mark.parametrize(
+    ("answer", "lines"),
+    [
+        pytest.param(
+            FORBIDDEN, ["The condition of a pod was not written"], id="is told when it is refused"
+        ),
+        pytest.param(NOT_FOUND, [], id="is not missed where the pod is gone"),
+    ],
+)
+async def test_a_condition_that_is_not_written(
+    connection: Connection,
+    writer: Writer,
+    server: ApiServer,
+    caplog: pytest.LogCaptureFixture,
+    answer: tuple[int, Any],
+    lines: list[str],
+) -> None:
+    server.answers = {"PATCH": [answer]}
+    writes = writes_of(connection, writer, ManualClock(NOW))
+    await writes.write_condition(WriteCondition(POD, "Unschedulable", "nowhere"))
+    told = [record.getMessage() for record in caplog.records if record.name == "scheduler"]
+    assert told == lines
+
+
+# Events.
+
+
+async def test_an_event_names_the_pod_and_the_scheduler(
+    connection: Connection, writer: Writer, server: ApiServer
+) -> None:
+    server.answers = {"POST": [(201, {})]}
+    clock = ManualClock(NOW)
+    events = KubeEvents(connection, host_name="host", is_busy=lambda: False, clock=clock)
+    pod = replace(POD, metadata=replace(POD.metadata, resource_version="42"))
+    KubeWrites(writer, events, clock).write_event(
+        WriteKubeEvent(pod, "Normal", "Scheduled", "Binding", "Successfully assigned", "lowtide")
+    )
+    await events.flush(10)
+    (body,) = server.bodies
+    assert body["regarding"] == {
+        "kind": "Pod",
+        "namespace": "default",
+        "name": "web",
+        "uid": "u-1",
+        "apiVersion": "v1",
+        "resourceVersion": "42",
+    }
+    fields = ("type", "reason", "action", "note", "reportingController")
+    assert [body[field] for field in fields] == [
+        "Normal",
+        "Scheduled",
+        "Binding",
+        "Successfully assigned",
+        "lowtide",
+    ]

@@ -1,0 +1,152 @@
+"""The offline decider: scenarios answered by the rules of a configuration."""
+
+import json
+from typing import Any
+
+import pytest
+
+from lowtide.app.offline import Decider, NoBinder
+from lowtide.app.registry import make_registry, read_config
+from lowtide.config.load import load_config
+from lowtide.framework.plugin import OneNode, Pod, score_each
+from lowtide.scenario.scenario import Scenario, ScenarioError
+from lowtide.testing import make_node, make_pod
+
+HEADER = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+NODES = (make_node("a"), make_node("b"))
+
+
+def profile(name: str, *, score: str) -> dict[str, Any]:
+    """A profile with one score rule."""
+    plugins = {"score": {"disabled": [{"name": "*"}], "enabled": [{"name": score, "weight": 2}]}}
+    return {"schedulerName": name, "plugins": plugins}
+
+
+def config(*profiles: dict[str, Any]) -> dict[str, Any]:
+    return {**HEADER, "profiles": list(profiles)}
+
+
+def decider(default: dict[str, Any] | None = None, **plugins: type[Any]) -> Decider:
+
+    loaded = read_config(None) if default is None else load_config(json.dumps(default), file="f")
+    return Decider(make_registry(plugins), loaded)
+
+
+def rules_in(answer: dict[str, Any]) -> list[str]:
+    return list(answer["scores"])
+
+
+def scenario(**fields: Any) -> Scenario:
+    return Scenario(**{"id": "case", "pod": make_pod(), "nodes": NODES, **fields})
+
+
+def test_a_scenario_without_a_configuration_is_decided_by_the_one_given() -> None:
+    default = config(profile("lowtide", score="TaintToleration"))
+    asked = scenario(pod=make_pod(cpu="1"))
+    assert rules_in(decider(default).answer(asked)) == ["TaintToleration"]
+    assert rules_in(decider().answer(asked)) == [
+        "TaintToleration",
+        "NodeResourcesFit",
+        "NodeResourcesBalancedAllocation",
+    ]
+
+
+def test_the_configuration_of_a_scenario_wins() -> None:
+    default = config(profile("lowtide", score="NodeResourcesFit"))
+    own = config(profile("lowtide", score="TaintToleration"))
+    asked = decider(default)
+    answers = [asked.answer(each) for each in (scenario(), scenario(config=own), scenario())]
+    assert [rules_in(each) for each in answers] == [
+        ["NodeResourcesFit"],
+        ["TaintToleration"],
+        ["NodeResourcesFit"],
+    ]
+
+
+def test_of_several_profiles_the_pod_names_its_own() -> None:
+    asked = decider(
+        config(profile("one", score="NodeResourcesFit"), profile("two", score="TaintToleration"))
+    )
+    answers = [
+        asked.answer(scenario(pod=make_pod(scheduler_name=name, cpu="1")))
+        for name in ("one", "two")
+    ]
+    assert [rules_in(each) for each in answers] == [["NodeResourcesFit"], ["TaintToleration"]]
+
+
+def test_a_single_profile_serves_a_pod_of_any_scheduler() -> None:
+    asked = decider(config(profile("mine", score="NodeResourcesFit")))
+    answer = asked.answer(scenario(pod=make_pod(scheduler_name="default-scheduler")))
+    assert rules_in(answer) == ["NodeResourcesFit"]
+
+
+def test_a_scheduler_that_no_profile_serves_is_told() -> None:
+    asked = decider(
+        config(profile("one", score="NodeResourcesFit"), profile("two", score="TaintToleration"))
+    )
+    with pytest.raises(ScenarioError) as refused:
+        asked.answer(scenario(pod=make_pod(scheduler_name="three")))
+    assert str(refused.value) == (
+        "case: pod default/pod names scheduler 'three'; the configuration has one, two"
+    )
+
+
+def test_a_bad_configuration_of_a_scenario_is_told() -> None:
+    with pytest.raises(ScenarioError, match=r"^case: scenario config.*profils.*did you mean"):
+        decider().answer(scenario(config={**HEADER, "profils": []}))
+
+
+def test_an_unreadable_quantity_is_told() -> None:
+    with pytest.raises(ScenarioError, match=r"case: pod default/pod: .*'much' is not a quantity"):
+        decider().answer(scenario(pod=make_pod(cpu="much")))
+
+
+def test_a_gated_pod_is_not_decided() -> None:
+    answer = decider().answer(scenario(pod=make_pod(gates=["wait"])))
+    assert list(answer) == ["id", "preenqueue"]
+
+
+def test_pods_that_run_take_their_place_and_those_that_ended_do_not() -> None:
+    pods = (
+        make_pod("running", on="a", cpu="4"),
+        make_pod("ended", on="b", cpu="4", phase="Succeeded"),
+    )
+    answer = decider().answer(scenario(pods=pods, pod=make_pod(cpu="2")))
+    assert (answer["best"], answer["filter"]["b"]) == (["b"], "ok")
+
+
+def test_a_node_that_is_promised_to_a_pending_pod_is_kept_for_it() -> None:
+    pending = (make_pod("promised", cpu="3", nominated="a", priority=9),)
+    answer = decider().answer(scenario(pending_pods=pending, pod=make_pod(cpu="2")))
+    assert answer["best"] == ["b"]
+
+
+def test_readings_feed_network_traffic() -> None:
+    traffic = profile("lowtide", score="NetworkTraffic")
+    args = {"prometheusAddress": "http://p", "scoring": "relative"}
+    traffic["pluginConfig"] = [{"name": "NetworkTraffic", "args": args}]
+    asked = decider(config(traffic))
+    answer = asked.answer(scenario(readings={"traffic": {"a": 10, "b": 40}}))
+    assert answer["scores"]["NetworkTraffic"] == {
+        "a": {"raw": 10, "normalized": 75, "weighted": 150},
+        "b": {"raw": 40, "normalized": 0, "weighted": 0},
+    }
+    assert asked.answer(scenario())["scores"] == {}
+
+
+class LikesB:
+    name = "LikesB"
+
+    @score_each
+    def score(self, pod: Pod, node: OneNode) -> int:
+        return 100 if node.name == "b" else 0
+
+
+def test_a_rule_of_an_outsider_decides_too() -> None:
+    asked = decider(config(profile("lowtide", score="LikesB")), LikesB=LikesB)
+    assert asked.answer(scenario())["best"] == ["b"]
+
+
+async def test_nothing_is_bound_offline() -> None:
+    with pytest.raises(RuntimeError, match="default/pod cannot be bound to a without a cluster"):
+        await NoBinder().bind(make_pod(), "a")

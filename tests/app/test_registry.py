@@ -1,0 +1,62 @@
+"""Which rules and which configuration a process has."""
+
+from pathlib import Path
+
+import pytest
+
+from lowtide.app.offline import NoBinder
+from lowtide.app.registry import TRAFFIC_WEIGHT, make_registry, read_config
+from lowtide.config.errors import ConfigError
+from lowtide.config.load import LoadedConfig
+from lowtide.framework.plugin import Binder
+from lowtide.plugins import BUILT_IN
+
+
+class SameRack:
+    name = "SameRack"
+
+
+def scorers(loaded: LoadedConfig) -> dict[str, int]:
+    built = make_registry({}).build(loaded, {Binder: NoBinder()})
+    return {each.rule.name: each.weight for each in built.profiles["lowtide"].scorers}
+
+
+def test_the_built_in_rules_and_an_outsiders() -> None:
+    names = tuple(row.name for row in BUILT_IN)
+    assert make_registry({}).names == names
+    assert make_registry({"SameRack": SameRack}).names == (*names, "SameRack")
+
+
+def test_a_name_that_is_taken_is_refused() -> None:
+    with pytest.raises(ConfigError, match="a plugin named NodeName already exists"):
+        make_registry({"NodeName": SameRack})
+
+
+def test_without_a_file_the_defaults_are_used() -> None:
+    assert "NetworkTraffic" not in scorers(read_config(None))
+
+
+def test_naming_prometheus_switches_network_traffic_on() -> None:
+    loaded = read_config(None, "http://prometheus:9090")
+    assert scorers(loaded) == {**scorers(read_config(None)), "NetworkTraffic": TRAFFIC_WEIGHT}
+    built = make_registry({}).build(loaded, {Binder: NoBinder()})
+    (request,) = built.profiles["lowtide"].readings
+    assert getattr(request, "prometheus_address", None) == "http://prometheus:9090"
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        pytest.param(None, "cannot be read: No such file or directory", id="is missing"),
+        pytest.param(b"\xff\xfe", "cannot be read: 'utf-8' codec can't decode", id="is not text"),
+    ],
+)
+def test_a_file_is_told_in_a_sentence_that(
+    tmp_path: Path, content: bytes | None, sentence: str
+) -> None:
+    path = tmp_path / "config.yaml"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(ConfigError) as refused:
+        read_config(path)
+    assert str(refused.value).startswith(f"{path}: {sentence}")

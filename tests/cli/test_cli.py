@@ -1,0 +1,125 @@
+"""The command line as a whole: help, version, and no traceback for a user's mistake."""
+
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+from tests.cli.conftest import Run
+
+COMMANDS = [
+    [],
+    ["scheduler"],
+    ["decide"],
+    ["config"],
+    ["config", "validate"],
+    ["config", "show"],
+    ["demo"],
+    ["version"],
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: " ".join(command) or "lowtide")
+@pytest.mark.parametrize("option", ["--help", "-h"])
+def test_every_command_has_help(run: Run, command: list[str], option: str) -> None:
+    result = run(*command, option)
+    assert (result.exit_code, result.stderr) == (0, "")
+    usage, _, first, *_ = result.stdout.splitlines()
+    assert usage.startswith(f"Usage: {' '.join(['lowtide', *command])} [OPTIONS]")
+    assert first.strip()
+
+
+def test_the_version_is_the_packages(run: Run) -> None:
+    assert run("version").stdout == f"lowtide {version('lowtide')}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        pytest.param(["schedule"], "No such command 'schedule'", id="an unknown command"),
+        pytest.param(
+            ["scheduler", "--confg=x"], "No such option '--confg'", id="an unknown option"
+        ),
+        pytest.param(
+            ["scheduler", "--config=x.yaml", "--prometheus=http://p"],
+            "--prometheus is for runs without --config; name it in the file",
+            id="--prometheus beside --config",
+        ),
+        pytest.param(
+            ["scheduler", "--tls-cert-file=x.pem"],
+            "--tls-cert-file and --tls-private-key-file go together",
+            id="a certificate without its key",
+        ),
+        pytest.param(
+            ["scheduler", "--leader-elect-lease-duration=soon"],
+            "'soon' is not a duration; right would be 15s or 1m30s",
+            id="a time that is none",
+        ),
+        pytest.param(
+            ["scheduler", "--secure-port=70000"],
+            "70000 is not in the range 0<=x<=65535",
+            id="a port that is none",
+        ),
+    ],
+)
+def test_usage_is_told_for(run: Run, arguments: list[str], sentence: str) -> None:
+    result = run(*arguments)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert sentence in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        pytest.param(
+            ["scheduler", "--config=missing.yaml"],
+            "lowtide: missing.yaml: cannot be read: No such file or directory",
+            id="a configuration that is missing",
+        ),
+        pytest.param(
+            ["scheduler", "--kubeconfig=missing"],
+            "lowtide: missing cannot be read: No such file or directory",
+            id="a kubeconfig that is missing",
+        ),
+    ],
+)
+def test_one_sentence_is_told_for(run: Run, arguments: list[str], sentence: str) -> None:
+    result = run(*arguments)
+    assert (result.exit_code, result.stdout, result.stderr) == (1, "", f"{sentence}\n")
+
+
+def test_the_installed_command_ends_as_told(tmp_path: Path) -> None:
+    lowtide = Path(sys.executable).with_name("lowtide")
+    ended = subprocess.run(
+        [lowtide, "config", "validate", "missing.yaml"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (
+        1,
+        "",
+        "lowtide: missing.yaml: cannot be read: No such file or directory\n",
+    )
+
+
+def test_a_reader_that_has_seen_enough_is_no_error_of_ours(tmp_path: Path) -> None:
+    lines = "".join(
+        f'{{"id": "case-{number}", "pod": {{"metadata": {{"name": "web"}}}}}}\n'
+        for number in range(3000)
+    )
+    (tmp_path / "cases.jsonl").write_text(lines)
+    lowtide = Path(sys.executable).with_name("lowtide")
+    ended = subprocess.run(
+        f"{lowtide} decide --output json cases.jsonl | head -1",
+        shell=True,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert (len(ended.stdout.splitlines()), ended.stderr) == (1, "")
