@@ -1,7 +1,8 @@
 """What is kept step by step equals what is built from nothing, after any series of events.
 
-ClusterState's columns and the kept verdicts are compared after each event; a rule that lies about
-what it reads, and a state that forgets to say what changed, are planted to see them caught.
+ClusterState's columns are compared after each event, kept verdicts and decisions whenever somebody
+looks: any shape, with or without its scores, after any number of events. Rules that lie about what
+they read, and states that forget to say what changed, are planted to see them caught.
 """
 
 import math
@@ -24,12 +25,14 @@ from hypothesis.stateful import (
 
 from lowtide.cluster.state import ClusterState
 from lowtide.framework.plugin import (
+    FEASIBLE,
     NODE,
     NODES,
     OTHERS,
     BoolArray,
     IntArray,
     Nodes,
+    PluginError,
     PodRejection,
     Rejection,
 )
@@ -94,7 +97,8 @@ class CommonZone:
 
     def pre_filter(self, pod: Pod, nodes: Nodes) -> PodRejection | frozenset[str] | None:
         if pod.labels.get("app") == "narrow":
-            return frozenset(NAMES[:3])
+            # Narrower or wider with the size of the cluster, and not at all when it is small.
+            return frozenset(NAMES[: len(nodes) // 2 + 1]) if len(nodes) > 2 else None
         if pod.labels.get("app") == "alone" and len(nodes) > 5:
             return PodRejection("too many nodes")
         return None
@@ -104,8 +108,37 @@ class CommonZone:
         return np.array([zones.count(zone) for zone in zones], np.int64)
 
 
+class Moody:
+    """Has an opinion only while some node is cordoned, and fails while a node is called moody."""
+
+    name = "Moody"
+    reads = NODES
+
+    def score(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray | None:
+        objects = [nodes.node(at) for at in range(len(nodes))]
+        if any("moody" in node.labels for node in objects):
+            raise KeyError("moody")
+        if not any(node.spec.unschedulable for node in objects):
+            return None
+        return np.array([len(node.name) % 7 for node in objects], np.int64)
+
+
+class CountsFeasible:
+    """Scores by how many nodes are feasible."""
+
+    name = "CountsFeasible"
+    reads = NODE | FEASIBLE
+    scale = "highest_best"
+
+    def score(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray:
+        cordoned = nodes.unschedulable.astype(np.int64)
+        return int(feasible.sum()) * (1 + cordoned)
+
+
 def all_rules() -> list[Any]:
     return [
+        Moody(),
+        CountsFeasible(),
         NodeUnschedulable(),
         NodeName(),
         TaintToleration(),
@@ -164,6 +197,7 @@ nodes = st.builds(
     ),
     unschedulable=st.sampled_from([False, False, True]),
 )
+shapes = st.sampled_from(SHAPES)
 running = st.builds(
     make_pod,
     st.sampled_from([f"pod-{number}" for number in range(9)]),
@@ -186,6 +220,7 @@ class Incremental(RuleBasedStateMachine):
         self.state = self.make_state()
         self.verdicts = Verdicts(self.profile, self.state)
         self.placed: dict[str, tuple[Pod, str]] = {}
+        self.promised: dict[str, tuple[Pod, str]] = {}
         self.readings: list[TrafficReading] = []
 
     # Events.
@@ -193,6 +228,21 @@ class Incremental(RuleBasedStateMachine):
     @rule(node=nodes)
     def node_comes_or_changes(self, node: Node) -> None:
         self.state.update_node(node)
+
+    @rule(is_moody=st.booleans())
+    def rule_is_in_a_mood(self, is_moody: bool) -> None:
+        labels = {"zone": "a", **({"moody": "yes"} if is_moody else {})}
+        self.state.update_node(make_node(NAMES[0], labels=labels))
+
+    @rule(count=st.integers(1, 70))
+    def many_nodes_come(self, count: int) -> None:
+        for number in range(count):
+            self.state.update_node(make_node(f"many-{number}", labels={"zone": ZONES[number % 3]}))
+
+    @rule(count=st.integers(1, 70))
+    def many_nodes_go(self, count: int) -> None:
+        for number in range(count):
+            self.state.remove_node(f"many-{number}")
 
     @rule(name=st.sampled_from(NAMES))
     def node_goes(self, name: str) -> None:
@@ -259,31 +309,53 @@ class Incremental(RuleBasedStateMachine):
         self.readings = [reading]
         self.state.publish(request, *traffic_columns(reading))
 
-    @rule(number=st.integers(0, len(SHAPES) - 1), turn=st.integers(0, 20))
-    def pod_is_placed_by_decision(self, number: int, turn: int) -> None:
-        shape = SHAPES[number]
-        name = f"decided-{turn}-{number}"
-        meta = msgspec.structs.replace(shape.metadata, name=name, uid=name)
-        pod = msgspec.structs.replace(shape, metadata=meta)
-        decision = decide(pod, self.verdicts, turn=turn)
+    @rule(shape=shapes, node_name=st.sampled_from(NAMES), priority=st.sampled_from([0, 5]))
+    def node_is_promised(self, shape: Pod, node_name: str, priority: int) -> None:
+        promised = renamed(shape, f"promised-{priority}", priority)
+        self.state.nominate(promised, node_name)
+        self.promised[promised.uid] = (promised, node_name)
+
+    @precondition(lambda self: self.promised)
+    @rule(data=st.data())
+    def promise_is_dropped(self, data: st.DataObject) -> None:
+        uid = data.draw(st.sampled_from(sorted(self.promised)))
+        self.state.drop_nomination(uid)
+        del self.promised[uid]
+
+    @rule(shape=shapes, turn=st.integers(0, 20))
+    def pod_is_placed_by_decision(self, shape: Pod, turn: int) -> None:
+        pod = renamed(shape, f"decided-{turn}-{shape.name}")
+        try:
+            decision = decide(pod, self.verdicts, turn=turn)
+        except PluginError:
+            return
         if decision.node_name is not None and pod.uid not in self.placed:
             self.state.assume(pod, decision.node_name)
             self.placed[pod.uid] = (pod, decision.node_name)
 
     # What must hold.
 
+    @rule(shape=shapes)
+    def somebody_only_filters(self, shape: Pod) -> None:
+        """A look without scores, as when a single node is left."""
+        self.verdicts.of(shape)
+
+    @rule(shape=shapes, turn=st.integers(0, 3))
+    def verdict_and_decision_equal_those_from_nothing(self, shape: Pod, turn: int) -> None:
+        fresh = Verdicts(self.profile, self.from_nothing())
+        assert verdict_on(self.verdicts, shape) == verdict_on(fresh, shape)
+        kept, rebuilt = decision_on(self.verdicts, shape, turn), decision_on(fresh, shape, turn)
+        assert kept == rebuilt
+
+    def teardown(self) -> None:
+        if hasattr(self, "state"):
+            for shape in SHAPES:
+                self.verdict_and_decision_equal_those_from_nothing(shape, 0)
+
     @invariant()
     def state_equals_one_from_nothing(self) -> None:
         if hasattr(self, "state"):
             assert columns_of(self.state) == columns_of(self.from_nothing())
-
-    @invariant()
-    def verdicts_equal_those_from_nothing(self) -> None:
-        if not hasattr(self, "state"):
-            return
-        fresh = Verdicts(self.profile, self.from_nothing())
-        for pod in SHAPES:
-            assert verdict_on(self.verdicts, pod) == verdict_on(fresh, pod), pod.name
 
     def from_nothing(self) -> ClusterState:
         rebuilt = ClusterState()
@@ -296,6 +368,10 @@ class Incremental(RuleBasedStateMachine):
                 rebuilt.assume(pod, node_name)
         for reading in self.readings:
             rebuilt.publish(reading.request, *traffic_columns(reading))
+        for pod, node_name in self.promised.values():
+            # A node that went took its promises along.
+            if pod.uid in self.state.nominated().get(node_name, {}):
+                rebuilt.nominate(pod, node_name)
         return rebuilt
 
 
@@ -306,7 +382,9 @@ def columns_of(state: ClusterState) -> dict[str, Any]:
     columns: dict[str, Any] = {
         "names": list(table.names),
         "unschedulable": table.unschedulable.tolist(),
-        "taints": [table.taint_sets[number] for number in table.taint_set],
+        "taints": [
+            state.taint_sets.values[number] for number in state.taint_set.array[: state.count]
+        ],
         "pods": [sorted(pod.uid for pod in table.pods(at)) for at in range(len(table))],
         "pod_count": table.pod_count.tolist(),
         "nonzero": [table.nonzero_requested(name).tolist() for name in ("cpu", "memory")],
@@ -324,8 +402,13 @@ def columns_of(state: ClusterState) -> dict[str, Any]:
 
 
 def verdict_on(verdicts: Verdicts, pod: Pod) -> dict[str, Any]:
-    verdict = verdicts.of(pod)
+    try:
+        verdict = verdicts.of(pod)
+        ranked = verdict.rank()
+    except PluginError as error:
+        return {"error": str(error)}
     rows = range(verdicts.state.count)
+    feasible = [row for row in rows if verdict.feasible[row]]
     return {
         "pod": verdict.pod_rejection,
         "feasible": verdict.feasible.tolist(),
@@ -333,16 +416,36 @@ def verdict_on(verdicts: Verdicts, pod: Pod) -> dict[str, Any]:
         "counts": verdict.reason_counts(),
         "rejected by": verdict.rejected_by(),
         "narrowed to": verdict.narrowed_to,
-        "rank": verdict.rank().tolist(),
-        "scores": verdict.scores_of(
-            [row for row in rows if verdict.feasible[row]], verdict.rank()
-        ).unpacked(),
+        "rank": ranked.tolist(),
+        "scores": verdict.scores_of(feasible, ranked).unpacked(),
     }
 
 
+def decision_on(verdicts: Verdicts, pod: Pod, turn: int) -> Any:
+    """What is decided, nominated pods and all, in a form that can be compared."""
+    try:
+        decision = decide(pod, verdicts, turn=turn, full=True)
+    except PluginError as error:
+        return str(error)
+    return (
+        decision.node_name,
+        decision.best,
+        decision.rejections,
+        decision.reason_counts,
+        decision.rejected_by,
+        decision.pod_rejection,
+    )
+
+
+def renamed(pod: Pod, name: str, priority: int = 0) -> Pod:
+    meta = msgspec.structs.replace(pod.metadata, name=name, uid=name)
+    spec = msgspec.structs.replace(pod.spec, priority=priority)
+    return msgspec.structs.replace(pod, metadata=meta, spec=spec)
+
+
 QUICK = settings(
-    max_examples=25,
-    stateful_step_count=25,
+    max_examples=60,
+    stateful_step_count=30,
     deadline=None,
     derandomize=True,
     suppress_health_check=list(HealthCheck),

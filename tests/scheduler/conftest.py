@@ -193,14 +193,23 @@ class RecordingWrites:
     def __init__(self, happenings: Happenings) -> None:
         self.conditions: list[tuple[str, str]] = []
         self.notes: list[str] = []
-        self.may_write = asyncio.Event()
-        self.may_write.set()
+        self.dropped: list[str] = []
+        self.asked: list[str] = []  # pods about to be bound
+        self.may_bind = asyncio.Event()
+        self.may_bind.set()
         self._happenings = happenings
 
-    async def write_condition(self, action: WriteCondition) -> None:
-        await self.may_write.wait()
+    def write_condition(self, action: WriteCondition) -> None:
         self.conditions.append((action.pod.name, action.message))
         self._happenings.note()
+
+    def drop_condition(self, pod: Pod) -> None:
+        self.dropped.append(pod.name)
+
+    async def before_binding(self, pod: Pod) -> None:
+        self.asked.append(pod.name)
+        self._happenings.note()
+        await self.may_bind.wait()
 
     def write_event(self, action: WriteKubeEvent) -> None:
         self.notes.append(action.note)

@@ -21,7 +21,7 @@ from lowtide.framework.plugin import (
 )
 from lowtide.framework.verdicts import Verdicts
 from lowtide.plugins.node_resources_fit import NodeResourcesFit, NodeResourcesFitArgs
-from lowtide.scheduler.decide import decide, first_best
+from lowtide.scheduler.decide import best_row, decide
 from lowtide.testing import make_node, make_pod, make_profile, make_state
 
 
@@ -180,15 +180,14 @@ def test_equals_take_turns() -> None:
 @pytest.mark.parametrize(
     ("turn", "row"),
     [
-        pytest.param(0, 1, id="starts at the first row"),
-        pytest.param(1, 1, id="may be the row whose turn it is"),
-        pytest.param(2, 3, id="goes on to the next best row"),
-        pytest.param(4, 1, id="goes round the end"),
-        pytest.param(7, 3, id="counts turns beyond the table round"),
+        pytest.param(0, 1, id="is the first of the best at first"),
+        pytest.param(1, 3, id="is the other one next, however far apart they are"),
+        pytest.param(2, 1, id="is the first again after that"),
+        pytest.param(7, 3, id="counts turns round and round"),
     ],
 )
-def test_the_first_best_row(turn: int, row: int) -> None:
-    assert first_best(np.array([1, 9, 3, 9, -1], np.int64), turn) == row
+def test_the_best_row(turn: int, row: int) -> None:
+    assert best_row(np.array([1, 9, 3, 9, -1], np.int64), turn) == row
 
 
 # Nominations.

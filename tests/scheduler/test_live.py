@@ -17,7 +17,7 @@ from tests.scheduler.conftest import (
 )
 
 from lowtide.framework.plugin import BindOutcome, Pod
-from lowtide.objects.events import Added, Deleted, Listed
+from lowtide.objects.events import Added, Deleted, Listed, Modified
 from lowtide.scheduler.actions import Decided
 from lowtide.scheduler.live import Live
 from lowtide.scheduler.machine import Machine
@@ -44,6 +44,7 @@ class Bench:
         outcome: BindOutcome | None = OUTCOME_BOUND,
         most_bindings: int = 64,
         binds: bool = True,
+        metrics: type[SchedulerMetrics] = SchedulerMetrics,
     ) -> None:
         self.clock = CountingClock(1000.0)
         self.happenings = Happenings()
@@ -60,7 +61,7 @@ class Bench:
         self.live = Live(
             Machine({"lowtide": make_profile(all_rules)}),
             writes=self.writes,
-            metrics=SchedulerMetrics(self.registry),
+            metrics=metrics(self.registry),
             clock=self.clock,
             may_schedule=lambda: self.may_schedule,
             most_bindings=most_bindings,
@@ -196,6 +197,26 @@ async def test_it_rests_while_all_bindings_are_under_way() -> None:
         await bench.until(lambda: bench.binder.started == ["failed", "held", "failed"])
 
 
+async def test_a_binding_waits_until_no_condition_can_come_after_it() -> None:
+    bench = Bench()
+    bench.writes.may_bind.clear()
+    async with bench.running():
+        bench.add("web")
+        await bench.until(lambda: bench.writes.asked == ["web"])
+        await breathe()
+        assert (bench.binder.started, bench.live.is_busy) == ([], True)
+        bench.writes.may_bind.set()
+        await bench.until(lambda: bench.writes.notes == [assigned("web")])
+
+
+async def test_the_condition_of_a_pod_that_is_bound_already_is_dropped() -> None:
+    bench = Bench()
+    bench.add("waits", cpu="64")
+    bench.live.handle(Modified(make_pod("waits", on="node-a")))
+    bench.live.handle(Added(make_pod("old", on="node-a")))
+    assert bench.writes.dropped == ["waits", "old"]
+
+
 # Hooks of rules.
 
 
@@ -204,9 +225,10 @@ class Hooks:
 
     name = "Hooks"
 
-    def __init__(self, fails_in: str = "") -> None:
+    def __init__(self, fails_in: str = "", raised: BaseException | None = None) -> None:
         self.ran: list[str] = []
         self.fails_in = fails_in
+        self._raised = raised or RuntimeError("broken")
 
     async def pre_bind(self, pod: Pod, node_name: str) -> None:
         self._ran("pre_bind")
@@ -221,7 +243,7 @@ class Hooks:
     def _ran(self, hook: str) -> None:
         self.ran.append(hook)
         if hook == self.fails_in:
-            raise RuntimeError(f"{hook} is broken")
+            raise self._raised
 
 
 async def test_hooks_run_in_order_and_the_first_rule_that_binds_has_bound() -> None:
@@ -242,11 +264,26 @@ async def test_after_a_failed_binding_there_is_nothing_to_do_after_it() -> None:
     assert hooks.ran == ["pre_bind", "bind"]
 
 
-@pytest.mark.parametrize("hook", ["pre_bind", "bind"])
-async def test_a_hook_that_raises_becomes_a_retry(hook: str) -> None:
-    hooks = Hooks(fails_in=hook)
+@pytest.mark.parametrize(
+    ("hook", "raised", "problem"),
+    [
+        pytest.param("pre_bind", RuntimeError("broken"), "broken", id="in pre_bind"),
+        pytest.param("bind", RuntimeError("broken"), "broken", id="in bind"),
+        pytest.param("bind", TimeoutError(), "TimeoutError", id="without a word"),
+        pytest.param(
+            "bind",
+            asyncio.CancelledError(),
+            "it was cancelled by a rule",
+            id="because something of its own was cancelled",
+        ),
+    ],
+)
+async def test_a_hook_that_raises_becomes_a_retry(
+    hook: str, raised: BaseException, problem: str
+) -> None:
+    hooks = Hooks(fails_in=hook, raised=raised)
     bench = Bench(hooks)
-    error = f"binding failed: {hook} is broken"
+    error = f"binding failed: {problem}"
     async with bench.running():
         bench.add("web")
         await bench.until(lambda: bench.writes.conditions == [("web", error)])
@@ -293,31 +330,57 @@ async def test_drain_waits_for_bindings_and_starts_no_more() -> None:
     assert (bench.binder.started, bench.writes.notes) == (["first"], [assigned("first")])
 
 
-async def test_drain_waits_for_what_a_binding_leads_to() -> None:
+async def test_after_drain_everything_a_binding_leads_to_was_handed_on() -> None:
     bench = Bench(outcome=None)
     running = asyncio.create_task(bench.live.run())
-    bench.writes.may_write.clear()
     bench.add("web")
     await bench.until(lambda: bench.binder.started == ["web"])
     draining = asyncio.create_task(bench.live.drain(10))
     bench.binder.end("web", OUTCOME_ERROR)
-    await breathe()
-    is_done_early = draining.done()
-    bench.writes.may_write.set()
     await asyncio.wait_for(asyncio.gather(draining, running), 10)
-    assert (is_done_early, bench.writes.conditions) == (False, [("web", OUTCOME_ERROR.error)])
+    assert bench.writes.conditions == [("web", OUTCOME_ERROR.error)]
 
 
-async def test_drain_does_not_wait_for_ever() -> None:
+async def test_drain_cancels_what_takes_too_long_and_tells_nothing_about_it() -> None:
     bench = Bench(outcome=None)
     running = asyncio.create_task(bench.live.run())
     bench.add("web")
     await bench.until(lambda: bench.binder.started == ["web"])
     await asyncio.wait_for(bench.live.drain(0.001), 10)
-    assert list(bench.binder.under_way) == ["web"]
+    await asyncio.wait_for(running, 10)
+    assert (bench.binder.under_way, bench.live.is_busy) == ({}, False)
+    assert (bench.writes.conditions, bench.writes.notes) == ([], [])
+
+
+class Unlucky(SchedulerMetrics):
+    """Cannot count a pod that was scheduled."""
+
+    def pod_scheduled(self, *_: Any, **__: Any) -> None:
+        raise RuntimeError("cannot count")
+
+
+async def test_a_task_that_fails_is_told_and_ends_the_run_but_the_binding_has_ended(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    bench = Bench(metrics=Unlucky)
+    running = asyncio.create_task(bench.live.run())
+    bench.add("web")
+    with pytest.raises(RuntimeError, match="cannot count"):
+        await asyncio.wait_for(running, 10)
+    assert (bench.live.is_busy, bench.writes.notes) == (False, [assigned("web")])
+    told = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+    assert told == ["The end of a binding cannot be handled"]
+
+
+async def test_a_task_that_fails_while_draining_ends_the_run_with_its_error() -> None:
+    bench = Bench(outcome=None, metrics=Unlucky)
+    running = asyncio.create_task(bench.live.run())
+    bench.add("web")
+    await bench.until(lambda: bench.binder.started == ["web"])
     bench.binder.end("web")
-    await bench.live.drain(10)
-    await running
+    await asyncio.wait_for(bench.live.drain(10), 10)
+    with pytest.raises(RuntimeError, match="cannot count"):
+        await asyncio.wait_for(running, 10)
 
 
 async def test_drain_before_anything_happened_ends_at_once() -> None:

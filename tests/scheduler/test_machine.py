@@ -24,6 +24,7 @@ from lowtide.framework.decision import Decision
 from lowtide.framework.plugin import BindOutcome
 from lowtide.objects.events import Added, Listed, Modified, Unavailable
 from lowtide.plugins.network_traffic import NetworkTraffic, NetworkTrafficArgs
+from lowtide.readings.columns import traffic_columns
 from lowtide.readings.reading import NodeReading, State, TrafficReading
 from lowtide.scheduler.actions import AttemptFailed, Bind, Decided, WriteCondition, WriteKubeEvent
 from lowtide.scheduler.events import BindingEnded, ReadingPublished, Turn
@@ -192,7 +193,7 @@ def test_a_published_reading_is_what_the_next_pod_is_placed_by() -> None:
         reading = TrafficReading(
             request=rule.request, published_at=START, version=version, by_node=by_node
         )
-        bench.give(ReadingPublished(reading))
+        bench.give(ReadingPublished(reading.request, *traffic_columns(reading)))
         went_to.append(bench.place(make_pod(f"pod-{version}")))
     assert went_to == ["b", "a"]
 

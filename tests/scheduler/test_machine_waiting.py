@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 from msgspec.structs import replace
 from tests.scheduler.conftest import (
@@ -18,6 +19,7 @@ from tests.scheduler.conftest import (
 )
 
 from lowtide.framework.plugin import (
+    OTHERS,
     Allow,
     BoolArray,
     IntArray,
@@ -367,3 +369,104 @@ def test_a_pod_that_is_not_permitted_is_parked_by_the_rule_that_refused() -> Non
     assert queued.rejected_by == frozenset(["One"])
     bench.give(Added(make_node("node-b")))
     assert bench.lengths == {"backoff": 1}
+
+
+# What wakes a pod.
+
+
+class NeedsCompany:
+    """Reads the pods of other nodes: refuses while no pod of app `first` runs anywhere."""
+
+    name = "NeedsCompany"
+    reads = OTHERS
+
+    def filter(self, pod: Pod, nodes: Nodes) -> Iterator[Rejection]:
+        runs = any(
+            each.labels.get("app") == "first" for at in range(len(nodes)) for each in nodes.pods(at)
+        )
+        if pod.labels.get("app") == "second" and not runs:
+            yield Rejection(np.ones(len(nodes), np.bool_), "no company")
+
+
+def test_a_pod_that_waits_for_another_wakes_when_our_own_placement_is_confirmed() -> None:
+    bench = Bench(small_node(cpu="4"), profiles=[default_profile(NeedsCompany())])
+    bench.give(Added(make_pod("second", labels={"app": "second"})))
+    bench.take_turns()
+    assert bench.lengths == {"unschedulable": 1}
+    first = make_pod("first", labels={"app": "first"})
+    node_name = bench.place(first)
+    bench.end("first")
+    bench.confirm(first, node_name)
+    assert binds(bench.take_turns()) == [("second", "node-a")]
+
+
+def test_a_pod_whose_port_is_taken_everywhere_wakes_when_a_node_comes() -> None:
+    bench = Bench(small_node())
+    bench.give(Added(make_pod("holder", on="node-a", host_ports=[80])))
+    bench.give(Added(make_pod("web", host_ports=[80])))
+    bench.take_turns()
+    assert bench.lengths == {"unschedulable": 1}
+    bench.give(Added(small_node("node-b")))
+    assert binds(bench.take_turns()) == [("web", "node-b")]
+
+
+class RefusesAll:
+    name = "RefusesAll"
+
+    def reserve(self, pod: Pod, node_name: str) -> PodRejection:
+        return PodRejection("not now")
+
+
+def test_pods_refused_after_the_choice_do_not_wake_each_other_for_ever() -> None:
+    bench = Bench(small_node(), profiles=[default_profile(RefusesAll())])
+    bench.give(Added(make_pod("one")), Added(make_pod("other")))
+    for _ in range(2):
+        bench.give(Turn())
+    assert (bench.lengths, bench.machine.has_work(bench.now)) == ({"unschedulable": 2}, False)
+
+
+def test_a_pod_that_the_server_set_back_to_pending_is_placed_again() -> None:
+    bench = Bench(small_node())
+    bench.give(Added(make_pod("web", on="node-a", cpu="800m")))
+    bench.give(Modified(make_pod("web", cpu="800m")))
+    assert bench.on_node("node-a") == {}
+    assert binds(bench.take_turns()) == [("web", "node-a")]
+
+
+# Rules that fail.
+
+
+class Fails:
+    name = "Fails"
+
+    def __init__(self, method: str) -> None:
+        def fail(*arguments: object) -> None:
+            raise KeyError("rack")
+
+        setattr(self, method, fail)
+
+
+@pytest.mark.parametrize("method", ["pre_filter", "filter", "score", "reserve", "permit"])
+def test_a_rule_that_raises_anything_costs_only_an_attempt(method: str) -> None:
+    bench = Bench(
+        small_node("node-a"), small_node("node-b"), profiles=[default_profile(Fails(method))]
+    )
+    bench.give(Added(make_pod("web")))
+    actions = bench.take_turns()
+    message = f"Fails.{method} failed: KeyError('rack')"
+    assert conditions(actions) == [("SchedulerError", message)]
+    assert (bench.lengths, bench.on_node("node-a")) == ({"backoff": 1}, {})
+
+
+class ReservesOnly:
+    name = "ReservesOnly"
+
+    def reserve(self, pod: Pod, node_name: str) -> None:
+        return None
+
+
+def test_a_rule_that_reserves_needs_no_unreserve() -> None:
+    bench = Bench(small_node(), profiles=[default_profile(ReservesOnly())])
+    bench.place(make_pod("web"))
+    bench.end("web", OUTCOME_ERROR)
+    assert (bench.lengths, bench.on_node("node-a")) == ({"backoff": 1}, {})

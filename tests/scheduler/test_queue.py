@@ -366,3 +366,12 @@ def test_each_entry_is_counted_by_queue_and_event() -> None:
         ("backoff", "ScheduleAttemptFailure"): 1,
         ("active", "BackoffComplete"): 1,
     }
+
+
+def test_a_queue_that_nobody_takes_from_forgets_pods_that_left() -> None:
+    queue = make_queue()
+    for number in range(5000):
+        pod = make_pod(f"pod-{number}")
+        queue.add(pod, NOW)
+        queue.remove(pod.uid)
+    assert len(queue._heaps[Place.ACTIVE]._entries) <= 65

@@ -8,6 +8,7 @@ PODS = 2  # the pods on this node
 READING = 4  # what is measured on this node
 NODES = 8  # any node's object
 OTHERS = 16  # the pods of other nodes
+FEASIBLE = 64  # which nodes the filters left; only for scores
 
 ROW = NODE | PODS | READING
 

@@ -69,8 +69,11 @@ def by_value(
     judge: Callable[[V | None], Any],
     dtype: npt.DTypeLike = np.bool_,
 ) -> npt.NDArray[Any]:
-    """Asks `judge` once per distinct value (and once for absent), then gathers it for all rows."""
-    # Index -1 is the last element: the answer for rows without a value.
-    answers = np.array([*(judge(value) for value in values), judge(None)], dtype=dtype)
-    gathered: npt.NDArray[Any] = answers[numbers]
+    """Asks `judge` once per distinct value that some row has, then gathers it for all rows.
+
+    A negative number stands for rows without a value, about which `judge(None)` is asked.
+    """
+    used, positions = np.unique(numbers, return_inverse=True)
+    answers = np.array([judge(values[each] if each >= 0 else None) for each in used], dtype=dtype)
+    gathered: npt.NDArray[Any] = answers[positions]
     return gathered

@@ -6,7 +6,7 @@ pods added or removed (`with_pods`, `without`). Rules use positions 0..len-1 of 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from lowtide.objects.matching import matches_requirement
 from lowtide.objects.meta import LabelRequirement
 from lowtide.objects.node import Node, Taint
 from lowtide.objects.pod import Pod
+from lowtide.objects.requests import PODS as POD_COUNT
 
 if TYPE_CHECKING:
     from lowtide.cluster.state import ClusterState
@@ -77,14 +78,14 @@ class Nodes:
     def unschedulable(self) -> BoolArray:
         return self._gather(self._state.unschedulable.array)
 
-    @property
-    def taint_sets(self) -> list[tuple[Taint, ...]]:
-        """The distinct lists of taints in the cluster; `taint_set` says which one a node has."""
-        return self._state.taint_sets.values
-
-    @property
-    def taint_set(self) -> npt.NDArray[np.int32]:
-        return self._gather(self._state.taint_set.array)
+    def by_taints(self, judge: Callable[[tuple[Taint, ...]], int]) -> IntArray:
+        """What `judge` says of each node's taints: asked once per distinct list of them."""
+        return by_value(
+            self._gather(self._state.taint_set.array),
+            self._state.taint_sets.values,
+            lambda taints: judge(taints or ()),
+            np.int64,
+        )
 
     def label_matches(self, requirement: LabelRequirement) -> BoolArray:
         """Where a node's label meets the requirement: asked once per distinct value."""
@@ -108,6 +109,8 @@ class Nodes:
 
     def requested(self, resource: str) -> IntArray:
         """What pods on the node ask for; `pods` counts them."""
+        if resource == POD_COUNT:
+            return self.pod_count
         asked = self._gather(self._state.requested(resource))
         return self._adjusted(asked, lambda placed: placed.footprint.requests.get(resource, 0))
 
@@ -168,14 +171,19 @@ class Nodes:
         return position if self._rows is None else int(self._rows[position])
 
     def _gather(self, column: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        return column[: self._state.count] if self._rows is None else column[self._rows]
+        if self._rows is not None:
+            return column[self._rows]
+        whole = column[: self._state.count]
+        whole.flags.writeable = False  # a rule must not write into what the scheduler believes
+        return whole
 
     def _overlaid(self, overlays: Mapping[int, Overlay]) -> Nodes:
         merged = dict(self._overlays)
         for position, overlay in overlays.items():
             before = merged.get(position, Overlay())
+            stay = tuple(p for p in before.added if p.pod.uid not in overlay.removed)
             merged[position] = Overlay(
-                added=before.added + overlay.added, removed=before.removed | overlay.removed
+                added=stay + overlay.added, removed=before.removed | overlay.removed
             )
         return Nodes(self._state, self._rows, merged)
 

@@ -47,6 +47,7 @@ class PlacedPod:
             and self.pod.is_terminating == other.pod.is_terminating
             and self.pod.spec.priority == other.pod.spec.priority
             and self.pod.labels == other.pod.labels
+            and self.pod.metadata.annotations == other.pod.metadata.annotations
         )
 
 

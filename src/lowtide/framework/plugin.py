@@ -5,8 +5,9 @@ nodes, and answers with arrays, one element per row of the `Nodes` it was given;
 `score_each` lift a method that judges a single node. Everything but `name` is optional:
 
     reads      what its answer for a row depends on: NODE | PODS | READING (this row's, the
-               default), NODES (any node's object), OTHERS (the pods of other nodes). A row is
-               judged again only by the rules that read what changed on it.
+               default), NODES (any node's object), OTHERS (the pods of other nodes), FEASIBLE
+               (for `score`: which nodes the filters left). A row is judged again only by the
+               rules that read what changed on it.
     kinds      other object types it depends on; a change of one makes every row stale for it
     args       a msgspec Struct: its `<Name>Args`, decoded strictly; handed to the constructor
     needs      {"parameter": Protocol}: what the application hands to the constructor besides
@@ -33,16 +34,18 @@ no state of its own between pods, reads no clock and asks nobody: what it needs 
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import wraps
-from typing import Any, ClassVar, Protocol, overload
+from typing import Any, Protocol, overload
 
 import numpy as np
 
-from lowtide.cluster.changes import NODE, NODES, OTHERS, PODS, READING, ROW
+from lowtide.cluster.changes import FEASIBLE, NODE, NODES, OTHERS, PODS, READING, ROW
 from lowtide.cluster.columns import BoolArray, FloatArray, IntArray
 from lowtide.cluster.nodes import Nodes, OneNode
 from lowtide.objects.pod import Pod
+from lowtide.objects.quantity import QuantityError
 
 __all__ = [
+    "FEASIBLE",
     "MAX_SCORE",
     "NODE",
     "NODES",
@@ -64,6 +67,7 @@ __all__ = [
     "PodRejection",
     "Reject",
     "Rejection",
+    "ask",
     "filter_each",
     "readings_of",
     "reads_of",
@@ -74,7 +78,8 @@ MAX_SCORE = 100
 
 
 class Plugin(Protocol):
-    name: ClassVar[str]
+    @property
+    def name(self) -> str: ...
 
 
 class PluginError(Exception):
@@ -125,6 +130,17 @@ class Binder(Protocol):
     async def bind(self, pod: Pod, node_name: str) -> BindOutcome: ...
 
 
+def ask(rule: Any, method: str, *arguments: Any) -> Any:
+    """Calls a rule's method; whatever goes wrong in it is the rule's fault, and says so."""
+    try:
+        answer = getattr(rule, method)(*arguments)
+        return list(answer) if isinstance(answer, Iterator) else answer
+    except (PluginError, QuantityError):
+        raise
+    except Exception as error:
+        raise PluginError(f"{rule.name}.{method} failed: {error!r}") from error
+
+
 def reads_of(plugin: Plugin) -> int:
     return int(getattr(plugin, "reads", ROW))
 
@@ -171,10 +187,10 @@ def score_each(judge: ScoreOne) -> ScoreAll:
     def score_all(self: Any, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray:
         scores = [judge(self, pod, nodes.one(position)) for position in range(len(nodes))]
         for position, value in enumerate(scores):
-            if not isinstance(value, int):
+            if not isinstance(value, int) or value.bit_length() > 63:
                 raise PluginError(
                     f"{self.name} scored node {nodes.names[position]} {value!r}; "
-                    "a score is a whole number"
+                    "a score is a whole number of at most 63 bits"
                 )
         return np.array(scores, np.int64)
 

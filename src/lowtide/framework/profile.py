@@ -7,7 +7,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lowtide.framework.plugin import Plugin, PodRejection, readings_of
+from lowtide.framework.plugin import Plugin, PodRejection, ask, readings_of
 from lowtide.objects.pod import Pod
 
 # Each extension point of the configuration, and the method that serves it here.
@@ -63,7 +63,7 @@ class Profile:
     def may_enqueue(self, pod: Pod) -> tuple[str, PodRejection] | None:
         """The first rule that keeps the pod out of the queue, and why."""
         for rule in self.at("preEnqueue"):
-            rejection = rule.may_enqueue(pod)
+            rejection = ask(rule, "may_enqueue", pod)
             if rejection is not None:
                 return rule.name, rejection
         return None

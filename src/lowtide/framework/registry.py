@@ -55,9 +55,17 @@ class Registry:
 
     def with_plugins(self, plugins: Mapping[str, type[Any]]) -> "Registry":
         """The same and these; a name can be given once."""
-        taken = [name for name in plugins if name in self._rows]
-        if taken:
-            raise ConfigError([f"a plugin named {name} already exists" for name in taken])
+        problems = [
+            f"a plugin named {name} already exists" for name in plugins if name in self._rows
+        ]
+        problems += [
+            f"the class {rule.__name__} is registered as {name}; its `name` must be that too, "
+            f"not {getattr(rule, 'name', None)!r}"
+            for name, rule in plugins.items()
+            if getattr(rule, "name", None) != name
+        ]
+        if problems:
+            raise ConfigError(problems)
         added = [BuiltIn(name, rule, is_default=False) for name, rule in plugins.items()]
         return Registry([*self._rows.values(), *added])
 
@@ -99,10 +107,15 @@ class Registry:
 
     def _make(self, row: BuiltIn, args: "_ArgsOf", supplies: Supplies) -> Any:
         assert row.rule is not None
-        given: dict[str, Any] = {
-            parameter: supplies[protocol]
-            for parameter, protocol in getattr(row.rule, "needs", {}).items()
-        }
+        needs = getattr(row.rule, "needs", {})
+        missing = [protocol.__name__ for protocol in needs.values() if protocol not in supplies]
+        if missing:
+            supplied = ", ".join(sorted(protocol.__name__ for protocol in supplies)) or "nothing"
+            args.problems.append(
+                f"plugin {row.name} needs {', '.join(missing)}, and {supplied} can be supplied here"
+            )
+            return None
+        given = {parameter: supplies[protocol] for parameter, protocol in needs.items()}
         kind = getattr(row.rule, "args", None)
         if kind is not None:
             decoded = args.decode(row.name, kind)
@@ -153,7 +166,7 @@ class _ArgsOf:
 
     def check_the_rest(self, rows: Mapping[str, BuiltIn]) -> None:
         """Args of rules that the profile does not enable must be right all the same."""
-        for name in self._entries.keys() - self._used:
+        for name in [name for name in self._entries if name not in self._used]:
             kind = getattr(rows[name].rule, "args", None)
             if kind is not None:
                 self.decode(name, kind)

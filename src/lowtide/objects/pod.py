@@ -199,8 +199,12 @@ class _Shape(Wire, frozen=True):
     annotations: dict[str, str]
     owners: list[tuple[str, str]]
     spec: PodSpec
+    volumes: list[dict[str, object]]
     claims_of: str
 
+
+# Volumes that no rule looks at. Every pod has a projected one with a random name, for its account.
+_PRIVATE_VOLUMES = ("projected", "configMap", "secret", "downwardAPI", "emptyDir", "hostPath")
 
 _encode_shape = msgspec.json.Encoder().encode
 
@@ -212,7 +216,11 @@ def shape_of(pod: Pod) -> bytes:
     claims are called after the pod.
     """
     meta, spec = pod.metadata, pod.spec
-    named = bool(spec.resource_claims) or any("ephemeral" in volume for volume in spec.volumes)
+    volumes = spec.volumes
+    if volumes:
+        spec = msgspec.structs.replace(spec, volumes=[])
+        volumes = [_without_name(each) for each in volumes if not _is_private(each)]
+    named = bool(spec.resource_claims) or any("ephemeral" in volume for volume in volumes)
     return _encode_shape(
         _Shape(
             namespace=meta.namespace,
@@ -220,6 +228,18 @@ def shape_of(pod: Pod) -> bytes:
             annotations=meta.annotations,
             owners=[(o.kind, o.uid or o.name) for o in meta.owner_references if o.controller],
             spec=spec,
+            volumes=volumes,
             claims_of=f"{meta.name} {meta.uid}" if named else "",
         )
     )
+
+
+def _is_private(volume: dict[str, object]) -> bool:
+    return any(kind in volume for kind in _PRIVATE_VOLUMES)
+
+
+def _without_name(volume: dict[str, object]) -> dict[str, object]:
+    """An ephemeral volume's name is part of its claim's; no other matters to a rule."""
+    if "ephemeral" in volume:
+        return volume
+    return {key: value for key, value in volume.items() if key != "name"}

@@ -12,7 +12,7 @@ Quantity = str | int | float
 NANO = 10**9
 LARGEST = 2**63 - 1
 
-_FORM = re.compile(r"([+-]?)(\d+\.?\d*|\.\d+)(.*)", re.DOTALL)
+_FORM = re.compile(r"([+-]?)([0-9]+\.?[0-9]*|\.[0-9]+)(.*)", re.DOTALL)
 _DECIMAL_EXPONENT = {
     "n": -9,
     "u": -6,
@@ -26,7 +26,7 @@ _DECIMAL_EXPONENT = {
     "E": 18,
 }
 _BINARY_POWER = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
-_EXPONENT = re.compile(r"[eE]([+-]?\d+)")
+_EXPONENT = re.compile(r"[eE]([+-]?[0-9]+)")
 
 
 class QuantityError(ValueError):

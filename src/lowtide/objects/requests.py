@@ -80,6 +80,11 @@ def is_scalar(resource: str) -> bool:
     )
 
 
+def is_counted(resource: str) -> bool:
+    """Whether nodes keep an account of it; kube passes over every other name."""
+    return resource in (CPU, MEMORY, EPHEMERAL_STORAGE) or is_scalar(resource)
+
+
 def _total(pod: Pod, amounts_of: Callable[[Container], NanoAmounts]) -> NanoAmounts:
     """The larger of what runs in the end and what any init container needs while it runs."""
     total: NanoAmounts = {}

@@ -17,7 +17,7 @@ from lowtide.readings.request import Direction, Measure, TrafficRequest
 
 # Larger raw values would overflow when they are multiplied by 100.
 _LARGEST_RAW = 2**56
-_SECONDS = re.compile(r"([1-9]\d*)(s|m|h)")
+_SECONDS = re.compile(r"([1-9][0-9]*)(s|m|h)")
 _STALE_AFTER_SECONDS = 60
 _POLLS_UNTIL_STALE = 4
 _UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600}
@@ -37,6 +37,8 @@ class NetworkTrafficArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unk
         for field, text in (("window", self.window), ("pollInterval", self.poll_interval)):
             if _SECONDS.fullmatch(text) is None:
                 yield field, f"must be a time such as 30s, 1m or 1h, not {text!r}"
+        if self.measure == "sumOverTime" and self.scoring == "utilization":
+            yield "scoring", "must be relative with measure: sumOverTime, which is no rate"
         for device in self.devices:
             try:
                 re.compile(device)
@@ -75,7 +77,8 @@ class NetworkTraffic:
 
     def score(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray | None:
         columns = nodes.reading(self.request)
-        if not columns:
+        # The neutral value is one for all nodes; there is none while no node has a fresh reading.
+        if not columns or not len(nodes) or np.isnan(columns[NEUTRAL_VALUE][0]):
             return None
         if self._scoring == "relative":
             value = np.where(np.isnan(columns[VALUE]), columns[NEUTRAL_VALUE], columns[VALUE])
@@ -83,7 +86,9 @@ class NetworkTraffic:
             return raw
         share = np.where(np.isnan(columns[SHARE]), columns[NEUTRAL_SHARE], columns[SHARE])
         # Rounded up: a link that carries something is not as good as an idle one.
-        used_percent = np.ceil(np.clip(np.nan_to_num(share), 0, 1) * MAX_SCORE)
+        used_percent = np.clip(np.nan_to_num(share), 0, 1) * MAX_SCORE
+        # 0.07 * 100 is a little above 7: without rounding first it would count as 8.
+        used_percent = np.ceil(used_percent.round(9))
         free_percent: IntArray = MAX_SCORE - used_percent.astype(np.int64)
         return free_percent
 

@@ -3,7 +3,7 @@
 The 1.36 formula: it compares the node's balance with and without the pod.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 import numpy as np
@@ -19,7 +19,7 @@ from lowtide.framework.plugin import (
     Pod,
 )
 from lowtide.framework.scaling import truncating_divide
-from lowtide.objects.requests import CPU, MEMORY, is_scalar, pod_requests
+from lowtide.objects.requests import CPU, MEMORY, is_counted, is_scalar, pod_requests
 
 
 class BalancedResource(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
@@ -32,6 +32,19 @@ class NodeResourcesBalancedAllocationArgs(
 ):
     resources: tuple[BalancedResource, ...] = (BalancedResource(CPU), BalancedResource(MEMORY))
 
+    def problems(self) -> Iterator[tuple[str, str]]:
+        """What is wrong beyond types: field and text."""
+        names = [each.name for each in self.resources]
+        for each in self.resources:
+            if each.weight not in (0, 1):
+                yield (
+                    "resources",
+                    f"the weight of resource {each.name} must be 1, not {each.weight}",
+                )
+        for name in dict.fromkeys(names):
+            if names.count(name) > 1:
+                yield "resources", f"resource {name} is listed twice; name it once"
+
 
 class NodeResourcesBalancedAllocation:
     name = "NodeResourcesBalancedAllocation"
@@ -43,13 +56,13 @@ class NodeResourcesBalancedAllocation:
 
     def score(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray | None:
         requests = pod_requests(pod)
-        if not any(requests.get(resource, 0) for resource in self._resources):
-            return None
         counted = [
             resource
             for resource in self._resources
-            if requests.get(resource, 0) or not is_scalar(resource)
+            if is_counted(resource) and (requests.get(resource, 0) or not is_scalar(resource))
         ]
+        if not any(requests.get(resource, 0) for resource in counted):
+            return None
         capacity = [nodes.allocatable(resource) for resource in counted]
         used = [nodes.requested(resource) for resource in counted]
         wanted = [requests.get(resource, 0) for resource in counted]

@@ -1,6 +1,6 @@
 """NodeResourcesFit: refuses nodes with too little left, and scores by how much would be left."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import Literal
 
@@ -21,6 +21,7 @@ from lowtide.objects.requests import (
     CPU,
     EPHEMERAL_STORAGE,
     MEMORY,
+    is_counted,
     is_extended,
     is_scalar,
     pod_requests,
@@ -54,11 +55,33 @@ class ScoringStrategy(_Args, frozen=True):
     resources: tuple[ResourceWeight, ...] = (ResourceWeight(CPU), ResourceWeight(MEMORY))
     requested_to_capacity_ratio: RequestedToCapacityRatio | None = None
 
+    def problems(self) -> Iterator[str]:
+        ratio = self.requested_to_capacity_ratio
+        if self.type == "RequestedToCapacityRatio":
+            yield from _shape_problems(ratio.shape if ratio else [])
+        elif ratio is not None:
+            yield "requestedToCapacityRatio goes only with type RequestedToCapacityRatio"
+        for each in self.resources:
+            if not 0 <= each.weight <= 100:  # 0 counts as 1
+                yield (
+                    f"the weight of resource {each.name} must lie within 1 to 100, "
+                    f"not {each.weight}"
+                )
+
 
 class NodeResourcesFitArgs(_Args, frozen=True):
     ignored_resources: list[str] = []
     ignored_resource_groups: list[str] = []
     scoring_strategy: ScoringStrategy = ScoringStrategy()
+
+    def problems(self) -> Iterator[tuple[str, str]]:
+        """What is wrong beyond types: field and text."""
+        for group in self.ignored_resource_groups:
+            if "/" in group:
+                text = f"{group!r} must not contain '/'; it is the part before it"
+                yield "ignoredResourceGroups", text
+        for text in self.scoring_strategy.problems():
+            yield "scoringStrategy", text
 
 
 class NodeResourcesFit:
@@ -89,7 +112,7 @@ class NodeResourcesFit:
         strategy = self._args.scoring_strategy.type
         for resource, weight in self._resources:
             wanted = requests.get(resource, 0)
-            if not wanted and is_scalar(resource):
+            if not is_counted(resource) or (not wanted and is_scalar(resource)):
                 continue
             capacity = nodes.allocatable(resource)
             used = wanted + _used(resource, nodes)
@@ -123,11 +146,25 @@ class NodeResourcesFit:
     def _is_ignored(self, resource: str) -> bool:
         if not is_extended(resource):
             # Names that are neither kube's own nor extended do not count at all.
-            return resource not in _FIRST and not is_scalar(resource)
+            return not is_counted(resource)
         group = resource.partition("/")[0]
         return (
             resource in self._args.ignored_resources or group in self._args.ignored_resource_groups
         )
+
+
+def _shape_problems(shape: Sequence[ShapePoint]) -> Iterator[str]:
+    if not shape:
+        yield "requestedToCapacityRatio.shape needs at least one point"
+        return
+    used = [point.utilization for point in shape]
+    if not 0 <= used[0] <= used[-1] <= 100 or any(b <= a for a, b in pairwise(used)):
+        given = ", ".join(map(str, used))
+        yield f"the utilization of shape points must grow within 0 to 100, not {given}"
+    scores = [point.score for point in shape]
+    if not all(0 <= score <= 10 for score in scores):
+        given = ", ".join(map(str, scores))
+        yield f"the score of shape points must lie within 0 to 10, not {given}"
 
 
 def _shortages(resource: str, wanted: int, nodes: Nodes) -> Iterator[Rejection]:

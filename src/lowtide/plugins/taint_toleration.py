@@ -17,28 +17,16 @@ class TaintToleration:
     scale = "lowest_best"
 
     def filter(self, pod: Pod, nodes: Nodes) -> Iterator[Rejection]:
-        tolerations = pod.spec.tolerations
-        refused = np.array(
-            [
-                _untolerated(taints, tolerations, (NO_SCHEDULE, NO_EXECUTE)) > 0
-                for taints in nodes.taint_sets
-            ],
-            np.bool_,
+        refused = nodes.by_taints(
+            lambda taints: _untolerated(taints, pod.spec.tolerations, (NO_SCHEDULE, NO_EXECUTE)) > 0
         )
-        if refused.any():
-            yield Rejection(refused[nodes.taint_set], "node(s) had untolerated taint(s)")
+        yield Rejection(refused.astype(np.bool_), "node(s) had untolerated taint(s)")
 
     def score(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray:
         preferences = [t for t in pod.spec.tolerations if t.effect in ("", PREFER_NO_SCHEDULE)]
-        counts = np.array(
-            [
-                _untolerated(taints, preferences, (PREFER_NO_SCHEDULE,))
-                for taints in nodes.taint_sets
-            ],
-            np.int64,
+        return nodes.by_taints(
+            lambda taints: _untolerated(taints, preferences, (PREFER_NO_SCHEDULE,))
         )
-        scores: IntArray = counts[nodes.taint_set]
-        return scores
 
 
 def _untolerated(

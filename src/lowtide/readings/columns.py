@@ -21,13 +21,15 @@ def traffic_columns(reading: TrafficReading) -> tuple[dict[str, Fields], Fields]
     trusted = {
         name: one.value + one.expected
         for name, one in reading.by_node.items()
-        if one.state is State.FRESH
+        if one.state is State.FRESH and math.isfinite(one.value)
     }
     highest = max(trusted.values(), default=0.0)
+    # An increase counts bytes over the whole window, a capacity bytes in one second.
+    seconds = reading.request.window_seconds if reading.request.measure == "increase" else 1
     shares = {
         name: share
         for name, value in trusted.items()
-        if not math.isnan(share := _share(value, reading.by_node[name], highest))
+        if not math.isnan(share := _share(value, reading.by_node[name], highest, seconds))
     }
     neutral: Fields = {NEUTRAL_VALUE: _mean(trusted), NEUTRAL_SHARE: _mean(shares)}
     by_node: dict[str, Fields] = {
@@ -37,9 +39,9 @@ def traffic_columns(reading: TrafficReading) -> tuple[dict[str, Fields], Fields]
     return by_node, {VALUE: math.nan, SHARE: math.nan, **neutral}
 
 
-def _share(value: float, one: NodeReading, highest: float) -> float:
+def _share(value: float, one: NodeReading, highest: float, seconds: int) -> float:
     """Without a known capacity, the busiest node stands for a full link."""
-    capacity = one.capacity_bytes_per_second or highest
+    capacity = (one.capacity_bytes_per_second or 0.0) * seconds or highest
     return value / capacity if capacity > 0 else 0.0
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from lowtide.objects.decoding import without_nulls
 from lowtide.objects.node import Node
 from lowtide.objects.pod import Pod
 
@@ -79,7 +80,7 @@ def _all_decoded(data: Mapping[str, Any], key: str, kind: type[Any], name: str) 
 
 def _decoded(data: Any, kind: type[Any], where: str) -> Any:
     try:
-        decoded = msgspec.convert(_without_nulls(data), kind, strict=False)
+        decoded = msgspec.convert(without_nulls(data), kind, strict=False)
     except msgspec.ValidationError as error:
         raise ScenarioError(f"{where}: {error}") from None
     if not decoded.metadata.name and not getattr(decoded.metadata, "uid", ""):
@@ -97,12 +98,3 @@ def _completed(decoded: Any) -> Any:
             decoded, metadata=msgspec.structs.replace(meta, namespace=namespace, uid=uid)
         )
     return decoded
-
-
-def _without_nulls(data: Any) -> Any:
-    """A null in a manifest means that the field is not set."""
-    if isinstance(data, dict):
-        return {key: _without_nulls(value) for key, value in data.items() if value is not None}
-    if isinstance(data, list):
-        return [_without_nulls(value) for value in data]
-    return data

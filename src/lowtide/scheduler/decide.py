@@ -83,7 +83,7 @@ class _Found:
         promised: Mapping[int, NodeRejection],
         full: bool,
     ) -> Decision:
-        row = first_best(ranked, turn)
+        row = best_row(ranked, turn)
         kept = [r for r in _top(ranked, len(ranked) if full else keep) if ranked[r] >= 0]
         return Decision(
             pod=self._pod,
@@ -143,14 +143,10 @@ class _Found:
         return found
 
 
-def first_best(ranked: IntArray, turn: int) -> int:
-    """The first row with the highest rank, looked for from the row whose turn it is."""
-    start = turn % len(ranked)
-    after = int(ranked[start:].argmax()) + start
-    if start == 0:
-        return after
-    before = int(ranked[:start].argmax())
-    return before if ranked[before] > ranked[after] else after
+def best_row(ranked: IntArray, turn: int) -> int:
+    """One of the rows with the highest rank; equal ones take turns."""
+    ties = np.flatnonzero(ranked == ranked.max())
+    return int(ties[turn % len(ties)])
 
 
 def _top(ranked: IntArray, keep: int) -> list[int]:
@@ -180,7 +176,7 @@ def _refused_for_nominated(
             for uid, rival in nominated.items()
             if uid != pod.uid and rival.spec.priority >= pod.spec.priority
         ]
-        if row is not None and rivals:
+        if row is not None and rivals and not verdict.is_excluded(row):
             pods_by_row[row] = rivals
     if not pods_by_row:
         return {}

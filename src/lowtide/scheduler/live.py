@@ -5,12 +5,13 @@ side by side as tasks, each handing its outcome back as an event.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from lowtide.framework.plugin import BindOutcome
+from lowtide.framework.plugin import BindOutcome, Pod
 from lowtide.logs import Log
+from lowtide.objects.events import Added, Modified
 from lowtide.scheduler.actions import (
     Action,
     AttemptFailed,
@@ -34,8 +35,10 @@ _HELD_BACK_SECONDS = 1.0
 class ClusterWrites(Protocol):
     """What is written to the cluster besides bindings."""
 
-    async def write_condition(self, action: WriteCondition) -> None: ...
+    def write_condition(self, action: WriteCondition) -> None: ...
     def write_event(self, action: WriteKubeEvent) -> None: ...
+    def drop_condition(self, pod: Pod) -> None: ...
+    async def before_binding(self, pod: Pod) -> None: ...
 
 
 @dataclass(slots=True)
@@ -68,22 +71,28 @@ class Live:
         self._tasks: set[asyncio.Task[None]] = set()
         self._attempts: dict[str, _Attempt] = {}
         self._is_stopping = False
+        self._failure: Exception | None = None
 
     def handle(self, event: Event) -> None:
         """Applies an event at once; the next turn sees it."""
         tell_event(event, self.machine.state)
+        match event:
+            case Added(object=Pod() as pod) | Modified(object=Pod() as pod) if pod.spec.node_name:
+                self._writes.drop_condition(pod)
         self._perform(self.machine.step(event, self._clock()))
         self._something_happened.set()
 
     async def run(self) -> None:
-        """Takes turns until `drain` is called."""
-        while not self._is_stopping:
+        """Takes turns until `drain` is called; raises what a task of it raised."""
+        while not self._is_stopping and self._failure is None:
             self._something_happened.clear()
             await self._take_turns()
             await self._wait()
+        if self._failure is not None:
+            raise self._failure
 
     async def drain(self, timeout_seconds: float) -> None:
-        """Takes no more turns, and waits for what is under way."""
+        """Takes no more turns, and waits for what is under way; cancels what takes too long."""
         self._is_stopping = True
         self._something_happened.set()
         try:
@@ -91,7 +100,11 @@ class Live:
                 while self._tasks:  # the end of a binding may start more
                     await asyncio.wait(self._tasks)
         except TimeoutError:
-            pass
+            left = list(self._tasks)
+            log.warning("Bindings are given up, as the process ends", count=len(left))
+            for task in left:
+                task.cancel()
+            await asyncio.gather(*left, return_exceptions=True)
 
     def wake(self) -> None:
         """Looks again whether it may schedule: the lease was won, say."""
@@ -114,6 +127,7 @@ class Live:
     def _may_take_turn(self) -> bool:
         return (
             not self._is_stopping
+            and self._failure is None
             and not self._is_held_back()
             and self.machine.has_work(self._clock())
         )
@@ -142,9 +156,9 @@ class Live:
                 case Decided():
                     self._note_decision(action, started_at)
                 case Bind():
-                    self._start(self._bind(action))
+                    self._start(action)
                 case WriteCondition():
-                    self._start(self._writes.write_condition(action))
+                    self._writes.write_condition(action)
                 case WriteKubeEvent():
                     self._writes.write_event(action)
                 case AttemptFailed(pod=pod, error=error):
@@ -162,22 +176,42 @@ class Live:
         else:
             self._attempts[decision.pod.uid] = _Attempt(decided, started_at, now)
 
-    def _start(self, work: Awaitable[None]) -> None:
-        task = asyncio.ensure_future(work)
+    def _start(self, bind: Bind) -> None:
+        task = asyncio.create_task(self._bind(bind))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def _bind(self, bind: Bind) -> None:
+        """Whatever happens, the machine hears of an end; what is our own fault ends `run`."""
         log.v(2, "Attempting to bind pod to node", pod=bind.pod.key, node=bind.node_name)
         try:
-            outcome = await _run_hooks(bind)
+            outcome = await self._outcome_of(bind)
+            attempt = self._attempts.pop(bind.pod.uid, None)
+            try:
+                if outcome.error is None and attempt is not None:
+                    self._note_success(bind, attempt)
+            finally:
+                self.handle(BindingEnded(bind.pod.uid, outcome))
         except Exception as error:
+            log.exception("The end of a binding cannot be handled", pod=bind.pod.key)
+            self._failure = self._failure or error
+            self._something_happened.set()
+
+    async def _outcome_of(self, bind: Bind) -> BindOutcome:
+        try:
+            await self._writes.before_binding(bind.pod)
+            return await _run_hooks(bind)
+        except asyncio.CancelledError:
+            if _is_being_cancelled():
+                # The process ends, and whether the pod is bound is not known: nothing is told.
+                ended = BindingEnded(bind.pod.uid, BindOutcome(error="the process ends"))
+                self.machine.step(ended, self._clock())
+                raise
+            problem = "it was cancelled by a rule"
+        except Exception as error:
+            problem = str(error) or type(error).__name__
             log.exception("A binding hook failed", pod=bind.pod.key, node=bind.node_name)
-            outcome = BindOutcome(error=f"binding failed: {error}")
-        attempt = self._attempts.pop(bind.pod.uid, None)
-        if outcome.error is None and attempt is not None:
-            self._note_success(bind, attempt)
-        self.handle(BindingEnded(bind.pod.uid, outcome))
+        return BindOutcome(error=f"binding failed: {problem}")
 
     def _note_success(self, bind: Bind, attempt: _Attempt) -> None:
         decision, now = attempt.decided.decision, self._clock()
@@ -196,6 +230,11 @@ class Live:
             seconds_attempt=now - attempt.started_at,
             seconds_since_first_seen=now - attempt.decided.first_seen_at,
         )
+
+
+def _is_being_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 async def _run_hooks(bind: Bind) -> BindOutcome:

@@ -8,17 +8,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lowtide.cluster.changes import NODE, NODES, OBJECTS, OTHERS, PODS, READING
+from lowtide.cluster.changes import NODE, NODES, OBJECTS, OTHERS, PODS, READING, ROW
 from lowtide.cluster.state import ClusterState
 from lowtide.framework.decision import Decision
-from lowtide.framework.plugin import PluginError, Reject, reads_of
+from lowtide.framework.plugin import PluginError, PodRejection, Reject, ask, reads_of
 from lowtide.framework.profile import Profile
 from lowtide.framework.verdicts import Verdicts
 from lowtide.objects.events import Added, Deleted, Listed, Modified, Unavailable
 from lowtide.objects.node import Node
 from lowtide.objects.pod import Pod
 from lowtide.objects.quantity import QuantityError
-from lowtide.readings.columns import traffic_columns
 from lowtide.scheduler.actions import (
     Action,
     AttemptFailed,
@@ -70,7 +69,7 @@ class Machine:
         (sorter,) = first.at("queueSort")
         self.queue = Queue(
             sorter.sort_key,
-            lambda pod: self._profile_of(pod).may_enqueue(pod),
+            self._may_enqueue,
             initial_backoff_seconds=initial_backoff_seconds,
             max_backoff_seconds=max_backoff_seconds,
         )
@@ -100,8 +99,8 @@ class Machine:
                 return self._deleted(thing, now)
             case BindingEnded():
                 return self._binding_ended(event, now)
-            case ReadingPublished(reading=reading):
-                self.state.publish(reading.request, *traffic_columns(reading))
+            case ReadingPublished(source, by_node, of_others):
+                self.state.publish(source, by_node, of_others)
                 self.queue.wake(READING, now, "ReadingPublished")
             case Listed(kind=kind):
                 self._unlisted.discard(kind)
@@ -116,10 +115,7 @@ class Machine:
             case Pod():
                 return self._pod_changed(thing, now)
             case Node():
-                before = self.state.position
-                self.state.update_node(thing)
-                if self.state.position != before:
-                    self.queue.wake(NODE | NODES, now, "NodeUpdate")
+                self._node_changed(thing, now)
             case _:
                 self._object_changed(thing, now)
         return []
@@ -130,10 +126,19 @@ class Machine:
                 self._pod_gone(thing, now)
             case Node():
                 self.state.remove_node(thing.name)
-                self.queue.wake(NODES, now, "NodeDelete")
+                self.queue.wake(NODES | OTHERS, now, "NodeDelete")
             case _:
                 self._object_changed(thing, now)
         return []
+
+    def _node_changed(self, node: Node, now: float) -> None:
+        is_new, before = self.state.row_of(node.name) is None, self.state.position
+        self.state.update_node(node)
+        if is_new:
+            # A row that comes is new to every rule, whatever it reads.
+            self.queue.wake(ROW | NODES | OTHERS, now, "NodeAdd")
+        elif self.state.position != before:
+            self.queue.wake(NODE | NODES | OTHERS, now, "NodeUpdate")
 
     def _pod_changed(self, pod: Pod, now: float) -> list[Action]:
         if pod.has_ended:
@@ -149,17 +154,24 @@ class Machine:
         self._drop_promise(pod.uid, now)
         before, position = self.state.placed(pod.uid), self.state.position
         self.state.place(pod)
-        if self.state.position != position:
-            # A pod that is already there may have shrunk, and so have made room.
-            is_new = before is None
-            because = "AssignedPodAdd" if is_new else "AssignedPodUpdate"
-            self.queue.wake(OTHERS if is_new else OTHERS | PODS, now, because)
+        if before is None or before.is_assumed:
+            self.queue.wake(OTHERS, now, "AssignedPodAdd")
+        elif self.state.position != position:
+            # It may have shrunk, and so have made room.
+            self.queue.wake(OTHERS | PODS, now, "AssignedPodUpdate")
 
     def _pod_pending(self, pod: Pod, now: float) -> None:
         placement = self._binding.get(pod.uid)
         if placement is not None:
             placement.queued.pod = pod
             return
+        placed = self.state.placed(pod.uid)
+        if placed is not None and placed.is_assumed:
+            return  # bound, and the watch has not said so yet
+        if placed is not None:
+            # The server was set back: a pod that had its node has none any more.
+            self.state.remove_pod(pod.uid)
+            self.queue.wake(PODS | OTHERS, now, "AssignedPodDelete")
         if pod.uid not in self.state.nominated().get(pod.status.nominated_node_name, {}):
             self._drop_promise(pod.uid, now)
         self._keep_promise(pod)
@@ -233,10 +245,10 @@ class Machine:
         try:
             refused = _reserve(placement) or _permit(placement)
         except PluginError as error:
-            self._take_back(placement, now)
+            self._take_back(placement)
             return self._fail(queued, str(error), now)
         if refused is not None:
-            self._take_back(placement, now)
+            self._take_back(placement)
             return self._give_up(queued, _refused_by(*refused, decision), now)
         self._binding[queued.pod.uid] = placement
         bind = Bind(queued.pod, placement.node_name, placement.profile)
@@ -254,17 +266,24 @@ class Machine:
             name = placement.profile.scheduler_name
             return [WriteKubeEvent(pod, "Normal", "Scheduled", "Binding", note, name)]
         placed = self.state.placed(event.uid)
-        self._take_back(placement, now)
+        errors = [event.outcome.error, *self._take_back(placement)]
+        self.queue.wake(PODS | OTHERS, now, "AssignedPodDelete")
         is_bound_elsewhere = placed is not None and not placed.is_assumed
         if placed is None or is_bound_elsewhere or event.outcome.is_gone:
             return []
-        return self._fail(queued, event.outcome.error, now)
+        return self._fail(queued, "; ".join(errors), now)
 
-    def _take_back(self, placement: _Placement, now: float) -> None:
+    def _take_back(self, placement: _Placement) -> list[str]:
+        """Undoes an assumption whatever happens; returns what went wrong on the way."""
+        errors = []
         for rule in reversed(placement.profile.at("reserve")):
-            rule.unreserve(placement.queued.pod, placement.node_name)
+            try:
+                if hasattr(rule, "unreserve"):
+                    ask(rule, "unreserve", placement.queued.pod, placement.node_name)
+            except PluginError as error:
+                errors.append(str(error))
         self.state.forget(placement.queued.pod.uid)
-        self.queue.wake(PODS | OTHERS, now, "AssignedPodDelete")
+        return errors
 
     # What is told.
 
@@ -291,6 +310,13 @@ class Machine:
         name = pod.spec.scheduler_name
         return WriteKubeEvent(pod, "Warning", "FailedScheduling", "Scheduling", note, name)
 
+    def _may_enqueue(self, pod: Pod) -> tuple[str, PodRejection] | None:
+        try:
+            return self._profile_of(pod).may_enqueue(pod)
+        except PluginError as error:
+            # A gate that cannot be read stays closed.
+            return "", PodRejection(str(error))
+
     def _profile_of(self, pod: Pod) -> Profile:
         return self.profiles[pod.spec.scheduler_name]
 
@@ -307,7 +333,7 @@ class Machine:
 
 def _reserve(placement: _Placement) -> tuple[str, str] | None:
     for rule in placement.profile.at("reserve"):
-        rejection = rule.reserve(placement.queued.pod, placement.node_name)
+        rejection = ask(rule, "reserve", placement.queued.pod, placement.node_name)
         if rejection is not None:
             return rule.name, rejection.reason
     return None
@@ -315,7 +341,7 @@ def _reserve(placement: _Placement) -> tuple[str, str] | None:
 
 def _permit(placement: _Placement) -> tuple[str, str] | None:
     for rule in placement.profile.at("permit"):
-        answer = rule.permit(placement.queued.pod, placement.node_name)
+        answer = ask(rule, "permit", placement.queued.pod, placement.node_name)
         if isinstance(answer, Reject):
             return rule.name, answer.reason
     return None

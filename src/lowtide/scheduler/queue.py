@@ -18,6 +18,7 @@ INITIAL_BACKOFF_SECONDS = 1.0
 MAX_BACKOFF_SECONDS = 10.0
 LONGEST_PARKED_SECONDS = 300.0
 
+_FEW_ENTRIES = 64
 ATTEMPT_FAILED = "ScheduleAttemptFailure"
 
 SortKey = Callable[["QueuedPod"], Any]
@@ -255,19 +256,31 @@ class _Heap:
         self._place = place
         self._entries: list[tuple[Any, int, QueuedPod]] = []
         self._pushed = 0
+        self._clean_at = _FEW_ENTRIES
 
     def push(self, key: Any, queued: QueuedPod) -> None:
         self._pushed += 1
         queued.entry = self._pushed
         heapq.heappush(self._entries, (key, self._pushed, queued))
+        if len(self._entries) > self._clean_at:
+            self._drop_void()
 
     def first(self) -> QueuedPod | None:
         while self._entries:
-            _, entry, queued = self._entries[0]
-            if queued.place is self._place and queued.entry == entry:
-                return queued
+            if self._is_valid(self._entries[0]):
+                return self._entries[0][2]
             heapq.heappop(self._entries)
         return None
+
+    def _drop_void(self) -> None:
+        """A standby never looks at the head, so void entries would stay for ever."""
+        self._entries = [entry for entry in self._entries if self._is_valid(entry)]
+        heapq.heapify(self._entries)
+        self._clean_at = max(_FEW_ENTRIES, 2 * len(self._entries))
+
+    def _is_valid(self, item: tuple[Any, int, QueuedPod]) -> bool:
+        _, entry, queued = item
+        return queued.place is self._place and queued.entry == entry
 
 
 def _asks_the_same(before: Pod, after: Pod) -> bool:

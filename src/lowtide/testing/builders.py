@@ -70,7 +70,8 @@ def make_pod(
 ) -> Pod:
     """`on` is the node it runs on; `spec` overrides fields of the spec, spelled as in YAML."""
     asked = dict(requests or {})
-    asked.update({key: value for key, value in (("cpu", cpu), ("memory", memory)) if value})
+    said = (("cpu", cpu), ("memory", memory))
+    asked.update({key: value for key, value in said if value is not None})
     container: dict[str, Any] = {
         "name": "main",
         "resources": {"requests": asked},

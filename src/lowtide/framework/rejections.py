@@ -1,0 +1,91 @@
+"""What one filter refuses, kept for every row: a bit per reason."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lowtide.cluster.columns import BoolArray, Rows
+from lowtide.framework.decision import NodeRejection
+from lowtide.framework.plugin import PluginError, Rejection
+
+_MOST_REASONS = 64
+
+
+class Rejections:
+    """No array while the filter refuses nothing."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.bits: npt.NDArray[np.uint64] | None = None
+        self._reasons: list[tuple[str, bool]] = []
+
+    def start_again(self) -> None:
+        """Every row is about to be judged: reasons that nobody gives any more are let go."""
+        self.bits = None
+        self._reasons = []
+
+    def judge(self, rejections: Iterable[Rejection], rows: Rows, capacity: int) -> None:
+        found = np.zeros(len(rows), np.uint64)
+        _check_rejections(self.name, rejections)
+        for rejection in rejections:
+            _check_mask(self.name, rejection.mask, len(rows))
+            found[rejection.mask] |= self._bit(rejection)
+        if self.bits is None:
+            if not found.any():
+                return
+            self.bits = np.zeros(capacity, np.uint64)
+        self.bits[rows] = found
+
+    def refuses(self, row: int) -> bool:
+        return self.bits is not None and bool(self.bits[row])
+
+    def as_node_rejection(self, row: int, also: tuple[NodeRejection, ...] = ()) -> NodeRejection:
+        reasons = self._reasons_at(row)
+        return NodeRejection(
+            plugin=self.name,
+            reasons=tuple(reason for reason, _ in reasons),
+            eviction_helps=all(eviction_helps for _, eviction_helps in reasons),
+            also=also,
+        )
+
+    def count(self, where: BoolArray) -> dict[str, int]:
+        """How many of the rows `where` are refused for which reason."""
+        if self.bits is None or not where.any():
+            return {}
+        bits = self.bits[: len(where)][where]
+        counts: dict[str, int] = {}
+        for number, (reason, _) in enumerate(self._reasons):
+            refused = int(np.count_nonzero(bits & np.uint64(1 << number)))
+            if refused:
+                counts[reason] = counts.get(reason, 0) + refused
+        return counts
+
+    def _reasons_at(self, row: int) -> list[tuple[str, bool]]:
+        bits = 0 if self.bits is None else int(self.bits[row])
+        return [each for number, each in enumerate(self._reasons) if bits >> number & 1]
+
+    def _bit(self, rejection: Rejection) -> np.uint64:
+        reason = (rejection.reason, rejection.eviction_helps)
+        if reason not in self._reasons:
+            if len(self._reasons) == _MOST_REASONS:
+                raise PluginError(
+                    f"{self.name} gives more than {_MOST_REASONS} different reasons for one pod; "
+                    "leave node names out of reasons"
+                )
+            self._reasons.append(reason)
+        return np.uint64(1 << self._reasons.index(reason))
+
+
+def _check_mask(name: str, mask: Any, count: int) -> None:
+    if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_ or mask.shape != (count,):
+        raise PluginError(f"{name} answers with {mask!r}; it must be {count} booleans, one a node")
+
+
+def _check_rejections(name: str, answer: Any) -> None:
+    if answer is None or isinstance(answer, str):
+        raise PluginError(
+            f"{name}.filter answers with {answer!r}; "
+            "it must yield Rejection(mask, reason), or nothing"
+        )

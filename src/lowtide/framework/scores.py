@@ -1,0 +1,118 @@
+"""How one rule scores, kept for every row: raw, and normalised to 0..100."""
+
+from typing import Any
+
+import numpy as np
+
+from lowtide.cluster.columns import BoolArray, IntArray, Rows
+from lowtide.cluster.nodes import Nodes
+from lowtide.framework.plugin import FEASIBLE, MAX_SCORE, PluginError, ask, reads_of
+from lowtide.framework.scaling import scaled
+from lowtide.framework.stale import NO_ROWS, Stale
+from lowtide.objects.pod import Pod
+
+
+class Scores:
+    """Scaled again as a whole only when the highest raw score changes."""
+
+    def __init__(self, rule: Any, weight: int) -> None:
+        self.rule = rule
+        self.weight = weight
+        self.has_opinion = False
+        self.raw: IntArray = np.empty(0, np.int64)
+        self.normalized: IntArray = np.empty(0, np.int64)
+        self.reads_feasible = bool(reads_of(rule) & FEASIBLE)
+        self._scale = getattr(rule, "scale", None)
+        self._has_normalize = hasattr(rule, "normalize")
+        self._highest = 0
+        self._has_highest = False
+
+    def judge(self, pod: Pod, nodes: Nodes, feasible: BoolArray, rows: Rows, capacity: int) -> None:
+        raw = self._asked(pod, nodes, feasible)
+        had_opinion, self.has_opinion = self.has_opinion, raw is not None
+        if raw is None:
+            return
+        if not had_opinion:
+            self.raw = np.zeros(capacity, np.int64)
+            self.normalized = np.zeros(capacity, np.int64)
+            self._has_highest = False
+        elif self._has_highest and bool((self.raw[rows] == self._highest).any()):
+            self._has_highest = False
+        self.raw[rows] = raw
+
+    def rescale(self, feasible: BoolArray, judged: Rows, refiltered: Rows, stale: Stale) -> Rows:
+        """Brings the normalised scores up to date; returns the rows that may have changed.
+
+        `judged` rows have new raw scores, `refiltered` ones may have changed feasibility.
+        """
+        touched = stale.union([judged, refiltered])
+        if not self.has_opinion or not len(touched):
+            return NO_ROWS
+        if self._has_normalize:
+            self.normalized[: len(feasible)] = self.normalized_among(feasible, self.raw)
+            return stale.everything
+        if self._scale is not None:
+            few = None if touched is stale.everything else touched
+            if self._finds_new_highest(feasible, few):
+                touched = stale.everything
+        values = scaled(self.raw[touched], self._highest, self._scale)
+        self.normalized[touched] = self._checked(values, feasible[touched])
+        return touched
+
+    def raw_among(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray:
+        """The raw scores if only these nodes were feasible; nothing of it is kept."""
+        if not self.reads_feasible:
+            return self.raw[: len(feasible)]
+        raw = self._asked(pod, nodes, feasible)
+        return np.zeros(len(feasible), np.int64) if raw is None else raw
+
+    def normalized_among(self, feasible: BoolArray, raw: IntArray) -> IntArray:
+        raw = raw[: len(feasible)]
+        if self._has_normalize:
+            normalized: IntArray = ask(self.rule, "normalize", raw, feasible)
+            _check_scores(self.rule.name, normalized, len(raw))
+        else:
+            normalized = scaled(raw, _highest_of(raw, feasible), self._scale)
+        return self._checked(normalized, feasible)
+
+    def _asked(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray | None:
+        raw: IntArray | None = ask(self.rule, "score", pod, nodes, feasible)
+        if raw is not None:
+            _check_scores(self.rule.name, raw, len(nodes))
+        return raw
+
+    def _finds_new_highest(self, feasible: BoolArray, touched: Rows | None) -> bool:
+        """`touched` is None where any row may have changed, or have gone."""
+        before, had_highest = self._highest, self._has_highest
+        raw = self.raw[: len(feasible)]
+        if had_highest and touched is not None and not (raw[touched] == before).any():
+            # Nobody who had the highest score was touched: only a higher one can have come.
+            self._highest = max(before, _highest_of(raw[touched], feasible[touched]))
+        else:
+            self._highest = _highest_of(raw, feasible)
+        self._has_highest = True
+        return not had_highest or self._highest != before
+
+    def _checked(self, normalized: IntArray, feasible: BoolArray) -> IntArray:
+        wrong = feasible & ((normalized < 0) | (normalized > MAX_SCORE))
+        if wrong.any():
+            raise PluginError(
+                f"plugin {self.rule.name!r} returns an invalid score {normalized[wrong][0]}, "
+                f"it should in the range of [0, {MAX_SCORE}] after normalizing"
+            )
+        return normalized
+
+
+def _highest_of(raw: IntArray, feasible: BoolArray) -> int:
+    return int(np.max(raw, where=feasible, initial=0))
+
+
+def _check_scores(name: str, scores: Any, count: int) -> None:
+    if not isinstance(scores, np.ndarray):
+        raise PluginError(f"{name} scores with {scores!r}; scores are an int64 array, one a node")
+    if scores.ndim != 1:
+        raise PluginError(f"{name}: scores of the shape {scores.shape} for {count} nodes")
+    if len(scores) != count:
+        raise PluginError(f"{name}: {len(scores)} scores for {count} nodes")
+    if scores.dtype != np.int64:
+        raise PluginError(f"{name} scores in {scores.dtype}; scores are int64")

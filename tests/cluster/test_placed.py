@@ -1,0 +1,99 @@
+"""A pod on a node: its host ports, its footprint, and when two look alike."""
+
+import pytest
+
+from lowtide.cluster.placed import Footprint, HostPort, PlacedPod, footprint_of, host_ports_of
+from lowtide.objects.pod import Pod
+from lowtide.testing import make_pod
+
+
+@pytest.mark.parametrize(
+    ("wanted", "held", "is_conflict"),
+    [
+        pytest.param("0.0.0.0", "0.0.0.0", True, id="every address conflicts with itself"),
+        pytest.param("0.0.0.0", "10.0.0.1", True, id="every address conflicts with one"),
+        pytest.param("10.0.0.1", "0.0.0.0", True, id="one address conflicts with every"),
+        pytest.param("10.0.0.1", "10.0.0.1", True, id="one address conflicts with itself"),
+        pytest.param("10.0.0.1", "10.0.0.2", False, id="two addresses go together"),
+    ],
+)
+def test_a_host_port(wanted: str, held: str, is_conflict: bool) -> None:
+    assert HostPort("TCP", 80, wanted).conflicts(held) is is_conflict
+
+
+def test_host_ports_of_containers_and_sidecars() -> None:
+    pod = make_pod(
+        spec={
+            "containers": [
+                {
+                    "name": "main",
+                    "ports": [
+                        {"containerPort": 1},
+                        {"hostPort": 80},
+                        {"hostPort": 53, "protocol": "UDP", "hostIP": "10.0.0.1"},
+                    ],
+                }
+            ],
+            "initContainers": [
+                {"name": "i", "ports": [{"hostPort": 81}]},
+                {"name": "s", "restartPolicy": "Always", "ports": [{"hostPort": 82}]},
+            ],
+        }
+    )
+    assert host_ports_of(pod) == (
+        HostPort("TCP", 80, "0.0.0.0"),
+        HostPort("UDP", 53, "10.0.0.1"),
+        HostPort("TCP", 82, "0.0.0.0"),
+    )
+
+
+def test_a_footprint() -> None:
+    pod = make_pod(cpu="1", requests={"example.com/gpu": 2}, host_ports=[80])
+    assert footprint_of(pod) == Footprint(
+        requests={"cpu": 1000, "example.com/gpu": 2},
+        nonzero_cpu_milli=1000,
+        nonzero_memory_bytes=200 * 1024 * 1024,
+        host_ports=(HostPort("TCP", 80, "0.0.0.0"),),
+    )
+
+
+def test_a_running_pod_that_cannot_be_read_takes_its_ports_and_nothing_else() -> None:
+    pod = make_pod(cpu="lots", host_ports=[80])
+    assert footprint_of(pod) == Footprint({}, 0, 0, (HostPort("TCP", 80, "0.0.0.0"),))
+
+
+def placed(pod: Pod, node_name: str = "a", *, is_assumed: bool = False) -> PlacedPod:
+    return PlacedPod(pod, node_name, footprint_of(pod), is_assumed)
+
+
+BEFORE = placed(make_pod(on="a", cpu="1", labels={"app": "web"}), is_assumed=True)
+
+
+@pytest.mark.parametrize(
+    ("after", "is_alike"),
+    [
+        pytest.param(
+            placed(make_pod(on="a", cpu="1", labels={"app": "web"}, phase="Running")),
+            True,
+            id="a new phase, and an assumption confirmed",
+        ),
+        pytest.param(
+            placed(make_pod(on="a", cpu="1", labels={"app": "web"}, annotations={"a": "b"})),
+            False,
+            id="another annotation",
+        ),
+        pytest.param(
+            placed(make_pod(cpu="1", labels={"app": "web"}), "b"), False, id="another node"
+        ),
+        pytest.param(placed(make_pod(cpu="2", labels={"app": "web"})), False, id="a resize"),
+        pytest.param(placed(make_pod(cpu="1", labels={"app": "db"})), False, id="other labels"),
+        pytest.param(
+            placed(make_pod(cpu="1", labels={"app": "web"}, priority=1)), False, id="a priority"
+        ),
+        pytest.param(
+            placed(make_pod(cpu="1", labels={"app": "web"}, deleted=True)), False, id="a deletion"
+        ),
+    ],
+)
+def test_whether_a_rule_can_tell(after: PlacedPod, is_alike: bool) -> None:
+    assert BEFORE.looks_like(after) is is_alike

@@ -1,0 +1,143 @@
+"""What a plugin author is given: `filter_each` and `score_each` lift a judge of one node."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lowtide.framework.plugin import (
+    NODE,
+    ROW,
+    OneNode,
+    PluginError,
+    Pod,
+    Rejection,
+    filter_each,
+    readings_of,
+    reads_of,
+    score_each,
+)
+from lowtide.testing import make_node, make_pod, make_state, place, rejections, scores
+
+
+class SameRack:
+    name = "SameRack"
+
+    @filter_each
+    def filter(self, pod: Pod, node: OneNode) -> str | None:
+        """Refuses other racks."""
+        if "rack" not in node.labels:
+            return "node(s) have no rack"
+        return None if node.labels["rack"] == pod.labels["rack"] else "node(s) in another rack"
+
+    @score_each
+    def score(self, pod: Pod, node: OneNode) -> int:
+        return node.allocatable("cpu") // 100 - 10 * len(node.pods)
+
+
+class Evicts:
+    name = "Evicts"
+
+    @filter_each(eviction_helps=True)
+    def filter(self, pod: Pod, node: OneNode) -> str | None:
+        return "node(s) are busy" if node.pods else None
+
+
+def state() -> Any:
+    return make_state(
+        [
+            make_node("a", labels={"rack": "1"}),
+            make_node("b", cpu="2"),
+            make_node("c", labels={"rack": "2"}),
+            make_node("d", labels={"rack": "2"}),
+        ],
+        [make_pod("p", on="c")],
+    )
+
+
+POD = make_pod(labels={"rack": "1"})
+
+
+def test_a_lifted_filter_gives_one_rejection_per_reason() -> None:
+    found = list(SameRack().filter(POD, state().nodes()))
+    assert [(each.mask.tolist(), each.reason, each.eviction_helps) for each in found] == [
+        ([False, True, False, False], "node(s) have no rack", False),
+        ([False, False, True, True], "node(s) in another rack", False),
+    ]
+
+
+def test_a_lifted_filter_that_refuses_nothing_yields_nothing() -> None:
+    assert list(Evicts().filter(POD, make_state([make_node("a")]).nodes())) == []
+
+
+def test_a_lifted_filter_can_say_that_eviction_helps() -> None:
+    (found,) = Evicts().filter(POD, state().nodes())
+    assert (found.mask.tolist(), found.eviction_helps) == ([False, False, True, False], True)
+
+
+def test_a_lifted_score() -> None:
+    # 4000/100 = 40, 2000/100 = 20, one pod takes 10
+    assert scores(SameRack(), POD, state()) == {"a": 40, "b": 20, "c": 30, "d": 40}
+
+
+def test_lifted_methods_judge_taken_rows() -> None:
+    nodes = state().nodes().take(np.array([3, 1]))
+    everything = np.ones(2, np.bool_)
+    assert SameRack().score(POD, nodes, everything).tolist() == [40, 20]
+    assert [each.mask.tolist() for each in SameRack().filter(POD, nodes)] == [
+        [True, False],
+        [False, True],
+    ]
+
+
+def test_a_lifted_method_keeps_its_name_and_text() -> None:
+    assert (SameRack.filter.__name__, SameRack.filter.__doc__) == ("filter", "Refuses other racks.")
+
+
+def test_lifted_rules_decide() -> None:
+    decision = place([SameRack()], POD, [make_node("a", labels={"rack": "1"}), make_node("b")])
+    assert decision.node_name == "a"
+    assert rejections(SameRack(), POD, state()) == {
+        "b": ["node(s) have no rack"],
+        "c": ["node(s) in another rack"],
+        "d": ["node(s) in another rack"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        pytest.param(0.5, "0.5", id="a float"),
+        pytest.param(None, "None", id="nothing"),
+        pytest.param("7", "'7'", id="a text"),
+        pytest.param(2**63, "9223372036854775808", id="a number beyond int64"),
+    ],
+)
+def test_a_lifted_score_must_be_a_whole_number(value: Any, shown: str) -> None:
+    class Odd:
+        name = "Odd"
+
+        @score_each
+        def score(self, pod: Pod, node: OneNode) -> int:
+            answer: int = value if node.name == "b" else 1
+            return answer
+
+    with pytest.raises(PluginError) as caught:
+        scores(Odd(), POD, state())
+    assert str(caught.value) == (
+        f"Odd scored node b {shown}; a score is a whole number of at most 63 bits"
+    )
+
+
+def test_a_rule_reads_its_row_unless_it_says_otherwise() -> None:
+    class Says:
+        name = "Says"
+        reads = NODE
+        readings = ("traffic",)
+
+    assert (reads_of(SameRack()), reads_of(Says())) == (ROW, NODE)
+    assert (readings_of(SameRack()), readings_of(Says())) == ((), ("traffic",))
+
+
+def test_a_rejection_says_that_eviction_does_not_help_unless_told() -> None:
+    assert not Rejection(np.ones(1, np.bool_), "why").eviction_helps

@@ -1,0 +1,325 @@
+"""From names in a configuration to rules: args, needs, outsiders, and what is wrong with them."""
+
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+import msgspec
+import pytest
+
+from lowtide.config.errors import ConfigError
+from lowtide.config.load import load_config, load_default
+from lowtide.framework.plugin import Binder, BindOutcome, Pod
+from lowtide.framework.registry import Built, BuiltIn, Registry
+from lowtide.plugins import BUILT_IN
+from lowtide.plugins.default_binder import DefaultBinder
+from lowtide.testing import make_pod
+
+HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+NOT_BUILT = (
+    "these rules of kube-scheduler are not built yet, and pods are placed without them: "
+    "DynamicResources, DefaultPreemption, VolumeRestrictions, NodeVolumeLimits, VolumeBinding, "
+    "VolumeZone, PodTopologySpread, InterPodAffinity, NodeDeclaredFeatures, ImageLocality"
+)
+
+
+class FakeBinder:
+    """Says in its outcome what it was asked for."""
+
+    async def bind(self, pod: Pod, node_name: str) -> BindOutcome:
+        return BindOutcome(error=f"fake: {pod.key} to {node_name}")
+
+
+class Thermometer(Protocol):
+    def degrees(self) -> int: ...
+
+
+class Warm:
+    def degrees(self) -> int:
+        return 30
+
+
+class CoolArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    most_degrees: int = 20
+    rooms: list[str] = []
+
+    def problems(self) -> Iterator[tuple[str, str]]:
+        if self.most_degrees > 100:
+            yield "mostDegrees", f"must be at most 100, not {self.most_degrees}"
+
+
+class Cool:
+    """An outsider's rule, with args and a need."""
+
+    name = "Cool"
+    args = CoolArgs
+    needs = {"thermometer": Thermometer}
+
+    def __init__(self, args: CoolArgs, thermometer: Thermometer) -> None:
+        self.given = args
+        self.thermometer = thermometer
+
+    def score(self) -> None: ...
+
+
+class Plain:
+    name = "Plain"
+
+    def filter(self) -> None: ...
+
+
+BINDER = FakeBinder()
+THERMOMETER = Warm()
+SUPPLIES: dict[type, Any] = {Binder: BINDER, Thermometer: THERMOMETER}
+
+
+def build(profiles: str, **plugins: type[Any]) -> Built:
+    registry = Registry(BUILT_IN)
+    if plugins:
+        registry = registry.with_plugins(plugins)
+    return registry.build(load_config(HEAD + profiles, file="scheduler.yaml"), SUPPLIES)
+
+
+def problems(profiles: str, **plugins: type[Any]) -> tuple[str, ...]:
+    with pytest.raises(ConfigError) as caught:
+        build(profiles, **plugins)
+    return caught.value.problems
+
+
+# The default.
+
+
+def test_the_default_profile_has_what_is_built_of_kube_schedulers() -> None:
+    built = Registry(BUILT_IN).build(load_default(), SUPPLIES)
+    profile = built.profiles["lowtide"]
+    assert {
+        point: [rule.name for rule in profile.at(point)]
+        for point in ("preEnqueue", "queueSort", "preFilter", "filter", "bind")
+    } == {
+        "preEnqueue": ["SchedulingGates"],
+        "queueSort": ["PrioritySort"],
+        "preFilter": ["NodeAffinity"],
+        "filter": [
+            "NodeUnschedulable",
+            "NodeName",
+            "TaintToleration",
+            "NodeAffinity",
+            "NodePorts",
+            "NodeResourcesFit",
+        ],
+        "bind": ["DefaultBinder"],
+    }
+    assert [(weighted.rule.name, weighted.weight) for weighted in profile.scorers] == [
+        ("TaintToleration", 3),
+        ("NodeAffinity", 2),
+        ("NodeResourcesFit", 1),
+        ("NodeResourcesBalancedAllocation", 1),
+    ]
+
+
+def test_what_is_not_built_is_one_warning() -> None:
+    assert build("").warnings == (NOT_BUILT,)
+
+
+def test_there_is_no_warning_when_all_is_built() -> None:
+    built = build(
+        "profiles: [{plugins: {multiPoint: {disabled: [{name: '*'}], "
+        "enabled: [{name: PrioritySort}, {name: DefaultBinder}]}}}]"
+    )
+    assert built.warnings == ()
+    assert [rule.name for rule in built.profiles["default-scheduler"].rules] == [
+        "PrioritySort",
+        "DefaultBinder",
+    ]
+
+
+async def test_a_need_is_supplied() -> None:
+    (binder,) = build("").profiles["default-scheduler"].at("bind")
+    assert isinstance(binder, DefaultBinder)
+    outcome = await binder.bind(make_pod("p"), "a")
+    assert outcome == BindOutcome(error="fake: default/p to a")
+
+
+def test_every_rule_is_made_once_per_profile() -> None:
+    profile = build("").profiles["default-scheduler"]
+    assert profile.at("filter")[-1] is profile.scorers[2].rule
+
+
+def test_profiles_have_rules_of_their_own() -> None:
+    built = build(
+        "profiles:\n"
+        "- schedulerName: a\n"
+        "- schedulerName: b\n"
+        "  plugins: {score: {disabled: [{name: TaintToleration}]}}\n"
+    )
+    assert sorted(built.profiles) == ["a", "b"]
+    counts = {name: len(profile.scorers) for name, profile in built.profiles.items()}
+    assert counts == {"a": 4, "b": 3}
+
+
+# What is wrong.
+
+
+def test_an_unknown_plugin_is_told_with_its_place_and_what_is_known() -> None:
+    known = ", ".join(sorted(row.name for row in BUILT_IN))
+    assert problems(
+        "profiles:\n- plugins:\n    score:\n      enabled: [{name: NetworkTrafic}]"
+    ) == (
+        "scheduler.yaml:6: profiles[0].plugins.score.enabled[0].name: no plugin is called "
+        f'"NetworkTrafic", did you mean "NetworkTraffic"? known are {known}',
+    )
+
+
+FIT = "profiles:\n- pluginConfig:\n  - name: NodeResourcesFit\n    args:\n      "
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        pytest.param(
+            FIT + "ignoredResource: [a]",
+            (
+                "scheduler.yaml:7: profiles[0].pluginConfig[0].args.ignoredResource: "
+                'is not a known field, did you mean "ignoredResources"? valid here are '
+                "ignoredResources, ignoredResourceGroups, scoringStrategy",
+            ),
+            id="an unknown field",
+        ),
+        pytest.param(
+            FIT + "ignoredResources: 5",
+            (
+                "scheduler.yaml:7: profiles[0].pluginConfig[0].args.ignoredResources: "
+                "must be a list, not the integer 5",
+            ),
+            id="a wrong type",
+        ),
+        pytest.param(
+            FIT + "kind: NodeAffinityArgs",
+            (
+                "scheduler.yaml:7: profiles[0].pluginConfig[0].args.kind: "
+                "must be NodeResourcesFitArgs, not 'NodeAffinityArgs'",
+            ),
+            id="args of another kind",
+        ),
+        pytest.param(
+            "profiles:\n- pluginConfig:\n  - {name: NetworkTraffic, args: {window: soon}}",
+            (
+                "scheduler.yaml:5: profiles[0].pluginConfig[0].args.window: "
+                "must be a time such as 30s, 1m or 1h, not 'soon'",
+            ),
+            id="args of a rule that is not enabled",
+        ),
+        pytest.param(
+            "profiles:\n- pluginConfig:\n  - {name: NodeResourcesFit, args: {a: 1}}\n"
+            "  - {name: NodeAffinity, args: {b: 1}}",
+            (
+                "scheduler.yaml:6: profiles[0].pluginConfig[1].args.b: "
+                "is not a known field; valid here are addedAffinity",
+                "scheduler.yaml:5: profiles[0].pluginConfig[0].args.a: is not a known field; "
+                "valid here are ignoredResources, ignoredResourceGroups, scoringStrategy",
+            ),
+            id="several mistakes at once",
+        ),
+    ],
+)
+def test_args_are_refused_for(text: str, told: tuple[str, ...]) -> None:
+    assert problems(text) == told
+
+
+def test_the_header_of_args_may_be_there() -> None:
+    build(FIT + "apiVersion: kubescheduler.config.k8s.io/v1\n      kind: NodeResourcesFitArgs")
+
+
+# Outsiders.
+
+ENABLE_COOL = "profiles:\n- plugins: {score: {enabled: [{name: Cool, weight: 5}]}}\n"
+
+
+def test_an_outsiders_rule_gets_its_args_and_its_needs() -> None:
+    built = build(
+        ENABLE_COOL + "  pluginConfig:\n  - {name: Cool, args: {mostDegrees: 25, rooms: [a]}}",
+        Cool=Cool,
+    )
+    weighted = built.profiles["default-scheduler"].scorers[-1]
+    assert isinstance(weighted.rule, Cool)
+    assert weighted.weight == 5
+    assert weighted.rule.given == CoolArgs(most_degrees=25, rooms=["a"])
+    assert weighted.rule.thermometer is THERMOMETER
+
+
+def test_an_outsiders_rule_has_its_defaults() -> None:
+    scorers = build(ENABLE_COOL, Cool=Cool).profiles["default-scheduler"].scorers
+    assert scorers[-1].rule.given == CoolArgs()
+
+
+def test_an_outsiders_rule_is_not_in_a_profile_that_does_not_name_it() -> None:
+    built = build("", Cool=Cool, Plain=Plain)
+    names = [rule.name for rule in built.profiles["default-scheduler"].rules]
+    assert not {"Cool", "Plain"} & set(names)
+
+
+def test_an_outsiders_rule_needs_no_constructor() -> None:
+    built = build("profiles:\n- plugins: {filter: {enabled: [{name: Plain}]}}", Plain=Plain)
+    assert isinstance(built.profiles["default-scheduler"].at("filter")[-1], Plain)
+
+
+def test_an_outsiders_args_are_checked_by_itself() -> None:
+    text = ENABLE_COOL + "  pluginConfig:\n  - {name: Cool, args: {mostDegrees: 101}}"
+    assert problems(text, Cool=Cool) == (
+        "scheduler.yaml:6: profiles[0].pluginConfig[0].args.mostDegrees: "
+        "must be at most 100, not 101",
+    )
+
+
+def test_an_outsiders_rule_serves_only_points_that_it_has_a_method_for() -> None:
+    told = problems("profiles:\n- plugins: {filter: {enabled: [{name: Cool}]}}", Cool=Cool)
+    assert len(told) == 1
+    assert told[0].startswith("scheduler.yaml:4: profiles[0].plugins.filter.enabled[0].name: ")
+
+
+def test_a_need_that_nobody_supplies_is_told() -> None:
+    registry = Registry(BUILT_IN).with_plugins({"Cool": Cool})
+    loaded = load_config(HEAD + ENABLE_COOL, file="scheduler.yaml")
+    with pytest.raises(ConfigError) as caught:
+        registry.build(loaded, {Binder: BINDER})
+    assert caught.value.problems == (
+        "plugin Cool needs Thermometer, and Binder can be supplied here",
+    )
+
+
+def test_a_name_can_be_taken_once() -> None:
+    class NodeName:
+        name = "NodeName"
+
+    with pytest.raises(ConfigError) as caught:
+        Registry(BUILT_IN).with_plugins({"NodeName": NodeName})
+    assert caught.value.problems == ("a plugin named NodeName already exists",)
+
+
+def test_a_name_of_a_rule_that_is_not_built_yet_is_taken_too() -> None:
+    class ImageLocality:
+        name = "ImageLocality"
+
+    with pytest.raises(ConfigError, match="a plugin named ImageLocality already exists"):
+        Registry(BUILT_IN).with_plugins({"ImageLocality": ImageLocality})
+
+
+def test_a_class_is_registered_under_its_own_name() -> None:
+    with pytest.raises(ConfigError) as caught:
+        Registry(BUILT_IN).with_plugins({"Fresh": Cool})
+    assert caught.value.problems == (
+        "the class Cool is registered as Fresh; its `name` must be that too, not 'Cool'",
+    )
+
+
+def test_a_row_knows_its_points() -> None:
+    given = BuiltIn("TaintToleration", Plain, 3, ("preScore",))
+    assert (given.implements("preScore"), given.implements("filter")) == (True, False)
+    by_method = BuiltIn("Plain", Plain)
+    assert (by_method.implements("filter"), by_method.implements("score")) == (True, False)
+    assert not by_method.implements("placementScore")
+
+
+@pytest.mark.parametrize("row", [pytest.param(row, id=row.name) for row in BUILT_IN if row.rule])
+def test_a_built_in_rule_is_called_as_its_row(row: BuiltIn) -> None:
+    assert row.rule is not None
+    assert row.rule.name == row.name

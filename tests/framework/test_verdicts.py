@@ -1,0 +1,356 @@
+"""What the rules of a profile say together, feasible nodes, reasons and scores."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lowtide.cluster.state import ClusterState
+from lowtide.framework.decision import NodeRejection
+from lowtide.framework.plugin import (
+    FEASIBLE,
+    NODE,
+    PODS,
+    BoolArray,
+    IntArray,
+    Nodes,
+    OneNode,
+    Pod,
+    PodRejection,
+    Rejection,
+    filter_each,
+)
+from lowtide.framework.verdicts import Verdict, Verdicts
+from lowtide.testing import make_node, make_pod, make_profile, make_state
+
+POD = make_pod()
+
+
+class Refuses:
+    """Refuses the nodes that it was given reasons for."""
+
+    def __init__(self, name: str, reasons: dict[str, Sequence[str]], **helps: bool) -> None:
+        self.name = name
+        self._reasons = reasons
+        self._helps = helps
+
+    def filter(self, pod: Pod, nodes: Nodes) -> Iterable[Rejection]:
+        for reason in dict.fromkeys(r for reasons in self._reasons.values() for r in reasons):
+            mask = np.array([reason in self._reasons.get(name, ()) for name in nodes.names])
+            yield Rejection(mask, reason, self._helps.get(reason, False))
+
+
+class Narrows:
+    """Leaves these names, or refuses the pod."""
+
+    def __init__(self, name: str, answer: Any) -> None:
+        self.name = name
+        self._answer = answer
+
+    def pre_filter(self, pod: Pod, nodes: Nodes) -> Any:
+        return self._answer
+
+
+class Scores:
+    """Gives nodes the value of their annotation `score`; -1 means no opinion on the pod."""
+
+    reads = NODE
+
+    def __init__(self, name: str = "", scale: str | None = None) -> None:
+        self.name = name or type(self).__name__
+        self.scale = scale
+        self.judged: list[list[str]] = []
+
+    def score(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray | None:
+        self.judged.append(list(nodes.names))
+        if pod.labels.get("opinion") == "none":
+            return None
+        found = [nodes.node(at).metadata.annotations.get("score", "0") for at in range(len(nodes))]
+        return np.array(found, np.int64)
+
+
+def scored(name: str, score: int, **more: Any) -> Any:
+    return make_node(name, annotations={"score": str(score)}, **more)
+
+
+def verdict_of(
+    rules: Sequence[Any], state: ClusterState, pod: Pod = POD, **weights: int
+) -> Verdict:
+    return Verdicts(make_profile(rules, weights), state).of(pod)
+
+
+def three() -> ClusterState:
+    return make_state([make_node("a"), make_node("b"), make_node("c")])
+
+
+# Filters.
+
+
+def test_a_node_is_refused_by_the_first_rule_that_refuses_it() -> None:
+    rules = [
+        Refuses("First", {"a": ["one"]}),
+        Refuses("Second", {"a": ["two"], "b": ["two"]}, two=True),
+    ]
+    verdict = verdict_of(rules, three())
+    also = NodeRejection("Second", ("two",), eviction_helps=True)
+    assert [verdict.rejection_at(row) for row in range(3)] == [
+        NodeRejection("First", ("one",), eviction_helps=False, also=(also,)),
+        NodeRejection("Second", ("two",), eviction_helps=True),
+        None,
+    ]
+    assert verdict.feasible.tolist() == [False, False, True]
+    assert verdict.reason_counts() == {"one": 1, "two": 1}
+    assert verdict.rejected_by() == {"First", "Second"}
+
+
+def test_a_rule_may_have_several_reasons_for_one_node() -> None:
+    verdict = verdict_of([Refuses("Fit", {"a": ["cpu", "memory"], "b": ["cpu"]})], three())
+    assert [verdict.rejection_at(row) for row in range(3)] == [
+        NodeRejection("Fit", ("cpu", "memory"), eviction_helps=False),
+        NodeRejection("Fit", ("cpu",), eviction_helps=False),
+        None,
+    ]
+    assert verdict.reason_counts() == {"cpu": 2, "memory": 1}
+
+
+@pytest.mark.parametrize(
+    ("helps", "wanted"),
+    [
+        pytest.param({"cpu": True, "memory": True}, True, id="where it helps against each reason"),
+        pytest.param({"cpu": True}, False, id="not where it does not help against one"),
+        pytest.param({}, False, id="not where it helps against none"),
+    ],
+)
+def test_eviction_helps(helps: dict[str, bool], wanted: bool) -> None:
+    verdict = verdict_of([Refuses("Fit", {"a": ["cpu", "memory"]}, **helps)], three())
+    assert verdict.rejection_at(0) == NodeRejection("Fit", ("cpu", "memory"), wanted)
+
+
+def test_one_reason_of_two_rules_is_counted_together() -> None:
+    rules = [Refuses("First", {"a": ["full"]}), Refuses("Second", {"b": ["full"]})]
+    assert verdict_of(rules, three()).reason_counts() == {"full": 2}
+
+
+def test_a_reason_counts_once_per_node_whether_eviction_helps_or_not() -> None:
+    class Both:
+        name = "Both"
+
+        def filter(self, pod: Pod, nodes: Nodes) -> Iterable[Rejection]:
+            yield Rejection(np.array([True, False, False]), "full", eviction_helps=True)
+            yield Rejection(np.array([False, True, False]), "full")
+
+    verdict = verdict_of([Both()], three())
+    assert verdict.reason_counts() == {"full": 2}
+    assert [verdict.rejection_at(row) for row in range(2)] == [
+        NodeRejection("Both", ("full",), eviction_helps=True),
+        NodeRejection("Both", ("full",), eviction_helps=False),
+    ]
+
+
+def test_without_rules_every_node_is_feasible_and_worth_one() -> None:
+    verdict = verdict_of([], three())
+    assert (verdict.feasible.tolist(), verdict.rank().tolist()) == ([True] * 3, [1, 1, 1])
+    assert (verdict.reason_counts(), verdict.rejected_by()) == ({}, frozenset())
+
+
+def test_without_nodes_there_is_nothing() -> None:
+    verdict = verdict_of([Refuses("First", {}), Scores()], make_state([]))
+    assert (verdict.feasible.tolist(), verdict.rank().tolist()) == ([], [])
+    assert (verdict.reason_counts(), verdict.rejected_by()) == ({}, frozenset())
+
+
+# Pre-filters.
+
+
+def test_names_narrow_the_nodes_before_any_filter() -> None:
+    rules = [
+        Narrows("Affinity", frozenset({"a", "b", "unknown"})),
+        Refuses("First", {"a": ["one"], "c": ["one"]}),
+    ]
+    verdict = verdict_of(rules, three())
+    assert verdict.feasible.tolist() == [False, True, False]
+    excluded = "node(s) didn't satisfy plugin(s) [Affinity]"
+    assert verdict.rejection_at(2) == NodeRejection(
+        "", (excluded,), eviction_helps=False, excluded_by=("Affinity",)
+    )
+    assert verdict.reason_counts() == {excluded: 1, "one": 1}
+    assert verdict.rejected_by() == {"Affinity", "First"}
+    assert verdict.narrowed_to == frozenset({"a", "b", "unknown"})
+
+
+def test_two_rules_narrow_to_what_both_name() -> None:
+    rules = [Narrows("One", frozenset({"a", "b"})), Narrows("Two", frozenset({"b", "c"}))]
+    verdict = verdict_of(rules, three())
+    assert verdict.feasible.tolist() == [False, True, False]
+    assert verdict.narrowed_to == frozenset({"b"})
+    reason = "node(s) didn't satisfy plugin(s) [One Two]"
+    found = [verdict.rejection_at(row) for row in range(3)]
+    assert [each and (each.reasons, each.excluded_by) for each in found] == [
+        ((reason,), ("Two",)),
+        None,
+        ((reason,), ("One",)),
+    ]
+
+
+def test_nothing_narrowed() -> None:
+    verdict = verdict_of([Narrows("One", None)], three())
+    assert (verdict.narrowed_to, verdict.feasible.tolist()) == (None, [True] * 3)
+
+
+FINAL, FINAL_TOO = PodRejection("never"), PodRejection("never ever")
+HELPED, HELPED_TOO = (PodRejection(text, eviction_helps=True) for text in ("full", "fuller"))
+
+
+@pytest.mark.parametrize(
+    ("answers", "wanted"),
+    [
+        pytest.param([None, FINAL], ("1", FINAL), id="is the only one"),
+        pytest.param([FINAL, FINAL_TOO], ("0", FINAL), id="is the first final one"),
+        pytest.param([HELPED, FINAL], ("1", FINAL), id="is a final one before one that is not"),
+        pytest.param([FINAL, HELPED], ("0", FINAL), id="ends with a final one"),
+        pytest.param([HELPED, HELPED_TOO], ("1", HELPED_TOO), id="is the last without final ones"),
+        pytest.param([frozenset("a"), HELPED], ("1", HELPED), id="is told beside a narrowing"),
+        pytest.param([None, None], None, id="is nothing when no rule refuses the pod"),
+    ],
+)
+def test_the_rejection_of_a_pod(answers: list[Any], wanted: Any) -> None:
+    rules = [Narrows(str(number), answer) for number, answer in enumerate(answers)]
+    assert verdict_of(rules, three()).pod_rejection == wanted
+
+
+# Scores.
+
+
+def test_the_rank_adds_up_weighted_scores_of_feasible_nodes() -> None:
+    rules = [Refuses("First", {"b": ["one"]}), Scores("X"), Scores("Y", "highest_best")]
+    state = make_state([scored("a", 10), scored("b", 100), scored("c", 20)])
+    verdict = verdict_of(rules, state, X=3, Y=2)
+    # X: 3*10, 3*20; Y: 2*(10*100//20), 2*(20*100//20)
+    assert verdict.rank().tolist() == [30 + 100, -1, 60 + 200]
+
+
+def test_a_rule_without_opinion_adds_nothing() -> None:
+    state = make_state([scored("a", 10), scored("b", 20)])
+    silent = make_pod(labels={"opinion": "none"})
+    assert verdict_of([Scores()], state, silent).rank().tolist() == [1, 1]
+
+
+def test_scores_scale_again_when_the_highest_goes_away() -> None:
+    rule = Scores(scale="lowest_best")
+    state = make_state([scored("a", 1), scored("b", 15), scored("c", 10), scored("d", 13)])
+    verdicts = Verdicts(make_profile([rule]), state)
+    assert verdicts.of(POD).rank().tolist() == [94, 0, 34, 14]
+    state.remove_node("b")  # d moves into its row, 13 is the highest
+    # 100 - 100//13, 100 - 1300//13, 100 - 1000//13
+    assert verdicts.of(POD).rank().tolist() == [93, 0, 24]
+    state.remove_node("c")  # the last row
+    assert verdicts.of(POD).rank().tolist() == [93, 0]
+
+
+@pytest.mark.parametrize(
+    ("score", "ranks"),
+    [
+        pytest.param(20, [95, 25, 0, 35], id="grows"),  # of 20: 1, 15, 20, 13
+        pytest.param(11, [94, 0, 27, 14], id="stays below the highest"),  # 100 - 1100//15 = 27
+        pytest.param(15, [94, 0, 0, 14], id="equals the highest"),
+    ],
+)
+def test_only_what_changed_is_scored_again_when_a_score(score: int, ranks: list[int]) -> None:
+    rule = Scores(scale="lowest_best")
+    state = make_state([scored("a", 1), scored("b", 15), scored("c", 10), scored("d", 13)])
+    verdicts = Verdicts(make_profile([rule]), state)
+    verdicts.of(POD).rank()
+    state.update_node(scored("c", score))
+    assert verdicts.of(POD).rank().tolist() == ranks
+    assert rule.judged == [["a", "b", "c", "d"], ["c"]]
+
+
+def test_scores_scale_again_when_the_highest_falls() -> None:
+    state = make_state([scored("a", 1), scored("b", 15), scored("c", 10)])
+    verdicts = Verdicts(make_profile([Scores(scale="highest_best")]), state)
+    assert verdicts.of(POD).rank().tolist() == [6, 100, 66]
+    state.update_node(scored("b", 2))
+    assert verdicts.of(POD).rank().tolist() == [10, 20, 100]
+
+
+def test_the_highest_counts_among_feasible_nodes_only() -> None:
+    class Cordon:
+        name = "Cordon"
+        reads = NODE
+
+        @filter_each
+        def filter(self, pod: Pod, node: OneNode) -> str | None:
+            return "cordoned" if node.object.spec.unschedulable else None
+
+    state = make_state([scored("a", 1), scored("b", 15), scored("c", 10)])
+    verdicts = Verdicts(make_profile([Cordon(), Scores(scale="highest_best")]), state)
+    assert verdicts.of(POD).rank().tolist() == [6, 100, 66]
+    state.update_node(scored("b", 15, unschedulable=True))
+    assert verdicts.of(POD).rank().tolist() == [10, -1, 100]
+    state.update_node(scored("b", 15))
+    assert verdicts.of(POD).rank().tolist() == [6, 100, 66]
+
+
+def test_the_highest_is_looked_for_again_when_its_node_is_refused_though_its_score_stays() -> None:
+    class Vacant:
+        name = "Vacant"
+        reads = PODS
+
+        @filter_each
+        def filter(self, pod: Pod, node: OneNode) -> str | None:
+            return "taken" if node.pods else None
+
+    rule = Scores(scale="highest_best")
+    state = make_state([scored("a", 1), scored("b", 15), scored("c", 10), scored("d", 5)])
+    verdicts = Verdicts(make_profile([Vacant(), rule]), state)
+    assert verdicts.of(POD).rank().tolist() == [6, 100, 66, 33]
+    state.place(make_pod("p", on="b"))
+    assert verdicts.of(POD).rank().tolist() == [10, -1, 100, 50]
+    state.remove_pod("default/p")
+    assert verdicts.of(POD).rank().tolist() == [6, 100, 66, 33]
+    assert rule.judged == [["a", "b", "c", "d"]]
+
+
+def test_a_rule_that_reads_which_nodes_are_feasible_is_asked_again_when_that_changes() -> None:
+    class OfFeasible:
+        name = "OfFeasible"
+        reads = NODE | FEASIBLE
+
+        def score(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray:
+            return np.full(len(nodes), int(feasible.sum()), np.int64)
+
+    class Cordon:
+        name = "Cordon"
+        reads = NODE
+
+        def filter(self, pod: Pod, nodes: Nodes) -> Iterable[Rejection]:
+            yield Rejection(nodes.unschedulable, "cordoned")
+
+    state = three()
+    verdicts = Verdicts(make_profile([Cordon(), OfFeasible()]), state)
+    assert verdicts.of(POD).rank().tolist() == [3, 3, 3]
+    state.update_node(make_node("b", unschedulable=True))
+    assert verdicts.of(POD).rank().tolist() == [2, -1, 2]
+    assert verdicts.of(POD).rank_among(np.array([True, False, False])).tolist() == [1, -1, -1]
+
+
+def test_a_rank_among_fewer_nodes_scales_anew_and_keeps_nothing() -> None:
+    state = make_state([scored("a", 1), scored("b", 15), scored("c", 10)])
+    verdict = verdict_of([Scores(scale="highest_best")], state)
+    few = np.array([True, False, True])
+    assert verdict.rank_among(few).tolist() == [10, -1, 100]
+    assert verdict.rank().tolist() == [6, 100, 66]
+    table = verdict.scores_of([2, 0], verdict.rank_among(few), few)
+    assert (table.node_names, table.totals.tolist()) == (("c", "a"), [100, 10])
+    assert [column.tolist() for column in (*table.raw, *table.normalized)] == [[10, 1], [100, 10]]
+
+
+def test_a_rule_may_normalise_by_itself() -> None:
+    class Distance(Scores):
+        def normalize(self, raw: IntArray, feasible: BoolArray) -> IntArray:
+            return raw - int(raw[feasible].min())
+
+    state = make_state([scored("a", 500), scored("b", 530), scored("c", 400)])
+    verdict = verdict_of([Refuses("First", {"c": ["one"]}), Distance()], state)
+    assert verdict.rank().tolist() == [0, 30, -1]

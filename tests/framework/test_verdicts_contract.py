@@ -1,0 +1,194 @@
+"""What a rule may not answer: it is refused, and the rule is named."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lowtide.cluster.state import ClusterState
+from lowtide.framework.plugin import (
+    BoolArray,
+    IntArray,
+    Nodes,
+    OneNode,
+    PluginError,
+    Pod,
+    Rejection,
+    filter_each,
+)
+from lowtide.framework.verdicts import Verdict, Verdicts
+from lowtide.testing import make_node, make_pod, make_profile, make_state
+
+
+def verdict_of(rules: Sequence[Any], state: ClusterState) -> Verdict:
+    return Verdicts(make_profile(rules), state).of(make_pod())
+
+
+def three() -> ClusterState:
+    return make_state([make_node("a"), make_node("b"), make_node("c")])
+
+
+class Answers:
+    """A rule whose answers are as they are given."""
+
+    name = "Answers"
+
+    def __init__(self, **answers: Any) -> None:
+        for method, answer in answers.items():
+            setattr(self, method, lambda *_, answer=answer: answer)
+
+
+def masked(mask: Any) -> list[Rejection]:
+    return [Rejection(mask, "why")]
+
+
+def whole(*values: int) -> IntArray:
+    return np.array(values, np.int64)
+
+
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        pytest.param(
+            Answers(filter=masked(np.array([True]))),
+            "Answers answers with array([ True]); it must be 3 booleans, one a node",
+            id="too few booleans",
+        ),
+        pytest.param(
+            Answers(filter=masked(whole(1, 0, 1))),
+            "Answers answers with array([1, 0, 1]); it must be 3 booleans, one a node",
+            id="numbers for booleans",
+        ),
+        pytest.param(
+            Answers(filter=masked([True, False, True])),
+            "Answers answers with [True, False, True]; it must be 3 booleans, one a node",
+            id="a list of booleans",
+        ),
+        pytest.param(
+            Answers(filter=masked(np.ones((3, 1), np.bool_))),
+            "Answers answers with array([[ True],\n       [ True],\n       [ True]]); "
+            "it must be 3 booleans, one a node",
+            id="booleans in two dimensions",
+        ),
+        pytest.param(
+            Answers(filter=None),
+            "Answers.filter answers with None; it must yield Rejection(mask, reason), or nothing",
+            id="None for no rejection",
+        ),
+        pytest.param(
+            Answers(filter="busy"),
+            "Answers.filter answers with 'busy'; it must yield Rejection(mask, reason), or nothing",
+            id="a bare reason",
+        ),
+        pytest.param(
+            Answers(pre_filter=["a"]),
+            "Answers.pre_filter answers with ['a']; "
+            "it must be a PodRejection, a frozenset of node names or None",
+            id="a list of names",
+        ),
+        pytest.param(
+            Answers(score=whole(1, 2)), "Answers: 2 scores for 3 nodes", id="too few scores"
+        ),
+        pytest.param(
+            Answers(score=np.ones((3, 2), np.int64)),
+            "Answers: scores of the shape (3, 2) for 3 nodes",
+            id="scores in two dimensions",
+        ),
+        pytest.param(
+            Answers(score=np.array([0.5, 1, 2])),
+            "Answers scores in float64; scores are int64",
+            id="floats",
+        ),
+        pytest.param(
+            Answers(score=np.array([1, 2, 3], np.int32)),
+            "Answers scores in int32; scores are int64",
+            id="small integers",
+        ),
+        pytest.param(
+            Answers(score=[1, 2, 3]),
+            "Answers scores with [1, 2, 3]; scores are an int64 array, one a node",
+            id="a list of scores",
+        ),
+        pytest.param(
+            Answers(score=whole(1, 101, 3)),
+            "plugin 'Answers' returns an invalid score 101, "
+            "it should in the range of [0, 100] after normalizing",
+            id="more than 100",
+        ),
+        pytest.param(
+            Answers(score=whole(1, -1, 3)),
+            "plugin 'Answers' returns an invalid score -1, "
+            "it should in the range of [0, 100] after normalizing",
+            id="less than 0",
+        ),
+        pytest.param(
+            Answers(score=whole(1, 2, 3), normalize=np.array([0.5, 1, 2])),
+            "Answers scores in float64; scores are int64",
+            id="floats after normalising",
+        ),
+        pytest.param(
+            Answers(score=whole(1, 2, 3), normalize=whole(1)),
+            "Answers: 1 scores for 3 nodes",
+            id="too few after normalising",
+        ),
+        pytest.param(
+            Answers(score=whole(1, 2, 3), normalize=whole(1, 2, 300)),
+            "plugin 'Answers' returns an invalid score 300, "
+            "it should in the range of [0, 100] after normalizing",
+            id="too much after normalising",
+        ),
+    ],
+)
+def test_a_rule_is_named_when_it_answers_with(rule: Any, message: str) -> None:
+    with pytest.raises(PluginError) as caught:
+        verdict_of([rule], three()).rank()
+    assert str(caught.value) == message
+
+
+def test_a_score_out_of_range_is_refused_among_fewer_nodes_too() -> None:
+    class Grows:
+        name = "Grows"
+
+        def score(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray:
+            return np.full(len(nodes), 5, np.int64)
+
+        def normalize(self, raw: IntArray, feasible: BoolArray) -> IntArray:
+            return raw * (1 if feasible.all() else 100)
+
+    verdict = verdict_of([Grows()], three())
+    with pytest.raises(PluginError, match="plugin 'Grows' returns an invalid score 500"):
+        verdict.rank_among(np.array([True, False, False]))
+
+
+def test_a_score_out_of_range_does_not_matter_where_the_node_is_refused() -> None:
+    rule = Answers(filter=masked(np.array([False, True, False])), score=whole(1, 500, 3))
+    assert verdict_of([rule], three()).rank().tolist() == [1, -1, 3]
+
+
+@pytest.mark.parametrize("method", ["pre_filter", "filter", "score"])
+def test_a_rule_is_named_when_it_fails_in(method: str) -> None:
+    def fails(*_: Any) -> None:
+        raise ZeroDivisionError("no quotient")
+
+    rule = Answers()
+    setattr(rule, method, fails)
+    with pytest.raises(PluginError) as caught:
+        verdict_of([rule], three()).rank()
+    assert str(caught.value) == f"Answers.{method} failed: ZeroDivisionError('no quotient')"
+
+
+def test_reasons_that_differ_from_node_to_node_are_refused() -> None:
+    class Chatty:
+        name = "Chatty"
+
+        @filter_each
+        def filter(self, pod: Pod, node: OneNode) -> str | None:
+            return f"{node.name} is not nice"
+
+    state = make_state([make_node(f"n{number}") for number in range(65)])
+    with pytest.raises(PluginError) as caught:
+        verdict_of([Chatty()], state)
+    assert str(caught.value) == (
+        "Chatty gives more than 64 different reasons for one pod; leave node names out of reasons"
+    )

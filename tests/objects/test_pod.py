@@ -1,0 +1,127 @@
+"""A pod, and its shape: what pods of one template share."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from lowtide.objects.pod import Pod, shape_of
+
+TEMPLATE: dict[str, Any] = {
+    "metadata": {
+        "name": "web-1",
+        "namespace": "default",
+        "uid": "1",
+        "resourceVersion": "10",
+        "generation": 1,
+        "labels": {"app": "web"},
+        "annotations": {"note": "a"},
+        "ownerReferences": [
+            {"kind": "ReplicaSet", "name": "web", "uid": "rs", "controller": True},
+            {"kind": "Extra", "name": "x", "uid": "y"},
+        ],
+        "creationTimestamp": "2026-01-01T00:00:00Z",
+    },
+    "spec": {
+        "containers": [{"name": "main", "resources": {"requests": {"cpu": "1"}}}],
+        "priority": 0,
+    },
+    "status": {"phase": "Pending"},
+}
+
+
+def changed(path: str, value: Any, template: dict[str, Any] | None = None) -> Pod:
+    """The template with one field set, by a path such as `metadata.name`."""
+    data = msgspec.json.decode(msgspec.json.encode(template or TEMPLATE))
+    *parents, last = path.split(".")
+    at = data
+    for step in parents:
+        at = at.setdefault(step, {})
+    at[last] = value
+    return msgspec.convert(data, Pod)
+
+
+BEFORE = msgspec.convert(TEMPLATE, Pod)
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("metadata.name", "web-2"),
+        ("metadata.uid", "2"),
+        ("metadata.resourceVersion", "11"),
+        ("metadata.generation", 2),
+        ("metadata.creationTimestamp", "2027-01-01T00:00:00Z"),
+        ("metadata.deletionTimestamp", "2027-01-01T00:00:00Z"),
+        ("status.phase", "Running"),
+        ("status.nominatedNodeName", "a"),
+        ("status.conditions", [{"type": "PodScheduled", "status": "False"}]),
+        (
+            "metadata.ownerReferences",
+            [{"kind": "ReplicaSet", "name": "web", "uid": "rs", "controller": True}],
+        ),
+    ],
+)
+def test_the_shape_stays_with_another(path: str, value: Any) -> None:
+    assert shape_of(changed(path, value)) == shape_of(BEFORE)
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("metadata.namespace", "prod"),
+        ("metadata.labels", {"app": "db"}),
+        ("metadata.annotations", {}),
+        ("metadata.ownerReferences", []),
+        ("spec.priority", 1),
+        ("spec.nodeName", "a"),
+        ("spec.nodeSelector", {"zone": "a"}),
+        ("spec.tolerations", [{"operator": "Exists"}]),
+        ("spec.containers", [{"name": "main", "resources": {"requests": {"cpu": "2"}}}]),
+        ("spec.containers", [{"name": "main", "ports": [{"hostPort": 80}]}]),
+        ("spec.schedulerName", "lowtide"),
+        ("spec.overhead", {"cpu": "1"}),
+        ("spec.volumes", [{"name": "v", "ephemeral": {}}]),
+        ("spec.resourceClaims", [{"name": "c"}]),
+    ],
+)
+def test_the_shape_changes_with_another(path: str, value: Any) -> None:
+    assert shape_of(changed(path, value)) != shape_of(BEFORE)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "is_named"),
+    [
+        pytest.param(
+            "spec.volumes", [{"name": "v", "ephemeral": {}}], True, id="an ephemeral volume"
+        ),
+        pytest.param("spec.resourceClaims", [{"name": "c"}], True, id="a resource claim"),
+        pytest.param("spec.volumes", [{"name": "v", "emptyDir": {}}], False, id="another volume"),
+    ],
+)
+def test_whether_name_and_uid_belong_to_the_shape(path: str, value: Any, is_named: bool) -> None:
+    template = msgspec.to_builtins(changed(path, value))
+    shapes = {
+        shape_of(msgspec.convert(template, Pod)),
+        shape_of(changed("metadata.name", "web-2", template)),
+        shape_of(changed("metadata.uid", "2", template)),
+    }
+    assert len(shapes) == (3 if is_named else 1)
+
+
+@pytest.mark.parametrize(
+    ("phase", "has_ended"),
+    [("Pending", False), ("Running", False), ("Succeeded", True), ("Failed", True)],
+)
+def test_when_a_pod_has_ended(phase: str, has_ended: bool) -> None:
+    assert changed("status.phase", phase).has_ended is has_ended
+
+
+def test_what_a_pod_says_of_itself() -> None:
+    assert (BEFORE.key, BEFORE.uid, BEFORE.labels) == ("default/web-1", "1", {"app": "web"})
+    assert not BEFORE.is_terminating
+    assert changed("metadata.deletionTimestamp", "2026-01-01T00:00:00Z").is_terminating
+
+
+def test_unknown_fields_are_passed_over() -> None:
+    assert changed("spec.somethingNew", {"a": 1}) == BEFORE

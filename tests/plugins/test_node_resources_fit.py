@@ -1,0 +1,348 @@
+"""NodeResourcesFit: too little left refuses; how much would be left is the score."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from lowtide.objects.node import Node
+from lowtide.objects.pod import Pod
+from lowtide.plugins.node_resources_fit import NodeResourcesFit, NodeResourcesFitArgs
+from lowtide.testing import make_node, make_pod, make_state, rejections, scores
+
+GPU = "example.com/gpu"
+SHAPE = {"shape": [{"utilization": 0, "score": 0}, {"utilization": 100, "score": 10}]}
+
+
+def args(**given: Any) -> NodeResourcesFitArgs:
+    return msgspec.convert(given, NodeResourcesFitArgs)
+
+
+def rule(**given: Any) -> NodeResourcesFit:
+    return NodeResourcesFit(args(**given))
+
+
+def scoring(kind: str, *resources: tuple[str, int], **more: Any) -> NodeResourcesFit:
+    listed = [{"name": name, "weight": weight} for name, weight in resources]
+    weights = {"resources": listed} if listed else {}
+    return rule(scoringStrategy={"type": kind, **weights, **more})
+
+
+# Filter.
+
+
+@pytest.mark.parametrize(
+    ("pod", "refused"),
+    [
+        pytest.param(make_pod(), [], id="accepts a pod that asks nothing"),
+        pytest.param(make_pod(cpu="500m"), [], id="accepts exactly what is left"),
+        pytest.param(
+            make_pod(cpu="501m"), [("Insufficient cpu", True)], id="refuses one milli more"
+        ),
+        pytest.param(make_pod(cpu="2"), [("Insufficient cpu", True)], id="lets eviction help"),
+        pytest.param(
+            make_pod(cpu="2001m"),
+            [("Insufficient cpu", False)],
+            id="says that eviction cannot help beyond what the node has",
+        ),
+        pytest.param(
+            make_pod(memory="2Gi", requests={"ephemeral-storage": "5Gi", GPU: 2}),
+            [
+                ("Insufficient memory", False),
+                ("Insufficient ephemeral-storage", False),
+                (f"Insufficient {GPU}", False),
+            ],
+            id="tells every shortage",
+        ),
+        pytest.param(make_pod(requests={GPU: 1}), [], id="accepts a scalar that is left"),
+        pytest.param(
+            make_pod(requests={"hugepages-2Mi": "2Mi"}),
+            [("Insufficient hugepages-2Mi", False)],
+            id="refuses what the node lacks",
+        ),
+        pytest.param(make_pod(requests={GPU: 0}), [], id="passes over an explicit zero"),
+        pytest.param(make_pod(requests={"gpu": 9}), [], id="passes over names that mean nothing"),
+        pytest.param(make_pod(requests={"pods": 500}), [], id="passes over pods as a request"),
+    ],
+)
+def test_filter(pod: Pod, refused: list[tuple[str, bool]]) -> None:
+    node = make_node("a", cpu="2", memory="1Gi", example_com__gpu=1)
+    nodes = make_state([node], [make_pod("p", on="a", cpu="1500m", memory="1Mi")]).nodes()
+    found = [
+        (each.reason, each.eviction_helps) for each in rule().filter(pod, nodes) if each.mask.any()
+    ]
+    assert found == refused
+
+
+def test_each_node_is_refused_for_its_own_reasons() -> None:
+    state = make_state(
+        [
+            make_node("a", cpu="1"),
+            make_node("b", memory="1Mi"),
+            make_node("c"),
+            make_node("d", pods=1),
+        ],
+        [make_pod("p", on="d")],
+    )
+    assert rejections(rule(), make_pod(cpu="2", memory="1Gi"), state) == {
+        "a": ["Insufficient cpu"],
+        "b": ["Insufficient memory"],
+        "d": ["Too many pods"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("most", "refused"),
+    [
+        pytest.param(3, {}, id="accepts the last one that has room"),
+        pytest.param(2, {"a": ["Too many pods"]}, id="refuses one too many"),
+        pytest.param(0, {"a": ["Too many pods"]}, id="refuses all on a node for no pods"),
+    ],
+)
+def test_the_number_of_pods(most: int, refused: dict[str, list[str]]) -> None:
+    running = [make_pod("p", on="a"), make_pod("q", on="a")]
+    state = make_state([make_node("a", pods=most)], running)
+    assert rejections(rule(), make_pod(), state) == refused
+
+
+@pytest.mark.parametrize(
+    ("ignoring", "refused"),
+    [
+        pytest.param({"ignoredResources": [GPU]}, {}, id="by name"),
+        pytest.param({"ignoredResourceGroups": ["example.com"]}, {}, id="by group"),
+        pytest.param(
+            {"ignoredResources": ["example.com/tpu"], "ignoredResourceGroups": ["other.com"]},
+            {"a": [f"Insufficient {GPU}"]},
+            id="not another's",
+        ),
+    ],
+)
+def test_extended_resources_are_ignored(
+    ignoring: dict[str, Any], refused: dict[str, list[str]]
+) -> None:
+    state = make_state([make_node("a")])
+    assert rejections(rule(**ignoring), make_pod(requests={GPU: 1}), state) == refused
+
+
+def test_kubes_own_resources_cannot_be_ignored() -> None:
+    state = make_state([make_node("a", cpu="1")])
+    ignoring = rule(ignoredResources=["cpu"])
+    assert rejections(ignoring, make_pod(cpu="2"), state) == {"a": ["Insufficient cpu"]}
+
+
+# Score.
+
+EMPTY = make_node("empty", cpu="4", memory="32Gi")
+USED = make_node("used", cpu="4", memory="32Gi")
+ON_USED = make_pod("p", on="used", cpu="2", memory="4Gi")
+
+
+@pytest.mark.parametrize(
+    ("judge", "pod", "wanted"),
+    [
+        pytest.param(
+            rule(),
+            make_pod(cpu="100m", memory="500Mi"),
+            # cpu (4000-100)*100//4000 = 97, memory (32768-500)*100//32768 = 98 -> 195//2
+            # cpu (4000-2100)*100//4000 = 47, memory (32768-4596)*100//32768 = 85 -> 132//2
+            {"empty": 97, "used": 66},
+            id="LeastAllocated favours what is left",
+        ),
+        pytest.param(
+            rule(),
+            make_pod(cpu="500m", memory="8Gi"),
+            # 87, 75 -> 162//2; (4000-2500)*100//4000 = 37, (32-12)*100//32 = 62 -> 99//2
+            {"empty": 81, "used": 49},
+            id="LeastAllocated truncates the mean",
+        ),
+        pytest.param(
+            scoring("MostAllocated"),
+            make_pod(cpu="500m", memory="8Gi"),
+            # 500*100//4000 = 12, 8*100//32 = 25 -> 37//2; 2500*100//4000 = 62, 37 -> 99//2
+            {"empty": 18, "used": 49},
+            id="MostAllocated favours what is used",
+        ),
+        pytest.param(
+            scoring("RequestedToCapacityRatio", requestedToCapacityRatio=SHAPE),
+            make_pod(cpu="500m", memory="8Gi"),
+            # (12 + 25)/2 = 18.5 -> 19; (62 + 37)/2 = 49.5 -> 50
+            {"empty": 19, "used": 50},
+            id="RequestedToCapacityRatio rounds half up",
+        ),
+        pytest.param(
+            scoring("LeastAllocated", ("cpu", 3), ("memory", 1)),
+            make_pod(cpu="500m", memory="8Gi"),
+            # (87*3 + 75)//4 = 84; (37*3 + 62)//4 = 43
+            {"empty": 84, "used": 43},
+            id="weighs resources",
+        ),
+        pytest.param(
+            scoring("LeastAllocated", ("cpu", 0), ("memory", 1)),
+            make_pod(cpu="500m", memory="8Gi"),
+            {"empty": 81, "used": 49},
+            id="takes a weight of 0 for 1",
+        ),
+        pytest.param(
+            rule(),
+            make_pod(cpu="8", memory="8Gi"),
+            # cpu 0, memory 75 -> 37; cpu 0, memory 62 -> 31
+            {"empty": 37, "used": 31},
+            id="LeastAllocated gives nothing for more than there is",
+        ),
+        pytest.param(
+            scoring("MostAllocated"),
+            make_pod(cpu="8", memory="8Gi"),
+            # cpu 100, memory 25 -> 62; cpu 100, memory 37 -> 68
+            {"empty": 62, "used": 68},
+            id="MostAllocated stops at full",
+        ),
+        pytest.param(
+            rule(),
+            make_pod(),
+            # 100m and 200Mi by default: 97, 99 -> 196//2;
+            # (4000-2100)*100//4000 = 47, (32768-4296)*100//32768 = 86 -> 133//2
+            {"empty": 98, "used": 66},
+            id="counts defaults for a pod that does not say",
+        ),
+        pytest.param(
+            scoring("LeastAllocated", ("cpu", 1), (GPU, 1)),
+            make_pod(cpu="500m"),
+            {"empty": 87, "used": 37},
+            id="leaves out a scalar that the pod does not ask for",
+        ),
+        pytest.param(
+            scoring("LeastAllocated", ("cpu", 1), (GPU, 1)),
+            make_pod(cpu="500m", requests={GPU: 1}),
+            {"empty": 87, "used": 37},
+            id="leaves out a scalar that the node lacks",
+        ),
+        pytest.param(
+            scoring("LeastAllocated", ("cpu", 1), ("pods", 1)),
+            make_pod(cpu="500m"),
+            {"empty": 87, "used": 37},
+            id="leaves out the number of pods",
+        ),
+        pytest.param(
+            scoring("LeastAllocated", (GPU, 1)),
+            make_pod(),
+            {"empty": 0, "used": 0},
+            id="gives 0 when nothing counts",
+        ),
+    ],
+)
+def test_score(judge: NodeResourcesFit, pod: Pod, wanted: dict[str, int]) -> None:
+    assert scores(judge, pod, make_state([EMPTY, USED], [ON_USED])) == wanted
+
+
+def test_pods_that_do_not_say_count_by_default_on_their_node_too() -> None:
+    state = make_state([make_node("a", cpu="1", memory="1000Mi")], [make_pod("p", on="a")])
+    # cpu (1000-100-100)*100//1000 = 80, memory (1000-200-200)*100//1000 = 60
+    assert scores(rule(), make_pod(), state) == {"a": 70}
+
+
+def test_a_scalar_counts_where_it_is_asked_for() -> None:
+    state = make_state(
+        [make_node("a", example_com__gpu=4)], [make_pod("p", on="a", requests={GPU: 1})]
+    )
+    judge = scoring("MostAllocated", (GPU, 1))
+    assert scores(judge, make_pod(requests={GPU: 1}), state) == {"a": 50}  # (1+1)*100//4
+
+
+@pytest.mark.parametrize(
+    ("points", "wanted"),
+    [
+        # The nodes are used to 10, 50 and 90 percent.
+        pytest.param([(0, 10), (100, 0)], [90, 50, 10], id="falls"),
+        pytest.param([(20, 2), (80, 8)], [20, 50, 80], id="is flat before and after its points"),
+        pytest.param(
+            [(0, 0), (40, 10), (100, 0)],
+            [25, 84, 17],  # 100*10/40 = 25; 100 - trunc(100*10/60 = 16.7); 100 - trunc(83.3)
+            id="truncates toward zero where it falls",
+        ),
+        pytest.param([(50, 7)], [70, 70, 70], id="is flat with one point"),
+    ],
+)
+def test_a_shape(points: list[tuple[int, int]], wanted: list[int]) -> None:
+    shape = [{"utilization": used, "score": score} for used, score in points]
+    judge = scoring(
+        "RequestedToCapacityRatio", ("cpu", 1), requestedToCapacityRatio={"shape": shape}
+    )
+    nodes: list[Node] = [make_node(name, cpu="1") for name in "abc"]
+    running = [make_pod(f"on-{n}", on=n, cpu=c) for n, c in (("b", "400m"), ("c", "800m"))]
+    found = scores(judge, make_pod(cpu="100m"), make_state(nodes, running))
+    assert found == dict(zip("abc", wanted, strict=True))
+
+
+def test_the_ratio_leaves_resources_that_score_nothing_out_of_the_mean() -> None:
+    judge = scoring("RequestedToCapacityRatio", requestedToCapacityRatio=SHAPE)
+    state = make_state([make_node("a", cpu="1", memory="1000Gi")])
+    # cpu 50, memory 1*100//1000 = 0 is left out
+    assert scores(judge, make_pod(cpu="500m", memory="1Gi"), state) == {"a": 50}
+
+
+# Args.
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        pytest.param({}, [], id="the defaults"),
+        pytest.param(
+            {
+                "scoringStrategy": {
+                    "type": "RequestedToCapacityRatio",
+                    "requestedToCapacityRatio": SHAPE,
+                }
+            },
+            [],
+            id="a shape",
+        ),
+        pytest.param(
+            {"scoringStrategy": {"type": "RequestedToCapacityRatio"}},
+            ["requestedToCapacityRatio.shape needs at least one point"],
+            id="no shape",
+        ),
+        pytest.param(
+            {"scoringStrategy": {"requestedToCapacityRatio": SHAPE}},
+            ["requestedToCapacityRatio goes only with type RequestedToCapacityRatio"],
+            id="a shape for another type",
+        ),
+        pytest.param(
+            {
+                "scoringStrategy": {
+                    "type": "RequestedToCapacityRatio",
+                    "requestedToCapacityRatio": {
+                        "shape": [
+                            {"utilization": 50, "score": 11},
+                            {"utilization": 50, "score": 5},
+                            {"utilization": 101, "score": -1},
+                        ]
+                    },
+                }
+            },
+            [
+                "the utilization of shape points must grow within 0 to 100, not 50, 50, 101",
+                "the score of shape points must lie within 0 to 10, not 11, 5, -1",
+            ],
+            id="points out of order and out of range",
+        ),
+        pytest.param(
+            {"scoringStrategy": {"resources": [{"name": "cpu", "weight": 101}]}},
+            ["the weight of resource cpu must lie within 1 to 100, not 101"],
+            id="too large a weight",
+        ),
+        pytest.param(
+            {"scoringStrategy": {"resources": [{"name": "cpu", "weight": -1}]}},
+            ["the weight of resource cpu must lie within 1 to 100, not -1"],
+            id="a negative weight",
+        ),
+    ],
+)
+def test_problems_of_a_strategy(given: dict[str, Any], told: list[str]) -> None:
+    assert list(args(**given).problems()) == [("scoringStrategy", text) for text in told]
+
+
+def test_a_group_is_what_stands_before_the_slash() -> None:
+    assert list(args(ignoredResourceGroups=["a.com", "a.com/b"]).problems()) == [
+        ("ignoredResourceGroups", "'a.com/b' must not contain '/'; it is the part before it")
+    ]

@@ -1,0 +1,336 @@
+"""Every vectorised rule agrees with its plain twin, on any cluster and on any face of it.
+
+The alphabets are small, so that taints are tolerated, labels match and ports collide.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.properties.twins import (
+    PlainBalancedAllocation,
+    PlainFitScore,
+    PlainNodeAffinity,
+    PlainNodeName,
+    PlainNodePorts,
+    PlainNodeUnschedulable,
+    PlainTaintToleration,
+    plain_fit,
+)
+
+from lowtide.cluster.nodes import Nodes
+from lowtide.objects.node import Node
+from lowtide.objects.pod import NodeAffinity as Affinity
+from lowtide.objects.pod import Pod
+from lowtide.objects.requests import pod_requests
+from lowtide.plugins.node_affinity import NodeAffinity, NodeAffinityArgs
+from lowtide.plugins.node_name import NodeName
+from lowtide.plugins.node_ports import NodePorts
+from lowtide.plugins.node_resources_balanced_allocation import (
+    NodeResourcesBalancedAllocation,
+    NodeResourcesBalancedAllocationArgs,
+)
+from lowtide.plugins.node_resources_fit import NodeResourcesFit, NodeResourcesFitArgs
+from lowtide.plugins.node_unschedulable import NodeUnschedulable
+from lowtide.plugins.taint_toleration import TaintToleration
+from lowtide.testing import make_node, make_pod, make_state
+
+STEADY = settings(
+    max_examples=120,
+    deadline=None,
+    derandomize=True,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+
+GPU = "example.com/gpu"
+TPU = "example.com/tpu"
+NAMES = [f"n{number}" for number in range(6)]
+CORDON = "node.kubernetes.io/unschedulable"
+RESOURCES = ["cpu", "memory", "ephemeral-storage", GPU, "pods"]
+
+# Clusters.
+
+taints = st.builds(
+    lambda key, value, effect: {"key": key, "value": value, "effect": effect},
+    st.sampled_from(["a", "b"]),
+    st.sampled_from(["", "x"]),
+    st.sampled_from(["NoSchedule", "NoExecute", "PreferNoSchedule"]),
+)
+tolerations = st.builds(
+    lambda key, operator, value, effect: {
+        "key": key,
+        "operator": operator,
+        "value": value,
+        "effect": effect,
+    },
+    st.sampled_from(["", "a", "b", CORDON]),
+    st.sampled_from(["", "Equal", "Exists"]),
+    st.sampled_from(["", "x"]),
+    st.sampled_from(["", "NoSchedule", "NoExecute", "PreferNoSchedule"]),
+)
+labels = st.fixed_dictionaries(
+    {},
+    optional={
+        "zone": st.sampled_from(["x", "y"]),
+        "gen": st.sampled_from(["1", "5", "-3", "new"]),
+    },
+)
+requests = st.fixed_dictionaries(
+    {},
+    optional={
+        "cpu": st.sampled_from(["0", "100m", "750m", "2"]),
+        "memory": st.sampled_from(["0", "64Mi", "1Gi"]),
+        "ephemeral-storage": st.sampled_from(["1Gi", "3Gi"]),
+        GPU: st.integers(0, 2),
+        TPU: st.just(1),
+    },
+)
+ports = st.lists(
+    st.builds(
+        lambda port, protocol, ip: {"hostPort": port, "protocol": protocol, "hostIP": ip},
+        st.sampled_from([80, 81]),
+        st.sampled_from(["TCP", "UDP"]),
+        st.sampled_from(["", "0.0.0.0", "10.0.0.1", "10.0.0.2"]),
+    ),
+    max_size=2,
+)
+
+
+def node_named(name: str) -> st.SearchStrategy[Node]:
+    allocatable = st.fixed_dictionaries(
+        {},
+        optional={"ephemeral-storage": st.just("4Gi"), GPU: st.integers(0, 3), TPU: st.just(1)},
+    )
+    return st.builds(
+        lambda more, **known: make_node(name, **known, **more),
+        allocatable,
+        cpu=st.sampled_from(["0", "1", "3"]),
+        memory=st.sampled_from(["512Mi", "3Gi"]),
+        pods=st.sampled_from([1, 3, 110]),
+        labels=labels,
+        taints=st.lists(taints, max_size=2),
+        unschedulable=st.booleans(),
+    )
+
+
+def containers(asked: dict[str, Any], held: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"containers": [{"name": "c", "resources": {"requests": asked}, "ports": held}]}
+
+
+expressions = st.builds(
+    lambda key, operator, values: {"key": key, "operator": operator, "values": values},
+    st.sampled_from(["zone", "gen"]),
+    st.sampled_from(["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]),
+    st.lists(st.sampled_from(["x", "y", "1", "5"]), max_size=2),
+)
+fields = st.builds(
+    lambda operator, values: {"key": "metadata.name", "operator": operator, "values": values},
+    st.sampled_from(["In", "NotIn"]),
+    st.lists(st.sampled_from(NAMES), min_size=1, max_size=2),
+)
+terms = st.builds(
+    lambda by_label, by_field: {"matchExpressions": by_label, "matchFields": by_field},
+    st.lists(expressions, max_size=2),
+    st.lists(fields, max_size=1),
+)
+affinities = st.fixed_dictionaries(
+    {},
+    optional={
+        "requiredDuringSchedulingIgnoredDuringExecution": st.builds(
+            lambda several: {"nodeSelectorTerms": several}, st.lists(terms, max_size=2)
+        ),
+        "preferredDuringSchedulingIgnoredDuringExecution": st.lists(
+            st.builds(
+                lambda weight, term: {"weight": weight, "preference": term},
+                st.integers(0, 9),
+                terms,
+            ),
+            max_size=2,
+        ),
+    },
+)
+added_affinities = affinities.map(lambda given: msgspec.convert(given, Affinity))
+pending = st.builds(
+    lambda asked, held, affinity, **known: make_pod(
+        "pending",
+        spec={**containers(asked, held), "affinity": {"nodeAffinity": affinity}},
+        **known,
+    ),
+    requests,
+    ports,
+    affinities,
+    on=st.sampled_from(["", "", *NAMES[:2]]),
+    node_selector=st.one_of(st.just({}), labels),
+    tolerations=st.lists(tolerations, max_size=3),
+)
+
+
+@st.composite
+def faces(draw: st.DrawFn) -> Nodes:
+    """A table: of all nodes, or with pods added to and taken from some rows in thought."""
+    nodes = [draw(node_named(name)) for name in NAMES[: draw(st.integers(0, len(NAMES)))]]
+    pods = [running(draw, f"p{number}") for number in range(draw(st.integers(0, 6)))]
+    face = make_state(nodes, pods).nodes()
+    for at in draw(st.lists(st.sampled_from(range(len(nodes))), unique=True)) if nodes else ():
+        if draw(st.booleans()):
+            face = face.with_pods({at: [running(draw, f"new-{at}")]})
+        else:
+            face = face.without({at: [pod.uid for pod in pods[:3]]})
+    return face
+
+
+def running(draw: st.DrawFn, name: str) -> Pod:
+    return make_pod(
+        name, on=draw(st.sampled_from(NAMES)), spec=containers(draw(requests), draw(ports))
+    )
+
+
+# What is compared.
+
+
+class Refusal(NamedTuple):
+    node_name: str
+    reason: str
+    eviction_helps: bool
+
+
+def refusals(rules: Iterable[Any], pod: Pod, nodes: Nodes) -> list[Refusal]:
+    return sorted(
+        Refusal(nodes.names[at], rejection.reason, rejection.eviction_helps)
+        for rule in rules
+        for rejection in rule.filter(pod, nodes)
+        for at in np.flatnonzero(rejection.mask)
+    )
+
+
+def raw_scores(rule: Any, pod: Pod, nodes: Nodes) -> list[int] | None:
+    raw = rule.score(pod, nodes, np.ones(len(nodes), np.bool_))
+    return None if raw is None else raw.tolist()
+
+
+@pytest.mark.parametrize(
+    ("rule", "twin"),
+    [
+        pytest.param(NodeName(), PlainNodeName(), id="NodeName"),
+        pytest.param(NodeUnschedulable(), PlainNodeUnschedulable(), id="NodeUnschedulable"),
+        pytest.param(TaintToleration(), PlainTaintToleration(), id="TaintToleration"),
+        pytest.param(NodePorts(), PlainNodePorts(), id="NodePorts"),
+    ],
+)
+@STEADY
+@given(pod=pending, nodes=faces())
+def test_filters_agree(rule: Any, twin: Any, pod: Pod, nodes: Nodes) -> None:
+    assert refusals([rule], pod, nodes) == refusals([twin], pod, nodes)
+
+
+@STEADY
+@given(pod=pending, nodes=faces())
+def test_scores_by_taints_agree(pod: Pod, nodes: Nodes) -> None:
+    assert raw_scores(TaintToleration(), pod, nodes) == raw_scores(
+        PlainTaintToleration(), pod, nodes
+    )
+
+
+@STEADY
+@given(pod=pending, nodes=faces(), added=added_affinities)
+def test_node_affinity_agrees(pod: Pod, nodes: Nodes, added: Affinity) -> None:
+    rule, twin = NodeAffinity(NodeAffinityArgs(added_affinity=added)), PlainNodeAffinity(added)
+    assert refusals([rule], pod, nodes) == refusals([twin], pod, nodes)
+    raw = raw_scores(rule, pod, nodes)
+    if raw is None:  # no opinion: every node would get 0
+        raw = [0] * len(nodes)
+    assert raw == raw_scores(twin, pod, nodes)
+
+
+@STEADY
+@given(pod=pending, nodes=faces(), ignored=st.sampled_from([[], [TPU], ["cpu", TPU, GPU]]))
+def test_filters_by_resources_agree(pod: Pod, nodes: Nodes, ignored: list[str]) -> None:
+    rule = NodeResourcesFit(NodeResourcesFitArgs(ignored_resources=ignored))
+    assert refusals([rule], pod, nodes) == refusals(plain_fit(pod, ignored), pod, nodes)
+
+
+SHAPES = [[(0, 0), (100, 10)], [(10, 10), (40, 3), (90, 7)], [(50, 5)], [(50, 0), (100, 10)]]
+
+
+@pytest.mark.parametrize("kind", ["LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"])
+@STEADY
+@given(
+    pod=pending,
+    nodes=faces(),
+    weights=st.dictionaries(st.sampled_from(RESOURCES), st.integers(1, 5), min_size=1),
+    shape=st.sampled_from(SHAPES),
+)
+def test_scores_by_resources_agree(
+    kind: str, pod: Pod, nodes: Nodes, weights: dict[str, int], shape: list[tuple[int, int]]
+) -> None:
+    strategy = {
+        "type": kind,
+        "resources": [{"name": name, "weight": weight} for name, weight in weights.items()],
+        "requestedToCapacityRatio": {
+            "shape": [{"utilization": used, "score": score} for used, score in shape]
+        },
+    }
+    rule = NodeResourcesFit(msgspec.convert({"scoringStrategy": strategy}, NodeResourcesFitArgs))
+    twin = PlainFitScore(kind, weights, shape)
+    assert raw_scores(rule, pod, nodes) == raw_scores(twin, pod, nodes)
+
+
+@STEADY
+@given(
+    pod=pending,
+    nodes=faces(),
+    resources=st.lists(st.sampled_from(RESOURCES), min_size=1, unique=True),
+)
+def test_scores_by_balance_agree(pod: Pod, nodes: Nodes, resources: list[str]) -> None:
+    listed = [{"name": name} for name in resources]
+    rule = NodeResourcesBalancedAllocation(
+        msgspec.convert({"resources": listed}, NodeResourcesBalancedAllocationArgs)
+    )
+    wanted = pod_requests(pod)
+    has_opinion = any(wanted.get(name, 0) for name in resources)
+    twin = raw_scores(PlainBalancedAllocation(resources), pod, nodes)
+    assert raw_scores(rule, pod, nodes) == (twin if has_opinion else None)
+
+
+# Some rows instead of all.
+
+
+def every_rule(added: Affinity) -> Sequence[Any]:
+    return (
+        NodeName(),
+        NodeUnschedulable(),
+        TaintToleration(),
+        NodeAffinity(NodeAffinityArgs(added_affinity=added)),
+        NodePorts(),
+        NodeResourcesFit(NodeResourcesFitArgs()),
+        NodeResourcesBalancedAllocation(
+            msgspec.convert(
+                {"resources": [{"name": name} for name in ("cpu", "memory", GPU)]},
+                NodeResourcesBalancedAllocationArgs,
+            )
+        ),
+    )
+
+
+@STEADY
+@given(pod=pending, nodes=faces(), added=added_affinities, data=st.data())
+def test_judging_some_rows_is_taking_rows_of_judging_all(
+    pod: Pod, nodes: Nodes, added: Affinity, data: st.DataObject
+) -> None:
+    every_position = st.sampled_from(range(len(nodes))) if len(nodes) else st.nothing()
+    positions = np.array(data.draw(st.lists(every_position, unique=True)), np.intp)
+    some = nodes.take(positions)
+    kept = {nodes.names[at] for at in positions}
+    for rule in every_rule(added):
+        if hasattr(rule, "filter"):
+            of_all = [each for each in refusals([rule], pod, nodes) if each.node_name in kept]
+            assert refusals([rule], pod, some) == of_all, rule.name
+        if hasattr(rule, "score"):
+            raw = raw_scores(rule, pod, nodes)
+            taken = None if raw is None else [raw[at] for at in positions]
+            assert raw_scores(rule, pod, some) == taken, rule.name

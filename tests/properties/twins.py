@@ -1,0 +1,272 @@
+"""A plain twin of every vectorised rule: it judges one node at a time, as slowly as it reads.
+
+`test_twins` says that the two agree on any cluster. Only what parses and matches a single value is
+shared with the rules; sums over pods are made anew for each node.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+from lowtide.cluster.placed import host_ports_of
+from lowtide.framework.plugin import OneNode, Pod, filter_each, score_each
+from lowtide.objects.matching import is_tolerated, is_valid_requirement, matches_requirement
+from lowtide.objects.node import Taint
+from lowtide.objects.pod import NodeAffinity, NodeSelector, NodeSelectorTerm
+from lowtide.objects.requests import (
+    amounts_as_int,
+    is_extended,
+    is_scalar,
+    nonzero_requests,
+    pod_requests,
+    scored_requests,
+)
+
+FIRST = ("cpu", "memory", "ephemeral-storage")
+
+
+class PlainNodeName:
+    name = "NodeName"
+
+    @filter_each
+    def filter(self, pod: Pod, node: OneNode) -> str | None:
+        if pod.spec.node_name and pod.spec.node_name != node.name:
+            return "node(s) didn't match the requested node name"
+        return None
+
+
+class PlainNodeUnschedulable:
+    name = "NodeUnschedulable"
+
+    @filter_each
+    def filter(self, pod: Pod, node: OneNode) -> str | None:
+        cordon = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
+        if node.object.spec.unschedulable and not is_tolerated(cordon, pod.spec.tolerations):
+            return "node(s) were unschedulable"
+        return None
+
+
+class PlainTaintToleration:
+    name = "TaintToleration"
+
+    @filter_each
+    def filter(self, pod: Pod, node: OneNode) -> str | None:
+        for taint in node.object.spec.taints:
+            is_hard = taint.effect in ("NoSchedule", "NoExecute")
+            if is_hard and not is_tolerated(taint, pod.spec.tolerations):
+                return "node(s) had untolerated taint(s)"
+        return None
+
+    @score_each
+    def score(self, pod: Pod, node: OneNode) -> int:
+        soft = [t for t in pod.spec.tolerations if t.effect in ("", "PreferNoSchedule")]
+        return sum(
+            1
+            for taint in node.object.spec.taints
+            if taint.effect == "PreferNoSchedule" and not is_tolerated(taint, soft)
+        )
+
+
+class PlainNodeAffinity:
+    name = "NodeAffinity"
+
+    def __init__(self, added: NodeAffinity) -> None:
+        self._added = added
+
+    @filter_each
+    def filter(self, pod: Pod, node: OneNode) -> str | None:
+        if self._added.required and not _any_term(self._added.required, node):
+            return "node(s) didn't match scheduler-enforced node affinity"
+        wanted = pod.spec.node_selector
+        own = _affinity(pod).required
+        is_match = all(node.labels.get(key) == value for key, value in wanted.items())
+        if not is_match or (own is not None and not _any_term(own, node)):
+            return "node(s) didn't match Pod's node affinity/selector"
+        return None
+
+    @score_each
+    def score(self, pod: Pod, node: OneNode) -> int:
+        terms = [*_affinity(pod).preferred, *self._added.preferred]
+        return sum(each.weight for each in terms if _term(each.preference, node))
+
+
+class PlainNodePorts:
+    name = "NodePorts"
+
+    @filter_each(eviction_helps=True)
+    def filter(self, pod: Pod, node: OneNode) -> str | None:
+        for wanted in host_ports_of(pod):
+            for other in node.pods:
+                for held in host_ports_of(other):
+                    is_same = (wanted.protocol, wanted.port) == (held.protocol, held.port)
+                    if is_same and ("0.0.0.0" in (wanted.ip, held.ip) or wanted.ip == held.ip):
+                        return "node(s) didn't have free ports for the requested pod ports"
+        return None
+
+
+class PlainPodCount:
+    """The first check of NodeResourcesFit."""
+
+    name = "NodeResourcesFit"
+
+    @filter_each(eviction_helps=True)
+    def filter(self, pod: Pod, node: OneNode) -> str | None:
+        return "Too many pods" if len(node.pods) + 1 > _has(node).get("pods", 0) else None
+
+
+class PlainShortage:
+    """NodeResourcesFit for one resource, where pods are in the way."""
+
+    name = "NodeResourcesFit"
+
+    def __init__(self, resource: str) -> None:
+        self._resource = resource
+
+    @filter_each(eviction_helps=True)
+    def filter(self, pod: Pod, node: OneNode) -> str | None:
+        wanted = pod_requests(pod).get(self._resource, 0)
+        has = _has(node).get(self._resource, 0)
+        used = sum(pod_requests(other).get(self._resource, 0) for other in node.pods)
+        return f"Insufficient {self._resource}" if 0 < wanted <= has < wanted + used else None
+
+
+class PlainExcess:
+    """NodeResourcesFit for one resource, where the node is too small for the pod alone."""
+
+    name = "NodeResourcesFit"
+
+    def __init__(self, resource: str) -> None:
+        self._resource = resource
+
+    @filter_each
+    def filter(self, pod: Pod, node: OneNode) -> str | None:
+        wanted = pod_requests(pod).get(self._resource, 0)
+        is_beyond = wanted > _has(node).get(self._resource, 0)
+        return f"Insufficient {self._resource}" if wanted and is_beyond else None
+
+
+def plain_fit(pod: Pod, ignored: Sequence[str]) -> Iterator[Any]:
+    """Twins that refuse together what NodeResourcesFit refuses."""
+    yield PlainPodCount()
+    for resource in {*FIRST, *pod_requests(pod)}:
+        if is_extended(resource) and resource in ignored:
+            continue
+        if resource in FIRST or is_scalar(resource):
+            yield PlainShortage(resource)
+            yield PlainExcess(resource)
+
+
+class PlainFitScore:
+    """How NodeResourcesFit scores; `shape` is only for the ratio."""
+
+    name = "NodeResourcesFit"
+
+    def __init__(
+        self, kind: str, weights: Mapping[str, int], shape: Sequence[tuple[int, int]]
+    ) -> None:
+        self._kind = kind
+        self._weights = weights
+        self._shape = shape
+
+    @score_each
+    def score(self, pod: Pod, node: OneNode) -> int:
+        total = weights = 0
+        for resource, weight in self._weights.items():
+            wanted = scored_requests(pod).get(resource, 0)
+            has = _has(node).get(resource, 0)
+            is_counted = resource in FIRST or (is_scalar(resource) and wanted)
+            if not is_counted or not has:
+                continue
+            share = self._share(wanted + _scored_use(node, resource), has)
+            if self._kind == "RequestedToCapacityRatio" and not share:
+                continue
+            total += share * weight
+            weights += weight
+        if not weights:
+            return 0
+        if self._kind == "RequestedToCapacityRatio":
+            return math.floor(Fraction(total, weights) + Fraction(1, 2))
+        return total // weights
+
+    def _share(self, used: int, has: int) -> int:
+        if self._kind == "LeastAllocated":
+            return 0 if used > has else (has - used) * 100 // has
+        if self._kind == "MostAllocated":
+            return min(used, has) * 100 // has
+        percent = 100 if used > has else used * 100 // has
+        return _on_shape([(at, score * 10) for at, score in self._shape], percent)
+
+
+class PlainBalancedAllocation:
+    name = "NodeResourcesBalancedAllocation"
+
+    def __init__(self, resources: Sequence[str]) -> None:
+        self._resources = resources
+
+    @score_each
+    def score(self, pod: Pod, node: OneNode) -> int:
+        wanted = pod_requests(pod)
+        counted = [r for r in self._resources if r in FIRST or (is_scalar(r) and wanted.get(r))]
+        used = {r: sum(pod_requests(other).get(r, 0) for other in node.pods) for r in counted}
+        before = _balance(used, node)
+        after = _balance({r: used[r] + wanted.get(r, 0) for r in counted}, node)
+        return 50 + math.trunc(Fraction(50 + after - before, 2))
+
+
+def _balance(used: Mapping[str, int], node: OneNode) -> int:
+    has = _has(node)
+    shares = [min(used[r] / has[r], 1.0) for r in used if has.get(r)]
+    if len(shares) < 2:
+        return 100
+    if len(shares) == 2:
+        return int((1 - abs(shares[0] - shares[1]) / 2) * 100)
+    mean = sum(shares) / len(shares)
+    variance = sum((share - mean) * (share - mean) for share in shares) / len(shares)
+    return int((1 - math.sqrt(variance)) * 100)
+
+
+def _on_shape(points: Sequence[tuple[int, int]], percent: int) -> int:
+    for number, (at, score) in enumerate(points):
+        if percent <= at:
+            if number == 0:
+                return score
+            before, low = points[number - 1]
+            return low + math.trunc(Fraction((score - low) * (percent - before), at - before))
+    return points[-1][1]
+
+
+def _has(node: OneNode) -> dict[str, int]:
+    return amounts_as_int(node.object.status.allocatable, node.name)
+
+
+def _scored_use(node: OneNode, resource: str) -> int:
+    if resource in ("cpu", "memory"):
+        which = ("cpu", "memory").index(resource)
+        return sum(nonzero_requests(other)[which] for other in node.pods)
+    return sum(pod_requests(other).get(resource, 0) for other in node.pods)
+
+
+def _affinity(pod: Pod) -> NodeAffinity:
+    affinity = pod.spec.affinity
+    return (affinity.node_affinity if affinity else None) or NodeAffinity()
+
+
+def _any_term(selector: NodeSelector, node: OneNode) -> bool:
+    return any(_term(term, node) for term in selector.node_selector_terms)
+
+
+def _term(term: NodeSelectorTerm, node: OneNode) -> bool:
+    if not term.match_expressions and not term.match_fields:
+        return False
+    for label in term.match_expressions:
+        value = node.labels.get(label.key)
+        if not is_valid_requirement(label) or not matches_requirement(label, value):
+            return False
+    for field in term.match_fields:
+        if field.key != "metadata.name" or len(field.values) != 1:
+            return False
+        is_named = field.values[0] == node.name
+        if field.operator not in ("In", "NotIn") or is_named != (field.operator == "In"):
+            return False
+    return True

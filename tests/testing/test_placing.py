@@ -1,0 +1,83 @@
+"""Asking rules without a cluster: what a plugin author writes in a first test."""
+
+import lowtide.testing
+from lowtide.framework.plugin import OneNode, Pod, PodRejection, filter_each, score_each
+from lowtide.testing import make_node, make_pod, make_profile, make_state, place, rejections, scores
+
+
+class Quiet:
+    name = "Quiet"
+
+    @score_each
+    def score(self, pod: Pod, node: OneNode) -> int:
+        return 90 if node.labels.get("quiet") else 10
+
+
+class NotFull:
+    name = "NotFull"
+
+    @filter_each
+    def filter(self, pod: Pod, node: OneNode) -> str | None:
+        return "node(s) have a pod" if node.pods else None
+
+    def may_enqueue(self, pod: Pod) -> PodRejection | None:
+        return None
+
+
+NODES = [make_node("a"), make_node("b", labels={"quiet": "yes"}), make_node("c")]
+
+
+def test_a_rule_that_only_scores_places_a_pod() -> None:
+    decision = place([Quiet()], make_pod(), NODES)
+    assert decision.node_name == "b"
+    assert {each.node_name: each.total for each in decision.best} == {"b": 90, "a": 10, "c": 10}
+
+
+def test_a_rule_that_only_filters_places_a_pod() -> None:
+    decision = place([NotFull()], make_pod(), NODES, [make_pod("p", on="a")])
+    assert decision.node_name == "b"
+    assert {name: each.reasons for name, each in decision.rejections.items()} == {
+        "a": ("node(s) have a pod",)
+    }
+
+
+def test_rules_together() -> None:
+    decision = place([Quiet(), NotFull()], make_pod(), NODES, [make_pod("p", on="b")])
+    assert (decision.node_name, decision.feasible_count) == ("a", 2)
+
+
+def test_equal_nodes_take_turns() -> None:
+    chosen = [place([], make_pod(), NODES, turn=turn).node_name for turn in range(4)]
+    assert chosen == ["a", "b", "c", "a"]
+
+
+def test_a_profile_has_each_rule_where_it_has_a_method() -> None:
+    quiet, not_full = Quiet(), NotFull()
+    profile = make_profile([quiet, not_full], {"Quiet": 4}, name="mine")
+    assert profile.scheduler_name == "mine"
+    assert [(each.rule, each.weight) for each in profile.scorers] == [(quiet, 4)]
+    assert {point: profile.at(point) for point in ("filter", "preEnqueue", "bind")} == {
+        "filter": (not_full,),
+        "preEnqueue": (not_full,),
+        "bind": (),
+    }
+
+
+def test_one_rule_on_a_state() -> None:
+    state = make_state(NODES, [make_pod("p", on="c")])
+    assert rejections(NotFull(), make_pod(), state) == {"c": ["node(s) have a pod"]}
+    assert scores(Quiet(), make_pod(), state) == {"a": 10, "b": 90, "c": 10}
+
+
+def test_the_public_face_is_what_it_says() -> None:
+    assert set(lowtide.testing.__all__) == {
+        "ManualClock",
+        "make_node",
+        "make_pod",
+        "make_profile",
+        "make_state",
+        "place",
+        "rejections",
+        "scores",
+    }
+    assert all(hasattr(lowtide.testing, name) for name in lowtide.testing.__all__)
