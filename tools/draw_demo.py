@@ -11,6 +11,7 @@ import uvloop
 from rich.console import Console
 from rich.text import Text
 
+from lowtide.app.clocks import steady_clock
 from lowtide.app.demo import Demo, DemoStory
 from lowtide.app.demo_view import PlainView, nodes_table, why
 
@@ -34,7 +35,9 @@ class PictureView(PlainView):
 
 def main() -> None:
     console = Console(record=True, width=110, file=io.StringIO(), force_terminal=True)
-    demo = Demo(PictureView(console), clock=time.time, for_seconds=SECONDS)
+    demo = Demo(
+        PictureView(console), clock=steady_clock(), wall_clock=time.time, for_seconds=SECONDS
+    )
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(demo.run())
     svg = console.export_svg(title="lowtide demo")

@@ -1,7 +1,9 @@
 """Bindings, conditions and Events of the machine, against a small real API server."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -32,11 +34,34 @@ class ApiServer:
         self.answers: dict[str, list[tuple[int, Any]]] = {}
         self.asked: list[tuple[str, str]] = []
         self.bodies: list[Any] = []
+        self.most_at_once = 0
+        self.under_way = 0
+        self.may_answer = asyncio.Event()
+        self.may_answer.set()
+        self._changed = asyncio.Event()
+
+    async def asked_times(self, count: int) -> None:
+        async with asyncio.timeout(10):
+            while len(self.bodies) < count:
+                self._changed.clear()
+                await self._changed.wait()
+
+    @property
+    def messages(self) -> list[tuple[str, str]]:
+        """The pods whose condition was written, each with what it says."""
+        names = [path.split("/")[-2] for _, path in self.asked]
+        bodies = [body["status"]["conditions"][0]["message"] for body in self.bodies]
+        return list(zip(names, bodies, strict=True))
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
-        self.asked.append((request.method, request.path))
         body = await request.read()
+        self.asked.append((request.method, request.path))
         self.bodies.append(json.loads(body) if body else None)
+        self.under_way += 1
+        self.most_at_once = max(self.most_at_once, self.under_way)
+        self._changed.set()
+        await self.may_answer.wait()
+        self.under_way -= 1
         answers = self.answers[request.method]
         status, answer = answers.pop(0) if len(answers) > 1 else answers[0]
         if status == 0:
@@ -172,18 +197,54 @@ async def test_a_pod_that_cannot_be_read_is_asked_for_until_it_can(
     writer: Writer, server: ApiServer
 ) -> None:
     sleeps = Sleeps()
-    # 403 is answered to the caller at once; what is worth a second try, the connection retries.
-    server.answers = {"POST": [CONFLICT], "GET": [*[FORBIDDEN] * 7, stored(on="node-a")]}
+    server.answers = {"POST": [CONFLICT], "GET": [*[BROKEN] * 7, stored(on="node-a")]}
     assert await KubeBinder(writer, sleeps).bind(POD, "node-a") == BindOutcome()
     assert sleeps.seconds == [0.1, 0.5, 1.0, 2.0, 5.0, 5.0, 5.0]
+
+
+@pytest.mark.parametrize(
+    ("found", "text"),
+    [
+        pytest.param(FORBIDDEN, "no right (HTTP 403 Forbidden)", id="may not be read"),
+        pytest.param(
+            (200, {"spec": 7}),
+            "The pod default/web cannot be read: Expected `object`, got `int` - at `$.spec`",
+            id="is nothing we can read",
+        ),
+    ],
+)
+async def test_a_binding_has_failed_when_its_pod(
+    writer: Writer, server: ApiServer, found: tuple[int, Any], text: str
+) -> None:
+    server.answers = {"POST": [CONFLICT], "GET": [found]}
+    outcome = await asyncio.wait_for(KubeBinder(writer, Sleeps()).bind(POD, "node-a"), 10)
+    error = f"{CONFLICT_TEXT}; what became of it is unknown: {text}"
+    assert outcome == BindOutcome(error=error)
+
+
+async def test_a_missing_right_to_read_pods_is_told_once(
+    writer: Writer, server: ApiServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.answers = {"POST": [CONFLICT], "GET": [FORBIDDEN]}
+    binder = KubeBinder(writer, Sleeps())
+    for _ in range(2):
+        await asyncio.wait_for(binder.bind(POD, "node-a"), 10)
+    assert [record.getMessage() for record in caplog.records if record.name == "scheduler"] == [
+        "Doubtful bindings cannot be looked up; the scheduler needs the right to get pods"
+    ]
 
 
 # Conditions.
 
 
-def writes_of(connection: Connection, writer: Writer, clock: ManualClock) -> KubeWrites:
+def writes_of(connection: Connection, writer: Writer, **options: Any) -> KubeWrites:
+    clock = ManualClock(NOW)
     events = KubeEvents(connection, host_name="host", is_busy=lambda: False, clock=clock)
-    return KubeWrites(writer, events, clock)
+    return KubeWrites(writer, events, clock, **{"is_busy": lambda: False, **options})
+
+
+def refusal(name: str, message: str = "nowhere") -> WriteCondition:
+    return WriteCondition(make_pod(name, uid=f"uid-{name}"), "Unschedulable", message)
 
 
 @pytest.mark.parametrize(
@@ -219,8 +280,9 @@ async def test_the_time_of_a_condition(
         metadata=replace(POD.metadata, generation=3),
         status=replace(POD.status, conditions=conditions),
     )
-    writes = writes_of(connection, writer, ManualClock(NOW))
-    await writes.write_condition(WriteCondition(pod, "Unschedulable", "0/1 nodes are available"))
+    writes = writes_of(connection, writer)
+    writes.write_condition(WriteCondition(pod, "Unschedulable", "0/1 nodes are available"))
+    await writes.flush(10)
     assert server.asked == [("PATCH", f"{POD_PATH}/status")]
     condition = {
         "type": "PodScheduled",
@@ -251,10 +313,151 @@ async def test_a_condition_that_is_not_written(
     lines: list[str],
 ) -> None:
     server.answers = {"PATCH": [answer]}
-    writes = writes_of(connection, writer, ManualClock(NOW))
-    await writes.write_condition(WriteCondition(POD, "Unschedulable", "nowhere"))
+    writes = writes_of(connection, writer)
+    writes.write_condition(WriteCondition(POD, "Unschedulable", "nowhere"))
+    await writes.flush(10)
     told = [record.getMessage() for record in caplog.records if record.name == "scheduler"]
     assert told == lines
+
+
+@asynccontextmanager
+async def running(writes: KubeWrites) -> AsyncIterator[None]:
+    task = asyncio.create_task(writes.run())
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def breathe() -> None:
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+async def test_conditions_are_written_a_few_at_once_and_only_the_newest_of_each_pod(
+    connection: Connection, writer: Writer, server: ApiServer
+) -> None:
+    server.answers = {"PATCH": [(200, {})]}
+    server.may_answer.clear()
+    writes = writes_of(connection, writer)
+    for message in ("older", "newest"):
+        for number in range(20):
+            writes.write_condition(refusal(f"pod-{number}", message))
+    async with running(writes):
+        await server.asked_times(8)
+        await breathe()
+        assert len(server.asked) == 8
+        server.may_answer.set()
+        await server.asked_times(20)
+    assert sorted(server.messages) == sorted((f"pod-{number}", "newest") for number in range(20))
+    assert server.most_at_once == 8
+
+
+async def test_while_bindings_are_under_way_conditions_are_written_one_by_one_with_pauses(
+    connection: Connection, writer: Writer, server: ApiServer
+) -> None:
+    server.answers = {"PATCH": [(200, {})]}
+    sleeps = Sleeps()
+    writes = writes_of(connection, writer, is_busy=lambda: True, sleep=sleeps)
+    for number in range(3):
+        writes.write_condition(refusal(f"pod-{number}"))
+    async with running(writes):
+        await server.asked_times(3)
+    assert (server.most_at_once, set(sleeps.seconds)) == (1, {0.05})
+
+
+async def test_two_conditions_of_one_pod_never_swap(
+    connection: Connection, writer: Writer, server: ApiServer
+) -> None:
+    server.answers = {"PATCH": [(200, {})]}
+    server.may_answer.clear()
+    writes = writes_of(connection, writer)
+    writes.write_condition(refusal("web", "older"))
+    async with running(writes):
+        await server.asked_times(1)
+        writes.write_condition(refusal("web", "newer"))
+        await breathe()
+        assert server.messages == [("web", "older")]
+        server.may_answer.set()
+        await server.asked_times(2)
+    assert (server.messages[1], server.most_at_once) == (("web", "newer"), 1)
+
+
+async def test_a_binding_drops_the_condition_that_waits_and_waits_for_the_one_under_way(
+    connection: Connection, writer: Writer, server: ApiServer
+) -> None:
+    server.answers = {"PATCH": [(200, {})]}
+    server.may_answer.clear()
+    writes = writes_of(connection, writer)
+    under_way = refusal("web", "under way")
+    writes.write_condition(under_way)
+    async with running(writes):
+        await server.asked_times(1)
+        writes.write_condition(refusal("web", "late"))
+        binding = asyncio.create_task(writes.before_binding(under_way.pod))
+        await breathe()
+        assert not binding.done()
+        server.may_answer.set()
+        await asyncio.wait_for(binding, 10)
+        assert server.messages == [("web", "under way")]
+        writes.write_condition(refusal("other"))
+        await server.asked_times(2)
+    assert server.messages == [("web", "under way"), ("other", "nowhere")]
+
+
+async def test_a_binding_of_a_pod_without_conditions_does_not_wait(
+    connection: Connection, writer: Writer
+) -> None:
+    await asyncio.wait_for(writes_of(connection, writer).before_binding(POD), 10)
+
+
+async def test_what_was_under_way_or_waiting_at_the_end_is_written_by_flush(
+    connection: Connection, writer: Writer, server: ApiServer
+) -> None:
+    server.answers = {"PATCH": [(200, {})]}
+    server.may_answer.clear()
+    writes = writes_of(connection, writer, is_busy=lambda: True)
+    writes.write_condition(refusal("begun", "older"))
+    writes.write_condition(refusal("waits"))
+    async with running(writes):
+        await server.asked_times(1)
+    server.may_answer.set()
+    await writes.flush(10)
+    assert sorted(server.messages) == [
+        ("begun", "older"),
+        ("begun", "older"),
+        ("waits", "nowhere"),
+    ]
+
+
+async def test_flush_ends_when_its_time_is_up(
+    connection: Connection, writer: Writer, server: ApiServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.answers = {"PATCH": [(200, {})]}
+    server.may_answer.clear()
+    writes = writes_of(connection, writer)
+    for number in range(10):
+        writes.write_condition(refusal(f"pod-{number}"))
+    await asyncio.wait_for(writes.flush(0.2), 10)
+    server.may_answer.set()
+    (line,) = caplog.records
+    assert line.getMessage() == "Some conditions of pods were not written"
+    assert line.__dict__["lowtide_fields"] == {"count": 10, "err": "not done within 0.2 seconds"}
+
+
+async def test_more_conditions_than_may_wait_are_left_out_and_told_once(
+    connection: Connection, writer: Writer, server: ApiServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.answers = {"PATCH": [(200, {})]}
+    writes = writes_of(connection, writer, most_waiting=2)
+    for name in ("a", "b", "c", "d"):
+        writes.write_condition(refusal(name))
+    writes.write_condition(refusal("a", "newer"))
+    await writes.flush(10)
+    assert sorted(server.messages) == [("a", "newer"), ("b", "nowhere")]
+    told = [record.getMessage() for record in caplog.records if record.name == "scheduler"]
+    assert told == ["Conditions of pods are left out"]
 
 
 # Events.
@@ -267,7 +470,7 @@ async def test_an_event_names_the_pod_and_the_scheduler(
     clock = ManualClock(NOW)
     events = KubeEvents(connection, host_name="host", is_busy=lambda: False, clock=clock)
     pod = replace(POD, metadata=replace(POD.metadata, resource_version="42"))
-    KubeWrites(writer, events, clock).write_event(
+    KubeWrites(writer, events, clock, is_busy=lambda: False).write_event(
         WriteKubeEvent(pod, "Normal", "Scheduled", "Binding", "Successfully assigned", "lowtide")
     )
     await events.flush(10)

@@ -58,6 +58,15 @@ async def test_an_error_page_that_is_no_json_is_quoted(
         await connection.request("GET", "/x")
 
 
+async def test_an_error_page_that_is_no_text_is_quoted(
+    connection: Connection, server: ApiServer
+) -> None:
+    server.answers = [web.Response(status=404, body=b'{"message":"\xff"}')]
+    with pytest.raises(ApiError) as caught:
+        await connection.request("GET", "/x")
+    assert str(caught.value) == '{"message":"\N{REPLACEMENT CHARACTER}"} (HTTP 404 Unknown)'
+
+
 @pytest.mark.parametrize(
     ("answers", "want_slept"),
     [
@@ -165,6 +174,44 @@ async def test_a_rate_limit_delays_what_comes_after_the_burst(
     for _ in range(4):
         await limited_connection.request("GET", "/x")
     assert clock.slept == pytest.approx([0.1, 0.1])
+
+
+async def test_a_check_is_made_when_a_slot_was_got_and_before_anything_is_sent(
+    stack: AsyncExitStack, server: ApiServer, clock: ManualClock
+) -> None:
+    arrived, may_answer, may_send = asyncio.Event(), asyncio.Event(), True
+
+    async def answer_late(_: web.Request) -> web.StreamResponse:
+        arrived.set()
+        await may_answer.wait()
+        return web.Response()
+
+    def check() -> None:
+        if not may_send:
+            raise ApiError(403, "NotLeader", "not any more")
+
+    server.answers = [answer_late]
+    connection = await stack.enter_async_context(
+        Connection(Access(Cluster(server.url), User(), "default", "test"), clock, limit=1)
+    )
+    first = asyncio.create_task(connection.request("POST", "/first", body=b"{}", check=check))
+    second = asyncio.create_task(connection.request("POST", "/second", body=b"{}", check=check))
+    await asyncio.wait_for(arrived.wait(), 10)
+    may_send = False
+    may_answer.set()
+    assert (await first).status == 200
+    with pytest.raises(ApiError, match="not any more"):
+        await second
+    assert server.requests() == [("POST", "/first")]
+
+
+async def test_a_check_is_made_again_before_a_request_is_sent_again(
+    connection: Connection, server: ApiServer
+) -> None:
+    server.answers = [status(429, "TooManyRequests", "later"), document({})]
+    checks: list[int] = []
+    await connection.request("GET", "/x", check=lambda: checks.append(len(server.asked)))
+    assert checks == [0, 1]
 
 
 async def test_stream_yields_whole_lines_only(connection: Connection, server: ApiServer) -> None:

@@ -227,3 +227,20 @@ async def test_certificates_that_cannot_be_loaded_are_named(
         f"The certificates for https://127.0.0.1:6443 cannot be loaded "
         f"(client certificate from {pair[0]}, client key from {pair[1]}): "
     )
+
+
+async def test_a_clock_set_back_delays_neither_a_token_file_nor_a_plugin(
+    clock: ManualClock, plugin: Plugin, tmp_path: Path
+) -> None:
+    file = tmp_path / "token"
+    file.write_text("one")
+    from_file = credentials_for(User(token_file=file), clock)
+    plugin.answers(token="one")
+    from_plugin = credentials_for(plugin.user, clock)
+    await from_file.current()
+    presented = await from_plugin.current()
+    file.write_text("two, longer")
+    plugin.answers(token="two")
+    clock.now -= 3600
+    assert (await from_file.current()).authorization == "Bearer two, longer"
+    assert await from_plugin.renew(presented)

@@ -61,6 +61,11 @@ async def test_answers(status: object, want: ExecCredential) -> None:
     [
         pytest.param(printing("print('hello')"), "printed no ExecCredential: ", id="is no JSON"),
         pytest.param(
+            printing('import os; os.write(1, b\'{"kind":"\\xff","apiVersion":"\\xff"}\')'),
+            "printed no ExecCredential: ",
+            id="is no UTF-8",
+        ),
+        pytest.param(
             answering({}), "printed neither a token nor a client certificate", id="holds nothing"
         ),
         pytest.param(

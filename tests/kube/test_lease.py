@@ -24,6 +24,7 @@ class LeaseServer:
         self.lease: dict[str, Any] | None = None
         self.writes: list[dict[str, Any]] = []
         self.is_refusing = False
+        self.is_garbled = False
         self._version = 0
 
     def set(self, spec: dict[str, Any], **metadata: Any) -> None:
@@ -40,6 +41,8 @@ class LeaseServer:
     async def handle(self, request: web.Request) -> web.StreamResponse:
         if self.is_refusing:
             return web.json_response({"message": "etcd is away"}, status=500)
+        if self.is_garbled:
+            return web.Response(body=b'{"spec":"\xff"}')
         if request.method == "POST" and request.path == COLLECTION and self.lease is None:
             return self._store(await request.json(), 201)
         if request.path != f"{COLLECTION}/lowtide" or self.lease is None:
@@ -62,7 +65,9 @@ class LeaseServer:
 class Candidate:
     """A lease, its task, and what it told."""
 
-    def __init__(self, connection: Connection, clock: ManualClock, identity: str) -> None:
+    def __init__(
+        self, connection: Connection, clock: ManualClock, wall: ManualClock, identity: str
+    ) -> None:
         self.told: list[str] = []
         self.lease = LeaderLease(
             connection,
@@ -70,6 +75,7 @@ class Candidate:
             name="lowtide",
             identity=identity,
             clock=clock,
+            wall_clock=wall,
             timings=LeaseTimings(),
             sleep=self._sleep,
             chance=lambda: 0.5,
@@ -77,6 +83,7 @@ class Candidate:
         self.slept: list[float] = []
         self._asleep = asyncio.Event()
         self._clock = clock
+        self._wall = wall
         self.task = asyncio.create_task(
             self.lease.run(lambda: self.told.append("started"), lambda: self.told.append("lost"))
         )
@@ -93,6 +100,7 @@ class Candidate:
 
     async def advance(self) -> None:
         """To the end of its sleep, and through the attempt that follows."""
+        self._wall.advance(self.slept[-1])
         self._clock.advance(self.slept[-1])
         await self.until_asleep()
 
@@ -110,12 +118,19 @@ def lease_server() -> LeaseServer:
 
 
 @pytest.fixture
-async def compete(stack: AsyncExitStack, lease_server: LeaseServer, clock: ManualClock) -> Compete:
+def wall() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+async def compete(
+    stack: AsyncExitStack, lease_server: LeaseServer, clock: ManualClock, wall: ManualClock
+) -> Compete:
     url = await serve(stack, lease_server.handle)
     connection = await stack.enter_async_context(Connection(plain_access(url), clock))
 
     def make(identity: str) -> Candidate:
-        candidate = Candidate(connection, clock, identity)
+        candidate = Candidate(connection, clock, wall, identity)
         stack.push_async_callback(candidate.stop)
         return candidate
 
@@ -188,13 +203,14 @@ async def test_a_lease_that_was_not_renewed_for_its_duration_is_taken_over(
 
 
 async def test_a_stopped_leader_releases_and_the_next_one_takes_over_at_once(
-    compete: Compete, lease_server: LeaseServer, clock: ManualClock
+    compete: Compete, lease_server: LeaseServer, clock: ManualClock, wall: ManualClock
 ) -> None:
     leader = compete("us")
     await leader.until_asleep()
     standby = compete("them")
     await standby.until_asleep()
     clock.advance(1)
+    wall.advance(1)
     await leader.stop()
     assert lease_server.writes[-1] == {
         "holderIdentity": "",
@@ -235,15 +251,38 @@ async def test_a_leader_that_cannot_renew_stops_at_the_deadline_before_others_ma
     assert (leader.told, clock.now - began_at) == (["started", "lost"], 10.0)
 
 
-async def test_a_leader_survives_failures_shorter_than_the_deadline(
-    compete: Compete, lease_server: LeaseServer, clock: ManualClock
+async def test_a_clock_set_back_does_not_keep_a_dead_leader_leading(
+    compete: Compete, lease_server: LeaseServer, clock: ManualClock, wall: ManualClock
 ) -> None:
     leader = compete("us")
     await leader.until_asleep()
+    wall.now -= 3600
+    await leader.advance()
+    assert lease_server.spec["renewTime"] == "2027-01-15T07:00:02.000000Z"
     lease_server.is_refusing = True
+    for _ in range(4):
+        await leader.advance()
+    clock.advance(2)
+    await asyncio.wait_for(leader.task, 10)
+    assert (leader.told, leader.lease.is_leader(clock.now)) == (["started", "lost"], False)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param("is_refusing", id="that are errors of the server"),
+        pytest.param("is_garbled", id="that are answers of bytes that are no text"),
+    ],
+)
+async def test_a_leader_survives_failures_shorter_than_the_deadline(
+    compete: Compete, lease_server: LeaseServer, clock: ManualClock, fault: str
+) -> None:
+    leader = compete("us")
+    await leader.until_asleep()
+    setattr(lease_server, fault, True)
     for _ in range(3):
         await leader.advance()
-    lease_server.is_refusing = False
+    setattr(lease_server, fault, False)
     await leader.advance()
     assert (leader.told, leader.lease.is_leader(clock.now + 9)) == (["started"], True)
 

@@ -429,13 +429,94 @@ async def test_an_object_that_does_not_decode_is_left_out_and_the_others_go_on(
     ]
 
 
+def with_nulls(name: str, version: int) -> dict[str, Any]:
+    found: dict[str, Any] = msgspec.to_builtins(thing(name, version))
+    found["metadata"] |= {"labels": None, "ownerReferences": None}
+    return found | {"size": None}
+
+
+async def test_nulls_mean_that_a_field_is_not_set(
+    watch: Watch[Thing], server: ApiServer, handed: Handed, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.answers = [
+        listed(5, thing("a", 3, size=1), with_nulls("b", 4)),
+        watched(
+            line("ADDED", with_nulls("c", 6)),
+            line("BOOKMARK", {"metadata": {"name": None, "resourceVersion": "7"}}),
+            gone_line(),
+        ),
+        listed(20, thing("a", 3, size=1), with_nulls("b", 8), with_nulls("c", 6)),
+        OPEN,
+    ]
+    async with running(watch):
+        await server.asked_times(4)
+    assert handed.events == [
+        Added(thing("a", 3, size=1)),
+        Added(thing("b", 4)),
+        Listed("Thing"),
+        Added(thing("c", 6)),
+        Modified(thing("b", 8)),
+    ]
+    assert caplog.records == []
+
+
+NOT_UTF_8 = b'"\xff\xfe"'
+
+
+def spoilt(name: str, version: int) -> bytes:
+    """An object with bytes in it that are no text."""
+    found = msgspec.json.encode(thing(name, version))
+    return found.replace(b'"uid"', b'"annotations":{"a":' + NOT_UTF_8 + b'},"uid"')
+
+
+async def test_an_object_with_bytes_that_are_no_text_is_left_out_and_the_others_go_on(
+    watch: Watch[Thing], server: ApiServer, handed: Handed, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert NOT_UTF_8 in spoilt("b", 4)
+    items = b",".join([msgspec.json.encode(thing("a", 3)), spoilt("b", 4)])
+    body = b'{"metadata":{"resourceVersion":"5"},"items":[' + items + b"]}"
+    server.answers = [
+        web.Response(body=body),
+        watched(
+            b'{"type":"MODIFIED","object":' + spoilt("b", 6) + b"}\n",
+            line("ADDED", thing("c", 7)),
+            ends="never",
+        ),
+    ]
+    with caplog.at_level(logging.ERROR):
+        async with running(watch):
+            events = await handed.count(3)
+    assert events == [Added(thing("a", 3)), Listed("Thing"), Added(thing("c", 7))]
+    assert [record.__dict__["lowtide_fields"]["object"] for record in caplog.records] == ["ns/b"]
+
+
+async def test_a_line_that_is_no_text_is_resumed_after(
+    watch: Watch[Thing], server: ApiServer, handed: Handed, clock: ManualClock
+) -> None:
+    server.answers = [
+        listed(5),
+        watched(b'{"type":' + NOT_UTF_8 + b',"object":{}}\n'),
+        watched(line("ADDED", thing("a", 6)), ends="never"),
+    ]
+    async with running(watch):
+        assert await handed.count(2) == [Listed("Thing"), Added(thing("a", 6))]
+    assert clock.slept == [0.8]
+
+
 async def test_a_list_that_is_no_list_is_tried_again(
     watch: Watch[Thing], server: ApiServer, handed: Handed, clock: ManualClock
 ) -> None:
-    server.answers = [document(["what"]), web.Response(text="<html>"), listed(5), OPEN]
+    no_text = b'{"metadata":{"resourceVersion":' + NOT_UTF_8 + b"}}"
+    server.answers = [
+        document(["what"]),
+        web.Response(text="<html>"),
+        web.Response(body=no_text),
+        listed(5),
+        OPEN,
+    ]
     async with running(watch):
         assert await handed.count(1) == [Listed("Thing")]
-    assert clock.slept == [0.8, 1.6]
+    assert clock.slept == [0.8, 1.6, 3.2]
 
 
 async def test_objects_are_told_apart_by_namespace(

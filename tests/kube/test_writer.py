@@ -3,12 +3,14 @@
 from typing import Any
 
 import pytest
+from aiohttp import web
 from tests.kube.conftest import Answer, ApiServer, ManualClock, cut, document, status
 
 from lowtide.kube.connection import Connection
-from lowtide.kube.errors import ApiError
+from lowtide.kube.errors import ApiError, Unreadable
 from lowtide.kube.writer import Outcome, Writer, Written
-from lowtide.objects.pod import PodCondition
+from lowtide.objects.meta import ObjectMeta
+from lowtide.objects.pod import Pod, PodCondition
 
 
 @pytest.fixture
@@ -211,3 +213,35 @@ async def test_get_pod(writer: Writer, server: ApiServer) -> None:
     assert await writer.get_pod("default", "x") is None
     with pytest.raises(ApiError, match="no"):
         await writer.get_pod("default", "x")
+
+
+async def test_get_pod_takes_null_for_not_set(writer: Writer, server: ApiServer) -> None:
+    server.answers = [document({"metadata": {"name": "x", "labels": None}, "status": None})]
+    assert await writer.get_pod("default", "x") == Pod(metadata=ObjectMeta(name="x"))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(b"<html>", id="is no JSON"),
+        pytest.param(b'{"spec":7}', id="is no pod"),
+        pytest.param(b'{"metadata":{"name":"\xff"}}', id="is no UTF-8"),
+    ],
+)
+async def test_get_pod_tells_when_the_answer(
+    writer: Writer, server: ApiServer, body: bytes
+) -> None:
+    server.answers = [web.Response(body=body)]
+    with pytest.raises(Unreadable, match=r"^The pod default/x cannot be read: "):
+        await writer.get_pod("default", "x")
+
+
+async def test_nothing_is_sent_by_one_who_lost_the_lease_while_waiting_for_its_turn(
+    limited_connection: Connection, server: ApiServer, clock: ManualClock
+) -> None:
+    server.answers = [document({})]
+    lost_at = clock.now + 0.05
+    writer = Writer(limited_connection, may_write=lambda: clock.now < lost_at, sleep=clock.sleep)
+    outcomes = [(await writer.bind("default", "x", "u", "n")).outcome for _ in range(3)]
+    assert outcomes == [Outcome.BOUND, Outcome.BOUND, Outcome.REFUSED]
+    assert (len(server.asked), clock.slept) == (2, pytest.approx([0.1]))

@@ -20,6 +20,7 @@ from lowtide.framework.plugin import (
     filter_each,
 )
 from lowtide.framework.verdicts import Verdicts
+from lowtide.plugins.node_affinity import NodeAffinity, NodeAffinityArgs
 from lowtide.plugins.node_resources_fit import NodeResourcesFit, NodeResourcesFitArgs
 from lowtide.scheduler.decide import best_row, decide
 from lowtide.testing import make_node, make_pod, make_profile, make_state
@@ -262,3 +263,18 @@ def test_in_full_a_node_refused_for_a_promise_is_explained() -> None:
         "a": NodeRejection("NodeResourcesFit", ("Insufficient cpu",), eviction_helps=True),
         "b": NodeRejection("NodeResourcesFit", ("Insufficient cpu",), eviction_helps=False),
     }
+
+
+def test_a_node_that_a_pre_filter_left_out_is_not_judged_beside_its_promised_pods() -> None:
+    names = [{"key": "metadata.name", "operator": "In", "values": ["b"]}]
+    required = {"nodeSelectorTerms": [{"matchFields": names}]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+    pod = make_pod(cpu="9", spec={"affinity": affinity})
+    state = make_state([make_node("a"), make_node("b")])
+    state.nominate(make_pod("rival", cpu="4"), "a")
+    rules = [NodeAffinity(NodeAffinityArgs()), NodeResourcesFit(NodeResourcesFitArgs())]
+    decision = decide(pod, Verdicts(make_profile(rules), state), turn=0)
+    assert decision.fit_error == (
+        "0/2 nodes are available: 1 Insufficient cpu, "
+        "1 node(s) didn't satisfy plugin(s) [NodeAffinity]."
+    )

@@ -6,10 +6,10 @@ It deploys five pods, and five more when another node is the busy one; `demo_vie
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from lowtide.app.clocks import Clock
 from lowtide.app.registry import make_registry
 from lowtide.app.scheduler import SchedulerApp, SchedulerParts, Serving
 from lowtide.config.load import LoadedConfig, load_config
@@ -77,10 +77,11 @@ class DemoView(Protocol):
 
 class Demo:
     def __init__(
-        self, view: DemoView, *, clock: Callable[[], float], for_seconds: float | None
+        self, view: DemoView, *, clock: Clock, wall_clock: Clock, for_seconds: float | None
     ) -> None:
         self._view = view
         self._clock = clock
+        self._wall_clock = wall_clock
         self._for_seconds = for_seconds
         self._stopping = asyncio.Event()
         self._story = DemoStory(started_at=clock())
@@ -90,7 +91,7 @@ class Demo:
 
     async def run(self) -> None:
         story = self._story
-        async with LocalCluster(clock=self._clock, nodes=demo_nodes()) as cluster:
+        async with LocalCluster(clock=self._wall_clock, nodes=demo_nodes()) as cluster:
             story.api_url, story.prometheus_url = cluster.url, cluster.prometheus_url
             app = self._make_app(cluster)
             story.loads = self._loads(cluster)
@@ -141,6 +142,7 @@ class Demo:
                 config=loaded.config,
                 make_profiles=make_profiles,
                 clock=self._clock,
+                wall_clock=self._wall_clock,
                 serving=Serving(port=-1),
                 on_decision=lambda decided: self._note(decided, cluster),
             )

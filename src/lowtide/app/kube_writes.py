@@ -2,9 +2,10 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from itertools import islice
 
 from lowtide.framework.plugin import BindOutcome, Pod
-from lowtide.kube.errors import KubeError
+from lowtide.kube.errors import ApiError, KubeError, Unreadable
 from lowtide.kube.event_form import ObjectReference
 from lowtide.kube.kube_events import KubeEvents
 from lowtide.kube.timestamps import second_time
@@ -15,6 +16,10 @@ from lowtide.scheduler.actions import WriteCondition, WriteKubeEvent
 
 log = Log("scheduler")
 
+CONCURRENT_CONDITIONS = 8
+PAUSE_WHILE_BUSY_SECONDS = 0.05
+# As many pods as Kubernetes is built for; autoscalers go by the conditions of all of them.
+MOST_WAITING_CONDITIONS = 150_000
 _REREAD_SECONDS = (0.1, 0.5, 1.0, 2.0, 5.0)
 
 Clock = Callable[[], float]
@@ -29,6 +34,7 @@ class KubeBinder:
     def __init__(self, writer: Writer, sleep: Sleep = asyncio.sleep) -> None:
         self._writer = writer
         self._sleep = sleep
+        self._has_warned = False
 
     async def bind(self, pod: Pod, node_name: str) -> BindOutcome:
         written = await self._writer.bind(pod.namespace, pod.name, pod.uid, node_name)
@@ -47,6 +53,9 @@ class KubeBinder:
                 found = await self._writer.get_pod(pod.namespace, pod.name)
                 break
             except KubeError as error:
+                if _is_definite(error):
+                    self._warn_of_missing_right(error)
+                    return BindOutcome(error=f"{message}; what became of it is unknown: {error}")
                 log.v(2, "The pod cannot be read after a binding", pod=pod.key, err=str(error))
                 await self._sleep(next(waits, _REREAD_SECONDS[-1]))
         if found is None or found.uid != pod.uid:
@@ -55,30 +64,52 @@ class KubeBinder:
             return BindOutcome()
         return BindOutcome(error=message)
 
+    def _warn_of_missing_right(self, error: KubeError) -> None:
+        if isinstance(error, ApiError) and error.status == 403 and not self._has_warned:
+            self._has_warned = True
+            log.warning(
+                "Doubtful bindings cannot be looked up; the scheduler needs the right to get pods",
+                err=str(error),
+            )
+
 
 class KubeWrites:
-    """Conditions and Events of the machine, written to the API server."""
+    """Conditions and Events of the machine, written to the API server.
 
-    def __init__(self, writer: Writer, events: KubeEvents, clock: Clock) -> None:
+    The newest condition of each pod waits in line; `run` writes them behind the bindings that
+    `is_busy` tells of, and `flush`, once `run` has ended, what is left."""
+
+    def __init__(
+        self,
+        writer: Writer,
+        events: KubeEvents,
+        wall_clock: Clock,
+        *,
+        is_busy: Callable[[], bool],
+        sleep: Sleep = asyncio.sleep,
+        most_waiting: int = MOST_WAITING_CONDITIONS,
+    ) -> None:
         self._writer = writer
         self._events = events
-        self._clock = clock
+        self._wall_clock = wall_clock
+        self._is_busy = is_busy
+        self._sleep = sleep
+        self._most_waiting = most_waiting
+        self._waiting: dict[str, WriteCondition] = {}
+        self._under_way: dict[str, asyncio.Event] = {}
+        self._has_work = asyncio.Event()
+        self._is_full = False
 
-    async def write_condition(self, action: WriteCondition) -> None:
-        pod = action.pod
-        condition = PodCondition(
-            type="PodScheduled",
-            status="False",
-            reason=action.reason,
-            message=action.message,
-            observed_generation=pod.metadata.generation,
-            last_transition_time=self._transition_time(pod),
-        )
-        written = await self._writer.patch_pod_status(
-            pod.namespace, pod.name, pod.uid, conditions=[condition]
-        )
-        if written.outcome not in (Outcome.WRITTEN, Outcome.GONE):
-            log.warning("The condition of a pod was not written", pod=pod.key, err=written.message)
+    def write_condition(self, action: WriteCondition) -> None:
+        """Never waits: a newer condition takes the place of one that was not written yet."""
+        uid = action.pod.uid
+        if uid not in self._waiting and len(self._waiting) >= self._most_waiting:
+            if not self._is_full:
+                self._is_full = True
+                log.warning("Conditions of pods are left out", waiting=len(self._waiting))
+            return
+        self._waiting[uid] = action
+        self._has_work.set()
 
     def write_event(self, action: WriteKubeEvent) -> None:
         pod = action.pod
@@ -98,8 +129,87 @@ class KubeWrites:
             note=action.note,
         )
 
+    def drop_condition(self, pod: Pod) -> None:
+        """The pod is bound: a condition that says otherwise is out of date."""
+        self._waiting.pop(pod.uid, None)
+
+    async def before_binding(self, pod: Pod) -> None:
+        """Sees to it that no older condition arrives after the binding."""
+        self.drop_condition(pod)
+        under_way = self._under_way.get(pod.uid)
+        if under_way is not None:
+            await under_way.wait()
+
+    async def run(self) -> None:
+        while True:
+            await self._has_work.wait()
+            if self._is_busy():
+                await self._write_next(1)
+                await self._sleep(PAUSE_WHILE_BUSY_SECONDS)
+            else:
+                await self._write_next(CONCURRENT_CONDITIONS)
+
+    async def flush(self, timeout_seconds: float) -> None:
+        """Writes what waits, as far as the time allows."""
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                while self._waiting:
+                    await self._write_next(CONCURRENT_CONDITIONS)
+        except TimeoutError:
+            log.warning(
+                "Some conditions of pods were not written",
+                count=len(self._waiting),
+                err=f"not done within {timeout_seconds:g} seconds",
+            )
+            self._waiting.clear()
+
+    async def _write_next(self, limit: int) -> None:
+        """Writes up to `limit` at once; a pod's next condition waits for the end of all of them."""
+        taken = [self._waiting.pop(uid) for uid in list(islice(self._waiting, limit))]
+        self._under_way.update((action.pod.uid, asyncio.Event()) for action in taken)
+        if not self._waiting:
+            self._has_work.clear()
+            self._is_full = False
+        try:
+            await asyncio.gather(*(self._write(action) for action in taken))
+        finally:
+            for action in taken:
+                if self._settle(action.pod):  # it was cancelled: for flush
+                    self._waiting.setdefault(action.pod.uid, action)
+
+    async def _write(self, action: WriteCondition) -> None:
+        pod = action.pod
+        condition = PodCondition(
+            type="PodScheduled",
+            status="False",
+            reason=action.reason,
+            message=action.message,
+            observed_generation=pod.metadata.generation,
+            last_transition_time=self._transition_time(pod),
+        )
+        written = await self._writer.patch_pod_status(
+            pod.namespace, pod.name, pod.uid, conditions=[condition]
+        )
+        if written.outcome not in (Outcome.WRITTEN, Outcome.GONE):
+            log.warning("The condition of a pod was not written", pod=pod.key, err=written.message)
+        self._settle(pod)
+
+    def _settle(self, pod: Pod) -> bool:
+        """Tells whether a write was under way until now."""
+        under_way = self._under_way.pop(pod.uid, None)
+        if under_way is not None:
+            under_way.set()
+        return under_way is not None
+
     def _transition_time(self, pod: Pod) -> str:
         for condition in pod.status.conditions:
             if condition.type == "PodScheduled" and condition.status == "False":
-                return condition.last_transition_time or second_time(self._clock())
-        return second_time(self._clock())
+                return condition.last_transition_time or second_time(self._wall_clock())
+        return second_time(self._wall_clock())
+
+
+def _is_definite(error: KubeError) -> bool:
+    """Whether asking again would be answered alike; 429 and 5xx pass, and so does silence."""
+    if isinstance(error, ApiError):
+        return 400 <= error.status < 500 and error.status not in (408, 429)
+    return isinstance(error, Unreadable)

@@ -3,12 +3,14 @@
 import asyncio
 import socket
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from typing import Any
 
 from prometheus_client import CollectorRegistry
 
+from lowtide.app.clocks import Clock
 from lowtide.app.kube_writes import KubeBinder, KubeWrites
 from lowtide.config.types import KubeSchedulerConfiguration
 from lowtide.framework.plugin import Binder
@@ -24,6 +26,7 @@ from lowtide.logs import Log
 from lowtide.objects.events import Listed
 from lowtide.objects.kinds import NODE, POD
 from lowtide.objects.node import Node
+from lowtide.readings.columns import traffic_columns
 from lowtide.readings.matching import NodeIdentity
 from lowtide.readings.reading import TrafficReading
 from lowtide.readings.request import TrafficRequest
@@ -41,11 +44,12 @@ from lowtide.telemetry.prometheus import Prometheus, shown_address
 log = Log("scheduler")
 
 UNENDED_PODS = "status.phase!=Succeeded,status.phase!=Failed"
-_DRAIN_SECONDS = 20.0
-_FLUSH_SECONDS = 8.0
+# Together, and with the release of the lease, below the 30 seconds that Kubernetes grants.
+DRAIN_SECONDS = 16.0
+FLUSH_SECONDS = 6.0
+# The lease waits for nothing else: neither for a rate limit nor for a slot.
+_LEASE_REQUESTS_AT_ONCE = 2
 _FIRST_READING_SECONDS = 5.0
-
-Clock = Callable[[], float]
 
 
 class LeaseLostError(Exception):
@@ -63,12 +67,16 @@ class Serving:
 
 @dataclass(frozen=True, slots=True)
 class SchedulerParts:
-    """What a scheduler is made of, decided by the command line and the configuration."""
+    """What a scheduler is made of, decided by the command line and the configuration.
+
+    `clock` never jumps: every span is measured on it. `wall_clock` is for what others read or
+    wrote: timestamps, expiry of credentials, samples of Prometheus."""
 
     access: Access
     config: KubeSchedulerConfiguration
     make_profiles: Callable[[Binder], dict[str, Profile]]
     clock: Clock
+    wall_clock: Clock
     serving: Serving = Serving()
     keeps_every_score: bool = False
     on_decision: Callable[[Decided], None] = lambda decided: None
@@ -98,7 +106,10 @@ class SchedulerApp:
         self._registry = CollectorRegistry()
         self._metrics = SchedulerMetrics(self._registry)
         self._connection = Connection(
-            parts.access, parts.clock, rate_limit=_rate_limit(parts.config, parts.clock)
+            parts.access, parts.wall_clock, rate_limit=_rate_limit(parts.config, parts.clock)
+        )
+        self._lease_connection = Connection(
+            parts.access, parts.wall_clock, limit=_LEASE_REQUESTS_AT_ONCE
         )
         self._lease = self._make_lease()
         self._writer = Writer(self._connection, may_write=self._may_schedule)
@@ -113,11 +124,14 @@ class SchedulerApp:
             self._connection,
             host_name=socket.gethostname(),
             is_busy=lambda: self.live.is_busy,
-            clock=parts.clock,
+            clock=parts.wall_clock,
+        )
+        self._writes = KubeWrites(
+            self._writer, self._events, parts.wall_clock, is_busy=lambda: self.live.is_busy
         )
         self.live = Live(
             self.machine,
-            writes=KubeWrites(self._writer, self._events, parts.clock),
+            writes=self._writes,
             metrics=self._metrics,
             clock=parts.clock,
             may_schedule=self._may_schedule,
@@ -137,19 +151,23 @@ class SchedulerApp:
         """Until `stop`; LeaseLostError when another process took over."""
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(self._connection)
+            await stack.enter_async_context(self._lease_connection)
             await self._serve(stack)
             self._pollers = await self._make_pollers(stack)
             self._metrics.read_present_numbers_from(self._present_numbers)
             self._parts.on_started(self)
+            writing = _started(self._events.run(), self._writes.run())
             background = self._start_background()
             scheduling = asyncio.create_task(self._schedule())
             stopping = asyncio.create_task(self._stopping.wait())
             try:
                 await asyncio.wait(
-                    [stopping, scheduling, *background], return_when=asyncio.FIRST_COMPLETED
+                    [stopping, scheduling, *writing, *background],
+                    return_when=asyncio.FIRST_COMPLETED,
                 )
             finally:
-                await self._shut_down(scheduling, stopping, background)
+                stopping.cancel()
+                await self._shut_down(writing, [scheduling, *background])
 
     # Parts of it.
 
@@ -164,11 +182,8 @@ class SchedulerApp:
             ).run(),
             Watch(self._connection, NODE, self._handle_node, clock=self._clock).run(),
         ]
-        tasks = [asyncio.create_task(work) for work in [*watches, self._events.run()]]
-        tasks += [asyncio.create_task(self._poll(poller)) for poller in self._pollers]
-        if self._lease is not None:
-            tasks.append(asyncio.create_task(self._lead()))
-        return tasks
+        leading = [self._lead()] if self._lease is not None else []
+        return _started(*watches, *map(self._poll, self._pollers), *leading)
 
     async def _make_pollers(self, stack: AsyncExitStack) -> list[TrafficPoller]:
         requests = {
@@ -190,7 +205,7 @@ class SchedulerApp:
                 prometheus=await stack.enter_async_context(Prometheus(request.prometheus_address)),
                 identities=self._identities,
                 publish=self._publish,
-                clock=self._clock,
+                clock=self._parts.wall_clock,
                 sleep=asyncio.sleep,
             )
             for request in requests
@@ -243,23 +258,18 @@ class SchedulerApp:
         log.info("Serving health and metrics", address=server.address.url)
 
     async def _shut_down(
-        self,
-        scheduling: asyncio.Task[None],
-        stopping: asyncio.Task[bool],
-        background: Sequence[asyncio.Task[None]],
+        self, writing: Sequence[asyncio.Task[None]], others: Sequence[asyncio.Task[None]]
     ) -> None:
-        stopping.cancel()
-        await self.live.drain(_DRAIN_SECONDS)
-        await self._events.flush(_FLUSH_SECONDS)
-        failed = [
-            error
-            for task in [scheduling, *background]
-            if task.done() and not task.cancelled() and (error := task.exception()) is not None
-        ]
-        tasks = [scheduling, *background]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        """Bindings end first, then what they led to is written, then the lease is released."""
+        await self.live.drain(DRAIN_SECONDS)
+        failed = _failures([*writing, *others])
+        await _end(writing)  # what they had begun is in line again
+        flushes = [self._events.flush(FLUSH_SECONDS)]
+        if self._may_schedule():
+            flushes.append(self._writes.flush(FLUSH_SECONDS))
+        await asyncio.gather(*flushes)
+        failed += _failures(others)
+        await _end(others)
         if failed:
             raise failed[0]
 
@@ -277,7 +287,7 @@ class SchedulerApp:
 
     def _publish(self, reading: TrafficReading) -> None:
         self.readings.newest[reading.request] = reading
-        self.live.handle(ReadingPublished(reading))
+        self.live.handle(ReadingPublished(reading.request, *traffic_columns(reading)))
 
     def _present_numbers(self) -> PresentNumbers:
         refused: Counter[tuple[str, str]] = Counter(
@@ -296,7 +306,7 @@ class SchedulerApp:
             bindings_in_flight=self.machine.binding_count,
             is_leader=self._may_schedule(),
             nodes_by_reading_state=self.readings.by_state(),
-            readings_age_seconds=self.readings.age_seconds(self._clock()),
+            readings_age_seconds=self.readings.age_seconds(self._parts.wall_clock()),
         )
 
     def _make_lease(self) -> LeaderLease | None:
@@ -304,11 +314,12 @@ class SchedulerApp:
         if not election.leader_elect:
             return None
         return LeaderLease(
-            self._connection,
+            self._lease_connection,
             namespace=election.resource_namespace,
             name=election.resource_name,
             identity=make_identity(),
             clock=self._clock,
+            wall_clock=self._parts.wall_clock,
             timings=LeaseTimings(
                 duration_seconds=election.lease_duration_seconds,
                 renew_deadline_seconds=election.renew_deadline_seconds,
@@ -332,3 +343,23 @@ def _rate_limit(config: KubeSchedulerConfiguration, clock: Clock) -> RateLimit |
     if not connection.qps:
         return None
     return RateLimit(per_second=connection.qps, burst=connection.burst or 100, clock=clock)
+
+
+def _started(*works: Coroutine[Any, Any, None]) -> list[asyncio.Task[None]]:
+    return [asyncio.create_task(work) for work in works]
+
+
+def _failures(tasks: Iterable[asyncio.Task[None]]) -> list[BaseException]:
+    return [
+        error
+        for task in tasks
+        if task.done() and not task.cancelled() and (error := task.exception()) is not None
+    ]
+
+
+async def _end(tasks: Iterable[asyncio.Task[None]]) -> None:
+    """Cancels them and waits until they have tidied up."""
+    ending = list(tasks)
+    for task in ending:
+        task.cancel()
+    await asyncio.gather(*ending, return_exceptions=True)

@@ -9,6 +9,7 @@ import click
 import uvloop
 from rich.console import Console
 
+from lowtide.app.clocks import steady_clock
 from lowtide.app.demo import Demo
 from lowtide.app.demo_view import LiveView, PlainView
 from lowtide.cli.errors import told_in_one_sentence
@@ -35,7 +36,8 @@ def demo(for_seconds: float | None, plain: bool) -> None:
     console = Console(width=None if sys.stdout.isatty() else 160)
     view = LiveView(console) if console.is_terminal and not plain else PlainView(console)
     with told_in_one_sentence(), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_run(Demo(view, clock=time.time, for_seconds=for_seconds)))
+        demo = Demo(view, clock=steady_clock(), wall_clock=time.time, for_seconds=for_seconds)
+        runner.run(_run(demo))
 
 
 async def _run(demo: Demo) -> None:

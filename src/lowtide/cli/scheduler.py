@@ -11,6 +11,7 @@ import click
 import uvloop
 from msgspec.structs import replace
 
+from lowtide.app.clocks import steady_clock
 from lowtide.app.registry import make_registry, read_config
 from lowtide.app.scheduler import SchedulerApp, SchedulerParts, Serving
 from lowtide.cli.errors import told_in_one_sentence
@@ -135,7 +136,8 @@ def scheduler(
             ),
             config=config,
             make_profiles=make_profiles,
-            clock=time.time,
+            clock=steady_clock(),
+            wall_clock=time.time,
             serving=Serving(bind_address, secure_port or -1, tls),
             keeps_every_score=log.enabled(2),
         )

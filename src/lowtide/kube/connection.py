@@ -7,6 +7,7 @@ import os
 import socket
 import ssl
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from types import TracebackType
 from typing import Self
@@ -17,7 +18,8 @@ import msgspec
 from yarl import URL
 
 from lowtide.kube.credentials import Credentials, Presented
-from lowtide.kube.errors import ApiError, NoAnswer, NotTrusted
+from lowtide.kube.decoding import AnswerDecoder
+from lowtide.kube.errors import ApiError, NoAnswer, NotTrusted, Unreadable
 from lowtide.kube.kubeconfig import Access
 from lowtide.kube.rate_limit import RateLimit
 
@@ -27,6 +29,8 @@ MERGE_PATCH = "application/merge-patch+json"
 
 DEFAULT_RETRY_AFTER_SECONDS = 1.0
 LONGEST_RETRY_AFTER_SECONDS = 30.0
+# Less than the five seconds between the renew deadline of a lease and its end.
+CHECKED_CONNECT_SECONDS = 4.0
 # Lists of a hundred thousand pods arrive in few pieces with a large buffer.
 READ_BUFFER_BYTES = 1 << 20
 
@@ -37,6 +41,18 @@ class Response(msgspec.Struct, frozen=True, gc=False):
     headers: Mapping[str, str]
 
 
+@dataclass(frozen=True, slots=True)
+class _Sending:
+    """One request as it is sent, as often as that is needed."""
+
+    method: str
+    url: URL
+    body: bytes | None
+    content_type: str | None
+    timeout: aiohttp.ClientTimeout
+    check: Callable[[], None] | None
+
+
 class _Status(msgspec.Struct):
     """The API server's answer to a request that failed."""
 
@@ -45,7 +61,7 @@ class _Status(msgspec.Struct):
 
 
 class Connection:
-    """`clock` counts seconds since the epoch and never jumps back.
+    """`clock` is the wall clock: credentials say until when they are good.
 
     `limit` is how many requests are under way at once; watches are not counted."""
 
@@ -109,16 +125,28 @@ class Connection:
         params: Mapping[str, str] | None = None,
         timeout_seconds: float = 30.0,
         attempts: int | None = None,
+        check: Callable[[], None] | None = None,
     ) -> Response:
         """Sends it, and again when the server asks to wait (429, or 503 with Retry-After).
 
-        Names in `path` are Kubernetes names, which need no quoting."""
+        Names in `path` are Kubernetes names, which need no quoting. `check` is called each time
+        right before sending, after all waiting for a turn; what it raises ends the request."""
         url = self._url(path, params)
         left = self._attempts if attempts is None else attempts
+        # A check is only as fresh as the connection is quick to come about.
+        connect_seconds = timeout_seconds if check is None else CHECKED_CONNECT_SECONDS
+        sending = _Sending(
+            method,
+            url,
+            body,
+            content_type if body is not None else None,
+            aiohttp.ClientTimeout(total=timeout_seconds, sock_connect=connect_seconds),
+            check,
+        )
         while True:
             left -= 1
             try:
-                return await self._renewing(method, url, body, content_type, timeout_seconds)
+                return await self._renewing(sending)
             except ApiError as error:
                 if error.retry_after_seconds is None or left <= 0:
                     raise
@@ -147,52 +175,38 @@ class Connection:
         except (aiohttp.ClientError, OSError) as error:
             raise self._no_answer("GET", url, error) from None
 
-    async def _renewing(
-        self,
-        method: str,
-        url: URL,
-        body: bytes | None,
-        content_type: str,
-        timeout_seconds: float,
-    ) -> Response:
+    async def _renewing(self, sending: _Sending) -> Response:
         await self._wait_for_turn()
         presented = await self._credentials.current()
-        timeout = aiohttp.ClientTimeout(total=timeout_seconds)
-        sent_type = content_type if body is not None else None
         async with self._slots:
-            response = await self._send(method, url, body, sent_type, timeout, presented)
+            response = await self._send(sending, presented)
         if response.status == 401 and await self._credentials.renew(presented):
             presented = await self._credentials.current()
             async with self._slots:
-                response = await self._send(method, url, body, sent_type, timeout, presented)
+                response = await self._send(sending, presented)
         if response.status >= 400:
             raise _api_error(response.status, response.body, response.headers)
         return response
 
-    async def _send(
-        self,
-        method: str,
-        url: URL,
-        body: bytes | None,
-        content_type: str | None,
-        timeout: aiohttp.ClientTimeout,
-        presented: Presented,
-    ) -> Response:
+    async def _send(self, sending: _Sending, presented: Presented) -> Response:
+        session = self._open_session()
+        if sending.check is not None:
+            sending.check()
         try:
-            async with self._open_session().request(
-                method,
-                url,
-                data=body,
-                headers=self._headers_for(presented.authorization, content_type),
+            async with session.request(
+                sending.method,
+                sending.url,
+                data=sending.body,
+                headers=self._headers_for(presented.authorization, sending.content_type),
                 ssl=presented.tls or True,
                 server_hostname=self._cluster.tls_server_name,
                 proxy=self._cluster.proxy_url,
-                timeout=timeout,
+                timeout=sending.timeout,
                 allow_redirects=False,
             ) as response:
                 return Response(response.status, await response.read(), response.headers)
         except (aiohttp.ClientError, OSError) as error:
-            raise self._no_answer(method, url, error) from None
+            raise self._no_answer(sending.method, sending.url, error) from None
 
     async def _open_stream(
         self, url: URL, timeout: aiohttp.ClientTimeout
@@ -290,8 +304,8 @@ def _socket(address: tuple[int, int, int, str, tuple[object, ...]]) -> socket.so
 
 def _api_error(status: int, body: bytes, headers: Mapping[str, str]) -> ApiError:
     try:
-        said = msgspec.json.decode(body, type=_Status)
-    except msgspec.MsgspecError:
+        said = AnswerDecoder(_Status).decode(body, "The error")
+    except Unreadable:
         said = _Status(message=body[:200].decode(errors="replace").strip())
     retry_after_seconds: float | None = None
     if status == 429 or (status == 503 and "Retry-After" in headers):

@@ -41,23 +41,29 @@ class Credentials:
         self._environment = environment
         self._lock = asyncio.Lock()
         self._presented: Presented | None = None
+        self._checked_at = 0.0
         self._check_at = 0.0
         self._token_stamp: _Stamp | None = None
         self._file_token: str | None = None
         self._exec: ExecCredential | None = None
         self._exec_at = 0.0
+        self._exec_tried_at = 0.0
         self._exec_retry_at = 0.0
         self._tls: ssl.SSLContext | None = None
         self._tls_parts: tuple[object, ...] | None = None
 
     async def current(self) -> Presented:
-        if self._presented is not None and self._clock() < self._check_at:
+        if self._presented is not None and not self._is_due():
             return self._presented
         async with self._lock:
-            if self._presented is None or self._clock() >= self._check_at:
+            if self._presented is None or self._is_due():
                 await self._refresh(refused=False)
             assert self._presented is not None
             return self._presented
+
+    def _is_due(self) -> bool:
+        """Also when the clock was set back, because then it is not known how long it has been."""
+        return not self._checked_at <= self._clock() < self._check_at
 
     async def renew(self, refused: Presented) -> bool:
         """After a 401: reads everything again; tells whether there is something new to present."""
@@ -75,7 +81,7 @@ class Credentials:
         shown = self._presented
         if shown is None or shown.authorization != authorization or shown.tls is not tls:
             self._presented = Presented(authorization, tls)
-        self._check_at = now + CHECK_EVERY_SECONDS
+        self._checked_at, self._check_at = now, now + CHECK_EVERY_SECONDS
         if self._exec is not None and self._exec.expires_at is not None:
             renew_at = max(self._renew_at(self._exec.expires_at), self._exec_retry_at, now)
             self._check_at = min(self._check_at, renew_at)
@@ -112,9 +118,10 @@ class Credentials:
         known = self._exec
         if known is not None:
             is_due = known.expires_at is not None and now >= self._renew_at(known.expires_at)
-            if now < self._exec_retry_at or not (is_due or refused):
+            was_just_tried = self._exec_tried_at <= now < self._exec_retry_at
+            if was_just_tried or not (is_due or refused):
                 return
-        self._exec_retry_at = now + EXEC_AGAIN_AFTER_SECONDS
+        self._exec_tried_at, self._exec_retry_at = now, now + EXEC_AGAIN_AFTER_SECONDS
         try:
             self._exec = await run_exec_plugin(plugin, self._access.cluster, self._environment)
             self._exec_at = now

@@ -18,6 +18,10 @@ class ApiError(KubeError):
         self.retry_after_seconds = retry_after_seconds
 
 
+class Unreadable(KubeError):  # noqa: N818
+    """The API server answered, and the answer is not what it should be."""
+
+
 class NoAnswer(KubeError):  # noqa: N818
     """The connection failed or timed out: the request may or may not have been applied."""
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import msgspec
 
-from lowtide.kube.errors import CredentialsError
+from lowtide.kube.decoding import AnswerDecoder
+from lowtide.kube.errors import CredentialsError, Unreadable
 from lowtide.kube.kubeconfig import Cluster, ExecPlugin
 
 TIMEOUT_SECONDS = 60.0
@@ -43,11 +44,11 @@ async def run_exec_plugin(
 ) -> ExecCredential:
     output = await _output(plugin, cluster, environment)
     try:
-        answer = msgspec.json.decode(output, type=_Answer)
-    except msgspec.MsgspecError as error:
-        raise CredentialsError(
-            f"The exec plugin {plugin.command} printed no ExecCredential: {error}"
-        ) from None
+        answer = AnswerDecoder(_Answer).decode(
+            output, f"The exec plugin {plugin.command} printed no ExecCredential"
+        )
+    except Unreadable as error:
+        raise CredentialsError(str(error)) from None
     if answer.api_version != plugin.api_version:
         raise CredentialsError(
             f"The exec plugin {plugin.command} answered with apiVersion {answer.api_version}; "

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from lowtide.kube.connection import Connection
+from lowtide.kube.decoding import AnswerDecoder
 from lowtide.kube.errors import ApiError, KubeError
 from lowtide.kube.timestamps import micro_time
 from lowtide.logs import Log
@@ -37,6 +38,8 @@ def make_identity() -> str:
 
 
 class LeaderLease:
+    """Spans are counted on `clock`, which must never jump; `wall_clock` is only written down."""
+
     def __init__(
         self,
         connection: Connection,
@@ -45,6 +48,7 @@ class LeaderLease:
         name: str,
         identity: str,
         clock: Callable[[], float],
+        wall_clock: Callable[[], float],
         timings: LeaseTimings,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         chance: Callable[[], float] = random.random,
@@ -54,6 +58,7 @@ class LeaderLease:
         self._name = name
         self._identity = identity
         self._clock = clock
+        self._wall_clock = wall_clock
         self._timings = timings
         self._sleep = sleep
         self._chance = chance
@@ -62,6 +67,7 @@ class LeaderLease:
         self._seen_at = 0.0
         self._renewed_at: float | None = None
         self._is_failing = False
+        self._decoder = AnswerDecoder[dict[str, Any]](dict)
 
     def is_leader(self, now: float) -> bool:
         """Whether the lease was renewed recently enough to write in its name."""
@@ -161,7 +167,7 @@ class LeaderLease:
     def _renewal(self, lease: dict[str, Any]) -> dict[str, Any]:
         """The lease in our name; what others wrote beside it (labels, strategy) stays."""
         spec = dict(lease.get("spec") or {})
-        now = micro_time(self._clock())
+        now = micro_time(self._wall_clock())
         if spec.get("holderIdentity") != self._identity:
             spec["leaseTransitions"] = int(spec.get("leaseTransitions") or 0) + 1
             spec["acquireTime"] = now
@@ -177,10 +183,10 @@ class LeaderLease:
             if error.status == 404:
                 return None
             raise
-        return _lease(response)
+        return self._lease(response)
 
     async def _create(self) -> bool:
-        now = micro_time(self._clock())
+        now = micro_time(self._wall_clock())
         lease = {
             "apiVersion": "coordination.k8s.io/v1",
             "kind": "Lease",
@@ -194,7 +200,7 @@ class LeaderLease:
             },
         }
         try:
-            self._observe(_lease(await self._request("POST", self._collection, lease)))
+            self._observe(self._lease(await self._request("POST", self._collection, lease)))
         except ApiError as error:
             if error.status == 409:
                 return False
@@ -203,7 +209,7 @@ class LeaderLease:
 
     async def _put(self, lease: dict[str, Any]) -> None:
         path = f"{self._collection}/{self._name}"
-        self._observe(_lease(await self._request("PUT", path, lease)))
+        self._observe(self._lease(await self._request("PUT", path, lease)))
 
     async def _release(self) -> None:
         """Lets the next one in at once instead of after the lease ran out."""
@@ -211,7 +217,7 @@ class LeaderLease:
         self._renewed_at = None
         if lease is None or not was_ours or self.holder != self._identity:
             return
-        now = micro_time(self._clock())
+        now = micro_time(self._wall_clock())
         spec = {
             **lease["spec"],
             "holderIdentity": "",
@@ -236,6 +242,9 @@ class LeaderLease:
         )
         return response.body
 
+    def _lease(self, body: bytes) -> dict[str, Any]:
+        return self._decoder.decode(body, "The server answered with no Lease")
+
     def _timeout_seconds(self) -> float:
         """Half the deadline, but a leader does not wait past it."""
         deadline_seconds = self._timings.renew_deadline_seconds
@@ -243,10 +252,3 @@ class LeaderLease:
             return deadline_seconds / 2
         left_seconds = self._renewed_at + deadline_seconds - self._clock()
         return min(deadline_seconds / 2, max(left_seconds, SHORTEST_TIMEOUT_SECONDS))
-
-
-def _lease(body: bytes) -> dict[str, Any]:
-    try:
-        return msgspec.json.decode(body, type=dict[str, Any])
-    except msgspec.MsgspecError as error:
-        raise KubeError(f"The server answered with no Lease: {error}") from None

@@ -12,8 +12,10 @@ import msgspec
 
 from lowtide.kube.backoff import Backoff
 from lowtide.kube.connection import Connection
-from lowtide.kube.errors import ApiError, KubeError, NoAnswer
+from lowtide.kube.decoding import UNDECODABLE, AnswerDecoder
+from lowtide.kube.errors import ApiError, KubeError, NoAnswer, Unreadable
 from lowtide.logs import Log
+from lowtide.objects.decoding import ObjectDecoder
 from lowtide.objects.events import Added, Deleted, Listed, Modified, Unavailable
 from lowtide.objects.kinds import Kind
 
@@ -94,11 +96,12 @@ class Watch(Generic[T]):
         self._watch_seconds = watch_seconds
         self._path = f"{kind.api}/{kind.plural}"
         self._decode_list = msgspec.json.Decoder(_ListOf[kind.type]).decode  # type: ignore[name-defined]
-        self._decode_raw_list = msgspec.json.Decoder(_ListOf[msgspec.Raw]).decode
-        self._decode_line = msgspec.json.Decoder(_Line).decode
-        self._decode_object = msgspec.json.Decoder(kind.type).decode
-        self._decode_any = msgspec.json.Decoder(_AnyObject).decode
-        self._decode_status = msgspec.json.Decoder(_ErrorStatus).decode
+        self._decode_raw_list = AnswerDecoder(_ListOf[msgspec.Raw]).decode
+        self._decode_line = AnswerDecoder(_Line).decode
+        self._decode_object = ObjectDecoder(kind.type).decode
+        self._decode_any = AnswerDecoder(_AnyObject).decode
+        self._decode_status = AnswerDecoder(_ErrorStatus).decode
+        self._unknown_line = f"The watch of {self._path} sent an unknown line"
         self._known: dict[Key, Any] = {}
         self._unreadable: set[Key] = set()
         self._version: str | None = None
@@ -143,18 +146,11 @@ class Watch(Generic[T]):
         try:
             whole = self._decode_list(body)
             return whole.metadata.resource_version, whole.items or [], set()
-        except msgspec.ValidationError:
+        except (msgspec.ValidationError, UnicodeDecodeError):
             pass  # one of the objects: take them one by one
         except msgspec.MsgspecError as error:
-            raise ApiError(
-                200, "Unreadable", f"The list of {self._path} is no JSON: {error}"
-            ) from None
-        try:
-            raw = self._decode_raw_list(body)
-        except msgspec.MsgspecError as error:
-            raise ApiError(
-                200, "Unreadable", f"The answer of {self._path} is no list: {error}"
-            ) from None
+            raise Unreadable(f"The list of {self._path} is no JSON: {error}") from None
+        raw = self._decode_raw_list(body, f"The answer of {self._path} is no list")
         objects, unreadable = [], set()
         for item in raw.items or []:
             found = self._object(item)
@@ -196,8 +192,6 @@ class Watch(Generic[T]):
             async with aclosing(stream) as lines:
                 async for line in lines:
                     self._take_line(line)
-        except msgspec.MsgspecError as error:
-            raise KubeError(f"The watch of {self._path} sent an unknown line: {error}") from None
         finally:
             lasted_seconds = self._clock() - started_at
             if self._version != version_before or lasted_seconds >= HEALTHY_WATCH_SECONDS:
@@ -206,12 +200,14 @@ class Watch(Generic[T]):
             raise KubeError(f"The watch of {self._path} ended at once, without news")
 
     def _take_line(self, line: bytes) -> None:
-        event = self._decode_line(line)
+        event = self._decode_line(line, self._unknown_line)
         if event.type == "ERROR":
-            status = self._decode_status(event.object)
+            status = self._decode_status(event.object, self._unknown_line)
             raise ApiError(status.code, status.reason, status.message)
         if event.type == "BOOKMARK":
-            self._version = self._decode_any(event.object).metadata.resource_version
+            self._version = self._decode_any(
+                event.object, self._unknown_line
+            ).metadata.resource_version
             return
         found = self._object(event.object)
         if found is None:
@@ -227,7 +223,7 @@ class Watch(Generic[T]):
 
     def _take_unreadable(self, event: _Line) -> None:
         """The object known before stays as it was, but its deletion is handed on."""
-        version = self._decode_any(event.object).metadata.resource_version
+        version = self._decode_any(event.object, self._unknown_line).metadata.resource_version
         key = self._key_of_raw(event.object)
         if event.type == "DELETED":
             self._unreadable.discard(key)
@@ -260,7 +256,7 @@ class Watch(Generic[T]):
     def _object(self, raw: msgspec.Raw) -> Any | None:
         try:
             return self._decode_object(raw)
-        except msgspec.MsgspecError as error:
+        except UNDECODABLE as error:
             key = self._key_of_raw(raw)
             if key not in self._unreadable:
                 self._unreadable.add(key)
@@ -275,8 +271,8 @@ class Watch(Generic[T]):
 
     def _key_of_raw(self, raw: msgspec.Raw) -> Key:
         try:
-            metadata = self._decode_any(raw).metadata
-        except msgspec.MsgspecError:
+            metadata = self._decode_any(raw, self._unknown_line).metadata
+        except Unreadable:
             return "", ""
         return metadata.namespace or "", metadata.name
 

@@ -10,6 +10,7 @@ from enum import Enum
 import msgspec
 
 from lowtide.kube.connection import JSON, STRATEGIC_MERGE_PATCH, Connection
+from lowtide.kube.decoding import AnswerDecoder
 from lowtide.kube.errors import ApiError, KubeError
 from lowtide.objects.pod import Pod, PodCondition
 
@@ -35,7 +36,8 @@ class Written:
 
 
 class Writer:
-    """`may_write` is asked before each attempt: with leader election, whether we still lead."""
+    """`may_write` is asked right before the bytes of each attempt are sent, when all waiting is
+    over: with leader election, whether we still lead."""
 
     def __init__(
         self,
@@ -48,7 +50,7 @@ class Writer:
         self._may_write = may_write
         self._sleep = sleep
         self._encode = msgspec.json.Encoder().encode
-        self._decode_pod = msgspec.json.Decoder(Pod).decode
+        self._decode_pod = AnswerDecoder(Pod).decode
 
     async def bind(self, namespace: str, name: str, uid: str, node_name: str) -> Written:
         """Sent once; again only after 429, which tells that the server did nothing."""
@@ -107,18 +109,26 @@ class Writer:
             if error.status == 404:
                 return None
             raise
-        try:
-            return self._decode_pod(response.body)
-        except msgspec.MsgspecError as error:
-            raise KubeError(f"The pod {namespace}/{name} cannot be read: {error}") from None
+        return self._decode_pod(response.body, f"The pod {namespace}/{name} cannot be read")
 
     async def _post_once(self, path: str, body: bytes) -> None:
-        self._check_may_write()
-        await self._connection.request("POST", path, body=body, content_type=JSON, attempts=1)
+        await self._connection.request(
+            "POST",
+            path,
+            body=body,
+            content_type=JSON,
+            attempts=1,
+            check=self._check_may_write,
+        )
 
     async def _patch_once(self, path: str, body: bytes) -> None:
-        self._check_may_write()
-        await self._connection.request("PATCH", path, body=body, content_type=STRATEGIC_MERGE_PATCH)
+        await self._connection.request(
+            "PATCH",
+            path,
+            body=body,
+            content_type=STRATEGIC_MERGE_PATCH,
+            check=self._check_may_write,
+        )
 
     def _check_may_write(self) -> None:
         if not self._may_write():
