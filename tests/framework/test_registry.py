@@ -323,3 +323,17 @@ def test_a_row_knows_its_points() -> None:
 def test_a_built_in_rule_is_called_as_its_row(row: BuiltIn) -> None:
     assert row.rule is not None
     assert row.rule.name == row.name
+
+
+def test_a_plugin_may_depend_only_on_what_is_watched() -> None:
+    class Weather(Plain):
+        name = "Weather"
+        kinds = (int,)
+
+    text = f"{HEAD}profiles: [{{plugins: {{filter: {{enabled: [{{name: Weather}}]}}}}}}]\n"
+    registry = Registry(BUILT_IN).with_plugins({"Weather": Weather})
+    with pytest.raises(ConfigError) as refusal:
+        registry.build(load_config(text, file="f.yaml"), {Binder: BINDER})
+    assert refusal.value.problems == (
+        "plugin Weather depends on int, which is not watched; Namespace can be",
+    )

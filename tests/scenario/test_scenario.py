@@ -110,3 +110,20 @@ def test_a_scenario_is_refused_when_it(data: Any, sentence: str) -> None:
     with pytest.raises(ScenarioError) as refused:
         scenario_from(data, name="n")
     assert str(refused.value) == sentence
+
+
+@pytest.mark.parametrize(
+    ("key", "sentence"),
+    [
+        pytest.param(
+            "nodez",
+            "here: 'nodez' is no part of a scenario, did you mean \"nodes\"?",
+            id="misspelt",
+        ),
+        pytest.param("weather", "here: 'weather' is no part of a scenario", id="unheard of"),
+    ],
+)
+def test_an_unknown_part_is_refused(key: str, sentence: str) -> None:
+    with pytest.raises(ScenarioError) as refusal:
+        scenario_from({"pod": {"metadata": {"name": "web"}}, key: []}, name="here")
+    assert str(refusal.value) == sentence

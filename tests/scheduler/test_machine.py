@@ -21,8 +21,10 @@ from tests.scheduler.conftest import (
 )
 
 from lowtide.framework.decision import Decision
-from lowtide.framework.plugin import BindOutcome
+from lowtide.framework.plugin import BindOutcome, Nodes, Pod, PodRejection
 from lowtide.objects.events import Added, Listed, Modified, Unavailable
+from lowtide.objects.kinds import Namespace
+from lowtide.objects.meta import ObjectMeta
 from lowtide.plugins.network_traffic import NetworkTraffic, NetworkTrafficArgs
 from lowtide.readings.columns import traffic_columns
 from lowtide.readings.reading import NodeReading, State, TrafficReading
@@ -381,3 +383,29 @@ def test_a_pod_that_changed_while_its_binding_failed_is_tried_as_it_is_now() -> 
     bench.pass_time(2)
     (bind,) = [action for action in bench.take_turns() if isinstance(action, Bind)]
     assert bind.pod == changed
+
+
+# Objects that rules depend on.
+
+
+class OnlyKnownNamespaces:
+    name = "OnlyKnownNamespaces"
+    reads = 0
+    kinds = (Namespace,)
+
+    def pre_filter(self, pod: Pod, nodes: Nodes) -> PodRejection | None:
+        is_known = ("", pod.namespace) in nodes.objects(Namespace)
+        return None if is_known else PodRejection("unknown namespace")
+
+
+def test_objects_that_a_rule_depends_on_are_waited_for_and_wake_its_pods() -> None:
+    bench = Bench(small_node(), profiles=[default_profile(OnlyKnownNamespaces())])
+    bench.give(Added(POD))
+    assert bench.machine.rules_by_kind == {Namespace: ("OnlyKnownNamespaces",)}
+    assert (bench.machine.is_synced, bench.take_turns()) == (False, [])
+    bench.give(Listed("Namespace"))
+    assert conditions(bench.take_turns()) == [
+        ("Unschedulable", "0/1 nodes are available: unknown namespace.")
+    ]
+    bench.give(Added(Namespace(metadata=ObjectMeta(name="default"))))
+    assert binds(bench.take_turns()) == [("web", "node-a")]

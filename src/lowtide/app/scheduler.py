@@ -24,7 +24,7 @@ from lowtide.kube.watch import Watch
 from lowtide.kube.writer import Writer
 from lowtide.logs import Log
 from lowtide.objects.events import Listed
-from lowtide.objects.kinds import NODE, POD
+from lowtide.objects.kinds import KIND_OF, NODE, POD
 from lowtide.objects.node import Node
 from lowtide.readings.columns import traffic_columns
 from lowtide.readings.matching import NodeIdentity
@@ -181,6 +181,16 @@ class SchedulerApp:
                 field_selector=UNENDED_PODS,
             ).run(),
             Watch(self._connection, NODE, self._handle_node, clock=self._clock).run(),
+        ]
+        watches += [
+            Watch(
+                self._connection,
+                KIND_OF[kind],
+                self.live.handle,
+                clock=self._clock,
+                needed_by=rule_names,
+            ).run()
+            for kind, rule_names in self.machine.rules_by_kind.items()
         ]
         leading = [self._lead()] if self._lease is not None else []
         return _started(*watches, *map(self._poll, self._pollers), *leading)

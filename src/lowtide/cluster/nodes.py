@@ -7,7 +7,7 @@ pods added or removed (`with_pods`, `without`). Rules use positions 0..len-1 of 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,8 @@ from lowtide.objects.requests import PODS as POD_COUNT
 
 if TYPE_CHECKING:
     from lowtide.cluster.state import ClusterState
+
+T = TypeVar("T")
 
 
 class Nodes:
@@ -164,6 +166,12 @@ class Nodes:
             field: self._gather(column.array)
             for field, column in self._state.reading_columns(source).items()
         }
+
+    # What else there is.
+
+    def objects(self, kind: type[T]) -> Mapping[tuple[str, str], T]:
+        """Objects of a type that the rule names in `kinds`, by namespace and name."""
+        return self._state.objects(kind)
 
     # How it is done.
 

@@ -7,6 +7,8 @@ A log of changed rows lets kept verdicts see what they have to judge again.
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
 
+from typing import Any, TypeVar
+
 import numpy as np
 
 from lowtide.cluster.changes import EVERY_ROW, NODE, PODS, READING, ROW
@@ -18,6 +20,8 @@ from lowtide.objects.pod import Pod
 from lowtide.objects.quantity import QuantityError
 from lowtide.objects.requests import CPU, MEMORY, amounts_as_int
 from lowtide.objects.requests import PODS as POD_COUNT
+
+T = TypeVar("T")
 
 _ByNode = Mapping[str, Mapping[str, float]]
 
@@ -48,6 +52,8 @@ class ClusterState:
         self._ports: dict[tuple[str, int], dict[str, Counter[str]]] = {}
         self._readings: dict[Hashable, dict[str, Column]] = {}
         self._published: dict[Hashable, tuple[_ByNode, Mapping[str, float]]] = {}
+
+        self._objects: dict[type, dict[tuple[str, str], Any]] = {}
 
         self._log: list[tuple[int, int]] = []
         self._log_starts_at = 0
@@ -107,6 +113,10 @@ class ClusterState:
 
     def reading_columns(self, source: Hashable) -> Mapping[str, Column]:
         return self._readings.get(source, {})
+
+    def objects(self, kind: type[T]) -> Mapping[tuple[str, str], T]:
+        """Objects other than nodes and pods, by namespace and name."""
+        return self._objects.get(kind, {})
 
     # Which rows changed.
 
@@ -217,6 +227,14 @@ class ClusterState:
                     del self._nominated[node_name]
                 return
 
+    # Other objects come, change and go.
+
+    def put_object(self, thing: Any) -> None:
+        self._objects.setdefault(type(thing), {})[_key(thing)] = thing
+
+    def remove_object(self, thing: Any) -> None:
+        self._objects.get(type(thing), {}).pop(_key(thing), None)
+
     # Readings are published.
 
     def publish(self, source: Hashable, by_node: _ByNode, of_others: Mapping[str, float]) -> None:
@@ -311,6 +329,10 @@ class ClusterState:
             dropped = len(self._log) - _LONGEST_LOG // 2
             del self._log[:dropped]
             self._log_starts_at += dropped
+
+
+def _key(thing: Any) -> tuple[str, str]:
+    return (thing.metadata.namespace, thing.metadata.name)
 
 
 def _is_same_to_rules(before: Node, after: Node) -> bool:

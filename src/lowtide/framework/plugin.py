@@ -8,7 +8,8 @@ nodes, and answers with arrays, one element per row of the `Nodes` it was given;
                default), NODES (any node's object), OTHERS (the pods of other nodes), FEASIBLE
                (for `score`: which nodes the filters left). A row is judged again only by the
                rules that read what changed on it.
-    kinds      other object types it depends on; a change of one makes every row stale for it
+    kinds      other object types it depends on, read by `nodes.objects(type)`; a change of one
+               makes every row stale for it
     args       a msgspec Struct: its `<Name>Args`, decoded strictly; handed to the constructor
     needs      {"parameter": Protocol}: what the application hands to the constructor besides
     retry_on   the changes that make a refused pod worth another try (default: as `reads` says)

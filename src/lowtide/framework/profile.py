@@ -16,7 +16,6 @@ METHOD_AT_POINT: Mapping[str, str] = {
     "queueSort": "sort_key",
     "preFilter": "pre_filter",
     "filter": "filter",
-    "postFilter": "post_filter",
     "preScore": "score",
     "score": "score",
     "reserve": "reserve",
@@ -59,6 +58,15 @@ class Profile:
     def readings(self) -> tuple[Hashable, ...]:
         """What is to be measured for the rules of this profile."""
         return tuple(dict.fromkeys(r for rule in self.rules for r in readings_of(rule)))
+
+    @property
+    def rules_by_kind(self) -> dict[type, tuple[str, ...]]:
+        """The object types that rules depend on besides nodes and pods, and which rules do."""
+        found: dict[type, tuple[str, ...]] = {}
+        for rule in self.rules:
+            for kind in getattr(rule, "kinds", ()):
+                found[kind] = (*found.get(kind, ()), rule.name)
+        return found
 
     def may_enqueue(self, pod: Pod) -> tuple[str, PodRejection] | None:
         """The first rule that keeps the pod out of the queue, and why."""

@@ -14,6 +14,7 @@ from lowtide.config.plugin_sets import Expansion, expand_profiles, unknown_plugi
 from lowtide.config.types import EnabledPlugin
 from lowtide.config.types import Profile as ProfileConfig
 from lowtide.framework.profile import METHOD_AT_POINT, Profile
+from lowtide.objects.kinds import KIND_OF
 
 Supplies = Mapping[type, Any]
 
@@ -115,6 +116,13 @@ class Registry:
                 f"plugin {row.name} needs {', '.join(missing)}, and {supplied} can be supplied here"
             )
             return None
+        for kind in getattr(row.rule, "kinds", ()):
+            if kind not in KIND_OF:
+                known = ", ".join(each.name for each in KIND_OF.values())
+                args.problems.append(
+                    f"plugin {row.name} depends on {kind.__name__}, which is not watched; {known} can be"
+                )
+                return None
         given = {parameter: supplies[protocol] for parameter, protocol in needs.items()}
         kind = getattr(row.rule, "args", None)
         if kind is not None:

@@ -4,7 +4,7 @@ Each change is handed on once, as an event of lowtide.objects; app starts one Wa
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from typing import Any, Generic, TypeVar
 
@@ -80,6 +80,7 @@ class Watch(Generic[T]):
         *,
         clock: Callable[[], float],
         field_selector: str | None = None,
+        needed_by: Sequence[str] = (),
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         chance: Callable[[], float] = random.random,
         slack_seconds: float = SLACK_SECONDS,
@@ -90,6 +91,7 @@ class Watch(Generic[T]):
         self._handle = handle
         self._clock = clock
         self._field_selector = field_selector
+        self._needed_by = needed_by
         self._sleep = sleep
         self._chance = chance
         self._slack_seconds = slack_seconds
@@ -306,10 +308,12 @@ class Watch(Generic[T]):
         if self._unavailable:
             return
         self._unavailable = True
+        without = {"pluginsWithoutIt": list(self._needed_by)} if self._needed_by else {}
         log.warning(
             f"{self._kind.plural} cannot be listed; trying again every minute",
             kind=self._kind.name,
             err=message,
+            **without,
         )
         self._handle(Unavailable(self._kind.name, status, message))
 

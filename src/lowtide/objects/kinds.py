@@ -1,7 +1,8 @@
 """The kinds of objects Lowtide reads, one row each: where the API serves them, what they become."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from lowtide.objects.meta import ObjectMeta, Wire
 from lowtide.objects.node import Node
@@ -25,3 +26,6 @@ class Kind(Generic[T]):
 POD = Kind("Pod", "pods", "/api/v1", Pod)
 NODE = Kind("Node", "nodes", "/api/v1", Node)
 NAMESPACE = Kind("Namespace", "namespaces", "/api/v1", Namespace)
+
+# What rules may name in `kinds`, by the type they name.
+KIND_OF: Mapping[type, Kind[Any]] = {kind.type: kind for kind in (NAMESPACE,)}

@@ -9,11 +9,33 @@ from typing import Any
 
 import msgspec
 
+from lowtide.config.errors import did_you_mean
 from lowtide.objects.decoding import without_nulls
 from lowtide.objects.node import Node
 from lowtide.objects.pod import Pod
 
 READINGS = ("traffic", "usage")
+
+# What a scenario may hold besides; the rules that read these are not built yet.
+_OBJECTS_NOT_READ_YET = (
+    "namespaces",
+    "services",
+    "replicationControllers",
+    "replicaSets",
+    "statefulSets",
+    "persistentVolumes",
+    "persistentVolumeClaims",
+    "storageClasses",
+    "csiNodes",
+    "csiDrivers",
+    "csiStorageCapacities",
+    "volumeAttachments",
+    "podDisruptionBudgets",
+    "deviceClasses",
+    "resourceSlices",
+    "resourceClaims",
+)
+_KEYS = ("id", "pod", "nodes", "pods", "pendingPods", "config", "readings", *_OBJECTS_NOT_READ_YET)
 
 
 class ScenarioError(ValueError):
@@ -38,6 +60,10 @@ def scenario_from(data: Any, *, name: str) -> Scenario:
     if isinstance(data.get("scenario"), dict):
         name = str(data.get("id", name))
         data = data["scenario"]
+    for key in data:
+        if key not in _KEYS:
+            near = did_you_mean(str(key), _KEYS)
+            raise ScenarioError(f"{name}: {key!r} is no part of a scenario{near.rstrip(';')}")
     if "pod" not in data:
         raise ScenarioError(f"{name}: the scenario has no 'pod', the pod to place")
     return Scenario(

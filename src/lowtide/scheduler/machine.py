@@ -15,6 +15,7 @@ from lowtide.framework.plugin import PluginError, PodRejection, Reject, ask, rea
 from lowtide.framework.profile import Profile
 from lowtide.framework.verdicts import Verdicts
 from lowtide.objects.events import Added, Deleted, Listed, Modified, Unavailable
+from lowtide.objects.kinds import KIND_OF
 from lowtide.objects.node import Node
 from lowtide.objects.pod import Pod
 from lowtide.objects.quantity import QuantityError
@@ -75,7 +76,16 @@ class Machine:
         )
         self._binding: dict[str, _Placement] = {}
         self._turns = 0
-        self._unlisted = set(NEEDED_KINDS)
+        self._unlisted = {*NEEDED_KINDS, *(KIND_OF[kind].name for kind in self.rules_by_kind)}
+
+    @property
+    def rules_by_kind(self) -> dict[type, tuple[str, ...]]:
+        """The object types to watch besides nodes and pods, and the rules that need them."""
+        found: dict[type, tuple[str, ...]] = {}
+        for profile in self.profiles.values():
+            for kind, names in profile.rules_by_kind.items():
+                found[kind] = tuple(dict.fromkeys((*found.get(kind, ()), *names)))
+        return found
 
     @property
     def is_synced(self) -> bool:
@@ -117,6 +127,7 @@ class Machine:
             case Node():
                 self._node_changed(thing, now)
             case _:
+                self.state.put_object(thing)
                 self._object_changed(thing, now)
         return []
 
@@ -128,6 +139,7 @@ class Machine:
                 self.state.remove_node(thing.name)
                 self.queue.wake(NODES | OTHERS, now, "NodeDelete")
             case _:
+                self.state.remove_object(thing)
                 self._object_changed(thing, now)
         return []
 
