@@ -6,7 +6,6 @@ A log of changed rows lets kept verdicts see what they have to judge again.
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
-
 from typing import Any, TypeVar
 
 import numpy as np
