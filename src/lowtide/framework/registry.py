@@ -120,7 +120,8 @@ class Registry:
             if kind not in KIND_OF:
                 known = ", ".join(each.name for each in KIND_OF.values())
                 args.problems.append(
-                    f"plugin {row.name} depends on {kind.__name__}, which is not watched; {known} can be"
+                    f"plugin {row.name} depends on {kind.__name__}, which is not watched; "
+                    f"{known} can be"
                 )
                 return None
         given = {parameter: supplies[protocol] for parameter, protocol in needs.items()}

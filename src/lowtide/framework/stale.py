@@ -58,12 +58,15 @@ class Stale:
             self._judged_at[asked] = self._state.position
 
     def union(self, parts: list[Rows]) -> Rows:
-        if any(part is self.everything for part in parts):
-            return self.everything
-        different = {id(part): part for part in parts if len(part)}
-        if len(different) <= 1:
-            return next(iter(different.values()), NO_ROWS)
-        return np.unique(np.concatenate(list(different.values())))
+        different: list[Rows] = []
+        for part in parts:
+            if part is self.everything:
+                return part
+            if len(part) and not any(part is other for other in different):
+                different.append(part)
+        if not different:
+            return NO_ROWS
+        return different[0] if len(different) == 1 else np.unique(np.concatenate(different))
 
     def of(self, rows: set[int] | None) -> Rows:
         """Rows remembered from an earlier look, as far as they still exist; None means all."""

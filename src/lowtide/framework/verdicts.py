@@ -74,7 +74,7 @@ class Verdict:
     _ranked: IntArray
     _settled_count: int
     _scored_count: int
-    _refiltered: set[int] | None  # rows judged since the last scores; None: every row
+    _refiltered: set[int] | None  # rows that came or went since the last scores; None: any
 
     def __init__(self, profile: Profile, state: ClusterState, pod: Pod) -> None:
         self.pod = pod
@@ -265,12 +265,13 @@ class Verdict:
                 first[bits[rows] != 0] = number
         for kept in self._narrowed.values():
             first[~kept[rows]] = -1
-        self._first[rows] = first
-        self._feasible[rows] = first == len(self.filters)
+        feasible = first == len(self.filters)
         if rows is stale.everything:
             self._refiltered = None
         elif self._refiltered is not None:
-            self._refiltered.update(rows.tolist())
+            self._refiltered.update(rows[self._feasible[rows] != feasible].tolist())
+        self._first[rows] = first
+        self._feasible[rows] = feasible
 
     def _exclusion_at(self, row: int) -> NodeRejection:
         names = " ".join(self._pre_filters[number].name for number in sorted(self._narrowed))
