@@ -24,7 +24,6 @@ T = TypeVar("T")
 SHORTEST_WATCH_SECONDS = 300
 LONGEST_WATCH_SECONDS = 600
 SLACK_SECONDS = 30.0
-UNAVAILABLE_RETRY_SECONDS = 60.0
 LIST_TIMEOUT_SECONDS = 120.0
 # A watch that ends sooner than this without news counts as a failure, so it cannot spin.
 HEALTHY_WATCH_SECONDS = 1.0
@@ -290,7 +289,8 @@ class Watch(Generic[T]):
         if status in (403, 404):
             if self._version is None:
                 self._hand_unavailable(status, str(error))
-                return UNAVAILABLE_RETRY_SECONDS
+                # A server that has just started knows no rights yet: soon at first, then seldom.
+                return self._backoff.next_seconds()
             # The list tells whether the kind is gone; if only watching is forbidden, it is polled.
             self._list_again()
         # One cut is ordinary: a server restarts, a proxy tidies up.
@@ -310,7 +310,7 @@ class Watch(Generic[T]):
         self._unavailable = True
         without = {"pluginsWithoutIt": list(self._needed_by)} if self._needed_by else {}
         log.warning(
-            f"{self._kind.plural} cannot be listed; trying again every minute",
+            f"{self._kind.plural} cannot be listed, trying again",
             kind=self._kind.name,
             err=message,
             **without,
