@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from lowtide.app.offline import NoBinder
-from lowtide.app.registry import TRAFFIC_WEIGHT, make_registry, read_config
+from lowtide.app.registry import TRAFFIC_WEIGHT, check_addresses, make_registry, read_config
 from lowtide.config.errors import ConfigError
 from lowtide.config.load import LoadedConfig
 from lowtide.framework.plugin import Binder
@@ -60,3 +60,27 @@ def test_a_file_is_told_in_a_sentence_that(
     with pytest.raises(ConfigError) as refused:
         read_config(path)
     assert str(refused.value).startswith(f"{path}: {sentence}")
+
+
+@pytest.mark.parametrize(
+    ("address", "sentence"),
+    [
+        pytest.param(
+            "",
+            "profile lowtide: NetworkTraffic: the Prometheus address (prometheusAddress) is "
+            "missing; it should look like http://prometheus.example:9090",
+            id="refuses a missing address",
+        ),
+        pytest.param(
+            "ftp://prometheus",
+            "profile lowtide: NetworkTraffic: the Prometheus address 'ftp://prometheus' is "
+            "malformed; it should look like http://prometheus.example:9090",
+            id="refuses a malformed one",
+        ),
+    ],
+)
+def test_addresses(address: str, sentence: str) -> None:
+    built = make_registry({}).build(read_config(None, address), {Binder: NoBinder()})
+    with pytest.raises(ConfigError) as refusal:
+        check_addresses(built.profiles)
+    assert refusal.value.problems == (sentence,)

@@ -204,14 +204,6 @@ V1 = "kubescheduler.config.k8s.io/v1"
             id="refuses a file without apiVersion and kind",
         ),
         pytest.param(
-            HEADER.replace("/v1", "/v1beta1"),
-            [
-                'f.yaml:1: apiVersion: is the string "kubescheduler.config.k8s.io/v1beta1", '
-                f"which is not read yet; write {V1}"
-            ],
-            id="refuses an older version",
-        ),
-        pytest.param(
             HEADER.replace("/v1", "/v2"),
             [
                 f"f.yaml:1: apiVersion: must be {V1}, "
@@ -281,3 +273,13 @@ V1 = "kubescheduler.config.k8s.io/v1"
 )
 def test_mistakes(text: str, wanted: list[str]) -> None:
     assert problems(dedent(text)) == tuple(wanted)
+
+
+def test_an_older_version_is_read_as_todays_with_one_warning() -> None:
+    older = HEADER.replace("/v1", "/v1beta1")
+    loaded = load_config(older, file="f.yaml")
+    assert loaded.config == load_config(HEADER, file="f.yaml").config
+    assert (loaded.warnings, loaded.written_for) == (
+        (f"f.yaml:1: apiVersion: kubescheduler.config.k8s.io/v1beta1 is read as {V1}; write that",),
+        "kubescheduler.config.k8s.io/v1beta1",
+    )

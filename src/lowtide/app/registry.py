@@ -7,8 +7,11 @@ from typing import Any
 
 from lowtide.config.errors import ConfigError
 from lowtide.config.load import LoadedConfig, load_config, load_default
+from lowtide.framework.profile import Profile
 from lowtide.framework.registry import Registry
 from lowtide.plugins import BUILT_IN
+from lowtide.readings.request import TrafficRequest
+from lowtide.telemetry.prometheus import PrometheusError, query_url
 
 # The weight of NetworkTraffic where only --prometheus asks for it.
 TRAFFIC_WEIGHT = 3
@@ -17,6 +20,20 @@ TRAFFIC_WEIGHT = 3
 def make_registry(plugins: Mapping[str, type[Any]]) -> Registry:
     registry = Registry(BUILT_IN)
     return registry.with_plugins(plugins) if plugins else registry
+
+
+def check_addresses(profiles: Mapping[str, Profile]) -> None:
+    """ConfigError where a profile asks a Prometheus that cannot be asked; offline nobody does."""
+    problems = []
+    for scheduler_name, profile in profiles.items():
+        for request in profile.readings:
+            try:
+                if isinstance(request, TrafficRequest):
+                    query_url(request.prometheus_address)
+            except PrometheusError as error:
+                problems.append(f"profile {scheduler_name}: NetworkTraffic: {error}")
+    if problems:
+        raise ConfigError(problems)
 
 
 def read_config(path: Path | None, prometheus_address: str | None = None) -> LoadedConfig:

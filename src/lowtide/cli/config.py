@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from lowtide.app.offline import NoBinder
-from lowtide.app.registry import make_registry, read_config
+from lowtide.app.registry import check_addresses, make_registry, read_config
 from lowtide.cli.errors import told_in_one_sentence
 from lowtide.config.load import LoadedConfig
 from lowtide.framework.plugin import Binder
@@ -35,6 +35,7 @@ def validate(plugins: dict[str, type[Any]], file: Path) -> None:
     """
     with told_in_one_sentence():
         loaded, built = _build(plugins, file)
+        check_addresses(built.profiles)
         _warn(loaded, built)
         names = ", ".join(built.profiles)
         click.echo(f"{file}: valid; schedules for {names}")

@@ -12,7 +12,7 @@ import uvloop
 from msgspec.structs import replace
 
 from lowtide.app.clocks import steady_clock
-from lowtide.app.registry import make_registry, read_config
+from lowtide.app.registry import check_addresses, make_registry, read_config
 from lowtide.app.scheduler import SchedulerApp, SchedulerParts, Serving
 from lowtide.cli.errors import told_in_one_sentence
 from lowtide.cli.logging_options import logging_options, start_logging
@@ -120,6 +120,7 @@ def scheduler(
 
         def make_profiles(binder: Binder) -> Any:
             built = registry.build(loaded, {Binder: binder})
+            check_addresses(built.profiles)
             for warning in (*loaded.warnings, *built.warnings):
                 log.warning(warning)
             return built.profiles

@@ -29,6 +29,11 @@ class LoadedConfig:
     warnings: tuple[str, ...]
     document: Document
 
+    @property
+    def written_for(self) -> str:
+        """The apiVersion that stands in the file, which may be an older one."""
+        return str(self.document.data.get("apiVersion", API_VERSION))
+
     def where(self, path: Path) -> str:
         """Name a place of the file: `scheduler.yaml:12: profiles[0].pluginConfig[1].args`."""
         return self.document.where(path)
@@ -48,7 +53,8 @@ def load_config(text: str, *, file: str) -> LoadedConfig:
     already_wrong = {problem.path for problem in problems}
     problems += (problem for problem in validate(config) if problem.path not in already_wrong)
     _raise_any(document, problems)
-    return LoadedConfig(config, tuple(warnings_about(document)), document)
+    warnings = (*_version_warnings(document), *warnings_about(document))
+    return LoadedConfig(config, warnings, document)
 
 
 def load_default() -> LoadedConfig:
@@ -68,12 +74,7 @@ def _header_problems(data: dict[str, Any]) -> Iterator[Problem]:
     api_version, kind = data.get("apiVersion"), data.get("kind")
     if api_version is None:
         yield Problem(("apiVersion",), f"is missing; write {API_VERSION}")
-    elif api_version in _OLDER_VERSIONS:
-        yield Problem(
-            ("apiVersion",),
-            f"is {value_text(api_version)}, which is not read yet; write {API_VERSION}",
-        )
-    elif api_version != API_VERSION:
+    elif api_version not in (API_VERSION, *_OLDER_VERSIONS):
         yield Problem(("apiVersion",), f"must be {API_VERSION}, not {value_text(api_version)}")
     if kind is None:
         yield Problem(("kind",), f"is missing; write {KIND}")
@@ -82,8 +83,16 @@ def _header_problems(data: dict[str, Any]) -> Iterator[Problem]:
 
 
 def _in_v1(document: Document) -> Any:
-    """Give the data in the form of v1: the conversion of _OLDER_VERSIONS has its place here."""
-    return document.data
+    """Give the data in the form of v1: what older versions had and v1 has too, means the same."""
+    return {**document.data, "apiVersion": API_VERSION}
+
+
+def _version_warnings(document: Document) -> Iterator[str]:
+    api_version = document.data["apiVersion"]
+    if api_version in _OLDER_VERSIONS:
+        yield document.problem(
+            ("apiVersion",), f"{api_version} is read as {API_VERSION}; write that"
+        )
 
 
 def _raise_any(document: Document, problems: list[Problem]) -> None:

@@ -11,6 +11,7 @@ nodes, and answers with arrays, one element per row of the `Nodes` it was given;
     kinds      other object types it depends on, read by `nodes.objects(type)`; a change of one
                makes every row stale for it
     args       a msgspec Struct: its `<Name>Args`, decoded strictly; handed to the constructor
+    older_args(raw, spelling) -> OlderArgs | None     args of earlier versions put into today's
     needs      {"parameter": Protocol}: what the application hands to the constructor besides
     retry_on   the changes that make a refused pod worth another try (default: as `reads` says)
     readings   what is to be measured for it; arrives as `nodes.reading(request)`
@@ -23,7 +24,8 @@ nodes, and answers with arrays, one element per row of the `Nodes` it was given;
     score(pod, nodes, feasible) -> ints | None        raw scores of every row; None = no opinion
     scale      None (raw scores lie in 0..100 already), "highest_best", "lowest_best"
     normalize(raw, feasible) -> ints                  instead of `scale`
-    in_words(scores) -> Iterable[str]                 log lines about {node: RuleScore}
+    in_words(scores, *, brief) -> Iterable[str]       log lines about {node: RuleScore}
+    tells_readings                                    whether to log each reading, briefly
     reserve(pod, node_name), unreserve(pod, node_name)
     permit(pod, node_name) -> Allow | Reject
     async pre_bind(pod, node_name), bind(pod, node_name), post_bind(pod, node_name)

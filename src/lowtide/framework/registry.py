@@ -7,12 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lowtide.config.decoding import Decoder
-from lowtide.config.errors import ConfigError, Path
+from lowtide.config.errors import ConfigError
 from lowtide.config.load import LoadedConfig
-from lowtide.config.plugin_sets import Expansion, expand_profiles, unknown_plugins
+from lowtide.config.plugin_sets import Expansion, expand_profiles, named_plugins, unknown_plugin
 from lowtide.config.types import EnabledPlugin
-from lowtide.config.types import Profile as ProfileConfig
+from lowtide.framework.args import ArgsOf, Spelling, names_enabled, with_true_names
 from lowtide.framework.profile import METHOD_AT_POINT, Profile
 from lowtide.objects.kinds import KIND_OF
 
@@ -33,6 +32,7 @@ class BuiltIn:
     weight: int = 0
     points: tuple[str, ...] = ()
     is_default: bool = True
+    aliases: tuple[str, ...] = ()  # other names that configurations give it
 
     def implements(self, point: str) -> bool:
         if self.points:
@@ -53,6 +53,7 @@ class Built:
 class Registry:
     def __init__(self, rows: Sequence[BuiltIn]) -> None:
         self._rows = {row.name: row for row in rows}
+        self._name_of = {alias: row.name for row in rows for alias in row.aliases}
 
     def with_plugins(self, plugins: Mapping[str, type[Any]]) -> "Registry":
         """The same and these; a name can be given once."""
@@ -83,30 +84,38 @@ class Registry:
 
     def build(self, loaded: LoadedConfig, supplies: Supplies) -> Built:
         """Makes every profile; ConfigError tells all that is wrong with plugins and args."""
-        problems = list(unknown_plugins(loaded, self.names))
+        problems = [
+            unknown_plugin(name, loaded.where(path), self.names)
+            for path, name in named_plugins(loaded.config)
+            if name not in self._rows and name not in self._name_of
+        ]
         if problems:
             raise ConfigError(problems)
+        written, loaded = loaded.config.profiles, with_true_names(loaded, self._name_of)
         expansions = expand_profiles(
             loaded, self.defaults, lambda name, point: self._rows[name].implements(point)
         )
         profiles: dict[str, Profile] = {}
+        warnings: list[str] = []
         for index, config in enumerate(loaded.config.profiles):
-            args = _ArgsOf(loaded, config, ("profiles", index, "pluginConfig"))
+            spelling = Spelling(loaded.written_for, names_enabled(written[index]))
+            args = ArgsOf(loaded, config, ("profiles", index, "pluginConfig"), spelling)
             expansion = expansions[config.scheduler_name]
             rules = {
                 name: self._make(row, args, supplies)
                 for name in _names_in(expansion)
                 if (row := self._rows[name]).rule is not None
             }
-            args.check_the_rest(self._rows)
+            args.check_the_rest({name: row.rule for name, row in self._rows.items()})
             problems += args.problems
+            warnings += args.warnings
             if not args.problems:
                 profiles[config.scheduler_name] = _profile(config.scheduler_name, expansion, rules)
         if problems:
             raise ConfigError(problems)
-        return Built(profiles, expansions, tuple(self._warnings(expansions)))
+        return Built(profiles, expansions, (*warnings, *self._warnings(expansions)))
 
-    def _make(self, row: BuiltIn, args: "_ArgsOf", supplies: Supplies) -> Any:
+    def _make(self, row: BuiltIn, args: ArgsOf, supplies: Supplies) -> Any:
         assert row.rule is not None
         needs = getattr(row.rule, "needs", {})
         missing = [protocol.__name__ for protocol in needs.values() if protocol not in supplies]
@@ -127,7 +136,7 @@ class Registry:
         given = {parameter: supplies[protocol] for parameter, protocol in needs.items()}
         kind = getattr(row.rule, "args", None)
         if kind is not None:
-            decoded = args.decode(row.name, kind)
+            decoded = args.decode(row.rule)
             if decoded is None:
                 return None
             given["args"] = decoded
@@ -146,50 +155,6 @@ class Registry:
             f"these rules of kube-scheduler are not built yet, and pods are placed without them: "
             f"{', '.join(missing)}"
         ]
-
-
-class _ArgsOf:
-    """The `pluginConfig` of one profile: decodes args strictly and collects what is wrong."""
-
-    def __init__(self, loaded: LoadedConfig, config: ProfileConfig, path: Path) -> None:
-        self.problems: list[str] = []
-        self._loaded = loaded
-        self._path = path
-        self._entries = {
-            entry.name: (i, entry.args) for i, entry in enumerate(config.plugin_config)
-        }
-        self._used: set[str] = set()
-
-    def decode(self, name: str, kind: type[Any]) -> Any | None:
-        self._used.add(name)
-        index, raw = self._entries.get(name, (0, None))
-        decoder = Decoder()
-        decoded = decoder.decode(kind, self._without_header(name, index, raw))
-        for problem in decoder.problems:
-            self._add((index, "args", *problem.path), problem.text)
-        check = getattr(decoded, "problems", None)
-        if not decoder.problems and check is not None:
-            for field, text in check():
-                self._add((index, "args", field), text)
-        return None if self.problems else decoded
-
-    def check_the_rest(self, rows: Mapping[str, BuiltIn]) -> None:
-        """Args of rules that the profile does not enable must be right all the same."""
-        for name in [name for name in self._entries if name not in self._used]:
-            kind = getattr(rows[name].rule, "args", None)
-            if kind is not None:
-                self.decode(name, kind)
-
-    def _without_header(self, name: str, index: int, raw: Any) -> Any:
-        if not isinstance(raw, dict):
-            return {} if raw is None else raw
-        kind = raw.get("kind")
-        if kind is not None and kind != f"{name}Args":
-            self._add((index, "args", "kind"), f"must be {name}Args, not {kind!r}")
-        return {key: value for key, value in raw.items() if key not in ("apiVersion", "kind")}
-
-    def _add(self, path: Path, text: str) -> None:
-        self.problems.append(self._loaded.problem((*self._path, *path), text))
 
 
 def _profile(scheduler_name: str, expansion: Expansion, rules: Mapping[str, Any]) -> Profile:

@@ -42,5 +42,5 @@ BUILT_IN = (
     BuiltIn("ImageLocality", None, 1, ("score",)),
     BuiltIn("DefaultBinder", DefaultBinder),
     BuiltIn("NodeDeclaredFeatures", None, 0, _FILTER),
-    BuiltIn("NetworkTraffic", NetworkTraffic, is_default=False),
+    BuiltIn("NetworkTraffic", NetworkTraffic, is_default=False, aliases=("network_traffic",)),
 )

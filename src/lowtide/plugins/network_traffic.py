@@ -12,8 +12,9 @@ import numpy as np
 
 from lowtide.framework.decision import RuleScore
 from lowtide.framework.plugin import MAX_SCORE, READING, BoolArray, IntArray, Nodes, Pod
+from lowtide.plugins.network_traffic_spellings import older_args
 from lowtide.readings.columns import NEUTRAL_SHARE, NEUTRAL_VALUE, SHARE, VALUE
-from lowtide.readings.request import Direction, Measure, TrafficRequest
+from lowtide.readings.request import Direction, MatchLabel, Measure, TrafficRequest
 
 # Larger raw values would overflow when they are multiplied by 100.
 _LARGEST_RAW = 2**56
@@ -31,6 +32,8 @@ class NetworkTrafficArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unk
     measure: Measure = "rate"
     direction: Direction = "max"
     scoring: Literal["utilization", "relative"] = "utilization"
+    node_label: MatchLabel = "auto"
+    log_readings: bool = False
 
     def problems(self) -> Iterator[tuple[str, str]]:
         """What is wrong beyond types: field and text."""
@@ -54,6 +57,7 @@ class NetworkTrafficArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unk
             window_seconds=_seconds(self.window),
             measure=self.measure,
             direction=self.direction,
+            match_label=self.node_label,
             every_seconds=every_seconds,
             stale_after_seconds=max(_STALE_AFTER_SECONDS, _POLLS_UNTIL_STALE * every_seconds),
         )
@@ -68,10 +72,12 @@ class NetworkTraffic:
     name = "NetworkTraffic"
     reads = READING
     args = NetworkTrafficArgs
+    older_args = staticmethod(older_args)
 
     def __init__(self, args: NetworkTrafficArgs) -> None:
         self.request = args.request()
         self.readings = (self.request,)
+        self.tells_readings = args.log_readings
         self._scoring = args.scoring
         self.scale = "lowest_best" if args.scoring == "relative" else None
 
@@ -92,18 +98,23 @@ class NetworkTraffic:
         free_percent: IntArray = MAX_SCORE - used_percent.astype(np.int64)
         return free_percent
 
-    def in_words(self, scores: Mapping[str, RuleScore]) -> Iterator[str]:
+    def in_words(self, scores: Mapping[str, RuleScore], *, brief: bool = False) -> Iterator[str]:
         """Relative scores in the wording of the first plugins of this name."""
         if self._scoring == "relative":
-            highest = max(score.raw for score in scores.values())
             for name, score in scores.items():
                 yield f"node '{name}' bandwidth: {score.raw}"
-            yield f"highest score: {highest}"
-            for name, score in scores.items():
-                yield f"operation: {MAX_SCORE} - ( {score.raw} * {MAX_SCORE} / {highest})"
-                yield f"node '{name}' final score: {score.normalized}"
+            if not brief:
+                yield from _sums_in_words(scores)
         else:
             for name, score in scores.items():
                 yield f"node '{name}' link use: {MAX_SCORE - score.raw} %"
         final = " ".join(f"{{{name} {score.normalized}}}" for name, score in scores.items())
         yield f"Nodes final score: [{final}]"
+
+
+def _sums_in_words(scores: Mapping[str, RuleScore]) -> Iterator[str]:
+    highest = max(score.raw for score in scores.values())
+    yield f"highest score: {highest}"
+    for name, score in scores.items():
+        yield f"operation: {MAX_SCORE} - ( {score.raw} * {MAX_SCORE} / {highest})"
+        yield f"node '{name}' final score: {score.normalized}"

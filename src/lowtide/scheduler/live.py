@@ -20,10 +20,10 @@ from lowtide.scheduler.actions import (
     WriteCondition,
     WriteKubeEvent,
 )
-from lowtide.scheduler.events import BindingEnded, Event, Turn
+from lowtide.scheduler.events import BindingEnded, Event, ReadingPublished, Turn
 from lowtide.scheduler.machine import Machine
 from lowtide.scheduler.metrics import SchedulerMetrics
-from lowtide.scheduler.telling import tell_decision, tell_event
+from lowtide.scheduler.telling import tell_decision, tell_event, tell_reading
 
 log = Log("scheduler")
 
@@ -80,6 +80,8 @@ class Live:
             case Added(object=Pod() as pod) | Modified(object=Pod() as pod) if pod.spec.node_name:
                 self._writes.drop_condition(pod)
         self._perform(self.machine.step(event, self._clock()))
+        if isinstance(event, ReadingPublished):
+            tell_reading(event.source, self.machine.profiles.values(), self.machine.state)
         self._something_happened.set()
 
     async def run(self) -> None:

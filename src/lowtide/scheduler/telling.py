@@ -2,9 +2,17 @@
 
 Called by live; written from events and decisions."""
 
+from collections.abc import Hashable, Iterable
+from typing import Any
+
+import numpy as np
+
+from lowtide.cluster.nodes import Nodes
 from lowtide.cluster.state import ClusterState
-from lowtide.framework.decision import Decision
+from lowtide.framework.decision import Decision, RuleScore
+from lowtide.framework.plugin import readings_of
 from lowtide.framework.profile import Profile
+from lowtide.framework.scaling import scaled
 from lowtide.logs import Log
 from lowtide.objects.events import Added, Deleted, Modified
 from lowtide.objects.pod import Pod
@@ -56,6 +64,29 @@ def _tell_scores(decision: Decision, profile: Profile) -> None:
         if scores and hasattr(rule, "in_words"):
             for line in rule.in_words(scores):
                 log.v(2, f"[{rule.name}] {line}")
+
+
+def tell_reading(source: Hashable, profiles: Iterable[Profile], state: ClusterState) -> None:
+    """What each node's traffic would score now, for rules that are to log their readings."""
+    nodes = state.nodes()
+    for profile in profiles:
+        for weighted in profile.scorers:
+            rule = weighted.rule
+            if source not in readings_of(rule) or not getattr(rule, "tells_readings", False):
+                continue
+            scores = _scores_of_all(rule, nodes)
+            for line in rule.in_words(scores, brief=True) if scores else ():
+                log.info(f"[{rule.name}] {line}")
+
+
+def _scores_of_all(rule: Any, nodes: Nodes) -> dict[str, RuleScore]:
+    every = np.ones(len(nodes), np.bool_)
+    raw = rule.score(Pod(), nodes, every)
+    if raw is None:
+        return {}
+    normalized = scaled(raw, int(raw.max(initial=0)), rule.scale)
+    columns = zip(nodes.names, raw.tolist(), normalized.tolist(), strict=True)
+    return {name: RuleScore(one, other, other) for name, one, other in columns}
 
 
 def _kind_of(pod: Pod) -> str:

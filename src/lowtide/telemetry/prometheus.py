@@ -194,6 +194,8 @@ class Prometheus:
 def query_url(address: str) -> URL:
     """Where queries go for an address as people write it; PrometheusError if it is none."""
     wanted = "it should look like http://prometheus.example:9090"
+    if not address.strip():
+        raise PrometheusError(f"the Prometheus address (prometheusAddress) is missing; {wanted}")
     try:
         url = URL(address if "://" in address else f"http://{address}")
     except ValueError as error:

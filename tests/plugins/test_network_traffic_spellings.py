@@ -1,0 +1,181 @@
+"""The configurations of earlier NetworkTraffic plugins: what they mean today."""
+
+from typing import Any
+
+import pytest
+import yaml
+
+from lowtide.app.offline import NoBinder
+from lowtide.app.registry import make_registry
+from lowtide.config.errors import ConfigError
+from lowtide.config.load import load_config
+from lowtide.framework.plugin import Binder
+from lowtide.framework.registry import Built
+from lowtide.readings.request import TrafficRequest, queries
+
+GROUP = "kubescheduler.config.k8s.io"
+NOT_BUILT = "these rules of kube-scheduler are not built yet"
+
+
+def build(
+    args: dict[str, Any],
+    *,
+    version: str = "v1",
+    enabled: str = "NetworkTraffic",
+    configured: str = "NetworkTraffic",
+) -> Built:
+    text = yaml.safe_dump(
+        {
+            "apiVersion": f"{GROUP}/{version}",
+            "kind": "KubeSchedulerConfiguration",
+            "profiles": [
+                {
+                    "schedulerName": "sample-scheduler",
+                    "plugins": {
+                        "score": {"enabled": [{"name": enabled}], "disabled": [{"name": "*"}]}
+                    },
+                    "pluginConfig": [{"name": configured, "args": args}],
+                }
+            ],
+        },
+        sort_keys=False,
+    )
+    loaded = load_config(text, file="f.yaml")
+    return make_registry({}).build(loaded, {Binder: NoBinder()})
+
+
+def request_of(built: Built) -> TrafficRequest:
+    (request,) = built.profiles["sample-scheduler"].readings
+    assert isinstance(request, TrafficRequest)
+    return request
+
+
+def warnings(built: Built) -> list[str]:
+    return [each for each in built.warnings if NOT_BUILT not in each]
+
+
+SNAKE = {"enabled": "network_traffic"}
+
+
+@pytest.mark.parametrize(
+    ("args", "how", "query", "label", "address"),
+    [
+        pytest.param(
+            {"ip": "prometheus.kube-system:9090", "deviceName": "eth0", "timeRange": 60},
+            SNAKE,
+            'sum_over_time(node_network_receive_bytes_total{device="eth0"}[1h])',
+            "nodename",
+            "prometheus.kube-system:9090",
+            id="enabled as network_traffic, configured as NetworkTraffic: minutes",
+        ),
+        pytest.param(
+            {"ip": "http://p", "device_name": "eth0", "time_range": 3},
+            {**SNAKE, "configured": "network_traffic"},
+            'sum_over_time(node_network_receive_bytes_total{device="eth0"}[3m])',
+            "nodename",
+            "http://p",
+            id="in snake case: minutes",
+        ),
+        pytest.param(
+            {"ip": "http://10.181.229.225:30278", "deviceName": "wlan0", "timeRange": 15},
+            {},
+            'sum_over_time(node_network_receive_bytes_total{device="wlan0"}[15s])',
+            "instance",
+            "http://10.181.229.225:30278",
+            id="ip and deviceName: seconds",
+        ),
+        pytest.param(
+            {"ip": "http://p", "deviceName": "wlan0", "timeRange": "3m"},
+            {},
+            'sum_over_time(node_network_receive_bytes_total{device="wlan0"}[3m])',
+            "instance",
+            "http://p",
+            id="a time with its unit",
+        ),
+        pytest.param(
+            {
+                "prometheusAddress": "http://prometheus-1616380099-server.monitor",
+                "networkInterface": "ens192",
+                "timeRangeInMinutes": 3,
+            },
+            {"version": "v1beta1"},
+            'sum_over_time(node_network_receive_bytes_total{device="ens192"}[3m])',
+            "kubernetes_node",
+            "http://prometheus-1616380099-server.monitor",
+            id="v1beta1",
+        ),
+        pytest.param(
+            {"prometheusAddress": "http://p"},
+            {"version": "v1beta1"},
+            'sum_over_time(node_network_receive_bytes_total{device="ens192"}[5m])',
+            "kubernetes_node",
+            "http://p",
+            id="v1beta1 with an address alone: its defaults",
+        ),
+        pytest.param(
+            {"prometheusAddress": "http://p", "networkInterface": ""},
+            {},
+            'sum_over_time(node_network_receive_bytes_total{device="ens192"}[5m])',
+            "kubernetes_node",
+            "http://p",
+            id="an empty networkInterface",
+        ),
+        pytest.param(
+            {
+                "apiVersion": f"{GROUP}/v1beta1",
+                "kind": "NetworkTrafficArgs",
+                "ip": "http://p",
+                "deviceName": "eth0",
+                "timeRange": 15,
+                "measure": "rate",
+            },
+            {},
+            'rate(node_network_receive_bytes_total{device="eth0"}[15s])',
+            "instance",
+            "http://p",
+            id="with a header, and a measure of today",
+        ),
+    ],
+)
+def test_means_today(
+    args: dict[str, Any], how: dict[str, str], query: str, label: str, address: str
+) -> None:
+    built = build(args, **how)
+    request = request_of(built)
+    assert (queries(request)["receive"], request.match_label, request.prometheus_address) == (
+        query,
+        label,
+        address,
+    )
+    (weighted,) = built.profiles["sample-scheduler"].scorers
+    assert (weighted.rule.scale, weighted.rule.tells_readings) == ("lowest_best", True)
+
+
+def test_one_warning_prints_the_spelling_of_today() -> None:
+    built = build({"ip": "http://p", "deviceName": "wlan0", "timeRange": 15})
+    assert warnings(built) == [
+        "f.yaml:13: profiles[0].pluginConfig[0].args: in an older spelling; today it is "
+        "{prometheusAddress: http://p, devices: [wlan0], window: 15s, measure: sumOverTime, "
+        "scoring: relative, direction: receive, nodeLabel: instance, logReadings: true}"
+    ]
+
+
+def test_what_the_warning_prints_means_the_same_and_warns_no_more() -> None:
+    older = build({"ip": "http://p", "deviceName": "wlan0", "timeRange": 15})
+    printed = yaml.safe_load(warnings(older)[0].partition("today it is ")[2])
+    today = build(printed)
+    assert (request_of(today), warnings(today)) == (request_of(older), [])
+
+
+def test_args_of_today_are_left_alone() -> None:
+    built = build({"prometheusAddress": "http://p", "devices": ["eth0"]})
+    assert (request_of(built).measure, warnings(built)) == ("rate", [])
+
+
+def test_a_mistake_is_told_under_the_name_that_was_written() -> None:
+    with pytest.raises(ConfigError) as refusal:
+        build({"ip": "http://p", "deviceName": "wlan0", "timeRange": "soon"})
+    assert refusal.value.problems == (
+        "f.yaml:16: profiles[0].pluginConfig[0].args.timeRange: "
+        "must be a time such as 30s, 1m or 1h, not 'soon'",
+    )
