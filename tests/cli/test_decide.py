@@ -219,3 +219,14 @@ def test_usage_is_told_when_the_file(run: Run, arguments: list[str], sentence: s
     result = run("decide", *arguments)
     assert result.exit_code == 2
     assert sentence in result.stderr
+
+
+def test_readings_that_no_rule_reads_are_warned_of_once(run: Run) -> None:
+    unread = scenario({"a": 1}, config=None)
+    write("s.jsonl", unread, unread)
+    done = run("decide", "--output", "json", "s.jsonl")
+    assert (done.exit_code, done.stderr) == (
+        0,
+        "warning: readings.traffic is given, and no rule of the profile lowtide reads it; "
+        "enable NetworkTraffic in a configuration\n",
+    )

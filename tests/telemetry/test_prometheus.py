@@ -279,7 +279,11 @@ async def test_a_warning_is_logged_once_per_text(log_lines: io.StringIO) -> None
 @pytest.mark.parametrize(
     ("address", "want"),
     [
-        pytest.param("", "the Prometheus address (prometheusAddress) is missing", id="refuses an empty address"),
+        pytest.param(
+            "",
+            "the Prometheus address (prometheusAddress) is missing",
+            id="refuses an empty address",
+        ),
         pytest.param("http://", "the Prometheus address 'http://' is", id="refuses no host"),
         pytest.param("ftp://x", "the Prometheus address 'ftp://x' is", id="refuses other schemes"),
         pytest.param("a b:9090", "the Prometheus address 'a b:9090' is", id="refuses a space"),

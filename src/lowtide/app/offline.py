@@ -35,6 +35,7 @@ class Decider:
         self._registry = registry
         self._default = default
         self._profiles_by_config: dict[str, dict[str, Profile]] = {}
+        self.warnings: list[str] = []  # what a user should know of the scenarios so far, each once
 
     def answer(self, scenario: Scenario) -> dict[str, Any]:
         """ScenarioError tells what is wrong with the scenario or with its own configuration;
@@ -44,14 +45,28 @@ class Decider:
         if held is not None:
             return gated(scenario.id, *held)
         state = state_of(scenario)
-        for request in profile.readings:
-            if isinstance(request, TrafficRequest) and "traffic" in scenario.readings:
-                state.publish(request, *traffic_columns(_reading(request, scenario)))
+        self._publish_readings(scenario, profile, state)
         try:
             decision = decide(scenario.pod, Verdicts(profile, state), turn=0, full=True)
         except QuantityError as error:
             raise ScenarioError(f"{scenario.id}: pod {scenario.pod.key}: {error}") from None
         return answered(scenario.id, decision, state.names)
+
+    def _publish_readings(self, scenario: Scenario, profile: Profile, state: ClusterState) -> None:
+        requests = [each for each in profile.readings if isinstance(each, TrafficRequest)]
+        if "traffic" not in scenario.readings:
+            return
+        for request in requests:
+            state.publish(request, *traffic_columns(_reading(request, scenario)))
+        if not requests:
+            self._warn(
+                f"readings.traffic is given, and no rule of the profile "
+                f"{profile.scheduler_name} reads it; enable NetworkTraffic in a configuration"
+            )
+
+    def _warn(self, text: str) -> None:
+        if text not in self.warnings:
+            self.warnings.append(text)
 
     def _profile_for(self, scenario: Scenario) -> Profile:
         try:

@@ -56,6 +56,8 @@ def decide(
                     print(json.dumps(answer))
                 else:
                     _print_table(answer)
+        for warning in decider.warnings:
+            print(f"warning: {warning}", file=sys.stderr)
         sys.exit(1 if failed else 0)
 
 
