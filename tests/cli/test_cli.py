@@ -123,3 +123,9 @@ def test_a_reader_that_has_seen_enough_is_no_error_of_ours(tmp_path: Path) -> No
         timeout=60,
     )
     assert (len(ended.stdout.splitlines()), ended.stderr) == (1, "")
+
+
+def test_flags_of_leader_election_are_checked_together(run: Run) -> None:
+    done = run("scheduler", "--master=http://127.0.0.1:1", "--leader-elect-lease-duration=5s")
+    assert done.exit_code == 1
+    assert "lowtide: leaderElection.leaseDuration: must be more than" in done.stderr

@@ -150,3 +150,17 @@ def test_a_rule_of_an_outsider_may_be_named(run: Run) -> None:
     )
     assert run("config", "validate", "config.yaml").exit_code == 1
     assert run("config", "validate", "config.yaml", plugins={"SameRack": SameRack}).exit_code == 0
+
+
+def test_a_weight_below_zero_is_refused(run: Run) -> None:
+    score = "{score: {enabled: [{name: NetworkTraffic, weight: -5}]}}"
+    Path("f.yaml").write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+        f"profiles:\n- plugins: {score}\n"
+    )
+    done = run("config", "validate", "f.yaml")
+    assert done.exit_code == 1
+    assert done.stderr == (
+        "lowtide: f.yaml:4: profiles[0].plugins.score.enabled[0].weight: "
+        "must be at least 0, not -5\n"
+    )

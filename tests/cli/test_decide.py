@@ -166,9 +166,9 @@ def test_what_cannot_be_read_is_told_and_the_others_are_answered(run: Run) -> No
     told = result.stderr.splitlines()
     assert all(line.startswith("lowtide: ") for line in told)
     assert told[0].startswith("lowtide: cases.jsonl:2: not JSON: ")
-    assert told[1].startswith("lowtide: much: pod default/web: ")
-    assert told[2].startswith("lowtide: bad config: scenario config")
-    assert told[-1] == "lowtide: bad reading: readings.traffic.a is 'x', not a number"
+    assert told[1].startswith("lowtide: cases.jsonl:3: much: pod default/web: ")
+    assert told[2].startswith("lowtide: cases.jsonl:4: bad config: scenario config")
+    assert told[-1] == "lowtide: cases.jsonl:5: bad reading: readings.traffic.a is 'x', not a number"
 
 
 def test_the_configuration_of_a_scenario_wins_over_the_option(run: Run) -> None:
@@ -229,4 +229,50 @@ def test_readings_that_no_rule_reads_are_warned_of_once(run: Run) -> None:
         0,
         "warning: readings.traffic is given, and no rule of the profile lowtide reads it; "
         "enable NetworkTraffic in a configuration\n",
+    )
+
+
+@pytest.mark.parametrize(
+    ("changed", "sentence"),
+    [
+        pytest.param(
+            {"nodes": [node("a"), node("a")]}, "two nodes are called a", id="names a node twice"
+        ),
+        pytest.param(
+            {"nodes": [{"metadata": {"name": "a"}, "status": {"allocatable": {"cpu": "lots"}}}]},
+            "node a: status.allocatable: 'lots' is not a quantity; right would be 500m, 2, 1.5Gi "
+            "or 2e3",
+            id="has a node of unreadable size",
+        ),
+    ],
+)
+def test_a_scenario_is_refused_that(run: Run, changed: dict[str, Any], sentence: str) -> None:
+    write("s.jsonl", scenario({"a": 1}, **changed))
+    done = run("decide", "s.jsonl")
+    assert (done.exit_code, done.stderr) == (1, f"lowtide: s.jsonl:1: case: {sentence}\n")
+
+
+def test_a_rule_that_fails_costs_one_scenario(run: Run) -> None:
+    containers = [{"name": "c", "resources": {"requests": {"cpu": "-1"}}}]
+    negative = {"metadata": {"name": "web"}, "spec": {"containers": containers}}
+    write("s.jsonl", scenario({"a": 1}, pod=negative, config=None), scenario({"a": 1}))
+    done = run("decide", "--output", "json", "s.jsonl")
+    assert (done.exit_code, len(done.stdout.splitlines())) == (1, 1)
+    assert "s.jsonl:1: case: pod default/web: plugin 'NodeResourcesFit' returns" in done.stderr
+
+
+def test_an_empty_file_is_told(run: Run) -> None:
+    write("s.jsonl")
+    done = run("decide", "s.jsonl")
+    told = "lowtide: s.jsonl: there is no scenario in it\n"
+    assert (done.exit_code, done.stderr) == (1, told)
+
+
+def test_a_rule_that_is_not_built_and_a_pod_asks_for_is_warned_of(run: Run) -> None:
+    spread = {"topologyKey": "zone", "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}
+    pod = {"metadata": {"name": "web"}, "spec": {"topologySpreadConstraints": [spread]}}
+    write("s.jsonl", scenario({"a": 1}, pod=pod))
+    done = run("decide", "--output", "json", "s.jsonl")
+    assert done.stderr == (
+        "warning: PodTopologySpread is not built yet, and a pod asks for it: case\n"
     )

@@ -13,7 +13,7 @@ Start = Callable[..., Process]
 Configuration = Callable[..., dict[str, Any]]
 POLL_SECONDS = 15.0
 HTML = ("text/html", "<html><body>Sign in</body></html>")
-SILENT = "Prometheus does not answer"
+SILENT = "Prometheus gives no traffic"
 UNUSABLE = "Nodes without a usable traffic reading"
 LATE = "Scheduling starts without a traffic reading"
 

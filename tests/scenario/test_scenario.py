@@ -41,7 +41,7 @@ def test_what_the_api_server_would_fill_in_is_filled_in() -> None:
     scenario = scenario_from({"pod": POD}, name="here")
     pod = scenario.pod
     assert (pod.namespace, pod.uid) == ("default", "default/web")
-    assert scenario == Scenario(id="here", pod=pod)
+    assert scenario == Scenario(id="here", pod=pod, where="here")
 
 
 def test_a_recorded_case_wraps_its_scenario() -> None:
@@ -52,7 +52,7 @@ def test_a_recorded_case_wraps_its_scenario() -> None:
 def test_lists_that_are_null_are_empty() -> None:
     data = {"pod": POD, "nodes": None, "pods": None, "readings": None, "config": None}
     scenario = scenario_from(data, name="n")
-    assert scenario == Scenario(id="n", pod=scenario.pod)
+    assert scenario == Scenario(id="n", pod=scenario.pod, where="n")
 
 
 @pytest.mark.parametrize(

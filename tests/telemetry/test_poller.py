@@ -183,9 +183,9 @@ async def test_each_outage_has_its_own_two_lines(bench: Bench, log_lines: io.Str
         await bench.poller.poll()
         bench.clock.advance(15)
     assert [line[:28] for line in lines(log_lines)] == [
-        'W "Prometheus does not answe',
+        'W "Prometheus gives no traff',
         'I "Prometheus answers again"',
-        'W "Prometheus does not answe',
+        'W "Prometheus gives no traff',
         'I "Prometheus answers again"',
     ]
 
@@ -213,7 +213,7 @@ async def test_an_outage_is_said_once_and_its_end_once(
     assert [one.version for one in bench.published] == [1, 2, 3, 4, 5, 6, 7]
     address = bench.request.prometheus_address
     assert lines(log_lines) == [
-        'W "Prometheus does not answer; its last answers are used until they are stale" '
+        'W "Prometheus gives no traffic; earlier readings count until they are stale" '
         f'err="Prometheus at {address} answered HTTP 503 Service Unavailable with '
         '\\"no thanks\\" instead of Prometheus\'s JSON" staleAfterSeconds=60',
         f'I "Prometheus answers again" prometheus="{address}" failedForSeconds=75',

@@ -7,7 +7,11 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from lowtide.app.demo import DemoStory, NodeLoad, PlacedInDemo
+from lowtide.app.demo import REPLICAS, DemoStory, NodeLoad, PlacedInDemo
+
+SCORE_IN_WORDS = (
+    "A node's score is the sum over all rules, at most 1000; a quiet network counts up to 500."
+)
 
 _BAR = 24
 _GIGABIT = 125_000_000
@@ -25,6 +29,7 @@ class PlainView:
     def start(self, story: DemoStory) -> None:
         self._say(f"API server {story.api_url}, Prometheus {story.prometheus_url}")
         self._say(f"12 nodes in 3 racks; the busiest is {in_words(story.busiest)}")
+        self._say(SCORE_IN_WORDS)
 
     def deployed(self, story: DemoStory, name: str) -> None:
         self._say(f"{story.deployments[-1][0]:5.1f} s  deployed {name}: 5 pods to place")
@@ -79,6 +84,7 @@ class LiveView:
         return Group(
             Text(f"{head}(Ctrl-C ends it; API server {story.api_url})", no_wrap=True),
             nodes_table(story),
+            Text(SCORE_IN_WORDS, style="dim", no_wrap=True, overflow="ellipsis"),
             *lines,
         )
 
@@ -134,12 +140,14 @@ def why(placed: PlacedInDemo) -> str:
 def summary(story: DemoStory) -> Group:
     """What the demo showed, in a few lines that can be checked against the table."""
     lines = [Text("Summary", style="bold")]
+    if not story.deployments:
+        lines.append(Text("  nothing was deployed yet: the first pods come after 2.5 s"))
     for number, (seconds, name) in enumerate(story.deployments):
         ends = [*(at for at, _ in story.deployments), float("inf")][number + 1]
         placed = [each for each in story.placed if seconds <= each.at_seconds < ends]
         nodes = Counter(each.load.name for each in placed)
         where = ", ".join(f"{node} ({count})" for node, count in sorted(nodes.items())) or "nowhere"
-        lines.append(Text(f"  {name}, deployed at {seconds:.1f} s: {len(placed)} of 5 placed"))
+        lines.append(Text(f"  {name}, deployed at {seconds:.1f} s: {_placed(len(placed))}"))
         lines.append(Text(f"    on {where}"))
         if placed:
             busiest = placed[0].busiest
@@ -152,6 +160,10 @@ def summary(story: DemoStory) -> Group:
                 )
             )
     return Group(*lines)
+
+
+def _placed(count: int) -> str:
+    return f"{count} of {REPLICAS} placed" if count <= REPLICAS else f"{count} placed"
 
 
 def in_words(load: NodeLoad) -> str:

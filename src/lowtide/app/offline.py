@@ -1,17 +1,18 @@
 """The offline modes: the same rules on scenarios from files, without a cluster."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from lowtide.cluster.state import ClusterState
 from lowtide.config.errors import ConfigError
 from lowtide.config.load import LoadedConfig, load_config
-from lowtide.framework.plugin import Binder, BindOutcome, Pod
+from lowtide.framework.plugin import Binder, BindOutcome, PluginError, Pod
 from lowtide.framework.profile import Profile
 from lowtide.framework.registry import Registry
 from lowtide.framework.verdicts import Verdicts
 from lowtide.objects.quantity import QuantityError
+from lowtide.objects.requests import amounts_as_int
 from lowtide.readings.columns import traffic_columns
 from lowtide.readings.reading import TrafficReading
 from lowtide.readings.request import TrafficRequest
@@ -48,8 +49,9 @@ class Decider:
         self._publish_readings(scenario, profile, state)
         try:
             decision = decide(scenario.pod, Verdicts(profile, state), turn=0, full=True)
-        except QuantityError as error:
+        except (QuantityError, PluginError) as error:
             raise ScenarioError(f"{scenario.id}: pod {scenario.pod.key}: {error}") from None
+        self._warn_of_unbuilt(scenario)
         return answered(scenario.id, decision, state.names)
 
     def _publish_readings(self, scenario: Scenario, profile: Profile, state: ClusterState) -> None:
@@ -63,6 +65,11 @@ class Decider:
                 f"readings.traffic is given, and no rule of the profile "
                 f"{profile.scheduler_name} reads it; enable NetworkTraffic in a configuration"
             )
+
+    def _warn_of_unbuilt(self, scenario: Scenario) -> None:
+        for rule_name, asks in _ASKS_FOR.items():
+            if rule_name in self._registry.not_built and asks(scenario.pod):
+                self._warn(f"{rule_name} is not built yet, and a pod asks for it: {scenario.id}")
 
     def _warn(self, text: str) -> None:
         if text not in self.warnings:
@@ -103,9 +110,29 @@ def _reading(request: TrafficRequest, scenario: Scenario) -> TrafficReading:
         raise ScenarioError(f"{scenario.id}: {error}") from None
 
 
+# Rules that change where a pod may go, and how to tell that a pod wants them.
+_ASKS_FOR: Mapping[str, Callable[[Pod], bool]] = {
+    "PodTopologySpread": lambda pod: bool(pod.spec.topology_spread_constraints),
+    "InterPodAffinity": lambda pod: (
+        pod.spec.affinity is not None
+        and bool(pod.spec.affinity.pod_affinity or pod.spec.affinity.pod_anti_affinity)
+    ),
+    "VolumeBinding": lambda pod: any(
+        "persistentVolumeClaim" in volume or "ephemeral" in volume for volume in pod.spec.volumes
+    ),
+    "DynamicResources": lambda pod: bool(pod.spec.resource_claims),
+}
+
+
 def state_of(scenario: Scenario) -> ClusterState:
     state = ClusterState()
     for node in scenario.nodes:
+        if state.row_of(node.name) is not None:
+            raise ScenarioError(f"{scenario.id}: two nodes are called {node.name}")
+        try:
+            amounts_as_int(node.status.allocatable, "status.allocatable")
+        except QuantityError as error:
+            raise ScenarioError(f"{scenario.id}: node {node.name}: {error}") from None
         state.add_node(node)
     for pod in scenario.pods:
         if not pod.has_ended:

@@ -152,6 +152,7 @@ class SchedulerApp:
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(self._connection)
             await stack.enter_async_context(self._lease_connection)
+            await self._connection.check_credentials()
             await self._serve(stack)
             self._pollers = await self._make_pollers(stack)
             self._metrics.read_present_numbers_from(self._present_numbers)

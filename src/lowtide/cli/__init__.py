@@ -15,6 +15,7 @@ from lowtide.cli.version import version
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="lowtide", message="lowtide %(version)s")
 def lowtide() -> None:
     """Places Kubernetes pods on nodes whose network is quiet."""
 

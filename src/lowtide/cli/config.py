@@ -56,7 +56,8 @@ def show(plugins: dict[str, type[Any]], file: Path | None, output: str) -> None:
         click.echo(json.dumps(_as_json(built), indent=2))
         return
     _warn(loaded, built)
-    console = Console(width=None if sys.stdout.isatty() else 100)
+    not_built = make_registry(plugins).not_built
+    console = Console(width=None if sys.stdout.isatty() else 100, markup=False)
     for scheduler_name, expansion in built.expansions.items():
         table = Table(title=f"schedulerName: {scheduler_name}", title_justify="left")
         table.add_column("extension point")
@@ -64,8 +65,14 @@ def show(plugins: dict[str, type[Any]], file: Path | None, output: str) -> None:
         for point, enabled in expansion.items():
             if enabled:
                 weighted = point == "score"
-                names = [f"{p.name} ({p.weight})" if weighted else p.name for p in enabled]
-                table.add_row(point, ", ".join(names))
+                table.add_row(
+                    point,
+                    ", ".join(
+                        (f"{each.name} ({each.weight})" if weighted else each.name)
+                        + (" [not built yet]" if each.name in not_built else "")
+                        for each in enabled
+                    ),
+                )
         console.print(table)
 
 

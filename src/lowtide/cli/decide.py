@@ -13,7 +13,7 @@ from lowtide.app.offline import Decider
 from lowtide.app.registry import make_registry, read_config
 from lowtide.cli.errors import told_in_one_sentence
 from lowtide.scenario.files import read_scenarios
-from lowtide.scenario.scenario import ScenarioError
+from lowtide.scenario.scenario import Scenario, ScenarioError
 
 
 @click.command()
@@ -43,13 +43,10 @@ def decide(
         failed = False
         for path in scenarios:
             for scenario in read_scenarios(path):
-                try:
-                    if isinstance(scenario, ScenarioError):
-                        raise scenario
-                    answer = decider.answer(scenario)
-                except ScenarioError as error:
+                answer = _answer(decider, scenario)
+                if isinstance(answer, ScenarioError):
                     failed = True
-                    for line in str(error).splitlines():
+                    for line in str(answer).splitlines():
                         print(f"lowtide: {line}", file=sys.stderr)
                     continue
                 if output == "json":
@@ -59,6 +56,16 @@ def decide(
         for warning in decider.warnings:
             print(f"warning: {warning}", file=sys.stderr)
         sys.exit(1 if failed else 0)
+
+
+def _answer(decider: Decider, scenario: Scenario | ScenarioError) -> dict[str, Any] | ScenarioError:
+    if isinstance(scenario, ScenarioError):
+        return scenario
+    try:
+        return decider.answer(scenario)
+    except ScenarioError as error:
+        place = f"{scenario.where}: " if scenario.where not in ("", scenario.id) else ""
+        return ScenarioError("\n".join(place + line for line in str(error).splitlines()))
 
 
 def _print_table(answer: dict[str, Any]) -> None:

@@ -1,5 +1,7 @@
 """What a user did wrong, or the world did, in one sentence on stderr; a bug keeps its traceback."""
 
+import errno
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -35,3 +37,8 @@ def told_in_one_sentence() -> Iterator[None]:
         # The reader of our output has seen enough.
         sys.stderr.close()
         sys.exit(1)
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        print(f"lowtide: the output cannot be written: {error.strerror}", file=sys.stderr)
+        os._exit(1)  # what is left in the buffers cannot be written either

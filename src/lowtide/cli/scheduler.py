@@ -17,7 +17,9 @@ from lowtide.app.scheduler import SchedulerApp, SchedulerParts, Serving
 from lowtide.cli.errors import told_in_one_sentence
 from lowtide.cli.logging_options import logging_options, start_logging
 from lowtide.config.durations import seconds_from_duration
+from lowtide.config.errors import ConfigError, path_text
 from lowtide.config.types import KubeSchedulerConfiguration, LeaderElection
+from lowtide.config.validation import validate
 from lowtide.framework.plugin import Binder
 from lowtide.kube.kubeconfig import load_access
 from lowtide.logs import Log
@@ -116,6 +118,9 @@ def scheduler(
     with told_in_one_sentence():
         loaded = read_config(config_file, prometheus_address)
         config = _with_election(loaded.config, election)
+        problems = [f"{path_text(each.path)}: {each.text}" for each in validate(config)]
+        if problems:
+            raise ConfigError(problems)
         registry = make_registry(plugins)
 
         def make_profiles(binder: Binder) -> Any:

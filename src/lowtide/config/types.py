@@ -12,6 +12,7 @@ from msgspec import Meta, field
 Duration = Annotated[float, Meta(extra={"duration": True})]
 Int32 = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
 Int64 = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+Weight = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 Percentage = Annotated[int, Meta(ge=0, le=100)]
 Name = Annotated[str, Meta(min_length=1)]
 
@@ -22,7 +23,7 @@ class _Fields(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields
 
 class EnabledPlugin(_Fields, frozen=True):
     name: Name
-    weight: Int32 = 0  # 0 counts as 1 where a weight is used
+    weight: Weight = 0  # 0 counts as 1 where a weight is used
 
 
 class DisabledPlugin(_Fields, frozen=True):

@@ -76,6 +76,11 @@ class Registry:
         return tuple(self._rows)
 
     @property
+    def not_built(self) -> frozenset[str]:
+        """Names of kube-scheduler's that mean nothing here yet."""
+        return frozenset(name for name, row in self._rows.items() if row.rule is None)
+
+    @property
     def defaults(self) -> tuple[EnabledPlugin, ...]:
         """What every profile has unless it says otherwise, in order, with weights."""
         return tuple(

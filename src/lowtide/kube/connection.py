@@ -110,6 +110,10 @@ class Connection:
     ) -> None:
         await self.close()
 
+    async def check_credentials(self) -> None:
+        """CredentialsError when a certificate, a token file or a plugin cannot be used at all."""
+        await self._credentials.current()
+
     async def close(self) -> None:
         if self._session is not None:
             await self._session.close()
@@ -277,7 +281,11 @@ class Connection:
             )
         if isinstance(error, aiohttp.ClientSSLError | ssl.SSLError):
             return NotTrusted(f"No TLS connection to {self.server} with the {trusted}: {error}")
-        cause_text = "it took too long" if isinstance(error, TimeoutError) else str(error)
+        if isinstance(error, aiohttp.ClientConnectorError):
+            # asyncio's own text repeats the address in a form of its own.
+            cause_text = os.strerror(error.errno) if error.errno else str(error.os_error)
+        else:
+            cause_text = "it took too long" if isinstance(error, TimeoutError) else str(error)
         return NoAnswer(
             f"No answer from {self.server} to {method} {url.path}: "
             f"{cause_text or type(error).__name__}"

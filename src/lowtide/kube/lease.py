@@ -101,7 +101,11 @@ class LeaderLease:
         return f"{self._namespace}/{self._name}"
 
     async def _acquire(self) -> None:
+        told = ""
         while not await self._try():
+            if self.holder != told:
+                told = self.holder
+                log.info("Another process leads", lease=self._full_name, holder=told)
             period_seconds = self._timings.retry_period_seconds
             await self._sleep(period_seconds * (1.0 + JITTER * self._chance()))
 

@@ -17,8 +17,13 @@ _SCENARIO_KEYS = {"pod", "scenario"}
 def read_scenarios(path: Path) -> Iterator[Scenario | ScenarioError]:
     """One after the other; what cannot be read comes as an error in its place."""
     is_yaml = path.name.endswith((".yaml", ".yml"))
+    is_empty = True
     try:
-        yield from _from_yaml(path) if is_yaml else _from_json_lines(path)
+        for each in _from_yaml(path) if is_yaml else _from_json_lines(path):
+            is_empty = False
+            yield each
+        if is_empty:
+            yield ScenarioError(f"{path.name}: there is no scenario in it")
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         yield ScenarioError(f"{path.name}: cannot be read: {error}")
 

@@ -72,6 +72,8 @@ def _optional(given: Mapping[str, Any], field: str, where: str) -> float | None:
 
 def _number(value: Any, where: str) -> float:
     try:
+        if isinstance(value, bool):
+            raise TypeError
         return float(value)
     except (TypeError, ValueError):
         raise ScenarioError(f"{where} is {value!r}, not a number") from None

@@ -51,10 +51,12 @@ class Scenario:
     pending_pods: tuple[Pod, ...] = ()  # nominated to a node
     config: Mapping[str, Any] | None = None
     readings: Mapping[str, Any] = field(default_factory=dict)
+    where: str = ""  # file and line, where it was read
 
 
 def scenario_from(data: Any, *, name: str) -> Scenario:
     """From the form's JSON: either the scenario itself or {"id", "scenario"}."""
+    where = name
     if not isinstance(data, dict):
         raise ScenarioError(f"{name}: a scenario is an object, not {type(data).__name__}")
     if isinstance(data.get("scenario"), dict):
@@ -74,6 +76,7 @@ def scenario_from(data: Any, *, name: str) -> Scenario:
         pending_pods=_all_decoded(data, "pendingPods", Pod, name),
         config=_object(data, "config", name),
         readings=_readings(data, name),
+        where=where,
     )
 
 

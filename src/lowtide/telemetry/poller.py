@@ -101,7 +101,7 @@ class TrafficPoller:
         if failures and self._failing_since is None:
             self._failing_since = now
             log.warning(
-                "Prometheus does not answer; its last answers are used until they are stale",
+                "Prometheus gives no traffic; earlier readings count until they are stale",
                 err=failures[0],
                 staleAfterSeconds=self._request.stale_after_seconds,
             )

@@ -2,6 +2,7 @@
 
 Called by the poller; made and closed by app."""
 
+import os
 import re
 import ssl
 from collections.abc import Mapping
@@ -118,8 +119,10 @@ class Prometheus:
                 f"Prometheus at {self.address} did not answer within {self._timeout_seconds:g} s"
             ) from error
         except (aiohttp.ClientError, OSError) as error:
+            number = getattr(error, "errno", None)
+            reason = os.strerror(number) if number else _quote(str(error)) or repr(error)
             raise PrometheusError(
-                f"Prometheus at {self.address} is unreachable: {_quote(str(error)) or repr(error)}"
+                f"Prometheus at {self.address} is unreachable: {reason}"
             ) from error
 
     def _moved(self, response: aiohttp.ClientResponse) -> str:
