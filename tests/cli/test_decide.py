@@ -168,7 +168,9 @@ def test_what_cannot_be_read_is_told_and_the_others_are_answered(run: Run) -> No
     assert told[0].startswith("lowtide: cases.jsonl:2: not JSON: ")
     assert told[1].startswith("lowtide: cases.jsonl:3: much: pod default/web: ")
     assert told[2].startswith("lowtide: cases.jsonl:4: bad config: scenario config")
-    assert told[-1] == "lowtide: cases.jsonl:5: bad reading: readings.traffic.a is 'x', not a number"
+    assert told[-1] == (
+        "lowtide: cases.jsonl:5: bad reading: readings.traffic.a is 'x', not a number"
+    )
 
 
 def test_the_configuration_of_a_scenario_wins_over_the_option(run: Run) -> None:
