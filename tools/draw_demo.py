@@ -13,7 +13,7 @@ from rich.text import Text
 
 from lowtide.app.clocks import steady_clock
 from lowtide.app.demo import Demo, DemoStory
-from lowtide.app.demo_view import PlainView, nodes_table, why
+from lowtide.app.demo_view import PlainView, in_short, nodes_table
 
 SECONDS = 14.5
 TARGET = Path(__file__).resolve().parents[1] / "docs" / "demo.svg"
@@ -29,12 +29,11 @@ class PictureView(PlainView):
     def finish(self, story: DemoStory) -> None:
         self._picture.print(nodes_table(story))
         for placed in story.placed[-5:]:
-            line = why(placed).replace("default/", "")
-            self._picture.print(Text(line, no_wrap=True, overflow="ellipsis"))
+            self._picture.print(Text(in_short(placed), no_wrap=True, overflow="ellipsis"))
 
 
 def main() -> None:
-    console = Console(record=True, width=110, file=io.StringIO(), force_terminal=True)
+    console = Console(record=True, width=84, file=io.StringIO(), force_terminal=True)
     demo = Demo(
         PictureView(console), clock=steady_clock(), wall_clock=time.time, for_seconds=SECONDS
     )
@@ -43,6 +42,7 @@ def main() -> None:
     svg = console.export_svg(title="lowtide demo")
     # The picture needs no file from another host: the reader's own fixed-width font will do.
     svg = re.sub(r"\s*@font-face \{.*?\}", "", svg, flags=re.DOTALL)
+    svg = re.sub(r"<!--.*?-->", "", svg)
     svg = svg.replace("Fira Code", "ui-monospace, Menlo, Consolas")
     TARGET.write_text(svg)
     print(f"drew {TARGET.name}, {len(svg)} bytes", file=sys.stderr)

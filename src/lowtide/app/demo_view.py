@@ -76,7 +76,9 @@ class LiveView:
 
     def _picture(self, story: DemoStory, now: float) -> Group:
         lines = [
-            Text(f"{placed.at_seconds:5.1f} s  {why(placed)}", no_wrap=True, overflow="ellipsis")
+            Text(
+                f"{placed.at_seconds:5.1f} s  {in_short(placed)}", no_wrap=True, overflow="ellipsis"
+            )
             for placed in story.placed[-_LINES_SHOWN:]
         ]
         seconds = now - story.started_at
@@ -120,21 +122,27 @@ def bar(load: NodeLoad) -> Text:
 
 def why(placed: PlacedInDemo) -> str:
     """One decision in one line: the node, its traffic, its score, and what it won against."""
-    decision = placed.decided.decision
-    best = decision.best
-    line = (
-        f"{decision.pod.key} -> {placed.load.name}: traffic {placed.load.share:.0%} of "
-        f"{speed(placed.load)}"
+    best = placed.decided.decision.best
+    last = f", last {best[-1].node_name} {best[-1].total}" if best else ""
+    return (
+        f"{placed.decided.decision.pod.key} -> {_choice(placed)}{last} "
+        f"(busiest: {placed.busiest.name} {placed.busiest.share:.0%})"
     )
-    if best:
-        rivals = [node for node in best if node.node_name != decision.node_name]
-        chosen = next(node for node in best if node.node_name == decision.node_name)
-        line += f", score {chosen.total}"
-        if rivals:
-            line += f", next {rivals[0].node_name} {rivals[0].total}"
-        worst = best[-1]
-        line += f", last {worst.node_name} {worst.total}"
-    return f"{line} (busiest: {placed.busiest.name} {placed.busiest.share:.0%})"
+
+
+def in_short(placed: PlacedInDemo) -> str:
+    """The same beside the table that shows every node, where a line has 80 columns."""
+    return f"…{placed.decided.decision.pod.name[-5:]} -> {_choice(placed)}"
+
+
+def _choice(placed: PlacedInDemo) -> str:
+    decision, load = placed.decided.decision, placed.load
+    words = f"{load.name}: traffic {load.share:.0%} of {speed(load)}"
+    for node in decision.best:
+        if node.node_name == decision.node_name:
+            words += f", score {node.total}"
+    rivals = [node for node in decision.best if node.node_name != decision.node_name]
+    return f"{words}, next {rivals[0].node_name} {rivals[0].total}" if rivals else words
 
 
 def summary(story: DemoStory) -> Group:
