@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from lowtide.objects.pod import Pod, shape_of
+from lowtide.testing import make_pod
 
 TEMPLATE: dict[str, Any] = {
     "metadata": {
@@ -125,3 +126,20 @@ def test_what_a_pod_says_of_itself() -> None:
 
 def test_unknown_fields_are_passed_over() -> None:
     assert changed("spec.somethingNew", {"a": 1}) == BEFORE
+
+
+def with_volumes(*volumes: dict[str, object]) -> bytes:
+    return shape_of(make_pod(spec={"volumes": list(volumes)}))
+
+
+def test_the_volume_that_every_pod_gets_for_its_account_does_not_make_a_shape_of_its_own() -> None:
+    one, other = (
+        {"name": f"kube-api-access-{each}", "projected": {}} for each in ("x7k2p", "9zq4d")
+    )
+    assert with_volumes(one) == with_volumes(other) == with_volumes()
+
+
+def test_a_claim_is_part_of_the_shape_and_the_name_of_its_volume_is_not() -> None:
+    claim = {"persistentVolumeClaim": {"claimName": "data"}}
+    assert with_volumes({"name": "a", **claim}) == with_volumes({"name": "b", **claim})
+    assert with_volumes({"name": "a", **claim}) != with_volumes()
