@@ -14,7 +14,6 @@ from lowtide.config.plugin_sets import (
     merge_with_defaults,
     named_plugins,
     unknown_plugin,
-    unknown_plugins,
 )
 from lowtide.config.types import EXTENSION_POINTS, DisabledPlugin, EnabledPlugin, Plugins, PluginSet
 
@@ -329,15 +328,20 @@ def test_named_plugins() -> None:
     ]
 
 
-def test_unknown_plugins() -> None:
-    assert unknown_plugins(load(NAMES), ["NodeName", "NetworkTraffic"]) == (
+def test_unknown_plugin() -> None:
+    loaded, known = load(NAMES), ["NodeName", "NetworkTraffic"]
+    assert [
+        unknown_plugin(name, loaded.where(path), known)
+        for path, name in named_plugins(loaded.config)
+        if name not in known
+    ] == [
         'f.yaml:7: profiles[0].plugins.score.enabled[0].name: no plugin is called "NetworkTrafic", '
         'did you mean "NetworkTraffic"? known are NetworkTraffic, NodeName',
         'f.yaml:13: profiles[0].plugins.multiPoint.enabled[1].name: "EBSLimits" was removed from '
         "Kubernetes; NodeVolumeLimits does its work",
         'f.yaml:15: profiles[0].pluginConfig[0].name: no plugin is called "zebra"; '
         "known are NetworkTraffic, NodeName",
-    )
+    ]
 
 
 def test_unknown_plugin_takes_any_place() -> None:

@@ -78,15 +78,6 @@ def expand_profiles(
     return expansions
 
 
-def unknown_plugins(loaded: LoadedConfig, known: Sequence[str]) -> tuple[str, ...]:
-    """Give a problem for each name, enabled or configured, that no known plugin has."""
-    return tuple(
-        unknown_plugin(name, loaded.where(path), known)
-        for path, name in named_plugins(loaded.config)
-        if name not in known
-    )
-
-
 def unknown_plugin(name: str, place: str, known: Sequence[str]) -> str:
     """Give the sentence for a plugin name that means nothing here."""
     if name in REMOVED_PLUGINS:

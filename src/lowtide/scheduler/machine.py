@@ -41,7 +41,6 @@ NEEDED_KINDS = frozenset({"Pod", "Node"})
 
 UNSCHEDULABLE = "Unschedulable"
 SCHEDULER_ERROR = "SchedulerError"
-NO_NODES = "no nodes available to schedule pods"
 
 
 @dataclass(frozen=True, slots=True)
