@@ -4,15 +4,14 @@ It deploys five pods, and five more when another node is the busy one; `demo_vie
 """
 
 import asyncio
-import json
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from lowtide.app.clocks import Clock
-from lowtide.app.registry import make_registry
+from lowtide.app.registry import config_with_traffic, make_registry
 from lowtide.app.scheduler import SchedulerApp, SchedulerParts, Serving
-from lowtide.config.load import LoadedConfig, load_config
+from lowtide.config.load import LoadedConfig
 from lowtide.framework.plugin import Binder
 from lowtide.framework.profile import Profile
 from lowtide.kube.kubeconfig import plain_access
@@ -24,6 +23,7 @@ from lowtide.scheduler.actions import Decided
 
 SCHEDULER_NAME = "sample-scheduler"
 REPLICAS = 5
+TRAFFIC_WEIGHT = 5
 _VIEW_SECONDS = 0.5
 _SETTLE_SECONDS = 2.5
 
@@ -181,28 +181,13 @@ class Demo:
 
 def demo_config(prometheus_url: str) -> LoadedConfig:
     """kube-scheduler's default rules and NetworkTraffic, asking often because traffic shifts."""
-    config = {
-        "apiVersion": "kubescheduler.config.k8s.io/v1",
-        "kind": "KubeSchedulerConfiguration",
-        "leaderElection": {"leaderElect": False},
-        "profiles": [
-            {
-                "schedulerName": SCHEDULER_NAME,
-                "plugins": {"score": {"enabled": [{"name": "NetworkTraffic", "weight": 5}]}},
-                "pluginConfig": [
-                    {
-                        "name": "NetworkTraffic",
-                        "args": {
-                            "prometheusAddress": prometheus_url,
-                            "window": "5s",
-                            "pollInterval": "1s",
-                        },
-                    }
-                ],
-            }
-        ],
-    }
-    return load_config(json.dumps(config), file="demo")
+    return config_with_traffic(
+        {"prometheusAddress": prometheus_url, "window": "5s", "pollInterval": "1s"},
+        scheduler_name=SCHEDULER_NAME,
+        weight=TRAFFIC_WEIGHT,
+        leader_elect=False,
+        source="demo",
+    )
 
 
 def deployment(name: str) -> Json:

@@ -8,6 +8,7 @@ from lowtide.framework.plugin import BindOutcome, Pod
 from lowtide.kube.errors import ApiError, KubeError, Unreadable
 from lowtide.kube.event_form import ObjectReference
 from lowtide.kube.kube_events import KubeEvents
+from lowtide.kube.pacing import write_behind_bindings
 from lowtide.kube.timestamps import second_time
 from lowtide.kube.writer import Outcome, Writer
 from lowtide.logs import Log
@@ -17,7 +18,6 @@ from lowtide.scheduler.actions import WriteCondition, WriteKubeEvent
 log = Log("scheduler")
 
 CONCURRENT_CONDITIONS = 8
-PAUSE_WHILE_BUSY_SECONDS = 0.05
 # As many pods as Kubernetes is built for; autoscalers go by the conditions of all of them.
 MOST_WAITING_CONDITIONS = 150_000
 _REREAD_SECONDS = (0.1, 0.5, 1.0, 2.0, 5.0)
@@ -141,13 +141,13 @@ class KubeWrites:
             await under_way.wait()
 
     async def run(self) -> None:
-        while True:
-            await self._has_work.wait()
-            if self._is_busy():
-                await self._write_next(1)
-                await self._sleep(PAUSE_WHILE_BUSY_SECONDS)
-            else:
-                await self._write_next(CONCURRENT_CONDITIONS)
+        await write_behind_bindings(
+            has_work=self._has_work,
+            is_busy=self._is_busy,
+            write_next=self._write_next,
+            at_once=CONCURRENT_CONDITIONS,
+            sleep=self._sleep,
+        )
 
     async def flush(self, timeout_seconds: float) -> None:
         """Writes what waits, as far as the time allows."""

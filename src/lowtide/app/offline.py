@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from lowtide.app.registry import traffic_requests
 from lowtide.cluster.state import ClusterState
 from lowtide.config.errors import ConfigError
 from lowtide.config.load import LoadedConfig, load_config
@@ -55,7 +56,7 @@ class Decider:
         return answered(scenario.id, decision, state.names)
 
     def _publish_readings(self, scenario: Scenario, profile: Profile, state: ClusterState) -> None:
-        requests = [each for each in profile.readings if isinstance(each, TrafficRequest)]
+        requests = traffic_requests(profile)
         if "traffic" not in scenario.readings:
             return
         for request in requests:

@@ -6,7 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from lowtide.config.errors import ConfigError
-from lowtide.config.load import LoadedConfig, load_config, load_default
+from lowtide.config.load import (
+    API_VERSION,
+    OWN_SCHEDULER_NAME,
+    LoadedConfig,
+    load_config,
+    load_default,
+)
 from lowtide.framework.profile import Profile
 from lowtide.framework.registry import Registry
 from lowtide.plugins import BUILT_IN
@@ -22,14 +28,18 @@ def make_registry(plugins: Mapping[str, type[Any]]) -> Registry:
     return registry.with_plugins(plugins) if plugins else registry
 
 
+def traffic_requests(profile: Profile) -> list[TrafficRequest]:
+    """What Prometheus is to be asked for this profile."""
+    return [request for request in profile.readings if isinstance(request, TrafficRequest)]
+
+
 def check_addresses(profiles: Mapping[str, Profile]) -> None:
     """ConfigError where a profile asks a Prometheus that cannot be asked; offline nobody does."""
     problems = []
     for scheduler_name, profile in profiles.items():
-        for request in profile.readings:
+        for request in traffic_requests(profile):
             try:
-                if isinstance(request, TrafficRequest):
-                    query_url(request.prometheus_address)
+                query_url(request.prometheus_address)
             except PrometheusError as error:
                 problems.append(f"profile {scheduler_name}: NetworkTraffic: {error}")
     if problems:
@@ -39,7 +49,15 @@ def check_addresses(profiles: Mapping[str, Profile]) -> None:
 def read_config(path: Path | None, prometheus_address: str | None = None) -> LoadedConfig:
     """The file; without one the defaults, with NetworkTraffic where Prometheus is named."""
     if path is None:
-        return load_default() if prometheus_address is None else _with_traffic(prometheus_address)
+        if prometheus_address is None:
+            return load_default()
+        return config_with_traffic(
+            {"prometheusAddress": prometheus_address},
+            scheduler_name=OWN_SCHEDULER_NAME,
+            weight=TRAFFIC_WEIGHT,
+            leader_elect=True,
+            source="--prometheus",
+        )
     try:
         text = path.read_text()
     except (OSError, UnicodeDecodeError) as error:
@@ -48,23 +66,20 @@ def read_config(path: Path | None, prometheus_address: str | None = None) -> Loa
     return load_config(text, file=str(path))
 
 
-def _with_traffic(prometheus_address: str) -> LoadedConfig:
+def config_with_traffic(
+    args: Mapping[str, Any], *, scheduler_name: str, weight: int, leader_elect: bool, source: str
+) -> LoadedConfig:
+    """The default rules and NetworkTraffic with these args; `source` stands for a file's name."""
     config = {
-        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "apiVersion": API_VERSION,
         "kind": "KubeSchedulerConfiguration",
+        "leaderElection": {"leaderElect": leader_elect},
         "profiles": [
             {
-                "schedulerName": "lowtide",
-                "plugins": {
-                    "score": {"enabled": [{"name": "NetworkTraffic", "weight": TRAFFIC_WEIGHT}]}
-                },
-                "pluginConfig": [
-                    {
-                        "name": "NetworkTraffic",
-                        "args": {"prometheusAddress": prometheus_address},
-                    }
-                ],
+                "schedulerName": scheduler_name,
+                "plugins": {"score": {"enabled": [{"name": "NetworkTraffic", "weight": weight}]}},
+                "pluginConfig": [{"name": "NetworkTraffic", "args": dict(args)}],
             }
         ],
     }
-    return load_config(json.dumps(config), file="--prometheus")
+    return load_config(json.dumps(config), file=source)

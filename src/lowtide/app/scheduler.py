@@ -12,6 +12,7 @@ from prometheus_client import CollectorRegistry
 
 from lowtide.app.clocks import Clock
 from lowtide.app.kube_writes import KubeBinder, KubeWrites
+from lowtide.app.registry import traffic_requests
 from lowtide.config.types import KubeSchedulerConfiguration
 from lowtide.framework.plugin import Binder
 from lowtide.framework.profile import Profile
@@ -80,7 +81,6 @@ class SchedulerParts:
     serving: Serving = Serving()
     keeps_every_score: bool = False
     on_decision: Callable[[Decided], None] = lambda decided: None
-    on_started: Callable[["SchedulerApp"], None] = lambda app: None
 
 
 @dataclass(slots=True)
@@ -156,7 +156,6 @@ class SchedulerApp:
             await self._serve(stack)
             self._pollers = await self._make_pollers(stack)
             self._metrics.read_present_numbers_from(self._present_numbers)
-            self._parts.on_started(self)
             writing = _started(self._events.run(), self._writes.run())
             background = self._start_background()
             scheduling = asyncio.create_task(self._schedule())
@@ -197,12 +196,9 @@ class SchedulerApp:
         return _started(*watches, *map(self._poll, self._pollers), *leading)
 
     async def _make_pollers(self, stack: AsyncExitStack) -> list[TrafficPoller]:
-        requests = {
-            request: None
-            for profile in self.profiles.values()
-            for request in profile.readings
-            if isinstance(request, TrafficRequest)
-        }
+        requests = dict.fromkeys(
+            request for profile in self.profiles.values() for request in traffic_requests(profile)
+        )
         for request in requests:
             log.v(
                 2,

@@ -18,7 +18,6 @@ from lowtide.objects.node import Node, Taint
 from lowtide.objects.pod import Pod
 from lowtide.objects.quantity import QuantityError
 from lowtide.objects.requests import CPU, MEMORY, amounts_as_int
-from lowtide.objects.requests import PODS as POD_COUNT
 
 T = TypeVar("T")
 
@@ -90,8 +89,6 @@ class ClusterState:
         return self._resource_column(self._allocatable, resource).array
 
     def requested(self, resource: str) -> IntArray:
-        if resource == POD_COUNT:
-            return self.pod_count.array
         return self._resource_column(self._requested, resource).array
 
     def nonzero_requested(self, resource: str) -> IntArray:

@@ -41,12 +41,15 @@ class Profile:
     ) -> None:
         self.scheduler_name = scheduler_name
         self.rules_at = {point: tuple(rules) for point, rules in rules_at.items()}
+        self._acting_at = {
+            point: tuple(rule for rule in self.rules_at.get(point, ()) if hasattr(rule, method))
+            for point, method in METHOD_AT_POINT.items()
+        }
         self.scorers = tuple(Weighted(rule, weights[rule.name]) for rule in self.at("score"))
 
     def at(self, point: str) -> tuple[Any, ...]:
         """The rules at this point that do something there, in order."""
-        method = METHOD_AT_POINT[point]
-        return tuple(rule for rule in self.rules_at.get(point, ()) if hasattr(rule, method))
+        return self._acting_at[point]
 
     @property
     def rules(self) -> tuple[Plugin, ...]:

@@ -18,11 +18,11 @@ from lowtide.kube.event_form import (
     cut_note,
     event_name,
 )
+from lowtide.kube.pacing import write_behind_bindings
 from lowtide.logs import Log
 
 QUEUE_LENGTH = 5000
 CONCURRENT_WRITES = 8
-PAUSE_WHILE_BUSY_SECONDS = 0.05
 SWEEP_EVERY_SECONDS = 60.0
 SERIES_ENDS_AFTER_SECONDS = 6 * 60.0
 SERIES_WRITTEN_EVERY_SECONDS = 30 * 60.0
@@ -128,13 +128,13 @@ class KubeEvents:
         self._log_losses()
 
     async def _write_forever(self) -> None:
-        while True:
-            await self._has_work.wait()
-            if self._is_busy():
-                await self._write_next(1)
-                await self._sleep(PAUSE_WHILE_BUSY_SECONDS)
-            else:
-                await self._write_next(CONCURRENT_WRITES)
+        await write_behind_bindings(
+            has_work=self._has_work,
+            is_busy=self._is_busy,
+            write_next=self._write_next,
+            at_once=CONCURRENT_WRITES,
+            sleep=self._sleep,
+        )
 
     async def _sweep_forever(self) -> None:
         while True:

@@ -21,7 +21,7 @@ KEPT_NODES = 20
 def decide(
     pod: Pod, verdicts: Verdicts, *, turn: int, keep: int = KEPT_NODES, full: bool = False
 ) -> Decision:
-    """`turn` says where the search among equals starts, so that equal nodes take turns.
+    """`turn` says which of equally good nodes is chosen, so that they take turns.
 
     The decision keeps the `keep` best nodes in full; with `full`, all nodes and every rejection,
     and scores even where a single node is left.
