@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from lowtide.config.decoding import Decoder
@@ -348,3 +349,58 @@ def test_all_mistakes_are_reported() -> None:
         ("profiles", 1, "schedulerName"),
         ("kind",),
     ]
+
+
+class Mappings(msgspec.Struct):
+    texts: dict[str, str] = {}
+    sizes: dict[str, ManagedResource] = {}
+    anything: dict[str, Any] = {}
+
+
+@pytest.mark.parametrize(
+    ("data", "want", "problems"),
+    [
+        pytest.param(
+            {"texts": {"a": "b", "c": None}, "sizes": {"x": {"name": "n"}}, "anything": {"y": 1}},
+            Mappings({"a": "b"}, {"x": ManagedResource("n")}, {"y": 1}),
+            [],
+            id="reads the values of a mapping by their type",
+        ),
+        pytest.param(
+            {"texts": {"X-Key": 12345}},
+            Mappings(),
+            [Problem(("texts", "X-Key"), "must be a string; put the value in quotes")],
+            id="does not repeat a value of a mapping, which may be a secret",
+        ),
+        pytest.param(
+            {"sizes": {"x": {"nam": "n", "name": "n"}}},
+            Mappings(sizes={"x": ManagedResource("n")}),
+            [
+                Problem(
+                    ("sizes", "x", "nam"),
+                    'is not a known field, did you mean "name"? '
+                    "valid here are name, ignoredByScheduler",
+                )
+            ],
+            id="finds a mistake inside a mapping",
+        ),
+        pytest.param(
+            {"texts": ["a"]},
+            Mappings(),
+            [Problem(("texts",), "must be a mapping, not a list")],
+            id="refuses a list for a mapping",
+        ),
+    ],
+)
+def test_mappings(data: dict[str, Any], want: Mappings, problems: list[Problem]) -> None:
+    decoder = Decoder()
+    assert (decoder.decode(Mappings, data), decoder.problems) == (want, problems)
+
+
+def test_a_type_that_is_not_known_here_is_left_to_msgspec() -> None:
+    class Either(msgspec.Struct):
+        values: dict[str, int | str] = {}
+
+    decoder = Decoder()
+    found = decoder.decode(Either, {"values": {"a": 1, "b": "c"}})
+    assert (found, decoder.problems) == (Either({"a": 1, "b": "c"}), [])

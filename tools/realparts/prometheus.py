@@ -4,6 +4,7 @@ Used by the fixtures of tests/real and by bench; the targets may be in network n
 
 import json
 import shutil
+import ssl
 import tempfile
 import urllib.error
 import urllib.parse
@@ -31,6 +32,16 @@ class Target:
     labels: Mapping[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class WebAccess:
+    """The file of `--web.config.file`, which may ask for TLS and a password, and what to show
+    to a server that has it."""
+
+    config_file: Path
+    tls: ssl.SSLContext
+    authorization: str
+
+
 class Prometheus:
     """Start it, ask it, change its targets, stop it."""
 
@@ -41,11 +52,15 @@ class Prometheus:
         scrape_interval_seconds: int = 1,
         job_name: str = "node-exporter",
         flags: Sequence[str] = (),
+        host: str = "127.0.0.1",
+        web: WebAccess | None = None,
     ) -> None:
         self.targets = list(targets)
         self.scrape_interval_seconds = scrape_interval_seconds
         self.job_name = job_name
         self.flags = list(flags)
+        self.host = host
+        self.web = web
         self._process: Process | None = None
 
     def start(self) -> None:
@@ -56,12 +71,15 @@ class Prometheus:
             program,
             f"--config.file={folder / 'prometheus.json'}",
             f"--storage.tsdb.path={folder / 'data'}",
-            f"--web.listen-address=127.0.0.1:{port}",
+            f"--web.listen-address={self.host}:{port}",
             "--web.enable-lifecycle",
             "--log.level=warn",
             *self.flags,
         ]
-        url = f"http://127.0.0.1:{port}"
+        url = f"http://{self.host}:{port}"
+        if self.web is not None:
+            command.append(f"--web.config.file={self.web.config_file}")
+            url = url.replace("http:", "https:")
         self._process = Process("prometheus", command, folder=folder, url=url)
         try:
             self._write_config()
@@ -108,8 +126,7 @@ class Prometheus:
         """Scrapes these targets from now on and no others."""
         self.targets = list(targets)
         self._write_config()
-        request = urllib.request.Request(f"{self.url}/-/reload", method="POST")
-        with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS):
+        with self._open("/-/reload", method="POST"):
             pass
 
     def healthy_targets(self) -> set[str]:
@@ -134,7 +151,7 @@ class Prometheus:
 
     def _get(self, path: str) -> str:
         try:
-            with urllib.request.urlopen(f"{self.url}{path}", timeout=TIMEOUT_SECONDS) as response:
+            with self._open(path) as response:
                 return str(response.read().decode())
         except urllib.error.HTTPError as refusal:
             with refusal:
@@ -142,6 +159,12 @@ class Prometheus:
             if refusal.code in (400, 422):
                 raise QueryError(f"GET {path} was answered {refusal.code}: {words}") from None
             raise ConnectionError(f"GET {path} was answered {refusal.code}: {words}") from None
+
+    def _open(self, path: str, method: str = "GET") -> Any:
+        headers = {} if self.web is None else {"Authorization": self.web.authorization}
+        request = urllib.request.Request(f"{self.url}{path}", headers=headers, method=method)
+        context = None if self.web is None else self.web.tls
+        return urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS, context=context)
 
     def _write_config(self) -> None:
         """JSON, which is YAML too."""

@@ -38,8 +38,12 @@ class Decoder:
             case inspect.Metadata():
                 return self._duration(data, path)
             case inspect.UnionType():
-                (kind,) = (one for one in kind.types if not isinstance(one, inspect.NoneType))
-                return self._value(kind, data, path)
+                first, *others = (
+                    one for one in kind.types if not isinstance(one, inspect.NoneType)
+                )
+                if others:
+                    raise TypeError(f"{kind} is not decoded; it has more than one type")
+                return self._value(first, data, path)
             case inspect.StructType():
                 return self._struct(kind, data, path)
             case inspect.VarTupleType():
@@ -51,7 +55,7 @@ class Decoder:
             case inspect.AnyType():
                 return data
             case inspect.DictType():
-                return data if isinstance(data, dict) else self._wrong("a mapping", data, path)
+                return self._dict(kind, data, path)
             case inspect.BoolType():
                 return self._bool(data, path)
             case inspect.IntType():
@@ -95,6 +99,24 @@ class Decoder:
             self._wrong("a list", data, path)
             return []
         return [self._value(item_type, item, (*path, index)) for index, item in enumerate(data)]
+
+    def _dict(self, kind: inspect.DictType, data: Any, path: Path) -> dict[Any, Any]:
+        if not isinstance(data, dict):
+            self._wrong("a mapping", data, path)
+            return {}
+        if isinstance(kind.value_type, inspect.AnyType):
+            return data
+        decoded: dict[Any, Any] = {}
+        for name, value in data.items():
+            at = (*path, str(name))
+            if isinstance(kind.value_type, inspect.StrType) and type(value) in (bool, int, float):
+                # Headers come in such a form: the value may be a key, so it is not repeated.
+                self._add(at, "must be a string; put the value in quotes")
+            elif value is not None:
+                decoded[self._value(kind.key_type, name, at)] = self._value(
+                    kind.value_type, value, at
+                )
+        return decoded
 
     def _literal(self, kind: inspect.LiteralType, data: Any, path: Path) -> Any:
         if data in kind.values:

@@ -7,7 +7,7 @@ import os
 import socket
 import ssl
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from types import TracebackType
 from typing import Self
@@ -50,7 +50,8 @@ class _Sending:
     body: bytes | None
     content_type: str | None
     timeout: aiohttp.ClientTimeout
-    check: Callable[[], None] | None
+    check: Callable[[], None] | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 class _Status(msgspec.Struct):
@@ -156,6 +157,31 @@ class Connection:
                     raise
                 await self._sleep(error.retry_after_seconds)
 
+    async def pass_on(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: bytes | None = None,
+        content_type: str = JSON,
+        params: Mapping[str, str] | None = None,
+        headers: Mapping[str, str],
+        timeout_seconds: float,
+    ) -> Response:
+        """For a path behind which another server answers: whatever it says is the response.
+
+        The headers are sent beside our own, which they do not replace."""
+        return await self._answered(
+            _Sending(
+                method,
+                self._url(path, params),
+                body,
+                content_type if body is not None else None,
+                aiohttp.ClientTimeout(total=timeout_seconds),
+                headers=headers,
+            )
+        )
+
     async def stream(
         self, path: str, *, params: Mapping[str, str], silence_seconds: float
     ) -> AsyncGenerator[bytes, None]:
@@ -180,6 +206,12 @@ class Connection:
             raise self._no_answer("GET", url, error) from None
 
     async def _renewing(self, sending: _Sending) -> Response:
+        response = await self._answered(sending)
+        if response.status >= 400:
+            raise _api_error(response.status, response.body, response.headers)
+        return response
+
+    async def _answered(self, sending: _Sending) -> Response:
         await self._wait_for_turn()
         presented = await self._credentials.current()
         async with self._slots:
@@ -188,8 +220,6 @@ class Connection:
             presented = await self._credentials.current()
             async with self._slots:
                 response = await self._send(sending, presented)
-        if response.status >= 400:
-            raise _api_error(response.status, response.body, response.headers)
         return response
 
     async def _send(self, sending: _Sending, presented: Presented) -> Response:
@@ -201,7 +231,10 @@ class Connection:
                 sending.method,
                 sending.url,
                 data=sending.body,
-                headers=self._headers_for(presented.authorization, sending.content_type),
+                headers={
+                    **sending.headers,
+                    **self._headers_for(presented.authorization, sending.content_type),
+                },
                 ssl=presented.tls or True,
                 server_hostname=self._cluster.tls_server_name,
                 proxy=self._cluster.proxy_url,

@@ -1,89 +1,85 @@
-"""A client for the one question Lowtide asks Prometheus: an instant query that gives a vector.
+"""A client for what Lowtide asks Prometheus: instant queries that give a vector or a matrix.
 
 Called by the poller; made and closed by app."""
 
-import os
-import re
-import ssl
-from collections.abc import Mapping
-from http import HTTPStatus
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, Self, TypeVar
 
 import aiohttp
-import msgspec
 from yarl import URL
 
 from lowtide.logs import Log
+from lowtide.readings.access import PrometheusAccess
+from lowtide.readings.address import ServiceAddress, UrlAddress, parse_address, shown_address
 from lowtide.readings.series import Series
+from lowtide.telemetry.errors import AddressFailure, Fault, PrometheusError
+from lowtide.telemetry.prometheus_access import Credentials
+from lowtide.telemetry.prometheus_answers import Answer, AnswerReader, RangeSeries
+from lowtide.telemetry.prometheus_endpoints import (
+    Endpoint,
+    KubeServiceProxy,
+    ServiceEndpoint,
+    UrlEndpoint,
+)
+
+__all__ = ["KubeServiceProxy", "Prometheus", "PrometheusError", "query_url", "shown_address"]
 
 log = Log("telemetry")
 
-LONGEST_QUOTE: Final = 200
-MOST_WARNINGS_REMEMBERED: Final = 100
-REDIRECTS: Final = (301, 302, 303, 307, 308)
+FIRST_BACKOFF_SECONDS: Final = 1.0
+LONGEST_BACKOFF_SECONDS: Final = 60.0
+
+Result = TypeVar("Result")
 
 
-class PrometheusError(Exception):
-    """Why there is no answer, in one sentence."""
+@dataclass(slots=True)
+class _Candidate:
+    """An address and how it did lately."""
 
-
-class _Row(msgspec.Struct, gc=False):
-    metric: dict[str, str]
-    value: tuple[float, str]
-
-
-class _Data(msgspec.Struct, rename="camel"):
-    result_type: str
-    result: msgspec.Raw
-
-
-class _Answer(msgspec.Struct, rename="camel"):
-    status: str
-    data: _Data | None = None
-    error_type: str = ""
-    error: str = ""
-    warnings: list[str] | None = None
+    endpoint: Endpoint
+    failures: int = 0  # in a row
+    turn_at: float = 0.0
+    failure: AddressFailure | None = None
 
 
 class Prometheus:
     """Speaks to Prometheus, or to what answers its queries (Thanos, Mimir, VictoriaMetrics).
 
-    The address may lack `http://` and may have a path prefix. The first query opens the
-    connections; `close` ends them."""
+    Of several addresses the first that answers is asked; one that fails is left alone for a
+    while. `clock` never jumps. The first query opens the connections; `close` ends them."""
 
     def __init__(
         self,
-        address: str,
+        access: PrometheusAccess,
         *,
-        timeout_seconds: float = 10.0,
-        headers: Mapping[str, str] | None = None,
-        ssl_context: ssl.SSLContext | None = None,
+        clock: Callable[[], float],
+        proxy: KubeServiceProxy | None = None,
     ) -> None:
-        self._url = query_url(address)
-        self._timeout_seconds = timeout_seconds
-        self._headers = dict(headers or {})
-        self._ssl_context = ssl_context
+        credentials = Credentials(access)
+        self._clock = clock
+        self._candidates = [
+            _Candidate(self._endpoint(_parsed(address), access, credentials, proxy))
+            # Without any address the missing one is told like a malformed one.
+            for address in access.addresses or ("",)
+        ]
+        self._answered = self._candidates[0]
+        self._reader = AnswerReader()
         self._session: aiohttp.ClientSession | None = None
-        self._method = "POST"
-        self._warnings_seen: set[str] = set()
-        self._answers = msgspec.json.Decoder(_Answer)
-        self._rows = msgspec.json.Decoder(list[_Row])
 
     @property
     def address(self) -> str:
-        """Where it asks, without any password: fit for a log."""
-        shown = self._url.with_user(None).with_query(None)
-        return str(shown).removesuffix("/api/v1/query")
+        """Which address answered last, without any password: fit for a log."""
+        return self._answered.endpoint.address
 
     async def query(self, promql: str) -> list[Series]:
         """The vector that this query gives now; PrometheusError when there is none."""
-        status, body = await self._ask(self._method, promql)
-        if status == HTTPStatus.METHOD_NOT_ALLOWED and self._method == "POST":
-            # A proxy that lets only reads through.
-            self._method = "GET"
-            status, body = await self._ask(self._method, promql)
-        return self._series(promql, status, body)
+        return await self._ask(promql, self._reader.vector)
+
+    async def query_range_vector(self, promql: str) -> list[RangeSeries]:
+        """The samples that a query such as `up[15m]` gives now; PrometheusError without any."""
+        return await self._ask(promql, self._reader.matrix)
 
     async def close(self) -> None:
         if self._session is not None:
@@ -101,130 +97,85 @@ class Prometheus:
     ) -> None:
         await self.close()
 
-    async def _ask(self, method: str, promql: str) -> tuple[int, bytes]:
-        form = {"query": promql}
-        try:
-            async with self._opened().request(
-                method,
-                self._url if method == "POST" else self._url.update_query(form),
-                data=form if method == "POST" else None,
-                # Followed, a redirect of a POST loses the query and gives a misleading error.
-                allow_redirects=False,
-            ) as response:
-                if response.status in REDIRECTS:
-                    raise PrometheusError(self._moved(response))
-                return response.status, await response.read()
-        except TimeoutError as error:
-            raise PrometheusError(
-                f"Prometheus at {self.address} did not answer within {self._timeout_seconds:g} s"
-            ) from error
-        except (aiohttp.ClientError, OSError) as error:
-            number = getattr(error, "errno", None)
-            reason = os.strerror(number) if number else _quote(str(error)) or repr(error)
-            raise PrometheusError(
-                f"Prometheus at {self.address} is unreachable: {reason}"
-            ) from error
+    async def _ask(self, promql: str, read: Callable[[Answer, str], Result]) -> Result:
+        failures: dict[int, AddressFailure] = {}
+        for candidate in self._in_turn():
+            failures_before = candidate.failures
+            try:
+                result = read(await candidate.endpoint.ask(promql), promql)
+            except AddressFailure as failure:
+                if failure.fault is Fault.QUERY:
+                    self._note_answer(candidate)
+                    raise PrometheusError(str(failure), failure.fault) from failure
+                failures[id(candidate)] = failure
+                self._note_failure(candidate, failure, failures_before)
+            else:
+                self._note_answer(candidate)
+                return result
+        raise self._no_answer(failures)
 
-    def _moved(self, response: aiohttp.ClientResponse) -> str:
-        target = shown_address(response.headers.get("Location", "nowhere")).partition("?")[0]
-        return (
-            f"Prometheus at {self.address} answered HTTP {response.status}, a redirect to "
-            f"{_quote(target)}; the address should be the one that answers queries itself"
-        )
+    def _in_turn(self) -> list[_Candidate]:
+        """Whose turn it is, and last the one whose turn is next: something is always asked."""
+        now = self._clock()
+        due = [candidate for candidate in self._candidates if candidate.turn_at <= now]
+        later = [candidate for candidate in self._candidates if candidate.turn_at > now]
+        return [*due, *sorted(later, key=lambda candidate: candidate.turn_at)[:1]]
+
+    def _note_answer(self, candidate: _Candidate) -> None:
+        if candidate.failures and len(self._candidates) > 1:
+            log.info("An address of Prometheus answers again", address=candidate.endpoint.address)
+        candidate.failures, candidate.turn_at, candidate.failure = 0, 0.0, None
+        self._answered = candidate
+
+    def _note_failure(
+        self, candidate: _Candidate, failure: AddressFailure, failures_before: int
+    ) -> None:
+        candidate.failure = failure
+        # Queries that were under way together and failed together count as one failure.
+        if candidate.failures > failures_before:
+            return
+        if candidate.failures == 0 and len(self._candidates) > 1:
+            log.warning("An address of Prometheus fails; the next one is asked", err=failure)
+        backoff_seconds = FIRST_BACKOFF_SECONDS * 2.0 ** min(candidate.failures, 16)
+        candidate.failures += 1
+        candidate.turn_at = self._clock() + min(backoff_seconds, LONGEST_BACKOFF_SECONDS)
+
+    def _no_answer(self, asked: Mapping[int, AddressFailure]) -> PrometheusError:
+        """Of an address that was left alone this time the last reason is told."""
+        told = [asked.get(id(one), one.failure) for one in self._candidates]
+        failures = [failure for failure in told if failure is not None]
+        if len(failures) == 1:
+            return PrometheusError(str(failures[0]), failures[0].fault)
+        sentence = "; ".join(f"{failure.address} {failure.text}" for failure in failures)
+        return PrometheusError(f"no address of Prometheus answers: {sentence}", failures[0].fault)
+
+    def _endpoint(
+        self,
+        address: UrlAddress | ServiceAddress,
+        access: PrometheusAccess,
+        credentials: Credentials,
+        proxy: KubeServiceProxy | None,
+    ) -> Endpoint:
+        if isinstance(address, ServiceAddress):
+            return ServiceEndpoint(address, access, proxy=proxy)
+        return UrlEndpoint(address, access, credentials=credentials, session=self._opened)
 
     def _opened(self) -> aiohttp.ClientSession:
         if self._session is None:
-            self._session = aiohttp.ClientSession(
-                headers=self._headers,
-                timeout=aiohttp.ClientTimeout(total=self._timeout_seconds),
-                connector=aiohttp.TCPConnector(
-                    ssl=True if self._ssl_context is None else self._ssl_context
-                ),
-            )
+            self._session = aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar())
         return self._session
-
-    def _series(self, promql: str, status: int, body: bytes) -> list[Series]:
-        try:
-            answer = self._answers.decode(body)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise PrometheusError(self._not_an_answer(status, body)) from error
-        if answer.status != "success":
-            raise PrometheusError(
-                f"Prometheus at {self.address} refused the query {promql} with HTTP {status}: "
-                f"{_quote(f'{answer.error_type}: {answer.error}')}"
-            )
-        self._warn(answer.warnings or [])
-        if answer.data is None or answer.data.result_type != "vector":
-            given = "nothing" if answer.data is None else f"a {answer.data.result_type}"
-            raise PrometheusError(
-                f"Prometheus at {self.address} answered {given} to the query {promql}, "
-                "which should give a vector"
-            )
-        try:
-            rows = self._rows.decode(answer.data.result)
-            return [Series(row.metric, float(row.value[1]), row.value[0]) for row in rows]
-        except ValueError as error:
-            raise PrometheusError(
-                f"Prometheus at {self.address} answered a vector that cannot be read to the query "
-                f"{promql}: {_quote(str(error))}"
-            ) from error
-
-    def _not_an_answer(self, status: int, body: bytes) -> str:
-        text = body.decode("utf-8", "replace")
-        reason = f"{status} {_phrase(status)}".rstrip()
-        if text.lstrip().startswith("<"):
-            words = _quote(re.sub(r"(?s)<(script|style).*?</\1>|<[^>]*>", " ", text))
-            return (
-                f'Prometheus at {self.address} answered HTTP {reason} with HTML ("{words}") '
-                "instead of JSON; the address or its path prefix may be that of something else"
-            )
-        return (
-            f'Prometheus at {self.address} answered HTTP {reason} with "{_quote(text)}" '
-            "instead of Prometheus's JSON"
-        )
-
-    def _warn(self, warnings: list[str]) -> None:
-        for text in warnings:
-            if text in self._warnings_seen:
-                continue
-            # A text that names a moment or a number is new each time: forget rather than grow.
-            if len(self._warnings_seen) >= MOST_WARNINGS_REMEMBERED:
-                self._warnings_seen.clear()
-            self._warnings_seen.add(text)
-            log.warning("Prometheus warns", address=self.address, warning=_quote(text))
 
 
 def query_url(address: str) -> URL:
-    """Where queries go for an address as people write it; PrometheusError if it is none."""
-    wanted = "it should look like http://prometheus.example:9090"
-    if not address.strip():
-        raise PrometheusError(f"the Prometheus address (prometheusAddress) is missing; {wanted}")
+    """Where queries go for an address as people write it; PrometheusError if it is none.
+
+    For a Service that is a path on the API server."""
+    parsed = _parsed(address)
+    return URL(parsed.query_path) if isinstance(parsed, ServiceAddress) else parsed.query_url
+
+
+def _parsed(address: str) -> UrlAddress | ServiceAddress:
     try:
-        url = URL(address if "://" in address else f"http://{address}")
+        return parse_address(address)
     except ValueError as error:
-        raise PrometheusError(
-            f"the Prometheus address {shown_address(address)!r} is malformed ({error}); {wanted}"
-        ) from error
-    if url.scheme not in ("http", "https") or not url.host or re.search(r"\s", address):
-        raise PrometheusError(
-            f"the Prometheus address {shown_address(address)!r} is malformed; {wanted}"
-        )
-    return (url / "api/v1/query").with_query(url.query)
-
-
-def shown_address(address: str) -> str:
-    """The address without user and password."""
-    return re.sub(r"^([^/@]*//)?[^/]*@", r"\1", address)
-
-
-def _phrase(status: int) -> str:
-    try:
-        return HTTPStatus(status).phrase
-    except ValueError:
-        return ""
-
-
-def _quote(text: str) -> str:
-    """Another's words, on one line and not too many."""
-    words = " ".join(text.split())
-    return words if len(words) <= LONGEST_QUOTE else words[:LONGEST_QUOTE] + "…"
+        raise PrometheusError(str(error)) from None

@@ -1,0 +1,153 @@
+"""How Prometheus is reached: what users write, and the same put into one value that can be a key.
+
+Rules hold PrometheusArgs in their args; telemetry asks by the PrometheusAccess made of it."""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+from lowtide.config.types import Duration
+from lowtide.readings.address import example_for, parse_address, shown_address
+
+DEFAULT_TIMEOUT_SECONDS: Final = 10.0
+
+_HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_CONTROL_CHARACTER: Final = re.compile("[\x00-\x08\x0a-\x1f\x7f]")
+# They frame the request and are written by the client itself.
+_OWN_HEADERS: Final = frozenset(
+    {"connection", "content-length", "content-type", "host", "transfer-encoding"}
+)
+
+
+class PrometheusAccess(
+    msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True
+):
+    """Where Prometheus answers, in the order of preference, and what to show there.
+
+    A user and password in an address count for that address. What is asked through the API
+    server's proxy carries the headers only: the kubeconfig is the credential."""
+
+    addresses: tuple[str, ...]
+    ca_file: str = ""
+    cert_file: str = ""
+    key_file: str = ""
+    insecure_skip_verify: bool = False
+    bearer_token_file: str = ""
+    username: str = ""
+    password_file: str = ""
+    headers: tuple[tuple[str, str], ...] = ()
+    timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS
+
+    def __repr__(self) -> str:
+        return _without_secrets(self)
+
+
+class BasicAuthArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    username: str = ""
+    password_file: str = ""
+
+
+class PrometheusArgs(
+    msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True
+):
+    addresses: list[str] = []
+    ca_file: str = ""
+    cert_file: str = ""
+    key_file: str = ""
+    insecure_skip_verify: bool = False
+    bearer_token_file: str = ""
+    basic_auth: BasicAuthArgs | None = None
+    headers: dict[str, str] = {}
+    timeout_seconds: Duration = msgspec.field(name="timeout", default=DEFAULT_TIMEOUT_SECONDS)
+
+    def __repr__(self) -> str:
+        return _without_secrets(self)
+
+    def problems(self) -> Iterator[tuple[str, str]]:
+        """What is wrong beyond types: field and text."""
+        yield from self._address_problems()
+        yield from self._tls_problems()
+        yield from self._credential_problems()
+        yield from self._header_problems()
+        if self.timeout_seconds <= 0:
+            yield "timeout", f"must be longer than 0s, not {self.timeout_seconds:g}s"
+
+    def access(self, address: str) -> PrometheusAccess:
+        """All addresses, this one first; only right when there are no problems."""
+        basic = self.basic_auth or BasicAuthArgs()
+        return PrometheusAccess(
+            addresses=_without_doubles((address, *self.addresses)),
+            ca_file=self.ca_file,
+            cert_file=self.cert_file,
+            key_file=self.key_file,
+            insecure_skip_verify=self.insecure_skip_verify,
+            bearer_token_file=self.bearer_token_file,
+            username=basic.username,
+            password_file=basic.password_file,
+            headers=tuple(sorted(self.headers.items())),
+            timeout_seconds=self.timeout_seconds,
+        )
+
+    def _address_problems(self) -> Iterator[tuple[str, str]]:
+        for address in self.addresses:
+            try:
+                parse_address(address)
+            except ValueError:
+                given = shown_address(address)
+                yield "addresses", f"must be such as {example_for(address)}, not {given!r}"
+
+    def _tls_problems(self) -> Iterator[tuple[str, str]]:
+        if self.cert_file and not self.key_file:
+            yield "certFile", "must have its keyFile beside it"
+        if self.key_file and not self.cert_file:
+            yield "keyFile", "must have its certFile beside it"
+        if self.insecure_skip_verify and self.ca_file:
+            yield "insecureSkipVerify", "must be false with a caFile, which verifies the server"
+
+    def _credential_problems(self) -> Iterator[tuple[str, str]]:
+        basic = self.basic_auth
+        if basic is not None and not basic.username:
+            yield "basicAuth", "must have a username"
+        if basic is not None and ":" in basic.username:
+            yield "basicAuth", "must have a username without a colon, which ends it"
+        if basic is not None and self.bearer_token_file:
+            yield "bearerTokenFile", "must not be given beside basicAuth: one of them is sent"
+
+    def _header_problems(self) -> Iterator[tuple[str, str]]:
+        for name, value in self.headers.items():
+            if _HEADER_NAME.fullmatch(name) is None:
+                yield "headers", f"must have names such as X-Scope-OrgID, not {name!r}"
+            elif name.lower() in _OWN_HEADERS:
+                yield "headers", f"must not have {name}, which Lowtide sets itself"
+            elif name.lower() == "authorization" and (self.bearer_token_file or self.basic_auth):
+                yield "headers", f"must not have {name} beside bearerTokenFile or basicAuth"
+            elif _CONTROL_CHARACTER.search(value):
+                # The value may be a secret: it is not repeated.
+                yield "headers", f"must have a value without line breaks for {name}"
+
+
+def _without_doubles(addresses: tuple[str, ...]) -> tuple[str, ...]:
+    """The first spelling of each; an address that nobody can read is left for others to refuse."""
+    kept: dict[object, str] = {}
+    for address in addresses:
+        if address.strip():
+            kept.setdefault(_place(address), address)
+    return tuple(kept.values())
+
+
+def _place(address: str) -> object:
+    try:
+        return parse_address(address)
+    except ValueError:
+        return address
+
+
+def _without_secrets(described: PrometheusAccess | PrometheusArgs) -> str:
+    """Header values are left out whatever their names: nobody knows which of them are secrets."""
+    shown = msgspec.structs.asdict(described)
+    shown["addresses"] = [shown_address(address) for address in described.addresses]
+    shown["headers"] = sorted(dict(described.headers))
+    fields = ", ".join(f"{name}={value!r}" for name, value in shown.items())
+    return f"{type(described).__name__}({fields})"

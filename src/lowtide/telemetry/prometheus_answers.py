@@ -1,0 +1,204 @@
+"""From the bytes of an answer to series, or to a sentence that says why there are none.
+
+Called by the client with what an endpoint was answered."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Final, NoReturn
+
+import msgspec
+
+from lowtide.logs import Log
+from lowtide.readings.address import shown_address
+from lowtide.readings.series import Series
+from lowtide.telemetry.errors import AddressFailure, Fault
+
+log = Log("telemetry")
+
+MOST_WARNINGS_REMEMBERED: Final = 100
+REDIRECTS: Final = (301, 302, 303, 307, 308)
+# With them Prometheus says that the query is wrong, or that it cannot be computed.
+QUERY_REFUSED: Final = (400, 422)
+NOT_ALLOWED: Final = (401, 403)
+
+# Labels, and samples as (seconds since 1970, value).
+RangeSeries = tuple[dict[str, str], list[tuple[float, float]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What one address answered; `quote` makes its words fit for a log."""
+
+    address: str
+    status: int
+    body: bytes
+    quote: Callable[[str], str]
+    location: str = ""
+
+
+class _Row(msgspec.Struct, gc=False):
+    metric: dict[str, str]
+    value: tuple[float, str]
+
+
+class _RangeRow(msgspec.Struct, gc=False):
+    metric: dict[str, str]
+    values: list[tuple[float, float]]
+
+
+class _WrittenRangeRow(msgspec.Struct, gc=False):
+    metric: dict[str, str]
+    values: list[tuple[float, str]]
+
+
+class _Data(msgspec.Struct, rename="camel"):
+    result_type: str
+    result: msgspec.Raw
+
+
+class _Document(msgspec.Struct, rename="camel"):
+    """Prometheus's answer, and of the API server's Status what tells the two apart."""
+
+    status: str
+    data: _Data | None = None
+    error_type: str = ""
+    error: str = ""
+    warnings: list[str] | None = None
+    kind: str = ""
+    message: str = ""
+
+
+class AnswerReader:
+    """Reads answers; logs a warning in them once per text."""
+
+    def __init__(self) -> None:
+        self._warnings_seen: set[str] = set()
+        self._documents = msgspec.json.Decoder(_Document)
+        self._rows = msgspec.json.Decoder(list[_Row])
+        self._range_rows = msgspec.json.Decoder(list[_RangeRow], strict=False)
+        self._written_range_rows = msgspec.json.Decoder(list[_WrittenRangeRow])
+
+    def vector(self, answer: Answer, promql: str) -> list[Series]:
+        """AddressFailure when there is none."""
+        result = self._result(answer, promql, "vector")
+        try:
+            rows = self._rows.decode(result)
+            return [Series(row.metric, float(row.value[1]), row.value[0]) for row in rows]
+        except ValueError as error:
+            _fail_unreadable(answer, promql, "vector", error)
+
+    def matrix(self, answer: Answer, promql: str) -> list[RangeSeries]:
+        """AddressFailure when there is none."""
+        result = self._result(answer, promql, "matrix")
+        try:
+            return self._range_series(result)
+        except ValueError as error:
+            _fail_unreadable(answer, promql, "matrix", error)
+
+    def _range_series(self, result: msgspec.Raw) -> list[RangeSeries]:
+        try:
+            # Half the time for a hundred thousand samples, but msgspec does not know "+Inf".
+            return [(row.metric, row.values) for row in self._range_rows.decode(result)]
+        except msgspec.ValidationError:
+            return [
+                (row.metric, [(time, float(value)) for time, value in row.values])
+                for row in self._written_range_rows.decode(result)
+            ]
+
+    def _result(self, answer: Answer, promql: str, wanted: str) -> msgspec.Raw:
+        if answer.status in REDIRECTS:
+            _fail_moved(answer)
+        try:
+            document = self._documents.decode(answer.body)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            _fail_not_prometheus(answer)
+        if document.status != "success":
+            _fail_refused(answer, promql, document)
+        self._warn(answer, document.warnings or [])
+        if document.data is None or document.data.result_type != wanted:
+            given = "nothing" if document.data is None else f"a {document.data.result_type}"
+            raise AddressFailure(
+                answer.address,
+                f"answered {given} to the query {promql}, which should give a {wanted}",
+                Fault.NOT_PROMETHEUS if document.data is None else Fault.QUERY,
+            )
+        return document.data.result
+
+    def _warn(self, answer: Answer, warnings: list[str]) -> None:
+        for text in warnings:
+            if text in self._warnings_seen:
+                continue
+            # A text that names a moment or a number is new each time: forget rather than grow.
+            if len(self._warnings_seen) >= MOST_WARNINGS_REMEMBERED:
+                self._warnings_seen.clear()
+            self._warnings_seen.add(text)
+            log.warning("Prometheus warns", address=answer.address, warning=answer.quote(text))
+
+
+def _fail_moved(answer: Answer) -> NoReturn:
+    target = answer.quote(shown_address(answer.location))
+    raise AddressFailure(
+        answer.address,
+        f"answered HTTP {answer.status}, a redirect{' to ' if target else ''}{target}; "
+        "the address should be the one that answers queries itself",
+        Fault.NOT_PROMETHEUS,
+    )
+
+
+def _fail_not_prometheus(answer: Answer) -> NoReturn:
+    reason, words = _with_phrase(answer.status), answer.quote(_text(answer))
+    if answer.status in NOT_ALLOWED:
+        said = f' with "{words}"' if words else ""
+        text = f"answered HTTP {reason}{said}; it should be given credentials that it accepts"
+        raise AddressFailure(answer.address, text, Fault.AUTH)
+    if answer.body.lstrip().startswith(b"<"):
+        text = (
+            f'answered HTTP {reason} with HTML ("{words}") instead of JSON; '
+            "the address or its path prefix may be that of something else"
+        )
+    else:
+        text = f'answered HTTP {reason} with "{words}" instead of Prometheus\'s JSON'
+    raise AddressFailure(answer.address, text, Fault.NOT_PROMETHEUS)
+
+
+def _fail_refused(answer: Answer, promql: str, document: _Document) -> NoReturn:
+    is_allowed = answer.status not in NOT_ALLOWED
+    if document.kind == "Status":
+        raise AddressFailure(
+            answer.address,
+            "is not reached through the API server, which answered HTTP "
+            f"{_with_phrase(answer.status)}: {answer.quote(document.message)}",
+            Fault.UNREACHABLE if is_allowed else Fault.AUTH,
+        )
+    said = answer.quote(f"{document.error_type}: {document.error}")
+    fault = Fault.QUERY if answer.status in QUERY_REFUSED else Fault.SERVER
+    raise AddressFailure(
+        answer.address,
+        f"refused the query {promql} with HTTP {answer.status}: {said}",
+        fault if is_allowed else Fault.AUTH,
+    )
+
+
+def _fail_unreadable(answer: Answer, promql: str, kind: str, error: ValueError) -> NoReturn:
+    raise AddressFailure(
+        answer.address,
+        f"answered a {kind} that cannot be read to the query {promql}: {answer.quote(str(error))}",
+        Fault.QUERY,
+    ) from error
+
+
+def _text(answer: Answer) -> str:
+    """The words of a page, without its marks."""
+    text = answer.body.decode("utf-8", "replace")
+    if not text.lstrip().startswith("<"):
+        return text
+    return re.sub(r"(?s)<(script|style).*?</\1>|<[^>]*>", " ", text)
+
+
+def _with_phrase(status: int) -> str:
+    try:
+        return f"{status} {HTTPStatus(status).phrase}"
+    except ValueError:
+        return str(status)

@@ -1,0 +1,251 @@
+"""From bytes to series: what is read, and the sentence for what cannot be."""
+
+import math
+from collections.abc import Callable
+
+import pytest
+
+from lowtide.readings.series import Series
+from lowtide.telemetry.errors import AddressFailure, Fault
+from lowtide.telemetry.prometheus_access import quoter
+from lowtide.telemetry.prometheus_answers import Answer, AnswerReader
+
+VECTOR = '{"status":"success","data":{"resultType":"vector","result":[%s]}}'
+MATRIX = '{"status":"success","data":{"resultType":"matrix","result":[%s]}}'
+ONE_ROW = '{"metric":{"instance":"a:9100","device":"eth0"},"value":[1435781451.781,"%s"]}'
+REFUSED = '{"status":"error","errorType":"%s","error":"%s"}'
+
+
+def answer(body: str | bytes, status: int = 200, location: str = "") -> Answer:
+    raw = body if isinstance(body, bytes) else body.encode()
+    return Answer("http://x", status, raw, quoter(()), location)
+
+
+@pytest.mark.parametrize(
+    ("written", "want"),
+    [
+        pytest.param("1.5", 1.5, id="reads a number"),
+        pytest.param("1.51099652057e+11", 151099652057.0, id="reads an exponent"),
+        pytest.param("+Inf", math.inf, id="reads an infinity"),
+        pytest.param("-Inf", -math.inf, id="reads a negative infinity"),
+    ],
+)
+def test_values(written: str, want: float) -> None:
+    found = AnswerReader().vector(answer(VECTOR % (ONE_ROW % written)), "up")
+    assert found == [Series({"instance": "a:9100", "device": "eth0"}, want, 1435781451.781)]
+
+
+def test_nan_is_handed_on() -> None:
+    found = AnswerReader().vector(answer(VECTOR % (ONE_ROW % "NaN")), "up")
+    assert [math.isnan(one.value) for one in found] == [True]
+
+
+def test_what_prometheus_3_says_besides_is_left_alone() -> None:
+    body = VECTOR.replace("{", '{"infos":["metric might not be a counter"],', 1)
+    assert AnswerReader().vector(answer(body % ""), "up") == []
+
+
+@pytest.mark.parametrize(
+    ("written", "want"),
+    [
+        pytest.param("1.5e+3", 1500.0, id="reads numbers"),
+        pytest.param("-Inf", -math.inf, id="reads a negative infinity"),
+        pytest.param("+Inf", math.inf, id="reads an infinity, which msgspec does not"),
+    ],
+)
+def test_matrices(written: str, want: float) -> None:
+    rows = (
+        f'{{"metric":{{"node":"a"}},"values":[[100,"1"],[115.5,"{written}"]]}},'
+        '{"metric":{"node":"b"},"values":[]}'
+    )
+    assert AnswerReader().matrix(answer(MATRIX % rows), "up[1m]") == [
+        ({"node": "a"}, [(100.0, 1.0), (115.5, want)]),
+        ({"node": "b"}, []),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("given", "fault", "want"),
+    [
+        pytest.param(
+            answer(
+                "<!DOCTYPE html><html><head><style>p {}</style><title>Log in</title></head>\n"
+                "<body><p>to go on</p></body></html>"
+            ),
+            Fault.NOT_PROMETHEUS,
+            'answered HTTP 200 OK with HTML ("Log in to go on") instead of JSON; '
+            "the address or its path prefix may be that of something else",
+            id="says that it met HTML",
+        ),
+        pytest.param(
+            answer("404 page not found\n", 404),
+            Fault.NOT_PROMETHEUS,
+            'answered HTTP 404 Not Found with "404 page not found" instead of Prometheus\'s JSON',
+            id="says that it met a plain 404",
+        ),
+        pytest.param(
+            answer("", 599),
+            Fault.NOT_PROMETHEUS,
+            'answered HTTP 599 with "" instead of Prometheus\'s JSON',
+            id="says that it met an empty answer",
+        ),
+        pytest.param(
+            answer(b'{"status":"\xff"}', 200),
+            Fault.NOT_PROMETHEUS,
+            'answered HTTP 200 OK with "{"status":"\N{REPLACEMENT CHARACTER}"}" '
+            "instead of Prometheus's JSON",
+            id="says that it met what is no text",
+        ),
+        pytest.param(
+            answer('{"message":"no such route"}', 404),
+            Fault.NOT_PROMETHEUS,
+            'answered HTTP 404 Not Found with "{"message":"no such route"}" '
+            "instead of Prometheus's JSON",
+            id="says that it met another's JSON",
+        ),
+        pytest.param(
+            answer("x" * 300),
+            Fault.NOT_PROMETHEUS,
+            f'answered HTTP 200 OK with "{"x" * 200}…" instead of Prometheus\'s JSON',
+            id="does not quote at length",
+        ),
+        pytest.param(
+            answer("no\n", 401),
+            Fault.AUTH,
+            'answered HTTP 401 Unauthorized with "no"; '
+            "it should be given credentials that it accepts",
+            id="says that it was not let in",
+        ),
+        pytest.param(
+            answer("", 403),
+            Fault.AUTH,
+            "answered HTTP 403 Forbidden; it should be given credentials that it accepts",
+            id="says that it may not ask",
+        ),
+        pytest.param(
+            answer(REFUSED % ("forbidden", "not your tenant"), 403),
+            Fault.AUTH,
+            "refused the query up with HTTP 403: forbidden: not your tenant",
+            id="passes on who may not ask",
+        ),
+        pytest.param(
+            answer(REFUSED % ("bad_data", "parse error:\\n unexpected"), 400),
+            Fault.QUERY,
+            "refused the query up with HTTP 400: bad_data: parse error: unexpected",
+            id="passes on what Prometheus finds wrong",
+        ),
+        pytest.param(
+            answer(REFUSED % ("execution", "many-to-many matching"), 422),
+            Fault.QUERY,
+            "refused the query up with HTTP 422: execution: many-to-many matching",
+            id="passes on what Prometheus cannot compute",
+        ),
+        pytest.param(
+            answer(REFUSED % ("timeout", "query timed out"), 503),
+            Fault.SERVER,
+            "refused the query up with HTTP 503: timeout: query timed out",
+            id="tells a busy server from a wrong query",
+        ),
+        pytest.param(
+            answer(
+                '{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound",'
+                '"message":"services \\"prometheus\\" not found","code":404}',
+                404,
+            ),
+            Fault.UNREACHABLE,
+            "is not reached through the API server, which answered HTTP 404 Not Found: "
+            'services "prometheus" not found',
+            id="tells the API server's words from Prometheus's",
+        ),
+        pytest.param(
+            answer('{"kind":"Status","status":"Failure","message":"may not"}', 403),
+            Fault.AUTH,
+            "is not reached through the API server, which answered HTTP 403 Forbidden: may not",
+            id="says that the kubeconfig's user may not ask",
+        ),
+        pytest.param(
+            answer('{"status":"success","data":{"resultType":"scalar","result":[1.0,"1"]}}'),
+            Fault.QUERY,
+            "answered a scalar to the query up, which should give a vector",
+            id="refuses a scalar",
+        ),
+        pytest.param(
+            answer(MATRIX % ""),
+            Fault.QUERY,
+            "answered a matrix to the query up, which should give a vector",
+            id="refuses a matrix",
+        ),
+        pytest.param(
+            answer('{"status":"success"}'),
+            Fault.NOT_PROMETHEUS,
+            "answered nothing to the query up, which should give a vector",
+            id="refuses an answer without data",
+        ),
+        pytest.param(
+            answer(VECTOR % (ONE_ROW % "many")),
+            Fault.QUERY,
+            "answered a vector that cannot be read to the query up: "
+            "could not convert string to float: 'many'",
+            id="refuses a value that is no number",
+        ),
+        pytest.param(
+            answer(VECTOR % '{"metric":{},"histogram":[1.0,{}]}'),
+            Fault.QUERY,
+            "answered a vector that cannot be read to the query up: "
+            "Object missing required field `value` - at `$[0]`",
+            id="refuses a histogram",
+        ),
+        pytest.param(
+            answer("", 302, "https://u:p@login.example/?secret=1"),
+            Fault.NOT_PROMETHEUS,
+            "answered HTTP 302, a redirect to https://login.example/; "
+            "the address should be the one that answers queries itself",
+            id="does not follow a redirect",
+        ),
+        pytest.param(
+            answer("", 307),
+            Fault.NOT_PROMETHEUS,
+            "answered HTTP 307, a redirect; "
+            "the address should be the one that answers queries itself",
+            id="does not mind a redirect to nowhere",
+        ),
+    ],
+)
+def test_bad_answers(given: Answer, fault: Fault, want: str) -> None:
+    with pytest.raises(AddressFailure) as caught:
+        AnswerReader().vector(given, "up")
+    assert (caught.value.text, caught.value.fault) == (want, fault)
+    assert str(caught.value) == f"Prometheus at http://x {want}"
+
+
+@pytest.mark.parametrize(
+    ("body", "want"),
+    [
+        pytest.param(
+            VECTOR % "",
+            "answered a vector to the query up[1m], which should give a matrix",
+            id="refuses a vector for a matrix",
+        ),
+        pytest.param(
+            MATRIX % '{"metric":{},"values":[[1,"x"]]}',
+            "answered a matrix that cannot be read to the query up[1m]: "
+            "could not convert string to float: 'x'",
+            id="refuses a sample that is no number",
+        ),
+    ],
+)
+def test_bad_matrices(body: str, want: str) -> None:
+    with pytest.raises(AddressFailure) as caught:
+        AnswerReader().matrix(answer(body), "up[1m]")
+    assert (caught.value.text, caught.value.fault) == (want, Fault.QUERY)
+
+
+def test_a_warning_is_logged_once_per_text(log_lines: Callable[[], list[str]]) -> None:
+    body = VECTOR.replace("{", '{"warnings":["%s"],', 1)
+    reader = AnswerReader()
+    for text in ("one store\\nis away", "one store\\nis away", "two are"):
+        reader.vector(answer(body % (text, "")), "up")
+    assert log_lines() == [
+        'W "Prometheus warns" address="http://x" warning="one store is away"',
+        'W "Prometheus warns" address="http://x" warning="two are"',
+    ]
