@@ -7,6 +7,7 @@ from typing import Any, Generic, TypeVar
 from lowtide.objects.meta import ObjectMeta, Wire
 from lowtide.objects.node import Node
 from lowtide.objects.pod import Pod
+from lowtide.objects.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
 
 T = TypeVar("T")
 
@@ -28,4 +29,13 @@ NODE = Kind("Node", "nodes", "/api/v1", Node)
 NAMESPACE = Kind("Namespace", "namespaces", "/api/v1", Namespace)
 
 # What rules may name in `kinds`, by the type they name.
-KIND_OF: Mapping[type, Kind[Any]] = {kind.type: kind for kind in (NAMESPACE,)}
+KIND_OF: Mapping[type, Kind[Any]] = {
+    kind.type: kind
+    for kind in (
+        NAMESPACE,
+        Kind("Service", "services", "/api/v1", Service),
+        Kind("ReplicationController", "replicationcontrollers", "/api/v1", ReplicationController),
+        Kind("ReplicaSet", "replicasets", "/apis/apps/v1", ReplicaSet),
+        Kind("StatefulSet", "statefulsets", "/apis/apps/v1", StatefulSet),
+    )
+}

@@ -50,16 +50,10 @@ class NodeAffinity:
         if self._added.required is not None:
             added = _matches_any(self._added.required.node_selector_terms, nodes)
             yield Rejection(~added, "node(s) didn't match scheduler-enforced node affinity")
-        required = _required(pod)
-        if required is None and not pod.spec.node_selector:
-            return
-        matches = np.ones(len(nodes), np.bool_)
-        for key, value in pod.spec.node_selector.items():
-            matches &= nodes.label_matches(LabelRequirement(key, "In", [value]))
-        if required is not None:
-            matches &= _matches_any(required.node_selector_terms, nodes)
-        # A node that the added affinity refuses is not asked about the pod's own.
-        yield Rejection(added & ~matches, "node(s) didn't match Pod's node affinity/selector")
+        matches = matches_required(pod, nodes)
+        if matches is not None:
+            # A node that the added affinity refuses is not asked about the pod's own.
+            yield Rejection(added & ~matches, "node(s) didn't match Pod's node affinity/selector")
 
     def score(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray | None:
         terms = [*_preferred(pod), *self._added.preferred]
@@ -70,6 +64,19 @@ class NodeAffinity:
             if term.weight:
                 scores += term.weight * _matches_term(term.preference, nodes)
         return scores
+
+
+def matches_required(pod: Pod, nodes: Nodes) -> BoolArray | None:
+    """Where the pod's nodeSelector and required affinity match; None when it has neither."""
+    required = _required(pod)
+    if required is None and not pod.spec.node_selector:
+        return None
+    matches = np.ones(len(nodes), np.bool_)
+    for key, value in pod.spec.node_selector.items():
+        matches &= nodes.label_matches(LabelRequirement(key, "In", [value]))
+    if required is not None:
+        matches &= _matches_any(required.node_selector_terms, nodes)
+    return matches
 
 
 def _required(pod: Pod) -> NodeSelector | None:

@@ -3,8 +3,6 @@ few `PreferNoSchedule` taints that it does not tolerate."""
 
 from collections.abc import Iterator, Sequence
 
-import numpy as np
-
 from lowtide.framework.plugin import NODE, BoolArray, IntArray, Nodes, Pod, Rejection
 from lowtide.objects.matching import NO_EXECUTE, NO_SCHEDULE, PREFER_NO_SCHEDULE, is_tolerated
 from lowtide.objects.node import Taint
@@ -17,16 +15,21 @@ class TaintToleration:
     scale = "lowest_best"
 
     def filter(self, pod: Pod, nodes: Nodes) -> Iterator[Rejection]:
-        refused = nodes.by_taints(
-            lambda taints: _untolerated(taints, pod.spec.tolerations, (NO_SCHEDULE, NO_EXECUTE)) > 0
-        )
-        yield Rejection(refused.astype(np.bool_), "node(s) had untolerated taint(s)")
+        yield Rejection(has_untolerated(pod, nodes), "node(s) had untolerated taint(s)")
 
     def score(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray:
         preferences = [t for t in pod.spec.tolerations if t.effect in ("", PREFER_NO_SCHEDULE)]
         return nodes.by_taints(
             lambda taints: _untolerated(taints, preferences, (PREFER_NO_SCHEDULE,))
         )
+
+
+def has_untolerated(pod: Pod, nodes: Nodes) -> BoolArray:
+    """Where a taint keeps the pod away."""
+    untolerated = nodes.by_taints(
+        lambda taints: _untolerated(taints, pod.spec.tolerations, (NO_SCHEDULE, NO_EXECUTE))
+    )
+    return untolerated > 0
 
 
 def _untolerated(

@@ -1,0 +1,203 @@
+"""PodTopologySpread: keeps pods that belong together evenly spread over zones, hosts or whatever
+a label of nodes tells apart; some constraints refuse nodes, others only lower scores."""
+
+import math
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from lowtide.framework.plugin import (
+    FEASIBLE,
+    MAX_SCORE,
+    NODE,
+    NODES,
+    OTHERS,
+    PODS,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Nodes,
+    Pod,
+    Rejection,
+)
+from lowtide.objects.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
+from lowtide.plugins.node_affinity import matches_required
+from lowtide.plugins.pod_topology_spread_constraints import (
+    DO_NOT_SCHEDULE,
+    HOSTNAME,
+    SCHEDULE_ANYWAY,
+    Constraint,
+    PodTopologySpreadArgs,
+    constraints_of,
+)
+from lowtide.plugins.taint_toleration import has_untolerated
+
+_UNEVEN = "node(s) didn't match pod topology spread constraints"
+_NO_LABEL = f"{_UNEVEN} (missing required label)"
+# The lowest count where there is no other domain: more than any holds.
+_NO_OTHER = 2**31 - 1
+
+Numbers = npt.NDArray[np.integer]
+
+
+class PodTopologySpread:
+    name = "PodTopologySpread"
+    reads = NODE | PODS | NODES | OTHERS | FEASIBLE
+    kinds = (Service, ReplicationController, ReplicaSet, StatefulSet)
+    args = PodTopologySpreadArgs
+
+    def __init__(self, args: PodTopologySpreadArgs) -> None:
+        self._defaults = args.constraints
+        self._is_system = args.is_system
+        # Handed from `score` to `normalize`, which is asked right after it about the same nodes.
+        self._is_passed_over: BoolArray = np.zeros(0, np.bool_)
+
+    def filter(self, pod: Pod, nodes: Nodes) -> Iterator[Rejection]:
+        constraints = constraints_of(pod, nodes, DO_NOT_SCHEDULE, self._defaults)
+        if not constraints:
+            return
+        table = _Table(pod, nodes.everything, constraints)
+        is_refused = np.zeros(len(nodes), np.bool_)
+        for constraint in constraints:
+            # The first constraint that a node does not meet says why it is refused.
+            lacks_label = ~_has_keys([constraint], nodes) & ~is_refused
+            yield Rejection(lacks_label, _NO_LABEL)
+            is_refused |= lacks_label
+            is_uneven = (_skew(constraint, table, nodes) > constraint.max_skew) & ~is_refused
+            yield Rejection(is_uneven, _UNEVEN, eviction_helps=True)
+            is_refused |= is_uneven
+
+    def score(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray | None:
+        constraints = constraints_of(pod, nodes, SCHEDULE_ANYWAY, self._defaults)
+        if not constraints:
+            return None
+        # The built-in defaults go by the labels that a node has; any other constraints pass over
+        # nodes that lack one.
+        is_own = bool(pod.spec.topology_spread_constraints)
+        needed = constraints if is_own or not self._is_system else []
+        has_keys = _has_keys(needed, nodes)
+        self._is_passed_over = ~has_keys
+        table = _Table(pod, nodes.everything, needed)
+        total = np.zeros(len(nodes))
+        for constraint in constraints:
+            total += _cost(constraint, table, nodes, feasible & has_keys)
+        return np.rint(total).astype(np.int64) * has_keys
+
+    def normalize(self, raw: IntArray, feasible: BoolArray) -> IntArray:
+        """The fewest pods are best; a node that was passed over gets 0."""
+        scored = raw[feasible & ~self._is_passed_over]
+        highest = int(scored.max(initial=0))
+        if highest == 0:
+            return np.where(self._is_passed_over, 0, MAX_SCORE)
+        normalized = MAX_SCORE * (highest + int(scored.min()) - raw) // highest
+        return np.where(self._is_passed_over, 0, normalized)
+
+
+class _Table:
+    """All nodes as one pod's constraints see them: the pods on those that are counted, added up
+    by the value of the topology key. `needed` are the constraints whose keys a node must have."""
+
+    def __init__(self, pod: Pod, nodes: Nodes, needed: Sequence[Constraint]) -> None:
+        self.pod = pod
+        self._nodes = nodes
+        self._has_keys = _has_keys(needed, nodes)
+
+    def is_counted(self, constraint: Constraint) -> BoolArray:
+        """Which nodes the constraint's policies leave in."""
+        counted = self._has_keys
+        if constraint.honors_affinity and self._matches_affinity is not None:
+            counted = counted & self._matches_affinity
+        if constraint.honors_taints:
+            counted = counted & self._is_tolerated
+        return counted
+
+    def pods_by_value(self, constraint: Constraint) -> IntArray:
+        numbers, size = _value_numbers(constraint.topology_key, self._nodes)
+        pods = _pods_on(constraint, self._nodes) * self.is_counted(constraint)
+        return np.bincount(numbers, weights=pods, minlength=size).astype(np.int64)
+
+    def has_nodes_by_value(self, constraint: Constraint) -> BoolArray:
+        numbers, size = _value_numbers(constraint.topology_key, self._nodes)
+        return np.bincount(numbers[self.is_counted(constraint)], minlength=size) > 0
+
+    @cached_property
+    def _matches_affinity(self) -> BoolArray | None:
+        return matches_required(self.pod, self._nodes)
+
+    @cached_property
+    def _is_tolerated(self) -> BoolArray:
+        return ~has_untolerated(self.pod, self._nodes)
+
+
+def _cost(constraint: Constraint, table: _Table, nodes: Nodes, is_scored: BoolArray) -> FloatArray:
+    """What one constraint adds to each node's score, of which the lowest is best: the pods in the
+    node's domain, weighted by how many domains there are; 0 where the node lacks the label."""
+    numbers, values = nodes.label_numbers(constraint.topology_key)
+    if constraint.topology_key == HOSTNAME:
+        domains = int(np.count_nonzero(is_scored))
+        cost = _weighted(_pods_on(constraint, nodes), domains, constraint)
+        return np.where(numbers < 0, 0, cost)
+    is_here = np.bincount(_value_numbers(constraint.topology_key, nodes)[0][is_scored])
+    cost = _weighted(table.pods_by_value(constraint), int(np.count_nonzero(is_here)), constraint)
+    cost[len(values)] = 0  # where the number is -1
+    return cost[numbers]
+
+
+def _weighted(pods: IntArray, domains: int, constraint: Constraint) -> FloatArray:
+    weight = np.float64(math.log(domains + 2))
+    return pods * weight + (constraint.max_skew - 1)
+
+
+def _skew(constraint: Constraint, table: _Table, nodes: Nodes) -> IntArray:
+    """By how much each node's domain would exceed the emptiest one with the pod on that node."""
+    by_value = table.pods_by_value(constraint)
+    numbers, _ = _value_numbers(constraint.topology_key, nodes)
+    pods = by_value[numbers] + int(constraint.matches(table.pod))
+    known = by_value[table.has_nodes_by_value(constraint)]
+    has_enough = len(known) >= constraint.min_domains
+    imagined = _imagined_on(constraint, table, nodes)
+    if imagined is None:
+        return pods - (int(known.min()) if has_enough else 0)
+    if not has_enough:
+        return pods + imagined
+    # In thought only this node's domain changes: the emptiest is that one, or one of the others.
+    first, second = np.sort(np.append(known, _NO_OTHER))[:2]
+    others = np.where(by_value[numbers] == first, second, first)
+    lowest: IntArray = np.minimum(by_value[numbers] + imagined, others)
+    return pods + imagined - lowest
+
+
+def _imagined_on(constraint: Constraint, table: _Table, nodes: Nodes) -> IntArray | None:
+    """What each node's domain gains or loses in thought; None where nothing is thought."""
+    if constraint.selection is None:
+        return None
+    imagined = nodes.imagined_matching(constraint.selection)
+    if imagined is None:
+        return None
+    return imagined * table.is_counted(constraint)[nodes.rows]
+
+
+def _pods_on(constraint: Constraint, nodes: Nodes) -> IntArray:
+    if constraint.selection is None or not constraint.counts_pods:
+        return np.zeros(len(nodes), np.int64)
+    return nodes.pods_matching(constraint.selection)
+
+
+def _has_keys(constraints: Sequence[Constraint], nodes: Nodes) -> BoolArray:
+    has_keys = np.ones(len(nodes), np.bool_)
+    for constraint in constraints:
+        has_keys &= nodes.label_numbers(constraint.topology_key)[0] >= 0
+    return has_keys
+
+
+def _value_numbers(key: str, nodes: Nodes) -> tuple[Numbers, int]:
+    """The number of each node's value, and how many numbers there may be. A node without the
+    label counts as if it had an empty value, as in kube-scheduler."""
+    numbers, values = nodes.label_numbers(key)
+    lacks_label = numbers < 0
+    if lacks_label.any():
+        empty = values.index("") if "" in values else len(values)
+        return np.where(lacks_label, empty, numbers), len(values) + 1
+    return numbers, len(values) + 1

@@ -1,0 +1,179 @@
+"""The constraints that PodTopologySpread goes by: the pod's own, or the configuration's defaults
+with a selector from the Services and the controller that the pod belongs to."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import msgspec
+
+from lowtide.cluster.pods_matching import PodSelection, labels_required, requirements_of
+from lowtide.framework.plugin import Nodes, Pod
+from lowtide.objects.meta import LabelRequirement
+from lowtide.objects.pod import TopologySpreadConstraint
+from lowtide.objects.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
+
+DO_NOT_SCHEDULE = "DoNotSchedule"
+SCHEDULE_ANYWAY = "ScheduleAnyway"
+HOSTNAME = "kubernetes.io/hostname"
+ZONE = "topology.kubernetes.io/zone"
+
+_HONOR = "Honor"
+_ACTIONS = (DO_NOT_SCHEDULE, SCHEDULE_ANYWAY)
+_HAVE_SELECTORS: Mapping[tuple[str, str], type[ReplicaSet] | type[StatefulSet]] = {
+    ("apps/v1", "ReplicaSet"): ReplicaSet,
+    ("apps/v1", "StatefulSet"): StatefulSet,
+}
+
+Requirements = tuple[LabelRequirement, ...]
+
+
+class DefaultConstraint(TopologySpreadConstraint, frozen=True):
+    """Nobody fills in what a configuration leaves out."""
+
+    max_skew: int = 0
+    when_unsatisfiable: str = ""
+
+    def problems(self) -> Iterator[str]:
+        """In kube-scheduler's words, each with its field."""
+        if self.max_skew <= 0:
+            yield f".maxSkew: Invalid value: {self.max_skew}: not in valid range (0, inf)"
+        if not self.topology_key:
+            yield ".topologyKey: Required value: can not be empty"
+        if not self.when_unsatisfiable:
+            yield ".whenUnsatisfiable: Required value: can not be empty"
+        elif self.when_unsatisfiable not in _ACTIONS:
+            supported = ", ".join(f'"{action}"' for action in _ACTIONS)
+            yield (
+                f'.whenUnsatisfiable: Unsupported value: "{self.when_unsatisfiable}": '
+                f"supported values: {supported}"
+            )
+        if self.label_selector is not None:
+            yield (
+                ".labelSelector: Forbidden: constraint must not define a selector, "
+                "as they deduced for each pod"
+            )
+
+
+class PodTopologySpreadArgs(
+    msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True
+):
+    default_constraints: tuple[DefaultConstraint, ...] = ()
+    defaulting_type: Literal["System", "List"] = "System"
+
+    @property
+    def is_system(self) -> bool:
+        return self.defaulting_type == "System"
+
+    @property
+    def constraints(self) -> Sequence[TopologySpreadConstraint]:
+        """What a pod without constraints of its own has."""
+        return _SYSTEM_CONSTRAINTS if self.is_system else self.default_constraints
+
+    def problems(self) -> Iterator[tuple[str, str]]:
+        """What is wrong beyond types: field and text."""
+        if self.is_system and self.default_constraints:
+            text = 'Invalid value: "System": when .defaultConstraints are not empty'
+            yield "defaultingType", text
+        seen: set[tuple[str, str]] = set()
+        for number, constraint in enumerate(self.default_constraints):
+            for text in constraint.problems():
+                yield "defaultConstraints", f"[{number}]{text}"
+            key, action = constraint.topology_key, constraint.when_unsatisfiable
+            if (key, action) in seen:
+                text = f'[{number}]: Duplicate value: "{{{key}, {action}}}"'
+                yield "defaultConstraints", text
+            seen.add((key, action))
+
+
+_SYSTEM_CONSTRAINTS = (
+    TopologySpreadConstraint(max_skew=3, topology_key=HOSTNAME, when_unsatisfiable=SCHEDULE_ANYWAY),
+    TopologySpreadConstraint(max_skew=5, topology_key=ZONE, when_unsatisfiable=SCHEDULE_ANYWAY),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """One constraint as it is for one pod; `selection` is None where it has no selector, and
+    matches no pod."""
+
+    topology_key: str
+    max_skew: int
+    min_domains: int
+    honors_affinity: bool
+    honors_taints: bool
+    selection: PodSelection | None
+
+    @property
+    def counts_pods(self) -> bool:
+        """An empty selector matches every pod, and yet kube-scheduler counts none by it."""
+        return self.selection is not None and bool(self.selection.requirements)
+
+    def matches(self, pod: Pod) -> bool:
+        return self.selection is not None and self.selection.matches(pod)
+
+
+def constraints_of(
+    pod: Pod, nodes: Nodes, action: str, defaults: Sequence[TopologySpreadConstraint]
+) -> list[Constraint]:
+    """The pod's own for this action if it has any constraints at all, else the defaults."""
+    own = pod.spec.topology_spread_constraints
+    if own:
+        return [
+            _constraint(given, _own_selection(given, pod))
+            for given in own
+            if given.when_unsatisfiable == action
+        ]
+    given_by_default = [given for given in defaults if given.when_unsatisfiable == action]
+    requirements = _default_requirements(pod, nodes) if given_by_default else ()
+    if not requirements:
+        return []
+    selection = _selection(requirements, pod)
+    return [_constraint(given, selection) for given in given_by_default]
+
+
+def _constraint(given: TopologySpreadConstraint, selection: PodSelection | None) -> Constraint:
+    return Constraint(
+        topology_key=given.topology_key,
+        max_skew=given.max_skew,
+        min_domains=max(given.min_domains or 1, 1),
+        honors_affinity=given.node_affinity_policy == _HONOR,
+        honors_taints=given.node_taints_policy == _HONOR,
+        selection=selection,
+    )
+
+
+def _own_selection(given: TopologySpreadConstraint, pod: Pod) -> PodSelection | None:
+    if given.label_selector is None:
+        return None
+    keys = {key: pod.labels[key] for key in given.match_label_keys if key in pod.labels}
+    return _selection((*labels_required(keys), *requirements_of(given.label_selector)), pod)
+
+
+def _selection(requirements: Requirements, pod: Pod) -> PodSelection:
+    return PodSelection.of(requirements, namespaces=[pod.namespace], counts_terminating=False)
+
+
+def _default_requirements(pod: Pod, nodes: Nodes) -> Requirements:
+    """What the Services that select the pod and its controller ask for, all of it together."""
+    labels: dict[str, str] = {}
+    for service in nodes.objects_in(Service, pod.namespace).values():
+        if service.spec.selector and _are_on(service.spec.selector.items(), pod):
+            labels |= service.spec.selector
+    owner = pod.controller
+    if owner is None:
+        return labels_required(labels)
+    if (owner.api_version, owner.kind) == ("v1", "ReplicationController"):
+        controllers = nodes.objects_in(ReplicationController, pod.namespace)
+        if owner.name in controllers:
+            labels |= controllers[owner.name].spec.selector
+        return labels_required(labels)
+    kind = _HAVE_SELECTORS.get((owner.api_version, owner.kind))
+    made_by = nodes.objects_in(kind, pod.namespace).get(owner.name) if kind else None
+    if made_by is None or made_by.spec.selector is None:
+        return labels_required(labels)
+    return (*labels_required(labels), *requirements_of(made_by.spec.selector))
+
+
+def _are_on(labels: Iterable[tuple[str, str]], pod: Pod) -> bool:
+    return all(pod.labels.get(key) == value for key, value in labels)
