@@ -99,6 +99,7 @@ PARTS: tuple[Part, ...] = (
     _kubernetes("kube-scheduler"),
     _kubernetes("kubectl"),
     GoCommand("kwok", "sigs.k8s.io/kwok/cmd/kwok", "v0.8.0"),
+    GoCommand("metrics-server", "sigs.k8s.io/metrics-server/cmd/metrics-server", "v0.9.0"),
     DebianFile("prometheus", "prometheus", "/usr/bin/prometheus"),
     DebianFile("node_exporter", "prometheus-node-exporter", "/usr/bin/prometheus-node-exporter"),
     DebianTool("ip", "iproute2"),

@@ -14,6 +14,7 @@ import pytest
 
 from realparts.control_plane import ControlPlane
 from realparts.hosts import Hosts
+from realparts.metrics_server import MetricsServer, aggregation_flags
 from realparts.parts import MissingPart, obtain, say_on_stderr
 from realparts.process import Process, wait_until
 from realparts.prometheus import Prometheus
@@ -24,6 +25,7 @@ NEEDED_BY_FIXTURE = {
     "control_plane": CLUSTER,
     "new_control_plane": CLUSTER,
     "kube_scheduler": (*CLUSTER, "kube-scheduler"),
+    "metrics_server": (*CLUSTER, "metrics-server"),
     "prometheus_process": ("prometheus",),
     "hosts": ("ip", "tc", "node_exporter"),
 }
@@ -171,6 +173,20 @@ def new_control_plane() -> Iterator[Callable[..., ControlPlane]]:
                 return running.enter_context(ControlPlane(**arguments))  # type: ignore[arg-type]
 
         yield start
+
+
+@pytest.fixture
+def metrics_server(
+    new_control_plane: Callable[..., ControlPlane], tmp_path: Path
+) -> Iterator[MetricsServer]:
+    """A real metrics-server that was just started, on a control plane of its own."""
+    plane = new_control_plane(
+        users=[User("lowtide", "lowtide-token")], api_server_flags=aggregation_flags(tmp_path)
+    )
+    with ExitStack() as running:
+        with missing_parts_skip():
+            server = running.enter_context(MetricsServer(plane))
+        yield server
 
 
 @pytest.fixture

@@ -1,0 +1,37 @@
+"""Joins what nodes use to the rules that ask for it: from metrics-server, or from a scenario."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import replace
+
+from lowtide.cluster.state import ClusterState
+from lowtide.framework.profile import Profile
+from lowtide.objects.requests import CPU, MEMORY
+from lowtide.readings.usage import Allocatable, UsageRequest, usage_reading
+from lowtide.scenario.scenario import Scenario, ScenarioError
+from lowtide.scenario.usage import usage_samples
+
+
+def usage_requests(profiles: Iterable[Profile]) -> list[UsageRequest]:
+    """What metrics-server is to be asked for these profiles, each once."""
+    found = (each for profile in profiles for each in profile.readings)
+    return list(dict.fromkeys(each for each in found if isinstance(each, UsageRequest)))
+
+
+def publish_usage(scenario: Scenario, profile: Profile, state: ClusterState) -> bool:
+    """Whether a rule of the profile reads it. All pods of a scenario are measured already."""
+    requests = usage_requests([profile])
+    try:
+        samples = usage_samples(scenario.readings["usage"])
+    except ScenarioError as error:
+        raise ScenarioError(f"{scenario.id}: {error}") from None
+    for request in requests:
+        reading = usage_reading(request, samples, allocatable_in(state), now=0.0)
+        state.publish(request, replace(reading, sampled_at=math.inf))
+    return bool(requests)
+
+
+def allocatable_in(state: ClusterState) -> dict[str, Allocatable]:
+    nodes = state.nodes()
+    columns = zip(nodes.allocatable(CPU).tolist(), nodes.allocatable(MEMORY).tolist(), strict=True)
+    return {name: Allocatable(*each) for name, each in zip(nodes.names, columns, strict=True)}

@@ -1,0 +1,59 @@
+"""NodeLabel: admits only nodes that carry a label, with any value or with a given one."""
+
+import re
+from collections.abc import Iterator
+
+import msgspec
+
+from lowtide.framework.plugin import NODE, NODES, Nodes, Pod, PodRejection, Rejection
+from lowtide.objects.meta import LabelRequirement
+
+_PART = r"[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?"
+_KEY = re.compile(rf"({_PART}/)?{_PART}")
+
+
+class NodeLabelArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    label: str = ""
+    value: str | None = None  # None: any value will do
+
+    def problems(self) -> Iterator[tuple[str, str]]:
+        """What is wrong beyond types: field and text."""
+        key, equals, value = self.label.partition("=")
+        if equals:
+            yield (
+                "label",
+                f"must be the label's key alone, not {self.label!r}; "
+                f'write label: {key.strip()} and value: "{value.strip()}"',
+            )
+        elif _KEY.fullmatch(self.label) is None:
+            given = repr(self.label) if self.label else "empty"
+            yield (
+                "label",
+                f"must be the key of the label that NodeLabel looks for, such as "
+                f"example.com/disk, and is {given}",
+            )
+
+
+class NodeLabel:
+    name = "NodeLabel"
+    # Whether any node has the label changes with every node, also with one that goes.
+    reads = NODES
+    retry_on = NODE
+    args = NodeLabelArgs
+
+    def __init__(self, args: NodeLabelArgs) -> None:
+        if args.value is None:
+            self._required = LabelRequirement(args.label, "Exists")
+            self._in_words = args.label
+        else:
+            self._required = LabelRequirement(args.label, "In", [args.value])
+            self._in_words = f"{args.label}={args.value}"
+
+    def pre_filter(self, pod: Pod, nodes: Nodes) -> PodRejection | None:
+        if len(nodes) and not nodes.label_matches(self._required).any():
+            return PodRejection(f"all node do not have label {self._in_words}")
+        return None
+
+    def filter(self, pod: Pod, nodes: Nodes) -> Iterator[Rejection]:
+        lacking = ~nodes.label_matches(self._required)
+        yield Rejection(lacking, f"node(s) did not have label {self._in_words}")

@@ -1,0 +1,157 @@
+"""NodeUsage: prefers nodes that use little cpu, or memory, or a mix of both, by metrics-server.
+
+What is measured arrives as a published reading; a node without one counts as average."""
+
+from collections.abc import Iterator, Mapping
+from typing import Final, Literal
+
+import msgspec
+import numpy as np
+
+from lowtide.config.types import Duration, Weight
+from lowtide.framework.decision import RuleScore
+from lowtide.framework.plugin import (
+    FEASIBLE,
+    MAX_SCORE,
+    NODE,
+    OTHERS,
+    READING,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Nodes,
+    Pod,
+)
+from lowtide.objects.requests import CPU, MEMORY
+from lowtide.readings.usage import (
+    CPU_MILLI,
+    EXPECTED_CPU_MILLI,
+    EXPECTED_MEMORY_BYTES,
+    MEMORY_BYTES,
+    NEUTRAL_CPU_MILLI,
+    NEUTRAL_CPU_SHARE,
+    NEUTRAL_MEMORY_SHARE,
+    UsageRequest,
+)
+
+Columns = Mapping[str, FloatArray]
+
+# By resource: what is measured, what was just placed, and what stands for an unknown share.
+_COLUMNS: Final = {
+    CPU: (CPU_MILLI, EXPECTED_CPU_MILLI, NEUTRAL_CPU_SHARE),
+    MEMORY: (MEMORY_BYTES, EXPECTED_MEMORY_BYTES, NEUTRAL_MEMORY_SHARE),
+}
+_STALE_AFTER_SECONDS: Final = 300.0
+_POLLS_UNTIL_STALE: Final = 4
+_MILLION: Final = 10**6
+# Larger raw values would overflow when they are multiplied by 100.
+_LARGEST_RAW: Final = 2**56
+
+
+class NodeUsageArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    unit: Literal["share", "millicores"] = "share"
+    cpu: Weight = 1
+    memory: Weight = 0
+    poll_interval_seconds: Duration = msgspec.field(default=15.0, name="pollInterval")
+
+    def problems(self) -> Iterator[tuple[str, str]]:
+        """What is wrong beyond types: field and text."""
+        if self.poll_interval_seconds < 1:
+            yield "pollInterval", f"must be at least 1s, not {self.poll_interval_seconds:g}s"
+        if self.unit == "millicores" and (self.memory or not self.cpu):
+            yield "unit", "millicores counts cpu alone: leave cpu and memory out, or write share"
+        elif not self.cpu and not self.memory:
+            yield "cpu", "is 0, and so is memory: one of them must be at least 1"
+
+    def request(self) -> UsageRequest:
+        """What is to be measured; only right when there are no problems."""
+        every_seconds = self.poll_interval_seconds
+        return UsageRequest(
+            every_seconds=every_seconds,
+            stale_after_seconds=max(_STALE_AFTER_SECONDS, _POLLS_UNTIL_STALE * every_seconds),
+        )
+
+
+class NodeUsage:
+    name = "NodeUsage"
+    args = NodeUsageArgs
+
+    def __init__(self, args: NodeUsageArgs) -> None:
+        self.request = args.request()
+        self.readings = (self.request,)
+        self._unit = args.unit
+        self._weights = {CPU: args.cpu, MEMORY: args.memory}
+        if args.unit == "share":
+            self.reads = NODE | READING
+            self.scale = "lowest_best"
+        else:
+            # A raw score is a distance from the lowest usage of all, which any placement changes.
+            self.reads = READING | OTHERS | FEASIBLE
+            self.normalize = _stretched
+
+    def score(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray | None:
+        columns = nodes.reading(self.request)
+        if not columns or not len(nodes):
+            return None
+        if self._unit == "share":
+            return self._used_shares(columns, nodes)
+        return _distances(columns, feasible)
+
+    def in_words(self, scores: Mapping[str, RuleScore], *, brief: bool = False) -> Iterator[str]:
+        for name, score in scores.items():
+            if self._unit == "share":
+                yield f"node '{name}' usage: {score.raw * 100 / _MILLION:.2f} %"
+            else:
+                yield f"node '{name}' score: {score.raw}"
+        final = " ".join(f"{{{name} {score.normalized}}}" for name, score in scores.items())
+        yield f"Nodes final score: [{final}]"
+
+    def _used_shares(self, columns: Columns, nodes: Nodes) -> IntArray | None:
+        """In millionths of what is allocatable; a resource that no node tells of is left out."""
+        counted = {
+            resource: weight
+            for resource, weight in self._weights.items()
+            if weight and not np.isnan(columns[_COLUMNS[resource][2]][0])
+        }
+        if not counted:
+            return None
+        total = np.zeros(len(nodes))
+        for resource, weight in counted.items():
+            total += weight * _share(resource, columns, nodes)
+        return _whole(total / sum(counted.values()) * _MILLION)
+
+
+def _share(resource: str, columns: Columns, nodes: Nodes) -> FloatArray:
+    measured, expected, neutral = (columns[field] for field in _COLUMNS[resource])
+    has = nodes.allocatable(resource)
+    whole = np.maximum(has, 1)
+    known = np.where(np.isnan(measured), neutral, measured / whole)
+    return np.where(has > 0, known + expected / whole, 1.0)
+
+
+def _distances(columns: Columns, feasible: BoolArray) -> IntArray | None:
+    """How far below each node's usage the lowest is, plus 1: 1 for the best, others less."""
+    # The neutral value is one for all nodes; there is none while no node has a usage.
+    neutral = columns[NEUTRAL_CPU_MILLI]
+    if np.isnan(neutral[0]):
+        return None
+    known = np.where(np.isnan(columns[CPU_MILLI]), neutral, columns[CPU_MILLI])
+    used = _whole(known + columns[EXPECTED_CPU_MILLI])
+    lowest = int(used[feasible].min() if feasible.any() else used.min())
+    return lowest - used + 1
+
+
+def _whole(values: FloatArray) -> IntArray:
+    rounded: IntArray = np.rint(np.clip(values, 0, _LARGEST_RAW)).astype(np.int64)
+    return rounded
+
+
+def _stretched(raw: IntArray, feasible: BoolArray) -> IntArray:
+    """The best of the feasible nodes to 100, the worst to 0; all to 100 where they are equal."""
+    if not feasible.any():
+        return np.full(len(raw), MAX_SCORE, np.int64)
+    best, worst = int(raw[feasible].max()), int(raw[feasible].min())
+    if best == worst:
+        return np.full(len(raw), MAX_SCORE, np.int64)
+    stretched: IntArray = (raw - worst) * MAX_SCORE // (best - worst)
+    return np.clip(stretched, 0, MAX_SCORE)

@@ -1,0 +1,169 @@
+"""How much cpu and memory each node uses, by metrics-server: from its samples to a Reading.
+
+NodeUsage asks for it by a UsageRequest and scores from the columns; telemetry polls, and the
+offline modes take the samples from a file."""
+
+import datetime
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+import numpy as np
+
+from lowtide.cluster.columns import BoolArray, FloatArray
+from lowtide.cluster.reading import Reading
+from lowtide.config.durations import seconds_from_duration
+from lowtide.objects.node_metrics import NodeMetrics
+from lowtide.objects.pod import Amounts, Pod
+from lowtide.objects.quantity import QuantityError, parse_nano
+from lowtide.objects.requests import CPU, MEMORY, nonzero_requests, to_int
+
+# The columns of the reading. A measured one is NaN where nothing trustworthy is known; a neutral
+# one has the average of the nodes that are known, the same in every row.
+CPU_MILLI: Final = "cpu_milli"
+MEMORY_BYTES: Final = "memory_bytes"
+EXPECTED_CPU_MILLI: Final = "expected_cpu_milli"
+EXPECTED_MEMORY_BYTES: Final = "expected_memory_bytes"
+NEUTRAL_CPU_MILLI: Final = "neutral_cpu_milli"
+NEUTRAL_CPU_SHARE: Final = "neutral_cpu_share"
+NEUTRAL_MEMORY_SHARE: Final = "neutral_memory_share"
+
+# metrics-server's own resolution, where a sample does not say over how long it was taken.
+DEFAULT_WINDOW_SECONDS: Final = 60.0
+
+
+class UsageRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """Equal requests are one poller's work, so this is also a key."""
+
+    every_seconds: float = 15.0
+    stale_after_seconds: float = 300.0
+
+
+class UsageSample(msgspec.Struct, frozen=True, gc=False):
+    """One node at `at`, in seconds since 1970; NaN where an amount is not known."""
+
+    cpu_milli: float = math.nan
+    memory_bytes: float = math.nan
+    at: float = math.nan
+    window_seconds: float = DEFAULT_WINDOW_SECONDS
+
+
+class NoUsage(msgspec.Struct, frozen=True):
+    """Why there is no answer, in one sentence."""
+
+    reason: str
+
+
+class Allocatable(NamedTuple):
+    cpu_milli: float
+    memory_bytes: float
+
+
+_NOTHING = Allocatable(0.0, 0.0)
+
+
+class PodRequests:
+    """What a new pod is expected to use: what it requests, or kube's default for that
+    (cluster.reading.Expectation)."""
+
+    fields = (EXPECTED_CPU_MILLI, EXPECTED_MEMORY_BYTES)
+
+    def of(self, pod: Pod) -> tuple[float, ...]:
+        try:
+            return nonzero_requests(pod)
+        except QuantityError:
+            return (0.0, 0.0)  # it runs all the same, and nothing can be counted for it
+
+
+def sample_of(metrics: NodeMetrics) -> UsageSample:
+    return UsageSample(
+        cpu_milli=amount_of(metrics.usage, CPU),
+        memory_bytes=amount_of(metrics.usage, MEMORY),
+        at=_epoch_seconds(metrics.timestamp),
+        window_seconds=_window_seconds(metrics.window),
+    )
+
+
+def amount_of(amounts: Amounts, resource: str) -> float:
+    """In milli for cpu and in bytes for memory; NaN where it is not said or cannot be read."""
+    try:
+        return float(to_int(resource, parse_nano(amounts[resource])))
+    except (KeyError, QuantityError):
+        return math.nan
+
+
+def usage_reading(
+    request: UsageRequest,
+    samples: Mapping[str, UsageSample],
+    allocatable: Mapping[str, Allocatable],
+    now: float,
+) -> Reading:
+    """Judged at `now`: samples that became too old by then are not used, nor negative amounts.
+
+    `allocatable` is what the known nodes have; the averages are over these."""
+    names = tuple(samples)
+    at = np.array([samples[name].at for name in names], np.float64)
+    is_fresh = now - at <= request.stale_after_seconds
+    cpu = _trusted([samples[name].cpu_milli for name in names], is_fresh)
+    memory = _trusted([samples[name].memory_bytes for name in names], is_fresh)
+    is_known = np.array([name in allocatable for name in names], np.bool_)
+    has = [allocatable.get(name, _NOTHING) for name in names]
+    in_every_row = {
+        EXPECTED_CPU_MILLI: 0.0,
+        EXPECTED_MEMORY_BYTES: 0.0,
+        NEUTRAL_CPU_MILLI: _mean(cpu[is_known]),
+        NEUTRAL_CPU_SHARE: _mean(_shares(cpu, [each.cpu_milli for each in has])),
+        NEUTRAL_MEMORY_SHARE: _mean(_shares(memory, [each.memory_bytes for each in has])),
+    }
+    same = {field: np.full(len(names), value) for field, value in in_every_row.items()}
+    taken_at = at[np.isfinite(at)]
+    windows = [samples[name].window_seconds for name in names]
+    return Reading(
+        names=names,
+        columns={CPU_MILLI: cpu, MEMORY_BYTES: memory, **same},
+        of_others={CPU_MILLI: math.nan, MEMORY_BYTES: math.nan, **in_every_row},
+        expects=PodRequests(),
+        # Of most nodes: a single one that lags must not make all pods count for longer. Before the
+        # first sample, pods that have run for a while are taken for measured.
+        sampled_at=min(float(np.median(taken_at)), now) if len(taken_at) else now,
+        window_seconds=float(np.median(windows)) if windows else DEFAULT_WINDOW_SECONDS,
+    )
+
+
+def without_usage(reading: Reading, node_names: Iterable[str]) -> tuple[str, ...]:
+    """The nodes that this reading knows no cpu usage of, sorted."""
+    used = dict(zip(reading.names, reading.columns[CPU_MILLI].tolist(), strict=True))
+    return tuple(sorted(name for name in node_names if math.isnan(used.get(name, math.nan))))
+
+
+def _trusted(amounts: Sequence[float], is_fresh: BoolArray) -> FloatArray:
+    values = np.array(amounts, np.float64)
+    return np.where(is_fresh & (values >= 0), values, np.nan)
+
+
+def _shares(used: FloatArray, has: Sequence[float]) -> FloatArray:
+    """Unknown where the node has nothing to use."""
+    whole = np.array(has, np.float64)
+    share: FloatArray = used / np.where(whole > 0, whole, np.nan)
+    return share
+
+
+def _mean(values: FloatArray) -> float:
+    """Of those that are known: a node that nothing is known of counts as average."""
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if len(known) else math.nan
+
+
+def _epoch_seconds(text: str) -> float:
+    try:
+        return datetime.datetime.fromisoformat(text).timestamp()
+    except ValueError:
+        return math.nan
+
+
+def _window_seconds(text: str) -> float:
+    try:
+        return seconds_from_duration(text) or DEFAULT_WINDOW_SECONDS
+    except ValueError:
+        return DEFAULT_WINDOW_SECONDS

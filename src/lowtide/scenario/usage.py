@@ -1,0 +1,48 @@
+"""`readings.usage` of a scenario as the samples that metrics-server would give."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from lowtide.objects.quantity import QuantityError, parse_nano
+from lowtide.objects.requests import CPU, MEMORY
+from lowtide.readings.usage import UsageSample, amount_of
+from lowtide.scenario.scenario import ScenarioError
+
+AGE = "age_seconds"
+_FIELDS = (CPU, MEMORY, AGE)
+
+
+def usage_samples(given: Mapping[str, Any]) -> dict[str, UsageSample]:
+    """As they are at time 0. A plain number is millicores; texts and fields are quantities."""
+    return {name: _one(f"readings.usage.{name}", value) for name, value in given.items()}
+
+
+def _one(where: str, given: Any) -> UsageSample:
+    if isinstance(given, str):
+        given = {CPU: given}
+    elif not isinstance(given, Mapping):
+        return UsageSample(cpu_milli=_number(where, given), at=0.0)
+    unknown = sorted(set(given) - set(_FIELDS))
+    if unknown:
+        raise ScenarioError(f"{where} has {unknown[0]!r}; it may have {', '.join(_FIELDS)}")
+    for resource in (CPU, MEMORY):
+        if resource in given:
+            _check_quantity(f"{where}.{resource}", given[resource])
+    return UsageSample(
+        cpu_milli=amount_of(given, CPU),
+        memory_bytes=amount_of(given, MEMORY),
+        at=-_number(f"{where}.{AGE}", given.get(AGE, 0)),
+    )
+
+
+def _number(where: str, given: Any) -> float:
+    if isinstance(given, bool) or not isinstance(given, int | float) or given < 0:
+        raise ScenarioError(f"{where} is {given!r}; it must be a number from 0")
+    return float(given)
+
+
+def _check_quantity(where: str, given: Any) -> None:
+    try:
+        parse_nano(given)
+    except (QuantityError, TypeError) as error:
+        raise ScenarioError(f"{where}: {error}") from None

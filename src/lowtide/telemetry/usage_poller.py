@@ -1,0 +1,109 @@
+"""Asks metrics-server again and again, and publishes what is known of every node after each time.
+
+App starts one for each distinct UsageRequest of the profiles."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
+
+from lowtide.cluster.reading import Reading
+from lowtide.logs import Log
+from lowtide.readings.usage import (
+    Allocatable,
+    NoUsage,
+    UsageRequest,
+    UsageSample,
+    usage_reading,
+    without_usage,
+)
+
+log = Log("telemetry")
+
+NODES_NAMED_IN_A_LINE: Final = 5
+
+Fetch = Callable[[], Awaitable[Mapping[str, UsageSample] | NoUsage]]
+
+
+class UsagePoller:
+    """Polls for one request.
+
+    `clock` tells seconds since 1970, since metrics-server's times are compared with it.
+    `allocatable` is what the known nodes have. `first_result` is set once the first poll has
+    ended, well or badly, and its reading was published."""
+
+    def __init__(
+        self,
+        *,
+        request: UsageRequest,
+        fetch: Fetch,
+        allocatable: Callable[[], Mapping[str, Allocatable]],
+        publish: Callable[[Reading], None],
+        clock: Callable[[], float],
+        sleep: Callable[[float], Awaitable[None]],
+    ) -> None:
+        self.first_result = asyncio.Event()
+        self.polls: Counter[str] = Counter()  # by result, since the start
+        self._request = request
+        self._fetch = fetch
+        self._allocatable = allocatable
+        self._publish = publish
+        self._clock = clock
+        self._sleep = sleep
+        self._samples: Mapping[str, UsageSample] = {}
+        self._failing_since: float | None = None
+        self._unknown: tuple[str, ...] = ()
+
+    async def run(self) -> None:
+        """Poll at once and then at the request's interval, until cancelled."""
+        while True:
+            started = self._clock()
+            await self.poll()
+            elapsed_seconds = max(0.0, self._clock() - started)
+            await self._sleep(max(0.0, self._request.every_seconds - elapsed_seconds))
+
+    async def poll(self) -> None:
+        """Ask once and publish, also when nothing was answered: what is known ages."""
+        answer = await self._fetch()
+        now, nodes = self._clock(), self._allocatable()
+        if isinstance(answer, NoUsage):
+            self.polls["failure"] += 1
+            self._report_failure(answer, now)
+        else:
+            self.polls["success"] += 1
+            self._report_success(now)
+            self._samples = answer
+        reading = usage_reading(self._request, self._samples, nodes, now)
+        if not isinstance(answer, NoUsage):
+            self._report_nodes(without_usage(reading, nodes), len(nodes))
+        self._publish(reading)
+        self.first_result.set()
+
+    def _report_failure(self, answer: NoUsage, now: float) -> None:
+        if self._failing_since is None:
+            self._failing_since = now
+            log.warning(
+                "metrics-server gives no usage; earlier readings count until they are stale, "
+                "and NodeUsage has no opinion without any",
+                err=answer.reason,
+                staleAfterSeconds=self._request.stale_after_seconds,
+            )
+
+    def _report_success(self, now: float) -> None:
+        if self._failing_since is not None:
+            log.info("metrics-server answers", failedForSeconds=round(now - self._failing_since, 3))
+            self._failing_since = None
+
+    def _report_nodes(self, unknown: tuple[str, ...], count: int) -> None:
+        if unknown == self._unknown:
+            return
+        self._unknown = unknown
+        if not unknown:
+            log.info("metrics-server knows the usage of every node", nodes=count)
+            return
+        log.warning(
+            "Nodes without a usage; they count as average",
+            unknown=len(unknown),
+            nodes=list(unknown[:NODES_NAMED_IN_A_LINE]),
+            of=count,
+        )

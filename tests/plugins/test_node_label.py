@@ -1,0 +1,116 @@
+"""NodeLabel: admits only nodes that carry a label."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from lowtide.framework.verdicts import Verdicts
+from lowtide.plugins.node_label import NodeLabel, NodeLabelArgs
+from lowtide.scheduler.decide import decide
+from lowtide.testing import make_node, make_pod, make_profile, make_state, place, rejections
+
+LABEL = "filter.xy.com"
+
+
+def rule(label: str = LABEL, value: str | None = None) -> NodeLabel:
+    return NodeLabel(NodeLabelArgs(label=label, value=value))
+
+
+@pytest.mark.parametrize(
+    ("labels", "value", "want"),
+    [
+        pytest.param({LABEL: "true"}, None, [], id="admits a node with the label"),
+        pytest.param({LABEL: ""}, None, [], id="admits a node whose label is empty"),
+        pytest.param({}, None, [LABEL], id="refuses a node without the label"),
+        pytest.param({"other": "true"}, None, [LABEL], id="refuses a node with another label"),
+        pytest.param({LABEL: "true"}, "true", [], id="admits the value"),
+        pytest.param({LABEL: "no"}, "true", [f"{LABEL}=true"], id="refuses another value"),
+        pytest.param({}, "true", [f"{LABEL}=true"], id="refuses a node without that value"),
+        pytest.param({LABEL: ""}, "", [], id="admits the empty value"),
+        pytest.param({LABEL: "x"}, "", [f"{LABEL}="], id="refuses what should be empty"),
+    ],
+)
+def test_filter(labels: Mapping[str, str], value: str | None, want: list[str]) -> None:
+    state = make_state([make_node("a", labels=labels)])
+    told = {"a": [f"node(s) did not have label {each}" for each in want]} if want else {}
+    assert rejections(rule(value=value), make_pod(), state) == told
+
+
+def test_each_node_without_it_is_told_why() -> None:
+    nodes = [make_node("a", labels={LABEL: "true"}), make_node("b"), make_node("c")]
+    decision = place([rule()], make_pod(), nodes)
+    assert decision.node_name == "a"
+    told = {name: (each.plugin, each.reasons) for name, each in decision.rejections.items()}
+    reason = ("NodeLabel", (f"node(s) did not have label {LABEL}",))
+    assert told == {"b": reason, "c": reason}
+
+
+@pytest.mark.parametrize(
+    ("label", "value", "want"),
+    [
+        pytest.param(LABEL, None, LABEL, id="names the label"),
+        pytest.param("cpu", "true", "cpu=true", id="names label and value"),
+    ],
+)
+def test_a_pod_for_which_no_node_has_the_label(label: str, value: str | None, want: str) -> None:
+    decision = place([rule(label, value)], make_pod(), [make_node(name) for name in "abc"])
+    assert (decision.node_name, decision.rejected_by) == (None, frozenset({"NodeLabel"}))
+    assert decision.fit_error == f"0/3 nodes are available: all node do not have label {want}."
+
+
+def test_a_cluster_without_nodes_is_not_blamed_on_labels() -> None:
+    decision = place([rule()], make_pod(), [])
+    assert decision.pod_rejection is None
+    assert decision.fit_error == "no nodes available to schedule pods"
+
+
+def test_the_last_node_with_the_label_may_come_and_go() -> None:
+    state = make_state([make_node("a")])
+    verdicts = Verdicts(make_profile([rule()]), state)
+
+    def decided() -> str:
+        decision = decide(make_pod(), verdicts, turn=0)
+        return decision.node_name or decision.fit_error
+
+    found = [decided()]
+    state.add_node(make_node("b", labels={LABEL: "true"}))
+    found.append(decided())
+    state.remove_node("b")
+    found.append(decided())
+    state.update_node(make_node("a", labels={LABEL: "true"}))
+    found.append(decided())
+    nowhere = f"0/1 nodes are available: all node do not have label {LABEL}."
+    assert found == [nowhere, "b", nowhere, "a"]
+
+
+@pytest.mark.parametrize(
+    ("label", "want"),
+    [
+        pytest.param("disk", [], id="takes a plain key"),
+        pytest.param("filter.xy.com", [], id="takes a key with dots"),
+        pytest.param("example.com/disk_type", [], id="takes a key with a prefix"),
+        pytest.param(
+            "cpu=true",
+            ["must be the label's key alone, not 'cpu=true'; write label: cpu and value: \"true\""],
+            id="says how to write a value",
+        ),
+        pytest.param(
+            "",
+            [
+                "must be the key of the label that NodeLabel looks for, such as "
+                "example.com/disk, and is empty"
+            ],
+            id="needs a label",
+        ),
+        pytest.param(
+            "a/b/c",
+            [
+                "must be the key of the label that NodeLabel looks for, such as "
+                "example.com/disk, and is 'a/b/c'"
+            ],
+            id="refuses what no label can be called",
+        ),
+    ],
+)
+def test_args(label: str, want: list[str]) -> None:
+    assert [text for _, text in NodeLabelArgs(label=label).problems()] == want
