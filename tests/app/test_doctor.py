@@ -1,0 +1,228 @@
+"""What the doctor asks of whom, on small servers of its own: a page of an API server, and a
+Prometheus that answers by query."""
+
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import unused_port
+from tests.doctor.conftest import NAMES, NOW, WELL, Exporter, answers_of, exporter_on
+
+from lowtide.app.doctor import Doctor, DoctorParts, Report
+from lowtide.app.offline import NoBinder
+from lowtide.app.registry import config_with_traffic, make_registry, traffic_requests
+from lowtide.config.load import load_default
+from lowtide.doctor.questions import CLOCK_QUERY, probes
+from lowtide.framework.plugin import Binder
+from lowtide.framework.profile import Profile
+from lowtide.kube.kubeconfig import plain_access
+from lowtide.readings.request import TrafficRequest, link_queries, pod_queries, traffic_queries
+from lowtide.readings.series import Series
+
+SCRAPES = [(NOW - 45, "1"), (NOW - 30, "2"), (NOW - 15, "3"), (NOW, "4")]
+
+
+@dataclass
+class Servers:
+    """Both of them; what a test does not set is as in a cluster where all is well."""
+
+    exporters: Sequence[Exporter] = WELL
+    ahead_seconds: float = 0.0
+    scrapes: Sequence[tuple[float, str]] = tuple(SCRAPES)
+    nodes_status: int = 200
+    pods_status: int = 200
+    prometheus_url: str = ""
+    api_url: str = ""
+    asked: list[str] = field(default_factory=list)
+    listed: list[str] = field(default_factory=list)
+    request: TrafficRequest | None = None
+
+    async def query(self, request: web.Request) -> web.Response:
+        promql = str((await request.post())["query"])
+        self.asked.append(promql)
+        if promql == CLOCK_QUERY:
+            now = NOW + self.ahead_seconds
+            return _answer("vector", [{"metric": {}, "value": [now, str(now)]}])
+        if promql.endswith("[15m]"):
+            return _answer("matrix", [{"metric": {}, "values": list(self.scrapes)}])
+        return _answer("vector", [_row(one) for one in self._known().get(promql, ())])
+
+    def _known(self) -> dict[str, Sequence[Series]]:
+        assert self.request is not None
+        answers = answers_of(self.exporters, self.request)
+        queries = probes(self.request)
+        for window_seconds in (self.request.window_seconds, 120):
+            asked = {
+                **queries,
+                **link_queries(self.request),
+                **traffic_queries(self.request, window_seconds),
+                **pod_queries(self.request, window_seconds),
+            }
+            queries |= {f"{name} {window_seconds}": promql for name, promql in asked.items()}
+        return {
+            promql: answers[name.partition(" ")[0]]
+            for name, promql in queries.items()
+            if name.partition(" ")[0] in answers
+        }
+
+    async def list(self, request: web.Request) -> web.Response:
+        self.listed.append(request.path)
+        is_nodes = request.path == "/api/v1/nodes"
+        status = self.nodes_status if is_nodes else self.pods_status
+        if status != 200:
+            return web.json_response({"message": "is forbidden"}, status=status)
+        items = [_node(number, name) for number, name in enumerate(NAMES, start=1)]
+        return web.json_response({"metadata": {}, "items": items if is_nodes else []})
+
+
+def _answer(kind: str, result: Any) -> web.Response:
+    text = json.dumps({"status": "success", "data": {"resultType": kind, "result": result}})
+    return web.Response(text=text, content_type="application/json")
+
+
+def _row(one: Series) -> dict[str, Any]:
+    return {"metric": one.labels, "value": [one.at, str(one.value)]}
+
+
+def _node(number: int, name: str) -> dict[str, Any]:
+    addresses = [{"type": "InternalIP", "address": f"10.0.0.{number}"}]
+    return {"metadata": {"name": name}, "status": {"addresses": addresses}}
+
+
+@pytest.fixture
+async def servers() -> AsyncIterator[Servers]:
+    made = Servers()
+    application = web.Application()
+    application.router.add_post("/api/v1/query", made.query)
+    application.router.add_get("/{path:.*}", made.list)
+    async with AsyncExitStack() as stack:
+        runner = web.AppRunner(application, shutdown_timeout=0.1)
+        await runner.setup()
+        stack.push_async_callback(runner.cleanup)
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        made.api_url = made.prometheus_url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+        yield made
+
+
+def profiles_with(args: Mapping[str, Any]) -> dict[str, Profile]:
+    loaded = config_with_traffic(
+        args, scheduler_name="lowtide", weight=3, leader_elect=False, source="test"
+    )
+    return make_registry({}).build(loaded, {Binder: NoBinder()}).profiles
+
+
+async def report_of(
+    servers: Servers,
+    *,
+    profiles: Mapping[str, Profile] | None = None,
+    prometheus_address: str | None = None,
+    told: list[str] | None = None,
+    **args: Any,
+) -> Report:
+    given = {"prometheusAddress": servers.prometheus_url, **args}
+    made = profiles_with(given) if profiles is None else profiles
+    for profile in made.values():
+        for request in traffic_requests(profile):
+            servers.request = request
+    texts: list[str] = [] if told is None else told
+    parts = DoctorParts(
+        access=plain_access(servers.api_url),
+        profiles=made,
+        clock=lambda: NOW,
+        wall_clock=lambda: NOW,
+        tell=texts.append,
+        prometheus_address=prometheus_address,
+    )
+    return await Doctor(parts).run()
+
+
+def codes(report: Report) -> list[tuple[str, str]]:
+    return [(found.severity.value, found.code.value) for found in report.findings]
+
+
+async def test_all_is_well(servers: Servers) -> None:
+    told: list[str] = []
+    report = await report_of(servers, told=told)
+    assert (report.is_well, report.node_count, report.findings) == (True, 3, ())
+    (one,) = report.requests
+    assert (one.scheduler_names, one.prometheus) == (("lowtide",), servers.prometheus_url)
+    assert one.examination is not None
+    assert one.examination.scrape_interval_seconds == 15.0
+    assert told[0] == f"Listing the nodes of {servers.api_url}"
+
+
+async def test_pods_are_left_alone_where_exporters_are_at_their_nodes(servers: Servers) -> None:
+    await report_of(servers)
+    assert servers.listed == ["/api/v1/nodes"]
+
+
+async def test_pods_that_may_not_be_listed_are_done_without(servers: Servers) -> None:
+    servers.exporters = [
+        exporter_on(number, instance=f"10.244.0.{number}:9100") for number in (1, 2, 3)
+    ]
+    servers.pods_status = 403
+    assert (await report_of(servers)).findings == ()
+    assert servers.listed == ["/api/v1/nodes", "/api/v1/pods"]
+
+
+async def test_a_clock_that_is_ahead_is_noted(servers: Servers) -> None:
+    servers.ahead_seconds = 20.0
+    report = await report_of(servers)
+    assert (report.is_well, codes(report)) == (True, [("note", "clock-skew")])
+
+
+async def test_a_window_is_widened_as_the_scheduler_does(servers: Servers) -> None:
+    servers.scrapes = [(NOW - 60, "1"), (NOW - 30, "2"), (NOW, "3")]
+    report = await report_of(servers)
+    assert codes(report) == [("note", "scrape-interval")]
+    (one,) = report.requests
+    assert one.examination is not None
+    assert one.examination.window_seconds == 120
+    assert [promql for promql in servers.asked if "receive" in promql and "[2m]" in promql] != []
+
+
+async def test_each_address_is_tried(servers: Servers) -> None:
+    closed = f"http://127.0.0.1:{unused_port()}"
+    report = await report_of(
+        servers, prometheusAddress=closed, prometheus={"addresses": [servers.prometheus_url]}
+    )
+    assert (report.is_well, codes(report)) == (True, [("note", "unreachable")])
+    assert report.requests[0].prometheus == servers.prometheus_url
+
+
+async def test_an_address_of_ones_own_is_asked_instead(servers: Servers) -> None:
+    closed = f"http://127.0.0.1:{unused_port()}"
+    report = await report_of(
+        servers, prometheusAddress=closed, prometheus_address=servers.prometheus_url
+    )
+    assert report.findings == ()
+
+
+async def test_nodes_that_may_not_be_listed_are_a_fault_beside_others(servers: Servers) -> None:
+    servers.nodes_status = 403
+    report = await report_of(servers, prometheusAddress=f"http://127.0.0.1:{unused_port()}")
+    assert (report.is_well, codes(report)) == (
+        False,
+        [("fault", "nodes-not-listed"), ("fault", "unreachable")],
+    )
+
+
+async def test_a_profile_without_the_rule_is_a_fault(servers: Servers) -> None:
+    profiles = make_registry({}).build(load_default(), {Binder: NoBinder()}).profiles
+    report = await report_of(servers, profiles=profiles)
+    assert (report.is_well, codes(report)) == (False, [("fault", "no-traffic-rule")])
+
+
+async def test_what_two_requests_share_is_told_once(servers: Servers) -> None:
+    servers.exporters = WELL[:2]
+    closed = {"prometheusAddress": servers.prometheus_url}
+    profiles = {
+        **profiles_with(closed),
+        "other": profiles_with({**closed, "pollInterval": "20s"})["lowtide"],
+    }
+    report = await report_of(servers, profiles=profiles)
+    assert (len(report.requests), codes(report)) == (2, [("fault", "exporter-missing")])

@@ -1,0 +1,87 @@
+"""`lowtide doctor`: its options, its two outputs, and its exit status, without any server."""
+
+import json
+from pathlib import Path
+
+import yaml
+from aiohttp.test_utils import unused_port
+from tests.cli.conftest import Run
+
+
+def kubeconfig_of(server: str) -> str:
+    document = {
+        "clusters": [{"name": "a", "cluster": {"server": server}}],
+        "users": [{"name": "a", "user": {}}],
+        "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
+        "current-context": "a",
+    }
+    Path("kubeconfig").write_text(yaml.safe_dump(document))
+    return "--kubeconfig=kubeconfig"
+
+
+def test_json_tells_what_the_table_tells(run: Run) -> None:
+    server = f"http://127.0.0.1:{unused_port()}"
+    asked = f"http://127.0.0.1:{unused_port()}"
+    options = [kubeconfig_of(server), f"--prometheus={asked}"]
+    told = run("doctor", *options, "--output=json")
+    document = json.loads(told.stdout)
+    assert told.exit_code == 1
+    assert (document["ok"], document["server"]) == (False, server)
+    assert document["requests"] == [
+        {
+            "schedulerNames": ["lowtide"],
+            "prometheus": asked,
+            "windowSeconds": None,
+            "scrapeIntervalSeconds": None,
+            "nodes": [],
+        }
+    ]
+    assert document["findings"] == [
+        {
+            "severity": "fault",
+            "code": "nodes-not-listed",
+            "text": f"the nodes cannot be listed: No answer from {server} to GET /api/v1/nodes: "
+            "Connection refused",
+            "nodes": [],
+            "mend": "kubectl config view --minify && kubectl get nodes",
+        },
+        {
+            "severity": "fault",
+            "code": "unreachable",
+            "text": f"Prometheus at {asked} is unreachable: Connection refused",
+            "nodes": [],
+            "mend": "kubectl get services --all-namespaces | grep -i -E 'NAME|prometheus|9090'",
+        },
+    ]
+    table = run("doctor", *options)
+    assert table.exit_code == 1
+    for finding in document["findings"]:
+        assert (
+            f"FAULT {finding['code']}: {finding['text']}\n    {finding['mend']}\n" in table.stdout
+        )
+    assert table.stdout.splitlines()[-1] == "2 faults to mend"
+
+
+def test_without_prometheus_a_profile_to_paste_is_printed(run: Run) -> None:
+    told = run("doctor", kubeconfig_of("http://127.0.0.1:1"), "--output=json")
+    (finding,) = [
+        each for each in json.loads(told.stdout)["findings"] if each["code"] == "no-traffic-rule"
+    ]
+    assert yaml.safe_load(finding["mend"])["profiles"][0]["schedulerName"] == "lowtide"
+
+
+def test_a_configuration_that_is_wrong_is_told_in_one_sentence(run: Run) -> None:
+    told = run("doctor", "--config=missing.yaml")
+    assert (told.exit_code, told.stdout, told.stderr) == (
+        1,
+        "",
+        "lowtide: missing.yaml: cannot be read: No such file or directory\n",
+    )
+
+
+def test_a_kubeconfig_that_is_missing_is_told_in_one_sentence(run: Run) -> None:
+    told = run("doctor", "--kubeconfig=missing")
+    assert (told.exit_code, told.stdout) == (1, "")
+    assert told.stderr.splitlines()[-1] == (
+        "lowtide: missing cannot be read: No such file or directory"
+    )
