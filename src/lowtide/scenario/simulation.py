@@ -1,0 +1,248 @@
+"""A Simulation: nodes with links, owners whose pods arrive, what is known of them; from a file.
+
+`lowtide simulate` reads it; the simulator draws a world from it. Bandwidths are bits per second.
+"""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path as FilePath
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, field
+
+from lowtide.config.decoding import Decoder
+from lowtide.config.errors import ConfigError, Path, Problem, value_text
+from lowtide.config.types import Duration
+from lowtide.config.yaml_document import Document, read_documents
+from lowtide.objects.quantity import QuantityError, parse_nano
+from lowtide.readings.amounts import bytes_per_second
+from lowtide.scenario.scenario import ScenarioError
+
+Count = Annotated[int, Meta(ge=1, le=1_000_000)]
+Problems = Iterator[tuple[Path, str]]
+
+
+class _Fields(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    pass
+
+
+class Background(_Fields, frozen=True):
+    """Traffic besides that of the pods, on each node, as a share of its link in each direction.
+
+    Each node draws its own from `share`, lowest to highest. It swings around that by the part
+    `swing` of it, once per `period`; `noise` is the sigma of a factor drawn anew each minute."""
+
+    share: tuple[float, ...] = (0.0, 0.0)
+    swing: float = 0.0
+    period_seconds: Duration = field(default=86_400.0, name="period")
+    noise: float = 0.0
+
+    def problems(self) -> Problems:
+        if len(self.share) != 2 or not 0 <= self.share[0] <= self.share[1] <= 1:
+            shown = f"[{', '.join(f'{each:g}' for each in self.share)}]"
+            yield ("share",), f"must be two shares from 0 to 1 such as [0.05, 0.6], not {shown}"
+        yield from _between(("swing",), self.swing, 0, 1)
+        yield from _between(("noise",), self.noise, 0, 2)
+        yield from _positive(("period",), self.period_seconds)
+
+
+class NodeGroup(_Fields, frozen=True):
+    """Nodes that are alike. Each draws one of `links`; a label with a list takes turns in it."""
+
+    count: Count
+    links: tuple[Any, ...]
+    cpu: Any = "32"
+    memory: Any = "64Gi"
+    pods: Count = 110
+    labels: dict[str, Any] = {}
+    background: Background = Background()
+
+    @property
+    def links_bytes_per_second(self) -> tuple[float, ...]:
+        return tuple(bytes_per_second(str(link)) for link in self.links)
+
+    def labels_of(self, number: int) -> dict[str, str]:
+        return {
+            key: value if isinstance(value, str) else value[number % len(value)]
+            for key, value in self.labels.items()
+        }
+
+    def problems(self) -> Problems:
+        if not self.links:
+            yield ("links",), "must have a bandwidth such as 10G, and is empty"
+        for index, link in enumerate(self.links):
+            yield from _bandwidth(("links", index), link)
+        yield from _quantity(("cpu",), self.cpu)
+        yield from _quantity(("memory",), self.memory)
+        for key, value in self.labels.items():
+            values = value if isinstance(value, list) and value else [value]
+            if not all(isinstance(each, str) for each in values):
+                text = f"must be a string or a list of strings, not {value_text(value)}"
+                yield ("labels", key), text
+        yield from _inside(("background",), self.background)
+
+
+class Traffic(_Fields, frozen=True):
+    """What pods carry: owners' means are log-normal around `median` with `sigma`, and the pods of
+    an owner log-normal around its mean with `podSigma`. They send `transmit` times what they
+    receive."""
+
+    median: Any
+    sigma: float = 1.0
+    pod_sigma: float = 0.5
+    transmit: float = 1.0
+
+    @property
+    def median_bytes_per_second(self) -> float:
+        return bytes_per_second(str(self.median))
+
+    def problems(self) -> Problems:
+        yield from _bandwidth(("median",), self.median)
+        yield from _between(("sigma",), self.sigma, 0, 5)
+        yield from _between(("podSigma",), self.pod_sigma, 0, 5)
+        yield from _between(("transmit",), self.transmit, 0, 1000)
+
+
+class OwnerGroup(_Fields, frozen=True):
+    """Owners that are alike, and their pods in all: each pod draws its owner.
+
+    `lifetime` is a mean (lifetimes are exponential); without it pods stay."""
+
+    count: Count
+    pods: Count
+    traffic: Traffic
+    kind: Literal["ReplicaSet", "StatefulSet", "Job"] = "ReplicaSet"
+    requests: dict[str, Any] = field(default_factory=lambda: {"cpu": "500m", "memory": "512Mi"})
+    lifetime_seconds: Duration | None = field(default=None, name="lifetime")
+
+    def problems(self) -> Problems:
+        yield from _inside(("traffic",), self.traffic)
+        for resource, amount in self.requests.items():
+            yield from _quantity(("requests", resource), amount)
+        if self.lifetime_seconds is not None:
+            yield from _positive(("lifetime",), self.lifetime_seconds)
+
+
+class Arrivals(_Fields, frozen=True):
+    """Pods arrive at times drawn from this span, each by itself or with all of its owner's."""
+
+    over_seconds: Duration = field(default=0.0, name="over")
+    by: Literal["pod", "owner"] = "pod"
+
+    def problems(self) -> Problems:
+        yield from _not_negative(("over",), self.over_seconds)
+
+
+class Scraping(_Fields, frozen=True):
+    """How Prometheus measures: how often it scrapes, and how late a sample can be asked for."""
+
+    scrape_interval_seconds: Duration = field(default=15.0, name="scrapeInterval")
+    delay_seconds: Duration = field(default=0.0, name="delay")
+
+    def problems(self) -> Problems:
+        if not 0.1 <= self.scrape_interval_seconds <= 600:
+            shown = f"{self.scrape_interval_seconds:g}s"
+            yield ("scrapeInterval",), f"must be from 100ms to 10m, not {shown}"
+        yield from _not_negative(("delay",), self.delay_seconds)
+
+
+class Simulation(_Fields, frozen=True):
+    """`knowledge` is what can be known of a pod's traffic before it runs: nothing (unknown), what
+    its owner's pods carried before the simulation begins (seen), or its own (annotated).
+    The run goes on for `settle` after the last arrival."""
+
+    nodes: tuple[NodeGroup, ...]
+    owners: tuple[OwnerGroup, ...]
+    arrivals: Arrivals = Arrivals()
+    knowledge: Literal["unknown", "seen", "annotated"] = "unknown"
+    prometheus: Scraping = Scraping()
+    settle_seconds: Duration = field(default=60.0, name="settle")
+
+    def problems(self) -> Problems:
+        for name, groups in (("nodes", self.nodes), ("owners", self.owners)):
+            if not groups:
+                yield (name,), "must have at least one group, and is empty"
+            for index, group in enumerate(groups):
+                yield from _inside((name, index), group)
+        yield from _inside(("arrivals",), self.arrivals)
+        yield from _inside(("prometheus",), self.prometheus)
+        if self.settle_seconds < 1:  # the last pod needs a moment to be placed
+            yield ("settle",), f"must be at least 1s, not {self.settle_seconds:g}s"
+
+
+def read_simulation(path: FilePath) -> Simulation:
+    """ScenarioError tells everything that is wrong with the file, one line each."""
+    try:
+        text = path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise ScenarioError(f"{path}: cannot be read: {reason}") from None
+    return simulation_from(text, file=path.name)
+
+
+def simulation_from(text: str, *, file: str) -> Simulation:
+    try:
+        documents = read_documents(text, file=file)
+    except ConfigError as error:
+        raise ScenarioError(str(error)) from None
+    if len(documents) != 1:
+        raise ScenarioError(
+            f"{file}: a simulation is one YAML document, and there are {len(documents)}"
+        )
+    (document,) = documents
+    decoder = Decoder()
+    simulation = decoder.decode(Simulation, document.data)
+    problems = [*document.problems, *decoder.problems]
+    if not problems:
+        problems = [Problem(path, text) for path, text in simulation.problems()]
+    if problems:
+        raise ScenarioError("\n".join(_sentences(document, problems)))
+    return simulation
+
+
+def _sentences(document: Document, problems: Iterable[Problem]) -> Iterator[str]:
+    for problem in sorted(problems, key=lambda each: document.line(each.path)):
+        yield document.problem(problem.path, problem.text)
+
+
+def _inside(path: Path, part: Any) -> Problems:
+    for inner, text in part.problems():
+        yield (*path, *inner), text
+
+
+def _bandwidth(path: Path, value: Any) -> Problems:
+    try:
+        bytes_per_second(_text(value))
+    except QuantityError:
+        expected = "a bandwidth in bits per second such as 10G or 240M"
+        yield path, f"must be {expected}, not {value_text(value)}"
+
+
+def _quantity(path: Path, value: Any) -> Problems:
+    try:
+        if parse_nano(_text(value)) < 0:
+            raise QuantityError
+    except QuantityError:
+        yield path, f"must be a quantity such as 500m or 64Gi, not {value_text(value)}"
+
+
+def _text(value: Any) -> str:
+    """A number may stand without quotes; anything else but a string is no quantity."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise QuantityError
+    return str(value)
+
+
+def _between(path: Path, value: float, lowest: float, highest: float) -> Problems:
+    if not lowest <= value <= highest:
+        yield path, f"must be from {lowest:g} to {highest:g}, not {value:g}"
+
+
+def _positive(path: Path, seconds: float) -> Problems:
+    if seconds <= 0:
+        yield path, f"must be longer than 0s, not {seconds:g}s"
+
+
+def _not_negative(path: Path, seconds: float) -> Problems:
+    if seconds < 0:
+        yield path, f"must not be negative, not {seconds:g}s"
