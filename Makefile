@@ -36,7 +36,7 @@ format: $(READY)  ## Put the code into its form.
 	$(BIN)/ruff format $(CODE)
 	$(BIN)/ruff check --fix $(CODE)
 
-bench: $(READY)  ## Lowtide and kube-scheduler side by side on a real API server.
+bench: $(READY)  ## Lowtide beside kube-scheduler on real parts, and its own costs (ONLY=burst).
 	$(BIN)/python bench $(if $(ONLY),--only $(ONLY))
 
 clean:  ## Remove the environment and all caches (the real parts stay in their cache).

@@ -1,115 +1,128 @@
-"""`make bench`: Lowtide and kube-scheduler side by side, on one API server in one run.
+"""`make bench`: Lowtide and kube-scheduler side by side on real parts, and what traffic costs.
 
-Prints a table and writes bench/results.json. Machines are noisy: read the ratios."""
+Prints tables and writes bench/results.json. Machines are noisy: read the ratios."""
 
 import argparse
 import json
-import statistics
 import sys
 import time
-from collections.abc import Iterator
-from dataclasses import asdict
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "tools"))
 
 from rich.console import Console  # noqa: E402
-from rich.table import Table  # noqa: E402
 
+from burst import Burst, BurstResult  # noqa: E402
+from cycle import Cycle, CycleResult, CycleWorkload  # noqa: E402
 from drain import SCHEDULERS, Drain, DrainResult, Workload  # noqa: E402
+from poll import Poll, PollResult  # noqa: E402
+from reports import Report, burst_report, cycle_report, drain_report, poll_report  # noqa: E402
 
 RESULTS = HERE / "results.json"
-WORKLOADS = (Workload("basic", nodes=100, pods=3000),)
+
+Say = Callable[[str], None]
+Result = DrainResult | BurstResult | CycleResult | PollResult
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """`run` takes the number of rounds and tells each that begins; `report` is its kind's."""
+
+    name: str
+    rounds: int
+    run: Callable[[int, Say], Iterator[Any]]
+    report: Callable[[list[Any]], Report]
 
 
 def main() -> None:
     options = _options()
-    chosen = [work for work in WORKLOADS if f"drain/{work}".startswith(options.only)]
+    chosen = [bench for bench in BENCHES if bench.name.startswith(options.only)]
     if not chosen:
-        names = ", ".join(f"drain/{work}" for work in WORKLOADS)
+        names = ", ".join(bench.name for bench in BENCHES)
         sys.exit(f"bench: --only {options.only} names nothing; there are {names}")
     console = Console(width=None if sys.stdout.isatty() else 120)
+
+    def say(line: str) -> None:
+        console.print(line, highlight=False)
+
     started = time.monotonic()
-    results: list[DrainResult] = []
-    for workload in chosen:
-        results += _run(workload, options.rounds, console)
-    _write(results)
-    console.print(_table(results))
-    for line in _ratios(results):
-        console.print(line)
-    console.print(f"took {time.monotonic() - started:.0f} s; rows in {RESULTS.name}")
+    found: dict[Callable[[list[Any]], Report], list[Result]] = {}
+    for bench in chosen:
+        results = list(bench.run(options.rounds or bench.rounds, say))
+        _write(bench.name, results)
+        found.setdefault(bench.report, []).extend(results)
+    for report, results in found.items():
+        for part in report(results):
+            console.print(part)
+    say(f"took {time.monotonic() - started:.0f} s; rows in {RESULTS.name}")
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
-    parser.add_argument("--only", default="", help="such as drain/basic/100")
-    parser.add_argument("--rounds", type=int, default=3)
+    names = ", ".join(bench.name for bench in BENCHES)
+    parser.add_argument("--only", default="", metavar="NAME", help=f"the beginning of: {names}")
+    parser.add_argument("--rounds", type=int, help="else each has its own number")
     return parser.parse_args()
 
 
-def _run(workload: Workload, rounds: int, console: Console) -> Iterator[DrainResult]:
-    with Drain(workload) as drain:
-        for number in range(1, rounds + 1):
-            for scheduler in SCHEDULERS:
-                console.print(
-                    f"drain/{workload}: round {number} of {rounds}, {scheduler} ...",
-                    highlight=False,
-                )
-                yield drain.run(scheduler, number)
-
-
-def _write(results: list[DrainResult]) -> None:
-    """A partial run replaces only its own rows."""
+def _write(name: str, results: list[Result]) -> None:
+    """Replaces the rows of this benchmark only."""
     rows = json.loads(RESULTS.read_text()) if RESULTS.exists() else []
-    ours = {(result.workload, result.nodes) for result in results}
-    rows = [row for row in rows if (row["workload"], row["nodes"]) not in ours]
-    RESULTS.write_text(json.dumps([*rows, *map(asdict, results)], indent=1) + "\n")
+    others = [row for row in rows if row.get("bench") != name]
+    ours = [{"bench": name, **asdict(result)} for result in results]
+    RESULTS.write_text(json.dumps([*others, *ours], indent=1) + "\n")
 
 
-def _table(results: list[DrainResult]) -> Table:
-    table = Table()
-    for heading in ("workload", "nodes", "pods", "round", "scheduler"):
-        table.add_column(heading)
-    for heading in ("pods/s", "CPU ms/pod", "memory MB", "nodes used"):
-        table.add_column(heading, justify="right")
-    for result in results:
-        table.add_row(
-            result.workload,
-            str(result.nodes),
-            str(result.pods),
-            str(result.round),
-            result.scheduler,
-            f"{result.pods_per_second:.0f}",
-            f"{result.scheduler_cpu_ms_per_pod:.2f}",
-            f"{result.rss_mb:.0f}",
-            str(result.nodes_used),
-        )
-    return table
+def _drain(workload: Workload) -> Bench:
+    def run(rounds: int, say: Say) -> Iterator[DrainResult]:
+        with Drain(workload) as drain:
+            for number in range(1, rounds + 1):
+                for scheduler in SCHEDULERS:
+                    say(f"drain/{workload}: round {number} of {rounds}, {scheduler} ...")
+                    yield drain.run(scheduler, number)
+
+    return Bench(f"drain/{workload}", rounds=3, run=run, report=drain_report)
 
 
-def _ratios(results: list[DrainResult]) -> Iterator[str]:
-    """Lowtide against kube-scheduler, round by round, and the median of it."""
-    for workload, nodes in dict.fromkeys((result.workload, result.nodes) for result in results):
-        by_scheduler = {
-            scheduler: [
-                result
-                for result in results
-                if (result.workload, result.nodes, result.scheduler) == (workload, nodes, scheduler)
-            ]
-            for scheduler in SCHEDULERS
-        }
-        pairs = list(zip(by_scheduler["lowtide"], by_scheduler["kube-scheduler"], strict=True))
-        speed = [ours.pods_per_second / theirs.pods_per_second for ours, theirs in pairs]
-        cpu = [
-            ours.scheduler_cpu_ms_per_pod / theirs.scheduler_cpu_ms_per_pod
-            for ours, theirs in pairs
-        ]
-        yield (
-            f"{workload}, {nodes} nodes: pods/s {statistics.median(speed):.2f} times "
-            f"kube-scheduler's ({min(speed):.2f} to {max(speed):.2f}), "
-            f"CPU per pod {statistics.median(cpu):.2f} times ({min(cpu):.2f} to {max(cpu):.2f})"
-        )
+def _burst(links: str) -> Bench:
+    def run(rounds: int, say: Say) -> Iterator[BurstResult]:
+        with Burst(links) as burst:
+            for seed in range(1, rounds + 1):
+                say(f"burst/{links}: draw {seed} of {rounds}, {' and '.join(SCHEDULERS)} ...")
+                yield from burst.run(seed)
 
+    return Bench(f"burst/{links}", rounds=5, run=run, report=burst_report)
+
+
+def _cycle(workload: CycleWorkload) -> Bench:
+    def run(rounds: int, say: Say) -> Iterator[CycleResult]:
+        say(f"cycle/{workload.name}: {rounds} rounds, with NetworkTraffic and without ...")
+        cycle = Cycle(workload)
+        yield from map(cycle.run, range(1, rounds + 1))
+
+    return Bench(f"cycle/{workload.name}", rounds=8, run=run, report=cycle_report)
+
+
+def _poll() -> Bench:
+    def run(rounds: int, say: Say) -> Iterator[PollResult]:
+        say("cycle/poll: the polls of five minutes ...")
+        yield from Poll().run()
+
+    return Bench("cycle/poll", rounds=1, run=run, report=poll_report)
+
+
+BENCHES = (
+    _drain(Workload("basic", nodes=100, pods=3000)),
+    _burst("equal"),
+    _burst("mixed"),
+    _cycle(CycleWorkload("one-shape", shapes=1)),
+    _cycle(CycleWorkload("twenty-shapes", shapes=20)),
+    _cycle(CycleWorkload("twenty-owners", shapes=20, has_owners=True)),
+    _poll(),
+)
 
 main()

@@ -1,0 +1,194 @@
+"""A large cluster without a server: nodes, their pods, and what Prometheus would answer of them.
+
+Cycle and poll measure the scheduler on it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.random import Generator
+
+from lowtide.app.registry import make_registry, read_config, traffic_requests
+from lowtide.framework.plugin import Binder, BindOutcome
+from lowtide.objects.events import Added, Listed
+from lowtide.objects.kinds import KIND_OF
+from lowtide.objects.node import Node
+from lowtide.objects.pod import Pod
+from lowtide.readings.request import (
+    FLAGS,
+    NUMBER,
+    PARENT,
+    POD_RECEIVE,
+    POD_TRANSMIT,
+    RECEIVE,
+    SPEED,
+    TRANSMIT,
+    UNAME,
+    TrafficRequest,
+)
+from lowtide.scheduler.machine import NEEDED_KINDS, Machine
+from lowtide.testing import make_node, make_pod
+
+NODES = 5000
+PODS_PER_NODE = 2
+LINK_BYTES_PER_SECOND = 1.25e9
+SCHEDULER_NAME = "lowtide"
+
+# IFF_UP, IFF_BROADCAST, IFF_RUNNING and IFF_MULTICAST: an ordinary device that is up.
+_FLAGS_OF_A_DEVICE = 0x1043
+
+
+class Row(NamedTuple):
+    """One series of an answer."""
+
+    labels: Mapping[str, str]
+    value: float
+
+
+class NowhereBinder:
+    """Nothing is bound: the machine alone is measured."""
+
+    async def bind(self, pod: Pod, node_name: str) -> BindOutcome:
+        return BindOutcome()
+
+
+def make_machine(prometheus_address: str | None) -> Machine:
+    """The default profile on the large cluster, or with an address the recommended one."""
+    loaded = read_config(None, prometheus_address)
+    built = make_registry({}).build(loaded, {Binder: NowhereBinder()})
+    machine = Machine(built.profiles)
+    for node in make_nodes():
+        machine.step(Added(node), now=0.0)
+    for kind in (*NEEDED_KINDS, *(KIND_OF[each].name for each in machine.rules_by_kind)):
+        machine.step(Listed(kind), now=0.0)
+    return machine
+
+
+def request_of(machine: Machine) -> TrafficRequest:
+    (request,) = traffic_requests(machine.profiles[SCHEDULER_NAME])
+    return request
+
+
+def nodes_of(machine: Machine) -> list[Node]:
+    nodes = machine.state.nodes()
+    return [nodes.node(position) for position in range(len(nodes))]
+
+
+def make_nodes() -> Iterator[Node]:
+    for number in range(NODES):
+        labels = {
+            "topology.kubernetes.io/zone": f"zone-{number % 3}",
+            "node.kubernetes.io/instance-type": f"type-{number % 5}",
+        }
+        yield make_node(
+            node_name(number),
+            cpu="32",
+            memory="64Gi",
+            labels=labels,
+            addresses=[_address(number)],
+        )
+
+
+def make_running_pods() -> Iterator[Pod]:
+    """They have run for longer than any window."""
+    for node in range(NODES):
+        for number in range(PODS_PER_NODE):
+            pod = make_pod(_pod_name(node, number), on=node_name(node), cpu="100m", phase="Running")
+            owner = {"kind": "ReplicaSet", "name": f"app-{node % 200}", "controller": True}
+            raw: dict[str, Any] = msgspec.to_builtins(pod)
+            raw["metadata"]["ownerReferences"] = [owner]
+            raw["status"]["startTime"] = "2023-01-01T00:00:00Z"
+            yield msgspec.convert(raw, Pod)
+
+
+def node_name(number: int) -> str:
+    return f"ip-{_address(number).replace('.', '-')}"
+
+
+def answer_rows(query_name: str, chance: Generator) -> Sequence[Row]:
+    """What Prometheus says to that query of a TrafficRequest about each node or pod."""
+    match query_name:
+        case "receive" | "transmit":
+            carried = chance.uniform(0.05, 0.60, NODES) * LINK_BYTES_PER_SECOND
+            return _of_devices(carried.tolist(), {})
+        case "uname":
+            return [
+                Row({"__name__": "node_uname_info", **_target(number), **_uname(number)}, 1.0)
+                for number in range(NODES)
+            ]
+        case "speed":
+            name = {"__name__": "node_network_speed_bytes"}
+            return _of_devices([LINK_BYTES_PER_SECOND] * NODES, name)
+        case "flags":
+            name = {"__name__": "node_network_flags"}
+            return _of_devices([float(_FLAGS_OF_A_DEVICE)] * NODES, name)
+        case "number" | "parent":
+            name = {"__name__": "node_network_iface_id"}
+            return _of_devices([2.0] * NODES, name)
+        case "pod_receive" | "pod_transmit":
+            return _of_pods(chance)
+    raise ValueError(f"no answer is made for the query {query_name}; there are {QUERY_NAMES}")
+
+
+QUERY_NAMES = (
+    RECEIVE,
+    TRANSMIT,
+    UNAME,
+    SPEED,
+    FLAGS,
+    PARENT,
+    NUMBER,
+    POD_RECEIVE,
+    POD_TRANSMIT,
+)
+
+
+def _of_devices(values: Sequence[float], name: Mapping[str, str]) -> list[Row]:
+    return [
+        Row({**name, "device": "eth0", **_target(number)}, value)
+        for number, value in enumerate(values)
+    ]
+
+
+def _of_pods(chance: Generator) -> list[Row]:
+    names = [_pod_name(node, number) for node in range(NODES) for number in range(PODS_PER_NODE)]
+    carried = np.exp(chance.normal(np.log(3e7), 1.0, len(names))).tolist()
+    return [
+        Row({"namespace": "default", "pod": name}, value)
+        for name, value in zip(names, carried, strict=True)
+    ]
+
+
+def _target(number: int) -> dict[str, str]:
+    """As an operator's scrape of a DaemonSet's pods labels them."""
+    return {
+        "cluster": "production-1",
+        "container": "node-exporter",
+        "endpoint": "http-metrics",
+        "instance": f"{_address(number)}:9100",
+        "job": "node-exporter",
+        "namespace": "monitoring",
+        "pod": f"prometheus-node-exporter-{number:05x}",
+        "region": "region-1",
+        "service": "prometheus-node-exporter",
+    }
+
+
+def _uname(number: int) -> dict[str, str]:
+    return {
+        "domainname": "(none)",
+        "machine": "x86_64",
+        "nodename": node_name(number),
+        "release": "6.8.0-1021",
+        "sysname": "Linux",
+        "version": "#23-Ubuntu SMP Mon Dec  9 16:13:19 UTC",
+    }
+
+
+def _address(number: int) -> str:
+    return f"10.0.{number // 250}.{number % 250 + 1}"
+
+
+def _pod_name(node: int, number: int) -> str:
+    return f"pod-{node:04}-{number}"

@@ -1,0 +1,133 @@
+"""What a poll of Prometheus costs the scheduler with many nodes: from the request to the reading
+that rules see. The answers come from another process; the CPU time of this one is measured."""
+
+import asyncio
+import gzip
+import shutil
+import socket
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import uvloop
+
+from lowtide.objects.events import Added, Modified
+from lowtide.readings.columns import published
+from lowtide.readings.meter import LINKS_EVERY_SECONDS, PODS_EVERY_SECONDS, TrafficMeter
+from lowtide.readings.reading import TrafficReading
+from lowtide.scheduler.events import ReadingPublished
+from lowtide.scheduler.machine import Machine
+from lowtide.telemetry.poller import TrafficPoller
+from lowtide.telemetry.prometheus import Prometheus
+from lowtide.testing import ManualClock
+from many_nodes import NODES, answer_rows, make_machine, make_running_pods, nodes_of, request_of
+from realparts.process import Process, free_port
+
+HERE = Path(__file__).resolve().parent
+# The answers are the same each time; they stay fresh because Prometheus's clock is ahead of ours.
+ANSWERED_AT = 2_000_000_000.0
+
+EVERYTHING, PODS_TOO, TRAFFIC = "everything (the first)", "traffic and pods", "traffic"
+
+
+@dataclass(frozen=True, slots=True)
+class PollResult:
+    """`asked` is what the poll asked for: traffic every time, the others now and then."""
+
+    asked: str
+    nodes: int
+    round: int
+    cpu_ms: float
+
+
+class Poll:
+    """The polls of five minutes, after which links are asked for again."""
+
+    def run(self) -> Iterator[PollResult]:
+        port = free_port()
+        machine = make_machine(f"http://127.0.0.1:{port}")
+        for pod in make_running_pods():
+            machine.step(Added(pod), now=0.0)
+        folder = Path(tempfile.mkdtemp(prefix="lowtide-bench-"))
+        program = HERE / "canned_prometheus.py"
+        server = Process(
+            "canned-prometheus",
+            [sys.executable, program, folder, f"--port={port}"],
+            folder=folder,
+        )
+        try:
+            write_answers(folder, machine)
+            server.start()
+            server.wait_until_ready(lambda: listens(port))
+            with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+                yield from runner.run(measured(machine))
+        finally:
+            server.stop()
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+async def measured(machine: Machine) -> list[PollResult]:
+    request, clock = request_of(machine), ManualClock()
+    results: list[PollResult] = []
+
+    def publish(reading: TrafficReading) -> None:
+        assert reading.is_fresh.all()
+        machine.step(ReadingPublished(request, published(reading)), clock())
+
+    async with Prometheus(request.access, clock=clock) as prometheus:
+        poller = TrafficPoller(
+            request=request,
+            prometheus=prometheus,
+            nodes=lambda: nodes_of(machine),
+            pods=machine.state.placed_pods,
+            publish=publish,
+            clock=clock,
+            sleep=asyncio.sleep,
+        )
+        for number in range(int(LINKS_EVERY_SECONDS // request.every_seconds)):
+            heartbeats(machine, number, clock())
+            begin = time.process_time()
+            await poller.poll()
+            cpu_ms = (time.process_time() - begin) * 1e3
+            asked = asked_at(number * request.every_seconds)
+            results.append(PollResult(asked, NODES, number + 1, cpu_ms))
+            clock.advance(request.every_seconds)
+    return results
+
+
+def heartbeats(machine: Machine, number: int, now: float) -> None:
+    """Every node reports in five minutes: the watch then hands over a new object."""
+    polls = int(LINKS_EVERY_SECONDS // request_of(machine).every_seconds)
+    for node in nodes_of(machine)[number::polls]:
+        machine.step(Modified(msgspec.structs.replace(node)), now)
+
+
+def asked_at(seconds: float) -> str:
+    if seconds == 0:
+        return EVERYTHING
+    return TRAFFIC if seconds % PODS_EVERY_SECONDS else PODS_TOO
+
+
+def write_answers(folder: Path, machine: Machine) -> None:
+    """One file for each query of the first poll, which asks for everything."""
+    chance = np.random.default_rng(1)
+    queries = TrafficMeter(request_of(machine)).due(ANSWERED_AT, nodes_of(machine))
+    for name in queries:
+        result = [
+            {"metric": row.labels, "value": (ANSWERED_AT, repr(row.value))}
+            for row in answer_rows(name, chance)
+        ]
+        answer = {"status": "success", "data": {"resultType": "vector", "result": result}}
+        (folder / f"{name}.json.gz").write_bytes(gzip.compress(msgspec.json.encode(answer)))
+    files = {promql: f"{name}.json.gz" for name, promql in queries.items()}
+    (folder / "queries.json").write_bytes(msgspec.json.encode(files))
+
+
+def listens(port: int) -> bool:
+    with socket.create_connection(("127.0.0.1", port), timeout=1):
+        return True

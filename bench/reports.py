@@ -1,0 +1,158 @@
+"""Tables of what the benchmarks found, and lines that compare it with what was aimed at.
+
+Called by `make bench` after the last run."""
+
+import statistics
+from collections.abc import Iterable, Iterator, Sequence
+
+from rich.console import RenderableType
+from rich.table import Table
+
+from burst import BurstResult
+from cycle import CycleResult
+from drain import SCHEDULERS, DrainResult
+from poll import TRAFFIC, PollResult
+
+Report = Iterator[RenderableType]
+
+MEDIAN_PEAK_OVER_OPTIMUM = 1.5
+WORST_PEAK_OVER_OPTIMUM = 4.0
+FEWEST_NODES_USED = 20
+CYCLE_RATIO = 1.20
+POLL_MS = 100.0
+
+
+def drain_report(results: Sequence[DrainResult]) -> Report:
+    """Lowtide against kube-scheduler, round by round, and the median of it."""
+    yield _table(
+        ("workload", "nodes", "pods", "round", "scheduler"),
+        ("pods/s", "CPU ms/pod", "memory MB", "nodes used"),
+        (
+            (
+                *(each.workload, each.nodes, each.pods, each.round, each.scheduler),
+                f"{each.pods_per_second:.0f}",
+                f"{each.scheduler_cpu_ms_per_pod:.2f}",
+                f"{each.rss_mb:.0f}",
+                each.nodes_used,
+            )
+            for each in results
+        ),
+    )
+    for workload, nodes in dict.fromkeys((each.workload, each.nodes) for each in results):
+        of_workload = [each for each in results if (each.workload, each.nodes) == (workload, nodes)]
+        ours, theirs = (_of_scheduler(of_workload, name) for name in SCHEDULERS)
+        pairs = list(zip(ours, theirs, strict=True))
+        speed = [one.pods_per_second / other.pods_per_second for one, other in pairs]
+        cpu = [
+            one.scheduler_cpu_ms_per_pod / other.scheduler_cpu_ms_per_pod for one, other in pairs
+        ]
+        yield (
+            f"{workload}, {nodes} nodes: pods/s {_spread(speed)} times kube-scheduler's, "
+            f"CPU per pod {_spread(cpu)} times"
+        )
+
+
+def burst_report(results: Sequence[BurstResult]) -> Report:
+    yield _table(
+        ("links", "nodes", "pods", "draw", "scheduler"),
+        ("peak", "optimum", "peak/optimum", "nodes used"),
+        (
+            (
+                *(each.links, each.nodes, each.pods, each.seed, each.scheduler),
+                f"{each.peak:.2f}",
+                f"{each.optimum:.2f}",
+                f"{each.peak_over_optimum:.2f}",
+                each.nodes_used,
+            )
+            for each in results
+        ),
+    )
+    for links in dict.fromkeys(each.links for each in results):
+        for scheduler in SCHEDULERS:
+            found = [each for each in results if (each.links, each.scheduler) == (links, scheduler)]
+            ratios = [each.peak_over_optimum for each in found]
+            fewest = min(each.nodes_used for each in found)
+            line = (
+                f"burst, {links} links, {scheduler}: peak {_spread(ratios)} times the optimum, "
+                f"at least {fewest} nodes used"
+            )
+            is_met = (
+                statistics.median(ratios) <= MEDIAN_PEAK_OVER_OPTIMUM
+                and max(ratios) <= WORST_PEAK_OVER_OPTIMUM
+                and fewest >= FEWEST_NODES_USED
+            )
+            goal = (
+                f"{MEDIAN_PEAK_OVER_OPTIMUM:g} in the median, never above "
+                f"{WORST_PEAK_OVER_OPTIMUM:g}, {FEWEST_NODES_USED} nodes"
+            )
+            yield line + (_goal(goal, is_met=is_met) if scheduler == "lowtide" else "")
+
+
+def cycle_report(results: Sequence[CycleResult]) -> Report:
+    yield _table(
+        ("pods", "nodes", "shapes", "round"),
+        ("µs/pod without NetworkTraffic", "µs/pod with", "with/without", "of it publishing"),
+        (
+            (
+                *(each.workload, each.nodes, each.shapes, each.round),
+                f"{each.without_us_per_pod:.0f}",
+                f"{each.with_us_per_pod:.0f}",
+                f"{each.ratio:.2f}",
+                f"{each.publish_ms:.0f} ms in {each.pods} pods",
+            )
+            for each in results
+        ),
+    )
+    for workload in dict.fromkeys(each.workload for each in results):
+        ratios = [each.ratio for each in results if each.workload == workload]
+        is_met = statistics.median(ratios) <= CYCLE_RATIO
+        yield (
+            f"cycle, {workload}: with NetworkTraffic {_spread(ratios)} times the CPU"
+            f"{_goal(f'{CYCLE_RATIO:.2f} in the median', is_met=is_met)}"
+        )
+
+
+def poll_report(results: Sequence[PollResult]) -> Report:
+    kinds = dict.fromkeys(each.asked for each in results)
+    by_kind = {kind: [each.cpu_ms for each in results if each.asked == kind] for kind in kinds}
+    yield _table(
+        ("a poll that asks for", "nodes"),
+        ("polls", "CPU ms, median", "lowest", "highest"),
+        (
+            (
+                *(kind, results[0].nodes, len(found)),
+                f"{statistics.median(found):.0f}",
+                f"{min(found):.0f}",
+                f"{max(found):.0f}",
+            )
+            for kind, found in by_kind.items()
+        ),
+    )
+    median_ms = statistics.median(by_kind[TRAFFIC])
+    yield (
+        f"poll, {results[0].nodes} nodes: {median_ms:.0f} ms of CPU in the median"
+        f"{_goal(f'under {POLL_MS:.0f} ms', is_met=median_ms < POLL_MS)}"
+    )
+
+
+def _table(names: Iterable[str], numbers: Iterable[str], rows: Iterable[Sequence[object]]) -> Table:
+    table = Table()
+    for heading in names:
+        table.add_column(heading)
+    for heading in numbers:
+        table.add_column(heading, justify="right")
+    for row in rows:
+        table.add_row(*map(str, row))
+    return table
+
+
+def _of_scheduler(results: Iterable[DrainResult], scheduler: str) -> list[DrainResult]:
+    return [each for each in results if each.scheduler == scheduler]
+
+
+def _spread(values: Sequence[float]) -> str:
+    return f"{statistics.median(values):.2f} ({min(values):.2f} to {max(values):.2f})"
+
+
+def _goal(goal: str, *, is_met: bool) -> str:
+    return f"; the goal, {goal}, is {'met' if is_met else 'MISSED'}"
