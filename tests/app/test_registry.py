@@ -5,11 +5,13 @@ from pathlib import Path
 import pytest
 
 from lowtide.app.offline import NoBinder
-from lowtide.app.registry import TRAFFIC_WEIGHT, check_addresses, make_registry, read_config
+from lowtide.app.registry import check_addresses, make_registry, read_config
 from lowtide.config.errors import ConfigError
 from lowtide.config.load import LoadedConfig
 from lowtide.framework.plugin import Binder
 from lowtide.plugins import BUILT_IN
+from lowtide.plugins.network_traffic import RECOMMENDED_WEIGHT
+from lowtide.readings.request import TrafficRequest
 
 
 class SameRack:
@@ -38,10 +40,11 @@ def test_without_a_file_the_defaults_are_used() -> None:
 
 def test_naming_prometheus_switches_network_traffic_on() -> None:
     loaded = read_config(None, "http://prometheus:9090")
-    assert scorers(loaded) == {**scorers(read_config(None)), "NetworkTraffic": TRAFFIC_WEIGHT}
+    assert scorers(loaded) == {**scorers(read_config(None)), "NetworkTraffic": RECOMMENDED_WEIGHT}
     built = make_registry({}).build(loaded, {Binder: NoBinder()})
     (request,) = built.profiles["lowtide"].readings
-    assert getattr(request, "prometheus_address", None) == "http://prometheus:9090"
+    assert isinstance(request, TrafficRequest)
+    assert request.access.addresses == ("http://prometheus:9090",)
 
 
 @pytest.mark.parametrize(
@@ -84,3 +87,9 @@ def test_addresses(address: str, sentence: str) -> None:
     with pytest.raises(ConfigError) as refusal:
         check_addresses(built.profiles)
     assert refusal.value.problems == (sentence,)
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/network-traffic.md"])
+def test_what_is_written_about_the_weight_is_true(page: str) -> None:
+    text = (Path(__file__).parents[2] / page).read_text()
+    assert f"weight: {RECOMMENDED_WEIGHT}" in text

@@ -15,6 +15,7 @@ COMMANDS = [
     ["config"],
     ["config", "validate"],
     ["config", "show"],
+    ["doctor"],
     ["demo"],
     ["version"],
 ]

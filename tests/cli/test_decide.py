@@ -271,10 +271,8 @@ def test_an_empty_file_is_told(run: Run) -> None:
 
 
 def test_a_rule_that_is_not_built_and_a_pod_asks_for_is_warned_of(run: Run) -> None:
-    spread = {"topologyKey": "zone", "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}
-    pod = {"metadata": {"name": "web"}, "spec": {"topologySpreadConstraints": [spread]}}
+    volume = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
+    pod = {"metadata": {"name": "web"}, "spec": {"volumes": [volume]}}
     write("s.jsonl", scenario({"a": 1}, pod=pod))
     done = run("decide", "--output", "json", "s.jsonl")
-    assert done.stderr == (
-        "warning: PodTopologySpread is not built yet, and a pod asks for it: case\n"
-    )
+    assert done.stderr == "warning: VolumeBinding is not built yet, and a pod asks for it: case\n"

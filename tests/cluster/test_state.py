@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from lowtide.cluster.changes import NODE, PODS, ROW
+from lowtide.cluster.reading import reading_of
 from lowtide.cluster.state import ClusterState
 from lowtide.objects.meta import LabelRequirement
 from lowtide.objects.node import Node
@@ -152,7 +153,7 @@ def test_removing_a_node(gone: str, order: list[str], changed_row: int) -> None:
         [make_pod(f"on-{name}", on=name, cpu=cpus[name], memory=0) for name in names],
     )
     zone_is(state, "a")
-    state.publish("traffic", {name: {"value": float(cpus[name])} for name in names}, {})
+    state.publish("traffic", reading_of({name: {"value": float(cpus[name])} for name in names}))
     before = state.position
     state.remove_node(gone)
     assert table(state) == {
@@ -193,7 +194,7 @@ def test_removing_an_unknown_node_changes_nothing() -> None:
 def test_the_table_grows() -> None:
     state = make_state([make_node("first", labels={"zone": "x"})])
     zone_is(state, "x")
-    state.publish("traffic", {"first": {"value": 1.0}}, {"value": 2.0})
+    state.publish("traffic", reading_of({"first": {"value": 1.0}}, {"value": 2.0}))
     for number in range(200):
         state.add_node(make_node(f"n{number}", cpu=number + 1))
     nodes = state.nodes()

@@ -18,7 +18,7 @@ HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfigura
 NOT_BUILT = (
     "these rules of kube-scheduler are not built yet, and pods are placed without them: "
     "DynamicResources, DefaultPreemption, VolumeRestrictions, NodeVolumeLimits, VolumeBinding, "
-    "VolumeZone, PodTopologySpread, InterPodAffinity, NodeDeclaredFeatures, ImageLocality"
+    "VolumeZone, InterPodAffinity, NodeDeclaredFeatures, ImageLocality"
 )
 
 
@@ -105,6 +105,7 @@ def test_the_default_profile_has_what_is_built_of_kube_schedulers() -> None:
             "NodeAffinity",
             "NodePorts",
             "NodeResourcesFit",
+            "PodTopologySpread",
         ],
         "bind": ["DefaultBinder"],
     }
@@ -112,6 +113,7 @@ def test_the_default_profile_has_what_is_built_of_kube_schedulers() -> None:
         ("TaintToleration", 3),
         ("NodeAffinity", 2),
         ("NodeResourcesFit", 1),
+        ("PodTopologySpread", 2),
         ("NodeResourcesBalancedAllocation", 1),
     ]
 
@@ -141,7 +143,7 @@ async def test_a_need_is_supplied() -> None:
 
 def test_every_rule_is_made_once_per_profile() -> None:
     profile = build("").profiles["default-scheduler"]
-    assert profile.at("filter")[-1] is profile.scorers[2].rule
+    assert profile.at("filter")[-1] is profile.scorers[3].rule
 
 
 def test_profiles_have_rules_of_their_own() -> None:
@@ -153,7 +155,7 @@ def test_profiles_have_rules_of_their_own() -> None:
     )
     assert sorted(built.profiles) == ["a", "b"]
     counts = {name: len(profile.scorers) for name, profile in built.profiles.items()}
-    assert counts == {"a": 4, "b": 3}
+    assert counts == {"a": 5, "b": 4}
 
 
 # What is wrong.
@@ -335,5 +337,6 @@ def test_a_plugin_may_depend_only_on_what_is_watched() -> None:
     with pytest.raises(ConfigError) as refusal:
         registry.build(load_config(text, file="f.yaml"), {Binder: BINDER})
     assert refusal.value.problems == (
-        "plugin Weather depends on int, which is not watched; Namespace can be",
+        "plugin Weather depends on int, which is not watched; "
+        "Namespace, Service, ReplicationController, ReplicaSet, StatefulSet can be",
     )

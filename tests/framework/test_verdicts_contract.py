@@ -17,7 +17,8 @@ from lowtide.framework.plugin import (
     Rejection,
     filter_each,
 )
-from lowtide.framework.verdicts import Verdict, Verdicts
+from lowtide.framework.verdict import Verdict
+from lowtide.framework.verdicts import Verdicts
 from lowtide.testing import make_node, make_pod, make_profile, make_state
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lowtide.cluster.reading import Reading
 from lowtide.cluster.state import ClusterState
 from lowtide.framework.plugin import (
     NODE,
@@ -62,7 +63,7 @@ def ten() -> ClusterState:
             id="a pod",
         ),
         pytest.param(
-            lambda state: state.publish("x", {}, {}),
+            lambda state: state.publish("x", Reading()),
             {"node": [], "pods": [], "reading": [10], "nothing": []},
             id="a reading",
         ),
@@ -279,6 +280,6 @@ def test_reasons_that_nobody_gives_any_more_are_let_go() -> None:
     state = ten()
     verdicts = Verdicts(make_profile([Talkative()]), state)
     for _ in range(100):
-        state.publish("x", {}, {})
+        state.publish("x", Reading())
         verdicts.of(POD)
     assert verdicts.of(POD).reason_counts() == {"refused 100 times": 10}

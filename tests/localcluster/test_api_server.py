@@ -378,6 +378,7 @@ async def test_discovery_names_every_resource(http: aiohttp.ClientSession) -> No
         "events.k8s.io",
         "coordination.k8s.io",
         "apps",
+        "metrics.k8s.io",
     ]
     _, core = await ask(http, "GET", "/api/v1")
     assert [resource["name"] for resource in core["resources"]] == [
@@ -390,7 +391,11 @@ async def test_discovery_names_every_resource(http: aiohttp.ClientSession) -> No
         "pods",
         "pods/binding",
         "pods/status",
+        "replicationcontrollers",
+        "replicationcontrollers/status",
         "serviceaccounts",
+        "services",
+        "services/status",
     ]
     _, apps = await ask(http, "GET", "/apis/apps/v1")
     scale = next(one for one in apps["resources"] if one["name"] == "deployments/scale")

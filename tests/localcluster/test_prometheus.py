@@ -85,6 +85,34 @@ async def test_uname_carries_the_node_name(clock: ManualClock) -> None:
     assert names == {A["instance"]: "a", B["instance"]: "b"}
 
 
+async def test_a_range_of_its_own_gives_the_samples(clock: ManualClock) -> None:
+    _, answer = await query(clock, f'{RECEIVE}{{device="eth1"}}[3s]')
+    (series,) = answer["data"]["result"]
+    assert answer["data"]["resultType"] == "matrix"
+    assert series["metric"] == {"__name__": RECEIVE, **A, "device": "eth1"}
+    assert [at - clock() for at, _ in series["values"]] == [-2, -1, 0]
+    values = [float(value) for _, value in series["values"]]
+    # Up for 600 s at 200,000 bytes/s.
+    assert values == pytest.approx([598 * 200_000, 599 * 200_000, 600 * 200_000], abs=1)
+
+
+async def test_a_running_pod_is_measured_by_its_name(clock: ManualClock) -> None:
+    asked = {
+        "query": "sum by (namespace, pod) (rate(container_network_receive_bytes_total"
+        '{pod!="",interface!="lo"}[10s]))'
+    }
+    async with (
+        LocalCluster(clock=clock, nodes=NODES) as cluster,
+        aiohttp.ClientSession(base_url=cluster.prometheus_url) as http,
+    ):
+        cluster.traffic.start_pod("uid", "a", 5_000, named=("shop", "web-1"))
+        clock.advance(20)
+        async with http.post("/api/v1/query", data=asked) as response:
+            (series,) = (await response.json())["data"]["result"]
+    assert series["metric"] == {"namespace": "shop", "pod": "web-1"}
+    assert round(float(series["value"][1])) == 5_000
+
+
 async def test_other_queries_get_prometheus_error_json(clock: ManualClock) -> None:
     status, answer = await query(clock, "rate(up)")
     assert (status, answer) == (

@@ -10,6 +10,7 @@ ETH0 = {"device": "eth0", "instance": "10.0.0.1:9100", "job": "node-exporter"}
     [
         pytest.param("up", (None, 0, "", ()), id="reads a bare metric"),
         pytest.param("rate(up[1m])", (RangeFunction.RATE, 60, "", ()), id="reads a rate"),
+        pytest.param("up[1m]", (None, 60, "", ()), id="reads a range"),
         pytest.param(
             "increase(up[1h30m])", (RangeFunction.INCREASE, 5400, "", ()), id="adds up durations"
         ),

@@ -53,7 +53,7 @@ def test_a_wave_is_busy_at_its_phase_and_quiet_across() -> None:
 def test_pods_add_to_what_is_counted(clock: ManualClock) -> None:
     traffic = model(clock, Background(quiet_share=0.1))
     start = clock()
-    traffic.start_pod("p", "n", 50_000)
+    traffic.start_pod("p", "n", 50_000, named=("default", "p"))
     clock.advance(seconds=10)
     # (0.1 * 1,000,000 + 50,000) * 10 s
     assert received(traffic, clock()) - received(traffic, start) == pytest.approx(1_500_000)
@@ -69,7 +69,7 @@ def test_pods_add_to_what_is_counted(clock: ManualClock) -> None:
 def test_a_link_is_never_over_full(clock: ManualClock) -> None:
     traffic = model(clock, Background(quiet_share=0.5, busy_share=0.9, period_seconds=60))
     for index in range(10):
-        traffic.start_pod(f"p{index}", "n", 1_000_000)
+        traffic.start_pod(f"p{index}", "n", 1_000_000, named=("default", f"p{index}"))
     rates = []
     for _ in range(60):
         clock.advance(seconds=1)
@@ -88,10 +88,10 @@ def test_background_can_be_changed(clock: ManualClock) -> None:
 
 def test_a_node_that_is_gone_is_not_measured(clock: ManualClock) -> None:
     traffic = model(clock, WAVE)
-    traffic.start_pod("p", "n", 1)
+    traffic.start_pod("p", "n", 1, named=("default", "p"))
     traffic.remove_node("n")
     traffic.stop_pod("p")
-    traffic.start_pod("q", "n", 1)
+    traffic.start_pod("q", "n", 1, named=("default", "q"))
     assert traffic.names() == []
 
 

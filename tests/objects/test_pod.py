@@ -143,3 +143,84 @@ def test_a_claim_is_part_of_the_shape_and_the_name_of_its_volume_is_not() -> Non
     claim = {"persistentVolumeClaim": {"claimName": "data"}}
     assert with_volumes({"name": "a", **claim}) == with_volumes({"name": "b", **claim})
     assert with_volumes({"name": "a", **claim}) != with_volumes()
+
+
+# Whose it is, and since when it runs.
+
+
+@pytest.mark.parametrize(
+    ("owners", "want"),
+    [
+        pytest.param([], None, id="nobody's"),
+        pytest.param([{"kind": "Node", "name": "a"}], None, id="nobody's who only owns it"),
+        pytest.param(
+            [{"kind": "Node", "name": "a"}, {"kind": "Job", "name": "b", "controller": True}],
+            "b",
+            id="whoever controls it",
+        ),
+    ],
+)
+def test_a_pod_is(owners: list[dict[str, object]], want: str | None) -> None:
+    controller = msgspec.convert({"metadata": {"ownerReferences": owners}}, Pod).controller
+    assert (controller.name if controller else None) == want
+
+
+NEW_YEAR = 1_767_225_600.0  # 2026-01-01T00:00:00Z
+
+
+def container(started_at: str | None) -> dict[str, object]:
+    return {"state": {"running": {"startedAt": started_at}} if started_at else {}}
+
+
+@pytest.mark.parametrize(
+    ("status", "want"),
+    [
+        pytest.param({"phase": "Pending"}, None, id="has not started before it runs"),
+        pytest.param(
+            {"phase": "Pending", "startTime": "2026-01-01T00:00:05Z"},
+            None,
+            id="has not started when its node only took it up",
+        ),
+        pytest.param(
+            {"phase": "Running", "startTime": "2026-01-01T00:00:05Z"},
+            NEW_YEAR + 5,
+            id="started when its node took it up, where nothing better is known",
+        ),
+        pytest.param(
+            {
+                "phase": "Running",
+                "startTime": "2026-01-01T00:00:05Z",
+                "containerStatuses": [
+                    container("2026-01-01T00:00:30Z"),
+                    container("2026-01-01T00:00:20Z"),
+                    container(None),
+                ],
+            },
+            NEW_YEAR + 20,
+            id="started with its first container",
+        ),
+        pytest.param(
+            {"phase": "Pending", "containerStatuses": [container("2026-01-01T00:00:20Z")]},
+            NEW_YEAR + 20,
+            id="started although others of its containers wait",
+        ),
+        pytest.param(
+            {"phase": "Running", "startTime": "2026-01-01T01:00:05+01:00"},
+            NEW_YEAR + 5,
+            id="may tell the time of another zone",
+        ),
+        pytest.param(
+            {"phase": "Running", "startTime": "new year"}, None, id="may tell no time at all"
+        ),
+        pytest.param(
+            {
+                "phase": "Running",
+                "containerStatuses": [container("?"), container("2026-01-01T00:00:20Z")],
+            },
+            NEW_YEAR + 20,
+            id="may tell one time that can be read",
+        ),
+    ],
+)
+def test_a_pod(status: dict[str, object], want: float | None) -> None:
+    assert msgspec.convert({"status": status}, Pod).started_at == want

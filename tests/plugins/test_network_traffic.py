@@ -1,37 +1,73 @@
 """NetworkTraffic: prefers nodes whose network is quiet."""
 
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from lowtide.cluster.state import ClusterState
 from lowtide.framework.decision import Decision
 from lowtide.framework.verdicts import Verdicts
-from lowtide.plugins.network_traffic import NetworkTraffic, NetworkTrafficArgs
-from lowtide.readings.columns import traffic_columns
-from lowtide.readings.reading import NodeReading, State, TrafficReading
-from lowtide.readings.request import TrafficRequest
+from lowtide.objects.pod import Pod
+from lowtide.plugins.network_traffic import NetworkTraffic
+from lowtide.plugins.network_traffic_args import HotNodesArgs, NetworkTrafficArgs, NotFreshArgs
+from lowtide.readings.columns import published
+from lowtide.readings.meter import TrafficMeter
+from lowtide.readings.reading import State
+from lowtide.readings.series import Series
+from lowtide.scenario.readings import traffic_reading
 from lowtide.scheduler.decide import decide
-from lowtide.testing import make_node, make_pod, make_profile, make_state
+from lowtide.testing import make_node, make_pod, make_profile, make_state, scores
 
-FRESH = State.FRESH
-
-
-def fresh(value: float, capacity: float | None = None) -> NodeReading:
-    return NodeReading(value=value, at=0.0, state=FRESH, capacity_bytes_per_second=capacity)
+SCORINGS = ["relative", "utilization"]
+NOT_FRESH = [State.STALE, State.MISSING, State.IMPLAUSIBLE]
 
 
-def untrusted(value: float, state: State) -> NodeReading:
-    return NodeReading(value=value, at=0.0, state=state)
+def carrying(bytes_per_second: float, name: str = "pod", **more: Any) -> Pod:
+    """A pod that says what it carries in each direction."""
+    said = {"lowtide.dev/traffic": f"{bytes_per_second * 8:f}"}
+    return make_pod(name, annotations=said, **more)
 
 
-def decided(scoring: Any, by_node: dict[str, NodeReading] | None, names: str = "abcd") -> Decision:
-    """What the rule alone decides; without `by_node` nothing was published."""
-    rule = NetworkTraffic(NetworkTrafficArgs(scoring=scoring))
-    state = make_state([make_node(name) for name in names])
+IDLE = carrying(0)
+
+
+def fresh(value: float, capacity: float | None = None) -> dict[str, Any]:
+    return {"value": value, "capacity": capacity}
+
+
+def untrusted(value: float, state: State, capacity: float | None = None) -> dict[str, Any]:
+    return {"value": value, "capacity": capacity, "state": state.value}
+
+
+def measured(
+    rule: NetworkTraffic, by_node: Mapping[str, Any] | None, names: str = "abcd"
+) -> ClusterState:
+    """Nodes with these readings; without `by_node` nothing was published."""
+    nodes = [make_node(name) for name in names]
+    state = make_state(nodes)
     if by_node is not None:
-        reading = TrafficReading(request=rule.request, published_at=0.0, version=1, by_node=by_node)
-        state.publish(rule.request, *traffic_columns(reading))
-    return decide(make_pod(), Verdicts(make_profile([rule]), state), turn=0, full=True)
+        reading = replace(traffic_reading(rule.request, by_node, nodes), sampled_at=0.0)
+        state.publish(rule.request, published(reading))
+    return state
+
+
+def decided(
+    scoring: Any,
+    by_node: Mapping[str, Any] | None,
+    names: str = "abcd",
+    *,
+    pod: Pod = IDLE,
+    **args: Any,
+) -> Decision:
+    """What the rule alone decides."""
+    rule = NetworkTraffic(NetworkTrafficArgs(scoring=scoring, **args))
+    state = measured(rule, by_node, names)
+    return decide(pod, Verdicts(make_profile([rule]), state), turn=0, full=True)
 
 
 def totals(decision: Decision) -> dict[str, int]:
@@ -42,31 +78,93 @@ def raw(decision: Decision) -> dict[str, int]:
     return {each.node_name: each.by_rule["NetworkTraffic"].raw for each in decision.best}
 
 
-def test_relative_is_the_share_of_the_busiest() -> None:
-    values = dict(zip("abcd", [1, 15, 10, 13], strict=True))
-    decision = decided("relative", {name: fresh(value) for name, value in values.items()})
-    # 100 - 100//15, 100 - 1500//15, 100 - 1000//15, 100 - 1300//15
-    assert totals(decision) == {"a": 94, "b": 0, "c": 34, "d": 14}
-    assert raw(decision) == values
-    assert decision.node_name == "a"
+# Relative to the busiest.
 
 
-@pytest.mark.parametrize("scoring", ["relative", "utilization"])
-def test_all_zero_is_all_quiet(scoring: str) -> None:
-    assert totals(decided(scoring, {name: fresh(0) for name in "abcd"})) == dict.fromkeys(
-        "abcd", 100
+@pytest.mark.parametrize(
+    ("values", "want"),
+    [
+        pytest.param(
+            {"a": 1, "b": 15, "c": 10, "d": 13},
+            # 100 - 100//15, 100 - 1500//15, 100 - 1000//15, 100 - 1300//15
+            {"a": 94, "b": 0, "c": 34, "d": 14},
+            id="small numbers",
+        ),
+        pytest.param(
+            {
+                "node5": 312528236767,
+                "node3": 327333347411,
+                "node1": 321718404122,
+                "node4": 224935743744,
+                "node6": 415270171795,
+                "node2": 270270915134,
+            },
+            {"node5": 25, "node3": 22, "node1": 23, "node4": 46, "node6": 0, "node2": 35},
+            id="the first plugin's own",
+        ),
+        pytest.param(
+            {"x": 27938745453, "y": 151099652057}, {"x": 82, "y": 0}, id="the second one's"
+        ),
+        pytest.param(
+            {"x": 1000000, "y": 1200000, "z": 1400000}, {"x": 29, "y": 15, "z": 0}, id="the third's"
+        ),
+    ],
+)
+def test_relative_is_the_share_of_the_busiest(values: dict[str, int], want: dict[str, int]) -> None:
+    rule = NetworkTraffic(
+        NetworkTrafficArgs(measure="sumOverTime", direction="receive", scoring="relative")
     )
+    nodes = [make_node(name) for name in values]
+    state = make_state(nodes)
+    state.publish(rule.request, published(traffic_reading(rule.request, values, nodes)))
+    decision = decide(make_pod(), Verdicts(make_profile([rule]), state), turn=0, full=True)
+    assert totals(decision) == want
+    assert raw(decision) == values
 
 
-@pytest.mark.parametrize("scoring", ["relative", "utilization"])
-def test_without_a_reading_there_is_no_opinion(scoring: str) -> None:
-    decision = decided(scoring, None)
+def test_relative_takes_traffic_beyond_what_integers_hold() -> None:
+    assert totals(decided("relative", {"a": fresh(1e300), "b": fresh(0)}, names="ab")) == {
+        "a": 0,
+        "b": 100,
+    }
+
+
+@pytest.mark.parametrize("scoring", SCORINGS)
+def test_all_zero_is_all_quiet(scoring: str) -> None:
+    by_node = {name: fresh(0, capacity=10) for name in "abcd"}
+    assert totals(decided(scoring, by_node)) == dict.fromkeys("abcd", 100)
+
+
+# Nothing is known.
+
+
+@pytest.mark.parametrize("scoring", SCORINGS)
+@pytest.mark.parametrize(
+    "by_node",
+    [
+        pytest.param(None, id="before the first reading"),
+        pytest.param({}, id="when no node has one"),
+        pytest.param({"a": fresh(5, capacity=10)}, id="when too few nodes have one"),
+    ],
+)
+def test_there_is_no_opinion(by_node: Mapping[str, Any] | None, scoring: str) -> None:
+    decision = decided(scoring, by_node)
     assert [each.by_rule for each in decision.best] == [{}] * 4
 
 
-@pytest.mark.parametrize("scoring", ["relative", "utilization"])
-def test_when_nothing_is_known_all_are_equal(scoring: str) -> None:
-    assert len(set(totals(decided(scoring, {})).values())) == 1
+def test_utilization_has_no_opinion_without_any_capacity() -> None:
+    decision = decided("utilization", {name: fresh(0) for name in "abcd"})
+    assert [each.by_rule for each in decision.best] == [{}] * 4
+
+
+@pytest.mark.parametrize("scoring", SCORINGS)
+def test_there_is_no_opinion_on_a_pod_that_ignores_traffic(scoring: str) -> None:
+    pod = make_pod(annotations={"lowtide.dev/traffic": "ignore"})
+    by_node = {name: fresh(ord(name), capacity=1000) for name in "abcd"}
+    assert [each.by_rule for each in decided(scoring, by_node, pod=pod).best] == [{}] * 4
+
+
+# By the use of the link.
 
 
 def test_utilization_is_the_free_share_of_the_link() -> None:
@@ -76,11 +174,11 @@ def test_utilization_is_the_free_share_of_the_link() -> None:
             "a": fresh(25, capacity=100),
             "b": fresh(25, capacity=1000),
             "c": fresh(1, capacity=1000),
-            "d": fresh(200, capacity=100),
+            "d": fresh(0, capacity=100),
         },
     )
-    # 100 - ceil(25), 100 - ceil(2.5), 100 - ceil(0.1), more than full counts as full
-    assert totals(decision) == {"a": 75, "b": 97, "c": 99, "d": 0}
+    # 100 - 25, 100 - ceil(2.5), 100 - ceil(0.1), 100
+    assert totals(decision) == {"a": 75, "b": 97, "c": 99, "d": 100}
 
 
 @pytest.mark.parametrize("percent", [7, 14, 28, 29, 55, 56, 57, 58])
@@ -89,22 +187,241 @@ def test_a_whole_percentage_is_not_rounded_up_to_the_next(percent: int) -> None:
     assert totals(decision) == {"a": 100 - percent}
 
 
-def test_utilization_without_a_capacity_takes_the_busiest_for_full() -> None:
-    decision = decided(
-        "utilization", {"a": fresh(5), "b": fresh(20), "c": fresh(0), "d": fresh(10)}
+def test_utilization_counts_the_pod_itself() -> None:
+    by_node = {"a": fresh(10, capacity=100), "b": fresh(10, capacity=1000)}
+    # (10 + 20) of 100, (10 + 20) of 1000
+    assert totals(decided("utilization", by_node, names="ab", pod=carrying(20))) == {
+        "a": 70,
+        "b": 97,
+    }
+
+
+def test_a_pod_of_which_nothing_is_known_is_taken_for_a_share_of_the_median_link() -> None:
+    capacities = {"a": 100, "b": 200, "c": 400}
+    by_node = {name: fresh(0, capacity=each) for name, each in capacities.items()}
+    decision = decided("utilization", by_node, "abc", pod=make_pod(), pod_traffic="10%")
+    # 20 of 100, of 200, of 400
+    assert totals(decision) == {"a": 80, "b": 90, "c": 95}
+
+
+def test_utilization_without_a_capacity_takes_the_busiest_other_for_full() -> None:
+    rule = NetworkTraffic(NetworkTrafficArgs())
+    by_node = {"a": fresh(5), "b": fresh(20), "c": fresh(0), "d": fresh(10)}
+    found = scores(rule, IDLE, measured(rule, by_node)) or {}
+    # 5 of b's 20, 0 of b's 20, 10 of b's 20; and 20 of d's 10, which is more than full
+    assert {name: found[name] for name in "acd"} == {"a": 75, "c": 100, "d": 50}
+    assert found["b"] < 20
+
+
+@pytest.mark.parametrize(
+    ("direction", "want"),
+    [
+        pytest.param("receive", {"a": 90, "b": 60}, id="receive"),
+        pytest.param("transmit", {"a": 70, "b": 90}, id="transmit"),
+        pytest.param("max", {"a": 70, "b": 60}, id="the larger"),
+        # (10 + 30) / 200, (40 + 10) / 200
+        pytest.param("sum", {"a": 80, "b": 75}, id="both, of both ways"),
+    ],
+)
+def test_utilization_by_direction(direction: Any, want: dict[str, int]) -> None:
+    by_node = {
+        "a": {"receive": 10, "transmit": 30, "capacity": 100},
+        "b": {"receive": 40, "transmit": 10, "capacity": 100},
+    }
+    assert totals(decided("utilization", by_node, names="ab", direction=direction)) == want
+
+
+def test_utilization_of_an_increase() -> None:
+    by_node = {"a": fresh(600, capacity=100), "b": fresh(3000, capacity=100)}
+    decision = decided("utilization", by_node, "ab", measure="increase", window="1m")
+    # 600 bytes a minute are 10 a second; 3000 are 50
+    assert totals(decision) == {"a": 90, "b": 50}
+
+
+def test_utilization_of_a_query_of_the_users_own() -> None:
+    by_node = {"a": fresh(10, capacity=100), "b": fresh(50, capacity=100)}
+    decision = decided("utilization", by_node, "ab", query="node:traffic", pod=carrying(20))
+    assert totals(decision) == {"a": 70, "b": 30}
+
+
+# The curve.
+
+shares = st.floats(min_value=0, max_value=1e6) | st.sampled_from([0.0, 0.75, 0.9, 1.0])
+odd_shares = shares | st.sampled_from([-1.0, -1e300, 1e300, 5e-324])
+hot_nodes = st.tuples(st.integers(0, 100), st.integers(0, 100)).map(
+    lambda pair: HotNodesArgs(
+        soft_percent=min(pair), hard_percent=max(pair), cooling_percent=min(10, max(pair))
     )
-    # 100 - 5*100/20, 100 - 20*100/20, 100 - 0, 100 - 10*100/20
-    assert totals(decision) == {"a": 75, "b": 0, "c": 100, "d": 50}
+)
 
 
-@pytest.mark.parametrize("state", [State.STALE, State.MISSING, State.IMPLAUSIBLE])
+def curve(hot_nodes: HotNodesArgs, shares: list[float], pod: Pod = IDLE) -> list[int]:
+    """The raw scores of nodes whose links are used that much."""
+    rule = NetworkTraffic(NetworkTrafficArgs(hot_nodes=hot_nodes))
+    by_node = {f"n{number}": fresh(share, capacity=1) for number, share in enumerate(shares)}
+    nodes = [make_node(name) for name in by_node]
+    state = make_state(nodes)
+    state.publish(rule.request, published(traffic_reading(rule.request, by_node, nodes)))
+    found = scores(rule, pod, state)
+    assert found is not None
+    return list(found.values())
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(hot_nodes, st.lists(odd_shares, min_size=1, max_size=8))
+def test_any_share_scores_a_whole_number_from_0_to_100(
+    hot_nodes: HotNodesArgs, shares: list[float]
+) -> None:
+    assert all(0 <= score <= 100 for score in curve(hot_nodes, shares))
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(hot_nodes, st.lists(shares, min_size=2, max_size=8))
+def test_a_fuller_link_never_scores_higher(hot_nodes: HotNodesArgs, shares: list[float]) -> None:
+    found = curve(hot_nodes, sorted(shares))
+    assert found == sorted(found, reverse=True)
+
+
+def test_among_overloaded_links_one_is_better_than_another() -> None:
+    found = curve(HotNodesArgs(), [0.5, 0.74, 0.8, 1.0, 1.5, 2.5, 5.0])
+    assert found == sorted(set(found), reverse=True)
+
+
+def test_a_link_beyond_the_soft_threshold_scores_well_below_one_before_it() -> None:
+    before, beyond = curve(HotNodesArgs(soft_percent=50), [0.49, 0.51])
+    assert before - beyond > 10
+
+
+# What was placed since.
+
+
+def test_what_was_just_placed_counts_in_relative_scores() -> None:
+    rule = NetworkTraffic(NetworkTrafficArgs(scoring="relative"))
+    state = measured(rule, {"a": fresh(10), "b": fresh(40)}, names="ab")
+    state.assume(carrying(10, "placed"), "a")
+    assert scores(rule, IDLE, state) == {"a": 20, "b": 40}
+
+
+@pytest.mark.parametrize(
+    ("args", "want"),
+    [
+        pytest.param({"direction": "receive"}, 110, id="what it receives"),
+        pytest.param({"direction": "transmit"}, 130, id="what it sends"),
+        pytest.param({"direction": "max"}, 130, id="the larger"),
+        pytest.param({"direction": "sum"}, 240, id="both"),  # 200 + 10 + 30
+        # 6000 in a minute, and 10 a second
+        pytest.param({"direction": "receive", "measure": "increase"}, 6600, id="over the window"),
+        pytest.param({"query": "x"}, 100, id="nothing where the unit is the user's own"),
+        pytest.param(
+            {"direction": "receive", "measure": "sumOverTime"},
+            100,
+            id="nothing where it is no rate",
+        ),
+    ],
+)
+def test_in_relative_scores_a_placed_pod_counts(args: dict[str, Any], want: int) -> None:
+    rule = NetworkTraffic(NetworkTrafficArgs(scoring="relative", **args))
+    of_a = 6000 if args.get("measure") == "increase" else 100
+    state = measured(rule, {"a": fresh(of_a)}, names="a")
+    said = {"lowtide.dev/traffic": "receive=80,transmit=240"}  # bits: 10 and 30 bytes
+    state.assume(make_pod("placed", annotations=said), "a")
+    assert scores(rule, IDLE, state) == {"a": want}
+
+
+@pytest.mark.parametrize(
+    ("direction", "want"),
+    [
+        pytest.param("receive", {"a": 65, "b": 55}, id="what it receives"),  # 10+20+5, 40+5
+        pytest.param("transmit", {"a": 45, "b": 55}, id="what it sends"),  # 10+40+5, 40+5
+        pytest.param("max", {"a": 45, "b": 55}, id="the larger"),
+        pytest.param("sum", {"a": 55, "b": 55}, id="both, of both ways"),  # (35 + 55) / 2
+    ],
+)
+def test_in_shares_a_placed_pod_counts(direction: Any, want: dict[str, int]) -> None:
+    rule = NetworkTraffic(NetworkTrafficArgs(direction=direction))
+    state = measured(rule, {"a": fresh(10, capacity=100), "b": fresh(40, capacity=100)}, "ab")
+    said = {"lowtide.dev/traffic": "receive=160,transmit=320"}  # bits: 20 and 40 bytes
+    state.assume(make_pod("placed", annotations=said), "a")
+    assert scores(rule, carrying(5), state) == want
+
+
+def test_the_worst_device_counts_although_another_carries_more() -> None:
+    rule = NetworkTraffic(NetworkTrafficArgs(direction="receive"))
+
+    def series(**values: float) -> list[Series]:
+        return [
+            Series({"node": "a", "device": device}, value, 0.0) for device, value in values.items()
+        ]
+
+    answers = {"receive": series(eth0=30, eth1=6), "speed": series(eth0=100, eth1=10)}
+    state = make_state([make_node("a")])
+    reading = TrafficMeter(rule.request).take(answers, [make_node("a")], (), 0.0)
+    state.publish(rule.request, published(reading))
+    # eth1 is used by 60 %; eth0, which a pod's traffic is counted on, by 30
+    assert scores(rule, IDLE, state) == {"a": 40}
+    assert scores(rule, carrying(20), state) == {"a": 40}
+    assert scores(rule, carrying(40), state) == {"a": 30}  # 30 + 40
+
+
+def test_a_burst_is_spread_although_no_new_reading_comes() -> None:
+    rule = NetworkTraffic(NetworkTrafficArgs())
+    percent = {"a": 10.0, "b": 20.0, "c": 30.0, "d": 60.0}
+    state = measured(rule, {name: fresh(each, capacity=100) for name, each in percent.items()})
+    placed = burst(rule, state, count=12, each=10 / 2)
+    # Filled up to one level: 10 + 5*5 = 35, 20 + 3*5 = 35, 30 + 1*5 = 35; then one more each.
+    assert placed == {"a": 6, "b": 4, "c": 2}
+
+
+def burst(rule: NetworkTraffic, state: ClusterState, *, count: int, each: float) -> Counter[str]:
+    """Pods that carry so much, placed one after the other; how many went where."""
+    verdicts = Verdicts(make_profile([rule]), state)
+    placed: Counter[str] = Counter()
+    for number in range(count):
+        pod = carrying(each, f"burst-{number}")
+        decision = decide(pod, verdicts, turn=number)
+        assert decision.node_name is not None
+        state.assume(pod, decision.node_name)
+        placed[decision.node_name] += 1
+    return placed
+
+
+@pytest.mark.parametrize("state", NOT_FRESH)
+@pytest.mark.parametrize("scoring", SCORINGS)
+@pytest.mark.parametrize(
+    "percent",
+    [
+        pytest.param((10, 30, 50, 70, 90), id="the others are used unevenly"),
+        pytest.param((40, 40, 40, 40, 40), id="the others are used alike"),
+        pytest.param((0, 0, 0, 0, 100), id="one is full and the others are idle"),
+    ],
+)
+def test_a_node_without_a_reading_draws_no_more_pods_than_the_average_one_when(
+    percent: tuple[int, ...], scoring: Any, state: State
+) -> None:
+    rule = NetworkTraffic(NetworkTrafficArgs(scoring=scoring))
+    by_node: dict[str, Any] = {
+        name: fresh(each, capacity=100) for name, each in zip("abcde", percent, strict=True)
+    }
+    by_node |= {name: untrusted(0, state, capacity=100) for name in "vwxyz"}
+    if state is State.MISSING:
+        by_node |= {name: {"capacity": 100} for name in "vwxyz"}
+    table = measured(rule, by_node, "abcdevwxyz")
+    placed = burst(rule, table, count=100, each=2)
+    of_known = sum(placed[name] for name in "abcde") / 5
+    assert max(placed[name] for name in "vwxyz") <= of_known + 1
+
+
+# Nodes without a fresh reading.
+
+
+@pytest.mark.parametrize("state", NOT_FRESH)
 def test_relative_takes_what_is_not_trusted_for_average(state: State) -> None:
     by_node = {"a": fresh(0), "b": fresh(20), "c": untrusted(1000, state)}
     # c and d count as (0 + 20) / 2 = 10: 100 - 10*100//20
     assert totals(decided("relative", by_node)) == {"a": 100, "b": 0, "c": 50, "d": 50}
 
 
-@pytest.mark.parametrize("state", [State.STALE, State.MISSING, State.IMPLAUSIBLE])
+@pytest.mark.parametrize("state", NOT_FRESH)
 def test_utilization_takes_what_is_not_trusted_for_average(state: State) -> None:
     by_node = {
         "a": fresh(10, capacity=100),
@@ -115,64 +432,59 @@ def test_utilization_takes_what_is_not_trusted_for_average(state: State) -> None
     assert totals(decided("utilization", by_node)) == {"a": 90, "b": 70, "c": 80, "d": 80}
 
 
-def test_what_was_just_placed_counts_as_traffic() -> None:
-    placed = NodeReading(value=10, at=0.0, state=FRESH, expected=10.0)
-    assert totals(decided("relative", {"a": placed, "b": fresh(40)}, names="ab")) == {
-        "a": 50,  # 100 - (10 + 10)*100//40
-        "b": 0,
+@pytest.mark.parametrize("state", NOT_FRESH)
+@pytest.mark.parametrize("scoring", SCORINGS)
+@pytest.mark.parametrize("policy", ["avoid", "reject"])
+def test_what_is_to_be_avoided_counts_no_better_than_the_busiest(
+    policy: str, scoring: str, state: State
+) -> None:
+    by_node = {
+        "a": fresh(10, capacity=100),
+        "b": fresh(50, capacity=100),
+        "c": untrusted(0, state, capacity=100),
     }
+    rule = NetworkTraffic(
+        NetworkTrafficArgs(scoring=scoring, not_fresh=NotFreshArgs(**{state.value: policy}))  # type: ignore[arg-type]
+    )
+    found = scores(rule, IDLE, measured(rule, by_node, "abc"))
+    assert found is not None
+    quietness = {name: -each if scoring == "relative" else each for name, each in found.items()}
+    assert quietness["a"] > quietness["b"] >= quietness["c"]
 
 
-def test_enormous_traffic_does_not_overflow() -> None:
-    assert totals(decided("relative", {"a": fresh(1e300), "b": fresh(0)}, names="ab")) == {
-        "a": 0,
-        "b": 100,
+@pytest.mark.parametrize("state", NOT_FRESH)
+def test_each_state_has_a_policy_of_its_own(state: State) -> None:
+    others = {other.value: "avoid" for other in NOT_FRESH if other is not state}
+    by_node = {
+        "a": fresh(10, capacity=100),
+        "b": fresh(50, capacity=100),
+        "c": untrusted(0, state, capacity=100),
     }
+    rule = NetworkTraffic(NetworkTrafficArgs(not_fresh=NotFreshArgs(**others)))  # type: ignore[arg-type]
+    assert scores(rule, IDLE, measured(rule, by_node, "abc")) == {"a": 90, "b": 50, "c": 70}
 
 
-# Args.
+@pytest.mark.parametrize("scoring", SCORINGS)
+def test_a_node_that_joined_since_counts_as_average(scoring: Any) -> None:
+    rule = NetworkTraffic(NetworkTrafficArgs(scoring=scoring))
+    state = measured(rule, {"a": fresh(10, capacity=100), "b": fresh(50, capacity=100)}, "ab")
+    state.add_node(make_node("new"))
+    want = {"a": 10, "b": 50, "new": 30} if scoring == "relative" else {"a": 90, "b": 50, "new": 70}
+    assert scores(rule, IDLE, state) == want
 
 
-def test_the_request_follows_from_the_args() -> None:
+@pytest.mark.parametrize(
+    ("brake_percent", "has_opinion"),
+    [
+        pytest.param(50, True, id="speaks when exactly the share is not fresh"),
+        pytest.param(49, False, id="is silent when more is not"),
+    ],
+)
+@pytest.mark.parametrize("scoring", SCORINGS)
+def test_the_rule(scoring: Any, brake_percent: int, has_opinion: bool) -> None:
     args = NetworkTrafficArgs(
-        prometheus_address="http://prometheus:9090",
-        devices=["eth0", "bond.*"],
-        window="5m",
-        poll_interval="30s",
-        measure="increase",
-        direction="receive",
+        scoring=scoring, not_fresh=NotFreshArgs(missing="avoid", brake_percent=brake_percent)
     )
     rule = NetworkTraffic(args)
-    assert rule.request == TrafficRequest(
-        prometheus_address="http://prometheus:9090",
-        devices=("eth0", "bond.*"),
-        window_seconds=300,
-        measure="increase",
-        direction="receive",
-        every_seconds=30,
-        stale_after_seconds=120,  # four polls, at least 60 seconds
-    )
-    assert rule.readings == (rule.request,)
-    assert (list(args.problems()), list(NetworkTrafficArgs().problems())) == ([], [])
-
-
-@pytest.mark.parametrize(("text", "seconds"), [("30s", 30), ("1m", 60), ("2h", 7200)])
-def test_a_window(text: str, seconds: int) -> None:
-    assert NetworkTrafficArgs(window=text).request().window_seconds == seconds
-
-
-@pytest.mark.parametrize("text", ["", "5", "0s", "1.5m", "-1m", "1d", "1m ", "soon", "1٣s"])
-def test_a_window_is_refused(text: str) -> None:
-    told = f"must be a time such as 30s, 1m or 1h, not {text!r}"
-    assert list(NetworkTrafficArgs(window=text).problems()) == [("window", told)]
-    assert list(NetworkTrafficArgs(poll_interval=text).problems()) == [("pollInterval", told)]
-
-
-def test_a_device_must_be_a_regular_expression() -> None:
-    args = NetworkTrafficArgs(devices=["eth0", "eth("])
-    assert list(args.problems()) == [
-        (
-            "devices",
-            "'eth(' is not a regular expression: missing ), unterminated subpattern at position 3",
-        )
-    ]
+    by_node = {"a": fresh(10, capacity=100), "b": fresh(50, capacity=100)}
+    assert (scores(rule, IDLE, measured(rule, by_node)) is not None) == has_opinion

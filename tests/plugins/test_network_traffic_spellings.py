@@ -4,6 +4,13 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.seed_configurations import (
+    ADDRESSES,
+    MINUTES_BY_NODENAME,
+    QUERIES,
+    SECONDS_BY_INSTANCE,
+    V1BETA1_BY_KUBERNETES_NODE,
+)
 
 from lowtide.app.offline import NoBinder
 from lowtide.app.registry import make_registry
@@ -11,7 +18,7 @@ from lowtide.config.errors import ConfigError
 from lowtide.config.load import load_config
 from lowtide.framework.plugin import Binder
 from lowtide.framework.registry import Built
-from lowtide.readings.request import TrafficRequest, queries
+from lowtide.readings.request import TrafficRequest, link_queries, pod_queries, traffic_queries
 
 GROUP = "kubescheduler.config.k8s.io"
 NOT_BUILT = "these rules of kube-scheduler are not built yet"
@@ -45,9 +52,15 @@ def build(
 
 
 def request_of(built: Built) -> TrafficRequest:
-    (request,) = built.profiles["sample-scheduler"].readings
+    (profile,) = built.profiles.values()
+    (request,) = profile.readings
     assert isinstance(request, TrafficRequest)
     return request
+
+
+def measuring(request: TrafficRequest) -> dict[str, str]:
+    """What is asked at each poll."""
+    return traffic_queries(request, request.window_seconds)
 
 
 def warnings(built: Built) -> list[str]:
@@ -142,13 +155,35 @@ def test_means_today(
 ) -> None:
     built = build(args, **how)
     request = request_of(built)
-    assert (queries(request)["receive"], request.match_label, request.prometheus_address) == (
-        query,
+    assert (measuring(request), request.match_label, request.access.addresses) == (
+        {"receive": query},
         label,
-        address,
+        (address,),
     )
     (weighted,) = built.profiles["sample-scheduler"].scorers
     assert (weighted.rule.scale, weighted.rule.tells_readings) == ("lowest_best", True)
+
+
+@pytest.mark.parametrize(
+    ("text", "names_nodes"),
+    [
+        pytest.param(MINUTES_BY_NODENAME, True, id="the first article's"),
+        pytest.param(V1BETA1_BY_KUBERNETES_NODE, False, id="the second's and the fourth's"),
+        pytest.param(SECONDS_BY_INSTANCE, False, id="the third's"),
+    ],
+)
+def test_what_is_asked_for_the_configuration_as_it_is_printed_is(
+    text: str, names_nodes: bool
+) -> None:
+    """What a node is called is asked apart; of pods nothing, since values are no rates."""
+    built = make_registry({}).build(load_config(text, file="f.yaml"), {Binder: NoBinder()})
+    request = request_of(built)
+    assert measuring(request) == {"receive": QUERIES[text]}
+    assert request.access.addresses == (ADDRESSES[text],)
+    assert ("uname" in link_queries(request)) == names_nodes
+    assert pod_queries(request, request.window_seconds) == {}
+    (profile,) = built.profiles.values()
+    assert "NetworkTraffic" not in [rule.name for rule in profile.at("filter")]
 
 
 def test_one_warning_prints_the_spelling_of_today() -> None:

@@ -18,15 +18,18 @@ from tests.properties.twins import (
     PlainNodeName,
     PlainNodePorts,
     PlainNodeUnschedulable,
+    PlainPodTopologySpread,
     PlainTaintToleration,
     plain_fit,
 )
 
 from lowtide.cluster.nodes import Nodes
+from lowtide.framework.plugin import FEASIBLE, reads_of
 from lowtide.objects.node import Node
 from lowtide.objects.pod import NodeAffinity as Affinity
 from lowtide.objects.pod import Pod
 from lowtide.objects.requests import pod_requests
+from lowtide.objects.workloads import Service
 from lowtide.plugins.node_affinity import NodeAffinity, NodeAffinityArgs
 from lowtide.plugins.node_name import NodeName
 from lowtide.plugins.node_ports import NodePorts
@@ -36,6 +39,8 @@ from lowtide.plugins.node_resources_balanced_allocation import (
 )
 from lowtide.plugins.node_resources_fit import NodeResourcesFit, NodeResourcesFitArgs
 from lowtide.plugins.node_unschedulable import NodeUnschedulable
+from lowtide.plugins.pod_topology_spread import PodTopologySpread
+from lowtide.plugins.pod_topology_spread_constraints import PodTopologySpreadArgs
 from lowtide.plugins.taint_toleration import TaintToleration
 from lowtide.testing import make_node, make_pod, make_state
 
@@ -51,6 +56,11 @@ GPU = "example.com/gpu"
 TPU = "example.com/tpu"
 NAMES = [f"n{number}" for number in range(6)]
 CORDON = "node.kubernetes.io/unschedulable"
+ZONE = "topology.kubernetes.io/zone"
+WEB = msgspec.convert(
+    {"metadata": {"name": "web", "namespace": "default"}, "spec": {"selector": {"app": "web"}}},
+    Service,
+)
 RESOURCES = ["cpu", "memory", "ephemeral-storage", GPU, "pods"]
 
 # Clusters.
@@ -78,8 +88,10 @@ labels = st.fixed_dictionaries(
     optional={
         "zone": st.sampled_from(["x", "y"]),
         "gen": st.sampled_from(["1", "5", "-3", "new"]),
+        ZONE: st.sampled_from(["x", "y", ""]),
     },
 )
+apps = st.fixed_dictionaries({}, optional={"app": st.sampled_from(["web", "db"])})
 requests = st.fixed_dictionaries(
     {},
     optional={
@@ -154,6 +166,29 @@ affinities = st.fixed_dictionaries(
         ),
     },
 )
+selectors = st.sampled_from(
+    [
+        None,
+        {},
+        {"matchLabels": {"app": "web"}},
+        {"matchExpressions": [{"key": "app", "operator": "Exists"}]},
+        {"matchExpressions": [{"key": "app", "operator": "NotIn", "values": ["web"]}]},
+    ]
+)
+constraints = st.fixed_dictionaries(
+    {
+        "maxSkew": st.integers(1, 3),
+        "topologyKey": st.sampled_from(["zone", "gen", "kubernetes.io/hostname"]),
+        "whenUnsatisfiable": st.sampled_from(["DoNotSchedule", "ScheduleAnyway"]),
+        "labelSelector": selectors,
+    },
+    optional={
+        "minDomains": st.integers(1, 4),
+        "nodeAffinityPolicy": st.sampled_from(["Honor", "Ignore"]),
+        "nodeTaintsPolicy": st.sampled_from(["Honor", "Ignore"]),
+        "matchLabelKeys": st.just(["app"]),
+    },
+)
 added_affinities = affinities.map(lambda given: msgspec.convert(given, Affinity))
 pending = st.builds(
     lambda asked, held, affinity, **known: make_pod(
@@ -169,13 +204,28 @@ pending = st.builds(
     tolerations=st.lists(tolerations, max_size=3),
 )
 
+spreading = st.builds(
+    lambda affinity, spread, **known: make_pod(
+        "pending",
+        spec={"affinity": {"nodeAffinity": affinity}, "topologySpreadConstraints": spread},
+        **known,
+    ),
+    affinities,
+    st.lists(constraints, max_size=2),
+    labels=apps,
+    node_selector=st.one_of(st.just({}), labels),
+    tolerations=st.lists(tolerations, max_size=2),
+)
+
 
 @st.composite
 def faces(draw: st.DrawFn) -> Nodes:
     """A table: of all nodes, or with pods added to and taken from some rows in thought."""
     nodes = [draw(node_named(name)) for name in NAMES[: draw(st.integers(0, len(NAMES)))]]
     pods = [running(draw, f"p{number}") for number in range(draw(st.integers(0, 6)))]
-    face = make_state(nodes, pods).nodes()
+    state = make_state(nodes, pods)
+    state.put_object(WEB)
+    face = state.nodes()
     for at in draw(st.lists(st.sampled_from(range(len(nodes))), unique=True)) if nodes else ():
         if draw(st.booleans()):
             face = face.with_pods({at: [running(draw, f"new-{at}")]})
@@ -186,7 +236,12 @@ def faces(draw: st.DrawFn) -> Nodes:
 
 def running(draw: st.DrawFn, name: str) -> Pod:
     return make_pod(
-        name, on=draw(st.sampled_from(NAMES)), spec=containers(draw(requests), draw(ports))
+        name,
+        namespace=draw(st.sampled_from(["default", "default", "other"])),
+        on=draw(st.sampled_from(NAMES)),
+        labels=draw(apps),
+        deleted=draw(st.sampled_from([False, False, True])),
+        spec=containers(draw(requests), draw(ports)),
     )
 
 
@@ -297,6 +352,35 @@ def test_scores_by_balance_agree(pod: Pod, nodes: Nodes, resources: list[str]) -
     assert raw_scores(rule, pod, nodes) == (twin if has_opinion else None)
 
 
+@settings(STEADY, max_examples=200)
+@given(pod=spreading, nodes=faces())
+def test_filters_by_spread_agree(pod: Pod, nodes: Nodes) -> None:
+    rule = PodTopologySpread(PodTopologySpreadArgs())
+    assert refusals([rule], pod, nodes) == refusals([PlainPodTopologySpread()], pod, nodes)
+
+
+@settings(STEADY, max_examples=200)
+@given(pod=spreading, nodes=faces(), data=st.data())
+def test_scores_by_spread_agree(pod: Pod, nodes: Nodes, data: st.DataObject) -> None:
+    rule, twin = PodTopologySpread(PodTopologySpreadArgs()), PlainPodTopologySpread()
+    nodes = nodes.everything
+    count = st.lists(st.booleans(), min_size=len(nodes), max_size=len(nodes))
+    feasible = np.array(data.draw(count), np.bool_)
+    raw, plain = rule.score(pod, nodes, feasible), twin.score(pod, nodes, feasible)
+    if raw is None or plain is None:
+        assert raw is plain
+        return
+    keys = {
+        each.topology_key
+        for each in pod.spec.topology_spread_constraints
+        if each.when_unsatisfiable == "ScheduleAnyway"
+    }
+    scored = [bool(feasible[at]) and keys <= set(nodes.node(at).labels) for at in range(len(nodes))]
+    assert raw[feasible].tolist() == plain[feasible].tolist()
+    normalized = np.where(feasible, rule.normalize(raw, feasible), 0)
+    assert normalized.tolist() == twin.normalize(plain.tolist(), scored)
+
+
 # Some rows instead of all.
 
 
@@ -314,11 +398,12 @@ def every_rule(added: Affinity) -> Sequence[Any]:
                 NodeResourcesBalancedAllocationArgs,
             )
         ),
+        PodTopologySpread(PodTopologySpreadArgs()),
     )
 
 
 @STEADY
-@given(pod=pending, nodes=faces(), added=added_affinities, data=st.data())
+@given(pod=st.one_of(pending, spreading), nodes=faces(), added=added_affinities, data=st.data())
 def test_judging_some_rows_is_taking_rows_of_judging_all(
     pod: Pod, nodes: Nodes, added: Affinity, data: st.DataObject
 ) -> None:
@@ -330,7 +415,7 @@ def test_judging_some_rows_is_taking_rows_of_judging_all(
         if hasattr(rule, "filter"):
             of_all = [each for each in refusals([rule], pod, nodes) if each.node_name in kept]
             assert refusals([rule], pod, some) == of_all, rule.name
-        if hasattr(rule, "score"):
+        if hasattr(rule, "score") and not reads_of(rule) & FEASIBLE:
             raw = raw_scores(rule, pod, nodes)
             taken = None if raw is None else [raw[at] for at in positions]
             assert raw_scores(rule, pod, some) == taken, rule.name

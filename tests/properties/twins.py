@@ -9,8 +9,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from lowtide.cluster.placed import host_ports_of
-from lowtide.framework.plugin import OneNode, Pod, filter_each, score_each
+from lowtide.framework.plugin import (
+    BoolArray,
+    IntArray,
+    Nodes,
+    OneNode,
+    Pod,
+    Rejection,
+    filter_each,
+    score_each,
+)
 from lowtide.objects.matching import is_tolerated, is_valid_requirement, matches_requirement
 from lowtide.objects.node import Taint
 from lowtide.objects.pod import NodeAffinity, NodeSelector, NodeSelectorTerm
@@ -21,6 +32,11 @@ from lowtide.objects.requests import (
     nonzero_requests,
     pod_requests,
     scored_requests,
+)
+from lowtide.plugins.pod_topology_spread_constraints import (
+    Constraint,
+    PodTopologySpreadArgs,
+    constraints_of,
 )
 
 FIRST = ("cpu", "memory", "ephemeral-storage")
@@ -212,6 +228,133 @@ class PlainBalancedAllocation:
         before = _balance(used, node)
         after = _balance({r: used[r] + wanted.get(r, 0) for r in counted}, node)
         return 50 + math.trunc(Fraction(50 + after - before, 2))
+
+
+class PlainPodTopologySpread:
+    """Counts the pods of the whole table again for every node and every constraint."""
+
+    name = "PodTopologySpread"
+
+    def __init__(self) -> None:
+        self._defaults = PodTopologySpreadArgs().constraints
+
+    def filter(self, pod: Pod, nodes: Nodes) -> Iterator[Rejection]:
+        for position in range(len(nodes)):
+            reason = self._reason(pod, nodes, position)
+            if reason is not None:
+                mask = np.zeros(len(nodes), np.bool_)
+                mask[position] = True
+                yield Rejection(mask, reason, eviction_helps="label" not in reason)
+
+    def _reason(self, pod: Pod, nodes: Nodes, position: int) -> str | None:
+        constraints = constraints_of(pod, nodes, "DoNotSchedule", self._defaults)
+        for each in constraints:
+            value = nodes.node(position).labels.get(each.topology_key)
+            if value is None:
+                return (
+                    "node(s) didn't match pod topology spread constraints (missing required label)"
+                )
+            counts: dict[str, int] = {}
+            for node in _counted(pod, nodes, each, constraints):
+                here = node.labels[each.topology_key]
+                counts[here] = counts.get(here, 0) + _like(pod, each, node.pods)
+                if node.name == nodes.names[position]:
+                    counts[here] += _change(pod, each, nodes.pods(position), node.pods)
+            lowest = min(counts.values()) if len(counts) >= each.min_domains else 0
+            if counts.get(value, 0) + each.matches(pod) - lowest > each.max_skew:
+                return "node(s) didn't match pod topology spread constraints"
+        return None
+
+    def score(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray | None:
+        constraints = constraints_of(pod, nodes, "ScheduleAnyway", self._defaults)
+        if not constraints:
+            return None
+        needed = constraints if pod.spec.topology_spread_constraints else []
+        nodes_scored = [
+            nodes.one(at)
+            for at in range(len(nodes))
+            if feasible[at] and all(each.topology_key in nodes.one(at).labels for each in needed)
+        ]
+        raw = np.zeros(len(nodes), np.int64)
+        for at, name in enumerate(nodes.names):
+            for node in nodes_scored:
+                if node.name == name:
+                    costs = [
+                        self._cost(pod, nodes, c, needed, nodes_scored, at) for c in constraints
+                    ]
+                    raw[at] = math.floor(sum(costs) + 0.5)
+        return raw
+
+    def _cost(
+        self,
+        pod: Pod,
+        nodes: Nodes,
+        constraint: Constraint,
+        needed: Sequence[Constraint],
+        scored: Sequence[OneNode],
+        position: int,
+    ) -> float:
+        key, node = constraint.topology_key, nodes.one(position)
+        if key not in node.labels:
+            return 0.0
+        if key == "kubernetes.io/hostname":
+            size, count = len(scored), _like(pod, constraint, node.pods)
+        else:
+            size = len({each.labels.get(key, "") for each in scored})
+            count = sum(
+                _like(pod, constraint, other.pods)
+                for other in _counted(pod, nodes, constraint, needed)
+                if other.labels.get(key, "") == node.labels[key]
+            )
+        return count * math.log(size + 2) + constraint.max_skew - 1
+
+    def normalize(self, raw: Sequence[int], scored: Sequence[bool]) -> list[int]:
+        """`scored` says which nodes are feasible and have the labels."""
+        of_scored = [value for value, is_scored in zip(raw, scored, strict=True) if is_scored]
+        highest, lowest = max(of_scored, default=0), min(of_scored, default=0)
+        if not highest:
+            return [100 if is_scored else 0 for is_scored in scored]
+        return [
+            100 * (highest + lowest - value) // highest if is_scored else 0
+            for value, is_scored in zip(raw, scored, strict=True)
+        ]
+
+
+def _counted(
+    pod: Pod, nodes: Nodes, constraint: Constraint, needed: Sequence[Constraint]
+) -> Iterator[OneNode]:
+    """The nodes of the whole table that a constraint counts pods on."""
+    whole = nodes.everything
+    for at in range(len(whole)):
+        node = whole.one(at)
+        is_refused = list(PlainNodeAffinity(NodeAffinity()).filter(pod, whole.take(np.array([at]))))
+        is_tainted = list(PlainTaintToleration().filter(pod, whole.take(np.array([at]))))
+        if any(each.topology_key not in node.labels for each in needed):
+            continue
+        if constraint.honors_affinity and is_refused:
+            continue
+        if constraint.honors_taints and is_tainted:
+            continue
+        yield node
+
+
+def _like(pod: Pod, constraint: Constraint, others: Sequence[Pod]) -> int:
+    if not constraint.counts_pods:
+        return 0
+    return sum(
+        constraint.matches(other) and other.namespace == pod.namespace and not other.is_terminating
+        for other in others
+    )
+
+
+def _change(pod: Pod, constraint: Constraint, thought: Sequence[Pod], real: Sequence[Pod]) -> int:
+    """Pods that are on the node only in thought, less those that are gone in thought."""
+    before, after = {each.uid for each in real}, {each.uid for each in thought}
+    found = 0
+    for other in (*thought, *real):
+        if constraint.matches(other) and other.namespace == pod.namespace:
+            found += (other.uid in after) - (other.uid in before)
+    return found
 
 
 def _balance(used: Mapping[str, int], node: OneNode) -> int:

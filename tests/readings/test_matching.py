@@ -1,8 +1,11 @@
 """Which node a series is taken for, by every label that set-ups use."""
 
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
 import pytest
 
-from lowtide.readings.matching import Match, NodeIdentity, host_of, match_series
+from lowtide.readings.matching import NO_ROW, NodeIdentity, NodeMatcher, host_of
 from lowtide.readings.request import MatchLabel
 from lowtide.readings.series import Series
 
@@ -11,6 +14,35 @@ NODES = (
     NodeIdentity("node-b", "host-b", ("10.0.0.2", "fd00:0:0::2")),
     NodeIdentity("node-c", "node-c.example", ("10.0.0.3",)),
 )
+
+
+@dataclass(frozen=True)
+class Match:
+    """Where series went, by the names of nodes."""
+
+    by_node: dict[str, list[Series]]
+    unmatched: list[Series]
+    ambiguous: frozenset[str]
+
+
+def match_series(
+    series: Sequence[Series],
+    identities: Sequence[NodeIdentity],
+    uname: Iterable[Series],
+    label: MatchLabel,
+) -> Match:
+    matcher = NodeMatcher(identities, uname, label)
+    found, ambiguous = matcher.rows(series)
+    by_node: dict[str, list[Series]] = {}
+    for one, row in zip(series, found, strict=True):
+        if row != NO_ROW:
+            by_node.setdefault(identities[row].name, []).append(one)
+    candidates = zip(series, matcher.candidates(series), strict=True)
+    return Match(
+        by_node,
+        unmatched=[one for one, rows in candidates if not rows],
+        ambiguous=frozenset(identities[row].name for row in ambiguous),
+    )
 
 
 def make_series(**labels: str) -> Series:

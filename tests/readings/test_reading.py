@@ -1,240 +1,117 @@
-"""From answers to readings: arithmetic, states, capacity, and how they age."""
+"""A reading as a whole: for people, as time goes by, and when it is not believed any more."""
 
 import math
-from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any
 
 import pytest
+from tests.readings.conftest import NOW, make_request, make_series, read
 
-from lowtide.readings.matching import NodeIdentity
-from lowtide.readings.reading import NodeReading, State, TrafficReading, age, assemble
-from lowtide.readings.request import Direction, TrafficRequest
+from lowtide.readings.reading import NodeReading, TrafficReading, aged
 from lowtide.readings.series import Series
-
-NODE = NodeIdentity("a")
-NOW = 1000.0
+from lowtide.testing import make_node, make_pod
 
 
-def make_request(direction: Direction = "receive") -> TrafficRequest:
-    return TrafficRequest(
-        prometheus_address="http://127.0.0.1:9090",
-        devices=(),
-        window_seconds=60,
-        measure="rate",
-        direction=direction,
-        stale_after_seconds=60.0,
-    )
-
-
-def make_series(
-    value: float, *, node: str = "a", device: str = "eth0", at: float = NOW, job: str = "n"
-) -> Series:
-    return Series({"node": node, "device": device, "job": job}, value, at)
-
-
-def read_one(
-    answers: dict[str, list[Series]],
-    *,
-    direction: Direction = "receive",
-    identities: Sequence[NodeIdentity] = (NODE,),
-) -> NodeReading:
-    return assemble(make_request(direction), answers, identities, NOW).by_node["a"]
-
-
-@pytest.mark.parametrize(
-    ("direction", "want"),
-    [
-        pytest.param("receive", NodeReading(value=5, receive=5), id="takes receive"),
-        pytest.param("transmit", NodeReading(value=7, transmit=7), id="takes transmit"),
-        pytest.param(
-            "max", NodeReading(value=7, receive=5, transmit=7), id="takes the larger for max"
-        ),
-        pytest.param("sum", NodeReading(value=12, receive=5, transmit=7), id="adds both for sum"),
-    ],
-)
-def test_direction(direction: Direction, want: NodeReading) -> None:
-    everything = {
-        "receive": [make_series(2), make_series(3, device="eth1")],
-        "transmit": [make_series(3), make_series(4, device="eth1")],
-    }
-    answers = {name: everything[name] for name in everything if direction in (name, "max", "sum")}
-    found = read_one(answers, direction=direction)
-    assert found == NodeReading(
-        value=want.value, receive=want.receive, transmit=want.transmit, at=NOW, state=State.FRESH
-    )
-
-
-@pytest.mark.parametrize(
-    ("series", "want"),
-    [
-        pytest.param(
-            [make_series(0)],
-            NodeReading(value=0, receive=0, at=NOW, state=State.FRESH),
-            id="takes zero for an idle node",
-        ),
-        pytest.param(
-            [make_series(5, at=NOW - 60)],
-            NodeReading(value=5, receive=5, at=NOW - 60, state=State.FRESH),
-            id="holds a sample fresh to the last second",
-        ),
-        pytest.param(
-            [make_series(5, at=NOW - 60.5)],
-            NodeReading(value=5, receive=5, at=NOW - 60.5, state=State.STALE),
-            id="calls an older sample stale and keeps its value",
-        ),
-        pytest.param(
-            [make_series(5), make_series(5, device="eth1", at=NOW - 61)],
-            NodeReading(value=10, receive=10, at=NOW - 61, state=State.STALE),
-            id="is as old as its oldest device",
-        ),
-        pytest.param(
-            [make_series(5, at=NOW + 3600)],
-            NodeReading(value=5, receive=5, at=NOW, state=State.FRESH),
-            id="does not believe a sample from the future to be younger than now",
-        ),
-        pytest.param([], NodeReading(state=State.MISSING), id="misses a node without series"),
-        pytest.param(
-            [make_series(5, node="b")],
-            NodeReading(state=State.MISSING),
-            id="misses a node when only others answered",
-        ),
-        *(
-            pytest.param(
-                [make_series(5), make_series(value, device="eth1")],
-                NodeReading(at=NOW, state=State.IMPLAUSIBLE),
-                id=f"finds {value} implausible, beside whatever else",
-            )
-            for value in (math.nan, math.inf, -math.inf, -1.0)
-        ),
-    ],
-)
-def test_state(series: list[Series], want: NodeReading) -> None:
-    assert read_one({"receive": series}) == want
-
-
-@pytest.mark.parametrize(
-    ("series", "want"),
-    [
-        pytest.param(
-            [make_series(5, job="n"), make_series(5, job="m")], 5, id="counts a device once"
-        ),
-        pytest.param(
-            [make_series(5, job="n"), make_series(9, job="m")], 9, id="takes the larger value"
-        ),
-        pytest.param(
-            [make_series(5, job="n"), make_series(9, job="m", at=NOW - 10)],
-            5,
-            id="takes the fresher value before the larger",
-        ),
-        pytest.param(
-            [make_series(5, job="n", at=NOW - 10), make_series(math.nan, job="m")],
-            5,
-            id="takes the sound value before the fresher",
-        ),
-        pytest.param(
-            [
-                make_series(1, job="n"),
-                make_series(2, job="n", device="eth1"),
-                make_series(4, job="m"),
-                make_series(1, job="m", device="eth1"),
-            ],
-            6,  # 4 of eth0 by m + 2 of eth1 by n
-            id="chooses for each device by itself",
-        ),
-    ],
-)
-def test_doubly_scraped(series: list[Series], want: float) -> None:
-    assert read_one({"receive": series}).value == want
-
-
-def test_a_node_without_one_of_two_directions_is_missing() -> None:
-    found = read_one({"receive": [make_series(5)], "transmit": []}, direction="max")
-    assert found == NodeReading(receive=5, state=State.MISSING)
-
-
-def test_nodes_that_a_series_may_belong_to_are_implausible_unless_they_have_their_own() -> None:
-    identities = [
-        NodeIdentity("a", "", ("10.0.0.1",)),
-        NodeIdentity("b", "", ("10.0.0.1",)),
-        NodeIdentity("c"),
+def four_states() -> TrafficReading:
+    """One node of each state, and one that is older than fresh ones usually are."""
+    series = [
+        make_series(1, node="fresh", at=NOW - 10),
+        make_series(2, node="older", at=NOW - 30),
+        make_series(3, node="stale", at=NOW - 90),
+        make_series(math.nan, node="implausible"),
     ]
-    shared = Series({"instance": "10.0.0.1:9100", "device": "eth0"}, 7.0, NOW)
-    reading = assemble(
-        make_request(), {"receive": [shared, make_series(5, node="b")]}, identities, NOW
-    )
-    assert dict(reading.by_node) == {
-        "a": NodeReading(state=State.IMPLAUSIBLE),
-        "b": NodeReading(value=5, receive=5, at=NOW, state=State.FRESH),
-        "c": NodeReading(state=State.MISSING),
-    }
+    names = ["fresh", "older", "stale", "missing", "implausible"]
+    return read({"receive": series}, [make_node(name) for name in names])
 
 
-@pytest.mark.parametrize(
-    ("speeds", "want"),
-    [
-        pytest.param([], None, id="knows no capacity without speeds"),
-        pytest.param([make_series(125e6)], 125e6, id="takes the speed of the one device"),
-        pytest.param(
-            [make_series(125e6), make_series(1250e6, device="eth1")],
-            1375e6,
-            id="adds the speeds of devices",
-        ),
-        pytest.param(
-            [make_series(125e6, job="n"), make_series(125e6, job="m")],
-            125e6,
-            id="counts a doubly scraped speed once",
-        ),
-        pytest.param([make_series(-125000)], None, id="does not believe a virtual device"),
-        pytest.param([make_series(0)], None, id="does not believe zero"),
-        pytest.param([make_series(math.nan)], None, id="does not believe NaN"),
-        pytest.param([make_series(1e12)], None, id="does not believe a terabyte per second"),
-        pytest.param(
-            [make_series(-125000), make_series(125e6, device="eth1")],
-            125e6,
-            id="leaves out the speed it does not believe",
-        ),
-    ],
-)
-def test_capacity(speeds: list[Series], want: float | None) -> None:
-    found = read_one({"receive": [make_series(5)], "speed": speeds})
-    assert found == NodeReading(
-        value=5, receive=5, capacity_bytes_per_second=want, at=NOW, state=State.FRESH
-    )
+def states(reading: TrafficReading) -> dict[str, str]:
+    return {name: each.state.value for name, each in reading.by_node()}
 
 
-def test_uname_answers_join_traffic_to_nodes() -> None:
-    labels = {"instance": "x:9100", "job": "n"}
-    answers = {
-        "receive": [Series({**labels, "device": "eth0"}, 5.0, NOW)],
-        "uname": [Series({**labels, "nodename": "a"}, 1.0, NOW)],
-    }
-    assert read_one(answers).value == 5
-
-
-def test_whole_reading() -> None:
+def test_a_reading_of_no_nodes() -> None:
     request = make_request()
-    assert assemble(request, {}, [], NOW, version=7) == TrafficReading(
-        request=request, published_at=NOW, version=7, by_node={}
-    )
+    reading = read({}, [])
+    assert (reading.request, reading.published_at, dict(reading.by_node())) == (request, NOW, {})
+    assert math.isnan(reading.sampled_at)
+    assert not reading.is_braked
+
+
+def test_a_node_may_be_asked_for_by_name() -> None:
+    reading = four_states()
+    assert reading.of("older") == dict(reading.by_node())["older"]
+    assert reading.of("older").value == 2
+    assert reading.of("nobody") == NodeReading()
+
+
+def test_it_was_sampled_when_its_newest_sample_was() -> None:
+    assert four_states().sampled_at == NOW - 10 + 10  # the implausible sample is the newest
+    series = [make_series(1, node="a", at=NOW - 30), make_series(1, node="b", at=NOW - 20)]
+    reading = read({"receive": series}, [make_node(name) for name in "abc"])
+    assert (reading.sampled_at, reading.window_seconds) == (NOW - 20, 60)
 
 
 def test_ageing_turns_fresh_to_stale_and_nothing_else() -> None:
-    reading = TrafficReading(
-        request=make_request(),
-        published_at=NOW,
-        version=3,
-        by_node={
-            "fresh": NodeReading(value=1, at=NOW - 10, state=State.FRESH),
-            "older": NodeReading(value=2, at=NOW - 30, state=State.FRESH),
-            "stale": NodeReading(value=3, at=NOW - 90, state=State.STALE),
-            "missing": NodeReading(),
-            "implausible": NodeReading(at=NOW - 90, state=State.IMPLAUSIBLE),
-        },
-    )
-    assert age(reading, NOW + 40) == TrafficReading(
-        request=reading.request,
-        published_at=NOW + 40,
-        version=4,
-        by_node=dict(reading.by_node)
-        | {"older": NodeReading(value=2, at=NOW - 30, state=State.STALE)},
-    )
-    assert age(reading, NOW + 40, version=9).version == 9
+    reading = four_states()
+    later = aged(reading, NOW + 40)
+    assert states(reading) == {
+        "fresh": "fresh",
+        "older": "fresh",
+        "stale": "stale",
+        "missing": "missing",
+        "implausible": "implausible",
+    }
+    assert states(later) == {**states(reading), "older": "stale"}
+    assert later.published_at == NOW + 40
+    for name in {each.name for each in fields(reading)} - {"state", "published_at"}:
+        assert getattr(later, name) is getattr(reading, name)
+
+
+def test_ageing_goes_on() -> None:
+    reading = aged(aged(four_states(), NOW + 40), NOW + 55)
+    assert states(reading)["fresh"] == "stale"
+
+
+# The brake.
+
+
+def with_fresh(fresh: int, of: int, **fields: Any) -> TrafficReading:
+    series = [make_series(1, node=f"n{number}") for number in range(fresh)]
+    return read({"receive": series}, [make_node(f"n{number}") for number in range(of)], **fields)
+
+
+@pytest.mark.parametrize(
+    ("fresh", "of", "brake_percent", "is_braked"),
+    [
+        pytest.param(4, 4, 50, False, id="is believed when all are fresh"),
+        pytest.param(2, 4, 50, False, id="is believed when exactly the share is not fresh"),
+        pytest.param(1, 4, 50, True, id="is not believed when more than the share is not"),
+        pytest.param(0, 4, 50, True, id="is not believed when none is fresh"),
+        pytest.param(0, 4, 100, False, id="is never braked by a share of all"),
+        pytest.param(4, 4, 0, False, id="may have none that is not fresh, and has none"),
+        pytest.param(3, 4, 0, True, id="may have none that is not fresh, and has one"),
+        pytest.param(71, 100, 29, False, id="counts exactly where 0.29 * 100 is not quite 29"),
+        pytest.param(70, 100, 29, True, id="counts exactly beyond it"),
+        pytest.param(93, 100, 7, False, id="counts exactly where 0.07 * 100 is more than 7"),
+        pytest.param(92, 100, 7, True, id="counts exactly beyond that"),
+    ],
+)
+def test_a_reading(fresh: int, of: int, brake_percent: int, is_braked: bool) -> None:
+    reading = with_fresh(fresh, of, brake_share=brake_percent / 100)
+    assert reading.is_braked == is_braked
+
+
+@pytest.mark.parametrize(
+    "series",
+    [
+        pytest.param(make_series(1, at=NOW - 61), id="stale"),
+        pytest.param(make_series(math.nan), id="implausible"),
+        pytest.param(make_series(1, node="stranger"), id="missing"),
+    ],
+)
+def test_the_brake_counts_a_node_that_is(series: Series) -> None:
+    assert read({"receive": [series]}).is_braked
+
+
+def test_what_pods_are_expected_to_carry_goes_along() -> None:
+    reading = read({"receive": [make_series(1)]}, pod_bytes_per_second=7.0)
+    assert reading.pods.of(make_pod()) == (7.0, 7.0)

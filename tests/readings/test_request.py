@@ -1,35 +1,27 @@
 """The queries that a TrafficRequest becomes."""
 
+import re
+from typing import Any
+
 import pytest
+from tests.readings.conftest import make_request
 
 from lowtide.readings.request import (
     VIRTUAL_DEVICES,
-    Direction,
-    MatchLabel,
-    Measure,
     TrafficRequest,
-    queries,
+    directions,
+    link_queries,
+    pod_queries,
+    sample_query,
+    traffic_queries,
 )
 
 VIRTUAL = "|".join(VIRTUAL_DEVICES)
+ETH0 = {"devices": ("eth0",)}
 
 
-def make_request(
-    *,
-    devices: tuple[str, ...] = ("eth0",),
-    window_seconds: int = 60,
-    measure: Measure = "rate",
-    direction: Direction = "receive",
-    match_label: MatchLabel = "auto",
-) -> TrafficRequest:
-    return TrafficRequest(
-        prometheus_address="http://127.0.0.1:9090",
-        devices=devices,
-        window_seconds=window_seconds,
-        measure=measure,
-        direction=direction,
-        match_label=match_label,
-    )
+def asked_at_each_poll(request: TrafficRequest) -> dict[str, str]:
+    return traffic_queries(request, request.window_seconds)
 
 
 @pytest.mark.parametrize(
@@ -57,43 +49,125 @@ def make_request(
 )
 def test_seeds_queries(device: str, window_seconds: int, want: str) -> None:
     request = make_request(devices=(device,), window_seconds=window_seconds, measure="sumOverTime")
-    assert queries(request)["receive"] == want
+    assert asked_at_each_poll(request) == {"receive": want}
 
 
 @pytest.mark.parametrize(
-    ("request_", "want"),
+    ("fields", "want"),
     [
         pytest.param(
-            make_request(),
-            {
-                "receive": 'rate(node_network_receive_bytes_total{device="eth0"}[1m])',
-                "uname": "node_uname_info",
-                "speed": 'node_network_speed_bytes{device="eth0"}',
-            },
+            {},
+            {"receive": 'rate(node_network_receive_bytes_total{device="eth0"}[1m])'},
             id="asks for one direction where one is wanted",
         ),
         pytest.param(
-            make_request(direction="max", measure="increase", window_seconds=90),
+            {"direction": "transmit", "window_seconds": 7200},
+            {"transmit": 'rate(node_network_transmit_bytes_total{device="eth0"}[2h])'},
+            id="asks for the other where that is wanted",
+        ),
+        pytest.param(
+            {"direction": "max", "measure": "increase", "window_seconds": 90},
             {
                 "receive": 'increase(node_network_receive_bytes_total{device="eth0"}[90s])',
                 "transmit": 'increase(node_network_transmit_bytes_total{device="eth0"}[90s])',
-                "uname": "node_uname_info",
-                "speed": 'node_network_speed_bytes{device="eth0"}',
             },
             id="asks for both directions for the larger of them",
         ),
         pytest.param(
-            make_request(direction="transmit", match_label="instance", window_seconds=7200),
+            {"direction": "sum"},
             {
-                "transmit": 'rate(node_network_transmit_bytes_total{device="eth0"}[2h])',
-                "speed": 'node_network_speed_bytes{device="eth0"}',
+                "receive": 'rate(node_network_receive_bytes_total{device="eth0"}[1m])',
+                "transmit": 'rate(node_network_transmit_bytes_total{device="eth0"}[1m])',
             },
-            id="leaves node_uname_info out where the instance decides",
+            id="asks for both directions for their sum",
+        ),
+        pytest.param(
+            {"template": "max by (instance) (rate(x{$devices}[$window])) / $window"},
+            {"value": 'max by (instance) (rate(x{device="eth0"}[1m])) / 1m'},
+            id="fills devices and window into the user's own query",
+        ),
+        pytest.param(
+            {"template": "node:traffic"},
+            {"value": "node:traffic"},
+            id="leaves alone what the user's own query does not name",
         ),
     ],
 )
-def test_queries(request_: TrafficRequest, want: dict[str, str]) -> None:
-    assert queries(request_) == want
+def test_what_is_asked_at_each_poll(fields: dict[str, Any], want: dict[str, str]) -> None:
+    request = make_request(**ETH0, **fields)
+    assert asked_at_each_poll(request) == want
+    assert directions(request) == tuple(want)
+
+
+def test_the_window_may_be_wider_than_requested() -> None:
+    assert traffic_queries(make_request(**ETH0), 240) == {
+        "receive": 'rate(node_network_receive_bytes_total{device="eth0"}[4m])'
+    }
+
+
+LINKS = {
+    "speed": 'node_network_speed_bytes{device="eth0"}',
+    "flags": 'node_network_flags{device="eth0"}',
+    "parent": 'node_network_iface_link{device="eth0"}',
+    "number": 'node_network_iface_id{device="eth0"}',
+}
+
+
+@pytest.mark.parametrize(
+    ("fields", "want"),
+    [
+        pytest.param({}, {"uname": "node_uname_info", **LINKS}, id="asks what its devices are"),
+        pytest.param(
+            {"match_label": "nodename"},
+            {"uname": "node_uname_info", **LINKS},
+            id="asks for node_uname_info where the nodename decides",
+        ),
+        pytest.param(
+            {"match_label": "instance"},
+            LINKS,
+            id="leaves node_uname_info out where the instance decides",
+        ),
+        pytest.param(
+            {"template": "node:traffic"},
+            {"uname": "node_uname_info", "speed": LINKS["speed"]},
+            id="asks only for speeds beside the user's own query",
+        ),
+    ],
+)
+def test_what_is_asked_seldom(fields: dict[str, Any], want: dict[str, str]) -> None:
+    assert link_queries(make_request(**ETH0, **fields)) == want
+
+
+@pytest.mark.parametrize(
+    ("fields", "is_asked"),
+    [
+        pytest.param({}, True, id="asks what pods carry"),
+        pytest.param({"measure": "increase"}, True, id="asks it where traffic grows"),
+        pytest.param({"learns_from_pods": False}, False, id="does not where it is not to learn"),
+        pytest.param({"measure": "sumOverTime"}, False, id="does not where values are no rates"),
+    ],
+)
+def test_what_is_asked_of_pods(fields: dict[str, Any], is_asked: bool) -> None:
+    of_pods = "sum by (namespace, pod) (rate(container_network_{}_bytes_total{}[90s]))"
+    selector = '{pod!="",interface!="lo"}'
+    want = {
+        "pod_receive": of_pods.format("receive", selector),
+        "pod_transmit": of_pods.format("transmit", selector),
+    }
+    assert pod_queries(make_request(**fields), 90) == (want if is_asked else {})
+
+
+def test_the_samples_of_a_few_targets() -> None:
+    targets = [
+        {"instance": "10.0.0.1:9100", "device": "eth0"},
+        {"instance": "10.0.0.2:9100", "device": "eth0"},
+        {"instance": 'odd"one', "device": "eth0.7"},
+    ]
+    assert sample_query("receive", targets) == (
+        r"node_network_receive_bytes_total{"
+        r'instance=~"10\\.0\\.0\\.1:9100|10\\.0\\.0\\.2:9100|odd\"one",'
+        r'device=~"eth0|eth0\\.7"}[15m]'
+    )
 
 
 @pytest.mark.parametrize(
@@ -129,7 +203,43 @@ def test_queries(request_: TrafficRequest, want: dict[str, str]) -> None:
     ],
 )
 def test_device_matchers(devices: tuple[str, ...], want: str) -> None:
-    assert queries(make_request(devices=devices))["speed"] == f"node_network_speed_bytes{{{want}}}"
+    request = make_request(devices=devices)
+    assert link_queries(request)["speed"] == f"node_network_speed_bytes{{{want}}}"
+
+
+@pytest.mark.parametrize(
+    "device",
+    [
+        "lo",
+        "veth12ab",
+        "cali9",
+        "cni0",
+        "docker0",
+        "br-1f",
+        "virbr0",
+        "flannel.1",
+        "vxlan.calico",
+        "geneve_sys",
+        "tunl0",
+        "cilium_host",
+        "lxc_health",
+        "eni0a1b2c",
+        "azv12",
+        "kube-ipvs0",
+        "nodelocaldns",
+        "dummy0",
+        "wg0",
+        "ovs-system",
+        "ifb0",
+    ],
+)
+def test_virtual_devices_are_left_out(device: str) -> None:
+    assert re.fullmatch(VIRTUAL, device)
+
+
+@pytest.mark.parametrize("device", ["eth0", "ens192", "bond0", "enp3s0", "wlan0", "eno1", "ib0"])
+def test_real_devices_are_not(device: str) -> None:
+    assert not re.fullmatch(VIRTUAL, device)
 
 
 def test_equal_requests_are_one_key() -> None:

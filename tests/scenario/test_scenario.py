@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+from lowtide.objects.kinds import Namespace
+from lowtide.objects.workloads import ReplicaSet, Service
 from lowtide.scenario.scenario import Scenario, ScenarioError, scenario_from
 from lowtide.testing import make_node, make_pod
 
@@ -22,6 +24,9 @@ def test_a_whole_scenario() -> None:
             "nodes": [{"metadata": {"name": "a", "labels": {"kubernetes.io/hostname": "a"}}}],
             "pods": [{"metadata": {"name": "p"}, "spec": {"nodeName": "a"}}],
             "pendingPods": [{"metadata": {"name": "q"}, "status": {"nominatedNodeName": "a"}}],
+            "namespaces": [{"metadata": {"name": "shop"}}],
+            "services": [{"metadata": {"name": "front"}, "spec": {"selector": {"app": "web"}}}],
+            "replicaSets": [{"metadata": {"name": "web-1", "namespace": "shop"}}],
             "config": {"kind": "KubeSchedulerConfiguration"},
             "readings": {"traffic": {"a": 1}},
         },
@@ -33,6 +38,12 @@ def test_a_whole_scenario() -> None:
     assert scenario.nodes[0].labels == make_node("a").labels
     assert [(pod.key, pod.spec.node_name) for pod in scenario.pods] == [("default/p", "a")]
     assert [pod.status.nominated_node_name for pod in scenario.pending_pods] == ["a"]
+    assert [(type(each), each.metadata.namespace) for each in scenario.objects] == [
+        (Namespace, ""),
+        (Service, "default"),
+        (ReplicaSet, "shop"),
+    ]
+    assert scenario.objects[1].spec.selector == {"app": "web"}
     assert scenario.config == {"kind": "KubeSchedulerConfiguration"}
     assert scenario.readings == {"traffic": {"a": 1}}
 

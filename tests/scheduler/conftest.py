@@ -9,6 +9,7 @@ from lowtide.framework.plugin import Binder, BindOutcome, Pod
 from lowtide.framework.profile import Profile
 from lowtide.framework.registry import BuiltIn
 from lowtide.objects.events import Added, Deleted, Listed, Modified
+from lowtide.objects.kinds import KIND_OF
 from lowtide.objects.node import Node
 from lowtide.plugins import BUILT_IN
 from lowtide.scheduler.actions import Action, Bind, Decided, WriteCondition, WriteKubeEvent
@@ -52,6 +53,12 @@ def _made(row: BuiltIn, binder: Binder) -> Any:
     return row.rule(**given)
 
 
+def all_listed() -> list[Listed]:
+    """That nodes, pods, and what else the default rules depend on are known."""
+    kinds = [kind for rule in default_rules() for kind in getattr(rule, "kinds", ())]
+    return [Listed(name) for name in ("Node", "Pod", *(KIND_OF[kind].name for kind in kinds))]
+
+
 def default_profile(*more_rules: Any, name: str = "lowtide") -> Profile:
     return make_profile([*default_rules(), *more_rules], name=name)
 
@@ -68,7 +75,7 @@ class Bench:
         self.actions: list[Action] = []
         for node in nodes:
             self.give(Added(node))
-        self.give(Listed("Node"), Listed("Pod"))
+        self.give(*all_listed())
 
     def give(self, *events: Event) -> list[Action]:
         """Hands the events in one after the other; returns what they led to."""

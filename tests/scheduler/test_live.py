@@ -13,11 +13,12 @@ from tests.scheduler.conftest import (
     Happenings,
     HeldBinder,
     RecordingWrites,
+    all_listed,
     default_rules,
 )
 
 from lowtide.framework.plugin import BindOutcome, Pod
-from lowtide.objects.events import Added, Deleted, Listed, Modified
+from lowtide.objects.events import Added, Deleted, Modified
 from lowtide.scheduler.actions import Decided
 from lowtide.scheduler.live import Live
 from lowtide.scheduler.machine import Machine
@@ -67,7 +68,7 @@ class Bench:
             most_bindings=most_bindings,
             on_decision=self.decided.append,
         )
-        for event in (Added(make_node("node-a")), Listed("Node"), Listed("Pod")):
+        for event in (Added(make_node("node-a")), *all_listed()):
             self.live.handle(event)
 
     def add(self, *names: str, **options: Any) -> None:

@@ -10,6 +10,7 @@ from tests.scheduler.conftest import (
     OUTCOME_GONE,
     START,
     Bench,
+    all_listed,
     binds,
     conditions,
     default_profile,
@@ -25,9 +26,10 @@ from lowtide.framework.plugin import BindOutcome, Nodes, Pod, PodRejection
 from lowtide.objects.events import Added, Listed, Modified, Unavailable
 from lowtide.objects.kinds import Namespace
 from lowtide.objects.meta import ObjectMeta
-from lowtide.plugins.network_traffic import NetworkTraffic, NetworkTrafficArgs
-from lowtide.readings.columns import traffic_columns
-from lowtide.readings.reading import NodeReading, State, TrafficReading
+from lowtide.plugins.network_traffic import NetworkTraffic
+from lowtide.plugins.network_traffic_args import NetworkTrafficArgs
+from lowtide.readings.columns import published
+from lowtide.scenario.readings import traffic_reading
 from lowtide.scheduler.actions import AttemptFailed, Bind, Decided, WriteCondition, WriteKubeEvent
 from lowtide.scheduler.events import BindingEnded, ReadingPublished, Turn
 from lowtide.scheduler.machine import Machine
@@ -88,23 +90,27 @@ def test_nothing_is_placed_before_everything_that_exists_is_known() -> None:
     machine.step(Added(small_node()), START)
     machine.step(Added(POD), START)
     has_work = [machine.has_work(START)]
-    for listed in (Listed("Node"), Listed("Pod")):
-        machine.step(listed, START)
+    listed = all_listed()
+    for each in listed:
+        machine.step(each, START)
         has_work.append(machine.has_work(START))
-    assert (has_work, machine.is_synced) == ([False, False, True], True)
+    assert (has_work, machine.is_synced) == ([*([False] * len(listed)), True], True)
+    assert {"Node", "Pod"} <= {each.kind for each in listed}
 
 
 @pytest.mark.parametrize(
     ("kind", "is_synced"),
     [
-        pytest.param("Namespace", True, id="goes on without a kind that only some rules need"),
+        pytest.param("Service", True, id="goes on without a kind that only some rules need"),
         pytest.param("Node", False, id="waits for nodes, without which nothing can be placed"),
     ],
 )
 def test_a_kind_that_cannot_be_listed(kind: str, is_synced: bool) -> None:
     machine = Machine({"lowtide": default_profile()})
-    for listed in {"Pod", "Node", "Namespace"} - {kind}:
-        machine.step(Listed(listed), START)
+    for listed in all_listed():
+        if listed.kind != kind:
+            machine.step(listed, START)
+    assert not machine.is_synced
     machine.step(Unavailable(kind, 403, "no right"), START)
     assert machine.is_synced == is_synced
 
@@ -185,18 +191,13 @@ def test_nodes_that_stay_equal_take_turns_one_by_one() -> None:
 def test_a_published_reading_is_what_the_next_pod_is_placed_by() -> None:
     rule = NetworkTraffic(NetworkTrafficArgs(prometheus_address="http://p", scoring="relative"))
     profile = make_profile([*default_rules(), rule], weights={"NetworkTraffic": 100})
-    bench = Bench(make_node("a"), make_node("b"), profiles=[profile])
+    nodes = [make_node("a"), make_node("b")]
+    bench = Bench(*nodes, profiles=[profile])
     went_to = []
-    for version, (of_a, of_b) in enumerate([(5.0, 1.0), (1.0, 5.0)], start=1):
-        by_node = {
-            name: NodeReading(value=value, at=START, state=State.FRESH)
-            for name, value in (("a", of_a), ("b", of_b))
-        }
-        reading = TrafficReading(
-            request=rule.request, published_at=START, version=version, by_node=by_node
-        )
-        bench.give(ReadingPublished(reading.request, *traffic_columns(reading)))
-        went_to.append(bench.place(make_pod(f"pod-{version}")))
+    for number, given in enumerate([{"a": 5.0, "b": 1.0}, {"a": 1.0, "b": 5.0}]):
+        reading = published(traffic_reading(rule.request, given, nodes))
+        bench.give(ReadingPublished(rule.request, reading))
+        went_to.append(bench.place(make_pod(f"pod-{number}")))
     assert went_to == ["b", "a"]
 
 
@@ -401,7 +402,7 @@ class OnlyKnownNamespaces:
 def test_objects_that_a_rule_depends_on_are_waited_for_and_wake_its_pods() -> None:
     bench = Bench(small_node(), profiles=[default_profile(OnlyKnownNamespaces())])
     bench.give(Added(POD))
-    assert bench.machine.rules_by_kind == {Namespace: ("OnlyKnownNamespaces",)}
+    assert bench.machine.rules_by_kind[Namespace] == ("OnlyKnownNamespaces",)
     assert (bench.machine.is_synced, bench.take_turns()) == (False, [])
     bench.give(Listed("Namespace"))
     assert conditions(bench.take_turns()) == [

@@ -1,64 +1,87 @@
 """The poller: what it publishes and says while Prometheus comes and goes."""
 
 import asyncio
-import io
 import logging
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from typing import Any
 
 import msgspec
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from lowtide.logs import LineHandler, TextFormatter
-from lowtide.readings.matching import NodeIdentity
+from lowtide.objects.node import Node
+from lowtide.objects.pod import Pod
+from lowtide.readings.access import PrometheusAccess
 from lowtide.readings.reading import NodeReading, State, TrafficReading
 from lowtide.readings.request import TrafficRequest
 from lowtide.telemetry.poller import TrafficPoller
 from lowtide.telemetry.prometheus import Prometheus
+from lowtide.testing import ManualClock, make_node, make_pod
 
 RECEIVE = 'rate(node_network_receive_bytes_total{device="eth0"}[1m])'
 SPEED = 'node_network_speed_bytes{device="eth0"}'
+FLAGS = 'node_network_flags{device="eth0"}'
+PARENT = 'node_network_iface_link{device="eth0"}'
+NUMBER = 'node_network_iface_id{device="eth0"}'
+POD_RECEIVE, POD_TRANSMIT = (
+    f"sum by (namespace, pod) (rate(container_network_{direction}_bytes_total"
+    '{pod!="",interface!="lo"}[1m]))'
+    for direction in ("receive", "transmit")
+)
+EVERYTHING = {RECEIVE, SPEED, FLAGS, PARENT, NUMBER, POD_RECEIVE, POD_TRANSMIT}
 
-
-class Clock:
-    """A clock that moves when it is told to."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-    def advance(self, seconds: float) -> None:
-        self.now += seconds
+LogLines = Callable[[], list[str]]
 
 
 class FakePrometheus:
     """Answers with the traffic it is given, by node, stamped by the test's clock."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: ManualClock) -> None:
         self.traffic: dict[str, str] = {}
+        self.pod_traffic: dict[str, str] = {}
+        self.scrapes_are_apart: float = 15.0
         self.refused: set[str] = set()
         self.asked: list[str] = []
         self.takes_seconds = 0.0
+        self.while_asked: Callable[[], None] = lambda: None
         self._clock = clock
 
     async def answer(self, request: web.Request) -> web.Response:
         query = str((await request.post())["query"])
         self.asked.append(query)
-        if query == RECEIVE:
+        if "node_network_receive" in query and not query.endswith("[15m]"):
             self._clock.advance(self.takes_seconds)
-        if query in self.refused:
+            self.while_asked()
+        if query in self.refused or ("probe" in self.refused and query.endswith("[15m]")):
             return web.Response(status=503, text="no thanks")
-        rows = [
-            {"metric": {"node": node, "device": "eth0"}, "value": [self._clock.now, value]}
-            for node, value in self.traffic.items()
-            if query == RECEIVE
-        ]
-        data = {"resultType": "vector", "result": rows}
-        return web.json_response({"status": "success", "data": data})
+        if query.endswith("[15m]"):
+            return _success("matrix", self._samples())
+        return _success("vector", self._vector(query))
+
+    def _vector(self, query: str) -> list[dict[str, Any]]:
+        if query.startswith("rate(node_network_receive"):
+            return [
+                {
+                    "metric": {"node": node, "instance": f"{node}:9100", "device": "eth0"},
+                    "value": [self._clock.now, value],
+                }
+                for node, value in self.traffic.items()
+            ]
+        if "container_network" in query:
+            return [
+                {
+                    "metric": {"namespace": "default", "pod": pod},
+                    "value": [self._clock.now, value],
+                }
+                for pod, value in self.pod_traffic.items()
+            ]
+        return []
+
+    def _samples(self) -> list[dict[str, Any]]:
+        times = [self._clock.now - self.scrapes_are_apart * back for back in (3, 2, 1, 0)]
+        return [{"metric": {}, "values": [[at, "1"] for at in times]}]
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[str]:
@@ -68,33 +91,41 @@ class FakePrometheus:
             yield f"http://127.0.0.1:{server.port}"
 
 
+def _success(kind: str, rows: list[dict[str, Any]]) -> web.Response:
+    data = {"resultType": kind, "result": rows}
+    return web.json_response({"status": "success", "data": data})
+
+
 class Bench:
     """A poller, what surrounds it, and what it published."""
 
-    def __init__(self, clock: Clock, fake: FakePrometheus, prometheus: Prometheus) -> None:
+    def __init__(self, clock: ManualClock, fake: FakePrometheus, prometheus: Prometheus) -> None:
         self.clock = clock
         self.fake = fake
         self.published: list[TrafficReading] = []
-        self.nodes: Sequence[NodeIdentity] = [NodeIdentity("a"), NodeIdentity("b")]
+        self.nodes: Sequence[Node] = [make_node("a"), make_node("b")]
+        self.pods: list[Pod] = []
         self.slept: list[float] = []
         self.request = TrafficRequest(
-            prometheus_address=prometheus.address,
+            access=PrometheusAccess(addresses=(prometheus.address,)),
             devices=("eth0",),
-            window_seconds=60,
-            measure="rate",
             direction="receive",
             match_label="node",
-            every_seconds=15.0,
-            stale_after_seconds=60.0,
         )
         self.poller = TrafficPoller(
             request=self.request,
             prometheus=prometheus,
-            identities=lambda: self.nodes,
+            nodes=lambda: self.nodes,
+            pods=lambda: self.pods,
             publish=self.published.append,
             clock=clock,
             sleep=self.sleep,
         )
+
+    async def poll(self, times: int = 1, *, every_seconds: float = 0.0) -> None:
+        for _ in range(times):
+            await self.poller.poll()
+            self.clock.advance(every_seconds)
 
     async def sleep(self, seconds: float) -> None:
         self.slept.append(seconds)
@@ -102,64 +133,61 @@ class Bench:
             raise asyncio.CancelledError
         self.clock.advance(seconds)
 
+    def asked(self) -> list[str]:
+        """What was asked since the last look, the probe left out."""
+        found = [query for query in self.fake.asked if not query.endswith("[15m]")]
+        self.fake.asked.clear()
+        return sorted(found)
+
     def states(self) -> list[dict[str, str]]:
         return [
-            {name: one.state.value for name, one in reading.by_node.items()}
-            for reading in self.published
+            {name: one.state.value for name, one in reading.by_node()} for reading in self.published
         ]
 
 
 @pytest.fixture
 async def bench() -> AsyncIterator[Bench]:
-    clock = Clock()
+    clock = ManualClock(1000.0)
     fake = FakePrometheus(clock)
     fake.traffic = {"a": "5", "b": "7"}
-    async with fake.serving() as address, Prometheus(address) as prometheus:
-        yield Bench(clock, fake, prometheus)
+    async with fake.serving() as address:
+        access = PrometheusAccess(addresses=(address,))
+        async with Prometheus(access, clock=clock) as prometheus:
+            yield Bench(clock, fake, prometheus)
 
 
-@pytest.fixture
-def log_lines() -> Iterator[io.StringIO]:
-    stream = io.StringIO()
-    handler = LineHandler(stream)
-    handler.setFormatter(TextFormatter(clock=lambda: 0.0, pid=1))
-    logger = logging.getLogger("telemetry")
-    before = logger.level
-    logger.addHandler(handler)
-    logger.setLevel(logging.INFO)
-    yield stream
-    logger.removeHandler(handler)
-    logger.setLevel(before)
-
-
-def lines(stream: io.StringIO) -> list[str]:
-    return [f"{line[0]} {line.partition('] ')[2]}" for line in stream.getvalue().splitlines()]
+# What is asked and published.
 
 
 async def test_what_is_published(bench: Bench) -> None:
     assert not bench.poller.first_result.is_set()
-    await bench.poller.poll()
+    await bench.poll()
     assert bench.poller.first_result.is_set()
-    fresh = NodeReading(value=5, receive=5, at=1000.0, state=State.FRESH)
-    assert bench.published == [
-        TrafficReading(
-            request=bench.request,
-            published_at=1000.0,
-            version=1,
-            by_node={"a": fresh, "b": msgspec.structs.replace(fresh, value=7.0, receive=7.0)},
-        )
-    ]
-    assert sorted(bench.fake.asked) == sorted([RECEIVE, SPEED])
+    (reading,) = bench.published
+    assert (reading.request, reading.published_at) == (bench.request, 1000.0)
+    found = {
+        name: (each.value, each.receive, each.at, each.state) for name, each in reading.by_node()
+    }
+    assert found == {
+        "a": (5.0, 5.0, 1000.0, State.FRESH),
+        "b": (7.0, 7.0, 1000.0, State.FRESH),
+    }
+    assert bench.poller.polls == {"success": 1}
+
+
+async def test_only_what_is_due_is_asked(bench: Bench) -> None:
+    await bench.poll(every_seconds=15)
+    assert bench.asked() == sorted(EVERYTHING)
+    await bench.poll(every_seconds=45)
+    assert bench.asked() == [RECEIVE]
+    await bench.poll()
+    assert bench.asked() == sorted([RECEIVE, POD_RECEIVE, POD_TRANSMIT])
 
 
 async def test_run_polls_at_once_and_then_at_the_interval(bench: Bench) -> None:
     with pytest.raises(asyncio.CancelledError):
         await bench.poller.run()
-    assert [(one.published_at, one.version) for one in bench.published] == [
-        (1000.0, 1),
-        (1015.0, 2),
-        (1030.0, 3),
-    ]
+    assert [one.published_at for one in bench.published] == [1000.0, 1015.0, 1030.0]
     assert bench.slept == [15.0, 15.0, 15.0]
 
 
@@ -177,12 +205,49 @@ async def test_slow_polls(bench: Bench, takes_seconds: float, want: list[float])
     assert bench.slept == want
 
 
-async def test_each_outage_has_its_own_two_lines(bench: Bench, log_lines: io.StringIO) -> None:
-    for refused in (set[str](), {RECEIVE, SPEED}, set[str](), set[str](), {RECEIVE}, set[str]()):
+async def test_a_node_that_joins_is_read_with_the_next_answer(bench: Bench) -> None:
+    bench.nodes = [make_node("a")]
+    await bench.poll()
+    bench.nodes = [make_node("b")]
+    await bench.poll()
+    assert bench.states() == [{"a": "fresh"}, {"b": "fresh"}]
+
+
+async def test_a_node_that_joins_while_prometheus_is_asked_is_asked_about_next_time(
+    bench: Bench,
+) -> None:
+    bench.nodes = [make_node("a")]
+    await bench.poll()
+    bench.asked()
+
+    def join() -> None:
+        bench.nodes = [make_node("a"), make_node("b")]
+
+    bench.fake.while_asked = join
+    await bench.poll(2)
+    assert bench.states()[1:] == [{"a": "fresh"}, {"a": "fresh", "b": "fresh"}]
+    assert bench.asked() == sorted([RECEIVE, RECEIVE, SPEED, FLAGS, PARENT, NUMBER])
+
+
+async def test_what_pods_carry_is_learned(bench: Bench) -> None:
+    status = {"phase": "Running", "startTime": "1970-01-01T00:00:00Z"}
+    running = make_pod("web")
+    bench.pods = [
+        msgspec.structs.replace(running, status=msgspec.convert(status, type(running.status)))
+    ]
+    bench.fake.pod_traffic = {"web": "30"}
+    await bench.poll()
+    assert bench.published[0].pods.of(make_pod("other")) == (30.0, 30.0)
+
+
+# Prometheus fails.
+
+
+async def test_each_outage_has_its_own_two_lines(bench: Bench, log_lines: LogLines) -> None:
+    for refused in (set[str](), EVERYTHING, set[str](), set[str](), {RECEIVE}, set[str]()):
         bench.fake.refused = refused
-        await bench.poller.poll()
-        bench.clock.advance(15)
-    assert [line[:28] for line in lines(log_lines)] == [
+        await bench.poll(every_seconds=15)
+    assert [line[:28] for line in log_lines()] == [
         'W "Prometheus gives no traff',
         'I "Prometheus answers again"',
         'W "Prometheus gives no traff',
@@ -190,17 +255,12 @@ async def test_each_outage_has_its_own_two_lines(bench: Bench, log_lines: io.Str
     ]
 
 
-async def test_an_outage_is_said_once_and_its_end_once(
-    bench: Bench, log_lines: io.StringIO
-) -> None:
-    await bench.poller.poll()
-    bench.fake.refused = {RECEIVE, SPEED}
-    for _ in range(5):
-        bench.clock.advance(15)
-        await bench.poller.poll()
+async def test_an_outage_is_said_once_and_its_end_once(bench: Bench, log_lines: LogLines) -> None:
+    await bench.poll(every_seconds=15)
+    bench.fake.refused = EVERYTHING
+    await bench.poll(5, every_seconds=15)
     bench.fake.refused = set()
-    bench.clock.advance(15)
-    await bench.poller.poll()
+    await bench.poll()
     assert bench.states() == [
         {"a": "fresh", "b": "fresh"},
         {"a": "fresh", "b": "fresh"},
@@ -210,9 +270,10 @@ async def test_an_outage_is_said_once_and_its_end_once(
         {"a": "stale", "b": "stale"},  # 75 s
         {"a": "fresh", "b": "fresh"},
     ]
-    assert [one.version for one in bench.published] == [1, 2, 3, 4, 5, 6, 7]
-    address = bench.request.prometheus_address
-    assert lines(log_lines) == [
+    assert [one.published_at for one in bench.published] == [1000 + 15 * n for n in range(7)]
+    assert bench.poller.polls == {"success": 2, "failure": 5}
+    (address,) = bench.request.access.addresses
+    assert log_lines() == [
         'W "Prometheus gives no traffic; earlier readings count until they are stale" '
         f'err="Prometheus at {address} answered HTTP 503 Service Unavailable with '
         '\\"no thanks\\" instead of Prometheus\'s JSON" staleAfterSeconds=60',
@@ -221,61 +282,139 @@ async def test_an_outage_is_said_once_and_its_end_once(
 
 
 async def test_an_outage_from_the_start_leaves_every_node_missing(bench: Bench) -> None:
-    bench.fake.refused = {RECEIVE, SPEED}
-    await bench.poller.poll()
+    bench.fake.refused = EVERYTHING
+    await bench.poll()
     assert bench.poller.first_result.is_set()
-    assert dict(bench.published[0].by_node) == {"a": NodeReading(), "b": NodeReading()}
+    assert dict(bench.published[0].by_node()) == {"a": NodeReading(), "b": NodeReading()}
 
 
 async def test_a_query_that_fails_alone_does_not_spoil_the_others(
-    bench: Bench, log_lines: io.StringIO
+    bench: Bench, log_lines: LogLines
 ) -> None:
     bench.fake.refused = {SPEED}
-    await bench.poller.poll()
+    await bench.poll()
     bench.fake.traffic["a"] = "6"
-    await bench.poller.poll()
-    assert [one.by_node["a"].value for one in bench.published] == [5.0, 6.0]
-    assert bench.states() == [{"a": "fresh", "b": "fresh"}] * 2
-    assert len(lines(log_lines)) == 1
+    await bench.poll(2)
+    assert [one.of("a").value for one in bench.published] == [5.0, 6.0, 6.0]
+    assert bench.states() == [{"a": "fresh", "b": "fresh"}] * 3
+    (line,) = log_lines()
+    assert line.startswith('W "Prometheus does not answer a question beside" err=')
+    assert line.endswith(' asked="speed"')
+
+
+async def test_each_question_beside_is_told_of_once_as_long_as_the_same_ones_fail(
+    bench: Bench, log_lines: LogLines
+) -> None:
+    for refused in ({SPEED, POD_RECEIVE}, {SPEED, POD_RECEIVE}, {SPEED}, set[str](), {POD_RECEIVE}):
+        bench.fake.refused = refused
+        await bench.poll(every_seconds=15)
+    bench.clock.advance(60)
+    await bench.poll()
+    asked = [line.partition("asked=")[2].partition(" ")[0] for line in log_lines()]
+    assert asked == ['"speed"', '"pod_receive"', '"speed"', '"pod_receive"']
+
+
+async def test_while_no_traffic_is_given_nothing_is_said_of_questions_beside(
+    bench: Bench, log_lines: LogLines
+) -> None:
+    bench.fake.refused = EVERYTHING
+    await bench.poll(3)
+    (line,) = log_lines()
+    assert line.startswith('W "Prometheus gives no traffic;')
+
+
+# Nodes without a usable reading.
 
 
 async def test_nodes_without_a_usable_reading_are_named_when_they_change(
-    bench: Bench, log_lines: io.StringIO
+    bench: Bench, log_lines: LogLines
 ) -> None:
-    bench.fake.traffic = {"a": "NaN"}
-    await bench.poller.poll()
-    await bench.poller.poll()
-    bench.fake.traffic = {"a": "5"}
-    await bench.poller.poll()
-    bench.fake.traffic = {"a": "5", "b": "7"}
-    await bench.poller.poll()
-    await bench.poller.poll()
+    bench.nodes = [make_node(name) for name in "abcde"]
+    everything = {"a": "5", "b": "7", "c": "1", "d": "1", "e": "1"}
+    for traffic in (
+        {**everything, "a": "NaN", "b": None},
+        {**everything, "a": "NaN", "b": None},
+        {**everything, "b": None},
+        everything,
+        everything,
+    ):
+        bench.fake.traffic = {name: value for name, value in traffic.items() if value}
+        await bench.poll()
     said = 'W "Nodes without a usable traffic reading"'
-    assert lines(log_lines) == [
-        f'{said} missing=1 implausible=1 nodes=["b","a"] of=2',
-        f'{said} missing=1 nodes=["b"] of=2',
-        'I "Every node has a fresh traffic reading" nodes=2',
+    assert log_lines() == [
+        f'{said} missing=1 implausible=1 nodes=["b","a"] of=5',
+        f'{said} missing=1 nodes=["b"] of=5',
+        'I "Every node has a fresh traffic reading" nodes=5',
     ]
 
 
-async def test_only_a_few_of_many_nodes_are_named(bench: Bench, log_lines: io.StringIO) -> None:
-    bench.nodes = [NodeIdentity(f"n{number}") for number in range(8)]
-    await bench.poller.poll()
-    assert lines(log_lines) == [
+async def test_only_a_few_of_many_nodes_are_named(bench: Bench, log_lines: LogLines) -> None:
+    bench.nodes = [make_node(f"n{number}") for number in range(8)]
+    await bench.poll()
+    assert log_lines()[-1] == (
         'W "Nodes without a usable traffic reading" missing=8 nodes=["n0","n1","n2","n3","n4"] of=8'
+    )
+
+
+async def test_the_brake_is_told_of_once_and_its_end_once(
+    bench: Bench, log_lines: LogLines
+) -> None:
+    bench.nodes = [make_node(name) for name in "abc"]
+    for names in ("abc", "a", "a", "ab", "abc"):
+        bench.fake.traffic = dict.fromkeys(names, "5")
+        await bench.poll()
+    assert [line for line in log_lines() if "ough nodes" in line or "few nodes" in line] == [
+        'W "Too few nodes have a fresh traffic reading: traffic does not count until more do" '
+        "fresh=1 of=3",
+        "I Enough nodes have a fresh traffic reading: traffic counts again",
     ]
 
 
-async def test_the_queries_are_shown_at_verbosity_2(bench: Bench, log_lines: io.StringIO) -> None:
+# How often targets are scraped.
+
+
+async def test_a_window_that_is_too_short_is_widened_with_one_warning(
+    bench: Bench, log_lines: LogLines
+) -> None:
+    bench.fake.scrapes_are_apart = 30.0
+    await bench.poll(every_seconds=15)
+    assert RECEIVE in bench.asked()
+    await bench.poll(every_seconds=3600)
+    assert bench.asked() == [RECEIVE.replace("1m", "2m")]
+    await bench.poll()  # it is probed again
+    assert log_lines() == [
+        'W "The window is shorter than four scrapes, too short for a rate; it is widened" '
+        'window="1m" widenedTo="2m"'
+    ]
+
+
+async def test_scrapes_are_probed_once_an_hour(bench: Bench, log_lines: LogLines) -> None:
+    def probes() -> int:
+        return sum(query.endswith("[15m]") for query in bench.fake.asked)
+
+    found = []
+    for _ in range(3):
+        await bench.poll(every_seconds=1800)
+        found.append(probes())
+    assert (found, log_lines()) == ([1, 1, 2], [])
+
+
+async def test_a_probe_that_fails_is_repeated_without_a_word(
+    bench: Bench, log_lines: LogLines
+) -> None:
+    bench.fake.refused = {"probe"}
+    await bench.poll(2)
+    bench.fake.refused = set()
+    await bench.poll(2)
+    assert sum(query.endswith("[15m]") for query in bench.fake.asked) == 3
+    assert log_lines() == []
+
+
+async def test_the_queries_are_shown_at_verbosity_2(bench: Bench, log_lines: LogLines) -> None:
     logging.getLogger("telemetry").setLevel(logging.INFO - 2)
-    await bench.poller.poll()
-    await bench.poller.poll()
-    assert lines(log_lines) == [f"I {RECEIVE}", f"I {SPEED}"] * 2
-
-
-async def test_a_node_that_joins_is_read_with_the_next_answer(bench: Bench) -> None:
-    bench.nodes = [NodeIdentity("a")]
-    await bench.poller.poll()
-    bench.nodes = [NodeIdentity("b")]
-    await bench.poller.poll()
-    assert bench.states() == [{"a": "fresh"}, {"b": "fresh"}]
+    await bench.poll(2)
+    assert log_lines() == [
+        *(f"I {query}" for query in (RECEIVE, SPEED, FLAGS, PARENT, NUMBER)),
+        *(f"I {query}" for query in (POD_RECEIVE, POD_TRANSMIT)),
+        f"I {RECEIVE}",
+    ]

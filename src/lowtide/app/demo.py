@@ -19,11 +19,11 @@ from lowtide.localcluster.cluster import LocalCluster
 from lowtide.localcluster.demo import SECONDS_PER_TURN, demo_nodes
 from lowtide.localcluster.documents import Json
 from lowtide.localcluster.traffic import Direction
+from lowtide.plugins.network_traffic import RECOMMENDED_WEIGHT
 from lowtide.scheduler.actions import Decided
 
 SCHEDULER_NAME = "sample-scheduler"
 REPLICAS = 5
-TRAFFIC_WEIGHT = 5
 _VIEW_SECONDS = 0.5
 _SETTLE_SECONDS = 2.5
 
@@ -184,7 +184,7 @@ def demo_config(prometheus_url: str) -> LoadedConfig:
     return config_with_traffic(
         {"prometheusAddress": prometheus_url, "window": "5s", "pollInterval": "1s"},
         scheduler_name=SCHEDULER_NAME,
-        weight=TRAFFIC_WEIGHT,
+        weight=RECOMMENDED_WEIGHT,
         leader_elect=False,
         source="demo",
     )

@@ -8,9 +8,12 @@ from rich.table import Table
 from rich.text import Text
 
 from lowtide.app.demo import REPLICAS, DemoStory, NodeLoad, PlacedInDemo
+from lowtide.framework.plugin import MAX_SCORE
+from lowtide.plugins.network_traffic import RECOMMENDED_WEIGHT
 
 SCORE_IN_WORDS = (
-    "A node's score is the sum over all rules, at most 1000; a quiet network counts up to 500."
+    "A node's score is the sum over all rules; a quiet network counts up to "
+    f"{RECOMMENDED_WEIGHT * MAX_SCORE} of it."
 )
 
 _BAR = 24

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from lowtide.app.registry import traffic_requests
+from lowtide.app.usage import publish_usage
 from lowtide.cluster.state import ClusterState
 from lowtide.config.errors import ConfigError
 from lowtide.config.load import LoadedConfig, load_config
@@ -14,7 +15,7 @@ from lowtide.framework.registry import Registry
 from lowtide.framework.verdicts import Verdicts
 from lowtide.objects.quantity import QuantityError
 from lowtide.objects.requests import amounts_as_int
-from lowtide.readings.columns import traffic_columns
+from lowtide.readings.columns import published
 from lowtide.readings.reading import TrafficReading
 from lowtide.readings.request import TrafficRequest
 from lowtide.scenario.answer import answered, gated
@@ -48,6 +49,7 @@ class Decider:
             return gated(scenario.id, *held)
         state = state_of(scenario)
         self._publish_readings(scenario, profile, state)
+        self._publish_usage(scenario, profile, state)
         try:
             decision = decide(scenario.pod, Verdicts(profile, state), turn=0, full=True)
         except (QuantityError, PluginError) as error:
@@ -60,11 +62,18 @@ class Decider:
         if "traffic" not in scenario.readings:
             return
         for request in requests:
-            state.publish(request, *traffic_columns(_reading(request, scenario)))
+            state.publish(request, published(_reading(request, scenario)))
         if not requests:
             self._warn(
                 f"readings.traffic is given, and no rule of the profile "
                 f"{profile.scheduler_name} reads it; enable NetworkTraffic in a configuration"
+            )
+
+    def _publish_usage(self, scenario: Scenario, profile: Profile, state: ClusterState) -> None:
+        if "usage" in scenario.readings and not publish_usage(scenario, profile, state):
+            self._warn(
+                f"readings.usage is given, and no rule of the profile "
+                f"{profile.scheduler_name} reads it; enable NodeUsage in a configuration"
             )
 
     def _warn_of_unbuilt(self, scenario: Scenario) -> None:
@@ -106,14 +115,13 @@ class Decider:
 
 def _reading(request: TrafficRequest, scenario: Scenario) -> TrafficReading:
     try:
-        return traffic_reading(request, scenario.readings["traffic"])
+        return traffic_reading(request, scenario.readings["traffic"], scenario.nodes)
     except ScenarioError as error:
         raise ScenarioError(f"{scenario.id}: {error}") from None
 
 
 # Rules that change where a pod may go, and how to tell that a pod wants them.
 _ASKS_FOR: Mapping[str, Callable[[Pod], bool]] = {
-    "PodTopologySpread": lambda pod: bool(pod.spec.topology_spread_constraints),
     "InterPodAffinity": lambda pod: (
         pod.spec.affinity is not None
         and bool(pod.spec.affinity.pod_affinity or pod.spec.affinity.pod_anti_affinity)
@@ -135,6 +143,8 @@ def state_of(scenario: Scenario) -> ClusterState:
         except QuantityError as error:
             raise ScenarioError(f"{scenario.id}: node {node.name}: {error}") from None
         state.add_node(node)
+    for thing in scenario.objects:
+        state.put_object(thing)
     for pod in scenario.pods:
         if not pod.has_ended:
             state.place(pod)

@@ -16,11 +16,9 @@ from lowtide.config.load import (
 from lowtide.framework.profile import Profile
 from lowtide.framework.registry import Registry
 from lowtide.plugins import BUILT_IN
+from lowtide.plugins.network_traffic import RECOMMENDED_WEIGHT
 from lowtide.readings.request import TrafficRequest
 from lowtide.telemetry.prometheus import PrometheusError, query_url
-
-# The weight of NetworkTraffic where only --prometheus asks for it.
-TRAFFIC_WEIGHT = 3
 
 
 def make_registry(plugins: Mapping[str, type[Any]]) -> Registry:
@@ -38,10 +36,11 @@ def check_addresses(profiles: Mapping[str, Profile]) -> None:
     problems = []
     for scheduler_name, profile in profiles.items():
         for request in traffic_requests(profile):
-            try:
-                query_url(request.prometheus_address)
-            except PrometheusError as error:
-                problems.append(f"profile {scheduler_name}: NetworkTraffic: {error}")
+            for address in request.access.addresses or ("",):
+                try:
+                    query_url(address)
+                except PrometheusError as error:
+                    problems.append(f"profile {scheduler_name}: NetworkTraffic: {error}")
     if problems:
         raise ConfigError(problems)
 
@@ -54,7 +53,7 @@ def read_config(path: Path | None, prometheus_address: str | None = None) -> Loa
         return config_with_traffic(
             {"prometheusAddress": prometheus_address},
             scheduler_name=OWN_SCHEDULER_NAME,
-            weight=TRAFFIC_WEIGHT,
+            weight=RECOMMENDED_WEIGHT,
             leader_elect=True,
             source="--prometheus",
         )
@@ -64,6 +63,17 @@ def read_config(path: Path | None, prometheus_address: str | None = None) -> Loa
         reason = getattr(error, "strerror", None) or str(error)
         raise ConfigError([f"{path}: cannot be read: {reason}"]) from None
     return load_config(text, file=str(path))
+
+
+def recommended_config() -> LoadedConfig:
+    """All default rules and NetworkTraffic as it is advised, for the offline modes."""
+    return config_with_traffic(
+        {},
+        scheduler_name=OWN_SCHEDULER_NAME,
+        weight=RECOMMENDED_WEIGHT,
+        leader_elect=False,
+        source="the recommended profile",
+    )
 
 
 def config_with_traffic(

@@ -5,14 +5,14 @@ import socket
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from prometheus_client import CollectorRegistry
 
 from lowtide.app.clocks import Clock
 from lowtide.app.kube_writes import KubeBinder, KubeWrites
-from lowtide.app.registry import traffic_requests
+from lowtide.app.measuring import Measuring
 from lowtide.config.types import KubeSchedulerConfiguration
 from lowtide.framework.plugin import Binder
 from lowtide.framework.profile import Profile
@@ -26,11 +26,6 @@ from lowtide.kube.writer import Writer
 from lowtide.logs import Log
 from lowtide.objects.events import Listed
 from lowtide.objects.kinds import KIND_OF, NODE, POD
-from lowtide.objects.node import Node
-from lowtide.readings.columns import traffic_columns
-from lowtide.readings.matching import NodeIdentity
-from lowtide.readings.reading import TrafficReading
-from lowtide.readings.request import TrafficRequest
 from lowtide.scheduler.actions import Decided
 from lowtide.scheduler.events import Event, ReadingPublished
 from lowtide.scheduler.live import Live
@@ -39,8 +34,6 @@ from lowtide.scheduler.metrics import PresentNumbers, SchedulerMetrics
 from lowtide.server.health import health_routes
 from lowtide.server.http import Server, TlsFiles
 from lowtide.server.metrics import metrics_routes
-from lowtide.telemetry.poller import TrafficPoller
-from lowtide.telemetry.prometheus import Prometheus, shown_address
 
 log = Log("scheduler")
 
@@ -83,22 +76,6 @@ class SchedulerParts:
     on_decision: Callable[[Decided], None] = lambda decided: None
 
 
-@dataclass(slots=True)
-class _Readings:
-    """The newest reading per request, for metrics."""
-
-    newest: dict[TrafficRequest, TrafficReading] = field(default_factory=dict)
-
-    def by_state(self) -> Counter[str]:
-        return Counter(
-            one.state.value for reading in self.newest.values() for one in reading.by_node.values()
-        )
-
-    def age_seconds(self, now: float) -> float | None:
-        published = [reading.published_at for reading in self.newest.values()]
-        return now - min(published) if published else None
-
-
 class SchedulerApp:
     def __init__(self, parts: SchedulerParts) -> None:
         self._parts = parts
@@ -111,6 +88,8 @@ class SchedulerApp:
         self._lease_connection = Connection(
             parts.access, parts.wall_clock, limit=_LEASE_REQUESTS_AT_ONCE
         )
+        # Nor do readings wait for the backlog.
+        self._measuring_connection = Connection(parts.access, parts.wall_clock)
         self._lease = self._make_lease()
         self._writer = Writer(self._connection, may_write=self._may_schedule)
         self.profiles = parts.make_profiles(KubeBinder(self._writer))
@@ -137,9 +116,15 @@ class SchedulerApp:
             may_schedule=self._may_schedule,
             on_decision=parts.on_decision,
         )
-        self.readings = _Readings()
+        self._measuring = Measuring(
+            self.profiles,
+            connection=self._measuring_connection,
+            state=self.machine.state,
+            publish=lambda source, reading: self.live.handle(ReadingPublished(source, reading)),
+            clock=parts.clock,
+            wall_clock=parts.wall_clock,
+        )
         self.server: Server | None = None
-        self._pollers: list[TrafficPoller] = []
         self._stopping = asyncio.Event()
         self._nodes_listed = asyncio.Event()
 
@@ -152,9 +137,9 @@ class SchedulerApp:
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(self._connection)
             await stack.enter_async_context(self._lease_connection)
+            await stack.enter_async_context(self._measuring_connection)
             await self._connection.check_credentials()
             await self._serve(stack)
-            self._pollers = await self._make_pollers(stack)
             self._metrics.read_present_numbers_from(self._present_numbers)
             writing = _started(self._events.run(), self._writes.run())
             background = self._start_background()
@@ -193,46 +178,22 @@ class SchedulerApp:
             for kind, rule_names in self.machine.rules_by_kind.items()
         ]
         leading = [self._lead()] if self._lease is not None else []
-        return _started(*watches, *map(self._poll, self._pollers), *leading)
-
-    async def _make_pollers(self, stack: AsyncExitStack) -> list[TrafficPoller]:
-        requests = dict.fromkeys(
-            request for profile in self.profiles.values() for request in traffic_requests(profile)
-        )
-        for request in requests:
-            log.v(
-                2,
-                f"[NetworkTraffic] args received. Device: {', '.join(request.devices) or 'all'}; "
-                f"TimeRange: {request.window_seconds}, "
-                f"Address: {shown_address(request.prometheus_address)}",
-            )
-        return [
-            TrafficPoller(
-                request=request,
-                prometheus=await stack.enter_async_context(Prometheus(request.prometheus_address)),
-                identities=self._identities,
-                publish=self._publish,
-                clock=self._parts.wall_clock,
-                sleep=asyncio.sleep,
-            )
-            for request in requests
-        ]
+        measuring = [self._measure()] if self._measuring.is_wanted else []
+        return _started(*watches, *measuring, *leading)
 
     async def _schedule(self) -> None:
         """Waits a moment for the first readings, so that the first pods are placed by them."""
         await self._nodes_listed.wait()
         try:
             async with asyncio.timeout(_FIRST_READING_SECONDS):
-                for poller in self._pollers:
-                    await poller.first_result.wait()
+                await self._measuring.first_results()
         except TimeoutError:
             log.warning("Scheduling starts without a traffic reading")
         await self.live.run()
 
-    async def _poll(self, poller: TrafficPoller) -> None:
-        """A reading is matched to the nodes that are known, so they have to be known first."""
+    async def _measure(self) -> None:
         await self._nodes_listed.wait()
-        await poller.run()
+        await self._measuring.run()
 
     def _handle_node(self, event: Event) -> None:
         self.live.handle(event)
@@ -288,14 +249,6 @@ class SchedulerApp:
     def _why_not_synced(self) -> str | None:
         return None if self.machine.is_synced else "handlers are not fully synchronized"
 
-    def _identities(self) -> list[NodeIdentity]:
-        nodes = self.machine.state.nodes()
-        return [identity_of(nodes.node(position)) for position in range(len(nodes))]
-
-    def _publish(self, reading: TrafficReading) -> None:
-        self.readings.newest[reading.request] = reading
-        self.live.handle(ReadingPublished(reading.request, *traffic_columns(reading)))
-
     def _present_numbers(self) -> PresentNumbers:
         refused: Counter[tuple[str, str]] = Counter(
             (plugin, queued.pod.spec.scheduler_name)
@@ -305,15 +258,15 @@ class SchedulerApp:
         return PresentNumbers(
             pending_pods=self.machine.queue.lengths(),
             incoming_pods=self.machine.queue.incoming,
-            prometheus_polls=sum((poller.polls for poller in self._pollers), Counter()),
+            prometheus_polls=self._measuring.prometheus_polls,
             unschedulable_pods=refused,
             cached_nodes=self.machine.state.count,
             cached_pods=self.machine.state.placed_count,
             assumed_pods=self.machine.state.assumed_count,
             bindings_in_flight=self.machine.binding_count,
             is_leader=self._may_schedule(),
-            nodes_by_reading_state=self.readings.by_state(),
-            readings_age_seconds=self.readings.age_seconds(self._parts.wall_clock()),
+            nodes_by_reading_state=self._measuring.nodes_by_state,
+            readings_age_seconds=self._measuring.age_seconds(self._parts.wall_clock()),
         )
 
     def _make_lease(self) -> LeaderLease | None:
@@ -333,15 +286,6 @@ class SchedulerApp:
                 retry_period_seconds=election.retry_period_seconds,
             ),
         )
-
-
-def identity_of(node: Node) -> NodeIdentity:
-    """What a node may be called in Prometheus's labels."""
-    return NodeIdentity(
-        name=node.name,
-        hostname=node.labels.get("kubernetes.io/hostname", ""),
-        addresses=tuple(address.address for address in node.status.addresses),
-    )
 
 
 def _rate_limit(config: KubeSchedulerConfiguration, clock: Clock) -> RateLimit | None:

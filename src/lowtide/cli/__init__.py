@@ -9,8 +9,10 @@ import click
 from lowtide.cli.config import config
 from lowtide.cli.decide import decide
 from lowtide.cli.demo import demo
+from lowtide.cli.doctor import doctor
 from lowtide.cli.errors import told_in_one_sentence
 from lowtide.cli.scheduler import scheduler
+from lowtide.cli.simulate import simulate
 from lowtide.cli.version import version
 
 
@@ -20,7 +22,7 @@ def lowtide() -> None:
     """Places Kubernetes pods on nodes whose network is quiet."""
 
 
-for command in (scheduler, decide, config, demo, version):
+for command in (scheduler, decide, simulate, config, doctor, demo, version):
     lowtide.add_command(command)
 
 

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from lowtide.cluster.columns import BoolArray, FloatArray, IntArray, Rows, by_value
 from lowtide.cluster.placed import HostPort, PlacedPod, footprint_of
+from lowtide.cluster.pods_matching import PodSelection
 from lowtide.objects.matching import matches_requirement
 from lowtide.objects.meta import LabelRequirement
 from lowtide.objects.node import Node, Taint
@@ -46,6 +47,11 @@ class Nodes:
     def rows(self) -> Rows:
         """The row of each position in the whole table."""
         return np.arange(self._state.count) if self._rows is None else self._rows
+
+    @property
+    def everything(self) -> Nodes:
+        """The whole table as it is, for rules that read the pods of other nodes."""
+        return Nodes(self._state) if self._overlays or self._rows is not None else self
 
     def take(self, positions: Rows) -> Nodes:
         rows = positions if self._rows is None else self._rows[positions]
@@ -98,6 +104,11 @@ class Nodes:
             lambda value: matches_requirement(requirement, value),
         )
 
+    def label_numbers(self, key: str) -> tuple[npt.NDArray[np.int32], Sequence[str]]:
+        """The number of each node's value of this label, below 0 without it; values by number."""
+        column = self._state.label_column(key)
+        return self._gather(column.column.array), column.interned.values
+
     def name_matches(self, requirement: LabelRequirement) -> BoolArray:
         """The same for the node's name."""
         return np.fromiter(
@@ -129,6 +140,19 @@ class Nodes:
 
     def pods(self, position: int) -> list[Pod]:
         return [placed.pod for placed in self._placed(position)]
+
+    def pods_matching(self, selection: PodSelection) -> IntArray:
+        """How many pods of this selection are on each node."""
+        column = self._gather(self._state.pods_matching(selection))
+        return self._adjusted(column, lambda placed: selection.counts(placed.pod))
+
+    def imagined_matching(self, selection: PodSelection) -> IntArray | None:
+        """How many matching pods each position gains by `with_pods` and loses by `without`,
+        terminating ones too; None where neither was said."""
+        if not self._overlays:
+            return None
+        unchanged = np.zeros(len(self), np.int64)
+        return self._adjusted(unchanged, lambda placed: selection.matches(placed.pod))
 
     def uses_port(self, wanted: HostPort) -> BoolArray:
         """Where a pod on the node holds a host port that conflicts with this one."""
@@ -162,16 +186,32 @@ class Nodes:
 
     def reading(self, source: Hashable) -> Mapping[str, FloatArray]:
         """The columns published under this source; NaN where nothing is known, none before that."""
-        return {
-            field: self._gather(column.array)
-            for field, column in self._state.reading_columns(source).items()
-        }
+        ledger = self._state.ledger(source)
+        if ledger is None:
+            return {}
+        columns = {field: self._gather(each.array) for field, each in ledger.columns.items()}
+        for position, overlay in self._overlays.items():
+            present = self._state.placed_on(self._name(position))
+            for placed in overlay.added:
+                _add(columns, position, ledger.expected(placed.pod), 1)
+            for uid in overlay.removed & present.keys():
+                _add(columns, position, ledger.entry(uid), -1)
+        return columns
+
+    def expected(self, source: Hashable, pod: Pod) -> Mapping[str, float]:
+        """What the pod would add to what is measured under this source, by field."""
+        ledger = self._state.ledger(source)
+        return {} if ledger is None else ledger.expected(pod)
 
     # What else there is.
 
     def objects(self, kind: type[T]) -> Mapping[tuple[str, str], T]:
         """Objects of a type that the rule names in `kinds`, by namespace and name."""
         return self._state.objects(kind)
+
+    def objects_in(self, kind: type[T], namespace: str) -> Mapping[str, T]:
+        """Those of one namespace, by name."""
+        return self._state.objects_in(kind, namespace)
 
     # How it is done.
 
@@ -266,3 +306,12 @@ class OneNode:
 
 def _imagined(pod: Pod) -> PlacedPod:
     return PlacedPod(pod, "", footprint_of(pod), is_assumed=True)
+
+
+def _add(
+    columns: dict[str, FloatArray], position: int, amounts: Mapping[str, float], times: int
+) -> None:
+    for field, amount in amounts.items():
+        if not columns[field].flags.writeable:
+            columns[field] = columns[field].copy()
+        columns[field][position] += times * amount

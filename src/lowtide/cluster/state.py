@@ -5,23 +5,24 @@ A log of changed rows lets kept verdicts see what they have to judge again.
 """
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 import numpy as np
 
 from lowtide.cluster.changes import EVERY_ROW, NODE, PODS, READING, ROW
 from lowtide.cluster.columns import Column, IntArray, Interned, LabelColumn
+from lowtide.cluster.ledger import Ledger
 from lowtide.cluster.nodes import Nodes
 from lowtide.cluster.placed import PlacedPod, footprint_of
+from lowtide.cluster.pods_matching import PodSelection, PodsMatching
+from lowtide.cluster.reading import Reading
 from lowtide.objects.node import Node, Taint
 from lowtide.objects.pod import Pod
 from lowtide.objects.quantity import QuantityError
 from lowtide.objects.requests import CPU, MEMORY, amounts_as_int
 
 T = TypeVar("T")
-
-_ByNode = Mapping[str, Mapping[str, float]]
 
 _FIRST_CAPACITY = 64
 _LONGEST_LOG = 200_000
@@ -48,10 +49,11 @@ class ClusterState:
         self._nonzero = {name: Column(np.int64, 0, _FIRST_CAPACITY) for name in (CPU, MEMORY)}
         self._labels: dict[str, LabelColumn] = {}
         self._ports: dict[tuple[str, int], dict[str, Counter[str]]] = {}
-        self._readings: dict[Hashable, dict[str, Column]] = {}
-        self._published: dict[Hashable, tuple[_ByNode, Mapping[str, float]]] = {}
+        self._pods_matching = PodsMatching()
+        self._ledgers: dict[Hashable, Ledger] = {}  # by source
 
         self._objects: dict[type, dict[tuple[str, str], Any]] = {}
+        self._objects_in: dict[tuple[type, str], dict[str, Any]] = {}  # by type and namespace
 
         self._log: list[tuple[int, int]] = []
         self._log_starts_at = 0
@@ -72,6 +74,9 @@ class ClusterState:
 
     def placed(self, uid: str) -> PlacedPod | None:
         return self._placed.get(uid)
+
+    def placed_pods(self) -> Iterator[Pod]:
+        return (placed.pod for placed in self._placed.values())
 
     @property
     def placed_count(self) -> int:
@@ -103,16 +108,27 @@ class ClusterState:
                 column.set(row, node.labels.get(key))
         return column
 
+    def pods_matching(self, selection: PodSelection) -> IntArray:
+        """How many such pods are on each row."""
+        return self._pods_matching.column(
+            selection, capacity=self._capacity, row_of=self._row_of, placed=self._placed
+        ).array
+
     def port_holders(self, protocol: str, port: int) -> Mapping[str, Counter[str]]:
         """By node name: how many pods hold this port on which address."""
         return self._ports.get((protocol, port), {})
 
-    def reading_columns(self, source: Hashable) -> Mapping[str, Column]:
-        return self._readings.get(source, {})
+    def ledger(self, source: Hashable) -> Ledger | None:
+        """What is measured under this source; None before it was."""
+        return self._ledgers.get(source)
 
     def objects(self, kind: type[T]) -> Mapping[tuple[str, str], T]:
         """Objects other than nodes and pods, by namespace and name."""
         return self._objects.get(kind, {})
+
+    def objects_in(self, kind: type[T], namespace: str) -> Mapping[str, T]:
+        """Those of one namespace, by name."""
+        return self._objects_in.get((kind, namespace), {})
 
     # Which rows changed.
 
@@ -143,8 +159,10 @@ class ClusterState:
         self._fill_node_columns(row, node)
         for placed in self.placed_on(node.name).values():
             self._count_in(row, placed, times=1)
-        for source in self._readings:
-            self._fill_reading(source, row)
+        self._pods_matching.fill(row, self.placed_on(node.name).values())
+        for ledger in self._ledgers.values():
+            ledger.fill(row, node.name)
+            ledger.count_in(row, self.placed_on(node.name).values())
         self._changed(row, ROW)
 
     def update_node(self, node: Node) -> None:
@@ -207,9 +225,11 @@ class ClusterState:
             del self._placed_on[placed.node_name]
         self._count_ports(placed, times=-1)
         row = self._row_of.get(placed.node_name)
+        self._pods_matching.count(row, placed, times=-1)
+        is_measured_less = [each.count_out(row, placed) for each in self._ledgers.values()]
         if row is not None:
             self._count_in(row, placed, times=-1)
-            self._changed(row, PODS)
+            self._changed(row, PODS | READING if any(is_measured_less) else PODS)
         return placed
 
     def nominate(self, pod: Pod, node_name: str) -> None:
@@ -226,22 +246,29 @@ class ClusterState:
     # Other objects come, change and go.
 
     def put_object(self, thing: Any) -> None:
-        self._objects.setdefault(type(thing), {})[_key(thing)] = thing
+        namespace, name = _key(thing)
+        self._objects.setdefault(type(thing), {})[namespace, name] = thing
+        self._objects_in.setdefault((type(thing), namespace), {})[name] = thing
 
     def remove_object(self, thing: Any) -> None:
-        self._objects.get(type(thing), {}).pop(_key(thing), None)
+        namespace, name = _key(thing)
+        self._objects.get(type(thing), {}).pop((namespace, name), None)
+        self._objects_in.get((type(thing), namespace), {}).pop(name, None)
 
     # Readings are published.
 
-    def publish(self, source: Hashable, by_node: _ByNode, of_others: Mapping[str, float]) -> None:
-        """Replaces what is measured under this source: the fields of each node, and those that
-        every other node has. A field that is nowhere said is NaN."""
-        self._published[source] = (by_node, of_others)
-        columns = self._readings.setdefault(source, {})
-        for field in {*of_others, *(field for fields in by_node.values() for field in fields)}:
-            columns.setdefault(field, Column(np.float64, np.nan, self._capacity))
-        for row in range(self.count):
-            self._fill_reading(source, row)
+    def publish(self, source: Hashable, reading: Reading) -> None:
+        """Replaces what is measured under this source, and counts anew what is still to come."""
+        ledger = self._ledgers.get(source)
+        if ledger is None:
+            ledger = self._ledgers[source] = Ledger(self._capacity)
+            uids: Iterable[str] = tuple(self._placed)
+        else:
+            uids = ledger.uids
+        ledger.publish(reading, self.names)
+        for uid in uids:
+            placed = self._placed[uid]
+            ledger.count_in(self._row_of.get(placed.node_name), [placed])
         self._changed(EVERY_ROW, READING)
 
     # How it is done.
@@ -258,9 +285,11 @@ class ClusterState:
         self._placed_on.setdefault(placed.node_name, {})[uid] = placed
         self._count_ports(placed, times=1)
         row = self._row_of.get(placed.node_name)
+        self._pods_matching.count(row, placed, times=1)
+        is_measured_more = [each.count_in(row, [placed]) for each in self._ledgers.values()]
         if row is not None:
             self._count_in(row, placed, times=1)
-            self._changed(row, PODS)
+            self._changed(row, PODS | READING if any(is_measured_more) else PODS)
 
     def _count_in(self, row: int, placed: PlacedPod, times: int) -> None:
         footprint = placed.footprint
@@ -293,12 +322,6 @@ class ClusterState:
         for key, labels in self._labels.items():
             labels.set(row, node.labels.get(key))
 
-    def _fill_reading(self, source: Hashable, row: int) -> None:
-        by_node, of_others = self._published[source]
-        fields = by_node.get(self.names[row], of_others)
-        for field, column in self._readings[source].items():
-            column.array[row] = fields.get(field, np.nan)
-
     def _resource_column(self, columns: dict[str, Column], resource: str) -> Column:
         column = columns.get(resource)
         if column is None:
@@ -311,13 +334,16 @@ class ClusterState:
         yield from self._requested.values()
         yield from self._nonzero.values()
         yield from (labels.column for labels in self._labels.values())
-        for columns in self._readings.values():
-            yield from columns.values()
+        yield from self._pods_matching.columns
+        for ledger in self._ledgers.values():
+            yield from ledger.columns.values()
 
     def _grow(self) -> None:
         self._capacity *= 2
         for column in self._columns():
             column.grow(self._capacity)
+        for ledger in self._ledgers.values():
+            ledger.grow(self._capacity)
 
     def _changed(self, row: int, what: int) -> None:
         self._log.append((row, what))

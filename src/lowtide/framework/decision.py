@@ -3,6 +3,7 @@
 Made by `scheduler.decide`; events, logs, conditions and explanations are all written from it.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -82,6 +83,7 @@ class Decision:
     reason_counts: Mapping[str, int] = field(default_factory=dict)
     rejections: Mapping[str, NodeRejection] = field(default_factory=dict)  # only if asked for
     narrowed_to: frozenset[str] | None = None
+    gives_way_after: float = math.inf  # seconds of waiting in all, after which to try again
 
     @property
     def best(self) -> tuple[NodeScore, ...]:

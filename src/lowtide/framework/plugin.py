@@ -91,11 +91,15 @@ class PluginError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """The nodes a filter refuses for one reason; whether evicting pods there could help."""
+    """The nodes a filter refuses for one reason; whether evicting pods there could help.
+
+    A refusal that gives way counts only while there is another node: when every node is refused,
+    and some for such reasons alone, the pod goes to one of those once it has waited that long."""
 
     mask: BoolArray
     reason: str
     eviction_helps: bool = False
+    gives_way_after: float | None = None  # seconds; 0: at once; None: never
 
 
 @dataclass(frozen=True, slots=True)

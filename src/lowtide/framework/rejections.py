@@ -1,7 +1,8 @@
 """What one filter refuses, kept for every row: a bit per reason."""
 
+import math
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +12,13 @@ from lowtide.framework.decision import NodeRejection
 from lowtide.framework.plugin import PluginError, Rejection
 
 _MOST_REASONS = 64
+_NOT_AT_ALL = -math.inf  # so long has a pod waited to which nothing gives way
+
+
+class _Reason(NamedTuple):
+    text: str
+    eviction_helps: bool
+    gives_way_after: float  # infinity: never
 
 
 class Rejections:
@@ -19,7 +27,7 @@ class Rejections:
     def __init__(self, name: str) -> None:
         self.name = name
         self.bits: npt.NDArray[np.uint64] | None = None
-        self._reasons: list[tuple[str, bool]] = []
+        self._reasons: list[_Reason] = []
 
     def start_again(self) -> None:
         """Every row is about to be judged: reasons that nobody gives any more are let go."""
@@ -38,15 +46,27 @@ class Rejections:
             self.bits = np.zeros(capacity, np.uint64)
         self.bits[rows] = found
 
-    def refuses(self, row: int) -> bool:
-        return self.bits is not None and bool(self.bits[row])
+    def stands(self, count: int, waited_seconds: float) -> BoolArray | None:
+        """Where it refuses a pod that has waited so long; None: nowhere."""
+        if self.bits is None:
+            return None
+        stands: BoolArray = self.bits[:count] & self._firm(waited_seconds) != 0
+        return stands
+
+    @property
+    def waits(self) -> set[float]:
+        """How long a pod has to wait until some refusals give way."""
+        return {reason.gives_way_after for reason in self._reasons} - {math.inf}
+
+    def refuses(self, row: int, waited_seconds: float = _NOT_AT_ALL) -> bool:
+        return self.bits is not None and bool(self.bits[row] & self._firm(waited_seconds))
 
     def as_node_rejection(self, row: int, also: tuple[NodeRejection, ...] = ()) -> NodeRejection:
         reasons = self._reasons_at(row)
         return NodeRejection(
             plugin=self.name,
-            reasons=tuple(reason for reason, _ in reasons),
-            eviction_helps=all(eviction_helps for _, eviction_helps in reasons),
+            reasons=tuple(reason.text for reason in reasons),
+            eviction_helps=all(reason.eviction_helps for reason in reasons),
             also=also,
         )
 
@@ -56,18 +76,27 @@ class Rejections:
             return {}
         bits = self.bits[: len(where)][where]
         counts: dict[str, int] = {}
-        for number, (reason, _) in enumerate(self._reasons):
+        for number, reason in enumerate(self._reasons):
             refused = int(np.count_nonzero(bits & np.uint64(1 << number)))
             if refused:
-                counts[reason] = counts.get(reason, 0) + refused
+                counts[reason.text] = counts.get(reason.text, 0) + refused
         return counts
 
-    def _reasons_at(self, row: int) -> list[tuple[str, bool]]:
+    def _firm(self, waited_seconds: float) -> np.uint64:
+        """The bits of the reasons that do not give way to a pod that has waited so long."""
+        numbers = range(len(self._reasons))
+        firm = [n for n in numbers if self._reasons[n].gives_way_after > waited_seconds]
+        return np.uint64(sum(1 << number for number in firm))
+
+    def _reasons_at(self, row: int) -> list[_Reason]:
         bits = 0 if self.bits is None else int(self.bits[row])
         return [each for number, each in enumerate(self._reasons) if bits >> number & 1]
 
     def _bit(self, rejection: Rejection) -> np.uint64:
-        reason = (rejection.reason, rejection.eviction_helps)
+        after = rejection.gives_way_after
+        reason = _Reason(
+            rejection.reason, rejection.eviction_helps, math.inf if after is None else after
+        )
         if reason not in self._reasons:
             if len(self._reasons) == _MOST_REASONS:
                 raise PluginError(

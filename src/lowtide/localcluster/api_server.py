@@ -14,6 +14,7 @@ from lowtide.localcluster.failures import StatusError, bad_request, unknown_reso
 from lowtide.localcluster.faults import Faults
 from lowtide.localcluster.faulty_http import FaultyServer, json_response
 from lowtide.localcluster.kinds import served_kinds
+from lowtide.localcluster.metrics_api import METRICS_API, UsageModel
 from lowtide.localcluster.operations import Call, Operations
 from lowtide.localcluster.presentation import encoded, presentation
 from lowtide.localcluster.store import Store
@@ -27,12 +28,14 @@ class ApiServer:
         self,
         *,
         store: Store,
+        usage: UsageModel,
         faults: Faults,
         clock: Callable[[], float],
         bookmark_seconds: float = 10.0,
     ) -> None:
         self.watches = Watches()
         self._store = store
+        self._usage = usage
         self._faults = faults
         self._clock = clock
         self._bookmark_seconds = bookmark_seconds
@@ -79,6 +82,9 @@ class ApiServer:
             return web.Response(text="ok")
         if not path.startswith(("/api/", "/apis/")):
             raise unknown_resource()
+        if path.startswith(f"{METRICS_API}/"):
+            usage = self._usage.answer(request.method, path.removeprefix(METRICS_API))
+            return json_response(200, encoded(usage))
         target = parse_path(path, self._served)
         query = request.query
         if request.method == "GET" and is_true(query, "watch"):

@@ -16,6 +16,7 @@ from lowtide.localcluster.changes import Change, ChangeType
 from lowtide.localcluster.controllers import Controllers
 from lowtide.localcluster.documents import Json
 from lowtide.localcluster.faults import Faults
+from lowtide.localcluster.metrics_api import UsageModel
 from lowtide.localcluster.nodes import LocalNode, node_object
 from lowtide.localcluster.prometheus import PrometheusServer
 from lowtide.localcluster.store import Store
@@ -42,10 +43,15 @@ class LocalCluster:
     ) -> None:
         self.store = Store(clock=clock, chance=random.Random(seed))
         self.traffic = TrafficModel(clock=clock)
+        self.usage = UsageModel(clock=clock)
         self.faults = Faults()
         self.controllers = Controllers(self.store, clock) if runs_controllers else None
         self._api = ApiServer(
-            store=self.store, faults=self.faults, clock=clock, bookmark_seconds=bookmark_seconds
+            store=self.store,
+            usage=self.usage,
+            faults=self.faults,
+            clock=clock,
+            bookmark_seconds=bookmark_seconds,
         )
         self._prometheus = PrometheusServer(traffic=self.traffic, faults=self.faults, clock=clock)
         self._first_nodes = tuple(nodes)
@@ -139,6 +145,7 @@ class LocalCluster:
             self._measure(change)
         if change.plural == "nodes" and change.type is ChangeType.DELETED:
             self.traffic.remove_node(change.item["metadata"]["name"])
+            self.usage.remove_node(change.item["metadata"]["name"])
         if self.controllers and not self._is_step_planned:
             self._is_step_planned = True
             asyncio.get_running_loop().call_soon(self._step)
@@ -154,7 +161,9 @@ class LocalCluster:
             annotations = pod["metadata"].get("annotations") or {}
             text = annotations.get(TRAFFIC_ANNOTATION, "")
             rate = float(text) if text.isdecimal() else self._pod_bytes_per_second
-            self.traffic.start_pod(pod["metadata"]["uid"], pod["spec"]["nodeName"], rate)
+            metadata = pod["metadata"]
+            named = (metadata["namespace"], metadata["name"])
+            self.traffic.start_pod(metadata["uid"], pod["spec"]["nodeName"], rate, named=named)
 
     def _step(self) -> None:
         self._is_step_planned = False

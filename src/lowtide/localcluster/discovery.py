@@ -4,6 +4,7 @@ Pure documents made from the table of kinds; served by ApiServer."""
 
 from lowtide.localcluster.documents import Json
 from lowtide.localcluster.kinds import KINDS, Kind
+from lowtide.localcluster.metrics_api import METRICS_API
 
 _VERBS = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
 _SUBRESOURCE_VERBS = ["get", "patch", "update"]
@@ -13,7 +14,8 @@ def discovery_documents() -> dict[str, Json]:
     """Path -> document, for every path that is not about objects."""
     apis = list(dict.fromkeys(kind.api for kind in KINDS))
     documents = {api: _resources(api) for api in apis}
-    groups = [_group(api) for api in apis if api.startswith("/apis/")]
+    documents[METRICS_API] = _metrics_resources()
+    groups = [_group(api) for api in (*apis, METRICS_API) if api.startswith("/apis/")]
     documents["/version"] = {
         "major": "1",
         "minor": "36",
@@ -83,6 +85,16 @@ def _resources(api: str) -> Json:
         "apiVersion": "v1",
         "groupVersion": api.removeprefix("/apis/").removeprefix("/api/"),
         "resources": sorted(resources, key=lambda resource: str(resource["name"])),
+    }
+
+
+def _metrics_resources() -> Json:
+    nodes = _resource("nodes", "NodeMetrics", ["get", "list"])
+    return {
+        "kind": "APIResourceList",
+        "apiVersion": "v1",
+        "groupVersion": METRICS_API.removeprefix("/apis/"),
+        "resources": [{**nodes, "namespaced": False}],
     }
 
 

@@ -185,6 +185,35 @@ KINDS = (
         categories=("all",),
         prepare=prepare_workload,
     ),
+    # No controller acts on these here: they are kept for schedulers to read.
+    Kind(
+        "StatefulSet",
+        "statefulsets",
+        "/apis/apps/v1",
+        has_status=True,
+        has_scale=True,
+        has_generation=True,
+        short_names=("sts",),
+        categories=("all",),
+        prepare=prepare_workload,
+    ),
+    Kind(
+        "ReplicationController",
+        "replicationcontrollers",
+        "/api/v1",
+        has_status=True,
+        has_generation=True,
+        short_names=("rc",),
+        categories=("all",),
+    ),
+    Kind(
+        "Service",
+        "services",
+        "/api/v1",
+        has_status=True,
+        short_names=("svc",),
+        categories=("all",),
+    ),
 )
 
 

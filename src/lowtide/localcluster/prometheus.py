@@ -7,13 +7,15 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
+import numpy as np
 from aiohttp import web
 
 from lowtide.localcluster.documents import Json
 from lowtide.localcluster.faults import Faults
 from lowtide.localcluster.faulty_http import FaultyServer, json_response
 from lowtide.localcluster.presentation import encoded
-from lowtide.localcluster.promql import Query, QueryError, RangeFunction, parse
+from lowtide.localcluster.promql import Query, QueryError, parse
+from lowtide.localcluster.ranges import RangeOfSamples, evaluated
 from lowtide.localcluster.traffic import Direction, TrafficModel
 
 JOB = "node-exporter"
@@ -21,6 +23,10 @@ _COUNTERS = {
     "node_network_receive_bytes_total": Direction.RECEIVE,
     "node_network_transmit_bytes_total": Direction.TRANSMIT,
 }
+_POD_COUNTERS = (
+    "container_network_receive_bytes_total",
+    "container_network_transmit_bytes_total",
+)
 Labels = dict[str, str]
 
 
@@ -57,9 +63,14 @@ class PrometheusServer:
     async def stop(self) -> None:
         await self._server.stop()
 
-    def vector(self, text: str, moment: float) -> list[Json]:
-        """The answer to a query at one moment, in the form of Prometheus's JSON."""
+    def answer(self, text: str, moment: float) -> Json:
+        """The `data` of the answer to a query at one moment, in the form of Prometheus's JSON."""
         query = parse(text)
+        if query.range_seconds and query.function is None:
+            return {"resultType": "matrix", "result": self._matrix(query, moment)}
+        return {"resultType": "vector", "result": self._vector(query, moment)}
+
+    def _vector(self, query: Query, moment: float) -> list[Json]:
         found = self._evaluate(query, moment)
         if query.aggregation:
             found = _aggregated(query, found)
@@ -80,11 +91,10 @@ class PrometheusServer:
             asked = {**request.query, **await request.post()}
         try:
             moment = self._moment(str(asked.get("time", "")))
-            result = self.vector(str(asked.get("query", "")), moment)
+            data = self.answer(str(asked.get("query", "")), moment)
         except QueryError as error:
             failure = {"status": "error", "errorType": "bad_data", "error": str(error)}
             return json_response(400, encoded(failure))
-        data = {"resultType": "vector", "result": result}
         return json_response(200, encoded({"status": "success", "data": data}))
 
     def _moment(self, text: str) -> float:
@@ -107,7 +117,30 @@ class PrometheusServer:
                 found.append((_shown_labels(query, series.labels), value))
         return found
 
+    def _matrix(self, query: Query, moment: float) -> list[Json]:
+        found = []
+        for series in self._series(query.selector.metric):
+            indices = self._scrapes(query, series, moment)
+            if query.selector.matches(series.labels) and indices:
+                times = [index * self._scrape_seconds for index in indices]
+                values = [[time, _number_text(series.value_at(time))] for time in times]
+                found.append({"metric": series.labels, "values": values})
+        return found
+
+    def _scrapes(self, query: Query, series: _Series, moment: float) -> range:
+        """The numbers of the scrapes in the query's range; without one, of the last scrape."""
+        step = self._scrape_seconds
+        oldest, last = math.ceil(series.known_since / step), math.floor(moment / step)
+        if not query.range_seconds:
+            return range(max(oldest, last), last + 1)
+        # Like Prometheus 3, a range leaves its own left edge out.
+        first = max(oldest, math.floor((moment - query.range_seconds) / step) + 1)
+        return range(first, last + 1)
+
     def _series(self, metric: str) -> Iterator[_Series]:
+        if metric in _POD_COUNTERS:
+            yield from self._pod_series(metric)
+            return
         for name in self._traffic.names():
             base = {"__name__": metric, "instance": self._traffic.instance(name), "job": JOB}
             since = self._traffic.measured_since(name)
@@ -124,23 +157,32 @@ class PrometheusServer:
                     counter = partial(self._traffic.counter_bytes, name, link.device, direction)
                     yield _Series({**base, "device": link.device}, _whole(counter), since)
 
+    def _pod_series(self, metric: str) -> Iterator[_Series]:
+        """As cAdvisor tells it; a pod carries the same in both directions."""
+        for pod in self._traffic.pods():
+            labels = {
+                "__name__": metric,
+                "namespace": pod.namespace,
+                "pod": pod.name,
+                "interface": "eth0",
+            }
+            yield _Series(labels, _whole(pod.counter_bytes), pod.started_at)
+
     def _value(self, query: Query, series: _Series, moment: float) -> float | None:
-        step = self._scrape_seconds
-        last = math.floor(moment / step)
-        oldest = math.ceil(series.known_since / step)
-        if query.function is None:
-            return series.value_at(last * step) if last >= oldest else None
-        # Like Prometheus 3, a range leaves its own left edge out.
-        first = max(oldest, math.floor((moment - query.range_seconds) / step) + 1)
-        if query.function is RangeFunction.SUM_OVER_TIME:
-            values = [series.value_at(index * step) for index in range(first, last + 1)]
-            return sum(values) if values else None
-        if last <= first:
-            return None
-        grown = series.value_at(last * step) - series.value_at(first * step)
-        per_second = grown / ((last - first) * step)
-        is_rate = query.function is RangeFunction.RATE
-        return per_second if is_rate else per_second * query.range_seconds
+        scrapes = self._scrapes(query, series, moment)
+        ranges = RangeOfSamples(
+            oldest=np.array([scrapes.start]),
+            newest=np.array([scrapes.stop - 1]),
+            oldest_at=np.array([self._milliseconds(scrapes.start)]),
+            newest_at=np.array([self._milliseconds(scrapes.stop - 1)]),
+            value_of=lambda number: np.array([series.value_at(number[0] * self._scrape_seconds)]),
+        )
+        start, end = round(1000 * (moment - query.range_seconds)), round(1000 * moment)
+        value = float(evaluated(query.function, ranges, start, end)[0])
+        return None if math.isnan(value) else value
+
+    def _milliseconds(self, scrape: int) -> int:
+        return round(1000 * scrape * self._scrape_seconds)
 
 
 def _aggregated(query: Query, found: list[tuple[Labels, float]]) -> list[tuple[Labels, float]]:

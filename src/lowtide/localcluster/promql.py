@@ -1,5 +1,5 @@
-"""The small part of PromQL that Lowtide sends, parsed: a selector, a function over a range of one,
-or a sum or maximum of either by labels. Called by PrometheusServer."""
+"""The small part of PromQL that Lowtide sends, parsed: a selector, a range of one, a function over
+such a range, or a sum or maximum by labels. Called by PrometheusServer."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -45,7 +45,9 @@ class Selector:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """`aggregation` (sum or max, "" for none) by `labels` of `function` over `selector`."""
+    """`aggregation` (sum or max, "" for none) by `labels` of `function` over `selector`.
+
+    A range without a function asks for the samples themselves."""
 
     selector: Selector
     function: RangeFunction | None = None
@@ -73,7 +75,8 @@ class _Parser:
             return self._aggregated()
         if word in [function.value for function in RangeFunction]:
             return self._function()
-        return Query(self._selector())
+        selector = self._selector()
+        return Query(selector, range_seconds=self._range() if self._peek() == "[" else 0.0)
 
     def end(self) -> None:
         if self._position < len(self._tokens):
@@ -86,6 +89,8 @@ class _Parser:
         inner = self.query()
         self._expect(")")
         labels = labels or self._by_labels()
+        if inner.range_seconds and inner.function is None:
+            raise QueryError(f"expected an instant vector in an aggregation: {self._text!r}")
         if inner.aggregation:
             raise QueryError(f"nested aggregations are not answered here: {self._text!r}")
         return Query(inner.selector, inner.function, inner.range_seconds, aggregation, labels)
@@ -107,11 +112,15 @@ class _Parser:
         function = RangeFunction(self._next())
         self._expect("(")
         selector = self._selector()
+        seconds = self._range()
+        self._expect(")")
+        return Query(selector, function, seconds)
+
+    def _range(self) -> float:
         self._expect("[")
         seconds = _duration_seconds(self._next())
         self._expect("]")
-        self._expect(")")
-        return Query(selector, function, seconds)
+        return seconds
 
     def _selector(self) -> Selector:
         metric = self._next()

@@ -76,11 +76,24 @@ class _Segment:
     transmit_bytes: float
 
 
+@dataclass(frozen=True, slots=True)
+class PodTraffic:
+    """What a running pod wants to carry in each direction, since when."""
+
+    namespace: str
+    name: str
+    bytes_per_second: float
+    started_at: float
+
+    def counter_bytes(self, moment: float) -> float:
+        return self.bytes_per_second * max(0.0, moment - self.started_at)
+
+
 @dataclass(slots=True)
 class _NodeTraffic:
     links: tuple[Link, ...]
     segments: list[list[_Segment]]  # one list per link
-    pods: dict[str, float]
+    pods: dict[str, PodTraffic]
     instance: str
 
 
@@ -110,13 +123,16 @@ class TrafficModel:
         for index in range(len(self._nodes[name].links)):
             self._turn(name, index, background=background)
 
-    def start_pod(self, pod: str, node_name: str, bytes_per_second: float) -> None:
-        """A pod's traffic, in each direction, goes through the first link of its node."""
+    def start_pod(
+        self, pod: str, node_name: str, bytes_per_second: float, *, named: tuple[str, str]
+    ) -> None:
+        """A pod's traffic, in each direction, goes through the first link of its node; `pod` is
+        its uid, `named` its namespace and name."""
         self.stop_pod(pod)
         node = self._nodes.get(node_name)
         if node is None or not node.links:
             return
-        node.pods[pod] = bytes_per_second
+        node.pods[pod] = PodTraffic(*named, bytes_per_second, self._clock())
         self._node_of_pod[pod] = node_name
         self._turn(node_name, 0)
 
@@ -125,6 +141,9 @@ class TrafficModel:
         if node_name is not None:
             del self._nodes[node_name].pods[pod]
             self._turn(node_name, 0)
+
+    def pods(self) -> list[PodTraffic]:
+        return [pod for node in self._nodes.values() for pod in node.pods.values()]
 
     def names(self) -> list[str]:
         return list(self._nodes)
@@ -164,7 +183,7 @@ class TrafficModel:
         link, segments = node.links[index], node.segments[index]
         last = segments[-1]
         background = background or last.background
-        pods = sum(node.pods.values()) if index == 0 else 0.0
+        pods = sum(pod.bytes_per_second for pod in node.pods.values()) if index == 0 else 0.0
         # Pods share what the background leaves at its busiest, so a link is never over full.
         peak = max(background.quiet_share, background.busy_share)
         peak *= max(1.0, background.transmit_per_receive)

@@ -1,8 +1,17 @@
 """Pod, as far as any rule reads it; and its shape, which pods of one template share."""
 
+import datetime
+from functools import lru_cache
+
 import msgspec
 
-from lowtide.objects.meta import LabelRequirement, LabelSelector, ObjectMeta, Wire
+from lowtide.objects.meta import (
+    LabelRequirement,
+    LabelSelector,
+    ObjectMeta,
+    OwnerReference,
+    Wire,
+)
 from lowtide.objects.quantity import Quantity
 
 Amounts = dict[str, Quantity]
@@ -141,8 +150,17 @@ class PodCondition(Wire, frozen=True):
     last_transition_time: str | None = None
 
 
+class ContainerStateRunning(Wire, frozen=True):
+    started_at: str | None = None
+
+
+class ContainerState(Wire, frozen=True):
+    running: ContainerStateRunning | None = None
+
+
 class ContainerStatus(Wire, frozen=True):
     name: str = ""
+    state: ContainerState = ContainerState()
     allocated_resources: Amounts = {}
     resources: ResourceRequirements | None = None
 
@@ -191,6 +209,32 @@ class Pod(Wire, frozen=True):
     @property
     def has_ended(self) -> bool:
         return self.status.phase in ("Succeeded", "Failed")
+
+    @property
+    def controller(self) -> OwnerReference | None:
+        """What made this pod and keeps its like running."""
+        return next((o for o in self.metadata.owner_references if o.controller), None)
+
+    @property
+    def started_at(self) -> float | None:
+        """When its first running container began, in seconds since 1970; None before that."""
+        begun = [
+            status.state.running.started_at
+            for status in self.status.container_statuses
+            if status.state.running is not None and status.state.running.started_at
+        ]
+        if not begun and self.status.phase == "Running" and self.status.start_time:
+            begun = [self.status.start_time]
+        times = [seconds for text in begun if (seconds := _epoch_seconds(text)) is not None]
+        return min(times, default=None)
+
+
+@lru_cache(maxsize=65536)
+def _epoch_seconds(text: str) -> float | None:
+    try:
+        return datetime.datetime.fromisoformat(text).timestamp()
+    except ValueError:
+        return None
 
 
 class _Shape(Wire, frozen=True):

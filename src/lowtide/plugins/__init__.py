@@ -4,11 +4,14 @@ from lowtide.framework.registry import BuiltIn
 from lowtide.plugins.default_binder import DefaultBinder
 from lowtide.plugins.network_traffic import NetworkTraffic
 from lowtide.plugins.node_affinity import NodeAffinity
+from lowtide.plugins.node_label import NodeLabel
 from lowtide.plugins.node_name import NodeName
 from lowtide.plugins.node_ports import NodePorts
 from lowtide.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from lowtide.plugins.node_resources_fit import NodeResourcesFit
 from lowtide.plugins.node_unschedulable import NodeUnschedulable
+from lowtide.plugins.node_usage import NodeUsage
+from lowtide.plugins.pod_topology_spread import PodTopologySpread
 from lowtide.plugins.priority_sort import PrioritySort
 from lowtide.plugins.scheduling_gates import SchedulingGates
 from lowtide.plugins.taint_toleration import TaintToleration
@@ -29,7 +32,7 @@ BUILT_IN = (
     BuiltIn("NodeVolumeLimits", None, 0, _FILTER),
     BuiltIn("VolumeBinding", None, 0, (*_FILTER, *_SCORE, "reserve", "preBind")),
     BuiltIn("VolumeZone", None, 0, _FILTER),
-    BuiltIn("PodTopologySpread", None, 2, (*_FILTER, *_SCORE)),
+    BuiltIn("PodTopologySpread", PodTopologySpread, 2, (*_FILTER, *_SCORE)),
     BuiltIn("InterPodAffinity", None, 2, (*_FILTER, *_SCORE)),
     BuiltIn(
         "DynamicResources",
@@ -43,4 +46,6 @@ BUILT_IN = (
     BuiltIn("DefaultBinder", DefaultBinder),
     BuiltIn("NodeDeclaredFeatures", None, 0, _FILTER),
     BuiltIn("NetworkTraffic", NetworkTraffic, is_default=False, aliases=("network_traffic",)),
+    BuiltIn("NodeUsage", NodeUsage, is_default=False),
+    BuiltIn("NodeLabel", NodeLabel, is_default=False),
 )

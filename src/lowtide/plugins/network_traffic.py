@@ -1,71 +1,47 @@
-"""NetworkTraffic: prefers nodes whose network is quiet.
+"""NetworkTraffic: prefers nodes whose network is quiet, and keeps pods off hot ones.
 
-What is measured arrives as a published reading; a node without a fresh one counts as average.
+What is measured arrives as a published reading, with what was just placed counted in; a node
+without a fresh one counts as average unless the args say otherwise.
 """
 
-import re
 from collections.abc import Iterator, Mapping
-from typing import Literal
 
-import msgspec
 import numpy as np
 
 from lowtide.framework.decision import RuleScore
-from lowtide.framework.plugin import MAX_SCORE, READING, BoolArray, IntArray, Nodes, Pod
+from lowtide.framework.plugin import (
+    MAX_SCORE,
+    READING,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Nodes,
+    Pod,
+    Rejection,
+)
+from lowtide.plugins.network_traffic_args import NetworkTrafficArgs
 from lowtide.plugins.network_traffic_spellings import older_args
-from lowtide.readings.columns import NEUTRAL_SHARE, NEUTRAL_VALUE, SHARE, VALUE
-from lowtide.readings.request import Direction, MatchLabel, Measure, TrafficRequest
+from lowtide.readings.columns import (
+    CAPACITY,
+    HIGHEST_VALUE,
+    IS_HOT,
+    RECEIVE,
+    SHARE,
+    STATE,
+    TRANSMIT,
+    VALUE,
+)
+from lowtide.readings.demand import EXPECTED_RECEIVE, EXPECTED_TRANSMIT, ignores_traffic
+from lowtide.readings.judging import loaded
+from lowtide.readings.reading import STATES, State
 
+# The smallest with which pods go where links have room, whatever else counts: see docs.
+RECOMMENDED_WEIGHT = 9
 # Larger raw values would overflow when they are multiplied by 100.
 _LARGEST_RAW = 2**56
-_SECONDS = re.compile(r"([1-9][0-9]*)(s|m|h)")
-_STALE_AFTER_SECONDS = 60
-_POLLS_UNTIL_STALE = 4
-_UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600}
+_SYSTEM_CRITICAL_PRIORITY = 2_000_000_000
 
-
-class NetworkTrafficArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    prometheus_address: str = ""
-    devices: list[str] = []
-    window: str = "1m"
-    poll_interval: str = "15s"
-    measure: Measure = "rate"
-    direction: Direction = "max"
-    scoring: Literal["utilization", "relative"] = "utilization"
-    node_label: MatchLabel = "auto"
-    log_readings: bool = False
-
-    def problems(self) -> Iterator[tuple[str, str]]:
-        """What is wrong beyond types: field and text."""
-        for field, text in (("window", self.window), ("pollInterval", self.poll_interval)):
-            if _SECONDS.fullmatch(text) is None:
-                yield field, f"must be a time such as 30s, 1m or 1h, not {text!r}"
-        if self.measure == "sumOverTime" and self.scoring == "utilization":
-            yield "scoring", "must be relative with measure: sumOverTime, which is no rate"
-        for device in self.devices:
-            try:
-                re.compile(device)
-            except re.error as error:
-                yield "devices", f"{device!r} is not a regular expression: {error}"
-
-    def request(self) -> TrafficRequest:
-        """What is to be measured; only right when there are no problems."""
-        every_seconds = _seconds(self.poll_interval)
-        return TrafficRequest(
-            prometheus_address=self.prometheus_address,
-            devices=tuple(self.devices),
-            window_seconds=_seconds(self.window),
-            measure=self.measure,
-            direction=self.direction,
-            match_label=self.node_label,
-            every_seconds=every_seconds,
-            stale_after_seconds=max(_STALE_AFTER_SECONDS, _POLLS_UNTIL_STALE * every_seconds),
-        )
-
-
-def _seconds(text: str) -> int:
-    number, unit = text[:-1], text[-1]
-    return int(number) * _UNIT_SECONDS[unit]
+Columns = Mapping[str, FloatArray]
 
 
 class NetworkTraffic:
@@ -79,24 +55,101 @@ class NetworkTraffic:
         self.readings = (self.request,)
         self.tells_readings = args.log_readings
         self._scoring = args.scoring
+        # A query of the user's own compares with a link only where the args say that it does.
+        self._knows_shares = self.request.is_rate and (
+            args.scoring == "utilization" or not args.query
+        )
         self.scale = "lowest_best" if args.scoring == "relative" else None
+        self._soft_share = args.hot_nodes.soft_percent / 100
+        self._hard_share = args.hot_nodes.hard_percent / 100
+        self._patience_seconds = args.hot_nodes.patience_seconds
+        policies = {
+            State.STALE: args.not_fresh.stale,
+            State.MISSING: args.not_fresh.missing,
+            State.IMPLAUSIBLE: args.not_fresh.implausible,
+        }
+        self._is_rejected = np.array([policies.get(each) == "reject" for each in STATES])
+        self._is_avoided = np.array([policies.get(each, "neutral") != "neutral" for each in STATES])
+        self._avoids_any = bool(self._is_avoided.any())
+
+    def filter(self, pod: Pod, nodes: Nodes) -> Iterator[Rejection]:
+        """Only what runs everywhere, matters most, or does not care may go to a hot node."""
+        columns = self._columns(nodes)
+        if columns is None or ignores_traffic(pod) or _may_go_anywhere(pod):
+            return
+        state = columns[STATE].astype(np.intp)
+        if self._is_rejected.any():
+            rejected = self._is_rejected[state]
+            yield self._giving_way(rejected, "node(s) had no fresh traffic reading")
+        if self._knows_shares:
+            is_hot = (columns[IS_HOT] > 0) | (
+                (state == STATES.index(State.FRESH))
+                & (self._share(pod, nodes, columns) >= self._hard_share)
+            )
+            yield self._giving_way(is_hot, "node(s) had a hot network link")
 
     def score(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray | None:
-        columns = nodes.reading(self.request)
-        # The neutral value is one for all nodes; there is none while no node has a fresh reading.
-        if not columns or not len(nodes) or np.isnan(columns[NEUTRAL_VALUE][0]):
+        columns = self._columns(nodes)
+        if columns is None or ignores_traffic(pod):
             return None
         if self._scoring == "relative":
-            value = np.where(np.isnan(columns[VALUE]), columns[NEUTRAL_VALUE], columns[VALUE])
-            raw: IntArray = np.clip(np.nan_to_num(value), 0, _LARGEST_RAW).astype(np.int64)
-            return raw
-        share = np.where(np.isnan(columns[SHARE]), columns[NEUTRAL_SHARE], columns[SHARE])
-        # Rounded up: a link that carries something is not as good as an idle one.
-        used_percent = np.clip(np.nan_to_num(share), 0, 1) * MAX_SCORE
-        # 0.07 * 100 is a little above 7: without rounding first it would count as 8.
-        used_percent = np.ceil(used_percent.round(9))
-        free_percent: IntArray = MAX_SCORE - used_percent.astype(np.int64)
-        return free_percent
+            return self._bytes(columns)
+        share = self._share(pod, nodes, columns)
+        if self._avoids_any:
+            share = np.where(self._avoided(columns), np.maximum(share, 1.0), share)
+        return self._free_percent(share)
+
+    def _columns(self, nodes: Nodes) -> Columns | None:
+        """None while nothing is known: values are then NaN on every node."""
+        columns = nodes.reading(self.request)
+        known = SHARE if self._scoring == "utilization" else VALUE
+        if not columns or not len(nodes) or np.isnan(columns[known][0]):
+            return None
+        return columns
+
+    def _avoided(self, columns: Columns) -> BoolArray:
+        return self._is_avoided[columns[STATE].astype(np.intp)]
+
+    def _bytes(self, columns: Columns) -> IntArray:
+        value = columns[VALUE] + self._placed(columns)
+        if self._avoids_any:
+            highest = np.maximum(value, columns[HIGHEST_VALUE])
+            value = np.where(self._avoided(columns), highest, value)
+        raw: IntArray = np.clip(value, 0, _LARGEST_RAW).astype(np.int64)
+        return raw
+
+    def _placed(self, columns: Columns) -> FloatArray | float:
+        """What was placed since, in the unit of the measure."""
+        if EXPECTED_RECEIVE not in columns or self.request.template:
+            return 0.0
+        receive, transmit = columns[EXPECTED_RECEIVE], columns[EXPECTED_TRANSMIT]
+        placed = loaded(self.request, receive, transmit)
+        if self.request.direction == "sum":
+            placed = receive + transmit
+        return placed * (self.request.window_seconds if self.request.measure == "increase" else 1)
+
+    def _share(self, pod: Pod, nodes: Nodes, columns: Columns) -> FloatArray:
+        """Of each link's capacity, with this pod and all that was placed since counted in."""
+        expected = nodes.expected(self.request, pod)
+        receive = columns[RECEIVE] + columns[EXPECTED_RECEIVE] + expected[EXPECTED_RECEIVE]
+        transmit = columns[TRANSMIT] + columns[EXPECTED_TRANSMIT] + expected[EXPECTED_TRANSMIT]
+        share = loaded(self.request, receive, transmit) / columns[CAPACITY]
+        return np.fmax(share, columns[SHARE])
+
+    def _free_percent(self, share: FloatArray) -> IntArray:
+        """What is left of the link. From the soft threshold on only half of that, and less and
+        less beyond: also among overloaded links one is better than another."""
+        soft = self._soft_share
+        share = np.maximum(share, 0.0)
+        beyond = MAX_SCORE * (1 - soft) / 2 * soft / np.maximum(share, soft or 1.0)
+        free = np.where(share < soft, MAX_SCORE * (1 - share), beyond)
+        # Rounded down: a link that carries something is not as good as an idle one. What is a
+        # hair below a whole number is that number.
+        percent: IntArray = np.floor(free.round(9)).astype(np.int64)
+        return percent
+
+    def _giving_way(self, mask: BoolArray, reason: str) -> Rejection:
+        return Rejection(mask, reason, gives_way_after=self._patience_seconds)
 
     def in_words(self, scores: Mapping[str, RuleScore], *, brief: bool = False) -> Iterator[str]:
         """Relative scores in the wording of the first plugins of this name."""
@@ -107,9 +160,16 @@ class NetworkTraffic:
                 yield from _sums_in_words(scores)
         else:
             for name, score in scores.items():
-                yield f"node '{name}' link use: {MAX_SCORE - score.raw} %"
+                yield f"node '{name}' link score: {score.raw}"
         final = " ".join(f"{{{name} {score.normalized}}}" for name, score in scores.items())
         yield f"Nodes final score: [{final}]"
+
+
+def _may_go_anywhere(pod: Pod) -> bool:
+    """Pods that belong on every node, and those that the cluster itself needs."""
+    controller = pod.controller
+    is_daemon = controller is not None and controller.kind == "DaemonSet"
+    return is_daemon or pod.spec.priority >= _SYSTEM_CRITICAL_PRIORITY
 
 
 def _sums_in_words(scores: Mapping[str, RuleScore]) -> Iterator[str]:

@@ -1,50 +1,83 @@
-"""A traffic reading as columns of the table of nodes: what NetworkTraffic scores from.
+"""A traffic reading as columns of the table of nodes: what NetworkTraffic filters and scores by.
 
-The machine publishes them; a value that is not trusted is NaN, and the neutral value stands by.
+A node that is not trusted stands there as an average one, so that what is placed on it counts too;
+its state says that it is not trusted.
 """
 
 import math
-from collections.abc import Mapping
 
-from lowtide.readings.reading import NodeReading, State, TrafficReading
+import numpy as np
 
-VALUE = "value"  # in the unit of the measure, what was just placed included
-SHARE = "share"  # of the link's capacity
-NEUTRAL_VALUE = "neutral_value"  # what a node without a reading is taken for
-NEUTRAL_SHARE = "neutral_share"
+from lowtide.cluster.reading import Reading
+from lowtide.readings.links import BoolArray, FloatArray
+from lowtide.readings.reading import STATES, State, TrafficReading
 
-Fields = Mapping[str, float]
+VALUE = "value"  # in the unit of the measure
+HIGHEST_VALUE = "highest_value"  # of any node
+RECEIVE = "receive"  # bytes per second on the device that carries most
+TRANSMIT = "transmit"
+CAPACITY = "capacity"  # of that device, bytes per second in each direction
+SHARE = "share"  # of a link's capacity, the worst device
+STATE = "state"  # a number of STATES
+IS_HOT = "is_hot"
 
 
-def traffic_columns(reading: TrafficReading) -> tuple[dict[str, Fields], Fields]:
-    """(fields by node, fields of any other node)."""
-    trusted = {
-        name: one.value + one.expected
-        for name, one in reading.by_node.items()
-        if one.state is State.FRESH and math.isfinite(one.value)
+def published(reading: TrafficReading) -> Reading:
+    """All NaN when too few nodes are fresh, or none."""
+    is_believed = reading.is_fresh & (not reading.is_braked)
+    value = _with_average(reading.value, is_believed)
+    capacity = np.where(reading.capacity > 0, reading.capacity, _median(reading.capacity))
+    share = _with_average(reading.share, is_believed)
+    is_known = is_believed & (reading.capacity > 0) & np.isfinite(reading.share)
+    columns = {
+        VALUE: value,
+        HIGHEST_VALUE: np.full(len(value), _highest(value)),
+        RECEIVE: np.where(is_known, reading.receive, share * capacity),
+        TRANSMIT: np.where(is_known, reading.transmit, share * capacity),
+        CAPACITY: capacity,
+        SHARE: share,
+        STATE: reading.state.astype(np.float64),
+        IS_HOT: (reading.is_hot & is_believed).astype(np.float64),
     }
-    highest = max(trusted.values(), default=0.0)
-    # An increase counts bytes over the whole window, a capacity bytes in one second.
-    seconds = reading.request.window_seconds if reading.request.measure == "increase" else 1
-    shares = {
-        name: share
-        for name, value in trusted.items()
-        if not math.isnan(share := _share(value, reading.by_node[name], highest, seconds))
-    }
-    neutral: Fields = {NEUTRAL_VALUE: _mean(trusted), NEUTRAL_SHARE: _mean(shares)}
-    by_node: dict[str, Fields] = {
-        name: {VALUE: value, SHARE: shares.get(name, math.nan), **neutral}
-        for name, value in trusted.items()
-    }
-    return by_node, {VALUE: math.nan, SHARE: math.nan, **neutral}
+    return Reading(
+        names=reading.names,
+        columns=columns,
+        of_others=_of_others(columns, is_believed),
+        expects=reading.pods if reading.request.is_rate else None,
+        sampled_at=reading.sampled_at,
+        window_seconds=reading.window_seconds,
+    )
 
 
-def _share(value: float, one: NodeReading, highest: float, seconds: int) -> float:
-    """Without a known capacity, the busiest node stands for a full link."""
-    capacity = (one.capacity_bytes_per_second or 0.0) * seconds or highest
-    return value / capacity if capacity > 0 else 0.0
-
-
-def _mean(values: Mapping[str, float]) -> float:
+def _with_average(values: FloatArray, is_believed: BoolArray) -> FloatArray:
     """A node that nothing is known of is neither favoured nor avoided: it counts as average."""
-    return sum(values.values()) / len(values) if values else math.nan
+    known = values[is_believed & np.isfinite(values)]
+    average = float(known.mean()) if len(known) else math.nan
+    return np.where(is_believed & np.isfinite(values), values, average)
+
+
+def _of_others(columns: dict[str, FloatArray], is_believed: BoolArray) -> dict[str, float]:
+    """A node that joined since: average in everything, and missing."""
+    value, share = columns[VALUE][is_believed], columns[SHARE][is_believed]
+    average_share = float(share.mean()) if len(share) else math.nan
+    capacity = _median(columns[CAPACITY])
+    return {
+        VALUE: float(value.mean()) if len(value) else math.nan,
+        HIGHEST_VALUE: _highest(columns[VALUE]),
+        RECEIVE: average_share * capacity,
+        TRANSMIT: average_share * capacity,
+        CAPACITY: capacity,
+        SHARE: average_share,
+        STATE: float(STATES.index(State.MISSING)),
+        IS_HOT: 0.0,
+    }
+
+
+def _median(values: FloatArray) -> float:
+    known = values[values > 0]
+    return float(np.median(known)) if len(known) else math.nan
+
+
+def _highest(values: FloatArray) -> float:
+    known = values[np.isfinite(values)]
+    return float(known.max()) if len(known) else math.nan

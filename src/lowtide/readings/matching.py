@@ -1,4 +1,4 @@
-"""Which node a series belongs to, by the labels that Prometheus set-ups use; called by assembly."""
+"""Which node a series belongs to, by the labels that Prometheus set-ups use; called by links."""
 
 from collections.abc import Iterable, Sequence
 from ipaddress import ip_address
@@ -6,6 +6,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
+from lowtide.objects.node import Node
 from lowtide.readings.request import MatchLabel
 from lowtide.readings.series import Series
 
@@ -24,36 +25,13 @@ class NodeIdentity(msgspec.Struct, frozen=True):
     addresses: tuple[str, ...] = ()
 
 
-class Match(msgspec.Struct, frozen=True):
-    """Where series went.
-
-    `ambiguous` names the nodes that a series might belong to without it being clear to which;
-    a node can be there and in `by_node`, when another series is clearly its own."""
-
-    by_node: dict[str, list[Series]]
-    unmatched: list[Series]
-    ambiguous: frozenset[str]
-
-
-def match_series(
-    series: Sequence[Series],
-    identities: Sequence[NodeIdentity],
-    uname: Iterable[Series],
-    label: MatchLabel,
-) -> Match:
-    """One answer's series by the name of their node, for people to look at."""
-    matcher = NodeMatcher(identities, uname, label)
-    by_node: dict[str, list[Series]] = {}
-    unmatched: list[Series] = []
-    ambiguous: set[str] = set()
-    for one, rows in zip(series, matcher.candidates(series), strict=True):
-        if len(rows) == 1:
-            by_node.setdefault(identities[rows[0]].name, []).append(one)
-        elif rows:
-            ambiguous.update(identities[row].name for row in rows)
-        else:
-            unmatched.append(one)
-    return Match(by_node, unmatched, frozenset(ambiguous))
+def identity_of(node: Node) -> NodeIdentity:
+    """What a node may be called in Prometheus's labels."""
+    return NodeIdentity(
+        name=node.name,
+        hostname=node.labels.get("kubernetes.io/hostname", ""),
+        addresses=tuple(address.address for address in node.status.addresses),
+    )
 
 
 class NodeMatcher:
@@ -101,8 +79,14 @@ class NodeMatcher:
         """For each series the rows that its labels may mean: one is a match, several are not."""
         found: list[Rows] = []
         judged = self._judged
+        # Where the label `node` decides, nothing else has to be looked at.
+        by_node = self._by_name if self._label in ("auto", "node") else {}
         for one in series:
             get = one.labels.get
+            rows = by_node.get(get("node", ""))
+            if rows is not None:
+                found.append(rows)
+                continue
             # Devices of one target share these labels, which are judged once.
             target = (
                 get("node"),

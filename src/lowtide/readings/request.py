@@ -3,10 +3,12 @@
 Rules make a TrafficRequest from their args; the poller in telemetry sends its queries."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, Literal
 
 import msgspec
+
+from lowtide.readings.access import PrometheusAccess
 
 Measure = Literal["rate", "increase", "sumOverTime"]
 Direction = Literal["receive", "transmit", "max", "sum"]
@@ -15,8 +17,14 @@ MatchLabel = Literal["auto", "node", "kubernetes_node", "nodename", "instance"]
 # The names of the queries, which are also the keys of their answers.
 RECEIVE: Final = "receive"
 TRANSMIT: Final = "transmit"
+VALUE: Final = "value"  # of the user's own query
 UNAME: Final = "uname"
 SPEED: Final = "speed"
+FLAGS: Final = "flags"
+PARENT: Final = "parent"  # the number of the device that carries this one
+NUMBER: Final = "number"  # the device's own number
+POD_RECEIVE: Final = "pod_receive"
+POD_TRANSMIT: Final = "pod_transmit"
 
 # What carries no traffic of its own, or counts a second time what a real device counts.
 VIRTUAL_DEVICES: Final = (
@@ -53,40 +61,49 @@ EXACT_DEVICE: Final = re.compile(r"[A-Za-z0-9._@:-]+")
 UNSPEAKABLE: Final = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
 
 
+class LinkCapacity(msgspec.Struct, frozen=True, kw_only=True):
+    """What the links of nodes with these labels carry."""
+
+    labels: tuple[tuple[str, str], ...]
+    bytes_per_second: float
+
+
 class TrafficRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """Equal requests are one poller's work, so this is also a key.
+    """What is to be measured, and how it is judged. Equal requests are one poller's work, so this
+    is also a key.
 
     A device made only of letters, digits and `. _ @ : -` is an exact name (so `eth0.100` is that
     VLAN and nothing else); any other character makes it a regular expression, which must match
-    the whole name. No devices means all but virtual ones."""
+    the whole name. No devices means all but virtual ones. A `template` is the user's own query,
+    asked instead of one per direction."""
 
-    prometheus_address: str
-    devices: tuple[str, ...]
-    window_seconds: int
-    measure: Measure
-    direction: Direction
+    access: PrometheusAccess
+    devices: tuple[str, ...] = ()
+    window_seconds: int = 60
+    measure: Measure = "rate"
+    template: str = ""
+    direction: Direction = "max"
     match_label: MatchLabel = "auto"
     every_seconds: float = 15.0
     stale_after_seconds: float = 60.0
+    capacities: tuple[LinkCapacity, ...] = ()
+    pod_bytes_per_second: float = 0.0  # of a pod that nothing is known of; 0: by its share
+    pod_link_share: float = 0.05  # of the median link
+    learns_from_pods: bool = True
+    brake_share: float = 0.5  # of nodes without a fresh reading, above which none is believed
+    hot_share: float = 0.9
+    cooling_share: float = 0.1
 
-
-def queries(request: TrafficRequest) -> dict[str, str]:
-    """Name to PromQL: at most four, however many nodes there are."""
-    devices = device_matcher(request.devices)
-    function = FUNCTIONS[request.measure]
-    window = duration(request.window_seconds)
-    asked = {
-        direction: f"{function}(node_network_{direction}_bytes_total{{{devices}}}[{window}])"
-        for direction in directions(request)
-    }
-    if request.match_label in ("auto", "nodename"):
-        asked[UNAME] = "node_uname_info"
-    asked[SPEED] = f"node_network_speed_bytes{{{devices}}}"
-    return asked
+    @property
+    def is_rate(self) -> bool:
+        """Whether values are bytes per second, so that capacities and pods compare with them."""
+        return self.measure != "sumOverTime"
 
 
 def directions(request: TrafficRequest) -> tuple[str, ...]:
     """The queries without which a node has no value."""
+    if request.template:
+        return (VALUE,)
     match request.direction:
         case "receive":
             return (RECEIVE,)
@@ -94,6 +111,62 @@ def directions(request: TrafficRequest) -> tuple[str, ...]:
             return (TRANSMIT,)
         case "max" | "sum":
             return (RECEIVE, TRANSMIT)
+
+
+def traffic_queries(request: TrafficRequest, window_seconds: int) -> dict[str, str]:
+    """Name to PromQL of what is asked at each poll; the window may be wider than requested."""
+    devices, window = device_matcher(request.devices), duration(window_seconds)
+    if request.template:
+        return {VALUE: filled(request.template, devices, window)}
+    function = FUNCTIONS[request.measure]
+    return {
+        direction: f"{function}(node_network_{direction}_bytes_total{{{devices}}}[{window}])"
+        for direction in directions(request)
+    }
+
+
+def link_queries(request: TrafficRequest) -> dict[str, str]:
+    """What seldom changes: who is called what, and what its devices are."""
+    devices = device_matcher(request.devices)
+    asked = {UNAME: "node_uname_info"} if request.match_label in ("auto", "nodename") else {}
+    asked[SPEED] = f"node_network_speed_bytes{{{devices}}}"
+    if not request.template:
+        asked[FLAGS] = f"node_network_flags{{{devices}}}"
+        asked[PARENT] = f"node_network_iface_link{{{devices}}}"
+        asked[NUMBER] = f"node_network_iface_id{{{devices}}}"
+    return asked
+
+
+def pod_queries(request: TrafficRequest, window_seconds: int) -> dict[str, str]:
+    """What each running pod carries, however many containers and devices it has."""
+    if not request.learns_from_pods or not request.is_rate:
+        return {}
+    window = duration(window_seconds)
+    return {
+        name: f"sum by (namespace, pod) (rate(container_network_{direction}_bytes_total"
+        f'{{pod!="",interface!="lo"}}[{window}]))'
+        for name, direction in ((POD_RECEIVE, RECEIVE), (POD_TRANSMIT, TRANSMIT))
+    }
+
+
+def sample_query(direction: str, targets: Sequence[Mapping[str, str]]) -> str:
+    """The raw samples of these targets' counters over the last quarter of an hour."""
+    instances = dict.fromkeys(labels.get("instance", "") for labels in targets)
+    devices = dict.fromkeys(labels.get("device", "") for labels in targets)
+    return (
+        f"node_network_{direction}_bytes_total"
+        f"{{instance=~{quoted('|'.join(map(re.escape, instances)))},"
+        f"device=~{quoted('|'.join(map(re.escape, devices)))}}}[15m]"
+    )
+
+
+DEVICES_PLACEHOLDER: Final = "$devices"
+WINDOW_PLACEHOLDER: Final = "$window"
+
+
+def filled(template: str, devices: str, window: str) -> str:
+    """The user's query, with the device matcher and the window where it names them."""
+    return template.replace(DEVICES_PLACEHOLDER, devices).replace(WINDOW_PLACEHOLDER, window)
 
 
 def device_matcher(devices: Sequence[str]) -> str:

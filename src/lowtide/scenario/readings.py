@@ -1,73 +1,138 @@
 """The `readings` of a scenario as the readings that rules are given."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from lowtide.readings.reading import NodeReading, State, TrafficReading
-from lowtide.readings.request import TrafficRequest
+import numpy as np
+
+from lowtide.objects.node import Node
+from lowtide.readings.demand import Owners
+from lowtide.readings.judging import NOTHING_BEFORE, judged
+from lowtide.readings.links import Direction, FloatArray, Links
+from lowtide.readings.reading import STATES, State, TrafficReading
+from lowtide.readings.request import RECEIVE, TRANSMIT, TrafficRequest, directions
 from lowtide.scenario.scenario import ScenarioError
 
 _FIELDS = ("receive", "transmit", "capacity", "age_seconds", "state", "expected", "value")
 
-
-def traffic_reading(request: TrafficRequest, given: Mapping[str, Any]) -> TrafficReading:
-    """Plain values are in the unit of the measure, fresh, and never judged implausible."""
-    by_node = {name: _one(request, name, value) for name, value in given.items()}
-    return TrafficReading(request=request, published_at=0.0, version=1, by_node=by_node)
+Given = Mapping[str, Any]
 
 
-def _one(request: TrafficRequest, name: str, given: Any) -> NodeReading:
-    where = f"readings.traffic.{name}"
-    if not isinstance(given, Mapping):
-        return NodeReading(value=_number(given, where), at=0.0, state=State.FRESH)
-    unknown = set(given) - set(_FIELDS)
-    if unknown:
-        raise ScenarioError(f"{where} has {sorted(unknown)[0]!r}; it may have {', '.join(_FIELDS)}")
-    receive = _optional(given, "receive", where)
-    transmit = _optional(given, "transmit", where)
-    value = _optional(given, "value", where)
-    if value is None:
-        value = _in_direction(request, receive, transmit)
-    age = _optional(given, "age_seconds", where) or 0.0
-    return NodeReading(
-        value=value,
-        receive=receive,
-        transmit=transmit,
-        capacity_bytes_per_second=_optional(given, "capacity", where),
-        at=-age,
-        state=_state(given.get("state"), value, age > request.stale_after_seconds, where),
-        expected=_optional(given, "expected", where) or 0.0,
+def traffic_reading(request: TrafficRequest, given: Given, nodes: Sequence[Node]) -> TrafficReading:
+    """Plain values are in the unit of the measure, fresh, and never judged implausible.
+
+    `expected` counts as if it were measured, and the traffic of the scenario's pods is. A node
+    that is not given has no reading."""
+    for name, of_node in given.items():
+        _check(name, of_node)
+    by_row = [_fields(given.get(node.name, {})) for node in nodes]
+    names = [node.name for node in nodes]
+    reading = judged(
+        request,
+        nodes,
+        _links(request, by_row, names),
+        NOTHING_BEFORE,
+        now=0.0,
+        window_seconds=request.window_seconds,
+        owners=Owners(),
+    )
+    states = [
+        _state(fields.get("state"), STATES[code], name)
+        for fields, code, name in zip(by_row, reading.state.tolist(), names, strict=True)
+    ]
+    return replace(
+        reading,
+        state=np.array([STATES.index(one) for one in states], np.int8),
+        sampled_at=math.inf,
     )
 
 
-def _in_direction(request: TrafficRequest, receive: float | None, transmit: float | None) -> float:
-    known = [amount for amount in (receive, transmit) if amount is not None]
-    match request.direction:
-        case "receive":
-            known = [] if receive is None else [receive]
-        case "transmit":
-            known = [] if transmit is None else [transmit]
-    if not known:
-        return math.nan
-    return sum(known) if request.direction == "sum" else max(known)
+def _links(request: TrafficRequest, by_row: Sequence[Given], names: Sequence[str]) -> Links:
+    """One link per node."""
+    at = -_column(by_row, names, "age_seconds", 0.0)
+    by_direction = {}
+    for name in directions(request):
+        value = _in_direction(name, request, by_row, names)
+        value = value + _column(by_row, names, "expected", 0.0)
+        is_given = np.isfinite(value)
+        by_direction[name] = Direction(
+            value=np.where(is_given, value, math.nan),
+            is_unsound=np.zeros(len(names), np.bool_),
+            at=np.where(is_given, at, math.nan),
+            is_answered=is_given,
+            is_ambiguous=np.zeros(len(names), np.bool_),
+        )
+    speed = _column(by_row, names, "capacity", math.nan)
+    speed = np.where((speed > 0) & np.isfinite(speed), speed, math.nan)
+    return Links(
+        row=np.arange(len(names)),
+        device=("",) * len(names),
+        speed=speed,
+        by_direction=by_direction,
+        fastest=speed,
+    )
 
 
-def _state(said: Any, value: float, is_old: bool, where: str) -> State:
-    if said is not None:
-        try:
-            return State(said)
-        except ValueError:
-            states = ", ".join(state.value for state in State)
-            raise ScenarioError(f"{where}.state is {said!r}; right would be {states}") from None
-    if math.isnan(value):
-        return State.MISSING
-    return State.STALE if is_old else State.FRESH
+def _in_direction(
+    direction: str, request: TrafficRequest, by_row: Sequence[Given], names: Sequence[str]
+) -> FloatArray:
+    """What is said of this direction, else of both. Where both count, the one that is said
+    stands for the node."""
+    value = _column(by_row, names, "value", math.nan)
+    if direction not in (RECEIVE, TRANSMIT):
+        return value
+    said = _column(by_row, names, direction, math.nan)
+    found = np.where(np.isnan(said), value, said)
+    if len(directions(request)) == 1:
+        return found
+    other = TRANSMIT if direction == RECEIVE else RECEIVE
+    only_other = np.isnan(found) & ~np.isnan(_column(by_row, names, other, math.nan))
+    return np.where(only_other, 0.0, found)
 
 
-def _optional(given: Mapping[str, Any], field: str, where: str) -> float | None:
-    value = given.get(field)
-    return None if value is None else _number(value, f"{where}.{field}")
+def _column(
+    by_row: Sequence[Given], names: Sequence[str], field: str, default: float
+) -> FloatArray:
+    return np.array(
+        [
+            default
+            if fields.get(field) is None
+            else _number(fields[field], f"readings.traffic.{name}.{field}")
+            for name, fields in zip(names, by_row, strict=True)
+        ],
+        np.float64,
+    )
+
+
+def _fields(given: Any) -> Given:
+    return given if isinstance(given, Mapping) else {"value": given}
+
+
+def _check(name: str, given: Any) -> None:
+    where = f"readings.traffic.{name}"
+    if not isinstance(given, Mapping):
+        _number(given, where)
+        return
+    unknown = set(given) - set(_FIELDS)
+    if unknown:
+        raise ScenarioError(f"{where} has {sorted(unknown)[0]!r}; it may have {', '.join(_FIELDS)}")
+    for field in _FIELDS:
+        if field != "state" and given.get(field) is not None:
+            _number(given[field], f"{where}.{field}")
+
+
+def _state(said: Any, found: State, name: str) -> State:
+    if said is None:
+        return found
+    try:
+        return State(said)
+    except ValueError:
+        states = ", ".join(state.value for state in State)
+        raise ScenarioError(
+            f"readings.traffic.{name}.state is {said!r}; right would be {states}"
+        ) from None
 
 
 def _number(value: Any, where: str) -> float:

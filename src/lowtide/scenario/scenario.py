@@ -11,18 +11,24 @@ import msgspec
 
 from lowtide.config.errors import did_you_mean
 from lowtide.objects.decoding import without_nulls
+from lowtide.objects.kinds import Namespace
 from lowtide.objects.node import Node
 from lowtide.objects.pod import Pod
+from lowtide.objects.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
 
 READINGS = ("traffic", "usage")
 
-# What a scenario may hold besides; the rules that read these are not built yet.
+# What a scenario may hold besides, and what each of them is.
+_OBJECTS: Mapping[str, type[Any]] = {
+    "namespaces": Namespace,
+    "services": Service,
+    "replicationControllers": ReplicationController,
+    "replicaSets": ReplicaSet,
+    "statefulSets": StatefulSet,
+}
+_CLUSTER_WIDE = (Node, Namespace)
+# The rules that read these are not built yet.
 _OBJECTS_NOT_READ_YET = (
-    "namespaces",
-    "services",
-    "replicationControllers",
-    "replicaSets",
-    "statefulSets",
     "persistentVolumes",
     "persistentVolumeClaims",
     "storageClasses",
@@ -35,7 +41,11 @@ _OBJECTS_NOT_READ_YET = (
     "resourceSlices",
     "resourceClaims",
 )
-_KEYS = ("id", "pod", "nodes", "pods", "pendingPods", "config", "readings", *_OBJECTS_NOT_READ_YET)
+_KEYS = (
+    *("id", "pod", "nodes", "pods", "pendingPods", "config", "readings"),
+    *_OBJECTS,
+    *_OBJECTS_NOT_READ_YET,
+)
 
 
 class ScenarioError(ValueError):
@@ -49,6 +59,7 @@ class Scenario:
     nodes: tuple[Node, ...] = ()
     pods: tuple[Pod, ...] = ()  # bound ones
     pending_pods: tuple[Pod, ...] = ()  # nominated to a node
+    objects: tuple[Any, ...] = ()  # of other types
     config: Mapping[str, Any] | None = None
     readings: Mapping[str, Any] = field(default_factory=dict)
     where: str = ""  # file and line, where it was read
@@ -74,6 +85,9 @@ def scenario_from(data: Any, *, name: str) -> Scenario:
         nodes=_all_decoded(data, "nodes", Node, name),
         pods=_all_decoded(data, "pods", Pod, name),
         pending_pods=_all_decoded(data, "pendingPods", Pod, name),
+        objects=tuple(
+            thing for key, kind in _OBJECTS.items() for thing in _all_decoded(data, key, kind, name)
+        ),
         config=_object(data, "config", name),
         readings=_readings(data, name),
         where=where,
@@ -119,11 +133,11 @@ def _decoded(data: Any, kind: type[Any], where: str) -> Any:
 
 def _completed(decoded: Any) -> Any:
     """What the API server would have filled in: a namespace and a uid."""
-    if isinstance(decoded, Pod):
-        meta = decoded.metadata
-        namespace = meta.namespace or "default"
-        uid = meta.uid or f"{namespace}/{meta.name}"
-        return msgspec.structs.replace(
-            decoded, metadata=msgspec.structs.replace(meta, namespace=namespace, uid=uid)
-        )
-    return decoded
+    if isinstance(decoded, _CLUSTER_WIDE):
+        return decoded
+    meta = decoded.metadata
+    namespace = meta.namespace or "default"
+    uid = meta.uid or f"{namespace}/{meta.name}"
+    return msgspec.structs.replace(
+        decoded, metadata=msgspec.structs.replace(meta, namespace=namespace, uid=uid)
+    )

@@ -3,8 +3,9 @@
 Called by the machine for each pod, and by the offline modes.
 """
 
+import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -12,16 +13,25 @@ import numpy as np
 from lowtide.cluster.columns import BoolArray, IntArray
 from lowtide.cluster.state import ClusterState
 from lowtide.framework.decision import Decision, NodeRejection
-from lowtide.framework.verdicts import Verdict, Verdicts
+from lowtide.framework.verdict import Verdict
+from lowtide.framework.verdicts import Verdicts
 from lowtide.objects.pod import Pod
 
 KEPT_NODES = 20
 
 
 def decide(
-    pod: Pod, verdicts: Verdicts, *, turn: int, keep: int = KEPT_NODES, full: bool = False
+    pod: Pod,
+    verdicts: Verdicts,
+    *,
+    turn: int,
+    waited_seconds: float = 0.0,
+    keep: int = KEPT_NODES,
+    full: bool = False,
 ) -> Decision:
     """`turn` says which of equally good nodes is chosen, so that they take turns.
+
+    `waited_seconds` is how long the pod has been waiting: some refusals give way in time.
 
     The decision keeps the `keep` best nodes in full; with `full`, all nodes and every rejection,
     and scores even where a single node is left.
@@ -37,16 +47,21 @@ def decide(
         feasible = feasible.copy()
         feasible[list(promised)] = False
     count = int(np.count_nonzero(feasible))
+    is_narrowed = bool(promised)
     if count == 0:
-        return found.nowhere(promised, full)
+        feasible = verdict.feasible_after(waited_seconds)
+        feasible[list(_refused_for_nominated(pod, verdict, state, waited_seconds))] = False
+        count, is_narrowed = int(np.count_nonzero(feasible)), True
+    if count == 0:
+        return found.nowhere(promised, full, verdict.gives_way_after(waited_seconds))
     nominated = state.row_of(pod.status.nominated_node_name)
     by_nomination = nominated is not None and bool(feasible[nominated])
     if nominated is not None and by_nomination and not full:
         return found.at(nominated, count, by_nomination=True)
     if count == 1 and not full:
         return found.at(int(np.argmax(feasible)), count)
-    ranked = verdict.rank_among(feasible) if promised else verdict.rank()
-    best = found.best(ranked, feasible if promised else None, count, turn, keep, promised, full)
+    ranked = verdict.rank_among(feasible) if is_narrowed else verdict.rank()
+    best = found.best(ranked, feasible if is_narrowed else None, count, turn, keep, promised, full)
     if by_nomination:
         return replace(best, node_name=pod.status.nominated_node_name, by_nomination=True)
     return best
@@ -92,7 +107,7 @@ class _Found:
             node_count=self._state.count,
             feasible_count=feasible_count,
             scores=self._verdict.scores_of(kept, ranked, feasible),
-            rejections=self._rejections(promised) if full else {},
+            rejections=self._rejections(promised, given_way=kept) if full else {},
             narrowed_to=self._verdict.narrowed_to,
         )
 
@@ -109,7 +124,9 @@ class _Found:
             rejected_by=frozenset([rejected_by]),
         )
 
-    def nowhere(self, promised: Mapping[int, NodeRejection], full: bool) -> Decision:
+    def nowhere(
+        self, promised: Mapping[int, NodeRejection], full: bool, gives_way_after: float
+    ) -> Decision:
         counts = Counter(self._verdict.reason_counts())
         names = set(self._verdict.rejected_by())
         for row, rejection in promised.items():
@@ -125,13 +142,18 @@ class _Found:
             feasible_count=0,
             rejected_by=frozenset(names),
             reason_counts=+counts,
+            gives_way_after=gives_way_after,
             rejections=self._rejections(promised) if full else {},
             narrowed_to=self._verdict.narrowed_to,
         )
 
-    def _rejections(self, promised: Mapping[int, NodeRejection]) -> dict[str, NodeRejection]:
+    def _rejections(
+        self, promised: Mapping[int, NodeRejection], given_way: Sequence[int] = ()
+    ) -> dict[str, NodeRejection]:
+        """By node; of rows where the refusals have given way, nothing is told."""
         found = {}
-        for row, name in enumerate(self._state.names):
+        for row in sorted(set(range(self._state.count)).difference(given_way)):
+            name = self._state.names[row]
             rejection = promised.get(row)
             if rejection is not None:
                 also = self._verdict.rejections_besides(row, rejection.plugin)
@@ -162,11 +184,12 @@ def _top(ranked: IntArray, keep: int) -> list[int]:
 
 
 def _refused_for_nominated(
-    pod: Pod, verdict: Verdict, state: ClusterState
+    pod: Pod, verdict: Verdict, state: ClusterState, waited_seconds: float = -math.inf
 ) -> dict[int, NodeRejection]:
     """Nodes that have room for the pod, but not beside the pods they were promised to.
 
-    Each node is judged with only the pods nominated to it that matter as much or more.
+    Each node is judged with only the pods nominated to it that matter as much or more. Nothing
+    gives way to a pod before it is said how long it has waited.
     """
     pods_by_row = {}
     for node_name, nominated in state.nominated().items():
@@ -182,5 +205,5 @@ def _refused_for_nominated(
         return {}
     rows = np.array(list(pods_by_row), np.intp)
     nodes = state.nodes().take(rows).with_pods(dict(enumerate(pods_by_row.values())))
-    rejections = verdict.rejections_on(nodes)
+    rejections = verdict.rejections_on(nodes, waited_seconds)
     return {int(rows[position]): rejection for position, rejection in rejections.items()}

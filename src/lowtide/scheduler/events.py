@@ -1,20 +1,19 @@
 """What goes into the machine besides the events of watches: readings, outcomes, turns."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable
 from dataclasses import dataclass
 
+from lowtide.cluster.reading import Reading
 from lowtide.framework.plugin import BindOutcome
 from lowtide.objects.events import Added, Deleted, Listed, Modified, Unavailable
 
 
 @dataclass(frozen=True, slots=True)
 class ReadingPublished:
-    """What was measured for the rules that asked for `source`: fields by node, and those of any
-    other node."""
+    """What was measured for the rules that asked for `source`."""
 
     source: Hashable
-    by_node: Mapping[str, Mapping[str, float]]
-    of_others: Mapping[str, float]
+    reading: Reading
 
 
 @dataclass(frozen=True, slots=True)

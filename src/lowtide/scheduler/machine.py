@@ -42,6 +42,9 @@ NEEDED_KINDS = frozenset({"Pod", "Node"})
 UNSCHEDULABLE = "Unschedulable"
 SCHEDULER_ERROR = "SchedulerError"
 
+# A pod that is parked until a moment has waited long enough at it, whatever floats lose.
+_LOST_SECONDS = 1e-6
+
 
 @dataclass(frozen=True, slots=True)
 class _Placement:
@@ -108,8 +111,8 @@ class Machine:
                 return self._deleted(thing, now)
             case BindingEnded():
                 return self._binding_ended(event, now)
-            case ReadingPublished(source, by_node, of_others):
-                self.state.publish(source, by_node, of_others)
+            case ReadingPublished(source, reading):
+                self.state.publish(source, reading)
                 self.queue.wake(READING, now, "ReadingPublished")
             case Listed(kind=kind):
                 self._unlisted.discard(kind)
@@ -182,7 +185,7 @@ class Machine:
         if placed is not None:
             # The server was set back: a pod that had its node has none any more.
             self.state.remove_pod(pod.uid)
-            self.queue.wake(PODS | OTHERS, now, "AssignedPodDelete")
+            self.queue.wake(PODS | OTHERS | READING, now, "AssignedPodDelete")
         if pod.uid not in self.state.nominated().get(pod.status.nominated_node_name, {}):
             self._drop_promise(pod.uid, now)
         self._keep_promise(pod)
@@ -195,7 +198,7 @@ class Machine:
         self.queue.remove(pod.uid)
         self._drop_promise(pod.uid, now)
         if self.state.remove_pod(pod.uid) is not None:
-            self.queue.wake(PODS | OTHERS, now, "AssignedPodDelete")
+            self.queue.wake(PODS | OTHERS | READING, now, "AssignedPodDelete")
 
     def _keep_promise(self, pod: Pod) -> None:
         """A node that a pending pod is nominated to is promised to it."""
@@ -205,7 +208,7 @@ class Machine:
     def _drop_promise(self, uid: str, now: float) -> None:
         if any(uid in promised for promised in self.state.nominated().values()):
             self.state.drop_nomination(uid)
-            self.queue.wake(PODS, now, "AssignedPodDelete")
+            self.queue.wake(PODS | READING, now, "AssignedPodDelete")
 
     def _object_changed(self, thing: Any, now: float) -> None:
         for verdicts in self._verdicts.values():
@@ -228,6 +231,7 @@ class Machine:
                 queued.pod,
                 self._verdicts[profile.scheduler_name],
                 turn=self._turns,
+                waited_seconds=now - queued.first_seen_at + _LOST_SECONDS,
                 full=self._keeps_every_score,
             )
         except QuantityError as error:
@@ -245,7 +249,8 @@ class Machine:
             self.queue.retry(queued, now)
         else:
             retry_on = self._retry_on(decision.scheduler_name, decision.rejected_by)
-            self.queue.park(queued, decision.rejected_by, retry_on, now)
+            until = queued.first_seen_at + decision.gives_way_after
+            self.queue.park(queued, decision.rejected_by, retry_on, now, until=until)
         told = _told(queued, decision)
         return [told, *self._refusal(queued.pod, UNSCHEDULABLE, decision.fit_error)]
 
@@ -278,7 +283,7 @@ class Machine:
             return [WriteKubeEvent(pod, "Normal", "Scheduled", "Binding", note, name)]
         placed = self.state.placed(event.uid)
         errors = [event.outcome.error, *self._take_back(placement)]
-        self.queue.wake(PODS | OTHERS, now, "AssignedPodDelete")
+        self.queue.wake(PODS | OTHERS | READING, now, "AssignedPodDelete")
         is_bound_elsewhere = placed is not None and not placed.is_assumed
         if placed is None or is_bound_elsewhere or event.outcome.is_gone:
             return []

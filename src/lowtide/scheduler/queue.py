@@ -54,6 +54,7 @@ class QueuedPod:
     rejected_by: frozenset[str] = frozenset()
     retry_on: int = 0
     backoff_until: float = 0.0
+    parked_until: float = math.inf
     place: Place = Place.NOWHERE
     entry: int = 0  # the number of its newest heap entry; older entries are void
 
@@ -139,14 +140,22 @@ class Queue:
         return queued
 
     def park(
-        self, queued: QueuedPod, rejected_by: frozenset[str], retry_on: int, now: float
+        self,
+        queued: QueuedPod,
+        rejected_by: frozenset[str],
+        retry_on: int,
+        now: float,
+        *,
+        until: float = math.inf,
     ) -> None:
-        """No node for it: it waits until something changes that those rules care about."""
+        """No node for it: it waits until something changes that those rules care about, at the
+        longest until then, and never longer than kube-scheduler lets a pod wait."""
         queued.rejected_by = rejected_by
         queued.retry_on = retry_on
         queued.unschedulable_count += 1
         queued.error_count = 0
         self._back_off(queued, queued.unschedulable_count, now)
+        queued.parked_until = min(until, now + LONGEST_PARKED_SECONDS)
         self._enter(queued, Place.PARKED, because=ATTEMPT_FAILED)
 
     def retry(self, queued: QueuedPod, now: float) -> None:
@@ -190,9 +199,8 @@ class Queue:
                 self._leave(queued)
                 self._enter(queued, Place.ACTIVE, because="BackoffComplete")
         if now >= self._next_flush_at:
-            oldest_kept = now - LONGEST_PARKED_SECONDS
             parked = [q for group in self._parked.values() for q in group.values()]
-            old = [q for q in parked if q.queued_at <= oldest_kept]
+            old = [q for q in parked if q.parked_until <= now]
             self._wake_all(old, now, because="UnschedulableTimeout")
             self._plan_flush()
 
@@ -227,9 +235,7 @@ class Queue:
             )
         elif place is Place.PARKED:
             self._parked.setdefault(queued.retry_on, {})[queued.pod.uid] = queued
-            self._next_flush_at = min(
-                self._next_flush_at, queued.queued_at + LONGEST_PARKED_SECONDS
-            )
+            self._next_flush_at = min(self._next_flush_at, queued.parked_until)
 
     def _leave(self, queued: QueuedPod) -> None:
         uid = queued.pod.uid
@@ -242,11 +248,10 @@ class Queue:
         queued.place = Place.NOWHERE
 
     def _plan_flush(self) -> None:
-        oldest = min(
-            (q.queued_at for group in self._parked.values() for q in group.values()),
+        self._next_flush_at = min(
+            (q.parked_until for group in self._parked.values() for q in group.values()),
             default=math.inf,
         )
-        self._next_flush_at = oldest + LONGEST_PARKED_SECONDS
 
 
 class _Heap:

@@ -15,7 +15,11 @@ from lowtide.framework.profile import Profile
 from lowtide.framework.scaling import scaled
 from lowtide.logs import Log
 from lowtide.objects.events import Added, Deleted, Modified
+from lowtide.objects.meta import ObjectMeta
+from lowtide.objects.node import Node
 from lowtide.objects.pod import Pod
+from lowtide.readings.capacity import CAPACITY_ANNOTATION, is_capacity_readable
+from lowtide.readings.demand import READABLE_TRAFFIC, TRAFFIC_ANNOTATION, is_readable
 from lowtide.scheduler.actions import Decided
 from lowtide.scheduler.events import Event
 
@@ -24,6 +28,13 @@ log = Log("scheduler")
 
 def tell_event(event: Event, state: ClusterState) -> None:
     """`state` is what was believed before this event."""
+    match event:
+        case Added(object=Pod() as pod) if not is_readable(pod):
+            _tell_unreadable("pod", pod.key, TRAFFIC_ANNOTATION, pod.metadata, READABLE_TRAFFIC)
+        case Added(object=Node() as node) if not is_capacity_readable(node):
+            _tell_unreadable(
+                "node", node.name, CAPACITY_ANNOTATION, node.metadata, "10G, in bits/s"
+            )
     if not log.enabled(2):
         return
     match event:
@@ -36,6 +47,18 @@ def tell_event(event: Event, state: ClusterState) -> None:
             if placed is None or placed.is_assumed:  # it has just been bound
                 log.v(2, "Delete event for unscheduled pod", pod=pod.key)
                 log.v(2, "Add event for scheduled pod", pod=pod.key)
+
+
+def _tell_unreadable(
+    kind: str, name: str, annotation: str, metadata: ObjectMeta, right: str
+) -> None:
+    log.warning(
+        "An annotation cannot be read, and does not count",
+        **{kind: name},
+        annotation=annotation,
+        value=metadata.annotations[annotation],
+        right=right,
+    )
 
 
 def tell_decision(decided: Decided, profile: Profile) -> None:

@@ -4,15 +4,19 @@ App starts one for each distinct TrafficRequest of the profiles."""
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Final
 
 from lowtide.logs import Log
-from lowtide.readings.matching import NodeIdentity
-from lowtide.readings.reading import State, TrafficReading, age, assemble
-from lowtide.readings.request import TrafficRequest, directions, queries
+from lowtide.objects.node import Node
+from lowtide.objects.pod import Pod
+from lowtide.readings.meter import TrafficMeter
+from lowtide.readings.reading import STATES, State, TrafficReading
+from lowtide.readings.request import TrafficRequest, directions, duration
 from lowtide.readings.series import Series
-from lowtide.telemetry.prometheus import Prometheus, PrometheusError
+from lowtide.telemetry.errors import PrometheusError
+from lowtide.telemetry.prometheus import Prometheus
 
 log = Log("telemetry")
 
@@ -30,24 +34,25 @@ class TrafficPoller:
         *,
         request: TrafficRequest,
         prometheus: Prometheus,
-        identities: Callable[[], Sequence[NodeIdentity]],
+        nodes: Callable[[], Sequence[Node]],
+        pods: Callable[[], Iterable[Pod]],
         publish: Callable[[TrafficReading], None],
         clock: Callable[[], float],
         sleep: Callable[[float], Awaitable[None]],
     ) -> None:
         self.first_result = asyncio.Event()
         self._request = request
-        self._queries = queries(request)
+        self._meter = TrafficMeter(request)
         self._prometheus = prometheus
-        self._identities = identities
+        self._nodes = nodes
+        self._pods = pods
         self._publish = publish
         self._clock = clock
         self._sleep = sleep
-        self._version = 0
-        self._answers: dict[str, list[Series]] = {}
-        self._reading: TrafficReading | None = None
         self._failing_since: float | None = None
         self._unusable: dict[State, tuple[str, ...]] = {}
+        self._unanswered: AbstractSet[str] = frozenset()  # beside what is measured
+        self._is_braked = False
         self.polls: Counter[str] = Counter()  # by result, since the start
 
     async def run(self) -> None:
@@ -59,25 +64,28 @@ class TrafficPoller:
             await self._sleep(max(0.0, self._request.every_seconds - elapsed_seconds))
 
     async def poll(self) -> None:
-        """Ask everything once and publish, also when nothing was answered: what is known ages."""
-        for promql in self._queries.values():
+        """Ask what is due and publish, also when nothing was answered: what is known ages."""
+        nodes = self._nodes()  # one that joins meanwhile was not asked about
+        queries = self._meter.due(self._clock(), nodes)
+        for promql in queries.values():
             log.v(2, promql)
-        outcomes = await asyncio.gather(*(self._ask(promql) for promql in self._queries.values()))
-        fresh: dict[str, list[Series]] = {}
-        failures: list[PrometheusError] = []
-        for name, outcome in zip(self._queries, outcomes, strict=True):
+        outcomes = await asyncio.gather(*(self._ask(promql) for promql in queries.values()))
+        answers: dict[str, list[Series]] = {}
+        failures: dict[str, PrometheusError] = {}
+        for name, outcome in zip(queries, outcomes, strict=True):
             if isinstance(outcome, PrometheusError):
-                failures.append(outcome)
+                failures[name] = outcome
             else:
-                fresh[name] = outcome
+                answers[name] = outcome
         self.polls["failure" if failures else "success"] += 1
         now = self._clock()
-        reading = self._read(fresh, now)
+        reading = self._meter.take(answers, nodes, self._pods(), now)
         self._report_failures(failures, now)
-        if fresh.keys() >= set(directions(self._request)):
+        if answers.keys() >= set(directions(self._request)):
             self._report_nodes(reading)
         self._publish(reading)
         self.first_result.set()
+        await self._probe()
 
     async def _ask(self, promql: str) -> list[Series] | PrometheusError:
         try:
@@ -85,41 +93,54 @@ class TrafficPoller:
         except PrometheusError as error:
             return error
 
-    def _read(self, fresh: dict[str, list[Series]], now: float) -> TrafficReading:
-        self._version += 1
-        if self._reading is not None and not fresh:
-            self._reading = age(self._reading, now, version=self._version)
-        else:
-            # A query that failed alone keeps its last answer, with that answer's time.
-            self._answers.update(fresh)
-            self._reading = assemble(
-                self._request, self._answers, self._identities(), now, version=self._version
+    async def _probe(self) -> None:
+        """How often targets are scraped; what cannot be found out now is asked again next time."""
+        promql = self._meter.probe(self._clock())
+        if promql is None:
+            return
+        try:
+            found = await self._prometheus.query_range_vector(promql)
+        except PrometheusError as error:
+            log.v(2, "How often targets are scraped is not known", err=error)
+            return
+        sample_times = [[at for at, _ in samples] for _, samples in found]
+        if self._meter.probed(sample_times, self._clock()):
+            log.warning(
+                "The window is shorter than four scrapes, too short for a rate; it is widened",
+                window=duration(self._request.window_seconds),
+                widenedTo=duration(self._meter.window_seconds),
             )
-        return self._reading
 
-    def _report_failures(self, failures: list[PrometheusError], now: float) -> None:
-        if failures and self._failing_since is None:
+    def _report_failures(self, failures: dict[str, PrometheusError], now: float) -> None:
+        measuring = [failures[name] for name in directions(self._request) if name in failures]
+        if measuring and self._failing_since is None:
             self._failing_since = now
             log.warning(
                 "Prometheus gives no traffic; earlier readings count until they are stale",
-                err=failures[0],
+                err=measuring[0],
                 staleAfterSeconds=self._request.stale_after_seconds,
             )
-        elif not failures and self._failing_since is not None:
+        elif not measuring and self._failing_since is not None:
             log.info(
                 "Prometheus answers again",
                 prometheus=self._prometheus.address,
                 failedForSeconds=round(now - self._failing_since, 3),
             )
             self._failing_since = None
+        of_others = {name: error for name, error in failures.items() if error not in measuring}
+        if of_others.keys() != self._unanswered and not measuring:
+            self._unanswered = of_others.keys()
+            for name, error in of_others.items():
+                log.warning("Prometheus does not answer a question beside", asked=name, err=error)
 
     def _report_nodes(self, reading: TrafficReading) -> None:
+        self._report_brake(reading)
         unusable = _unusable(reading)
         if unusable == self._unusable:
             return
         self._unusable = unusable
         if not unusable:
-            log.info("Every node has a fresh traffic reading", nodes=len(reading.by_node))
+            log.info("Every node has a fresh traffic reading", nodes=len(reading.names))
             return
         counts = {state.value: len(names) for state, names in unusable.items()}
         named = [name for names in unusable.values() for name in names]
@@ -127,14 +148,27 @@ class TrafficPoller:
             "Nodes without a usable traffic reading",
             **counts,
             nodes=named[:NODES_NAMED_IN_A_LINE],
-            of=len(reading.by_node),
+            of=len(reading.names),
         )
+
+    def _report_brake(self, reading: TrafficReading) -> None:
+        if reading.is_braked == self._is_braked:
+            return
+        self._is_braked = reading.is_braked
+        if reading.is_braked:
+            log.warning(
+                "Too few nodes have a fresh traffic reading: traffic does not count until more do",
+                fresh=int(reading.is_fresh.sum()),
+                of=len(reading.names),
+            )
+        else:
+            log.info("Enough nodes have a fresh traffic reading: traffic counts again")
 
 
 def _unusable(reading: TrafficReading) -> dict[State, tuple[str, ...]]:
     """The nodes of each state but fresh, sorted; a state without nodes is left out."""
     found: dict[State, list[str]] = {}
-    for name, one in reading.by_node.items():
-        if one.state is not State.FRESH:
-            found.setdefault(one.state, []).append(name)
+    for name, code in zip(reading.names, reading.state.tolist(), strict=True):
+        if STATES[code] is not State.FRESH:
+            found.setdefault(STATES[code], []).append(name)
     return {state: tuple(sorted(found[state])) for state in State if state in found}

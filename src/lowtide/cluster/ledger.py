@@ -1,0 +1,107 @@
+"""What one source measures, as columns of the table, with what was placed since counted in.
+
+ClusterState keeps one of these per source. A pod's entry stands from its placement until the
+reading has measured it whole; between two readings only coming and going pods change a row.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from lowtide.cluster.columns import Column, FloatArray, Rows
+from lowtide.cluster.placed import PlacedPod
+from lowtide.cluster.reading import Reading
+from lowtide.objects.pod import Pod
+
+Amounts = tuple[float, ...]
+
+
+class Ledger:
+    def __init__(self, capacity: int) -> None:
+        self.columns: dict[str, Column] = {}
+        self._capacity = capacity
+        self._reading = Reading()
+        self._position_of: dict[str, int] = {}
+        self._entries: dict[str, Amounts] = {}  # by pod uid: what is still to come of it
+
+    @property
+    def uids(self) -> tuple[str, ...]:
+        """The pods that are not measured whole yet."""
+        return tuple(self._entries)
+
+    def expected(self, pod: Pod) -> Mapping[str, float]:
+        """What the pod would add to a node, by field."""
+        expects = self._reading.expects
+        return {} if expects is None else dict(zip(expects.fields, expects.of(pod), strict=True))
+
+    def entry(self, uid: str) -> Mapping[str, float]:
+        """What is counted for a pod that was placed."""
+        expects, amounts = self._reading.expects, self._entries.get(uid)
+        if expects is None or amounts is None:
+            return {}
+        return dict(zip(expects.fields, amounts, strict=True))
+
+    def publish(self, reading: Reading, node_names: Sequence[str]) -> None:
+        """Replaces every row; the entries are to be made anew by `count_in`."""
+        self._reading = reading
+        self._position_of = {name: position for position, name in enumerate(reading.names)}
+        self._entries = {}
+        positions = self._positions(node_names)
+        fields = [*reading.columns, *reading.of_others, *self._expected_fields]
+        for field in dict.fromkeys([*self.columns, *fields]):
+            column = self.columns.get(field)
+            if column is None:
+                column = self.columns[field] = Column(np.float64, np.nan, self._capacity)
+            column.array[: len(node_names)] = self._values(field, positions)
+
+    def fill(self, row: int, node_name: str) -> None:
+        """A row that is new to the table; its pods are to be counted in."""
+        positions = self._positions([node_name])
+        for field, column in self.columns.items():
+            column.array[row] = self._values(field, positions)[0]
+
+    def count_in(self, row: int | None, placed: Iterable[PlacedPod]) -> bool:
+        """Counts pods on a row, or on a node that is not known; whether the row changed."""
+        expects = self._reading.expects
+        if expects is None:
+            return False
+        changed = False
+        for each in placed:
+            share = self._reading.still_to_come(each.pod)
+            if share > 0:
+                # Whole numbers: adding and taking away leaves exactly what was there.
+                amounts = tuple(float(round(share * one)) for one in expects.of(each.pod))
+                self._entries[each.pod.uid] = amounts
+                changed |= self._add(row, amounts, 1)
+        return changed
+
+    def count_out(self, row: int | None, placed: PlacedPod) -> bool:
+        amounts = self._entries.pop(placed.pod.uid, None)
+        return amounts is not None and self._add(row, amounts, -1)
+
+    def grow(self, capacity: int) -> None:
+        self._capacity = capacity
+
+    @property
+    def _expected_fields(self) -> tuple[str, ...]:
+        return () if self._reading.expects is None else self._reading.expects.fields
+
+    def _add(self, row: int | None, amounts: Amounts, times: int) -> bool:
+        if row is None or not any(amounts):
+            return False
+        for field, amount in zip(self._expected_fields, amounts, strict=True):
+            self.columns[field].array[row] += times * amount
+        return True
+
+    def _positions(self, node_names: Sequence[str]) -> Rows:
+        """Where the reading has each of these nodes; -1 where it has not."""
+        return np.array([self._position_of.get(name, -1) for name in node_names], np.intp)
+
+    def _values(self, field: str, positions: Rows) -> FloatArray:
+        if field in self._expected_fields:
+            return np.zeros(len(positions))
+        other = self._reading.of_others.get(field, np.nan)
+        column = self._reading.columns.get(field)
+        if column is None or not len(column):
+            return np.full(len(positions), other)
+        return np.where(positions >= 0, column[positions], other)

@@ -1,0 +1,65 @@
+"""A Reading: what is measured on the nodes at one moment, in the form that ClusterState keeps.
+
+Whoever measures publishes one per source; rules read it as columns of the table of nodes.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from lowtide.cluster.columns import FloatArray
+from lowtide.objects.pod import Pod
+
+
+class Expectation(Protocol):
+    """What a pod adds to its node, by field, before that can be measured."""
+
+    @property
+    def fields(self) -> tuple[str, ...]: ...
+
+    def of(self, pod: Pod) -> tuple[float, ...]:
+        """One amount per field."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reading:
+    """`columns` hold one value per name; any other node has the values `of_others`, else NaN.
+
+    A pod that started at `sampled_at - window_seconds` or earlier is measured whole; one that
+    started later, in part; what is missing of it is what `expects` says. A reading sampled at
+    infinity has measured whatever is placed."""
+
+    names: Sequence[str] = ()
+    columns: Mapping[str, FloatArray] = field(default_factory=dict)
+    of_others: Mapping[str, float] = field(default_factory=dict)
+    expects: Expectation | None = None
+    sampled_at: float = math.nan
+    window_seconds: float = 0.0
+
+    def still_to_come(self, pod: Pod) -> float:
+        """The share of the pod's traffic that this reading has not measured, 0 to 1."""
+        if self.sampled_at == math.inf:
+            return 0.0
+        started_at = pod.started_at
+        if started_at is None or math.isnan(self.sampled_at):
+            return 1.0
+        if self.window_seconds <= 0:
+            return float(started_at > self.sampled_at)
+        measured = (self.sampled_at - started_at) / self.window_seconds
+        return 1.0 - min(max(measured, 0.0), 1.0)
+
+
+def reading_of(
+    by_node: Mapping[str, Mapping[str, float]], of_others: Mapping[str, float] | None = None
+) -> Reading:
+    """From fields by node; a field that a node does not have is NaN."""
+    fields = dict.fromkeys(name for values in by_node.values() for name in values)
+    columns = {
+        name: np.array([values.get(name, math.nan) for values in by_node.values()], np.float64)
+        for name in fields
+    }
+    return Reading(tuple(by_node), columns, of_others or {})

@@ -1,0 +1,212 @@
+"""From links to a reading: what each node carries, of how much, and how far to trust that.
+
+The meter judges what Prometheus answered; scenarios, what a file says."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lowtide.objects.node import Node
+from lowtide.readings.capacity import SOURCES, CapacitySource, capacities_without_speed
+from lowtide.readings.demand import NO_TRAFFIC, Owners, Traffic
+from lowtide.readings.links import FloatArray, IntArray, Links
+from lowtide.readings.reading import FRESH, STATES, State, TrafficReading
+from lowtide.readings.request import RECEIVE, TRANSMIT, VALUE, TrafficRequest, directions
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What earlier readings left behind: the highest rate of each node, and which were hot."""
+
+    peaks: Mapping[str, float]
+    hot: frozenset[str]
+
+
+NOTHING_BEFORE = Before({}, frozenset())
+
+
+def before_the_next(reading: TrafficReading, before: Before) -> Before:
+    """A node without a fresh reading is not hot, but has not cooled either."""
+    peaks = zip(reading.names, reading.peak.tolist(), strict=True)
+    hot = {reading.names[position] for position in np.flatnonzero(reading.is_hot).tolist()}
+    unknown = {reading.names[position] for position in np.flatnonzero(~reading.is_fresh).tolist()}
+    return Before(
+        peaks={name: peak for name, peak in peaks if not math.isnan(peak)},
+        hot=frozenset(hot | (before.hot & unknown)),
+    )
+
+
+def judged(
+    request: TrafficRequest,
+    nodes: Sequence[Node],
+    links: Links,
+    before: Before,
+    *,
+    now: float,
+    window_seconds: float,
+    owners: Owners,
+) -> TrafficReading:
+    names = [node.name for node in nodes]
+    rates = Rates.of(links, request, window_seconds, len(nodes))
+    # A clock ahead of ours must not keep its answers fresh for longer than others'.
+    at = np.min([each.at for each in links.by_direction.values()], axis=0)
+    at = np.minimum(at, now)
+    peaks = np.fmax(rates.peak, [before.peaks.get(name, math.nan) for name in names])
+    capacity, source = capacities_without_speed(nodes, request.capacities, peaks)
+    reading = TrafficReading(
+        request=request,
+        published_at=now,
+        sampled_at=float(np.nanmax(at)) if np.isfinite(at).any() else math.nan,
+        window_seconds=window_seconds,
+        names=names,
+        value=rates.value,
+        receive=rates.receive,
+        transmit=rates.transmit,
+        peak=peaks,
+        capacity=capacity,
+        capacity_source=source,
+        share=np.full(len(names), math.nan),
+        at=at,
+        state=_states(links, rates.value, at, request, now),
+        is_hot=np.zeros(len(names), np.bool_),
+        pods=owners.expectation(NO_TRAFFIC),
+    )
+    reading = _with_hot(_with_shares(reading, links, rates), before.hot)
+    return replace(reading, pods=owners.expectation(_of_unknown(request, reading.capacity)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rates:
+    """What the links of each node carry. `load` is one per link, the others one per node."""
+
+    load: FloatArray  # in bytes per second and direction; NaN where not known
+    main: IntArray  # the link of each node that carries most; -1 where it has none
+    value: FloatArray
+    receive: FloatArray
+    transmit: FloatArray
+    peak: FloatArray
+
+    @classmethod
+    def of(
+        cls, links: Links, request: TrafficRequest, window_seconds: float, node_count: int
+    ) -> "Rates":
+        by_direction = {name: each.value for name, each in links.by_direction.items()}
+        totals = [_total(links, name, node_count) for name in by_direction]
+        value = np.max(totals, axis=0) if request.direction == "max" else np.sum(totals, axis=0)
+        scale = 1 / window_seconds if request.measure == "increase" else 1.0
+        nothing = np.full(len(links.row), math.nan)
+        own = by_direction.get(VALUE, nothing)
+        receive = scale * by_direction.get(RECEIVE, own)
+        transmit = scale * by_direction.get(TRANSMIT, own)
+        if not request.is_rate:
+            receive = transmit = nothing
+        load = loaded(request, receive, transmit)
+        main = _busiest(links.row, load, node_count)
+        return cls(
+            load=load,
+            main=main,
+            value=value,
+            receive=_at(receive, main),
+            transmit=_at(transmit, main),
+            peak=_at(
+                np.fmax(receive, transmit),
+                _busiest(links.row, np.fmax(receive, transmit), node_count),
+            ),
+        )
+
+
+def loaded(request: TrafficRequest, receive: FloatArray, transmit: FloatArray) -> FloatArray:
+    """What counts against a link's capacity: a link carries that much in each direction."""
+    match request.direction:
+        case "receive":
+            return receive
+        case "transmit":
+            return transmit
+        case "max":
+            return np.fmax(receive, transmit)
+        case "sum":
+            return (receive + transmit) / 2
+
+
+def _total(links: Links, name: str, node_count: int) -> FloatArray:
+    """Summed over the devices of each node; NaN where not answered, or one is not plausible."""
+    direction = links.by_direction[name]
+    # A device that this query does not know of is no fault of the others.
+    sound = np.nan_to_num(direction.value)
+    total = np.bincount(links.row, weights=sound, minlength=node_count).astype(np.float64)
+    unsound = np.bincount(links.row[direction.is_unsound], minlength=node_count) > 0
+    total[~direction.is_answered | unsound] = math.nan
+    return total
+
+
+def _busiest(rows: IntArray, load: FloatArray, node_count: int) -> IntArray:
+    """The position of the highest load of each row; -1 where a row has none."""
+    found = np.full(node_count, -1, np.int64)
+    order = np.lexsort((np.nan_to_num(load, nan=-1.0), rows))
+    found[rows[order]] = order  # of a row's links the last, so the highest, stays
+    return found
+
+
+def _at(values: FloatArray, positions: IntArray) -> FloatArray:
+    found = np.full(len(positions), math.nan)
+    found[positions >= 0] = values[positions[positions >= 0]]
+    return found
+
+
+def _with_shares(reading: TrafficReading, links: Links, rates: Rates) -> TrafficReading:
+    """Capacity by speed where a link has a plausible one; the worst share of any link."""
+    by_link = np.where(np.isnan(links.speed), reading.capacity[links.row], links.speed)
+    share = np.full(len(reading.names), -math.inf)
+    np.maximum.at(share, links.row, np.nan_to_num(rates.load / by_link, nan=-math.inf))
+    main_speed = np.where(rates.main < 0, links.fastest, _at(links.speed, rates.main))
+    has_speed = ~np.isnan(main_speed)
+    return replace(
+        reading,
+        share=np.where(np.isfinite(share), share, math.nan),
+        capacity=np.where(has_speed, main_speed, reading.capacity),
+        capacity_source=np.where(
+            has_speed, SOURCES.index(CapacitySource.SPEED), reading.capacity_source
+        ),
+    )
+
+
+def _states(
+    links: Links, value: FloatArray, at: FloatArray, request: TrafficRequest, now: float
+) -> NDArray[np.int8]:
+    """The first state that applies counts."""
+    each = [links.by_direction[name] for name in directions(request)]
+    codes = {state: STATES.index(state) for state in State}
+    return np.select(
+        [
+            np.any([one.is_ambiguous & ~one.is_answered for one in each], axis=0),
+            ~np.all([one.is_answered for one in each], axis=0),
+            np.isnan(value),
+            now - at > request.stale_after_seconds,
+        ],
+        [
+            codes[State.IMPLAUSIBLE],
+            codes[State.MISSING],
+            codes[State.IMPLAUSIBLE],
+            codes[State.STALE],
+        ],
+        default=FRESH,
+    ).astype(np.int8)
+
+
+def _with_hot(reading: TrafficReading, were_hot: frozenset[str]) -> TrafficReading:
+    """Hot from the threshold up, and until it has cooled well below it."""
+    request = reading.request
+    was_hot = np.array([name in were_hot for name in reading.names], np.bool_)
+    threshold = np.where(was_hot, request.hot_share - request.cooling_share, request.hot_share)
+    return replace(reading, is_hot=reading.is_fresh & (reading.share >= threshold))
+
+
+def _of_unknown(request: TrafficRequest, capacity: FloatArray) -> Traffic:
+    """What a pod is taken for that nothing is known of."""
+    known = capacity[capacity > 0]
+    median = float(np.median(known)) if len(known) else 0.0
+    amount = request.pod_bytes_per_second or request.pod_link_share * median
+    return Traffic(amount, amount)

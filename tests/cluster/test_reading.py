@@ -1,0 +1,56 @@
+"""A Reading: how much of a pod it has not measured yet, and readings from plain fields."""
+
+import math
+
+import msgspec
+import numpy as np
+import pytest
+
+from lowtide.cluster.reading import Reading, reading_of
+from lowtide.objects.pod import Pod
+from lowtide.testing import make_pod
+
+# In seconds since 1970, as pods say it in words.
+EPOCH = 1_767_225_600.0  # 2026-01-01T00:00:00Z
+
+
+def started(seconds: int | None) -> Pod:
+    """A pod that started so many seconds into a minute."""
+    status = {} if seconds is None else {"startTime": f"2026-01-01T00:00:{seconds:02}Z"}
+    return msgspec.convert({"status": {"phase": "Running", **status}}, Pod)
+
+
+@pytest.mark.parametrize(
+    ("started_at", "sampled_at", "window_seconds", "share"),
+    [
+        pytest.param(None, 50, 20, 1.0, id="expects all of a pod that has not started"),
+        pytest.param(50, math.nan, 20, 1.0, id="expects all of any pod before the first sample"),
+        pytest.param(55, 50, 20, 1.0, id="expects all of a pod that started after the sample"),
+        pytest.param(50, 50, 20, 1.0, id="expects all of a pod that started with the sample"),
+        pytest.param(45, 50, 20, 0.75, id="misses three quarters"),  # 1 - (50-45)/20
+        pytest.param(35, 50, 20, 0.25, id="misses a quarter"),  # 1 - (50-35)/20
+        pytest.param(30, 50, 20, 0.0, id="has measured a pod of the window's whole length"),
+        pytest.param(1, 50, 20, 0.0, id="has measured an older pod"),
+        pytest.param(None, math.inf, 20, 0.0, id="has measured everything at the end of time"),
+        pytest.param(50, 50, 0, 0.0, id="without a window, has measured what ran at the sample"),
+        pytest.param(51, 50, 0, 1.0, id="without a window, expects all of what started later"),
+    ],
+)
+def test_a_reading(
+    started_at: int | None, sampled_at: float, window_seconds: float, share: float
+) -> None:
+    reading = Reading(sampled_at=EPOCH + sampled_at, window_seconds=window_seconds)
+    assert reading.still_to_come(started(started_at)) == share
+
+
+def test_a_pod_that_was_only_made_is_still_to_come() -> None:
+    assert Reading(sampled_at=EPOCH, window_seconds=60).still_to_come(make_pod()) == 1.0
+
+
+def test_a_reading_of_plain_fields() -> None:
+    reading = reading_of({"a": {"x": 1.0}, "b": {"x": 2.0, "y": 3.0}}, {"x": 9.0})
+    assert (reading.names, reading.of_others, reading.expects) == (("a", "b"), {"x": 9.0}, None)
+    np.testing.assert_equal(
+        {name: column.tolist() for name, column in reading.columns.items()},
+        {"x": [1.0, 2.0], "y": [math.nan, 3.0]},
+    )

@@ -1,0 +1,159 @@
+"""Refusals that give way: to pods that have waited, and only where nothing else refuses."""
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lowtide.cluster.reading import Reading
+from lowtide.cluster.state import ClusterState
+from lowtide.framework.plugin import NODE, READING, Nodes, Pod, Rejection
+from lowtide.framework.verdict import Verdict
+from lowtide.framework.verdicts import Verdicts
+from lowtide.testing import make_node, make_pod, make_profile, make_state
+
+POD = make_pod()
+
+
+class Busy:
+    """Refuses these nodes, each until a pod has waited for so long."""
+
+    reads = READING
+
+    def __init__(self, name: str = "Busy", **after: float | None) -> None:
+        self.name = name
+        self.after = after
+
+    def filter(self, pod: Pod, nodes: Nodes) -> Iterator[Rejection]:
+        for after in dict.fromkeys(self.after.values()):
+            mask = np.array([self.after.get(name, math.nan) == after for name in nodes.names])
+            yield Rejection(mask, "busy", gives_way_after=after)
+
+
+class Closed:
+    """Refuses these nodes for good."""
+
+    name = "Closed"
+    reads = NODE
+
+    def __init__(self, *names: str) -> None:
+        self._names = names
+
+    def filter(self, pod: Pod, nodes: Nodes) -> Iterator[Rejection]:
+        yield Rejection(np.array([name in self._names for name in nodes.names]), "closed")
+
+
+class Narrows:
+    name = "Narrows"
+
+    def __init__(self, *names: str) -> None:
+        self._names = frozenset(names)
+
+    def pre_filter(self, pod: Pod, nodes: Nodes) -> frozenset[str]:
+        return self._names
+
+
+def three() -> ClusterState:
+    return make_state([make_node("a"), make_node("b"), make_node("c")])
+
+
+def verdict_of(*rules: Any) -> Verdict:
+    return Verdicts(make_profile(rules), three()).of(POD)
+
+
+def left(verdict: Verdict, waited_seconds: float) -> str:
+    return "".join(np.array(list("abc"))[verdict.feasible_after(waited_seconds)])
+
+
+@pytest.mark.parametrize(
+    ("rules", "left_after"),
+    [
+        pytest.param([], {0: "abc"}, id="leaves everything where nothing refuses"),
+        pytest.param(
+            [Busy(a=0, b=0, c=0)], {0: "abc"}, id="gives way at once where it is to give way at 0"
+        ),
+        pytest.param(
+            [Busy(a=60, b=60, c=30)],
+            {0: "", 29.9: "", 30: "c", 59: "c", 60: "abc", 1e9: "abc"},
+            id="gives way from the moment that it names",
+        ),
+        pytest.param(
+            [Busy(a=None, b=None, c=10)],
+            {0: "", 10: "c", 1e9: "c"},
+            id="never gives way where it names none",
+        ),
+        pytest.param(
+            [Closed("a", "b"), Busy(a=10, b=10, c=10)],
+            {0: "", 10: "c", 1e9: "c"},
+            id="gives way only where nothing else refuses",
+        ),
+        pytest.param(
+            [Busy("First", a=10, b=10, c=10), Busy("Second", a=20, b=5, c=None)],
+            {0: "", 5: "", 10: "b", 20: "ab", 1e9: "ab"},
+            id="waits for the last of those that refuse a node",
+        ),
+        pytest.param(
+            [Narrows("a", "b"), Busy(a=10, b=10, c=10)],
+            {0: "", 10: "ab"},
+            id="does not reach beyond the nodes that were named before",
+        ),
+    ],
+)
+def test_a_refusal(rules: list[Any], left_after: Mapping[float, str]) -> None:
+    verdict = verdict_of(*rules)
+    assert {waited: left(verdict, waited) for waited in left_after} == left_after
+
+
+def test_what_gives_way_still_refuses_while_it_is_asked() -> None:
+    verdict = verdict_of(Busy(a=0, b=0))
+    assert verdict.feasible.tolist() == [False, False, True]
+    assert verdict.reason_counts() == {"busy": 2}
+
+
+@pytest.mark.parametrize(
+    ("rules", "waits"),
+    [
+        pytest.param([], {0: math.inf}, id="nothing to wait for where nothing refuses"),
+        pytest.param(
+            [Busy(a=60, b=60, c=30)],
+            {0: 30, 29: 30, 30: 60, 60: math.inf},
+            id="the next moment at which a node is left",
+        ),
+        pytest.param(
+            [Busy(a=None, b=None, c=None)], {0: math.inf}, id="nothing where it never gives way"
+        ),
+        pytest.param(
+            [Closed("a", "b", "c"), Busy(a=10, b=10, c=10)],
+            {0: math.inf},
+            id="nothing where another rule refuses every node",
+        ),
+        pytest.param(
+            [Busy("First", a=10, b=10, c=10), Busy("Second", a=20, b=50, c=None)],
+            {0: 20, 10: 20, 20: 50, 50: math.inf},
+            id="the last moment of those that refuse a node",
+        ),
+        pytest.param(
+            [Closed("a", "b", "c"), Busy()], {0: math.inf}, id="nothing where it refuses no node"
+        ),
+    ],
+)
+def test_a_pod_waits_for(rules: list[Any], waits: Mapping[float, float]) -> None:
+    verdict = verdict_of(*rules)
+    assert {waited: verdict.gives_way_after(waited) for waited in waits} == waits
+
+
+def test_one_reason_may_give_way_on_one_node_and_not_on_another() -> None:
+    verdict = verdict_of(Busy(a=None, b=0, c=60))
+    assert (left(verdict, 0), left(verdict, 60)) == ("b", "bc")
+    assert verdict.reason_counts() == {"busy": 3}
+
+
+def test_a_rule_that_judges_again_may_give_way_at_another_time() -> None:
+    rule, state = Busy(a=60, b=60, c=60), three()
+    verdicts = Verdicts(make_profile([rule]), state)
+    assert left(verdicts.of(POD), 30) == ""
+    rule.after = {"a": 10, "b": 60, "c": 60}
+    state.publish("x", Reading())
+    assert left(verdicts.of(POD), 30) == "a"

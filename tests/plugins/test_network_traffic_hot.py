@@ -1,0 +1,298 @@
+"""NetworkTraffic as a filter: hot nodes, nodes that are not to be trusted, and who may pass."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import pytest
+import yaml
+
+from lowtide.app.offline import NoBinder
+from lowtide.app.registry import make_registry
+from lowtide.cluster.state import ClusterState
+from lowtide.config.load import load_config
+from lowtide.framework.plugin import Binder
+from lowtide.framework.profile import Profile
+from lowtide.framework.verdicts import Verdicts
+from lowtide.objects.pod import Pod
+from lowtide.plugins.network_traffic import NetworkTraffic
+from lowtide.plugins.network_traffic_args import HotNodesArgs, NetworkTrafficArgs, NotFreshArgs
+from lowtide.plugins.node_unschedulable import NodeUnschedulable
+from lowtide.readings.columns import published
+from lowtide.readings.meter import TrafficMeter
+from lowtide.readings.reading import State, TrafficReading
+from lowtide.readings.series import Series
+from lowtide.scenario.readings import traffic_reading
+from lowtide.scheduler.decide import decide
+from lowtide.testing import make_node, make_pod, make_profile, make_state, rejections
+
+HOT = "node(s) had a hot network link"
+NOT_TRUSTED = "node(s) had no fresh traffic reading"
+HARD_AT_90 = HotNodesArgs(soft_percent=75, hard_percent=90, cooling_percent=10)
+
+
+def carrying(percent: float, name: str = "pod", **more: Any) -> Pod:
+    """A pod that takes so much of a link of 100 bytes per second."""
+    said = {"lowtide.dev/traffic": f"{percent * 8:f}"}
+    return make_pod(name, annotations=said, **more)
+
+
+def rule_with(**args: Any) -> NetworkTraffic:
+    return NetworkTraffic(NetworkTrafficArgs(**{"hot_nodes": HARD_AT_90, **args}))
+
+
+def reading(rule: NetworkTraffic, **percent: Any) -> TrafficReading:
+    """Of nodes whose links are used by so many percent, or as it is said."""
+    by_node = {
+        name: {"capacity": 100, **(each if isinstance(each, Mapping) else {"value": each})}
+        for name, each in percent.items()
+    }
+    nodes = [make_node(name) for name in percent]
+    return replace(traffic_reading(rule.request, by_node, nodes), sampled_at=0.0)
+
+
+def measured(rule: NetworkTraffic, **percent: Any) -> ClusterState:
+    state = make_state([make_node(name) for name in percent])
+    state.publish(rule.request, published(reading(rule, **percent)))
+    return state
+
+
+def refused(rule: NetworkTraffic, state: ClusterState, pod: Pod | None = None) -> dict[str, Any]:
+    return rejections(rule, pod or carrying(0), state)
+
+
+# Hot nodes.
+
+
+@pytest.mark.parametrize("scoring", ["utilization", "relative"])
+def test_a_node_is_hot_from_the_hard_threshold_on(scoring: str) -> None:
+    rule = rule_with(scoring=scoring)
+    assert refused(rule, measured(rule, a=10, b=89.9, c=90, d=250)) == {"c": [HOT], "d": [HOT]}
+
+
+def test_the_pod_itself_counts() -> None:
+    rule = rule_with()
+    state = measured(rule, a=10, b=85)
+    assert refused(rule, state, carrying(4)) == {}
+    assert refused(rule, state, carrying(5)) == {"b": [HOT]}
+    assert refused(rule, state, carrying(80)) == {"a": [HOT], "b": [HOT]}
+
+
+def test_pods_on_their_way_count() -> None:
+    rule = rule_with()
+    state = measured(rule, a=10, b=10)
+    state.assume(carrying(50, "one"), "a")
+    assert refused(rule, state, carrying(20)) == {}
+    state.assume(carrying(30, "two"), "a")
+    assert refused(rule, state, carrying(1)) == {"a": [HOT]}
+    state.forget("default/one")
+    assert refused(rule, state, carrying(20)) == {}
+
+
+def test_a_node_that_was_hot_stays_so_until_it_has_cooled() -> None:
+    rule = rule_with()
+    meter = TrafficMeter(rule.request)
+    state = make_state([make_node("a")])
+    found = []
+    for number, percent in enumerate([85, 95, 85, 81, 79, 85]):
+        now = 1000.0 + 15 * number
+        answers = {
+            name: [Series({"node": "a", "device": "eth0"}, value, now)]
+            for name, value in (("receive", percent), ("transmit", 0.0), ("speed", 100.0))
+        }
+        taken = meter.take(answers, [make_node("a")], (), now)
+        state.publish(rule.request, published(taken))
+        found.append(bool(refused(rule, state)))
+    assert found == [False, True, True, True, False, False]
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        pytest.param({"value": 99, "state": "stale"}, id="stale"),
+        pytest.param({"value": 99, "state": "implausible"}, id="implausible"),
+        pytest.param({}, id="missing"),
+    ],
+)
+def test_a_node_without_a_fresh_reading_is_not_hot(state: dict[str, Any]) -> None:
+    rule = rule_with()
+    table = measured(rule, a=80, b=80, c=state)
+    assert refused(rule, table, carrying(9)) == {}
+    assert refused(rule, table, carrying(11)) == {"a": [HOT], "b": [HOT]}
+
+
+@pytest.mark.parametrize(
+    ("args", "is_hot"),
+    [
+        pytest.param({}, True, id="a rate"),
+        pytest.param({"measure": "increase", "window": "1s"}, True, id="an increase"),
+        pytest.param({"query": "x"}, True, id="a user's own query, by the use of links"),
+        pytest.param(
+            {"query": "x", "scoring": "relative"}, False, id="not a user's own query by itself"
+        ),
+        pytest.param(
+            {"measure": "sumOverTime", "scoring": "relative"}, False, id="not a sum over time"
+        ),
+    ],
+)
+def test_a_link_is_hot_by(args: dict[str, Any], is_hot: bool) -> None:
+    rule = rule_with(**args)
+    assert refused(rule, measured(rule, a=95)) == ({"a": [HOT]} if is_hot else {})
+
+
+def test_nothing_is_hot_before_the_first_reading() -> None:
+    rule = rule_with()
+    assert refused(rule, make_state([make_node("a")])) == {}
+
+
+def test_nothing_is_hot_while_too_few_nodes_are_fresh() -> None:
+    rule = rule_with(not_fresh=NotFreshArgs(missing="reject"))
+    assert refused(rule, measured(rule, a=95, b={}, c={})) == {}
+
+
+# Nodes that are not to be trusted.
+
+
+@pytest.mark.parametrize("state", [State.STALE, State.MISSING, State.IMPLAUSIBLE])
+@pytest.mark.parametrize("scoring", ["utilization", "relative"])
+@pytest.mark.parametrize(
+    ("policy", "reasons"),
+    [
+        pytest.param("neutral", {}, id="neutral refuses none"),
+        pytest.param("avoid", {}, id="avoid refuses none"),
+        pytest.param("reject", {"c": [NOT_TRUSTED]}, id="reject refuses it"),
+    ],
+)
+def test_the_policy(policy: str, reasons: dict[str, list[str]], scoring: str, state: State) -> None:
+    rule = rule_with(scoring=scoring, not_fresh=NotFreshArgs(**{state.value: policy}))  # type: ignore[arg-type]
+    table = measured(rule, a=10, b=20, c={"value": 1, "state": state.value})
+    assert refused(rule, table) == reasons
+
+
+def test_a_node_that_joined_since_is_missing() -> None:
+    rule = rule_with(not_fresh=NotFreshArgs(missing="reject"))
+    state = measured(rule, a=10, b=20)
+    state.add_node(make_node("new"))
+    assert refused(rule, state) == {"new": [NOT_TRUSTED]}
+
+
+# Who may pass.
+
+
+def owned_by(kind: str) -> Pod:
+    pod = carrying(1)
+    references = [{"kind": kind, "name": "x", "uid": "x", "controller": True}]
+    meta = {**msgspec.to_builtins(pod.metadata), "ownerReferences": references}
+    return msgspec.structs.replace(pod, metadata=msgspec.convert(meta, type(pod.metadata)))
+
+
+@pytest.mark.parametrize(
+    ("pod", "passes"),
+    [
+        pytest.param(owned_by("DaemonSet"), True, id="of a DaemonSet"),
+        pytest.param(owned_by("ReplicaSet"), False, id="not of a ReplicaSet"),
+        pytest.param(carrying(1, priority=2_000_000_000), True, id="that the cluster needs"),
+        pytest.param(carrying(1, priority=1_999_999_999), False, id="not one of less priority"),
+        pytest.param(
+            make_pod(annotations={"lowtide.dev/traffic": "ignore"}), True, id="that ignores traffic"
+        ),
+        pytest.param(carrying(0), False, id="not one that merely carries none"),
+    ],
+)
+def test_a_pod_may_go_to_a_hot_node_and_to_one_that_is_not_trusted(pod: Pod, passes: bool) -> None:
+    rule = rule_with(not_fresh=NotFreshArgs(missing="reject"))
+    state = measured(rule, a=95, b=10, c={})
+    want = {} if passes else {"a": [HOT], "c": [NOT_TRUSTED]}
+    assert refused(rule, state, pod) == want
+
+
+# It never refuses every node.
+
+
+@pytest.mark.parametrize(
+    ("percent", "cordoned", "chosen"),
+    [
+        pytest.param({"a": 95, "b": 40, "c": 20}, "", "c", id="takes a cool node"),
+        pytest.param({"a": 300, "b": 95, "c": 500}, "", "b", id="takes the coolest of hot ones"),
+        pytest.param({"a": 300, "b": 95, "c": 20}, "c", "b", id="takes what other rules left"),
+        pytest.param({"a": 300, "b": 95, "c": 20}, "abc", None, id="takes none where none is left"),
+        pytest.param({"a": 300, "b": 95, "c": {}}, "", "c", id="takes one that is not trusted"),
+    ],
+)
+def test_a_decision(percent: dict[str, Any], cordoned: str, chosen: str | None) -> None:
+    rule = rule_with()
+    state = measured(rule, **percent)
+    for name in cordoned:
+        state.update_node(make_node(name, unschedulable=True))
+    verdicts = Verdicts(make_profile([NodeUnschedulable(), rule]), state)
+    assert decide(carrying(1), verdicts, turn=0).node_name == chosen
+
+
+def test_nodes_that_are_not_trusted_are_taken_when_no_other_is_left() -> None:
+    rule = rule_with(not_fresh=NotFreshArgs(missing="reject", brake_percent=100))
+    state = measured(rule, a={}, b=95, c={})
+    state.update_node(make_node("b", unschedulable=True))
+    verdicts = Verdicts(make_profile([NodeUnschedulable(), rule]), state)
+    assert decide(carrying(1), verdicts, turn=0).node_name in {"a", "c"}
+
+
+@pytest.mark.parametrize(
+    ("waited_seconds", "chosen", "tried_after"),
+    [
+        pytest.param(0, None, 120.0, id="waits for a cooler node"),
+        pytest.param(119, None, 120.0, id="waits on"),
+        pytest.param(120, "a", float("inf"), id="goes when its time is over"),
+    ],
+)
+def test_with_patience_a_pod(waited_seconds: float, chosen: str | None, tried_after: float) -> None:
+    rule = rule_with(hot_nodes=HotNodesArgs(patience_seconds=120.0))
+    verdicts = Verdicts(make_profile([rule]), measured(rule, a=95, b=400))
+    decision = decide(carrying(1), verdicts, turn=0, waited_seconds=waited_seconds)
+    assert (decision.node_name, decision.gives_way_after) == (chosen, tried_after)
+
+
+# Where it is a filter at all.
+
+
+def profile_of(plugins: dict[str, Any]) -> Profile:
+    text = yaml.safe_dump(
+        {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "profiles": [
+                {
+                    "schedulerName": "quiet",
+                    "plugins": plugins,
+                    "pluginConfig": [
+                        {"name": "NetworkTraffic", "args": {"prometheusAddress": "http://p"}}
+                    ],
+                }
+            ],
+        }
+    )
+    loaded = load_config(text, file="f.yaml")
+    return make_registry({}).build(loaded, {Binder: NoBinder()}).profiles["quiet"]
+
+
+TRAFFIC = {"enabled": [{"name": "NetworkTraffic"}]}
+
+
+@pytest.mark.parametrize(
+    ("plugins", "filters"),
+    [
+        pytest.param({"score": TRAFFIC}, False, id="not where it only scores"),
+        pytest.param({"filter": TRAFFIC}, True, id="where it is a filter"),
+        pytest.param({"multiPoint": TRAFFIC}, True, id="where it is everything"),
+    ],
+)
+def test_hot_nodes_are_refused(plugins: dict[str, Any], filters: bool) -> None:
+    profile = profile_of(plugins)
+    (request,) = profile.readings
+    rule = next(rule for rule in profile.rules if isinstance(rule, NetworkTraffic))
+    assert rule.request == request
+    state = measured(rule, a=99, b=20)
+    decision = decide(
+        carrying(1, scheduler_name="quiet"), Verdicts(profile, state), turn=0, full=True
+    )
+    assert (set(decision.rejections), decision.node_name) == ({"a"} if filters else set(), "b")
