@@ -45,7 +45,7 @@ def test_the_request_follows_from_the_args() -> None:
             LinkCapacity(labels=(("rack", "1"), ("type", "large")), bytes_per_second=1.25e9),
         ),
         pod_bytes_per_second=10e6,
-        pod_link_share=0.0,
+        pod_share=0.0,
         learns_from_pods=False,
         brake_share=0.3,
         hot_share=0.8,
@@ -75,7 +75,7 @@ def test_the_defaults_have_no_problem() -> None:
 )
 def test_a_pod_is_taken_for(pod_traffic: str, bytes_per_second: float, link_share: float) -> None:
     request = NetworkTrafficArgs(pod_traffic=pod_traffic).request()
-    assert (request.pod_bytes_per_second, request.pod_link_share) == (bytes_per_second, link_share)
+    assert (request.pod_bytes_per_second, request.pod_share) == (bytes_per_second, link_share)
 
 
 def test_the_args_in_yaml() -> None:

@@ -264,10 +264,8 @@ def test_nodes_that_a_series_may_belong_to_are_implausible_unless_they_have_thei
 @pytest.mark.parametrize(
     ("speeds", "fields", "want"),
     [
-        pytest.param(
-            [100, 1000, 200], {"pod_link_share": 0.1}, 20, id="a share of the median link"
-        ),
-        pytest.param([], {"pod_link_share": 0.1}, 0, id="nothing where no link is known"),
+        pytest.param([100, 1000, 200], {"pod_share": 0.1}, 20, id="a share of the median link"),
+        pytest.param([], {"pod_share": 0.1}, 0, id="nothing where no link is known"),
         pytest.param([100], {"pod_bytes_per_second": 7.0}, 7, id="what the request says"),
     ],
 )
@@ -340,3 +338,14 @@ def test_each_node_is_hot_by_itself_and_one_that_goes_is_forgotten() -> None:
     assert hot([a, b], a=95, b=85) == ["a"]
     assert hot([b], b=85) == []
     assert hot([a, b], a=85, b=85) == []
+
+
+def test_where_nodes_are_compared_with_the_busiest_a_pod_is_taken_for_a_part_of_that() -> None:
+    answers = {
+        "receive": [make_series(100), make_series(600, node="b")],
+        "transmit": [make_series(0), make_series(0, node="b")],
+        "speed": [make_series(1000), make_series(9000, node="b")],
+    }
+    nodes = [make_node("a"), make_node("b")]
+    reading = read(answers, nodes, is_relative=True)
+    assert reading.pods.of(make_pod()) == (30, 30)  # 5 % of 600

@@ -34,6 +34,7 @@ class GoModule:
     module: str
     package: str
     version_variables: tuple[str, ...] = ()
+    release_of: Callable[[str], str] = str  # what a program of that module version calls itself
 
     @property
     def version(self) -> str:
@@ -78,6 +79,16 @@ Say = Callable[[str], None]
 
 COMPONENT_VERSION = "k8s.io/component-base/version.gitVersion"
 CLIENT_VERSION = "k8s.io/client-go/pkg/version.gitVersion"
+PROMETHEUS_VERSION = "github.com/prometheus/common/version.Version"
+
+
+def _prometheus_release(module_version: str) -> str:
+    """The module of release 3.15.0 is v0.315.0: Go wants another path from v2 on."""
+    found = re.fullmatch(r"v0\.(\d)(\d\d)\.(\d+)", module_version)
+    if found is None:
+        raise MissingPart(f"Prometheus's module is {module_version}; it should be like v0.315.0")
+    major, minor, patch = (int(number) for number in found.groups())
+    return f"{major}.{minor}.{patch}"
 
 
 def _kubernetes(name: str) -> GoModule:
@@ -101,6 +112,14 @@ PARTS: tuple[Part, ...] = (
     GoCommand("kwok", "sigs.k8s.io/kwok/cmd/kwok", "v0.8.0"),
     GoCommand("metrics-server", "sigs.k8s.io/metrics-server/cmd/metrics-server", "v0.9.0"),
     DebianFile("prometheus", "prometheus", "/usr/bin/prometheus"),
+    GoModule(
+        "prometheus-3",
+        folder="prometheus3",
+        module="github.com/prometheus/prometheus",
+        package="github.com/prometheus/prometheus/cmd/prometheus",
+        version_variables=(PROMETHEUS_VERSION,),
+        release_of=_prometheus_release,
+    ),
     DebianFile("node_exporter", "prometheus-node-exporter", "/usr/bin/prometheus-node-exporter"),
     DebianTool("ip", "iproute2"),
     DebianTool("tc", "iproute2"),
@@ -193,7 +212,8 @@ def _get(part: Part, say: Say) -> None:
 
 
 def _build_module(part: GoModule, scratch: Path, say: Say) -> Path:
-    variables = [f"-X {name}={part.version}" for name in part.version_variables]
+    release = part.release_of(part.version)
+    variables = [f"-X {name}={release}" for name in part.version_variables]
     link_flags = " ".join(["-s", "-w", *variables])
     target = scratch / part.name
     arguments = ["build", "-trimpath", "-ldflags", link_flags, "-o", str(target), part.package]

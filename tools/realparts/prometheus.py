@@ -43,7 +43,9 @@ class WebAccess:
 
 
 class Prometheus:
-    """Start it, ask it, change its targets, stop it."""
+    """Start it, ask it, change its targets, stop it.
+
+    The part `prometheus` is version 2, `prometheus-3` is version 3."""
 
     def __init__(
         self,
@@ -54,6 +56,7 @@ class Prometheus:
         flags: Sequence[str] = (),
         host: str = "127.0.0.1",
         web: WebAccess | None = None,
+        part: str = "prometheus",
     ) -> None:
         self.targets = list(targets)
         self.scrape_interval_seconds = scrape_interval_seconds
@@ -61,10 +64,11 @@ class Prometheus:
         self.flags = list(flags)
         self.host = host
         self.web = web
+        self.part = part
         self._process: Process | None = None
 
     def start(self) -> None:
-        program = obtain("prometheus")["prometheus"]
+        program = obtain(self.part)[self.part]
         folder = Path(tempfile.mkdtemp(prefix="lowtide-prometheus-"))
         port = free_port()
         command: list[str | Path] = [

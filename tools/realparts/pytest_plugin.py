@@ -97,11 +97,17 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 def parts_needed_by(item: pytest.Item) -> set[str]:
-    """By its fixtures; `pytest.mark.real("control_plane")` names one it asks for while it runs."""
-    fixtures: list[str] = [*getattr(item, "fixturenames", [])]
+    """By its fixtures; `pytest.mark.real("control_plane")` names one it asks for while it runs,
+    `pytest.mark.real("prometheus-3")` a part that no fixture needs."""
+    needed = {
+        part
+        for fixture in getattr(item, "fixturenames", [])
+        for part in NEEDED_BY_FIXTURE.get(fixture, ())
+    }
     for mark in item.iter_markers("real"):
-        fixtures += mark.args
-    return {part for fixture in fixtures for part in NEEDED_BY_FIXTURE.get(fixture, ())}
+        for name in mark.args:
+            needed.update(NEEDED_BY_FIXTURE.get(name, (name,)))
+    return needed
 
 
 def skip_or_fail(sentence: str) -> NoReturn:

@@ -77,7 +77,8 @@ class PodsMatching:
     def __init__(self) -> None:
         self._kept: OrderedDict[PodSelection, _Kept] = OrderedDict()  # used last comes last
         self._filed: dict[_Label, list[_Kept]] = {}
-        self._uids: dict[str, set[str]] = {}  # of all pods, by namespace
+        # Of all pods, by namespace, in the order they came: that is how they lie in memory.
+        self._uids: dict[str, dict[str, None]] = {}
 
     @property
     def columns(self) -> Iterable[Column]:
@@ -97,20 +98,24 @@ class PodsMatching:
             self._kept.move_to_end(selection)
             return kept.column
         kept = self._keep(selection, capacity)
+        key, value = kept.filed_under or ("", None)
         for uid in self._uids_in(selection.namespaces):
-            row = row_of.get(placed[uid].node_name)
-            if row is not None and selection.counts(placed[uid].pod):
-                kept.column.array[row] += 1
+            each = placed[uid]
+            # A look at one label spares most pods the whole question.
+            if each.pod.metadata.labels.get(key) == value and selection.counts(each.pod):
+                row = row_of.get(each.node_name)
+                if row is not None:
+                    kept.column.array[row] += 1
         return kept.column
 
     def count(self, row: int | None, placed: PlacedPod, times: int) -> None:
         """A pod came (1) or went (-1); `row` is None where its node is not known."""
         pod = placed.pod
-        uids = self._uids.setdefault(pod.namespace, set())
+        uids = self._uids.setdefault(pod.namespace, {})
         if times > 0:
-            uids.add(pod.uid)
+            uids[pod.uid] = None
         else:
-            uids.discard(pod.uid)
+            uids.pop(pod.uid, None)
             if not uids:
                 del self._uids[pod.namespace]
         if row is not None:

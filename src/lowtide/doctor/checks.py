@@ -125,4 +125,4 @@ def _pod_traffic(evidence: Evidence) -> Iterator[Finding]:
 def _taken_for_granted(request: TrafficRequest) -> str:
     if request.pod_bytes_per_second:
         return bandwidth_text(request.pod_bytes_per_second)
-    return f"{100 * request.pod_link_share:.3g} % of a link"
+    return f"{100 * request.pod_share:.3g} % of a link"

@@ -75,7 +75,7 @@ def judged(
         pods=owners.expectation(NO_TRAFFIC),
     )
     reading = _with_hot(_with_shares(reading, links, rates), before.hot)
-    return replace(reading, pods=owners.expectation(_of_unknown(request, reading.capacity)))
+    return replace(reading, pods=owners.expectation(_of_unknown(reading)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -204,9 +204,15 @@ def _with_hot(reading: TrafficReading, were_hot: frozenset[str]) -> TrafficReadi
     return replace(reading, is_hot=reading.is_fresh & (reading.share >= threshold))
 
 
-def _of_unknown(request: TrafficRequest, capacity: FloatArray) -> Traffic:
-    """What a pod is taken for that nothing is known of."""
-    known = capacity[capacity > 0]
-    median = float(np.median(known)) if len(known) else 0.0
-    amount = request.pod_bytes_per_second or request.pod_link_share * median
+def _of_unknown(reading: TrafficReading) -> Traffic:
+    """What a pod is taken for that nothing is known of: a part of the median link, or, where
+    nodes are compared with the busiest, of what that one carries."""
+    request = reading.request
+    of_whole = np.fmax(reading.receive, reading.transmit)
+    known = of_whole if request.is_relative else reading.capacity
+    known = known[known > 0]
+    whole = 0.0
+    if len(known):
+        whole = float(known.max() if request.is_relative else np.median(known))
+    amount = request.pod_bytes_per_second or request.pod_share * whole
     return Traffic(amount, amount)

@@ -88,7 +88,8 @@ class TrafficRequest(msgspec.Struct, frozen=True, kw_only=True):
     stale_after_seconds: float = 60.0
     capacities: tuple[LinkCapacity, ...] = ()
     pod_bytes_per_second: float = 0.0  # of a pod that nothing is known of; 0: by its share
-    pod_link_share: float = 0.05  # of the median link
+    pod_share: float = 0.05  # of the median link, or of the busiest node's traffic
+    is_relative: bool = False  # whether nodes are compared with the busiest, not with their links
     learns_from_pods: bool = True
     brake_share: float = 0.5  # of nodes without a fresh reading, above which none is believed
     hot_share: float = 0.9
