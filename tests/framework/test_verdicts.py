@@ -349,7 +349,7 @@ def test_a_rank_among_fewer_nodes_scales_anew_and_keeps_nothing() -> None:
 
 def test_a_rule_may_normalise_by_itself() -> None:
     class Distance(Scores):
-        def normalize(self, raw: IntArray, feasible: BoolArray) -> IntArray:
+        def normalize(self, pod: Pod, nodes: Nodes, raw: IntArray, feasible: BoolArray) -> IntArray:
             return raw - int(raw[feasible].min())
 
     state = make_state([scored("a", 500), scored("b", 530), scored("c", 400)])

@@ -154,7 +154,7 @@ def test_a_score_out_of_range_is_refused_among_fewer_nodes_too() -> None:
         def score(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray:
             return np.full(len(nodes), 5, np.int64)
 
-        def normalize(self, raw: IntArray, feasible: BoolArray) -> IntArray:
+        def normalize(self, pod: Pod, nodes: Nodes, raw: IntArray, feasible: BoolArray) -> IntArray:
             return raw * (1 if feasible.all() else 100)
 
     verdict = verdict_of([Grows()], three())

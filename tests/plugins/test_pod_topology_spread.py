@@ -456,9 +456,10 @@ def test_a_node_that_lacks_one_of_the_labels_is_passed_over() -> None:
 def test_nodes_that_are_not_feasible_do_not_count_when_normalizing() -> None:
     state = make_state([node("a", "x"), node("b", "y"), node("d", "z")], pods_on({"a": 2, "d": 9}))
     spread, feasible = rule(), np.array([True, True, False])
-    raw = spread.score(web("web", "", soft()), state.nodes(), feasible)
+    pod, nodes = web("web", "", soft()), state.nodes()
+    raw = spread.score(pod, nodes, feasible)
     assert raw is not None
-    assert spread.normalize(raw, feasible).tolist()[:2] == [0, 100]  # raw 3 and 0
+    assert spread.normalize(pod, nodes, raw, feasible).tolist()[:2] == [0, 100]  # raw 3 and 0
 
 
 def test_hosts_are_counted_whatever_the_policies() -> None:

@@ -88,7 +88,7 @@ class FewPodsElsewhere:
         zones = [nodes.node(at).labels.get("zone", "") for at in range(len(nodes))]
         return np.array([per_zone.get(zone, 0) for zone in zones], np.int64)
 
-    def normalize(self, raw: IntArray, feasible: BoolArray) -> IntArray:
+    def normalize(self, pod: Pod, nodes: Nodes, raw: IntArray, feasible: BoolArray) -> IntArray:
         highest = int(raw[feasible].max(initial=0))
         return np.clip(highest - raw, 0, 100)
 

@@ -377,7 +377,7 @@ def test_scores_by_spread_agree(pod: Pod, nodes: Nodes, data: st.DataObject) -> 
     }
     scored = [bool(feasible[at]) and keys <= set(nodes.node(at).labels) for at in range(len(nodes))]
     assert raw[feasible].tolist() == plain[feasible].tolist()
-    normalized = np.where(feasible, rule.normalize(raw, feasible), 0)
+    normalized = np.where(feasible, rule.normalize(pod, nodes, raw, feasible), 0)
     assert normalized.tolist() == twin.normalize(plain.tolist(), scored)
 
 

@@ -410,3 +410,28 @@ def test_objects_that_a_rule_depends_on_are_waited_for_and_wake_its_pods() -> No
     ]
     bench.give(Added(Namespace(metadata=ObjectMeta(name="default"))))
     assert binds(bench.take_turns()) == [("web", "node-a")]
+
+
+class NeverContent(OnlyKnownNamespaces):
+    name = "NeverContent"
+
+    def pre_filter(self, pod: Pod, nodes: Nodes) -> PodRejection | None:
+        return PodRejection("never")
+
+
+@pytest.mark.parametrize(
+    ("labels", "want"),
+    [
+        pytest.param({}, 0, id="a status update, of which only the version is seen, wakes nobody"),
+        pytest.param({"team": "a"}, 1, id="a change that a rule can see wakes its pods"),
+    ],
+)
+def test_objects_that_come_again(labels: dict[str, str], want: int) -> None:
+    bench = Bench(small_node(), profiles=[default_profile(NeverContent())])
+    first = Namespace(metadata=ObjectMeta(name="default", resource_version="1"))
+    again = ObjectMeta(name="default", resource_version="2", generation=2, labels=labels)
+    bench.give(Added(first), Listed("Namespace"), Added(POD))
+    bench.take_turns()
+    assert bench.machine.queue.lengths()["unschedulable"] == 1
+    bench.give(Modified(Namespace(metadata=again)))
+    assert 1 - bench.machine.queue.lengths()["unschedulable"] == want

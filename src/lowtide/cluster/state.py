@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
+import msgspec
 import numpy as np
 
 from lowtide.cluster.changes import EVERY_ROW, NODE, PODS, READING, ROW
@@ -245,10 +246,13 @@ class ClusterState:
 
     # Other objects come, change and go.
 
-    def put_object(self, thing: Any) -> None:
+    def put_object(self, thing: Any) -> bool:
+        """Whether a rule can tell it from what was there before."""
         namespace, name = _key(thing)
+        before = self._objects.get(type(thing), {}).get((namespace, name))
         self._objects.setdefault(type(thing), {})[namespace, name] = thing
         self._objects_in.setdefault((type(thing), namespace), {})[name] = thing
+        return before is None or _without_version(before) != _without_version(thing)
 
     def remove_object(self, thing: Any) -> None:
         namespace, name = _key(thing)
@@ -355,6 +359,12 @@ class ClusterState:
 
 def _key(thing: Any) -> tuple[str, str]:
     return (thing.metadata.namespace, thing.metadata.name)
+
+
+def _without_version(thing: Any) -> Any:
+    """Controllers write status all the time, of which only the version is seen here."""
+    metadata = msgspec.structs.replace(thing.metadata, resource_version="", generation=0)
+    return msgspec.structs.replace(thing, metadata=metadata)
 
 
 def _is_same_to_rules(before: Node, after: Node) -> bool:

@@ -23,7 +23,7 @@ nodes, and answers with arrays, one element per row of the `Nodes` it was given;
     filter(pod, nodes) -> Iterable[Rejection]         nothing yielded = every node is fine
     score(pod, nodes, feasible) -> ints | None        raw scores of every row; None = no opinion
     scale      None (raw scores lie in 0..100 already), "highest_best", "lowest_best"
-    normalize(raw, feasible) -> ints                  instead of `scale`
+    normalize(pod, nodes, raw, feasible) -> ints      instead of `scale`
     in_words(scores, *, brief) -> Iterable[str]       log lines about {node: RuleScore}
     tells_readings                                    whether to log each reading, briefly
     reserve(pod, node_name), unreserve(pod, node_name)

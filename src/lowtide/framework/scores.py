@@ -40,7 +40,9 @@ class Scores:
             self._has_highest = False
         self.raw[rows] = raw
 
-    def rescale(self, feasible: BoolArray, judged: Rows, refiltered: Rows, stale: Stale) -> Rows:
+    def rescale(
+        self, pod: Pod, feasible: BoolArray, judged: Rows, refiltered: Rows, stale: Stale
+    ) -> Rows:
         """Brings the normalised scores up to date; returns the rows that may have changed.
 
         `judged` rows have new raw scores, `refiltered` ones may have changed feasibility.
@@ -49,7 +51,8 @@ class Scores:
         if not self.has_opinion or not len(touched):
             return NO_ROWS
         if self._has_normalize:
-            self.normalized[: len(feasible)] = self.normalized_among(feasible, self.raw)
+            nodes = stale.nodes(stale.everything)
+            self.normalized[: len(feasible)] = self.normalized_among(pod, nodes, feasible, self.raw)
             return stale.everything
         if self._scale is not None:
             few = None if touched is stale.everything else touched
@@ -66,10 +69,12 @@ class Scores:
         raw = self._asked(pod, nodes, feasible)
         return np.zeros(len(feasible), np.int64) if raw is None else raw
 
-    def normalized_among(self, feasible: BoolArray, raw: IntArray) -> IntArray:
+    def normalized_among(
+        self, pod: Pod, nodes: Nodes, feasible: BoolArray, raw: IntArray
+    ) -> IntArray:
         raw = raw[: len(feasible)]
         if self._has_normalize:
-            normalized: IntArray = ask(self.rule, "normalize", raw, feasible)
+            normalized: IntArray = ask(self.rule, "normalize", pod, nodes, raw, feasible)
             _check_scores(self.rule.name, normalized, len(raw))
         else:
             normalized = scaled(raw, _highest_of(raw, feasible), self._scale)

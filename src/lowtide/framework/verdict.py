@@ -285,7 +285,7 @@ class Verdict:
         dirty = [refiltered]
         for number, scores in enumerate(self._scores):
             judged = self._judge_scores(number, scores, refiltered, stale)
-            dirty.append(scores.rescale(self.feasible, judged, refiltered, stale))
+            dirty.append(scores.rescale(self.pod, self.feasible, judged, refiltered, stale))
             if judged is stale.everything:
                 dirty.append(judged)
         self._add_up(stale.union(dirty))
@@ -301,6 +301,8 @@ class Verdict:
             return NO_ROWS
         had_opinion = scores.has_opinion
         scores.judge(self.pod, stale.nodes(rows), self._feasible[rows], rows, self._capacity)
+        if not had_opinion and not scores.has_opinion:
+            return NO_ROWS
         if scores.has_opinion == had_opinion or rows is stale.everything:
             return rows
         # It has changed its mind about having an opinion at all: that concerns every row.
@@ -326,8 +328,9 @@ class Verdict:
             self._refresh_scores()
             for scores in self._scores:
                 if scores.has_opinion:
-                    raw = scores.raw_among(self.pod, self._state.nodes(), feasible)
-                    yield scores, scores.normalized_among(feasible, raw)
+                    nodes = self._state.nodes()
+                    raw = scores.raw_among(self.pod, nodes, feasible)
+                    yield scores, scores.normalized_among(self.pod, nodes, feasible, raw)
 
     # Room.
 

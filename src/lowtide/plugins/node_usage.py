@@ -146,7 +146,7 @@ def _whole(values: FloatArray) -> IntArray:
     return rounded
 
 
-def _stretched(raw: IntArray, feasible: BoolArray) -> IntArray:
+def _stretched(pod: Pod, nodes: Nodes, raw: IntArray, feasible: BoolArray) -> IntArray:
     """The best of the feasible nodes to 100, the worst to 0; all to 100 where they are equal."""
     if not feasible.any():
         return np.full(len(raw), MAX_SCORE, np.int64)

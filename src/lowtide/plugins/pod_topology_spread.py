@@ -51,8 +51,6 @@ class PodTopologySpread:
     def __init__(self, args: PodTopologySpreadArgs) -> None:
         self._defaults = args.constraints
         self._is_system = args.is_system
-        # Handed from `score` to `normalize`, which is asked right after it about the same nodes.
-        self._is_passed_over: BoolArray = np.zeros(0, np.bool_)
 
     def filter(self, pod: Pod, nodes: Nodes) -> Iterator[Rejection]:
         constraints = constraints_of(pod, nodes, DO_NOT_SCHEDULE, self._defaults)
@@ -73,26 +71,30 @@ class PodTopologySpread:
         constraints = constraints_of(pod, nodes, SCHEDULE_ANYWAY, self._defaults)
         if not constraints:
             return None
-        # The built-in defaults go by the labels that a node has; any other constraints pass over
-        # nodes that lack one.
-        is_own = bool(pod.spec.topology_spread_constraints)
-        needed = constraints if is_own or not self._is_system else []
+        needed = self._needed(pod, constraints)
         has_keys = _has_keys(needed, nodes)
-        self._is_passed_over = ~has_keys
         table = _Table(pod, nodes.everything, needed)
         total = np.zeros(len(nodes))
         for constraint in constraints:
             total += _cost(constraint, table, nodes, feasible & has_keys)
         return np.rint(total).astype(np.int64) * has_keys
 
-    def normalize(self, raw: IntArray, feasible: BoolArray) -> IntArray:
+    def normalize(self, pod: Pod, nodes: Nodes, raw: IntArray, feasible: BoolArray) -> IntArray:
         """The fewest pods are best; a node that was passed over gets 0."""
-        scored = raw[feasible & ~self._is_passed_over]
+        constraints = constraints_of(pod, nodes, SCHEDULE_ANYWAY, self._defaults)
+        has_keys = _has_keys(self._needed(pod, constraints), nodes)
+        scored = raw[feasible & has_keys]
         highest = int(scored.max(initial=0))
         if highest == 0:
-            return np.where(self._is_passed_over, 0, MAX_SCORE)
+            return np.where(has_keys, MAX_SCORE, 0)
         normalized = MAX_SCORE * (highest + int(scored.min()) - raw) // highest
-        return np.where(self._is_passed_over, 0, normalized)
+        return np.where(has_keys, normalized, 0)
+
+    def _needed(self, pod: Pod, constraints: Sequence[Constraint]) -> Sequence[Constraint]:
+        """Those whose keys a node must have to be scored: the built-in defaults go by the labels
+        that a node has, any other constraints pass over nodes that lack one."""
+        is_own = bool(pod.spec.topology_spread_constraints)
+        return constraints if is_own or not self._is_system else ()
 
 
 class _Table:

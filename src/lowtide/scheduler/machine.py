@@ -129,8 +129,8 @@ class Machine:
             case Node():
                 self._node_changed(thing, now)
             case _:
-                self.state.put_object(thing)
-                self._object_changed(thing, now)
+                if self.state.put_object(thing):
+                    self._object_changed(thing, now)
         return []
 
     def _deleted(self, thing: Any, now: float) -> list[Action]:
