@@ -5,7 +5,12 @@ from pathlib import Path
 import pytest
 
 from lowtide.app.offline import NoBinder
-from lowtide.app.registry import check_addresses, make_registry, read_config
+from lowtide.app.registry import (
+    check_addresses,
+    make_registry,
+    read_config,
+    recommended_config,
+)
 from lowtide.config.errors import ConfigError
 from lowtide.config.load import LoadedConfig
 from lowtide.framework.plugin import Binder
@@ -93,3 +98,8 @@ def test_addresses(address: str, sentence: str) -> None:
 def test_what_is_written_about_the_weight_is_true(page: str) -> None:
     text = (Path(__file__).parents[2] / page).read_text()
     assert f"weight: {RECOMMENDED_WEIGHT}" in text
+
+
+def test_the_recommended_profile_is_that_of_the_example(examples: Path) -> None:
+    file = examples / "04-recommended" / "scheduler-config.yaml"
+    assert scorers(read_config(file)) == scorers(recommended_config())
