@@ -10,6 +10,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 TIMEOUT_SECONDS = 30.0
+# What a connection says that the other side has closed before it read the request.
+_CLOSED = (ssl.SSLEOFError, BrokenPipeError, ConnectionResetError, http.client.RemoteDisconnected)
 
 
 class ApiError(Exception):
@@ -48,6 +50,20 @@ class ApiClient:
             self._connection = None
 
     def _exchange(self, method: str, path: str, body: Any) -> tuple[int, str]:
+        """Once more where a kept connection turns out to be closed: the server ends idle ones."""
+        is_kept = self._connection is not None
+        try:
+            return self._send(method, path, body)
+        except _CLOSED as failure:
+            self.close()
+            if is_kept:
+                return self._exchange(method, path, body)
+            raise ConnectionError(f"{method} {path} got no answer: {failure!r}") from failure
+        except (OSError, http.client.HTTPException) as failure:
+            self.close()
+            raise ConnectionError(f"{method} {path} got no answer: {failure!r}") from failure
+
+    def _send(self, method: str, path: str, body: Any) -> tuple[int, str]:
         connection = self._connection or self._connect()
         kind = "merge-patch+json" if method == "PATCH" else "json"
         headers = {
@@ -56,13 +72,9 @@ class ApiClient:
             "Accept": "application/json",
         }
         sent = None if body is None else json.dumps(body).encode()
-        try:
-            connection.request(method, path, body=sent, headers=headers)
-            response = connection.getresponse()
-            return response.status, response.read().decode()
-        except (OSError, http.client.HTTPException) as failure:
-            self.close()
-            raise ConnectionError(f"{method} {path} got no answer: {failure!r}") from failure
+        connection.request(method, path, body=sent, headers=headers)
+        response = connection.getresponse()
+        return response.status, response.read().decode()
 
     def _connect(self) -> http.client.HTTPSConnection:
         parts = urlsplit(self.url)
