@@ -153,7 +153,7 @@ class _Readings:
         self._nodes = nodes_of(machine)
         self._request = request_of(machine)
         self._meter = TrafficMeter(self._request)
-        self._meter.scrapes_are_apart(SCRAPE_SECONDS)
+        self._meter.scrapes_are_apart(SCRAPE_SECONDS, lag_seconds=SCRAPE_SECONDS / 2)
         self._chance = np.random.default_rng(1)
 
     def at(self, now: float) -> ReadingPublished:

@@ -192,3 +192,8 @@ def test_a_part_takes_along_the_problems_inside_it() -> None:
     assert [part.problem(one.path, one.text) for one in part.problems] == [
         "f.yaml:3: items[0].q: is given again on line 3; keep one"
     ]
+
+
+def test_no_break_spaces_of_a_web_page_are_spaces() -> None:
+    (document,) = read_documents("a:\n\u00a0\u00a0b: 1\n", file="pasted.yaml")
+    assert document.data == {"a": {"b": 1}}

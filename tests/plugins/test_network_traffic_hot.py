@@ -296,3 +296,12 @@ def test_hot_nodes_are_refused(plugins: dict[str, Any], filters: bool) -> None:
         carrying(1, scheduler_name="quiet"), Verdicts(profile, state), turn=0, full=True
     )
     assert (set(decision.rejections), decision.node_name) == ({"a"} if filters else set(), "b")
+
+
+def test_a_capacity_that_is_only_guessed_makes_no_node_hot() -> None:
+    rule = NetworkTraffic(NetworkTrafficArgs())
+    nodes = [make_node(name) for name in "abc"]
+    state = make_state(nodes)
+    readings = {"a": 1000, "b": 1200, "c": 900}
+    state.publish(rule.request, published(traffic_reading(rule.request, readings, nodes)))
+    assert [each.mask.any() for each in rule.filter(make_pod(), state.nodes())] == [False]

@@ -16,8 +16,10 @@ from lowtide.app.offline import NoBinder
 from lowtide.app.registry import make_registry
 from lowtide.config.errors import ConfigError
 from lowtide.config.load import load_config
+from lowtide.framework.args import Spelling
 from lowtide.framework.plugin import Binder
 from lowtide.framework.registry import Built
+from lowtide.plugins.network_traffic_spellings import older_args
 from lowtide.readings.request import TrafficRequest, link_queries, pod_queries, traffic_queries
 
 GROUP = "kubescheduler.config.k8s.io"
@@ -214,3 +216,11 @@ def test_a_mistake_is_told_under_the_name_that_was_written() -> None:
         "f.yaml:16: profiles[0].pluginConfig[0].args.timeRange: "
         "must be a time such as 30s, 1m or 1h, not 'soon'",
     )
+
+
+def test_a_password_in_the_address_is_not_repeated() -> None:
+    given = {"ip": "http://user:topsecret@prometheus:9090", "deviceName": "eth0"}
+    older = older_args(given, Spelling("kubescheduler.config.k8s.io/v1", frozenset()))
+    assert older is not None
+    assert "topsecret" not in older.warning
+    assert older.args["prometheusAddress"] == given["ip"]

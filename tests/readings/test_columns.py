@@ -13,6 +13,7 @@ from lowtide.readings.columns import (
     CAPACITY,
     HIGHEST_VALUE,
     IS_HOT,
+    MAY_BE_HOT,
     RECEIVE,
     SHARE,
     STATE,
@@ -63,6 +64,7 @@ def test_nodes_that_are_trusted_stand_there_as_they_are() -> None:
             SHARE: [0.95, 0.05],
             STATE: [fresh, fresh],
             IS_HOT: [1.0, 0.0],
+            MAY_BE_HOT: [1.0, 1.0],
         },
     )
     assert list(reading.names) == ["a", "b"]
@@ -91,6 +93,7 @@ def test_average_in_all_but_its_state_is_a_node_that(
         SHARE: 0.2,
         STATE: float(STATES.index(state)),
         IS_HOT: 0.0,
+        MAY_BE_HOT: 0.0,
     }
 
 
@@ -106,6 +109,7 @@ def test_a_node_that_joined_since_is_average_and_missing() -> None:
         SHARE: 0.2,
         STATE: float(STATES.index(State.MISSING)),
         IS_HOT: 0.0,
+        MAY_BE_HOT: 0.0,
     }
 
 

@@ -64,7 +64,10 @@ class Document:
 
 
 def read_documents(text: str, *, file: str) -> tuple[Document, ...]:
-    """Read every document of a file; empty ones are left out."""
+    """Read every document of a file; empty ones are left out.
+
+    A no-break space, which web pages put into indentation, is a space."""
+    text = text.replace("\u00a0", " ")
     return tuple(_read(text, file=file, path=(), line_at=lambda line: line))
 
 

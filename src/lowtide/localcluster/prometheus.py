@@ -19,6 +19,7 @@ from lowtide.localcluster.ranges import RangeOfSamples, evaluated
 from lowtide.localcluster.traffic import Direction, TrafficModel
 
 JOB = "node-exporter"
+CLOCK_QUERY = "vector(time())"
 _COUNTERS = {
     "node_network_receive_bytes_total": Direction.RECEIVE,
     "node_network_transmit_bytes_total": Direction.TRANSMIT,
@@ -65,6 +66,9 @@ class PrometheusServer:
 
     def answer(self, text: str, moment: float) -> Json:
         """The `data` of the answer to a query at one moment, in the form of Prometheus's JSON."""
+        if text == CLOCK_QUERY:
+            now = {"metric": {}, "value": [round(moment, 3), _number_text(moment)]}
+            return {"resultType": "vector", "result": [now]}
         query = parse(text)
         if query.range_seconds and query.function is None:
             return {"resultType": "matrix", "result": self._matrix(query, moment)}

@@ -25,6 +25,7 @@ from lowtide.readings.columns import (
     CAPACITY,
     HIGHEST_VALUE,
     IS_HOT,
+    MAY_BE_HOT,
     RECEIVE,
     SHARE,
     STATE,
@@ -83,8 +84,7 @@ class NetworkTraffic:
             yield self._giving_way(rejected, "node(s) had no fresh traffic reading")
         if self._knows_shares:
             is_hot = (columns[IS_HOT] > 0) | (
-                (state == STATES.index(State.FRESH))
-                & (self._share(pod, nodes, columns) >= self._hard_share)
+                (columns[MAY_BE_HOT] > 0) & (self._share(pod, nodes, columns) >= self._hard_share)
             )
             yield self._giving_way(is_hot, "node(s) had a hot network link")
 

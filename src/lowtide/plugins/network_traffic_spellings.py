@@ -8,6 +8,7 @@ time_range in minutes), one with the same fields in seconds, and one for v1beta1
 from typing import Any
 
 from lowtide.framework.args import OlderArgs, Spelling
+from lowtide.readings.address import shown_address
 
 SNAKE_NAME = "network_traffic"
 _V1BETA1 = "kubescheduler.config.k8s.io/v1beta1"
@@ -45,7 +46,8 @@ def older_args(given: dict[str, Any], spelling: Spelling) -> OlderArgs | None:
     modern.setdefault("direction", "receive")
     modern.setdefault("nodeLabel", _label(given, spelling))
     modern.setdefault("logReadings", True)
-    return OlderArgs(modern, f"in an older spelling; today it is {_in_yaml(modern)}", written_as)
+    shown = {**modern, "prometheusAddress": shown_address(str(modern.get("prometheusAddress", "")))}
+    return OlderArgs(modern, f"in an older spelling; today it is {_in_yaml(shown)}", written_as)
 
 
 def _today(name: str, value: Any, spelling: Spelling) -> Any:

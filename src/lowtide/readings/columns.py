@@ -20,6 +20,7 @@ CAPACITY = "capacity"  # of that device, bytes per second in each direction
 SHARE = "share"  # of a link's capacity, the worst device
 STATE = "state"  # a number of STATES
 IS_HOT = "is_hot"
+MAY_BE_HOT = "may_be_hot"  # fresh, and of a capacity that is known
 
 
 def published(reading: TrafficReading) -> Reading:
@@ -38,6 +39,7 @@ def published(reading: TrafficReading) -> Reading:
         SHARE: share,
         STATE: reading.state.astype(np.float64),
         IS_HOT: (reading.is_hot & is_believed).astype(np.float64),
+        MAY_BE_HOT: (reading.has_known_capacity & is_believed).astype(np.float64),
     }
     return Reading(
         names=reading.names,
@@ -70,6 +72,7 @@ def _of_others(columns: dict[str, FloatArray], is_believed: BoolArray) -> dict[s
         SHARE: average_share,
         STATE: float(STATES.index(State.MISSING)),
         IS_HOT: 0.0,
+        MAY_BE_HOT: 0.0,
     }
 
 

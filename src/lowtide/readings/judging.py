@@ -197,11 +197,12 @@ def _states(
 
 
 def _with_hot(reading: TrafficReading, were_hot: frozenset[str]) -> TrafficReading:
-    """Hot from the threshold up, and until it has cooled well below it."""
+    """Hot from the threshold up, and until it has cooled well below it; never by a guess."""
     request = reading.request
     was_hot = np.array([name in were_hot for name in reading.names], np.bool_)
     threshold = np.where(was_hot, request.hot_share - request.cooling_share, request.hot_share)
-    return replace(reading, is_hot=reading.is_fresh & (reading.share >= threshold))
+    is_hot = reading.is_fresh & reading.has_known_capacity & (reading.share >= threshold)
+    return replace(reading, is_hot=is_hot)
 
 
 def _of_unknown(reading: TrafficReading) -> Traffic:

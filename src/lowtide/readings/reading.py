@@ -80,6 +80,12 @@ class TrafficReading:
         return fresh
 
     @property
+    def has_known_capacity(self) -> BoolArray:
+        """Where the capacity was said by somebody, not guessed from what other nodes carry."""
+        said: BoolArray = self.capacity_source <= SOURCES.index(CapacitySource.CONFIG)
+        return said
+
+    @property
     def is_braked(self) -> bool:
         """Whether too few nodes are fresh for any of them to be believed."""
         count = len(self.names)
