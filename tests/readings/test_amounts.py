@@ -45,3 +45,9 @@ def test_a_bandwidth_is_refused(text: str) -> None:
 )
 def test_in_words(amount: float, want: str) -> None:
     assert bandwidth_text(amount) == want
+
+
+@pytest.mark.parametrize("digits", [101, 400, 5000])
+def test_an_endless_number_is_refused(digits: int) -> None:
+    with pytest.raises(QuantityError, match="too long for a quantity"):
+        bytes_per_second("9" * digits)

@@ -26,6 +26,7 @@ _DECIMAL_EXPONENT = {
     "E": 18,
 }
 _BINARY_POWER = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+_LONGEST = 100
 _EXPONENT = re.compile(r"[eE]([+-]?[0-9]+)")
 
 
@@ -37,6 +38,8 @@ class QuantityError(ValueError):
 def parse_nano(quantity: Quantity) -> int:
     """The quantity in nano units; what is finer than that is rounded away from zero."""
     text = str(quantity).strip()
+    if len(text) > _LONGEST:
+        raise QuantityError(f"{text[:20]!r}... is too long for a quantity")
     form = _FORM.fullmatch(text)
     if form is None:
         raise QuantityError(f"{text!r} is not a quantity; right would be 500m, 2, 1.5Gi or 2e3")
