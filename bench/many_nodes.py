@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 from numpy.random import Generator
 
-from lowtide.app.registry import make_registry, read_config, traffic_requests
+from lowtide.app.registry import make_registry, read_config, requests_of
 from lowtide.framework.plugin import Binder, BindOutcome
 from lowtide.objects.events import Added, Listed
 from lowtide.objects.kinds import KIND_OF
@@ -66,7 +66,7 @@ def make_machine(prometheus_address: str | None) -> Machine:
 
 
 def request_of(machine: Machine) -> TrafficRequest:
-    (request,) = traffic_requests(machine.profiles[SCHEDULER_NAME])
+    (request,) = requests_of(machine.profiles.values(), TrafficRequest)
     return request
 
 

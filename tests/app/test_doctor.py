@@ -14,7 +14,7 @@ from tests.doctor.conftest import NAMES, NOW, WELL, Exporter, answers_of, export
 
 from lowtide.app.doctor import Doctor, DoctorParts, Report
 from lowtide.app.offline import NoBinder
-from lowtide.app.registry import config_with_traffic, make_registry, traffic_requests
+from lowtide.app.registry import config_with_traffic, make_registry, requests_of
 from lowtide.config.load import load_default
 from lowtide.doctor.questions import CLOCK_QUERY, probes
 from lowtide.framework.plugin import Binder
@@ -126,7 +126,7 @@ async def report_of(
     given = {"prometheusAddress": servers.prometheus_url, **args}
     made = profiles_with(given) if profiles is None else profiles
     for profile in made.values():
-        for request in traffic_requests(profile):
+        for request in requests_of([profile], TrafficRequest):
             servers.request = request
     texts: list[str] = [] if told is None else told
     parts = DoctorParts(

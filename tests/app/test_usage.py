@@ -10,9 +10,9 @@ import pytest
 
 from lowtide.app.clocks import steady_clock
 from lowtide.app.offline import Decider
-from lowtide.app.registry import make_registry
+from lowtide.app.registry import make_registry, requests_of
 from lowtide.app.scheduler import SchedulerApp, SchedulerParts, Serving
-from lowtide.app.usage import allocatable_in, usage_requests
+from lowtide.app.usage import allocatable_in
 from lowtide.config.load import load_config
 from lowtide.framework.plugin import Binder
 from lowtide.framework.profile import Profile
@@ -127,7 +127,7 @@ def test_equal_requests_are_polled_once() -> None:
         make_profile([NodeUsage(NodeUsageArgs(poll_interval_seconds=30.0))]),
         make_profile([]),
     ]
-    assert usage_requests(profiles) == [UsageRequest(), UsageRequest(every_seconds=30.0)]
+    assert requests_of(profiles, UsageRequest) == [UsageRequest(), UsageRequest(every_seconds=30.0)]
 
 
 def test_what_is_allocatable() -> None:

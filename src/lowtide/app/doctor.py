@@ -1,17 +1,14 @@
 """The doctor: lists the nodes, asks Prometheus what the scheduler would ask and more, and hands
 both to the checks. It reads, and changes nothing."""
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
-from statistics import median
 from typing import Any, Final
 
 import msgspec
 
 from lowtide.app.clocks import Clock
-from lowtide.app.registry import traffic_requests
+from lowtide.app.registry import requests_of
 from lowtide.doctor.checks import Examination, examined
 from lowtide.doctor.evidence import Evidence, ScrapedPod, may_be_pods
 from lowtide.doctor.findings import Finding, Severity, worst_first
@@ -25,7 +22,7 @@ from lowtide.kube.listing import list_all
 from lowtide.kube.service_proxy import ServiceProxy
 from lowtide.objects.meta import ObjectMeta, Wire
 from lowtide.objects.node import Node
-from lowtide.readings.meter import TrafficMeter
+from lowtide.readings.meter import TrafficMeter, few_targets, scrape_interval
 from lowtide.readings.request import (
     TrafficRequest,
     pod_queries,
@@ -37,7 +34,6 @@ from lowtide.telemetry.errors import PrometheusError
 from lowtide.telemetry.prometheus import Prometheus, shown_address
 
 QUERIES_AT_ONCE: Final = 4
-_TARGETS_PROBED: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,26 +213,9 @@ class Doctor:
 
     async def _ask(
         self, prometheus: Prometheus, queries: Mapping[str, str]
-    ) -> tuple[dict[str, Sequence[Series]], dict[str, PrometheusError]]:
+    ) -> tuple[dict[str, list[Series]], dict[str, PrometheusError]]:
         self._parts.tell(f"Asking {prometheus.address} {len(queries)} questions")
-        slots = asyncio.Semaphore(QUERIES_AT_ONCE)
-
-        async def ask(promql: str) -> list[Series] | PrometheusError:
-            async with slots:
-                try:
-                    return await prometheus.query(promql)
-                except PrometheusError as error:
-                    return error
-
-        outcomes = await asyncio.gather(*map(ask, queries.values()))
-        answers: dict[str, Sequence[Series]] = {}
-        refused: dict[str, PrometheusError] = {}
-        for name, outcome in zip(queries, outcomes, strict=True):
-            if isinstance(outcome, PrometheusError):
-                refused[name] = outcome
-            else:
-                answers[name] = outcome
-        return answers, refused
+        return await prometheus.query_all(queries, at_once=QUERIES_AT_ONCE)
 
     async def _scrape_interval(
         self, meter: TrafficMeter, prometheus: Prometheus, answers: Mapping[str, Sequence[Series]]
@@ -252,16 +231,14 @@ class Doctor:
         if promql is None:
             if not seen:
                 return None, False
-            targets = [one.labels for one in seen[:: len(seen) // _TARGETS_PROBED + 1]]
-            promql = sample_query(counted_direction(meter.request), targets)
+            promql = sample_query(counted_direction(meter.request), few_targets(seen))
         try:
             found = await prometheus.query_range_vector(promql)
         except PrometheusError:
             return None, False
         times = [[at for at, _ in samples] for _, samples in found]
         is_widened = is_meters_own and meter.probed(times, now)
-        gaps = [later - at for each in times for at, later in pairwise(each)]
-        return median(gaps) if gaps else None, is_widened
+        return scrape_interval(times), is_widened
 
     async def _listed_pods(self) -> list[ScrapedPod]:
         """None of them where they may not be listed: the checks then go by less."""
@@ -290,7 +267,7 @@ def _wanted(profiles: Mapping[str, Profile]) -> list[_Wanted]:
     """Each request once."""
     names: dict[TrafficRequest, list[str]] = {}
     for scheduler_name, profile in profiles.items():
-        for request in traffic_requests(profile):
+        for request in requests_of([profile], TrafficRequest):
             names.setdefault(request, []).append(scheduler_name)
     rules: list[Any] = [rule for profile in profiles.values() for rule in profile.rules]
     return [

@@ -7,8 +7,8 @@ from collections.abc import Callable, Hashable, Mapping
 from contextlib import AsyncExitStack
 
 from lowtide.app.clocks import Clock
-from lowtide.app.registry import traffic_requests
-from lowtide.app.usage import allocatable_in, usage_requests
+from lowtide.app.registry import requests_of
+from lowtide.app.usage import allocatable_in
 from lowtide.cluster.reading import Reading
 from lowtide.cluster.state import ClusterState
 from lowtide.framework.profile import Profile
@@ -46,16 +46,16 @@ class Measuring:
         self._publish = publish
         self._wall_clock = wall_clock
         self._newest: dict[TrafficRequest, TrafficReading] = {}  # for metrics
-        wanted = dict.fromkeys(
-            request for profile in profiles.values() for request in traffic_requests(profile)
-        )
+        wanted = requests_of(profiles.values(), TrafficRequest)
         proxy = ServiceProxy(connection)
         self._clients = [Prometheus(one.access, clock=clock, proxy=proxy) for one in wanted]
         self._traffic = [
             self._traffic_poller(request, client)
             for request, client in zip(wanted, self._clients, strict=True)
         ]
-        self._usage = [self._usage_poller(one) for one in usage_requests(profiles.values())]
+        self._usage = [
+            self._usage_poller(request) for request in requests_of(profiles.values(), UsageRequest)
+        ]
 
     @property
     def is_wanted(self) -> bool:

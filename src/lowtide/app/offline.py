@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from lowtide.app.registry import traffic_requests
+from lowtide.app.registry import requests_of
 from lowtide.app.usage import publish_usage
 from lowtide.cluster.state import ClusterState
 from lowtide.config.errors import ConfigError
@@ -58,7 +58,7 @@ class Decider:
         return answered(scenario.id, decision, state.names)
 
     def _publish_readings(self, scenario: Scenario, profile: Profile, state: ClusterState) -> None:
-        requests = traffic_requests(profile)
+        requests = requests_of([profile], TrafficRequest)
         if "traffic" not in scenario.readings:
             return
         for request in requests:

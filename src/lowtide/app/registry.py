@@ -1,9 +1,9 @@
 """The rules there are in this process: the built-in ones, and what an outsider adds."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from lowtide.config.errors import ConfigError
 from lowtide.config.load import (
@@ -20,22 +20,25 @@ from lowtide.plugins.network_traffic import RECOMMENDED_WEIGHT
 from lowtide.readings.request import TrafficRequest
 from lowtide.telemetry.prometheus import PrometheusError, query_url
 
+T = TypeVar("T")
+
 
 def make_registry(plugins: Mapping[str, type[Any]]) -> Registry:
     registry = Registry(BUILT_IN)
     return registry.with_plugins(plugins) if plugins else registry
 
 
-def traffic_requests(profile: Profile) -> list[TrafficRequest]:
-    """What Prometheus is to be asked for this profile."""
-    return [request for request in profile.readings if isinstance(request, TrafficRequest)]
+def requests_of(profiles: Iterable[Profile], kind: type[T]) -> list[T]:
+    """What is to be measured of that kind for these profiles, each once."""
+    found = (each for profile in profiles for each in profile.readings)
+    return list(dict.fromkeys(each for each in found if isinstance(each, kind)))
 
 
 def check_addresses(profiles: Mapping[str, Profile]) -> None:
     """ConfigError where a profile asks a Prometheus that cannot be asked; offline nobody does."""
     problems = []
     for scheduler_name, profile in profiles.items():
-        for request in traffic_requests(profile):
+        for request in requests_of([profile], TrafficRequest):
             for address in request.access.addresses or ("",):
                 try:
                     query_url(address)

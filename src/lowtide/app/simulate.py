@@ -12,11 +12,12 @@ from functools import partial
 from typing import Any
 
 from lowtide.app.offline import NoBinder
-from lowtide.app.registry import make_registry, recommended_config, traffic_requests
+from lowtide.app.registry import make_registry, recommended_config, requests_of
 from lowtide.config.load import API_VERSION, LoadedConfig, load_config, load_default
 from lowtide.framework.plugin import Binder, PluginError
 from lowtide.framework.registry import Built
 from lowtide.localcluster.promql import QueryError
+from lowtide.readings.request import TrafficRequest
 from lowtide.scenario.scenario import ScenarioError
 from lowtide.scenario.simulation import Simulation
 from lowtide.simulator.draw import draw
@@ -107,9 +108,7 @@ def _run_one(simulation: Simulation, plugins: Plugins, task: tuple[NamedConfig, 
     named, seed = task
     built = _built(named.config, plugins)
     drawn = draw(simulation, seed)
-    requests = dict.fromkeys(
-        request for profile in built.profiles.values() for request in traffic_requests(profile)
-    )
+    requests = requests_of(built.profiles.values(), TrafficRequest)
     run = Run(
         simulation,
         drawn,

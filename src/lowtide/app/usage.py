@@ -1,9 +1,9 @@
 """Joins what nodes use to the rules that ask for it: from metrics-server, or from a scenario."""
 
 import math
-from collections.abc import Iterable
 from dataclasses import replace
 
+from lowtide.app.registry import requests_of
 from lowtide.cluster.state import ClusterState
 from lowtide.framework.profile import Profile
 from lowtide.objects.requests import CPU, MEMORY
@@ -12,15 +12,9 @@ from lowtide.scenario.scenario import Scenario, ScenarioError
 from lowtide.scenario.usage import usage_samples
 
 
-def usage_requests(profiles: Iterable[Profile]) -> list[UsageRequest]:
-    """What metrics-server is to be asked for these profiles, each once."""
-    found = (each for profile in profiles for each in profile.readings)
-    return list(dict.fromkeys(each for each in found if isinstance(each, UsageRequest)))
-
-
 def publish_usage(scenario: Scenario, profile: Profile, state: ClusterState) -> bool:
     """Whether a rule of the profile reads it. All pods of a scenario are measured already."""
-    requests = usage_requests([profile])
+    requests = requests_of([profile], UsageRequest)
     try:
         samples = usage_samples(scenario.readings["usage"])
     except ScenarioError as error:

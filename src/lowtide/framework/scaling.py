@@ -7,6 +7,9 @@ import numpy as np
 from lowtide.cluster.columns import IntArray
 from lowtide.framework.plugin import MAX_SCORE
 
+# Larger raw values would overflow when they are multiplied by the highest score.
+LARGEST_RAW = 2**56
+
 Scale = Literal["highest_best", "lowest_best"] | None
 
 

@@ -1,8 +1,5 @@
 """Pod, as far as any rule reads it; and its shape, which pods of one template share."""
 
-import datetime
-from functools import lru_cache
-
 import msgspec
 
 from lowtide.objects.meta import (
@@ -13,6 +10,7 @@ from lowtide.objects.meta import (
     Wire,
 )
 from lowtide.objects.quantity import Quantity
+from lowtide.objects.times import epoch_seconds
 
 Amounts = dict[str, Quantity]
 
@@ -225,16 +223,8 @@ class Pod(Wire, frozen=True):
         ]
         if not begun and self.status.phase == "Running" and self.status.start_time:
             begun = [self.status.start_time]
-        times = [seconds for text in begun if (seconds := _epoch_seconds(text)) is not None]
+        times = [seconds for text in begun if (seconds := epoch_seconds(text)) is not None]
         return min(times, default=None)
-
-
-@lru_cache(maxsize=65536)
-def _epoch_seconds(text: str) -> float | None:
-    try:
-        return datetime.datetime.fromisoformat(text).timestamp()
-    except ValueError:
-        return None
 
 
 class _Shape(Wire, frozen=True):

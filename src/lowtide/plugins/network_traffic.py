@@ -19,6 +19,7 @@ from lowtide.framework.plugin import (
     Pod,
     Rejection,
 )
+from lowtide.framework.scaling import LARGEST_RAW
 from lowtide.plugins.network_traffic_args import NetworkTrafficArgs
 from lowtide.plugins.network_traffic_spellings import older_args
 from lowtide.readings.columns import (
@@ -38,8 +39,6 @@ from lowtide.readings.reading import STATES, State
 
 # The smallest with which pods go where links have room, whatever else counts: see docs.
 RECOMMENDED_WEIGHT = 9
-# Larger raw values would overflow when they are multiplied by 100.
-_LARGEST_RAW = 2**56
 _SYSTEM_CRITICAL_PRIORITY = 2_000_000_000
 
 Columns = Mapping[str, FloatArray]
@@ -115,7 +114,7 @@ class NetworkTraffic:
         if self._avoids_any:
             highest = np.maximum(value, columns[HIGHEST_VALUE])
             value = np.where(self._avoided(columns), highest, value)
-        raw: IntArray = np.clip(value, 0, _LARGEST_RAW).astype(np.int64)
+        raw: IntArray = np.clip(value, 0, LARGEST_RAW).astype(np.int64)
         return raw
 
     def _placed(self, columns: Columns) -> FloatArray | float:

@@ -22,6 +22,7 @@ from lowtide.framework.plugin import (
     Nodes,
     Pod,
 )
+from lowtide.framework.scaling import LARGEST_RAW
 from lowtide.objects.requests import CPU, MEMORY
 from lowtide.readings.usage import (
     CPU_MILLI,
@@ -44,8 +45,6 @@ _COLUMNS: Final = {
 _STALE_AFTER_SECONDS: Final = 300.0
 _POLLS_UNTIL_STALE: Final = 4
 _MILLION: Final = 10**6
-# Larger raw values would overflow when they are multiplied by 100.
-_LARGEST_RAW: Final = 2**56
 
 
 class NodeUsageArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
@@ -142,7 +141,7 @@ def _distances(columns: Columns, feasible: BoolArray) -> IntArray | None:
 
 
 def _whole(values: FloatArray) -> IntArray:
-    rounded: IntArray = np.rint(np.clip(values, 0, _LARGEST_RAW)).astype(np.int64)
+    rounded: IntArray = np.rint(np.clip(values, 0, LARGEST_RAW)).astype(np.int64)
     return rounded
 
 

@@ -8,10 +8,10 @@ from typing import Final
 
 import numpy as np
 
+from lowtide.cluster.columns import BoolArray, FloatArray, IntArray
 from lowtide.objects.node import Node
 from lowtide.objects.quantity import QuantityError
 from lowtide.readings.amounts import bytes_per_second
-from lowtide.readings.links import FloatArray, IntArray
 from lowtide.readings.request import LinkCapacity
 
 CAPACITY_ANNOTATION: Final = "lowtide.dev/link-capacity"
@@ -30,6 +30,12 @@ class CapacitySource(enum.Enum):
 
 
 SOURCES: Final = tuple(CapacitySource)
+
+
+def is_said(source: IntArray) -> BoolArray:
+    """Where the capacity was said by somebody, not guessed from what other nodes carry."""
+    said: BoolArray = source <= SOURCES.index(CapacitySource.CONFIG)
+    return said
 
 
 def capacities_without_speed(

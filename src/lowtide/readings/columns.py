@@ -8,8 +8,8 @@ import math
 
 import numpy as np
 
+from lowtide.cluster.columns import BoolArray, FloatArray
 from lowtide.cluster.reading import Reading
-from lowtide.readings.links import BoolArray, FloatArray
 from lowtide.readings.reading import STATES, State, TrafficReading
 
 VALUE = "value"  # in the unit of the measure

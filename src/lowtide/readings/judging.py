@@ -4,15 +4,16 @@ The meter judges what Prometheus answered; scenarios, what a file says."""
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lowtide.cluster.columns import FloatArray, IntArray
 from lowtide.objects.node import Node
-from lowtide.readings.capacity import SOURCES, CapacitySource, capacities_without_speed
-from lowtide.readings.demand import NO_TRAFFIC, Owners, Traffic
-from lowtide.readings.links import FloatArray, IntArray, Links
+from lowtide.readings.capacity import SOURCES, CapacitySource, capacities_without_speed, is_said
+from lowtide.readings.demand import Owners, Traffic
+from lowtide.readings.links import Links
 from lowtide.readings.reading import FRESH, STATES, State, TrafficReading
 from lowtide.readings.request import RECEIVE, TRANSMIT, VALUE, TrafficRequest, directions
 
@@ -55,8 +56,12 @@ def judged(
     at = np.min([each.at for each in links.by_direction.values()], axis=0)
     at = np.minimum(at, now)
     peaks = np.fmax(rates.peak, [before.peaks.get(name, math.nan) for name in names])
-    capacity, source = capacities_without_speed(nodes, request.capacities, peaks)
-    reading = TrafficReading(
+    guessed = capacities_without_speed(nodes, request.capacities, peaks)
+    capacity, source = _by_speed(*guessed, links, rates)
+    share = _shares(guessed[0], links, rates)
+    state = _states(links, rates.value, at, request, now)
+    may_be_hot = (state == FRESH) & is_said(source)
+    return TrafficReading(
         request=request,
         published_at=now,
         sampled_at=float(np.nanmax(at)) if np.isfinite(at).any() else math.nan,
@@ -68,14 +73,12 @@ def judged(
         peak=peaks,
         capacity=capacity,
         capacity_source=source,
-        share=np.full(len(names), math.nan),
+        share=share,
         at=at,
-        state=_states(links, rates.value, at, request, now),
-        is_hot=np.zeros(len(names), np.bool_),
-        pods=owners.expectation(NO_TRAFFIC),
+        state=state,
+        is_hot=may_be_hot & (share >= _hot_from(request, names, before.hot)),
+        pods=owners.expectation(_of_unknown(request, rates, capacity)),
     )
-    reading = _with_hot(_with_shares(reading, links, rates), before.hot)
-    return replace(reading, pods=owners.expectation(_of_unknown(reading)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -156,21 +159,22 @@ def _at(values: FloatArray, positions: IntArray) -> FloatArray:
     return found
 
 
-def _with_shares(reading: TrafficReading, links: Links, rates: Rates) -> TrafficReading:
-    """Capacity by speed where a link has a plausible one; the worst share of any link."""
-    by_link = np.where(np.isnan(links.speed), reading.capacity[links.row], links.speed)
-    share = np.full(len(reading.names), -math.inf)
+def _shares(guessed: FloatArray, links: Links, rates: Rates) -> FloatArray:
+    """The worst of any link, by its speed where that is plausible, else by the node's capacity."""
+    by_link = np.where(np.isnan(links.speed), guessed[links.row], links.speed)
+    share = np.full(len(guessed), -math.inf)
     np.maximum.at(share, links.row, np.nan_to_num(rates.load / by_link, nan=-math.inf))
+    return np.where(np.isfinite(share), share, math.nan)
+
+
+def _by_speed(
+    guessed: FloatArray, source: IntArray, links: Links, rates: Rates
+) -> tuple[FloatArray, IntArray]:
+    """The capacity of each node's busiest link, and where it is from."""
     main_speed = np.where(rates.main < 0, links.fastest, _at(links.speed, rates.main))
     has_speed = ~np.isnan(main_speed)
-    return replace(
-        reading,
-        share=np.where(np.isfinite(share), share, math.nan),
-        capacity=np.where(has_speed, main_speed, reading.capacity),
-        capacity_source=np.where(
-            has_speed, SOURCES.index(CapacitySource.SPEED), reading.capacity_source
-        ),
-    )
+    by_speed = SOURCES.index(CapacitySource.SPEED)
+    return np.where(has_speed, main_speed, guessed), np.where(has_speed, by_speed, source)
 
 
 def _states(
@@ -196,21 +200,18 @@ def _states(
     ).astype(np.int8)
 
 
-def _with_hot(reading: TrafficReading, were_hot: frozenset[str]) -> TrafficReading:
-    """Hot from the threshold up, and until it has cooled well below it; never by a guess."""
-    request = reading.request
-    was_hot = np.array([name in were_hot for name in reading.names], np.bool_)
-    threshold = np.where(was_hot, request.hot_share - request.cooling_share, request.hot_share)
-    is_hot = reading.is_fresh & reading.has_known_capacity & (reading.share >= threshold)
-    return replace(reading, is_hot=is_hot)
+def _hot_from(
+    request: TrafficRequest, names: Sequence[str], were_hot: frozenset[str]
+) -> FloatArray:
+    """The share from which each node is hot: until it has cooled, well below the threshold."""
+    was_hot = np.array([name in were_hot for name in names], np.bool_)
+    return np.where(was_hot, request.hot_share - request.cooling_share, request.hot_share)
 
 
-def _of_unknown(reading: TrafficReading) -> Traffic:
+def _of_unknown(request: TrafficRequest, rates: Rates, capacity: FloatArray) -> Traffic:
     """What a pod is taken for that nothing is known of: a part of the median link, or, where
     nodes are compared with the busiest, of what that one carries."""
-    request = reading.request
-    of_whole = np.fmax(reading.receive, reading.transmit)
-    known = of_whole if request.is_relative else reading.capacity
+    known = np.fmax(rates.receive, rates.transmit) if request.is_relative else capacity
     known = known[known > 0]
     whole = 0.0
     if len(known):

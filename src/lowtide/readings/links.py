@@ -10,15 +10,12 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lowtide.cluster.columns import BoolArray, FloatArray, IntArray
 from lowtide.readings.matching import NO_ROW, NodeMatcher
 from lowtide.readings.request import FLAGS, NUMBER, PARENT, SPEED
 from lowtide.readings.series import Series
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
 Answers = Mapping[str, Sequence[Series]]
 
 # Virtual devices report a speed of -125000, some drivers an all-ones number.

@@ -39,6 +39,7 @@ LINKS_EVERY_SECONDS: Final = 300.0
 LINKS_WHILE_MISSING_EVERY_SECONDS: Final = 60.0
 PODS_EVERY_SECONDS: Final = 60.0
 PROBE_EVERY_SECONDS: Final = 3600.0
+TARGETS_PROBED: Final = 3
 _PROBE: Final = "probe"
 _NEARLY: Final = 0.99  # scrapes are never apart to the millisecond
 
@@ -85,17 +86,16 @@ class TrafficMeter:
         for name in (*measured, FLAGS, SPEED):
             series = self._answers.get(name, ())
             if series:
-                few = [one.labels for one in series[:: len(series) // 3 + 1]]
-                return sample_query(measured[0], few)
+                return sample_query(measured[0], few_targets(series))
         return None
 
     def probed(self, sample_times: Iterable[Sequence[float]], now: float) -> bool:
         """What the probe found; whether the window had to be widened for it."""
         found = [times for times in sample_times if len(times) > 1]
-        if not found:
+        interval = scrape_interval(found)
+        if interval is None:
             return False
         self._answered_at[_PROBE] = now
-        interval = float(np.median(np.concatenate([np.diff(times) for times in found])))
         # By chance all of them may have been scraped just now.
         lag_seconds = max(interval / 2, float(np.mean([now - times[-1] for times in found])))
         return self.scrapes_are_apart(interval, lag_seconds=lag_seconds)
@@ -182,6 +182,17 @@ class TrafficMeter:
             sampled_at=reading.sampled_at - self._lag_seconds,
             window_seconds=max(self.window_seconds - interval, interval),
         )
+
+
+def few_targets(series: Sequence[Series]) -> list[dict[str, str]]:
+    """The labels of some of them, from all over: enough to tell how often targets are scraped."""
+    return [one.labels for one in series[:: len(series) // TARGETS_PROBED + 1]]
+
+
+def scrape_interval(sample_times: Iterable[Sequence[float]]) -> float | None:
+    """The usual time between two samples of a target, in seconds; None without any two."""
+    gaps = [np.diff(times) for times in sample_times if len(times) > 1]
+    return float(np.median(np.concatenate(gaps))) if gaps else None
 
 
 def _names(nodes: Sequence[Node]) -> list[str]:

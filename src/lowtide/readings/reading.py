@@ -13,9 +13,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from lowtide.readings.capacity import SOURCES, CapacitySource
+from lowtide.cluster.columns import BoolArray, FloatArray, IntArray
+from lowtide.readings.capacity import SOURCES, CapacitySource, is_said
 from lowtide.readings.demand import PodTraffic
-from lowtide.readings.links import BoolArray, FloatArray, IntArray
 from lowtide.readings.request import TrafficRequest
 
 
@@ -81,9 +81,7 @@ class TrafficReading:
 
     @property
     def has_known_capacity(self) -> BoolArray:
-        """Where the capacity was said by somebody, not guessed from what other nodes carry."""
-        said: BoolArray = self.capacity_source <= SOURCES.index(CapacitySource.CONFIG)
-        return said
+        return is_said(self.capacity_source)
 
     @property
     def is_braked(self) -> bool:

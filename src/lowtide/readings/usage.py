@@ -3,7 +3,6 @@
 NodeUsage asks for it by a UsageRequest and scores from the columns; telemetry polls, and the
 offline modes take the samples from a file."""
 
-import datetime
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
@@ -18,6 +17,7 @@ from lowtide.objects.node_metrics import NodeMetrics
 from lowtide.objects.pod import Amounts, Pod
 from lowtide.objects.quantity import QuantityError, parse_nano
 from lowtide.objects.requests import CPU, MEMORY, nonzero_requests, to_int
+from lowtide.objects.times import epoch_seconds
 
 # The columns of the reading. A measured one is NaN where nothing trustworthy is known; a neutral
 # one has the average of the nodes that are known, the same in every row.
@@ -77,10 +77,11 @@ class PodRequests:
 
 
 def sample_of(metrics: NodeMetrics) -> UsageSample:
+    at = epoch_seconds(metrics.timestamp)
     return UsageSample(
         cpu_milli=amount_of(metrics.usage, CPU),
         memory_bytes=amount_of(metrics.usage, MEMORY),
-        at=_epoch_seconds(metrics.timestamp),
+        at=math.nan if at is None else at,
         window_seconds=_window_seconds(metrics.window),
     )
 
@@ -153,13 +154,6 @@ def _mean(values: FloatArray) -> float:
     """Of those that are known: a node that nothing is known of counts as average."""
     known = values[~np.isnan(values)]
     return float(known.mean()) if len(known) else math.nan
-
-
-def _epoch_seconds(text: str) -> float:
-    try:
-        return datetime.datetime.fromisoformat(text).timestamp()
-    except ValueError:
-        return math.nan
 
 
 def _window_seconds(text: str) -> float:

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from lowtide.cluster.columns import FloatArray
 from lowtide.objects.node import Node
 from lowtide.readings.demand import Owners
 from lowtide.readings.judging import NOTHING_BEFORE, judged
-from lowtide.readings.links import Direction, FloatArray, Links
+from lowtide.readings.links import Direction, Links
 from lowtide.readings.reading import STATES, State, TrafficReading
 from lowtide.readings.request import RECEIVE, TRANSMIT, TrafficRequest, directions
 from lowtide.scenario.scenario import ScenarioError

@@ -8,12 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
+from lowtide.cluster.columns import FloatArray, IntArray
 from lowtide.scenario.simulation import NodeGroup, OwnerGroup, Simulation
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 BACKGROUND_STEP_SECONDS = 60.0
 

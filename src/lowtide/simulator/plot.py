@@ -10,7 +10,7 @@ from xml.sax.saxutils import escape
 
 import numpy as np
 
-from lowtide.simulator.draw import FloatArray
+from lowtide.cluster.columns import FloatArray
 from lowtide.simulator.report import RunResult
 
 WIDTH: Final = 900

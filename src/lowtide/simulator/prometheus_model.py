@@ -9,10 +9,10 @@ from typing import Final
 
 import numpy as np
 
+from lowtide.cluster.columns import FloatArray, IntArray
 from lowtide.localcluster.promql import Query, QueryError, parse
 from lowtide.localcluster.ranges import RangeOfSamples, evaluated
 from lowtide.readings.series import Series
-from lowtide.simulator.draw import FloatArray, IntArray
 from lowtide.simulator.world import RECEIVE, TRANSMIT, World
 
 KEPT_SECONDS: Final = 3600

@@ -5,7 +5,8 @@ none helps. It respects nothing but traffic."""
 
 import numpy as np
 
-from lowtide.simulator.draw import BACKGROUND_STEP_SECONDS, Draw, FloatArray, IntArray
+from lowtide.cluster.columns import FloatArray, IntArray
+from lowtide.simulator.draw import BACKGROUND_STEP_SECONDS, Draw
 
 # A change counts as better only beyond what rounding does.
 _ROUNDING = 1e-12

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from lowtide.simulator.draw import FloatArray, IntArray
+from lowtide.cluster.columns import FloatArray, IntArray
 
 DECIMALS: Final = 6
 PERCENTILE: Final = 0.95

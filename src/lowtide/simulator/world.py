@@ -5,7 +5,7 @@ it can carry is counted as asked, so that a placement's overload shows in full."
 
 import numpy as np
 
-from lowtide.simulator.draw import FloatArray
+from lowtide.cluster.columns import FloatArray
 
 RECEIVE = 0
 TRANSMIT = 1

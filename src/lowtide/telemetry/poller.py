@@ -6,7 +6,6 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Final
 
 from lowtide.logs import Log
 from lowtide.objects.node import Node
@@ -14,13 +13,11 @@ from lowtide.objects.pod import Pod
 from lowtide.readings.meter import TrafficMeter
 from lowtide.readings.reading import STATES, State, TrafficReading
 from lowtide.readings.request import TrafficRequest, directions, duration
-from lowtide.readings.series import Series
 from lowtide.telemetry.errors import PrometheusError
+from lowtide.telemetry.polling import NODES_NAMED_IN_A_LINE, poll_for_ever
 from lowtide.telemetry.prometheus import Prometheus
 
 log = Log("telemetry")
-
-NODES_NAMED_IN_A_LINE: Final = 5
 
 
 class TrafficPoller:
@@ -57,11 +54,12 @@ class TrafficPoller:
 
     async def run(self) -> None:
         """Poll at once and then at the request's interval, until cancelled."""
-        while True:
-            started = self._clock()
-            await self.poll()
-            elapsed_seconds = max(0.0, self._clock() - started)
-            await self._sleep(max(0.0, self._request.every_seconds - elapsed_seconds))
+        await poll_for_ever(
+            self.poll,
+            every_seconds=self._request.every_seconds,
+            clock=self._clock,
+            sleep=self._sleep,
+        )
 
     async def poll(self) -> None:
         """Ask what is due and publish, also when nothing was answered: what is known ages."""
@@ -69,14 +67,7 @@ class TrafficPoller:
         queries = self._meter.due(self._clock(), nodes)
         for promql in queries.values():
             log.v(2, promql)
-        outcomes = await asyncio.gather(*(self._ask(promql) for promql in queries.values()))
-        answers: dict[str, list[Series]] = {}
-        failures: dict[str, PrometheusError] = {}
-        for name, outcome in zip(queries, outcomes, strict=True):
-            if isinstance(outcome, PrometheusError):
-                failures[name] = outcome
-            else:
-                answers[name] = outcome
+        answers, failures = await self._prometheus.query_all(queries)
         self.polls["failure" if failures else "success"] += 1
         now = self._clock()
         reading = self._meter.take(answers, nodes, self._pods(), now)
@@ -86,12 +77,6 @@ class TrafficPoller:
         self._publish(reading)
         self.first_result.set()
         await self._probe()
-
-    async def _ask(self, promql: str) -> list[Series] | PrometheusError:
-        try:
-            return await self._prometheus.query(promql)
-        except PrometheusError as error:
-            return error
 
     async def _probe(self) -> None:
         """How often targets are scraped; what cannot be found out now is asked again next time."""

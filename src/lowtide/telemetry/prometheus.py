@@ -2,6 +2,7 @@
 
 Called by the poller; made and closed by app."""
 
+import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
@@ -76,6 +77,29 @@ class Prometheus:
     async def query(self, promql: str) -> list[Series]:
         """The vector that this query gives now; PrometheusError when there is none."""
         return await self._ask(promql, self._reader.vector)
+
+    async def query_all(
+        self, queries: Mapping[str, str], *, at_once: int | None = None
+    ) -> tuple[dict[str, list[Series]], dict[str, PrometheusError]]:
+        """The answers by the names of the queries, and why the others have none."""
+        slots = asyncio.Semaphore(at_once or max(1, len(queries)))
+
+        async def ask(promql: str) -> list[Series] | PrometheusError:
+            async with slots:
+                try:
+                    return await self.query(promql)
+                except PrometheusError as error:
+                    return error
+
+        outcomes = await asyncio.gather(*map(ask, queries.values()))
+        answers: dict[str, list[Series]] = {}
+        failures: dict[str, PrometheusError] = {}
+        for name, outcome in zip(queries, outcomes, strict=True):
+            if isinstance(outcome, PrometheusError):
+                failures[name] = outcome
+            else:
+                answers[name] = outcome
+        return answers, failures
 
     async def query_range_vector(self, promql: str) -> list[RangeSeries]:
         """The samples that a query such as `up[15m]` gives now; PrometheusError without any."""

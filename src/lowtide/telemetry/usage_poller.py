@@ -5,7 +5,6 @@ App starts one for each distinct UsageRequest of the profiles."""
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Final
 
 from lowtide.cluster.reading import Reading
 from lowtide.logs import Log
@@ -17,10 +16,9 @@ from lowtide.readings.usage import (
     usage_reading,
     without_usage,
 )
+from lowtide.telemetry.polling import NODES_NAMED_IN_A_LINE, poll_for_ever
 
 log = Log("telemetry")
-
-NODES_NAMED_IN_A_LINE: Final = 5
 
 Fetch = Callable[[], Awaitable[Mapping[str, UsageSample] | NoUsage]]
 
@@ -56,11 +54,12 @@ class UsagePoller:
 
     async def run(self) -> None:
         """Poll at once and then at the request's interval, until cancelled."""
-        while True:
-            started = self._clock()
-            await self.poll()
-            elapsed_seconds = max(0.0, self._clock() - started)
-            await self._sleep(max(0.0, self._request.every_seconds - elapsed_seconds))
+        await poll_for_ever(
+            self.poll,
+            every_seconds=self._request.every_seconds,
+            clock=self._clock,
+            sleep=self._sleep,
+        )
 
     async def poll(self) -> None:
         """Ask once and publish, also when nothing was answered: what is known ages."""
