@@ -20,12 +20,20 @@ from burst import Burst, BurstResult  # noqa: E402
 from cycle import Cycle, CycleResult, CycleWorkload  # noqa: E402
 from drain import SCHEDULERS, Drain, DrainResult, Workload  # noqa: E402
 from poll import Poll, PollResult  # noqa: E402
-from reports import Report, burst_report, cycle_report, drain_report, poll_report  # noqa: E402
+from recorded import RecordedResult, decide_recorded  # noqa: E402
+from reports import (  # noqa: E402
+    Report,
+    burst_report,
+    cycle_report,
+    drain_report,
+    poll_report,
+    recorded_report,
+)
 
 RESULTS = HERE / "results.json"
 
 Say = Callable[[str], None]
-Result = DrainResult | BurstResult | CycleResult | PollResult
+Result = DrainResult | BurstResult | CycleResult | PollResult | RecordedResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +123,15 @@ def _poll() -> Bench:
     return Bench("cycle/poll", rounds=1, run=run, report=poll_report)
 
 
+def _decide() -> Bench:
+    def run(rounds: int, say: Say) -> Iterator[RecordedResult]:
+        for number in range(1, rounds + 1):
+            say(f"decide/recorded: round {number} of {rounds} ...")
+            yield decide_recorded(number)
+
+    return Bench("decide/recorded", rounds=1, run=run, report=recorded_report)
+
+
 BENCHES = (
     _drain(Workload("basic", nodes=100, pods=3000)),
     _burst("equal"),
@@ -123,6 +140,7 @@ BENCHES = (
     _cycle(CycleWorkload("twenty-shapes", shapes=20)),
     _cycle(CycleWorkload("twenty-owners", shapes=20, has_owners=True)),
     _poll(),
+    _decide(),
 )
 
 main()

@@ -19,7 +19,7 @@ from typing import Any, Self
 import msgspec
 import numpy as np
 
-from drain import CONFIG, NAMESPACE, SCHEDULERS, make_node
+from drain import CONFIG, NAMESPACE, SCHEDULERS, make_node, started_lowtide
 from lowtide.app.registry import read_config
 from lowtide.scenario.simulation import Simulation, read_simulation
 from lowtide.simulator.draw import Draw, FloatArray, draw
@@ -234,25 +234,7 @@ class Burst:
         config = read_config(None, prometheus.url).document.data
         (plugin,) = config["profiles"][0]["pluginConfig"]
         plugin["args"] |= {"window": f"{WINDOW_SECONDS}s", "pollInterval": f"{POLL_SECONDS}s"}
-        file = self._folder / "config.yaml"
-        file.write_text(json.dumps(config))
-        port = free_port()
-        process = Process(
-            "lowtide",
-            [
-                sys.executable,
-                "-m",
-                "lowtide",
-                "scheduler",
-                f"--config={file}",
-                f"--kubeconfig={self._plane.kubeconfig('system:kube-scheduler')}",
-                "--leader-elect=false",
-                f"--secure-port={port}",
-            ],
-            folder=self._folder,
-            url=f"http://127.0.0.1:{port}",
-        )
-        process.start()
+        process = started_lowtide(self._plane, self._folder, json.dumps(config), port=free_port())
         process.wait_until_ready(lambda: fresh_nodes(process) == NODES)
         return process
 

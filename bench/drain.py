@@ -99,24 +99,9 @@ class Drain:
         config = CONFIG.replace("NAME", scheduler)
         if scheduler == "kube-scheduler":
             return self._plane.kube_scheduler(config)
-        file = self._folder / "config.yaml"
         # Lowtide sets itself no limit unless told to: 5000 would be one.
-        file.write_text(config.replace("clientConnection: {qps: 5000, burst: 5000}\n", ""))
-        process = Process(
-            "lowtide",
-            [
-                sys.executable,
-                "-m",
-                "lowtide",
-                "scheduler",
-                f"--config={file}",
-                f"--kubeconfig={self._plane.kubeconfig('system:kube-scheduler')}",
-                "--secure-port=0",
-            ],
-            folder=self._folder,
-        )
-        process.start()
-        return process
+        unlimited = config.replace("clientConnection: {qps: 5000, burst: 5000}\n", "")
+        return started_lowtide(self._plane, self._folder, unlimited)
 
     def _result(
         self,
@@ -189,6 +174,29 @@ class Bindings:
             with self._changed:
                 self.bound_at.setdefault(uid, now)
                 self._changed.notify()
+
+
+def started_lowtide(plane: ControlPlane, folder: Path, config: str, *, port: int = 0) -> Process:
+    """`lowtide scheduler`, which serves health and metrics on this port, or nothing on 0."""
+    file = folder / "config.yaml"
+    file.write_text(config)
+    process = Process(
+        "lowtide",
+        [
+            sys.executable,
+            "-m",
+            "lowtide",
+            "scheduler",
+            f"--config={file}",
+            f"--kubeconfig={plane.kubeconfig('system:kube-scheduler')}",
+            "--leader-elect=false",
+            f"--secure-port={port}",
+        ],
+        folder=folder,
+        url=f"http://127.0.0.1:{port}",
+    )
+    process.start()
+    return process
 
 
 def make_node(number: int) -> dict[str, Any]:

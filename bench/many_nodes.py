@@ -111,21 +111,18 @@ def answer_rows(query_name: str, chance: Generator) -> Sequence[Row]:
     match query_name:
         case "receive" | "transmit":
             carried = chance.uniform(0.05, 0.60, NODES) * LINK_BYTES_PER_SECOND
-            return _of_devices(carried.tolist(), {})
+            return _of_devices(carried.tolist())
         case "uname":
             return [
-                Row({"__name__": "node_uname_info", **_target(number), **_uname(number)}, 1.0)
+                Row({"nodename": node_name(number), **_target(number)}, 1.0)
                 for number in range(NODES)
             ]
         case "speed":
-            name = {"__name__": "node_network_speed_bytes"}
-            return _of_devices([LINK_BYTES_PER_SECOND] * NODES, name)
+            return _of_devices([LINK_BYTES_PER_SECOND] * NODES)
         case "flags":
-            name = {"__name__": "node_network_flags"}
-            return _of_devices([float(_FLAGS_OF_A_DEVICE)] * NODES, name)
+            return _of_devices([float(_FLAGS_OF_A_DEVICE)] * NODES)
         case "number" | "parent":
-            name = {"__name__": "node_network_iface_id"}
-            return _of_devices([2.0] * NODES, name)
+            return _of_devices([2.0] * NODES)
         case "pod_receive" | "pod_transmit":
             return _of_pods(chance)
     raise ValueError(f"no answer is made for the query {query_name}; there are {QUERY_NAMES}")
@@ -144,10 +141,9 @@ QUERY_NAMES = (
 )
 
 
-def _of_devices(values: Sequence[float], name: Mapping[str, str]) -> list[Row]:
+def _of_devices(values: Sequence[float]) -> list[Row]:
     return [
-        Row({**name, "device": "eth0", **_target(number)}, value)
-        for number, value in enumerate(values)
+        Row({"device": "eth0", **_target(number)}, value) for number, value in enumerate(values)
     ]
 
 
@@ -161,29 +157,9 @@ def _of_pods(chance: Generator) -> list[Row]:
 
 
 def _target(number: int) -> dict[str, str]:
-    """As an operator's scrape of a DaemonSet's pods labels them."""
-    return {
-        "cluster": "production-1",
-        "container": "node-exporter",
-        "endpoint": "http-metrics",
-        "instance": f"{_address(number)}:9100",
-        "job": "node-exporter",
-        "namespace": "monitoring",
-        "pod": f"prometheus-node-exporter-{number:05x}",
-        "region": "region-1",
-        "service": "prometheus-node-exporter",
-    }
-
-
-def _uname(number: int) -> dict[str, str]:
-    return {
-        "domainname": "(none)",
-        "machine": "x86_64",
-        "nodename": node_name(number),
-        "release": "6.8.0-1021",
-        "sysname": "Linux",
-        "version": "#23-Ubuntu SMP Mon Dec  9 16:13:19 UTC",
-    }
+    """What the queries leave of the labels that an operator's scrape of a DaemonSet's pods has:
+    `max by (node, kubernetes_node, nodename, instance, job, ...)`, of which it has two."""
+    return {"instance": f"{_address(number)}:9100", "job": "node-exporter"}
 
 
 def _address(number: int) -> str:

@@ -1,8 +1,8 @@
 """What a poll of Prometheus costs the scheduler with many nodes: from the request to the reading
-that rules see. The answers come from another process; the CPU time of this one is measured."""
+that rules see. The answers come from another process; the CPU time of this one is measured. They
+have the labels that a real Prometheus leaves in them: the queries ask for no others."""
 
 import asyncio
-import gzip
 import shutil
 import socket
 import sys
@@ -29,7 +29,7 @@ from many_nodes import NODES, answer_rows, make_machine, make_running_pods, node
 from realparts.process import Process, free_port
 
 HERE = Path(__file__).resolve().parent
-# The answers are the same each time; they stay fresh because Prometheus's clock is ahead of ours.
+# By Prometheus's clock; the values are the same each time.
 ANSWERED_AT = 2_000_000_000.0
 
 EVERYTHING, PODS_TOO, TRAFFIC = "everything (the first)", "traffic and pods", "traffic"
@@ -57,7 +57,14 @@ class Poll:
         program = HERE / "canned_prometheus.py"
         server = Process(
             "canned-prometheus",
-            [sys.executable, program, folder, f"--port={port}"],
+            [
+                sys.executable,
+                program,
+                folder,
+                f"--port={port}",
+                f"--answered-at={ANSWERED_AT}",
+                f"--every-seconds={request_of(machine).every_seconds}",
+            ],
             folder=folder,
         )
         try:
@@ -87,6 +94,7 @@ async def measured(machine: Machine) -> list[PollResult]:
             pods=machine.state.placed_pods,
             publish=publish,
             clock=clock,
+            steady_clock=clock,
             sleep=asyncio.sleep,
         )
         for number in range(int(LINKS_EVERY_SECONDS // request.every_seconds)):
@@ -123,8 +131,8 @@ def write_answers(folder: Path, machine: Machine) -> None:
             for row in answer_rows(name, chance)
         ]
         answer = {"status": "success", "data": {"resultType": "vector", "result": result}}
-        (folder / f"{name}.json.gz").write_bytes(gzip.compress(msgspec.json.encode(answer)))
-    files = {promql: f"{name}.json.gz" for name, promql in queries.items()}
+        (folder / f"{name}.json").write_bytes(msgspec.json.encode(answer))
+    files = {promql: f"{name}.json" for name, promql in queries.items()}
     (folder / "queries.json").write_bytes(msgspec.json.encode(files))
 
 

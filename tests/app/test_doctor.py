@@ -20,6 +20,7 @@ from lowtide.doctor.questions import CLOCK_QUERY, probes
 from lowtide.framework.plugin import Binder
 from lowtide.framework.profile import Profile
 from lowtide.kube.kubeconfig import plain_access
+from lowtide.readings.meter import POD_WINDOW_SECONDS
 from lowtide.readings.request import TrafficRequest, link_queries, pod_queries, traffic_queries
 from lowtide.readings.series import Series
 
@@ -59,8 +60,8 @@ class Servers:
             asked = {
                 **queries,
                 **link_queries(self.request),
-                **traffic_queries(self.request, window_seconds),
-                **pod_queries(self.request, window_seconds),
+                **traffic_queries(self.request, window_seconds, has_all_labels=True),
+                **pod_queries(self.request, POD_WINDOW_SECONDS),
             }
             queries |= {f"{name} {window_seconds}": promql for name, promql in asked.items()}
         return {
@@ -188,7 +189,7 @@ async def test_a_window_is_widened_as_the_scheduler_does(servers: Servers) -> No
 async def test_each_address_is_tried(servers: Servers) -> None:
     closed = f"http://127.0.0.1:{unused_port()}"
     report = await report_of(
-        servers, prometheusAddress=closed, prometheus={"addresses": [servers.prometheus_url]}
+        servers, prometheusAddress="", prometheus={"addresses": [closed, servers.prometheus_url]}
     )
     assert (report.is_well, codes(report)) == (True, [("note", "unreachable")])
     assert report.requests[0].prometheus == servers.prometheus_url

@@ -296,6 +296,35 @@ async def test_the_time_of_a_condition(
 
 
 @pytest.mark.parametrize(
+    ("nominations", "want"),
+    [
+        pytest.param(["node-a"], {"nominatedNodeName": "node-a"}, id="is written with it"),
+        pytest.param([""], {"nominatedNodeName": None}, id="is taken back with it"),
+        pytest.param([None], {}, id="is left as it is"),
+        pytest.param(
+            ["node-a", None], {"nominatedNodeName": "node-a"}, id="outlives a newer condition"
+        ),
+        pytest.param(["node-a", ""], {"nominatedNodeName": None}, id="gives way to a newer one"),
+    ],
+)
+async def test_the_nomination_that_comes_with_a_condition(
+    connection: Connection,
+    writer: Writer,
+    server: ApiServer,
+    nominations: list[str | None],
+    want: dict[str, Any],
+) -> None:
+    server.answers = {"PATCH": [(200, {})]}
+    writes = writes_of(connection, writer)
+    for name in nominations:
+        writes.write_condition(WriteCondition(POD, "Unschedulable", "nowhere", name))
+    await writes.flush(10)
+    (body,) = server.bodies
+    del body["status"]["conditions"]
+    assert body["status"] == want
+
+
+@pytest.mark.parametrize(
     ("answer", "lines"),
     [
         pytest.param(

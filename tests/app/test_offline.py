@@ -47,7 +47,9 @@ def test_a_scenario_without_a_configuration_is_decided_by_the_one_given() -> Non
     assert rules_in(decider().answer(asked)) == [
         "TaintToleration",
         "NodeResourcesFit",
+        "DynamicResources",
         "NodeResourcesBalancedAllocation",
+        "ImageLocality",
     ]
 
 
@@ -96,9 +98,61 @@ def test_a_bad_configuration_of_a_scenario_is_told() -> None:
         decider().answer(scenario(config={**HEADER, "profils": []}))
 
 
-def test_an_unreadable_quantity_is_told() -> None:
-    with pytest.raises(ScenarioError, match=r"case: pod default/pod: .*'much' is not a quantity"):
-        decider().answer(scenario(pod=make_pod(cpu="much")))
+def requiring(operator: str) -> dict[str, Any]:
+    expressions = [{"key": "zone", "operator": operator, "values": ["x"]}]
+    terms = {"nodeSelectorTerms": [{"matchExpressions": expressions}]}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+
+
+def spreading(operator: str) -> dict[str, Any]:
+    selector = {"matchExpressions": [{"key": "app", "operator": operator, "values": ["x"]}]}
+    return {"topologyKey": "zone", "maxSkew": 1, "labelSelector": selector}
+
+
+@pytest.mark.parametrize(
+    ("pod", "plugin", "reason"),
+    [
+        pytest.param(
+            make_pod(cpu="much"),
+            None,
+            "container 'main' resources.requests: 'much' is not a quantity; right would be 500m, "
+            "2, 1.5Gi or 2e3",
+            id="quantity",
+        ),
+        pytest.param(
+            make_pod(spec={"affinity": requiring("Near")}),
+            "NodeAffinity",
+            "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution."
+            'nodeSelectorTerms[0].matchExpressions[0].operator: Invalid value: "Near": not a valid '
+            "selector operator; In, NotIn, Exists, DoesNotExist, Gt, Lt are",
+            id="affinity term",
+        ),
+        pytest.param(
+            make_pod(spec={"topologySpreadConstraints": [spreading("Near")]}),
+            "PodTopologySpread",
+            "spec.topologySpreadConstraints[0].labelSelector.matchExpressions[0].operator: "
+            '"Near" is not a valid label selector operator',
+            id="selector",
+        ),
+    ],
+)
+def test_a_pod_is_unschedulable_by_an_invalid(pod: Pod, plugin: str | None, reason: str) -> None:
+    answer = decider().answer(scenario(pod=pod))
+    verdict = {"code": "UnschedulableAndUnresolvable", "reasons": [reason]}
+    assert answer["prefilter"] == verdict | ({"plugin": plugin} if plugin else {})
+    assert answer["fit_error"] == f"0/2 nodes are available: {reason}."
+
+
+def test_the_effective_profile_is_told_with_a_configuration_of_the_scenario() -> None:
+    own = config(profile("lowtide", score="TaintToleration"))
+    asked = decider()
+    assert "profile" not in asked.answer(scenario())
+    told = asked.answer(scenario(config=own))["profile"]
+    assert list(told) == ["preFilter", "filter", "postFilter", "preScore", "score"]
+    assert told["score"] == [["TaintToleration", 2]]
+    assert told["postFilter"] == ["DynamicResources", "DefaultPreemption"]
+    unread = asked.answer(scenario(config=own, pod=make_pod(cpu="much")))
+    assert unread["profile"] == told
 
 
 def test_a_gated_pod_is_not_decided() -> None:

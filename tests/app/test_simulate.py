@@ -51,6 +51,14 @@ def config(score: str, args: dict[str, Any] | None = None) -> LoadedConfig:
     return load_config(json.dumps(written), file="mine.yaml")
 
 
+def test_usage_that_a_rule_reads_is_told_to_be_missing() -> None:
+    configs = [NamedConfig("one", config("NodeUsage")), NamedConfig("two", config("NodeUsage"))]
+    assert [each for each in warnings_of(configs, {}) if "NodeUsage" in each] == [
+        "a simulation has no usage of cpu and memory: all nodes are equal to NodeUsage"
+    ]
+    assert not any("NodeUsage" in each for each in warnings_of(usual_configs(), {}))
+
+
 def test_the_usual_configurations_in_their_order() -> None:
     calls: list[int] = []
     found = run_all(SMALL, usual_configs(), [3, 1], plugins={}, on_run=lambda: calls.append(1))

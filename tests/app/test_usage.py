@@ -1,22 +1,15 @@
 """Usage joined to the rules: through `decide`'s scenarios, and live on the embedded cluster."""
 
-import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from tests.app.conftest import NOW, app_on, running, until
 
-from lowtide.app.clocks import steady_clock
 from lowtide.app.offline import Decider
 from lowtide.app.registry import make_registry, requests_of
-from lowtide.app.scheduler import SchedulerApp, SchedulerParts, Serving
 from lowtide.app.usage import allocatable_in
 from lowtide.config.load import load_config
-from lowtide.framework.plugin import Binder
-from lowtide.framework.profile import Profile
-from lowtide.kube.kubeconfig import plain_access
 from lowtide.localcluster import LocalCluster
 from lowtide.plugins.node_usage import NodeUsage, NodeUsageArgs
 from lowtide.readings.usage import Allocatable, UsageRequest
@@ -24,8 +17,11 @@ from lowtide.scenario.scenario import Scenario, ScenarioError
 from lowtide.testing import ManualClock, make_node, make_pod, make_profile, make_state
 
 pytestmark = pytest.mark.timeout(60)
-NOW = 1_767_225_600.0  # 2026-01-01T00:00:00Z
 SEED = {"k8s-master": 264, "k8s-node1": 87, "k8s-node2": 67}
+IN_VAIN = (
+    "no new claims to deallocate, preemption: "
+    "0/3 nodes are available: 3 Preemption is not helpful for scheduling."
+)
 
 
 def config(*, label: str | None = None, **usage_args: Any) -> dict[str, Any]:
@@ -81,6 +77,14 @@ def test_no_node_has_the_label() -> None:
             "reasons": ["all node do not have label cpu"],
         },
         "fit_error": "0/3 nodes are available: all node do not have label cpu.",
+        "fit_error_final": f"0/3 nodes are available: all node do not have label cpu. {IN_VAIN}",
+        "postfilter": {
+            "status": "Unschedulable",
+            "plugin": "DynamicResources",
+            "message": IN_VAIN,
+            "nominated_node": "",
+            "victims": [],
+        },
     }
 
 
@@ -106,6 +110,16 @@ def test_usage_that_no_rule_reads_is_told() -> None:
     assert asked.warnings == [
         "readings.usage is given, and no rule of the profile lowtide reads it; "
         "enable NodeUsage in a configuration"
+    ]
+
+
+def test_usage_that_a_rule_reads_and_that_is_not_given_is_told_once() -> None:
+    asked = decider(config())
+    for number in range(2):
+        asked.answer(scenario(SEED, id=f"case-{number}", readings={}))
+    assert asked.warnings == [
+        "readings.usage is not given, and a rule of the profile lowtide reads it: "
+        "all nodes are equal to NodeUsage"
     ]
 
 
@@ -136,46 +150,6 @@ def test_what_is_allocatable() -> None:
         "a": Allocatable(2000, 2**30),
         "b": Allocatable(500, 8 * 2**30),
     }
-
-
-def app_on(cluster: LocalCluster, config: dict[str, Any]) -> SchedulerApp:
-    loaded = load_config(json.dumps(config), file="test")
-
-    def make_profiles(binder: Binder) -> dict[str, Profile]:
-        return make_registry({}).build(loaded, {Binder: binder}).profiles
-
-    return SchedulerApp(
-        SchedulerParts(
-            access=plain_access(cluster.url),
-            config=loaded.config,
-            make_profiles=make_profiles,
-            clock=steady_clock(),
-            wall_clock=ManualClock(NOW),
-            serving=Serving(port=-1),
-        )
-    )
-
-
-@asynccontextmanager
-async def running(app: SchedulerApp) -> AsyncIterator[None]:
-    task = asyncio.create_task(app.run())
-    try:
-        yield
-    finally:
-        app.stop()
-        await task
-
-
-async def until(cluster: LocalCluster, is_so: Callable[[], bool]) -> None:
-    changed = asyncio.Event()
-    unsubscribe = cluster.store.subscribe(lambda _: changed.set())
-    try:
-        async with asyncio.timeout(20):
-            while not is_so():
-                changed.clear()
-                await changed.wait()
-    finally:
-        unsubscribe()
 
 
 def create(cluster: LocalCluster, *names: str) -> None:

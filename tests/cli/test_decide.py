@@ -150,7 +150,7 @@ def test_names_are_printed_as_they_are(run: Run) -> None:
 
 def test_what_cannot_be_read_is_told_and_the_others_are_answered(run: Run) -> None:
     no_quantity = scenario({"a": 1}, id="much")
-    no_quantity["pod"]["spec"]["overhead"] = {"cpu": "much"}
+    no_quantity["nodes"][0]["status"] = {"allocatable": {"cpu": "much"}}
     write(
         "cases.jsonl",
         scenario({"a": 1}, id="first"),
@@ -166,7 +166,7 @@ def test_what_cannot_be_read_is_told_and_the_others_are_answered(run: Run) -> No
     told = result.stderr.splitlines()
     assert all(line.startswith("lowtide: ") for line in told)
     assert told[0].startswith("lowtide: cases.jsonl:2: not JSON: ")
-    assert told[1].startswith("lowtide: cases.jsonl:3: much: pod default/web: ")
+    assert told[1].startswith("lowtide: cases.jsonl:3: much: node a: status.allocatable: ")
     assert told[2].startswith("lowtide: cases.jsonl:4: bad config: scenario config")
     assert told[-1] == (
         "lowtide: cases.jsonl:5: bad reading: readings.traffic.a is 'x', not a number"
@@ -270,9 +270,45 @@ def test_an_empty_file_is_told(run: Run) -> None:
     assert (done.exit_code, done.stderr) == (1, told)
 
 
-def test_a_rule_that_is_not_built_and_a_pod_asks_for_is_warned_of(run: Run) -> None:
-    volume = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
-    pod = {"metadata": {"name": "web"}, "spec": {"volumes": [volume]}}
-    write("s.jsonl", scenario({"a": 1}, pod=pod))
+def annotated(name: str, key: str, value: str, **fields: Any) -> dict[str, Any]:
+    return {**fields, "metadata": {"name": name, "annotations": {f"lowtide.dev/{key}": value}}}
+
+
+def test_annotations_that_cannot_be_read_are_warned_of_once_for_each_kind(run: Run) -> None:
+    nodes = [annotated(name, "link-capacity", "fast") for name in "ab"]
+    pods = [
+        annotated("web", "traffic", "nonsense"),
+        annotated("log", "traffic", "240M"),
+        annotated("web", "traffic", "nonsense"),
+    ]
+    bound = annotated("old", "traffic", "much", spec={"nodeName": "a"})
+    write("s.jsonl", *(scenario({"a": 1}, nodes=nodes, pods=[bound], pod=pod) for pod in pods))
     done = run("decide", "--output", "json", "s.jsonl")
-    assert done.stderr == "warning: VolumeBinding is not built yet, and a pod asks for it: case\n"
+    assert (done.exit_code, done.stderr.splitlines()) == (
+        0,
+        [
+            "warning: the annotation lowtide.dev/traffic of 2 pods cannot be read and does not "
+            "count, such as 'nonsense' of default/web; right would be 240M, in bits/s; "
+            "receive=240M,transmit=80M; or ignore",
+            "warning: the annotation lowtide.dev/link-capacity of 2 nodes cannot be read and does "
+            "not count, such as 'fast' of a; right would be 10G, in bits/s",
+        ],
+    )
+
+
+def test_one_annotation_that_cannot_be_read(run: Run) -> None:
+    write("s.jsonl", scenario({"a": 1}, nodes=[annotated("a", "link-capacity", "")]))
+    assert run("decide", "--output", "json", "s.jsonl").stderr == (
+        "warning: the annotation lowtide.dev/link-capacity of 1 node cannot be read and does not "
+        "count, such as '' of a; right would be 10G, in bits/s\n"
+    )
+
+
+def test_readings_of_a_node_that_there_is_not_are_warned_of(run: Run) -> None:
+    unknown = scenario({"a": 1}, readings={"traffic": {"a": 1, "aa": 2, "bb": 3}})
+    write("s.jsonl", unknown, unknown)
+    done = run("decide", "--output", "json", "s.jsonl")
+    assert (done.exit_code, done.stderr) == (
+        0,
+        "warning: readings.traffic has aa, bb, and case has no node of that name\n",
+    )

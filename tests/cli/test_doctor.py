@@ -79,9 +79,29 @@ def test_a_configuration_that_is_wrong_is_told_in_one_sentence(run: Run) -> None
     )
 
 
-def test_a_kubeconfig_that_is_missing_is_told_in_one_sentence(run: Run) -> None:
-    told = run("doctor", "--kubeconfig=missing")
-    assert (told.exit_code, told.stdout) == (1, "")
-    assert told.stderr.splitlines()[-1] == (
-        "lowtide: missing cannot be read: No such file or directory"
-    )
+def test_without_a_kubeconfig_prometheus_is_asked_all_the_same(run: Run) -> None:
+    asked = f"http://127.0.0.1:{unused_port()}"
+    options = ["--kubeconfig=missing", f"--prometheus={asked}"]
+    told = run("doctor", *options, "--output=json")
+    document = json.loads(told.stdout)
+    assert (told.exit_code, document["ok"], document["server"]) == (1, False, "")
+    assert [each["prometheus"] for each in document["requests"]] == [asked]
+    assert [(each["code"], each["text"]) for each in document["findings"]] == [
+        (
+            "nodes-not-listed",
+            "the nodes cannot be listed: missing cannot be read: No such file or directory",
+        ),
+        ("unreachable", f"Prometheus at {asked} is unreachable: Connection refused"),
+    ]
+    lines = run("doctor", *options).stdout.splitlines()
+    assert (lines[0], lines[-1]) == ("No cluster", "2 faults to mend")
+
+
+def test_without_a_kubeconfig_its_service_proxy_cannot_be_asked(run: Run) -> None:
+    service = "kube-service://monitoring/prometheus:9090"
+    told = run("doctor", "--kubeconfig=missing", f"--prometheus={service}", "--output=json")
+    assert [each["text"] for each in json.loads(told.stdout)["findings"]] == [
+        "the nodes cannot be listed: missing cannot be read: No such file or directory",
+        f"Prometheus at {service} cannot be asked without the API server; here it should be an "
+        "http:// address",
+    ]

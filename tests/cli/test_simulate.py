@@ -1,6 +1,8 @@
 """`lowtide simulate`: the forms of output, the same bytes each time, and bad input."""
 
 import json
+import subprocess
+import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -81,7 +83,6 @@ def test_configurations_are_called_after_their_files(run: Run, small: str) -> No
     result = run("simulate", small, "--output", "json", *options)
     names = [each["name"] for each in json.loads(result.stdout)["configs"]]
     assert names == ["a", "b.yaml", "other/b.yaml"]
-    assert result.stderr.startswith("warning: ")
 
 
 def test_the_table_of_one_draw(run: Run, small: str) -> None:
@@ -119,6 +120,73 @@ def test_the_table_of_several_draws(run: Run, small: str) -> None:
     assert lines[4].split("│")[2].strip() == cell
 
 
+def rows_of(table: str) -> list[list[str]]:
+    cells = [line.split("│") for line in table.splitlines() if line.startswith("│")]
+    return [[cell.strip() for cell in row[1:-1]] for row in cells]
+
+
+def test_a_run_that_placed_nothing_has_no_figures(run: Run) -> None:
+    Path("tight.yaml").write_text(SMALL.replace("count: 4,", "count: 4, cpu: 100m,"))
+    config = write_config("a.yaml", weight=3)
+    for seeds, pending in (("1", "8"), ("1-2", "8, 8")):
+        told = run("simulate", "tight.yaml", "--config", config, "--seeds", seeds).stdout
+        assert rows_of(told) == [["a", *"–––––", "0" if seeds == "1" else "0, 0", pending]]
+        assert told.splitlines()[-1] == (
+            "a: 8 of 8 pods found no node in the worst draw; figures without them do not compare"
+        )
+    as_json = run("simulate", "tight.yaml", "--config", config, "--output", "json").stdout
+    (one,) = json.loads(as_json)["configs"][0]["runs"]
+    assert (list(one), one["pending"]) == (FIGURES, 8)
+
+
+def test_pods_left_over_are_told_below_the_table(run: Run) -> None:
+    Path("tight.yaml").write_text(SMALL.replace("count: 4,", "count: 4, cpu: 600m,"))
+    told = run("simulate", "tight.yaml", "--config", write_config("a.yaml", weight=3)).stdout
+    (row,) = rows_of(told)
+    assert ("–" in row, row[-2:]) == (False, ["4", "4"])
+    assert told.splitlines()[-1] == (
+        "a: 4 of 8 pods found no node in the worst draw; figures without them do not compare"
+    )
+
+
+def test_a_plot_that_cannot_be_written_is_told_before_the_run(run: Run, small: str) -> None:
+    result = run("simulate", small, "--plot", "gone/plot.svg")
+    assert (result.exit_code, result.stdout, result.stderr) == (
+        1,
+        "",
+        "Error: gone/plot.svg: cannot be written: No such file or directory\n",
+    )
+
+
+def test_what_is_no_simulation_leaves_no_plot(run: Run) -> None:
+    Path("bad.yaml").write_text("nodes: []")
+    assert run("simulate", "bad.yaml", "--plot", "plot.svg").exit_code == 1
+    assert not Path("plot.svg").exists()
+
+
+def test_an_interrupt_ends_all_processes_quietly() -> None:
+    """As Ctrl-C does it: every process of the group is told, in the middle of the runs."""
+    text = f"""
+import os, signal
+from lowtide.app.simulate import run_all, usual_configs
+from lowtide.cli.errors import told_in_one_sentence
+from lowtide.scenario.simulation import simulation_from
+
+simulation = simulation_from({SMALL!r}, file="small.yaml")
+interrupt = lambda: os.killpg(0, signal.SIGINT)
+with told_in_one_sentence():
+    run_all(simulation, usual_configs(), range(1, 9), plugins={{}}, on_run=interrupt)
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", text],
+        capture_output=True,
+        text=True,
+        start_new_session=True,
+        check=False,
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")
+
+
 def test_a_plot_can_be_read(run: Run, small: str) -> None:
     assert run("simulate", small, "--plot", "plot.svg").exit_code == 0
     texts = [each.text for each in ET.parse("plot.svg").iter("{http://www.w3.org/2000/svg}text")]
@@ -144,16 +212,22 @@ def test_a_plot_can_be_read(run: Run, small: str) -> None:
             id="seeds that go down",
         ),
         pytest.param(
+            ["--seeds", "1-5,3"],
+            2,
+            "Error: Invalid value for '--seeds': '1-5,3' has the seed 3 twice\n",
+            id="the same seed twice",
+        ),
+        pytest.param(
+            ["--config", "small.yaml", "--config", "./small.yaml"],
+            2,
+            "Error: --config small.yaml is given twice\n",
+            id="the same configuration twice",
+        ),
+        pytest.param(
             ["--config", "gone.yaml"],
             1,
             "lowtide: gone.yaml: cannot be read: No such file or directory\n",
             id="a configuration that is not there",
-        ),
-        pytest.param(
-            ["--plot", "gone/plot.svg"],
-            1,
-            "Error: gone/plot.svg: cannot be written: No such file or directory\n",
-            id="a plot that cannot be written",
         ),
     ],
 )

@@ -1,5 +1,6 @@
 """The ledger: what was placed counts on its row until a reading has measured it whole."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -254,6 +255,18 @@ def test_a_reading_that_expects_nothing_any_more_forgets_what_was_counted() -> N
     assert changes(state, lambda s: s.remove_pod("default/p")) == [(0, PODS)]
 
 
+def test_before_the_first_sample_nothing_is_counted_and_then_all_that_was_placed() -> None:
+    state = make_state([make_node("a"), make_node("b")], [started(pod("old", on="a"), 1)])
+    state.publish(SOURCE, measured("a", "b", sampled_at=math.nan))
+    assert changes(state, lambda s: s.assume(pod("new"), "b")) == [(1, PODS)]
+    state.publish(SOURCE, measured("a", "b", sampled_at=math.nan))
+    ledger = state.ledger(SOURCE)
+    assert ledger is not None
+    assert (ledger.uids, incoming(state)) == ((), [0.0, 0.0])
+    state.publish(SOURCE, measured("a", "b", sampled_at=40))
+    assert (ledger.uids, incoming(state)) == (("default/new",), [0.0, 10.0])
+
+
 # Nodes come and go.
 
 
@@ -283,6 +296,26 @@ def test_a_node_that_goes_takes_its_entries_along_and_the_last_row_keeps_its_own
     assert incoming(state) == [0.0, 10.0]
     state.remove_pod("default/p")
     assert incoming(state) == [0.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("start", "left"),
+    [
+        pytest.param(30, 5.0, id="in part"),  # 10 * (1 - (40-30)/20)
+        pytest.param(10, 0.0, id="whole"),
+    ],
+)
+def test_a_pod_that_was_measured_before_its_node_came_is_released_as_it_was_counted(
+    start: int, left: float
+) -> None:
+    state = two()
+    state.publish(SOURCE, measured("a", "b", sampled_at=40))
+    state.place(pod("p", on="late"))
+    state.place(started(pod("p", on="late"), start))
+    state.add_node(make_node("late"))
+    assert incoming(state) == [0.0, 0.0, left]
+    state.remove_pod("default/p")
+    assert incoming(state) == [0.0, 0.0, 0.0]
 
 
 def test_the_table_grows_with_what_is_counted() -> None:

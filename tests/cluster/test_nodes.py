@@ -7,10 +7,9 @@ import pytest
 
 from lowtide.cluster.nodes import Nodes
 from lowtide.cluster.placed import HostPort
-from lowtide.cluster.reading import reading_of
 from lowtide.objects.meta import LabelRequirement
 from lowtide.objects.node import Taint
-from lowtide.testing import make_node, make_pod, make_state
+from lowtide.testing import make_node, make_pod, make_reading, make_state
 
 MIB = 1024 * 1024
 
@@ -224,7 +223,7 @@ def test_one_node() -> None:
 
 def test_the_reading_of_taken_rows_and_of_one_node() -> None:
     state = make_state([make_node("a"), make_node("b")])
-    state.publish("traffic", reading_of({"b": {"value": 5.0}}, {"value": 7.0}))
+    state.publish("traffic", make_reading({"b": {"value": 5.0}}, {"value": 7.0}))
     nodes = state.nodes().take(np.array([1, 0]))
     assert nodes.reading("traffic")["value"].tolist() == [5.0, 7.0]
     assert nodes.one(1).reading("traffic") == {"value": 7.0}

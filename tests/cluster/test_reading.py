@@ -1,12 +1,11 @@
-"""A Reading: how much of a pod it has not measured yet, and readings from plain fields."""
+"""A Reading: how much of a pod it has not measured yet."""
 
 import math
 
 import msgspec
-import numpy as np
 import pytest
 
-from lowtide.cluster.reading import Reading, reading_of
+from lowtide.cluster.reading import Reading
 from lowtide.objects.pod import Pod
 from lowtide.testing import make_pod
 
@@ -24,7 +23,8 @@ def started(seconds: int | None) -> Pod:
     ("started_at", "sampled_at", "window_seconds", "share"),
     [
         pytest.param(None, 50, 20, 1.0, id="expects all of a pod that has not started"),
-        pytest.param(50, math.nan, 20, 1.0, id="expects all of any pod before the first sample"),
+        pytest.param(50, math.nan, 20, 0.0, id="expects nothing before the first sample"),
+        pytest.param(None, math.nan, 20, 0.0, id="expects nothing then of a pod to start either"),
         pytest.param(55, 50, 20, 1.0, id="expects all of a pod that started after the sample"),
         pytest.param(50, 50, 20, 1.0, id="expects all of a pod that started with the sample"),
         pytest.param(45, 50, 20, 0.75, id="misses three quarters"),  # 1 - (50-45)/20
@@ -45,12 +45,3 @@ def test_a_reading(
 
 def test_a_pod_that_was_only_made_is_still_to_come() -> None:
     assert Reading(sampled_at=EPOCH, window_seconds=60).still_to_come(make_pod()) == 1.0
-
-
-def test_a_reading_of_plain_fields() -> None:
-    reading = reading_of({"a": {"x": 1.0}, "b": {"x": 2.0, "y": 3.0}}, {"x": 9.0})
-    assert (reading.names, reading.of_others, reading.expects) == (("a", "b"), {"x": 9.0}, None)
-    np.testing.assert_equal(
-        {name: column.tolist() for name, column in reading.columns.items()},
-        {"x": [1.0, 2.0], "y": [math.nan, 3.0]},
-    )

@@ -6,12 +6,11 @@ import msgspec
 import pytest
 
 from lowtide.cluster.changes import NODE, PODS, ROW
-from lowtide.cluster.reading import reading_of
 from lowtide.cluster.state import ClusterState
 from lowtide.objects.meta import LabelRequirement
 from lowtide.objects.node import Node
 from lowtide.objects.pod import Pod
-from lowtide.testing import make_node, make_pod, make_state
+from lowtide.testing import make_node, make_pod, make_reading, make_state
 
 GPU = "example.com/gpu"
 MIB = 1024 * 1024
@@ -153,7 +152,7 @@ def test_removing_a_node(gone: str, order: list[str], changed_row: int) -> None:
         [make_pod(f"on-{name}", on=name, cpu=cpus[name], memory=0) for name in names],
     )
     zone_is(state, "a")
-    state.publish("traffic", reading_of({name: {"value": float(cpus[name])} for name in names}))
+    state.publish("traffic", make_reading({name: {"value": float(cpus[name])} for name in names}))
     before = state.position
     state.remove_node(gone)
     assert table(state) == {
@@ -194,7 +193,7 @@ def test_removing_an_unknown_node_changes_nothing() -> None:
 def test_the_table_grows() -> None:
     state = make_state([make_node("first", labels={"zone": "x"})])
     zone_is(state, "x")
-    state.publish("traffic", reading_of({"first": {"value": 1.0}}, {"value": 2.0}))
+    state.publish("traffic", make_reading({"first": {"value": 1.0}}, {"value": 2.0}))
     for number in range(200):
         state.add_node(make_node(f"n{number}", cpu=number + 1))
     nodes = state.nodes()
@@ -382,3 +381,13 @@ def test_a_nomination_is_dropped() -> None:
     state.drop_nomination(pod.uid)
     state.drop_nomination("unknown")
     assert state.nominated() == {"a": {other.uid: other}}
+
+
+def test_a_nomination_is_known_by_its_pod_until_the_node_goes() -> None:
+    state = make_state([make_node("a")])
+    pod = make_pod()
+    assert state.nomination_of(pod.uid) == ""
+    state.nominate(pod, "a")
+    assert state.nomination_of(pod.uid) == "a"
+    state.remove_node("a")
+    assert (state.nomination_of(pod.uid), state.nominated()) == ("", {})

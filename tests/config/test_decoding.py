@@ -8,6 +8,7 @@ import pytest
 from lowtide.config.decoding import Decoder
 from lowtide.config.errors import Problem
 from lowtide.config.types import (
+    Amount,
     ClientConnection,
     DisabledPlugin,
     EnabledPlugin,
@@ -404,3 +405,34 @@ def test_a_type_that_is_not_known_here_is_left_to_msgspec() -> None:
     decoder = Decoder()
     found = decoder.decode(Either, {"values": {"a": 1, "b": "c"}})
     assert (found, decoder.problems) == (Either({"a": 1, "b": "c"}), [])
+
+
+class Amounts(msgspec.Struct):
+    of: Amount = "1"
+    names: list[str] = []
+
+
+@pytest.mark.parametrize(
+    ("data", "want", "problems"),
+    [
+        pytest.param({"of": "10G"}, Amounts("10G"), [], id="a string"),
+        pytest.param({"of": 10}, Amounts("10"), [], id="a number without quotes"),
+        pytest.param({"of": 0.5}, Amounts("0.5"), [], id="a fraction without quotes"),
+        pytest.param({"of": None}, Amounts("1"), [], id="nothing"),
+        pytest.param(
+            {"of": True},
+            Amounts(""),
+            [Problem(("of",), "must be a string or a number, not the boolean true")],
+            id="refuses a boolean",
+        ),
+        pytest.param(
+            {"names": [None]},
+            Amounts(names=[""]),
+            [Problem(("names", 0), "must be a string, not null")],
+            id="does not ask for quotes around null",
+        ),
+    ],
+)
+def test_amounts(data: dict[str, Any], want: Amounts, problems: list[Problem]) -> None:
+    decoder = Decoder()
+    assert (decoder.decode(Amounts, data), decoder.problems) == (want, problems)

@@ -8,6 +8,8 @@ from lowtide.config.types import (
     Extender,
     KubeSchedulerConfiguration,
     LeaderElection,
+    ManagedResource,
+    PluginConfig,
     Profile,
 )
 
@@ -110,3 +112,34 @@ def test_the_limit_of_requests(qps: float | None, wanted: float | None) -> None:
 def test_contention_profiling(profiling: bool, contention: bool | None, wanted: bool) -> None:
     given = config(enable_profiling=profiling, enable_contention_profiling=contention)
     assert complete(given).enable_contention_profiling is wanted
+
+
+def test_what_extenders_look_after_is_ignored_by_every_profile() -> None:
+    given = config(
+        profiles=(
+            Profile(
+                "a",
+                plugin_config=(
+                    PluginConfig(
+                        "NodeResourcesFit",
+                        {"ignoredResources": ["foo"], "ignoredResourceGroups": ["example.org"]},
+                    ),
+                ),
+            ),
+            Profile("b"),
+        ),
+        extenders=(
+            Extender(
+                url_prefix="http://extender",
+                managed_resources=(
+                    ManagedResource("example.com/gpu", ignored_by_scheduler=True),
+                    ManagedResource("example.com/disk"),
+                ),
+            ),
+        ),
+    )
+    ignored = {"ignoredResources": ["example.com/gpu"]}
+    assert [profile.plugin_config for profile in complete(given).profiles] == [
+        (PluginConfig("NodeResourcesFit", {**ignored, "ignoredResourceGroups": ["example.org"]}),),
+        (PluginConfig("NodeResourcesFit", ignored),),
+    ]

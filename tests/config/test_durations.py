@@ -20,6 +20,7 @@ from lowtide.config.durations import seconds_from_duration
         pytest.param("-1m", -60.0, id="reads a negative duration"),
         pytest.param("+1m", 60.0, id="reads an explicit plus"),
         pytest.param("0", 0.0, id="reads zero without a unit"),
+        pytest.param("2562047h", 9223369200.0, id="reads the longest that Go can hold"),
     ],
 )
 def test_a_duration(text: str, seconds: float) -> None:
@@ -36,6 +37,8 @@ def test_a_duration(text: str, seconds: float) -> None:
         pytest.param("1d", id="refuses days"),
         pytest.param("1 s", id="refuses a space"),
         pytest.param("1s ", id="refuses a trailing space"),
+        pytest.param("2562048h", id="refuses what Go cannot hold"),
+        pytest.param("9" * 400 + "h", id="refuses what no float can hold"),
     ],
 )
 def test_no_duration(text: str) -> None:

@@ -3,6 +3,7 @@
 from textwrap import dedent, indent
 
 import pytest
+from tests.seed_configurations import MINUTES_BY_NODENAME, SECONDS_BY_INSTANCE
 
 from lowtide.config.errors import ConfigError
 from lowtide.config.load import load_config, load_default
@@ -19,76 +20,6 @@ from lowtide.config.types import (
 
 HEADER = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 
-# The configurations of the articles that the project started from, as they are printed there.
-NETWORK_TRAFFIC_MANIFEST = """\
-kind: ClusterRoleBinding
-apiVersion: rbac.authorization.k8s.io/v1
-metadata:
-  name:  networtraffic-clusterrolebinding
-  namespace: kube-system
----
-apiVersion: v1
-kind: ConfigMap
-metadata:
-  name: networktraffic-scheduler-config
-  namespace: kube-system
-data:
-  scheduler-config.yaml: |
-    apiVersion: kubescheduler.config.k8s.io/v1
-    kind: KubeSchedulerConfiguration
-    leaderElection:
-      leaderElect: false
-    profiles:
-      - schedulerName: networktraffic-scheduler
-        plugins:
-          score:
-            enabled:
-              - name: network_traffic
-        pluginConfig:
-          - name: "NetworkTraffic"
-            args:
-              ip: "prometheus.kube-system:9090"
-              deviceName: "eth0"
-              timeRange: 60
----
-apiVersion: apps/v1
-kind: Deployment
-metadata:
-  name: networktraffic-scheduler
-"""
-SAMPLE_SCHEDULER_MANIFEST = """\
-apiVersion: v1
-kind: ConfigMap
-metadata:
-  name: scheduler-config
-  namespace: kube-system
-data:
-  scheduler-config.yaml: |
-    apiVersion: kubescheduler.config.k8s.io/v1
-    kind: KubeSchedulerConfiguration
-    leaderElection:
-      leaderElect: false
-    profiles:
-      - schedulerName: sample-scheduler
-        plugins:
-          score:
-            enabled:
-              - name: "NetworkTraffic"
-            disabled:
-              - name: "*"
-        pluginConfig:
-          - name: "NetworkTraffic"
-            args:
-              ip: "http://10.181.229.225:30278" #替换为集群的prometheus serviceIP
-              deviceName: "wlan0" #需要监测的网络类型
-              timeRange: 15 #监测数据的时间段（单位:s）
----
-apiVersion: apps/v1
-kind: Deployment
-metadata:
-  name: sample-scheduler
-"""
-
 
 def problems(text: str) -> tuple[str, ...]:
     with pytest.raises(ConfigError) as caught:
@@ -100,7 +31,7 @@ def problems(text: str) -> tuple[str, ...]:
     ("text", "profile", "place_of_args"),
     [
         pytest.param(
-            NETWORK_TRAFFIC_MANIFEST,
+            MINUTES_BY_NODENAME,
             Profile(
                 scheduler_name="networktraffic-scheduler",
                 plugins=Plugins(score=PluginSet(enabled=(EnabledPlugin("network_traffic"),))),
@@ -119,7 +50,7 @@ def problems(text: str) -> tuple[str, ...]:
             id="reads the manifest of networktraffic-scheduler",
         ),
         pytest.param(
-            SAMPLE_SCHEDULER_MANIFEST,
+            SECONDS_BY_INSTANCE,
             Profile(
                 scheduler_name="sample-scheduler",
                 plugins=Plugins(

@@ -43,11 +43,6 @@ IS_READ = "is read but not acted on yet"
             [f"f.yaml:1: delayCacheUntilActive: {IS_READ}: a standby keeps its cache filled"],
             id="warns of a delayed cache",
         ),
-        pytest.param(
-            "extenders: [{urlPrefix: u}]",
-            [f"f.yaml:1: extenders: {IS_READ}: no extender is asked"],
-            id="warns of extenders",
-        ),
         pytest.param("extenders: []", [], id="is silent about no extenders"),
         pytest.param(
             "clientConnection:\n  contentType: application/vnd.kubernetes.protobuf\n"

@@ -337,6 +337,9 @@ def test_queries_that_fail_alike_are_told_once() -> None:
     ]
     beside = make_evidence(refused=dict.fromkeys((METRICS, SPEED), error))
     assert texts_of(beside)[0] == "something could not be checked (and 1 more): refused"
+    refused, unknown = examined(beside).findings
+    assert refused.mend == ""
+    assert unknown.text.startswith("the query for node_network_speed_bytes has no answer; ")
 
 
 def test_a_probe_without_an_answer_leaves_no_false_alarm() -> None:

@@ -1,7 +1,14 @@
 """A Profile: which rules serve which extension point."""
 
-from lowtide.framework.plugin import Pod, PodRejection
+import pytest
+
+from lowtide.cluster.changes import OBJECTS
+from lowtide.framework.change import Change
+from lowtide.framework.plugin import NODE, PODS, ROW, Pod, PodRejection
 from lowtide.framework.profile import Profile, Weighted
+from lowtide.objects.kinds import Namespace
+from lowtide.objects.meta import ObjectMeta
+from lowtide.objects.workloads import Service
 from lowtide.testing import make_pod
 
 
@@ -50,3 +57,67 @@ def test_the_first_rule_that_keeps_a_pod_out() -> None:
     second = make_pod(labels={"second": ""})
     assert PROFILE.may_enqueue(second) == ("second", PodRejection("kept by second"))
     assert PROFILE.may_enqueue(make_pod()) is None
+
+
+# What may change the mind of rules that refused a pod.
+
+
+class ReadsNodes:
+    name = "ReadsNodes"
+    reads = NODE
+
+
+class Hinting:
+    """Cares for namespaces, and for pods of one name."""
+
+    name = "Hinting"
+    reads = PODS
+    kinds = (Namespace,)
+
+    def may_help(self, pod: Pod, change: Change) -> bool:
+        return isinstance(change.thing, Namespace) or bool(change.thing.name == "helpful")
+
+
+REFUSING = Profile("lowtide", {"filter": [ReadsNodes(), Hinting()]}, {})
+
+
+def test_what_is_worth_another_try_is_what_the_rules_read() -> None:
+    assert [REFUSING.retry_on([name]) for name in ("ReadsNodes", "Hinting", "Extender")] == [
+        NODE,
+        PODS | OBJECTS,
+        ~0,
+    ]
+    assert REFUSING.retry_on(["ReadsNodes", "Hinting"]) == NODE | PODS | OBJECTS
+
+
+@pytest.mark.parametrize(
+    ("names", "change", "want"),
+    [
+        pytest.param(["ReadsNodes"], Change(ROW), True, id="one of them reads it, without a hint"),
+        pytest.param(["ReadsNodes"], Change(PODS), False, id="none of them reads it"),
+        pytest.param(
+            ["Hinting"], Change(PODS, after=make_pod("helpful")), True, id="a hint says so"
+        ),
+        pytest.param(["Hinting"], Change(PODS, after=make_pod()), False, id="a hint denies it"),
+        pytest.param(["Hinting"], Change(PODS), True, id="a hint fails"),
+        pytest.param(
+            ["Hinting", "ReadsNodes"],
+            Change(NODE | PODS, after=make_pod()),
+            True,
+            id="a hint denies it and another rule reads it",
+        ),
+        pytest.param(
+            ["Hinting"],
+            Change(OBJECTS, after=Namespace(ObjectMeta())),
+            True,
+            id="it is of its kind",
+        ),
+        pytest.param(
+            ["Hinting"], Change(OBJECTS, after=Service()), False, id="it is of no such kind"
+        ),
+        pytest.param(["Extender"], Change(0), True, id="nobody knows what they go by"),
+        pytest.param([], Change(~0), False, id="nobody refused the pod"),
+    ],
+)
+def test_whether_a_change_may_help_where(names: list[str], change: Change, want: bool) -> None:
+    assert REFUSING.may_help(make_pod(), names, change) is want

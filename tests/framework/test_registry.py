@@ -10,16 +10,12 @@ from lowtide.config.errors import ConfigError
 from lowtide.config.load import load_config, load_default
 from lowtide.framework.plugin import Binder, BindOutcome, Pod
 from lowtide.framework.registry import Built, BuiltIn, Registry
+from lowtide.objects.kinds import KIND_OF
 from lowtide.plugins import BUILT_IN
 from lowtide.plugins.default_binder import DefaultBinder
 from lowtide.testing import make_pod
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
-NOT_BUILT = (
-    "these rules of kube-scheduler are not built yet, and pods are placed without them: "
-    "DynamicResources, DefaultPreemption, VolumeRestrictions, NodeVolumeLimits, VolumeBinding, "
-    "VolumeZone, InterPodAffinity, NodeDeclaredFeatures, ImageLocality"
-)
 
 
 class FakeBinder:
@@ -88,16 +84,24 @@ def problems(profiles: str, **plugins: type[Any]) -> tuple[str, ...]:
 # The default.
 
 
-def test_the_default_profile_has_what_is_built_of_kube_schedulers() -> None:
+def test_the_default_profile_is_kube_schedulers() -> None:
     built = Registry(BUILT_IN).build(load_default(), SUPPLIES)
     profile = built.profiles["lowtide"]
     assert {
         point: [rule.name for rule in profile.at(point)]
-        for point in ("preEnqueue", "queueSort", "preFilter", "filter", "bind")
+        for point in ("preEnqueue", "queueSort", "preFilter", "filter", "postFilter", "bind")
     } == {
         "preEnqueue": ["SchedulingGates"],
         "queueSort": ["PrioritySort"],
-        "preFilter": ["NodeAffinity"],
+        "preFilter": [
+            "NodeAffinity",
+            "VolumeRestrictions",
+            "VolumeBinding",
+            "VolumeZone",
+            "PodTopologySpread",
+            "InterPodAffinity",
+            "DynamicResources",
+        ],
         "filter": [
             "NodeUnschedulable",
             "NodeName",
@@ -105,8 +109,15 @@ def test_the_default_profile_has_what_is_built_of_kube_schedulers() -> None:
             "NodeAffinity",
             "NodePorts",
             "NodeResourcesFit",
+            "VolumeRestrictions",
+            "NodeVolumeLimits",
+            "VolumeBinding",
+            "VolumeZone",
             "PodTopologySpread",
+            "InterPodAffinity",
+            "NodeDeclaredFeatures",
         ],
+        "postFilter": ["DynamicResources", "DefaultPreemption"],
         "bind": ["DefaultBinder"],
     }
     assert [(weighted.rule.name, weighted.weight) for weighted in profile.scorers] == [
@@ -114,20 +125,18 @@ def test_the_default_profile_has_what_is_built_of_kube_schedulers() -> None:
         ("NodeAffinity", 2),
         ("NodeResourcesFit", 1),
         ("PodTopologySpread", 2),
+        ("InterPodAffinity", 2),
+        ("DynamicResources", 2),
         ("NodeResourcesBalancedAllocation", 1),
+        ("ImageLocality", 1),
     ]
 
 
-def test_what_is_not_built_is_one_warning() -> None:
-    assert build("").warnings == (NOT_BUILT,)
-
-
-def test_there_is_no_warning_when_all_is_built() -> None:
+def test_a_profile_has_what_it_names() -> None:
     built = build(
         "profiles: [{plugins: {multiPoint: {disabled: [{name: '*'}], "
         "enabled: [{name: PrioritySort}, {name: DefaultBinder}]}}}]"
     )
-    assert built.warnings == ()
     assert [rule.name for rule in built.profiles["default-scheduler"].rules] == [
         "PrioritySort",
         "DefaultBinder",
@@ -143,7 +152,9 @@ async def test_a_need_is_supplied() -> None:
 
 def test_every_rule_is_made_once_per_profile() -> None:
     profile = build("").profiles["default-scheduler"]
-    assert profile.at("filter")[-1] is profile.scorers[3].rule
+    (filters,) = [rule for rule in profile.at("filter") if rule.name == "NodeAffinity"]
+    (scores,) = [each.rule for each in profile.scorers if each.rule.name == "NodeAffinity"]
+    assert filters is scores
 
 
 def test_profiles_have_rules_of_their_own() -> None:
@@ -155,7 +166,7 @@ def test_profiles_have_rules_of_their_own() -> None:
     )
     assert sorted(built.profiles) == ["a", "b"]
     counts = {name: len(profile.scorers) for name, profile in built.profiles.items()}
-    assert counts == {"a": 5, "b": 4}
+    assert counts == {"a": 8, "b": 7}
 
 
 # What is wrong.
@@ -297,14 +308,6 @@ def test_a_name_can_be_taken_once() -> None:
     assert caught.value.problems == ("a plugin named NodeName already exists",)
 
 
-def test_a_name_of_a_rule_that_is_not_built_yet_is_taken_too() -> None:
-    class ImageLocality:
-        name = "ImageLocality"
-
-    with pytest.raises(ConfigError, match="a plugin named ImageLocality already exists"):
-        Registry(BUILT_IN).with_plugins({"ImageLocality": ImageLocality})
-
-
 def test_a_class_is_registered_under_its_own_name() -> None:
     with pytest.raises(ConfigError) as caught:
         Registry(BUILT_IN).with_plugins({"Fresh": Cool})
@@ -321,9 +324,8 @@ def test_a_row_knows_its_points() -> None:
     assert not by_method.implements("placementScore")
 
 
-@pytest.mark.parametrize("row", [pytest.param(row, id=row.name) for row in BUILT_IN if row.rule])
+@pytest.mark.parametrize("row", [pytest.param(row, id=row.name) for row in BUILT_IN])
 def test_a_built_in_rule_is_called_as_its_row(row: BuiltIn) -> None:
-    assert row.rule is not None
     assert row.rule.name == row.name
 
 
@@ -338,5 +340,5 @@ def test_a_plugin_may_depend_only_on_what_is_watched() -> None:
         registry.build(load_config(text, file="f.yaml"), {Binder: BINDER})
     assert refusal.value.problems == (
         "plugin Weather depends on int, which is not watched; "
-        "Namespace, Service, ReplicationController, ReplicaSet, StatefulSet can be",
+        f"{', '.join(kind.name for kind in KIND_OF.values())} can be",
     )

@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 from lowtide.cluster.state import ClusterState
+from lowtide.framework.decision import NodeScore, RuleScore
 from lowtide.framework.plugin import (
+    FEASIBLE,
     BoolArray,
     IntArray,
     Nodes,
@@ -19,6 +21,7 @@ from lowtide.framework.plugin import (
 )
 from lowtide.framework.verdict import Verdict
 from lowtide.framework.verdicts import Verdicts
+from lowtide.plugins.node_unschedulable import NodeUnschedulable
 from lowtide.testing import make_node, make_pod, make_profile, make_state
 
 
@@ -192,4 +195,48 @@ def test_reasons_that_differ_from_node_to_node_are_refused() -> None:
         verdict_of([Chatty()], state)
     assert str(caught.value) == (
         "Chatty gives more than 64 different reasons for one pod; leave node names out of reasons"
+    )
+
+
+class Stretched:
+    """From the lowest to the highest feasible score, which there have to be."""
+
+    name = "Stretched"
+
+    def score(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray:
+        return np.array([10 * ord(name) for name in nodes.names], np.int64)
+
+    def normalize(self, pod: Pod, nodes: Nodes, raw: IntArray, feasible: BoolArray) -> IntArray:
+        lowest, highest = raw[feasible].min(), raw[feasible].max()
+        stretched: IntArray = (raw - lowest) * 100 // max(1, highest - lowest)
+        return stretched
+
+
+def test_a_rule_is_not_asked_to_normalize_where_no_node_is_feasible() -> None:
+    state = make_state([make_node(name, unschedulable=True) for name in "abc"])
+    verdicts = Verdicts(make_profile([NodeUnschedulable(), Stretched()]), state)
+    verdict = verdicts.of(make_pod())
+    assert verdict.rank().tolist() == [-1, -1, -1]
+    assert verdict.rank_among(np.array([True, True, True])).tolist() == [0, 50, 100]
+    assert verdict.rank_among(np.array([True, True, False])).tolist() == [0, 100, -1]
+    for name in "bc":
+        state.update_node(make_node(name))
+    assert verdicts.of(make_pod()).rank().tolist() == [-1, 0, 100]
+
+
+def test_the_raw_scores_told_are_those_among_the_feasible_nodes() -> None:
+    class CountsFeasible:
+        name = "CountsFeasible"
+        reads = FEASIBLE
+
+        def score(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray:
+            return np.full(len(nodes), np.count_nonzero(feasible), np.int64)
+
+    verdict = verdict_of([CountsFeasible()], three())
+    feasible = np.array([True, True, False])
+    scores = verdict.scores_of([0, 1], verdict.rank_among(feasible), feasible)
+    one = RuleScore(raw=2, normalized=2, weighted=2)
+    assert scores.unpacked() == (
+        NodeScore("a", 2, {"CountsFeasible": one}),
+        NodeScore("b", 2, {"CountsFeasible": one}),
     )

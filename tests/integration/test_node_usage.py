@@ -31,7 +31,11 @@ def test_no_node_has_the_label_until_one_gets_it(
     lowtide_scheduler(example_config(examples), cluster.kubeconfig)
     cluster.create_pod("web", schedulerName="usage-scheduler")
     event = cluster.wait_for_event("web", "FailedScheduling")
-    told = "0/3 nodes are available: all node do not have label filter.xy.com."
+    told = (
+        "0/3 nodes are available: all node do not have label filter.xy.com. "
+        "no new claims to deallocate, preemption: "
+        "0/3 nodes are available: 3 Preemption is not helpful for scheduling."
+    )
     assert event["note"] == told
     cluster.wait_for(
         lambda: cluster.scheduled_condition("web") is not None, what="the condition is written"

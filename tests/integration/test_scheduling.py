@@ -57,7 +57,10 @@ def test_pods_of_a_deployment_are_bound(
     assert len(cluster.placements()) == 5
 
 
-FULL = "0/1 nodes are available: 1 Insufficient cpu."
+FULL = (
+    "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: "
+    "0/1 nodes are available: 1 No preemption victims found for incoming pod."
+)
 
 
 def test_pod_that_fits_nowhere_is_told_so_and_bound_when_a_pod_goes(
@@ -124,7 +127,9 @@ def test_taints_selectors_and_ports_are_respected(
     event = cluster.wait_for_event("nothing-left", "FailedScheduling")
     assert event["note"] == (
         "0/2 nodes are available: 1 node(s) didn't have free ports for the requested pod ports, "
-        "1 node(s) had untolerated taint(s)."
+        "1 node(s) had untolerated taint(s). no new claims to deallocate, preemption: 0/2 nodes "
+        "are available: 1 No preemption victims found for incoming pod, "
+        "1 Preemption is not helpful for scheduling."
     )
     assert cluster.placements() == {
         "selects": "fast",

@@ -11,7 +11,8 @@ Configuration = Callable[..., dict[str, Any]]
 ROOM = {"requests": {"cpu": "600m"}}
 REFUSED = (
     "0/2 nodes are available: 1 Insufficient cpu, "
-    "1 node(s) didn't match pod topology spread constraints."
+    "1 node(s) didn't match pod topology spread constraints. no new claims to deallocate, "
+    "preemption: 0/2 nodes are available: 2 No preemption victims found for incoming pod."
 )
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -80,6 +81,21 @@ async def test_a_token_file_is_read_again_after_a_minute(
     clock.advance(1)
     seen.append((await credentials.current()).authorization)
     assert seen == ["Bearer one", "Bearer one", "Bearer three"]
+
+
+async def test_a_token_file_of_the_same_length_and_time_is_read_again(
+    clock: ManualClock, tmp_path: Path
+) -> None:
+    file, new = tmp_path / "token", tmp_path / "new"
+    for each in (file, new):
+        each.write_text(each.name[:3])
+        os.utime(each, ns=(0, 0))
+    credentials = credentials_for(User(token_file=file), clock)
+    seen = [(await credentials.current()).authorization]
+    new.replace(file)
+    clock.advance(60)
+    seen.append((await credentials.current()).authorization)
+    assert seen == ["Bearer tok", "Bearer new"]
 
 
 async def test_a_token_file_is_read_at_once_after_a_401(clock: ManualClock, tmp_path: Path) -> None:

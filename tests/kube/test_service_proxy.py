@@ -20,12 +20,11 @@ def proxy(connection: Connection) -> ServiceProxy:
     return ServiceProxy(connection)
 
 
-async def test_a_get_has_the_form_in_its_address(proxy: ServiceProxy, server: ApiServer) -> None:
+async def test_the_parameters_are_in_the_address(proxy: ServiceProxy, server: ApiServer) -> None:
     server.answers = [document({"status": "success"})]
-    found = await proxy.request(
-        "GET",
+    found = await proxy.get(
         PATH,
-        form={"query": 'up{a="&=+é"}'},
+        params={"query": 'up{a="&=+é"}'},
         headers={"X-Scope-OrgID": "team"},
         timeout_seconds=5.0,
     )
@@ -40,20 +39,12 @@ async def test_a_get_has_the_form_in_its_address(proxy: ServiceProxy, server: Ap
     assert asked.headers["X-Scope-OrgID"] == "team"
 
 
-async def test_a_post_has_the_form_in_its_body(proxy: ServiceProxy, server: ApiServer) -> None:
-    server.answers = [document({})]
-    await proxy.request("POST", PATH, form={"query": "a b"}, headers={}, timeout_seconds=5.0)
-    (asked,) = server.asked
-    assert (asked.method, asked.query, asked.body) == ("POST", {}, b"query=a+b")
-    assert asked.headers["Content-Type"] == "application/x-www-form-urlencoded"
-
-
 @pytest.mark.parametrize("code", [400, 403, 422, 429, 503])
 async def test_an_answer_of_any_status_is_handed_on_at_once(
     proxy: ServiceProxy, server: ApiServer, clock: ManualClock, code: int
 ) -> None:
     server.answers = [web.Response(status=code, text="no", headers={"Retry-After": "1"})]
-    found = await proxy.request("GET", PATH, form={}, headers={}, timeout_seconds=5.0)
+    found = await proxy.get(PATH, params={}, headers={}, timeout_seconds=5.0)
     assert (found, len(server.asked), clock.slept) == ((code, b"no"), 1, [])
 
 
@@ -71,8 +62,8 @@ async def test_the_kubeconfigs_credentials_are_shown_and_renewed(
 
     server.answers = [rotate, document({})]
     headers = {"authorization": "Bearer of another"}
-    found = await ServiceProxy(connection).request(
-        "GET", PATH, form={}, headers=headers, timeout_seconds=5.0
+    found = await ServiceProxy(connection).get(
+        PATH, params={}, headers=headers, timeout_seconds=5.0
     )
     assert found == (200, b"{}")
     shown = [
@@ -90,9 +81,7 @@ async def test_without_an_answer_there_is_an_os_error(
     url = f"http://127.0.0.1:{unused_port()}"
     connection = await stack.enter_async_context(Connection(plain_access(url), clock))
     with pytest.raises(OSError) as caught:
-        await ServiceProxy(connection).request(
-            "GET", "/x", form={}, headers={}, timeout_seconds=5.0
-        )
+        await ServiceProxy(connection).get("/x", params={}, headers={}, timeout_seconds=5.0)
     assert str(caught.value) == f"No answer from {url} to GET /x: Connection refused"
 
 
@@ -100,5 +89,5 @@ async def test_what_the_api_server_says_itself_is_an_answer_too(
     proxy: ServiceProxy, server: ApiServer
 ) -> None:
     server.answers = [status(404, "NotFound", 'services "prometheus" not found')]
-    code, body = await proxy.request("GET", PATH, form={}, headers={}, timeout_seconds=5.0)
+    code, body = await proxy.get(PATH, params={}, headers={}, timeout_seconds=5.0)
     assert (code, b'services \\"prometheus\\" not found' in body) == (404, True)

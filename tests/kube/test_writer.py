@@ -245,3 +245,53 @@ async def test_nothing_is_sent_by_one_who_lost_the_lease_while_waiting_for_its_t
     outcomes = [(await writer.bind("default", "x", "u", "n")).outcome for _ in range(3)]
     assert outcomes == [Outcome.BOUND, Outcome.BOUND, Outcome.REFUSED]
     assert (len(server.asked), clock.slept) == (2, pytest.approx([0.1]))
+
+
+async def test_delete_pod_deletes_only_the_pod_with_that_uid(
+    writer: Writer, server: ApiServer
+) -> None:
+    server.answers = [document({"metadata": {"name": "x"}})]
+    assert await writer.delete_pod("default", "x", "u-1") == Written(Outcome.WRITTEN)
+    asked = server.asked[0]
+    assert (asked.method, asked.path, asked.json) == (
+        "DELETE",
+        "/api/v1/namespaces/default/pods/x",
+        {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": "u-1"}},
+    )
+
+
+@pytest.mark.parametrize(
+    ("answer", "want", "want_attempts"),
+    [
+        pytest.param(
+            status(404, "NotFound", "gone"),
+            Written(Outcome.GONE, "gone (HTTP 404 NotFound)"),
+            1,
+            id="is done when there is no such pod",
+        ),
+        pytest.param(
+            status(409, "Conflict", "another uid"),
+            Written(Outcome.CONFLICT, "another uid (HTTP 409 Conflict)"),
+            1,
+            id="is not repeated when another pod has the name now",
+        ),
+        pytest.param(
+            status(403, "Forbidden", "no right"),
+            Written(Outcome.REFUSED, "no right (HTTP 403 Forbidden)"),
+            1,
+            id="is not repeated without the right to",
+        ),
+        pytest.param(
+            status(500, "InternalError", "etcd"),
+            Written(Outcome.UNKNOWN, "etcd (HTTP 500 InternalError)"),
+            4,
+            id="is tried four times while the server has trouble",
+        ),
+    ],
+)
+async def test_delete_pod(
+    writer: Writer, server: ApiServer, answer: Answer, want: Written, want_attempts: int
+) -> None:
+    server.answers = [answer]
+    assert await writer.delete_pod("default", "x", "u") == want
+    assert len(server.asked) == want_attempts

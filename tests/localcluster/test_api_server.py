@@ -378,6 +378,9 @@ async def test_discovery_names_every_resource(http: aiohttp.ClientSession) -> No
         "events.k8s.io",
         "coordination.k8s.io",
         "apps",
+        "policy",
+        "resource.k8s.io",
+        "storage.k8s.io",
         "metrics.k8s.io",
     ]
     _, core = await ask(http, "GET", "/api/v1")
@@ -388,6 +391,10 @@ async def test_discovery_names_every_resource(http: aiohttp.ClientSession) -> No
         "namespaces/status",
         "nodes",
         "nodes/status",
+        "persistentvolumeclaims",
+        "persistentvolumeclaims/status",
+        "persistentvolumes",
+        "persistentvolumes/status",
         "pods",
         "pods/binding",
         "pods/status",

@@ -49,6 +49,21 @@ async def query(clock: ManualClock, text: str, method: str = "POST") -> tuple[in
             [({"instance": A["instance"]}, 300_000), ({"instance": B["instance"]}, 500_000)],
             id="sums by label",
         ),
+        pytest.param(
+            f'rate({RECEIVE}[1m]) and {RECEIVE}{{device="eth0"}}',
+            [({**A, "device": "eth0"}, 100_000), ({**B, "device": "eth0"}, 500_000)],
+            id="gives rates of what another selector has now",
+        ),
+        pytest.param(
+            f"max by (node, instance, device) (rate({RECEIVE}[1m]) and {RECEIVE})",
+            [
+                ({"instance": A["instance"], "device": "eth0"}, 100_000),
+                ({"instance": A["instance"], "device": "eth1"}, 200_000),
+                ({"instance": B["instance"], "device": "eth0"}, 500_000),
+            ],
+            id="leaves out the labels that are not asked for",
+        ),
+        pytest.param(f"rate({RECEIVE}[1m]) and up", [], id="matches by all labels but the name"),
         pytest.param(f"max(rate({RECEIVE}[1m]))", [({}, 500_000)], id="takes the maximum of all"),
         pytest.param(
             'node_network_speed_bytes{device!~"eth0"}',

@@ -36,6 +36,17 @@ def test_parse(text: str, want: tuple[object, ...]) -> None:
 
 
 @pytest.mark.parametrize(
+    "text",
+    ["rate(up[1m]) and up{device='eth0'}", "max by (job) (rate(up[1m]) and up{device='eth0'})"],
+)
+def test_and(text: str) -> None:
+    query = parse(text)
+    assert query.present is not None
+    assert (query.function, query.present.metric) == (RangeFunction.RATE, "up")
+    assert [query.present.matches(each) for each in (ETH0, {})] == [True, False]
+
+
+@pytest.mark.parametrize(
     ("matchers", "want"),
     [
         pytest.param('device="eth0"', True, id="matches an equal label"),
@@ -64,6 +75,10 @@ def test_matchers(matchers: str, want: bool) -> None:
         "sum(sum(up))",
         "up{",
         "up up",
+        "up and",
+        "up[1m] and up",
+        "sum(up) and up",
+        "up and rate(up[1m])",
     ],
 )
 def test_other_queries_are_refused(text: str) -> None:

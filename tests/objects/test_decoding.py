@@ -7,6 +7,7 @@ from lowtide.objects.decoding import ObjectDecoder, without_nulls
 from lowtide.objects.meta import ObjectMeta
 from lowtide.objects.node import ContainerImage, Node, NodeStatus
 from lowtide.objects.pod import Pod, PodSpec
+from lowtide.objects.volumes import Volume
 
 
 @pytest.mark.parametrize(
@@ -32,9 +33,9 @@ def test_a_null(body: bytes, want: Node) -> None:
     assert ObjectDecoder(Node).decode(msgspec.Raw(body)) == want
 
 
-def test_a_null_that_has_a_meaning_is_kept_where_nothing_else_is_amiss() -> None:
-    pod = ObjectDecoder(Pod).decode(b'{"spec":{"volumes":[{"emptyDir":null}]}}')
-    assert pod == Pod(spec=PodSpec(volumes=[{"emptyDir": None}]))
+def test_a_null_where_nothing_may_stand_is_read_at_once() -> None:
+    pod = ObjectDecoder(Pod).decode(b'{"spec":{"volumes":[{"name":"a","ephemeral":null}]}}')
+    assert pod == Pod(spec=PodSpec(volumes=[Volume(name="a")]))
 
 
 def test_what_is_wrong_besides_nulls_is_told() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lowtide.cluster.state import ClusterState
-from lowtide.framework.decision import Decision
+from lowtide.framework.decision import Decision, RuleScore
 from lowtide.framework.verdicts import Verdicts
 from lowtide.objects.pod import Pod
 from lowtide.plugins.network_traffic import NetworkTraffic
@@ -123,7 +123,7 @@ def test_relative_is_the_share_of_the_busiest(values: dict[str, int], want: dict
 
 
 def test_relative_takes_traffic_beyond_what_integers_hold() -> None:
-    assert totals(decided("relative", {"a": fresh(1e300), "b": fresh(0)}, names="ab")) == {
+    assert totals(decided("relative", {"a": fresh(1e24), "b": fresh(0)}, names="ab")) == {
         "a": 0,
         "b": 100,
     }
@@ -247,7 +247,7 @@ def test_utilization_of_a_query_of_the_users_own() -> None:
 # The curve.
 
 shares = st.floats(min_value=0, max_value=1e6) | st.sampled_from([0.0, 0.75, 0.9, 1.0])
-odd_shares = shares | st.sampled_from([-1.0, -1e300, 1e300, 5e-324])
+odd_shares = shares | st.sampled_from([-1.0, -1e22, 1e22, 5e-324])
 hot_nodes = st.tuples(st.integers(0, 100), st.integers(0, 100)).map(
     lambda pair: HotNodesArgs(
         soft_percent=min(pair), hard_percent=max(pair), cooling_percent=min(10, max(pair))
@@ -488,3 +488,55 @@ def test_the_rule(scoring: Any, brake_percent: int, has_opinion: bool) -> None:
     rule = NetworkTraffic(args)
     by_node = {"a": fresh(10, capacity=100), "b": fresh(50, capacity=100)}
     assert (scores(rule, IDLE, measured(rule, by_node)) is not None) == has_opinion
+
+
+@pytest.mark.parametrize("policy", ["avoid", "reject"])
+def test_among_nodes_to_be_avoided_what_was_just_placed_counts(policy: Any) -> None:
+    rule = NetworkTraffic(NetworkTrafficArgs(not_fresh=NotFreshArgs(missing=policy)))
+    by_node = {name: fresh(10, capacity=100) for name in "ab"}
+    by_node |= {name: {"capacity": 100} for name in "cd"}
+    state = measured(rule, by_node, "abcd")
+    state.assume(carrying(150, "placed"), "c")
+    found = scores(rule, IDLE, state)
+    assert found is not None
+    assert found["a"] > found["d"] > found["c"] > 0
+
+
+# A capacity that is a guess.
+
+
+@pytest.mark.parametrize(
+    ("by_node", "want"),
+    [
+        pytest.param(
+            {"a": fresh(80), "b": fresh(100), "c": fresh(20)},
+            # of 100, of 80, of 100
+            {"a": 20, "b": 7, "c": 80, "d": 25},
+            id="has no soft threshold, for it is near where all are quiet",
+        ),
+        pytest.param(
+            {"a": fresh(80, 100), "b": fresh(100, 100), "c": fresh(20, 100)},
+            {"a": 11, "b": 9, "c": 80, "d": 33},
+            id="is told apart from one that is known",
+        ),
+    ],
+)
+def test_a_guessed_capacity(by_node: Mapping[str, Any], want: dict[str, int]) -> None:
+    rule = NetworkTraffic(NetworkTrafficArgs())
+    assert scores(rule, IDLE, measured(rule, by_node)) == want
+
+
+# What is logged.
+
+
+@pytest.mark.parametrize(
+    ("count", "lines"),
+    [pytest.param(100, 101, id="all of them"), pytest.param(103, 102, id="a hundred and a count")],
+)
+@pytest.mark.parametrize("scoring", SCORINGS)
+def test_of_many_nodes_are_told(scoring: Any, count: int, lines: int) -> None:
+    rule = NetworkTraffic(NetworkTrafficArgs(scoring=scoring))
+    of_nodes = {f"n{number}": RuleScore(number, number, number) for number in range(count)}
+    told = list(rule.in_words(of_nodes, brief=True))
+    assert (len(told), told[100].count("{")) == (lines, 100)
+    assert told[101:] == (["and 3 more nodes"] if count > 100 else [])

@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from lowtide.config.decoding import Decoder
 from lowtide.plugins.network_traffic import NetworkTraffic
 from lowtide.plugins.network_traffic_args import (
     HotNodesArgs,
@@ -12,7 +13,7 @@ from lowtide.plugins.network_traffic_args import (
     NetworkTrafficArgs,
     NotFreshArgs,
 )
-from lowtide.readings.access import PrometheusAccess
+from lowtide.readings.access import BasicAuthArgs, PrometheusAccess, PrometheusArgs
 from lowtide.readings.request import LinkCapacity, TrafficRequest
 
 
@@ -99,16 +100,48 @@ def test_the_args_in_yaml() -> None:
     assert (args.query, args.request().template) == ("node:traffic", "node:traffic")
 
 
-@pytest.mark.parametrize(("text", "seconds"), [("30s", 30), ("1m", 60), ("2h", 7200)])
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("30s", 30), ("1m", 60), ("2h", 7200), ("1m30s", 90), ("1.5m", 90), ("1500ms", 2)],
+)
 def test_a_window(text: str, seconds: int) -> None:
-    assert NetworkTrafficArgs(window=text).request().window_seconds == seconds
+    args = NetworkTrafficArgs(window=text)
+    assert (list(args.problems()), args.request().window_seconds) == ([], seconds)
 
 
-@pytest.mark.parametrize("text", ["", "5", "0s", "1.5m", "-1m", "1d", "1m ", "soon", "1٣s"])
-def test_a_window_is_refused(text: str) -> None:
+def test_a_poll_interval_may_be_any_duration() -> None:
+    assert NetworkTrafficArgs(poll_interval="1m2.5s").request().every_seconds == 62.5
+
+
+@pytest.mark.parametrize("text", ["", "5", "1d", "1m ", "soon", "1٣s", "9" * 400 + "h"])
+def test_a_time_is_refused(text: str) -> None:
     told = f"must be a time such as 30s, 1m or 1h, not {text!r}"
     assert list(NetworkTrafficArgs(window=text).problems()) == [("window", told)]
     assert list(NetworkTrafficArgs(poll_interval=text).problems()) == [("pollInterval", told)]
+
+
+@pytest.mark.parametrize("text", ["0s", "0", "-1m", "999ms"])
+def test_a_time_is_too_short(text: str) -> None:
+    told = f"must be at least 1s, not {text}"
+    assert list(NetworkTrafficArgs(window=text).problems()) == [("window", told)]
+    assert list(NetworkTrafficArgs(poll_interval=text).problems()) == [("pollInterval", told)]
+
+
+@pytest.mark.parametrize(
+    ("args", "problem"),
+    [
+        pytest.param(
+            {"window": "8761h"}, ("window", "must be at most 8760h, not 8761h"), id="a window"
+        ),
+        pytest.param(
+            {"poll_interval": "25h"},
+            ("pollInterval", "must be at most 24h, not 25h"),
+            id="a poll interval",
+        ),
+    ],
+)
+def test_a_time_is_too_long(args: dict[str, Any], problem: tuple[str, str]) -> None:
+    assert list(NetworkTrafficArgs(**args).problems()) == [problem]
 
 
 @pytest.mark.parametrize(
@@ -125,7 +158,11 @@ def test_a_window_is_refused(text: str) -> None:
         ),
         pytest.param(
             {"measure": "sumOverTime"},
-            ("scoring", "must be relative with measure: sumOverTime, which is no rate"),
+            (
+                "scoring",
+                "must be relative with measure: sumOverTime, which is no rate and which older "
+                "spellings imply; for utilization write measure: rate",
+            ),
             id="the use of links by what is no rate",
         ),
         pytest.param(
@@ -148,6 +185,117 @@ def test_a_window_is_refused(text: str) -> None:
             id="a link that carries nothing",
         ),
         pytest.param(
+            {"link_capacities": [LinkCapacityArgs({"type": "large"}, "1000")]},
+            (
+                "linkCapacities",
+                "must have a capacity of at least 1M, in bits/s, not '1000'; "
+                "ten gigabits are written 10G",
+            ),
+            id="a link without a unit",
+        ),
+        pytest.param(
+            {"pod_traffic": "500%"},
+            ("podTraffic", "must be at most 100% of the median link, not '500%'"),
+            id="a pod that carries more than a link does",
+        ),
+        pytest.param(
+            {"pod_traffic": "5"},
+            (
+                "podTraffic",
+                "must be at least 1k, in bits/s, not '5'; a share of the median link is written "
+                "5%, and megabits 250M",
+            ),
+            id="a pod's traffic without a unit",
+        ),
+        pytest.param(
+            {"devices": ["eth0", ""]},
+            (
+                "devices",
+                "must have names or regular expressions such as eth0 or en.*, and one is empty; "
+                "leave devices out for all but virtual ones",
+            ),
+            id="a device without a name",
+        ),
+        pytest.param(
+            {"devices": ["eth0 "]},
+            ("devices", "must have names without spaces, one for each device, not 'eth0 '"),
+            id="a device with a space",
+        ),
+        pytest.param(
+            {"devices": ["eth0,eth1"]},
+            (
+                "devices",
+                "must have one entry for each device, such as [eth0, eth1], not 'eth0,eth1'",
+            ),
+            id="two devices in one",
+        ),
+        pytest.param(
+            {"devices": ["(?!lo).*"]},
+            (
+                "devices",
+                "'(?!lo).*' looks ahead, behind or back, which Prometheus's expressions (RE2) "
+                "cannot; name the devices that count",
+            ),
+            id="an expression that Prometheus does not know",
+        ),
+        pytest.param(
+            {"query": " "},
+            ("query", "must be PromQL that gives one value per node, or be left out, not ' '"),
+            id="a query that asks nothing",
+        ),
+        pytest.param(
+            {"query": "rate(x{$device}[$window])"},
+            ("query", "may have $devices and $window, not $device, which nothing stands for"),
+            id="a placeholder that nothing stands for",
+        ),
+        pytest.param(
+            {"query": 'sum(x{device="${devices}"})'},
+            ("query", "may have $devices and $window, not ${devices}, which nothing stands for"),
+            id="a placeholder in braces",
+        ),
+        pytest.param(
+            {"query": "sum(rate(x{$devices}[1m])"},
+            ("query", "must close what it opens: '(' is not closed in 'sum(rate(x{$devices}[1m])'"),
+            id="a parenthesis that is not closed",
+        ),
+        pytest.param(
+            {"query": "sum(x))"},
+            ("query", "must open what it closes: nothing opens ')' in 'sum(x))'"),
+            id="a parenthesis that is not opened",
+        ),
+        pytest.param(
+            {"query": "sum(x[1m)]"},
+            ("query", "must close what it opens: '[' is not closed in 'sum(x[1m)]'"),
+            id="brackets that cross",
+        ),
+        pytest.param(
+            {"query": "x{a='b}"},
+            ("query", 'must close what it opens: "\'" is not closed in "x{a=\'b}"'),
+            id="a quote that is not closed",
+        ),
+        pytest.param(
+            {"query": "x", "direction": "receive"},
+            ("direction", "must be left out with a query of your own, not receive"),
+            id="a direction beside a query",
+        ),
+        pytest.param(
+            {
+                "prometheus_address": "http://a",
+                "prometheus": PrometheusArgs(addresses=["http://b", "http://a"]),
+            },
+            (
+                "prometheusAddress",
+                "is http://a, while prometheus.addresses begins with http://b; "
+                "leave one of the two out",
+            ),
+            id="two places where Prometheus is",
+        ),
+        pytest.param(
+            {"prometheus": PrometheusArgs(basic_auth=BasicAuthArgs(username="tide"))},
+            ("prometheus", "basicAuth must have a passwordFile beside its username"),
+            id="a user without a password",
+        ),
+        pytest.param(
             {"link_capacities": [LinkCapacityArgs({}, "10G")]},
             ("linkCapacities", "must have matchLabels that say which nodes it is for"),
             id="a link of no node",
@@ -159,8 +307,13 @@ def test_a_window_is_refused(text: str) -> None:
         ),
         pytest.param(
             {"hot_nodes": HotNodesArgs(soft_percent=5, hard_percent=8, cooling_percent=10)},
-            ("hotNodes", "coolingPercent must not be above hardPercent (8), not 10"),
+            ("hotNodes", "coolingPercent must be below hardPercent (8), not 10"),
             id="a node that can never cool",
+        ),
+        pytest.param(
+            {"hot_nodes": HotNodesArgs(soft_percent=5, hard_percent=10, cooling_percent=10)},
+            ("hotNodes", "coolingPercent must be below hardPercent (10), not 10"),
+            id="a node that would have to be idle to cool",
         ),
         pytest.param(
             {"hot_nodes": HotNodesArgs(patience_seconds=-1)},
@@ -171,6 +324,68 @@ def test_a_window_is_refused(text: str) -> None:
 )
 def test_what_is_refused_is(args: dict[str, Any], problem: tuple[str, str]) -> None:
     assert list(NetworkTrafficArgs(**args).problems()) == [problem]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        pytest.param("sum by (node) (rate(x{$devices}[$window]))", id="its placeholders"),
+        pytest.param('x{a="(", b=\'[\', c=`{`, d="\\"("} # )', id="brackets in strings"),
+        pytest.param('label_replace(x, "a", "$1", "b", "(.*)")', id="a group by number"),
+        pytest.param('label_replace(x, "a", "$h", "b", "(?P<h>.*):.*")', id="a group by name"),
+        pytest.param('x{device=~"eth.$"}', id="the end of an expression"),
+    ],
+)
+def test_a_query_may_have(query: str) -> None:
+    assert list(NetworkTrafficArgs(query=query).problems()) == []
+
+
+@pytest.mark.parametrize(
+    ("args", "addresses"),
+    [
+        pytest.param(
+            {"addresses": ["p:9090", "http://q"]},
+            ("http://p:9090", "http://q"),
+            id="the first of several",
+        ),
+        pytest.param({}, ("http://p:9090",), id="the only one"),
+    ],
+)
+def test_the_address_may_be(args: dict[str, Any], addresses: tuple[str, ...]) -> None:
+    given = NetworkTrafficArgs(
+        prometheus_address="http://p:9090", prometheus=PrometheusArgs(**args)
+    )
+    assert (list(given.problems()), given.request().access.addresses) == ([], addresses)
+
+
+@pytest.mark.parametrize(
+    ("given", "problems"),
+    [
+        pytest.param(
+            {
+                "linkCapacities": [{"matchLabels": {"a": "b"}, "capacity": 10_000_000_000}],
+                "podTraffic": 250_000_000,
+            },
+            [],
+            id="takes numbers for bits per second",
+        ),
+        pytest.param(
+            {"window": 90},
+            [("window", "must be a time such as 30s, 1m or 1h, not '90'")],
+            id="refuses a time without a unit, and does not ask for quotes",
+        ),
+        pytest.param(
+            {"query": ""},
+            [("query", "must be PromQL that gives one value per node, or be left out, not ''")],
+            id="refuses an empty query",
+        ),
+        pytest.param({"query": None}, [], id="takes a null query for none"),
+    ],
+)
+def test_the_decoder(given: dict[str, Any], problems: list[tuple[str, str]]) -> None:
+    decoder = Decoder()
+    args = decoder.decode(NetworkTrafficArgs, given)
+    assert (decoder.problems, list(args.problems())) == ([], problems)
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,6 @@ from lowtide.plugins.network_traffic_spellings import older_args
 from lowtide.readings.request import TrafficRequest, link_queries, pod_queries, traffic_queries
 
 GROUP = "kubescheduler.config.k8s.io"
-NOT_BUILT = "these rules of kube-scheduler are not built yet"
 
 
 def build(
@@ -66,7 +65,7 @@ def measuring(request: TrafficRequest) -> dict[str, str]:
 
 
 def warnings(built: Built) -> list[str]:
-    return [each for each in built.warnings if NOT_BUILT not in each]
+    return list(built.warnings)
 
 
 SNAKE = {"enabled": "network_traffic"}
@@ -145,7 +144,9 @@ SNAKE = {"enabled": "network_traffic"}
                 "measure": "rate",
             },
             {},
-            'rate(node_network_receive_bytes_total{device="eth0"}[15s])',
+            "max by (node, kubernetes_node, nodename, instance, job, device) "
+            '(rate(node_network_receive_bytes_total{device="eth0"}[15s]) '
+            'and node_network_receive_bytes_total{device="eth0"})',
             "instance",
             "http://p",
             id="with a header, and a measure of today",
@@ -215,6 +216,79 @@ def test_a_mistake_is_told_under_the_name_that_was_written() -> None:
     assert refusal.value.problems == (
         "f.yaml:16: profiles[0].pluginConfig[0].args.timeRange: "
         "must be a time such as 30s, 1m or 1h, not 'soon'",
+    )
+
+
+@pytest.mark.parametrize(
+    ("args", "told"),
+    [
+        pytest.param(
+            {"ip": "http://u:secret@a", "prometheusAddress": "http://b"},
+            "ip: is http://a beside prometheusAddress: http://b, and both say prometheusAddress; "
+            "leave one of them out",
+            id="two addresses",
+        ),
+        pytest.param(
+            {"ip": "http://a", "timeRange": 15, "window": "1m"},
+            "timeRange: is 15 beside window: 1m, and both say window; leave one of them out",
+            id="two windows",
+        ),
+        pytest.param(
+            {"ip": "http://a", "time_range": 3, "timeRangeInMinutes": 5},
+            "timeRangeInMinutes: is 5 beside time_range: 3, and both say window; "
+            "leave one of them out",
+            id="two old windows",
+        ),
+        pytest.param(
+            {"ip": "http://a", "deviceName": "eth0", "devices": ["eth1", "eth2"]},
+            "deviceName: is eth0 beside devices: [eth1, eth2], and both say devices; "
+            "leave one of them out",
+            id="two devices",
+        ),
+        pytest.param(
+            {"ip": "http://a", "prometheus": {"addresses": ["http://b"]}},
+            "ip: is http://a, while prometheus.addresses begins with http://b; "
+            "leave one of the two out",
+            id="addresses for several",
+        ),
+    ],
+)
+def test_spellings_that_differ_are_refused(args: dict[str, Any], told: str) -> None:
+    with pytest.raises(ConfigError) as refusal:
+        build(args)
+    (problem,) = refusal.value.problems
+    assert problem.partition("pluginConfig[0].args.")[2] == told
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        pytest.param({"ip": "a:9090", "prometheusAddress": "http://a:9090"}, id="an address"),
+        pytest.param({"ip": "http://a", "timeRange": 180, "window": "3m"}, id="a window"),
+        pytest.param(
+            {"ip": "http://a", "time_range": 3, "timeRangeInMinutes": 3}, id="an old window"
+        ),
+        pytest.param({"ip": "http://a", "deviceName": "eth0", "devices": ["eth0"]}, id="a device"),
+        pytest.param({"ip": "http://a", "prometheusAddress": None}, id="an address, once null"),
+        pytest.param({"ip": None, "prometheusAddress": "http://a"}, id="an old address, null"),
+        pytest.param(
+            {"ip": "http://a", "deviceName": "", "devices": ["eth0"]}, id="a device, once empty"
+        ),
+    ],
+)
+def test_spellings_that_mean_the_same_may_say_twice(args: dict[str, Any]) -> None:
+    request = request_of(build(args))
+    assert len(request.access.addresses) == 1
+    assert request.devices in ((), ("eth0",), ("ens192",))
+    assert request.window_seconds in (60, 180)
+
+
+def test_a_query_of_ones_own_is_a_measure() -> None:
+    request = request_of(build({"ip": "http://a", "query": "node:traffic"}))
+    assert (request.template, request.measure, request.is_relative) == (
+        "node:traffic",
+        "rate",
+        True,
     )
 
 

@@ -103,6 +103,22 @@ def test_the_last_node_with_the_label_may_come_and_go() -> None:
             id="needs a label",
         ),
         pytest.param(
+            "=true",
+            [
+                "must be the key of the label that NodeLabel looks for, such as "
+                "example.com/disk, and is '=true'"
+            ],
+            id="needs a key before a value",
+        ),
+        pytest.param(
+            "a" * 64,
+            [
+                "must be the key of the label that NodeLabel looks for, such as "
+                f"example.com/disk, and is '{'a' * 64}'"
+            ],
+            id="refuses a key that is too long",
+        ),
+        pytest.param(
             "a/b/c",
             [
                 "must be the key of the label that NodeLabel looks for, such as "
@@ -114,3 +130,24 @@ def test_the_last_node_with_the_label_may_come_and_go() -> None:
 )
 def test_args(label: str, want: list[str]) -> None:
     assert [text for _, text in NodeLabelArgs(label=label).problems()] == want
+
+
+@pytest.mark.parametrize(
+    ("value", "is_right"),
+    [
+        pytest.param("", True, id="takes the empty value"),
+        pytest.param("m5.large_a-1", True, id="takes letters, digits, dots, bars and dashes"),
+        pytest.param("a" * 63, True, id="takes the longest value"),
+        pytest.param("a" * 64, False, id="refuses a longer one"),
+        pytest.param("a b", False, id="refuses a space"),
+        pytest.param("-a", False, id="refuses a dash at the beginning"),
+        pytest.param("ä", False, id="refuses other letters"),
+    ],
+)
+def test_a_value(value: str, is_right: bool) -> None:
+    told = (
+        f"must be what a label can have: at most 63 letters, digits, '-', '_' or '.', with a "
+        f"letter or digit at both ends, not {value!r}"
+    )
+    want = [] if is_right else [("value", told)]
+    assert list(NodeLabelArgs(label="disk", value=value).problems()) == want

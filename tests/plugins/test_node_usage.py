@@ -253,6 +253,11 @@ def test_only_millicores_look_at_other_nodes() -> None:
             [("pollInterval", "must be at least 1s, not 0.5s")],
             id="does not poll all the time",
         ),
+        pytest.param(
+            {"poll_interval_seconds": 90_000.0},
+            [("pollInterval", "must be at most 24h, not 25h")],
+            id="polls once a day",
+        ),
     ],
 )
 def test_args(args: dict[str, Any], want: list[tuple[str, str]]) -> None:

@@ -1,6 +1,6 @@
 """PodTopologySpread: where a pod would stand too close to its like, and where it stands best."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -9,7 +9,7 @@ import pytest
 
 from lowtide.cluster.nodes import Nodes
 from lowtide.cluster.state import ClusterState
-from lowtide.framework.plugin import Rejection
+from lowtide.framework.plugin import READING, Rejection
 from lowtide.framework.verdicts import Verdicts
 from lowtide.objects.node import Node
 from lowtide.objects.pod import Pod
@@ -17,7 +17,15 @@ from lowtide.objects.workloads import Service
 from lowtide.plugins.pod_topology_spread import PodTopologySpread
 from lowtide.plugins.pod_topology_spread_constraints import PodTopologySpreadArgs
 from lowtide.scheduler.decide import decide
-from lowtide.testing import make_node, make_pod, make_profile, make_state, rejections, scores
+from lowtide.testing import (
+    make_node,
+    make_pod,
+    make_profile,
+    make_reading,
+    make_state,
+    rejections,
+    scores,
+)
 
 UNEVEN = "node(s) didn't match pod topology spread constraints"
 NO_LABEL = "node(s) didn't match pod topology spread constraints (missing required label)"
@@ -444,6 +452,29 @@ def test_only_feasible_nodes_make_domains() -> None:
     raw = rule().score(web("web", "", soft(HOSTNAME)), state.nodes(), feasible)
     assert raw is not None
     assert raw.tolist()[:2] == [6, 0]  # 2 hosts, likewise
+
+
+class Hot:
+    """Refuses nodes by what is measured on them."""
+
+    name = "Hot"
+    reads = READING
+
+    def filter(self, pod: Pod, nodes: Nodes) -> Iterator[Rejection]:
+        yield Rejection(nodes.reading("heat")["heat"] > 0, "hot")
+
+
+def test_a_node_that_is_refused_by_a_new_reading_no_longer_makes_a_domain() -> None:
+    nodes = [node("a", "x"), node("b", "y"), node("c", "z")]
+    state = make_state(nodes, pods_on({"a": 3, "b": 1}))
+    verdicts, pod = Verdicts(make_profile([Hot(), rule()]), state), web("web", "", soft())
+    raw = []
+    for heat in (0.0, 1.0):
+        state.publish("heat", make_reading({"c": {"heat": heat}}, {"heat": 0.0}))
+        (found,) = decide(pod, verdicts, turn=0).scores.raw
+        raw.append(found.tolist())
+    # Best first. 3 zones: 0, ln 5 = 1.6, 3*ln 5 = 4.8; 2 zones: ln 4 = 1.4, 3*ln 4 = 4.2
+    assert raw == [[0, 2, 5], [1, 4]]
 
 
 def test_a_node_that_lacks_one_of_the_labels_is_passed_over() -> None:

@@ -23,10 +23,13 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from tests.properties.volume_objects import DRIVER, THINGS, using
 
+from lowtide.app.offline import NoBinder
 from lowtide.cluster.pods_matching import PodSelection, labels_required
 from lowtide.cluster.reading import Reading
 from lowtide.cluster.state import ClusterState
+from lowtide.cluster.terms_carried import TermsCarried
 from lowtide.framework.plugin import (
     FEASIBLE,
     NODE,
@@ -44,9 +47,14 @@ from lowtide.framework.plugin import (
 from lowtide.framework.verdicts import Verdicts
 from lowtide.objects.node import Node
 from lowtide.objects.pod import Pod
+from lowtide.plugins.default_preemption import DefaultPreemption, DefaultPreemptionArgs
+from lowtide.plugins.dynamic_resources import DynamicResources
+from lowtide.plugins.image_locality import ImageLocality
+from lowtide.plugins.inter_pod_affinity import InterPodAffinity, InterPodAffinityArgs
 from lowtide.plugins.network_traffic import NetworkTraffic
 from lowtide.plugins.network_traffic_args import HotNodesArgs, NetworkTrafficArgs, NotFreshArgs
 from lowtide.plugins.node_affinity import NodeAffinity, NodeAffinityArgs
+from lowtide.plugins.node_declared_features import NodeDeclaredFeatures
 from lowtide.plugins.node_name import NodeName
 from lowtide.plugins.node_ports import NodePorts
 from lowtide.plugins.node_resources_balanced_allocation import (
@@ -55,9 +63,13 @@ from lowtide.plugins.node_resources_balanced_allocation import (
 )
 from lowtide.plugins.node_resources_fit import NodeResourcesFit, NodeResourcesFitArgs
 from lowtide.plugins.node_unschedulable import NodeUnschedulable
+from lowtide.plugins.node_volume_limits import NodeVolumeLimits
 from lowtide.plugins.pod_topology_spread import PodTopologySpread
 from lowtide.plugins.pod_topology_spread_constraints import PodTopologySpreadArgs
 from lowtide.plugins.taint_toleration import TaintToleration
+from lowtide.plugins.volume_binding import VolumeBinding, VolumeBindingArgs
+from lowtide.plugins.volume_restrictions import VolumeRestrictions
+from lowtide.plugins.volume_zone import VolumeZone
 from lowtide.readings.columns import published
 from lowtide.scenario.readings import traffic_reading
 from lowtide.scheduler.decide import decide
@@ -69,6 +81,7 @@ WINDOW_SECONDS = 20.0
 LINK_BYTES_PER_SECOND = 16.0
 PATIENCE_SECONDS = 60.0
 ZONES = ["a", "b", "c"]
+IMAGES = ["app:1", "side:1"]
 
 
 class FewPodsElsewhere:
@@ -157,10 +170,19 @@ def all_rules() -> list[Any]:
         NodeAffinity(NodeAffinityArgs()),
         NodePorts(),
         NodeResourcesFit(NodeResourcesFitArgs()),
+        VolumeRestrictions(),
+        NodeVolumeLimits(),
+        VolumeBinding(VolumeBindingArgs(), NoBinder()),
+        VolumeZone(),
         PodTopologySpread(PodTopologySpreadArgs()),
+        InterPodAffinity(InterPodAffinityArgs()),
         FewPodsElsewhere(),
         CommonZone(),
         NodeResourcesBalancedAllocation(NodeResourcesBalancedAllocationArgs()),
+        DynamicResources(),
+        DefaultPreemption(DefaultPreemptionArgs()),
+        ImageLocality(),
+        NodeDeclaredFeatures(),
         NetworkTraffic(
             NetworkTrafficArgs(
                 scoring="relative",
@@ -171,7 +193,43 @@ def all_rules() -> list[Any]:
     ]
 
 
+def wanting(kind: str, app: str, key: str) -> dict[str, Any]:
+    """Required: affinity or anti-affinity to the pods of an app; preferred: the other one."""
+    term = {"topologyKey": key, "labelSelector": {"matchLabels": {"app": app}}}
+    other = "podAffinity" if kind == "podAntiAffinity" else "podAntiAffinity"
+    return {
+        "affinity": {
+            kind: {"requiredDuringSchedulingIgnoredDuringExecution": [term]},
+            other: {
+                "preferredDuringSchedulingIgnoredDuringExecution": [
+                    {"weight": 7, "podAffinityTerm": {**term, "topologyKey": "disk"}}
+                ]
+            },
+        }
+    }
+
+
+HOSTNAME = "kubernetes.io/hostname"
+APART = wanting("podAntiAffinity", "a", HOSTNAME)
+# What some pods want of others, by name: that does not change while a pod runs.
+WANTS = {
+    "pod-0": APART,
+    "pod-1": wanting("podAffinity", "b", "zone"),
+    "pod-2": wanting("podAntiAffinity", "b", "zone"),
+    "pod-6": using("data"),
+    "pod-7": using("alone", "data"),
+    "pod-8": using("data", disk="d"),
+}
+
+PRIORITIES = {"pod-3": 5, "pod-4": -1, "pod-5": -1}
+
 SHAPES = [
+    make_pod("stores", spec=using("data")),
+    make_pod("stores-alone", spec=using("alone")),
+    make_pod("stores-both", spec=using("alone", "data", disk="d")),
+    make_pod("apart", cpu="100m", labels={"app": "a"}, spec=APART),
+    make_pod("together", labels={"app": "b"}, spec=wanting("podAffinity", "b", "zone")),
+    make_pod("follower", spec=wanting("podAffinity", "a", "zone")),
     make_pod(
         "even",
         cpu="100m",
@@ -194,8 +252,13 @@ SHAPES = [
         },
     ),
     make_pod("plain", cpu="500m", memory="1Gi"),
-    make_pod("large", cpu="3", memory="2Gi", tolerations=[{"operator": "Exists"}]),
+    make_pod("large", cpu="3", memory="2Gi", tolerations=[{"operator": "Exists"}], priority=5),
     make_pod("port", cpu="100m", host_ports=[80]),
+    make_pod("image", spec={"containers": [{"image": image} for image in IMAGES]}),
+    make_pod(
+        "restarts",
+        spec={"containers": [{"restartPolicyRules": [{"action": "RestartAllContainers"}]}]},
+    ),
     make_pod("zone-a", node_selector={"zone": "a"}, requests={"example.com/gpu": 1}),
     make_pod("narrow", labels={"app": "narrow"}),
     make_pod("alone", labels={"app": "alone"}, memory="3Gi"),
@@ -238,10 +301,14 @@ nodes = st.builds(
         ]
     ),
     unschedulable=st.sampled_from([False, False, True]),
+    images=st.dictionaries(st.sampled_from(IMAGES), st.sampled_from([3 * 10**8, 10**9])),
+    declared_features=st.sampled_from([[], ["RestartAllContainersOnContainerExits"]]),
 )
 shapes = st.sampled_from(SHAPES)
 running = st.builds(
-    lambda *given, second, **more: started(make_pod(*given, **more), second),
+    lambda name, second, **more: started(
+        make_pod(name, spec=WANTS.get(name, {}), priority=PRIORITIES.get(name, 0), **more), second
+    ),
     st.sampled_from([f"pod-{number}" for number in range(9)]),
     on=st.sampled_from([*NAMES, "unknown"]),
     cpu=st.sampled_from(["100m", "2"]),
@@ -274,11 +341,13 @@ class Incremental(RuleBasedStateMachine):
         self.verdicts = Verdicts(self.profile, self.state)
         self.placed: dict[str, tuple[Pod, str]] = {}
         self.promised: dict[str, tuple[Pod, str]] = {}
+        self.things: dict[tuple[type, str], Any] = {}
         self.reading: Reading | None = None
         self.seconds = 0.0
         # Pods as they were when their traffic was last counted: at the newest reading, or later
         # when they came, changed, or their node came.
         self.counted: dict[str, Pod] = {}
+        self.objects_come_and_change(list(THINGS))
 
     # Events.
 
@@ -377,6 +446,21 @@ class Incremental(RuleBasedStateMachine):
         self.state.publish(request, self.reading)
         self.counted = {uid: pod for uid, (pod, _) in self.placed.items()}
 
+    @rule(things=st.lists(st.sampled_from(THINGS), min_size=1, max_size=8))
+    def objects_come_and_change(self, things: list[Any]) -> None:
+        for thing in things:
+            self.things[type(thing), thing.metadata.name] = thing
+            self.state.put_object(thing)
+            self.verdicts.object_changed(type(thing))
+
+    @precondition(lambda self: self.things)
+    @rule(data=st.data())
+    def object_goes(self, data: st.DataObject) -> None:
+        key = data.draw(st.sampled_from(sorted(self.things, key=str)))
+        thing = self.things.pop(key)
+        self.state.remove_object(thing)
+        self.verdicts.object_changed(type(thing))
+
     @rule(shape=shapes, node_name=st.sampled_from(NAMES), priority=st.sampled_from([0, 5]))
     def node_is_promised(self, shape: Pod, node_name: str, priority: int) -> None:
         promised = renamed(shape, f"promised-{priority}", priority)
@@ -435,6 +519,8 @@ class Incremental(RuleBasedStateMachine):
 
     def from_nothing(self) -> ClusterState:
         rebuilt = ClusterState()
+        for thing in self.things.values():
+            rebuilt.put_object(thing)
         for row in range(self.state.count):
             rebuilt.add_node(self.state.node_at(row))
         for uid, (_, node_name) in self.placed.items():
@@ -467,11 +553,15 @@ def columns_of(state: ClusterState, request: Any) -> dict[str, Any]:
         ],
         "pods": [sorted(pod.uid for pod in table.pods(at)) for at in range(len(table))],
         "pod_count": table.pod_count.tolist(),
+        "lowest priority": table.lowest_priority.tolist(),
         "nonzero": [table.nonzero_requested(name).tolist() for name in ("cpu", "memory")],
     }
     for name in resources:
         columns[f"allocatable {name}"] = table.allocatable(name).tolist()
         columns[f"requested {name}"] = table.requested(name).tolist()
+    for image in IMAGES:
+        columns[f"image {image}"] = table.image_sizes(image).tolist()
+        columns[f"nodes with {image}"] = table.image_node_count(image)
     zone = state.label_column("zone")
     numbers = zone.column.array[: state.count]
     columns["zone"] = [zone.interned.values[number] if number >= 0 else None for number in numbers]
@@ -479,6 +569,16 @@ def columns_of(state: ClusterState, request: Any) -> dict[str, Any]:
         columns[f"pods matching {number}"] = table.pods_matching(selection).tolist()
     for field, column in table.reading(request).items():
         columns[f"measured {field}"] = [None if math.isnan(each) else each for each in column]
+    for app in ("a", "b"):
+        columns[f"terms about {app}"] = sorted(
+            (
+                (each.purpose.name, each.weight, each.term.topology_key),
+                table.pods_carrying(each).tolist(),
+            )
+            for each in table.terms_about(make_pod(labels={"app": app}))
+        )
+    columns["attached"] = table.volumes.attached_count(DRIVER).tolist()
+    columns["attached at most"] = table.volumes.attach_limit(DRIVER).tolist()
     for port in (80, 443):
         holders = state.port_holders("TCP", port)
         columns[f"port {port}"] = {name: dict(ips) for name, ips in holders.items()}
@@ -519,6 +619,7 @@ def decision_on(verdicts: Verdicts, pod: Pod, turn: int, waited_seconds: float) 
         decision.rejected_by,
         decision.pod_rejection,
         decision.gives_way_after,
+        decision.post_filtered,
     )
 
 
@@ -643,6 +744,37 @@ class ForgetsSpread(ClusterState):
         return removed
 
 
+class ForgetsVolumes(ClusterState):
+    """Lets pods that are gone go on using their volumes."""
+
+    def remove_pod(self, uid: str) -> Any:
+        count_out, self.storage.count_out = self.storage.count_out, lambda placed: None  # type: ignore[method-assign]
+        removed = super().remove_pod(uid)
+        self.storage.count_out = count_out  # type: ignore[method-assign]
+        return removed
+
+
+class ForgetsPriorities(ClusterState):
+    """Lets the lowest priority stay when its pod goes."""
+
+    def remove_pod(self, uid: str) -> Any:
+        before = self.lowest_priorities.column.array.copy()
+        removed = super().remove_pod(uid)
+        self.lowest_priorities.column.array[:] = before
+        return removed
+
+
+class ForgetsTerms(ClusterState):
+    """Lets what pods wanted of others stay when they go."""
+
+    def remove_pod(self, uid: str) -> Any:
+        kept, self.terms_carried = self.terms_carried, TermsCarried({})
+        removed = super().remove_pod(uid)
+        self.terms_carried = kept
+        return removed
+
+
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("make_rules", "make_state"),
     [
@@ -651,7 +783,13 @@ class ForgetsSpread(ClusterState):
         pytest.param(lying(CommonZone, reads=NODE), ClusterState, id="a rule that hides NODES"),
         pytest.param(lying(FewPodsElsewhere, reads=NODE), ClusterState, id="one that hides OTHERS"),
         pytest.param(lying(PodTopologySpread, reads=NODE), ClusterState, id="spread like that"),
+        pytest.param(lying(InterPodAffinity, reads=NODE), ClusterState, id="affinity like that"),
+        pytest.param(only(VolumeRestrictions), ForgetsVolumes, id="volumes of pods that are gone"),
         pytest.param(lying(NetworkTraffic, reads=0), ClusterState, id="one that hides READING"),
+        pytest.param(only(InterPodAffinity), ForgetsTerms, id="terms of pods that are gone"),
+        pytest.param(
+            only(DefaultPreemption), ForgetsPriorities, id="priorities of pods that are gone"
+        ),
         pytest.param(
             only(PodTopologySpread), ForgetsSpread, id="pods that stay in a selector's column"
         ),

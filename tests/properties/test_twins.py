@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 from tests.properties.twins import (
     PlainBalancedAllocation,
     PlainFitScore,
+    PlainImageLocality,
     PlainNodeAffinity,
+    PlainNodeDeclaredFeatures,
     PlainNodeName,
     PlainNodePorts,
     PlainNodeUnschedulable,
@@ -30,7 +32,9 @@ from lowtide.objects.pod import NodeAffinity as Affinity
 from lowtide.objects.pod import Pod
 from lowtide.objects.requests import pod_requests
 from lowtide.objects.workloads import Service
+from lowtide.plugins.image_locality import ImageLocality
 from lowtide.plugins.node_affinity import NodeAffinity, NodeAffinityArgs
+from lowtide.plugins.node_declared_features import NodeDeclaredFeatures
 from lowtide.plugins.node_name import NodeName
 from lowtide.plugins.node_ports import NodePorts
 from lowtide.plugins.node_resources_balanced_allocation import (
@@ -61,6 +65,7 @@ WEB = msgspec.convert(
     {"metadata": {"name": "web", "namespace": "default"}, "spec": {"selector": {"app": "web"}}},
     Service,
 )
+FEATURES = ["RestartAllContainersOnContainerExits", "UserNamespacesHostNetworkSupport", "Other"]
 RESOURCES = ["cpu", "memory", "ephemeral-storage", GPU, "pods"]
 
 # Clusters.
@@ -113,6 +118,12 @@ ports = st.lists(
 )
 
 
+images = st.dictionaries(
+    st.sampled_from(["app:latest", "registry:5000/app:latest", "app:2", "app@sha256:0a"]),
+    st.sampled_from([0, 23 * 2**20, 70_000_001, 10**9, 2**33]),
+)
+
+
 def node_named(name: str) -> st.SearchStrategy[Node]:
     allocatable = st.fixed_dictionaries(
         {},
@@ -127,7 +138,17 @@ def node_named(name: str) -> st.SearchStrategy[Node]:
         labels=labels,
         taints=st.lists(taints, max_size=2),
         unschedulable=st.booleans(),
+        images=images,
+        declared_features=st.lists(st.sampled_from(FEATURES), unique=True),
     )
+
+
+image_names = st.sampled_from(["app", "registry:5000/app", "app:2", "app@sha256:0a", "none"])
+pulled = st.builds(
+    lambda image, action: {"image": image, "restartPolicyRules": [{"action": action}]},
+    image_names,
+    st.sampled_from(["Restart", "RestartAllContainers"]),
+)
 
 
 def containers(asked: dict[str, Any], held: list[dict[str, Any]]) -> dict[str, Any]:
@@ -381,6 +402,39 @@ def test_scores_by_spread_agree(pod: Pod, nodes: Nodes, data: st.DataObject) -> 
     assert normalized.tolist() == twin.normalize(plain.tolist(), scored)
 
 
+# What nodes hold and can do.
+
+pulling = st.builds(
+    lambda started, running, mounted, **more: make_pod(
+        spec={
+            "initContainers": started,
+            "containers": running,
+            "volumes": [{"name": "v", "image": {"reference": each}} for each in mounted],
+            **more,
+        }
+    ),
+    st.lists(pulled, max_size=1),
+    st.lists(pulled, min_size=1, max_size=2),
+    st.lists(image_names, max_size=1),
+    hostNetwork=st.booleans(),
+    hostUsers=st.sampled_from([None, False, True]),
+)
+
+
+@STEADY
+@given(pod=pulling, nodes=faces())
+def test_scores_by_images_agree(pod: Pod, nodes: Nodes) -> None:
+    assert raw_scores(ImageLocality(), pod, nodes) == raw_scores(PlainImageLocality(), pod, nodes)
+
+
+@STEADY
+@given(pod=pulling, nodes=faces())
+def test_filters_by_declared_features_agree(pod: Pod, nodes: Nodes) -> None:
+    assert refusals([NodeDeclaredFeatures()], pod, nodes) == refusals(
+        [PlainNodeDeclaredFeatures()], pod, nodes
+    )
+
+
 # Some rows instead of all.
 
 
@@ -399,11 +453,18 @@ def every_rule(added: Affinity) -> Sequence[Any]:
             )
         ),
         PodTopologySpread(PodTopologySpreadArgs()),
+        ImageLocality(),
+        NodeDeclaredFeatures(),
     )
 
 
 @STEADY
-@given(pod=st.one_of(pending, spreading), nodes=faces(), added=added_affinities, data=st.data())
+@given(
+    pod=st.one_of(pending, spreading, pulling),
+    nodes=faces(),
+    added=added_affinities,
+    data=st.data(),
+)
 def test_judging_some_rows_is_taking_rows_of_judging_all(
     pod: Pod, nodes: Nodes, added: Affinity, data: st.DataObject
 ) -> None:

@@ -23,7 +23,7 @@ from lowtide.framework.plugin import (
     score_each,
 )
 from lowtide.objects.matching import is_tolerated, is_valid_requirement, matches_requirement
-from lowtide.objects.node import Taint
+from lowtide.objects.node import Node, Taint
 from lowtide.objects.pod import NodeAffinity, NodeSelector, NodeSelectorTerm
 from lowtide.objects.requests import (
     amounts_as_int,
@@ -230,6 +230,46 @@ class PlainBalancedAllocation:
         return 50 + math.trunc(Fraction(50 + after - before, 2))
 
 
+class PlainImageLocality:
+    name = "ImageLocality"
+
+    def score(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray:
+        whole = nodes.everything
+        containers = [*pod.spec.init_containers, *pod.spec.containers]
+        images = [each.image for each in containers]
+        images += [each.image.reference for each in pod.spec.volumes if each.image]
+        found = []
+        for at in range(len(nodes)):
+            held = 0
+            for image in map(_tagged, images):
+                size_bytes = _held(nodes.node(at), image)
+                if size_bytes is not None:
+                    others = [whole.node(each) for each in range(len(whole))]
+                    count = sum(_held(other, image) is not None for other in others)
+                    held += math.trunc(size_bytes * (count / len(whole)))
+            lowest, highest = 23 * 2**20, 1000 * 2**20 * len(containers)
+            held = min(max(held, lowest), highest)
+            found.append(100 * (held - lowest) // (highest - lowest))
+        return np.array(found, np.int64)
+
+
+class PlainNodeDeclaredFeatures:
+    name = "NodeDeclaredFeatures"
+
+    @filter_each
+    def filter(self, pod: Pod, node: OneNode) -> str | None:
+        needed = set()
+        for container in [*pod.spec.init_containers, *pod.spec.containers]:
+            for rule in container.restart_policy_rules:
+                if rule.action == "RestartAllContainers":
+                    needed.add("RestartAllContainersOnContainerExits")
+        if pod.spec.host_network and pod.spec.host_users is False:
+            needed.add("UserNamespacesHostNetworkSupport")
+        if needed - set(node.object.status.declared_features):
+            return "node(s) didn't match Pod's required features"
+        return None
+
+
 class PlainPodTopologySpread:
     """Counts the pods of the whole table again for every node and every constraint."""
 
@@ -367,6 +407,15 @@ def _balance(used: Mapping[str, int], node: OneNode) -> int:
     mean = sum(shares) / len(shares)
     variance = sum((share - mean) * (share - mean) for share in shares) / len(shares)
     return int((1 - math.sqrt(variance)) * 100)
+
+
+def _tagged(image: str) -> str:
+    return image if ":" in image.split("/")[-1] else image + ":latest"
+
+
+def _held(node: Node, image: str) -> int | None:
+    """Its size, as the node lists it first."""
+    return next((each.size_bytes for each in node.status.images if image in each.names), None)
 
 
 def _on_shape(points: Sequence[tuple[int, int]], percent: int) -> int:

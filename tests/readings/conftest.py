@@ -15,6 +15,8 @@ from lowtide.testing import make_node
 
 NOW = 1000.0
 NODE_A = make_node("a")
+# Of no node: it tells that Prometheus's clock is ours.
+EVALUATED_NOW = {"flags": [Series({}, 0.0, NOW)]}
 
 
 def make_request(**fields: Any) -> TrafficRequest:
@@ -28,6 +30,10 @@ def make_series(
     return Series({"node": node, "device": device, "job": job}, value, at)
 
 
+def make_meter(**fields: Any) -> TrafficMeter:
+    return TrafficMeter(make_request(devices=("eth0",), **fields))
+
+
 def read(
     answers: Mapping[str, Sequence[Series]],
     nodes: Sequence[Node] = (NODE_A,),
@@ -35,7 +41,7 @@ def read(
     **fields: Any,
 ) -> TrafficReading:
     """What a meter of its own makes of these answers; the fields are the request's."""
-    return TrafficMeter(make_request(**fields)).take(answers, nodes, pods, NOW)
+    return TrafficMeter(make_request(**fields)).take({**EVALUATED_NOW, **answers}, nodes, pods, NOW)
 
 
 def read_one(answers: Mapping[str, Sequence[Series]], **fields: Any) -> NodeReading:

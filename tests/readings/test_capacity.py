@@ -12,10 +12,12 @@ from lowtide.objects.node import Node
 from lowtide.readings.capacity import (
     SOURCES,
     CapacitySource,
+    StatedCapacities,
     annotated_capacity,
     capacities_without_speed,
 )
 from lowtide.readings.meter import TrafficMeter
+from lowtide.readings.peaks import Peaks
 from lowtide.readings.request import LinkCapacity
 from lowtide.testing import make_node
 
@@ -45,7 +47,9 @@ def capacities(
     """What is found for nodes whose highest rates so far are these; None where not known."""
     nodes = [each for each, _ in peaks]
     seen = np.array([math.nan if peak is None else peak for _, peak in peaks], np.float64)
-    found, sources = capacities_without_speed(nodes, configured, seen)
+    stated, names = StatedCapacities(configured).of(nodes), [each.name for each in nodes]
+    highest = Peaks().with_rates(seen, names, stated.kind, stated.kinds)
+    found, sources = capacities_without_speed(stated, highest, names)
     return {
         each.name: (known(capacity), SOURCES[source])
         for each, capacity, source in zip(nodes, found.tolist(), sources.tolist(), strict=True)
@@ -235,6 +239,56 @@ def test_the_highest_rates_are_remembered_over_polls() -> None:
 def test_a_node_that_is_missing_for_a_while_keeps_its_highest_rate() -> None:
     found = measured(RATES, {"a": 1.0, "b": 1.0}, {"a": 1.0, "b": 1.0})
     assert found["a"] == (30.0, CLUSTER)
+
+
+def test_the_highest_rate_of_a_type_outlives_its_node() -> None:
+    meter = TrafficMeter(make_request())
+    here, gone = node("a", "large"), node("b", "large")
+    both = [make_series(10, node="a"), make_series(90, node="b")]
+    meter.take({"receive": both}, [here, gone], (), NOW)
+    reading = meter.take({"receive": [make_series(5, node="a")]}, [here], (), NOW + 15)
+    assert reading.of("a").capacity_bytes_per_second == 90
+    # A node that is called like the one that is gone is not judged by that one's highest rate.
+    later = meter.take({"receive": both}, [here, gone], (), NOW + 30)
+    assert [each.capacity_bytes_per_second for _, each in later.by_node()] == [90, 10]
+
+
+def test_a_rate_that_no_link_carries_stands_for_none() -> None:
+    found = measured({"a": 10.0, "b": 1e12, "c": 9.9e11})
+    assert found == {"a": (9.9e11, CLUSTER), "b": (9.9e11, CLUSTER), "c": (10.0, CLUSTER)}
+
+
+def test_the_highest_rate_is_of_the_busiest_link_in_either_direction() -> None:
+    """Where both directions count together eth0 carries most, and eth1 most in one direction."""
+    receive = [make_series(10), make_series(18, device="eth1"), make_series(1, node="b")]
+    transmit = [make_series(10), make_series(0, device="eth1"), make_series(1, node="b")]
+    meter = TrafficMeter(make_request(direction="sum"))
+    answers = {"receive": receive, "transmit": transmit}
+    reading = meter.take(answers, [node("a"), node("b")], (), NOW)
+    assert reading.of("a").receive == 10
+    assert reading.of("b").capacity_bytes_per_second == 18
+
+
+def test_what_is_said_is_read_again_when_a_node_changes_comes_or_goes() -> None:
+    stated = StatedCapacities((LARGE,))
+    one, other, third = node("a", annotated="8k"), node("b", "large"), node("c")
+    found = [
+        dict(zip([each.name for each in nodes], stated.of(nodes).capacity.tolist(), strict=True))
+        for nodes in (
+            [one, other],
+            [one, other, third],
+            [node("a", annotated="16k"), other, third],
+            [other, third],
+            [],
+        )
+    ]
+    assert found == [
+        {"a": 1000, "b": 1.25e9},
+        {"a": 1000, "b": 1.25e9, "c": 0},
+        {"a": 2000, "b": 1.25e9, "c": 0},
+        {"b": 1.25e9, "c": 0},
+        {},
+    ]
 
 
 def test_every_source_has_words_for_people() -> None:

@@ -297,12 +297,13 @@ def test_an_owner_whose_pods_are_gone_is_remembered() -> None:
     assert expected.of(pod(owner=BATCH)) == Traffic(90.0, 90.0)
 
 
-def test_newer_answers_replace_older_ones() -> None:
+def test_newer_answers_count_for_half() -> None:
     owners = Owners()
     pods = [pod("w1", owner=WEB, started=1)]
     before = learned(pods, {"w1": 10}, owners=owners)
-    after = learned(pods, {"w1": 30}, owners=owners)
-    assert after.of(pod(owner=WEB)) == Traffic(30.0, 30.0)
+    after = learned(pods, {"w1": 30}, {"w1": 14}, owners=owners)
+    assert after.of(pod(owner=WEB)) == Traffic(20.0, 12.0)
+    assert after.of(pod(owner=DB)) == Traffic(30.0, 14.0)  # the mean of all that run now
     assert before.of(pod(owner=WEB)) == Traffic(10.0, 10.0)  # what was handed out stays
 
 
@@ -321,5 +322,12 @@ def test_only_so_many_owners_are_remembered_the_newest_of_all() -> None:
     names = [f"p{number}" for number in range(count)]
     many = [pod(name, owner=("StatefulSet", name), started=1) for name in names]
     expected = learned(many, dict.fromkeys(names, 1.0), owners=owners)
-    assert expected.of(pod(owner=WEB)) == Traffic(9.0, 9.0)
+    assert expected.of(pod(owner=WEB)) == Traffic(8.0, 8.0)
     assert expected.of(pod(owner=DB)) == Traffic(1.0, 1.0)  # forgotten: the mean of all
+
+
+def test_a_pod_whose_container_starts_again_goes_on_counting() -> None:
+    owners = Owners()
+    learned([pod("w1", owner=WEB, started=1)], {"w1": 10}, owners=owners)
+    again = learned([pod("w1", owner=WEB, started=58)], {"w1": 30}, owners=owners)
+    assert again.of(pod(owner=WEB)) == Traffic(20.0, 20.0)

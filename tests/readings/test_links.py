@@ -294,14 +294,15 @@ def test_a_series_that_may_be_of_two_nodes_is_of_neither() -> None:
 
 
 def test_a_finder_goes_by_the_newest_answers_poll_after_poll() -> None:
-    finder = LinkFinder(NodeMatcher((A, B), (), "auto"))
-    answers = {"receive": of_devices(eth0=1), "speed": of_devices(eth0=100, bond0=200)}
-    first = finder.links(answers, ("receive",), 2)
-    answers["receive"] = of_devices(bond0=5, eth0=2)
-    second = finder.links(answers, ("receive",), 2)
-    answers["speed"] = of_devices(bond0=400)
-    answers["flags"] = of_devices(bond0=UP | MASTER, eth0=UP | MEMBER)
-    third = finder.links(answers, ("receive",), 2)
+    finder = LinkFinder()
+    finder.match(NodeMatcher((A, B), (), "auto"))
+    finder.take({"receive": of_devices(eth0=1), "speed": of_devices(eth0=100, bond0=200)})
+    first = finder.links(("receive",), 2)
+    finder.take({"receive": of_devices(bond0=5, eth0=2)})
+    second = finder.links(("receive",), 2)
+    flags = of_devices(bond0=UP | MASTER, eth0=UP | MEMBER)
+    finder.take({"speed": of_devices(bond0=400), "flags": flags})
+    third = finder.links(("receive",), 2)
     found = [(counted(each), each.speed.tolist()) for each in (first, second, third)]
     assert found == [
         ({(0, "eth0"): 1.0}, [100.0]),

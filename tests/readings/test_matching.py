@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from lowtide.readings.matching import NO_ROW, NodeIdentity, NodeMatcher, host_of
+from lowtide.readings.matching import NodeIdentity, NodeMatcher, host_of
 from lowtide.readings.request import MatchLabel
 from lowtide.readings.series import Series
 
@@ -32,12 +32,12 @@ def match_series(
     label: MatchLabel,
 ) -> Match:
     matcher = NodeMatcher(identities, uname, label)
-    found, ambiguous = matcher.rows(series)
+    candidates = list(zip(series, matcher.candidates(series), strict=True))
     by_node: dict[str, list[Series]] = {}
-    for one, row in zip(series, found, strict=True):
-        if row != NO_ROW:
-            by_node.setdefault(identities[row].name, []).append(one)
-    candidates = zip(series, matcher.candidates(series), strict=True)
+    for one, rows in candidates:
+        if len(rows) == 1:
+            by_node.setdefault(identities[rows[0]].name, []).append(one)
+    ambiguous = {row for _, rows in candidates if len(rows) > 1 for row in rows}
     return Match(
         by_node,
         unmatched=[one for one, rows in candidates if not rows],

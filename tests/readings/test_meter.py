@@ -5,25 +5,20 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
-import msgspec
 import pytest
-from tests.readings.conftest import NODE_A, NOW, make_request, make_series
+from tests.readings.conftest import NODE_A, NOW, make_series
+from tests.readings.conftest import make_meter as meter
 
 from lowtide.objects.node import Node
-from lowtide.objects.pod import Pod
 from lowtide.readings.meter import TrafficMeter
 from lowtide.readings.reading import TrafficReading
 from lowtide.readings.series import Series
-from lowtide.testing import make_node, make_pod
+from lowtide.testing import make_node
 
 A, B = NODE_A, make_node("b")
 TRAFFIC = {"receive"}
 LINKS = {"uname", "speed", "flags", "parent", "number"}
 PODS = {"pod_receive", "pod_transmit"}
-
-
-def meter(**fields: Any) -> TrafficMeter:
-    return TrafficMeter(make_request(devices=("eth0",), **fields))
 
 
 def answer(
@@ -105,11 +100,25 @@ def test_a_node_that_comes_while_nothing_is_answered_is_asked_about_later() -> N
     assert poll(one, NOW + 30, [A, B]) == TRAFFIC | LINKS
 
 
-def test_what_was_not_answered_is_asked_again_at_the_next_poll() -> None:
+def test_what_was_not_answered_is_asked_again_after_a_minute_and_keeps_nothing_waiting() -> None:
+    one, unanswered = meter(), {"speed", "pod_transmit"}
+    asked = [poll(one, NOW + at, except_for=unanswered) for at in (0, 15, 30, 45, 60, 75)]
+    assert asked == [
+        TRAFFIC | LINKS | PODS,
+        TRAFFIC,
+        TRAFFIC,
+        TRAFFIC,
+        {*TRAFFIC, "speed", *PODS},
+        TRAFFIC,
+    ]
+    assert poll(one, NOW + 120) == {*TRAFFIC, "speed", *PODS}
+    assert poll(one, NOW + 180) == TRAFFIC | PODS
+
+
+def test_after_an_outage_everything_is_asked_at_once() -> None:
     one = meter()
-    poll(one, except_for={"speed", "pod_transmit"})
-    assert poll(one, NOW + 15) == {*TRAFFIC, "speed", "pod_transmit"}
-    assert poll(one, NOW + 30) == TRAFFIC
+    poll(one, except_for=TRAFFIC | LINKS | PODS)
+    assert poll(one, NOW + 15) == TRAFFIC | LINKS | PODS
 
 
 @pytest.mark.parametrize(
@@ -229,7 +238,6 @@ def test_a_window_of_a_minute(gaps: list[float], window_seconds: int) -> None:
     assert probed(one, *gaps) == (window_seconds != 60)
     assert one.window_seconds == window_seconds
     assert f"[{window_seconds}s]".replace("60s", "1m") in one.due(NOW, [A])["receive"]
-    assert f"[{window_seconds}s]".replace("60s", "1m") in one.due(NOW, [A])["pod_receive"]
 
 
 def test_it_is_said_once_and_the_window_does_not_shrink() -> None:
@@ -255,8 +263,8 @@ def test_the_window_stays_as_it_is_for(fields: dict[str, Any]) -> None:
 def test_a_reading_is_half_a_scrape_older_than_its_answer() -> None:
     one = meter()
     one.scrapes_are_apart(10.0, lag_seconds=5.0)
-    reading = one.take({"receive": [make_series(1, at=NOW - 1)]}, [A], (), NOW)
-    assert (reading.sampled_at, reading.of("a").at) == (NOW - 6, NOW - 1)
+    reading = one.take({"receive": [make_series(1)]}, [A], (), NOW)
+    assert (reading.sampled_at, reading.of("a").at) == (NOW - 5, NOW)
 
 
 @pytest.mark.parametrize(
@@ -339,6 +347,17 @@ def test_a_node_that_joins_is_matched_with_the_uname_that_is_known() -> None:
     assert one.take({"receive": [traffic]}, [A, B], (), NOW).of("b").value == 5
 
 
+def test_a_node_is_matched_anew_when_its_exporter_is_called_otherwise() -> None:
+    one = meter()
+    traffic = [Series({"instance": "x:9100", "job": "n", "device": "eth0"}, 5.0, NOW)]
+    found = []
+    for name in ("a", "b"):
+        uname = [Series({"instance": "x:9100", "job": "n", "nodename": name}, 1.0, NOW)]
+        reading = one.take({"receive": traffic, "uname": uname}, [A, B], (), NOW)
+        found.append({each: reading.of(each).value for each in "ab"})
+    assert found == [{"a": 5, "b": None}, {"a": None, "b": 5}]
+
+
 def test_a_node_that_changes_its_address_is_matched_anew() -> None:
     one = meter()
     traffic = [Series({"instance": "10.0.0.2:9100", "device": "eth0"}, 5.0, NOW)]
@@ -347,68 +366,54 @@ def test_a_node_that_changes_its_address_is_matched_anew() -> None:
     assert [first.of("a").value, second.of("a").value] == [None, 5]
 
 
-# What pods carry.
+# Clocks.
 
 
-def of_pods(value: float, at: float = NOW) -> list[Series]:
-    return [Series({"namespace": "default", "pod": "web-1"}, value, at)]
-
-
-def web(name: str = "web-2") -> Pod:
-    """A pod of the StatefulSet web that runs since 1970."""
-    pod = make_pod(name)
-    references = [{"kind": "StatefulSet", "name": "web", "controller": True}]
-    meta = msgspec.convert(
-        {**msgspec.to_builtins(pod.metadata), "ownerReferences": references}, type(pod.metadata)
-    )
-    status = {"phase": "Running", "startTime": "1970-01-01T00:00:00Z"}
-    return msgspec.structs.replace(
-        pod, metadata=meta, status=msgspec.convert(status, type(pod.status))
-    )
-
-
-def expected(
-    one: TrafficMeter, *polls: Mapping[str, Sequence[Series]]
-) -> list[tuple[float, float]]:
-    """What is expected of another pod of web after each poll."""
-    traffic = {"receive": [make_series(1)]}
-    readings = [
-        one.take({**traffic, **answers}, [A], [web("web-1")], NOW + 15 * number)
-        for number, answers in enumerate(polls)
+@pytest.mark.parametrize("ahead_seconds", [-3600.0, -1.0, 0.0, 3600.0])
+def test_how_far_prometheus_clock_is_from_ours_does_not_matter(ahead_seconds: float) -> None:
+    one = meter()
+    found = []
+    for seconds in (0, 15, 30, 60):
+        series = make_series(5, at=NOW + seconds + ahead_seconds)
+        answers = {"receive": [series]} if seconds < 30 else {}
+        found.append(one.take(answers, [A], (), NOW + seconds).of("a"))
+    assert [(each.at, each.state.value) for each in found] == [
+        (NOW, "fresh"),
+        (NOW + 15, "fresh"),
+        (NOW + 15, "fresh"),
+        (NOW + 15, "fresh"),
     ]
-    return [tuple(reading.pods.of(web())) for reading in readings]  # type: ignore[misc]
+    assert one.take({}, [A], (), NOW + 76).of("a").state.value == "stale"
+    one.probed([[NOW + ahead_seconds + at for at in (40, 50, 60)]], NOW + 76)
+    answers = {"receive": [make_series(5, at=NOW + 90 + ahead_seconds)]}
+    assert one.take(answers, [A], (), NOW + 90).sampled_at == NOW + 90 - 16
 
 
-def test_what_pods_carry_is_learned_and_kept_between_its_polls() -> None:
-    both = {"pod_receive": of_pods(30), "pod_transmit": of_pods(3)}
-    later = {"pod_receive": of_pods(50, NOW + 30), "pod_transmit": of_pods(5, NOW + 30)}
-    found = expected(meter(pod_bytes_per_second=7.0), {}, both, {}, later)
-    assert found == [(7, 7), (30, 3), (30, 3), (50, 5)]
+def test_an_answer_that_is_the_same_again_and_again_grows_old() -> None:
+    one, answers = meter(), {"receive": [make_series(5, at=NOW - 300)]}
+    found = [one.take(answers, [A], (), NOW + 15 * number).of("a") for number in range(6)]
+    assert [each.state.value for each in found] == ["fresh"] * 5 + ["stale"]
+    # And one that goes on, though by a clock that was set back, is new.
+    later = [
+        one.take({"receive": [make_series(5, at=at)]}, [A], (), NOW + 500 + at).of("a").state.value
+        for at in (15, 30)
+    ]
+    assert later[-1] == "fresh"
 
 
-@pytest.mark.parametrize(
-    ("first", "then"),
-    [
-        pytest.param("pod_receive", "pod_transmit", id="received, and then what is sent"),
-        pytest.param("pod_transmit", "pod_receive", id="sent, and then what is received"),
-    ],
-)
-def test_a_question_that_fails_does_not_mean_that_pods_carry_nothing(first: str, then: str) -> None:
-    values = {"pod_receive": 30.0, "pod_transmit": 3.0}
-    found = expected(
-        meter(pod_bytes_per_second=7.0),
-        {first: of_pods(values[first])},
-        {then: of_pods(values[then], NOW + 15)},
-    )
-    assert found == [(7, 7), (30, 3)]
-
-
-def test_a_question_that_fails_later_keeps_what_was_learned() -> None:
-    both = {"pod_receive": of_pods(30), "pod_transmit": of_pods(3)}
-    found = expected(meter(), both, {"pod_receive": of_pods(50, NOW + 15)})
-    assert found == [(30, 3), (50, 3)]
-
-
-def test_no_pod_in_an_answer_teaches_nothing() -> None:
-    nothing: dict[str, list[Series]] = {"pod_receive": [], "pod_transmit": []}
-    assert expected(meter(pod_bytes_per_second=7.0), nothing) == [(7, 7)]
+def test_our_clock_being_set_neither_stops_questions_nor_keeps_readings_fresh() -> None:
+    one = meter()
+    one.due(0.0, [A])
+    one.take(answer(one.due(0.0, [A]), [A]), [A], (), NOW, steady_now=0.0)
+    assert one.due(60.0, [A]).keys() == TRAFFIC | PODS
+    back, further = NOW + 60 - 3600, NOW + 61 - 3600
+    found = [
+        one.take({}, [A], (), back, steady_now=60.0),
+        one.take({}, [A], (), further, steady_now=61.0),
+        one.take({"receive": [make_series(5, at=NOW + 75)]}, [A], (), back, steady_now=75.0),
+    ]
+    assert [(each.of("a").at, states(each)["a"], each.published_at) for each in found] == [
+        (back - 60, "fresh", back),
+        (back - 60, "stale", further),
+        (back, "fresh", back),
+    ]

@@ -18,6 +18,13 @@ from lowtide.readings.request import (
 
 VIRTUAL = "|".join(VIRTUAL_DEVICES)
 ETH0 = {"devices": ("eth0",)}
+BY_DEVICE = "max by (node, kubernetes_node, nodename, instance, job, device)"
+
+
+def thinned(function: str, direction: str, window: str) -> str:
+    """The rate of the devices whose counters are there now, with the labels that count."""
+    counter = f'node_network_{direction}_bytes_total{{device="eth0"}}'
+    return f"{BY_DEVICE} ({function}({counter}[{window}]) and {counter})"
 
 
 def asked_at_each_poll(request: TrafficRequest) -> dict[str, str]:
@@ -57,27 +64,27 @@ def test_seeds_queries(device: str, window_seconds: int, want: str) -> None:
     [
         pytest.param(
             {},
-            {"receive": 'rate(node_network_receive_bytes_total{device="eth0"}[1m])'},
+            {"receive": thinned("rate", "receive", "1m")},
             id="asks for one direction where one is wanted",
         ),
         pytest.param(
             {"direction": "transmit", "window_seconds": 7200},
-            {"transmit": 'rate(node_network_transmit_bytes_total{device="eth0"}[2h])'},
+            {"transmit": thinned("rate", "transmit", "2h")},
             id="asks for the other where that is wanted",
         ),
         pytest.param(
             {"direction": "max", "measure": "increase", "window_seconds": 90},
             {
-                "receive": 'increase(node_network_receive_bytes_total{device="eth0"}[90s])',
-                "transmit": 'increase(node_network_transmit_bytes_total{device="eth0"}[90s])',
+                "receive": thinned("increase", "receive", "90s"),
+                "transmit": thinned("increase", "transmit", "90s"),
             },
             id="asks for both directions for the larger of them",
         ),
         pytest.param(
             {"direction": "sum"},
             {
-                "receive": 'rate(node_network_receive_bytes_total{device="eth0"}[1m])',
-                "transmit": 'rate(node_network_transmit_bytes_total{device="eth0"}[1m])',
+                "receive": thinned("rate", "receive", "1m"),
+                "transmit": thinned("rate", "transmit", "1m"),
             },
             id="asks for both directions for their sum",
         ),
@@ -101,25 +108,26 @@ def test_what_is_asked_at_each_poll(fields: dict[str, Any], want: dict[str, str]
 
 def test_the_window_may_be_wider_than_requested() -> None:
     assert traffic_queries(make_request(**ETH0), 240) == {
-        "receive": 'rate(node_network_receive_bytes_total{device="eth0"}[4m])'
+        "receive": thinned("rate", "receive", "4m")
     }
 
 
 LINKS = {
-    "speed": 'node_network_speed_bytes{device="eth0"}',
-    "flags": 'node_network_flags{device="eth0"}',
-    "parent": 'node_network_iface_link{device="eth0"}',
-    "number": 'node_network_iface_id{device="eth0"}',
+    "speed": f'{BY_DEVICE} (node_network_speed_bytes{{device="eth0"}})',
+    "flags": f'{BY_DEVICE} (node_network_flags{{device="eth0"}})',
+    "parent": f'{BY_DEVICE} (node_network_iface_link{{device="eth0"}})',
+    "number": f'{BY_DEVICE} (node_network_iface_id{{device="eth0"}})',
 }
+UNAME = {"uname": "max by (nodename, instance, job) (node_uname_info)"}
 
 
 @pytest.mark.parametrize(
     ("fields", "want"),
     [
-        pytest.param({}, {"uname": "node_uname_info", **LINKS}, id="asks what its devices are"),
+        pytest.param({}, {**UNAME, **LINKS}, id="asks what its devices are"),
         pytest.param(
             {"match_label": "nodename"},
-            {"uname": "node_uname_info", **LINKS},
+            {**UNAME, **LINKS},
             id="asks for node_uname_info where the nodename decides",
         ),
         pytest.param(
@@ -129,13 +137,25 @@ LINKS = {
         ),
         pytest.param(
             {"template": "node:traffic"},
-            {"uname": "node_uname_info", "speed": LINKS["speed"]},
+            {**UNAME, "speed": LINKS["speed"]},
             id="asks only for speeds beside the user's own query",
         ),
     ],
 )
 def test_what_is_asked_seldom(fields: dict[str, Any], want: dict[str, str]) -> None:
     assert link_queries(make_request(**ETH0, **fields)) == want
+
+
+def test_the_names_of_nodes_are_asked_for_as_the_seeds_do_beside_the_seeds_query() -> None:
+    request = make_request(**ETH0, measure="sumOverTime", match_label="nodename")
+    assert link_queries(request)["uname"] == "node_uname_info"
+
+
+def test_a_rate_may_be_asked_for_with_all_its_labels() -> None:
+    counter = 'node_network_receive_bytes_total{device="eth0"}'
+    assert traffic_queries(make_request(**ETH0), 60, has_all_labels=True) == {
+        "receive": f"rate({counter}[1m]) and {counter}"
+    }
 
 
 @pytest.mark.parametrize(
@@ -204,7 +224,7 @@ def test_the_samples_of_a_few_targets() -> None:
 )
 def test_device_matchers(devices: tuple[str, ...], want: str) -> None:
     request = make_request(devices=devices)
-    assert link_queries(request)["speed"] == f"node_network_speed_bytes{{{want}}}"
+    assert link_queries(request)["speed"] == f"{BY_DEVICE} (node_network_speed_bytes{{{want}}})"
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import subprocess
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import msgspec
@@ -58,6 +59,7 @@ class Exporter:
     clock: Callable[[], float]
     pods_started_at: dict[str, float] = field(default_factory=dict)
     first_scrape_at: float | None = None
+    is_dead: bool = False
 
     def metrics(self) -> str:
         now = self.clock()
@@ -81,12 +83,12 @@ class Exporter:
         return "\n".join([*lines, ""])
 
     def handler(self) -> type[http.server.BaseHTTPRequestHandler]:
-        metrics = self.metrics
+        exporter = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                body = metrics().encode()
-                self.send_response(200)
+                body = exporter.metrics().encode()
+                self.send_response(503 if exporter.is_dead else 200)
                 self.send_header("Content-Type", "text/plain; version=0.0.4")
                 self.end_headers()
                 self.wfile.write(body)
@@ -142,7 +144,12 @@ class Scraped:
     ],
 )
 def scraped(request: pytest.FixtureRequest) -> Iterator[Scraped]:
-    version: Version = request.param
+    with scraping(request.param) as made:
+        yield made
+
+
+@contextmanager
+def scraping(version: Version) -> Iterator[Scraped]:
     exporter = Exporter(time.time)
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), exporter.handler()) as web:
         thread = threading.Thread(target=web.serve_forever)
@@ -193,6 +200,7 @@ class Polling:
             pods=lambda: self.pods,
             publish=self._published.append,
             clock=time.time,
+            steady_clock=time.monotonic,
             sleep=asyncio.sleep,
         )
 
@@ -241,6 +249,23 @@ async def test_a_window_of_exactly_four_scrapes(
     assert warnings() == []
 
 
+async def test_a_node_whose_exporter_dies_is_missing_although_its_window_still_holds_samples(
+    scraped: Scraped,
+) -> None:
+    with scraping(scraped.version) as own:
+        access = PrometheusAccess(addresses=(own.server.url,))
+        async with Prometheus(access, clock=time.monotonic) as client:
+            await own.wait_for_scrapes(WINDOW_SECONDS + 1)
+            polling = Polling(client, request_of(client, 60))
+            assert (await polling.poll()).of(NODE).state is State.FRESH
+            own.exporter.is_dead = True
+            await own.wait_until_over(1, "1 - up")
+            found = (await polling.poll()).of(NODE)
+            (rate,) = await client.query(f"rate({RECEIVED}[60s])")
+    assert (found.state, found.value) == (State.MISSING, None)
+    assert rate.value > 0  # which alone would be taken for an ever quieter node
+
+
 @pytest.mark.parametrize(
     "window_seconds",
     [pytest.param(2, id="holds two scrapes"), pytest.param(1, id="holds one scrape, so no rate")],
@@ -253,7 +278,6 @@ async def test_a_window_is_widened_with_one_warning_where_it(
 ) -> None:
     await scraped.wait_for_scrapes(WINDOW_SECONDS + 1)
     polling = Polling(client, request_of(client, window_seconds))
-    await polling.poll()
     found = [await polling.poll() for _ in range(3)]
     assert [measured(reading) for reading in found] == [TRUTH] * 3
     (said,) = [line for line in warnings() if "widened" in line]
@@ -288,8 +312,9 @@ async def test_traffic_is_learned_from_a_pod_that_started_within_the_window(
     found = []
     for share_of_window in (0.2, 0.5, 0.75, 1.0):
         await scraped.wait_until_over(share_of_window * POD_WINDOW_SECONDS, covered)
-        reading = await Polling(client, request, [running]).poll()
-        found.append(reading.pods.of(pod_of_web("web-2")))
+        polling = Polling(client, request, [running])
+        await polling.poll()  # and then it probes how often kubelets are scraped
+        found.append((await polling.poll()).pods.of(pod_of_web("web-2")))
     truth = tuple(pytest.approx(per_second, rel=0.25) for per_second in POD_PER_SECOND)
     assert found == [UNKNOWN, truth, truth, truth]
 

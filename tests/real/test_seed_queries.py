@@ -179,6 +179,7 @@ async def polled(text: str, address: str) -> tuple[TrafficReading, str]:
             pods=lambda: (),
             publish=published.append,
             clock=time.time,
+            steady_clock=time.monotonic,
             sleep=asyncio.sleep,
         )
         await poller.poll()

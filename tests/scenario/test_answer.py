@@ -4,14 +4,16 @@ from typing import Any
 
 import pytest
 
+from lowtide.config.types import EnabledPlugin
 from lowtide.framework.decision import Decision, NodeRejection
-from lowtide.framework.plugin import PodRejection
+from lowtide.framework.plugin import Eviction, PodRejection, PostFiltered
 from lowtide.plugins.node_affinity import NodeAffinity, NodeAffinityArgs
 from lowtide.plugins.node_resources_fit import NodeResourcesFit, NodeResourcesFitArgs
 from lowtide.plugins.taint_toleration import TaintToleration
-from lowtide.scenario.answer import answered, gated
+from lowtide.scenario.answer import answered, effective_profile, gated, refused_unread
 from lowtide.testing import make_node, make_pod, place
 
+NOWHERE = "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint(s)."
 TAINT = {"key": "k", "value": "v", "effect": "NoSchedule"}
 
 
@@ -70,8 +72,8 @@ def test_a_pod_that_fits_nowhere_with_all_that_refuse_it() -> None:
                 "reasons": ["Insufficient cpu"],
             },
         },
-        "fit_error": "0/2 nodes are available: 1 Insufficient cpu, "
-        "1 node(s) had untolerated taint(s).",
+        "fit_error": NOWHERE,
+        "fit_error_final": NOWHERE,
     }
 
 
@@ -103,6 +105,86 @@ def test_a_pod_that_is_refused_as_a_whole(eviction_helps: bool, code: str) -> No
         "id": "case",
         "prefilter": {"code": code, "plugin": "VolumeBinding", "reasons": ["no such volume"]},
         "fit_error": "0/1 nodes are available: no such volume.",
+        "fit_error_final": "0/1 nodes are available: no such volume.",
+    }
+
+
+def test_a_pod_whose_spec_cannot_be_read() -> None:
+    assert refused_unread("case", "spec.overhead: 'x' is not a quantity", node_count=3) == {
+        "id": "case",
+        "prefilter": {
+            "code": "UnschedulableAndUnresolvable",
+            "reasons": ["spec.overhead: 'x' is not a quantity"],
+        },
+        "fit_error": "0/3 nodes are available: spec.overhead: 'x' is not a quantity.",
+    }
+
+
+def test_what_could_be_done_about_it() -> None:
+    victims = (make_pod("low", namespace="batch"), make_pod("lower"))
+    eviction = Eviction("n", victims, budget_violations=1)
+    found = PostFiltered(
+        nominated_node_name="n",
+        eviction=eviction,
+        candidates=(Eviction("z", victims[:1], budget_violations=2), eviction),
+        tied_nodes=("n",),
+        still_refused={"y": NodeRejection("A", ("a",), eviction_helps=False)},
+    )
+    decision = decision_of(reason_counts={"a": 1}, post_filtered=found)
+    answer = answered("case", decision, ["n"])
+    assert answer["fit_error_final"] == answer["fit_error"] == "0/1 nodes are available: 1 a."
+    assert answer["postfilter"] == {
+        "status": "Success",
+        "message": "",
+        "nominated_node": "n",
+        "victims": ["batch/low", "default/lower"],
+        "tied_nodes": ["n"],
+        "candidates": {
+            "n": {"victims": ["batch/low", "default/lower"], "pdb_violations": 1},
+            "z": {"victims": ["batch/low"], "pdb_violations": 2},
+        },
+        "dry_run_rejected": {
+            "y": {"plugin": "A", "code": "UnschedulableAndUnresolvable", "reasons": ["a"]}
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    ("is_error", "status"),
+    [
+        pytest.param(False, "Unschedulable", id="tells that nothing can be done"),
+        pytest.param(True, "Error", id="tells that it failed"),
+    ],
+)
+def test_a_rule_that_is_asked_what_could_be_done(is_error: bool, status: str) -> None:
+    decision = decision_of(
+        reason_counts={"a": 1},
+        post_filtered=PostFiltered("no way", is_error=is_error),
+        post_filtered_by="B",
+    )
+    answer = answered("case", decision, ["n"])
+    assert answer["fit_error_final"] == "0/1 nodes are available: 1 a. no way"
+    assert answer["postfilter"] == {
+        "status": status,
+        "plugin": "B",
+        "message": "no way",
+        "nominated_node": "",
+        "victims": [],
+    }
+
+
+def test_the_plugins_of_a_profile() -> None:
+    expansion = {
+        "queueSort": [EnabledPlugin("PrioritySort")],
+        "filter": [EnabledPlugin("NodeName"), EnabledPlugin("TaintToleration")],
+        "score": [EnabledPlugin("TaintToleration", 3)],
+    }
+    assert effective_profile(expansion) == {
+        "preFilter": [],
+        "filter": ["NodeName", "TaintToleration"],
+        "postFilter": [],
+        "preScore": [],
+        "score": [["TaintToleration", 3]],
     }
 
 

@@ -78,6 +78,29 @@ def test_a_bad_line_is_told_by_its_number_and_the_others_are_read(tmp_path: Path
 
 
 @pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        pytest.param(
+            b'{"id": "\xff"}',
+            "not JSON: 'utf-8' codec can't decode byte 0xff in position 8: invalid start byte",
+            id="is not text",
+        ),
+        pytest.param(
+            b'{"id": ' + b"9" * 5000 + b"}",
+            "not JSON: Exceeds the limit (4300 digits) for integer string conversion: value has "
+            "5000 digits; use sys.set_int_max_str_digits() to increase the limit",
+            id="holds a number beyond all bounds",
+        ),
+        pytest.param(b'{"pod": ' + b"[" * 100_000, "nested too deeply", id="is nested too deeply"),
+    ],
+)
+def test_the_others_are_read_when_one_line(tmp_path: Path, content: bytes, sentence: str) -> None:
+    path = tmp_path / "cases.jsonl"
+    path.write_bytes(b"\n".join([line("a").encode(), content, line("b").encode()]))
+    assert told(path) == ["a", f"error: cases.jsonl:2: {sentence}", "b"]
+
+
+@pytest.mark.parametrize(
     ("name", "content", "sentence"),
     [
         pytest.param(
@@ -96,7 +119,7 @@ def test_a_bad_line_is_told_by_its_number_and_the_others_are_read(tmp_path: Path
         pytest.param(
             "cases.jsonl",
             b"\xff\xfe\x00",
-            "cases.jsonl: cannot be read: 'utf-8' codec can't decode byte 0xff in position 0: "
+            "cases.jsonl:1: not JSON: 'utf-8' codec can't decode byte 0xff in position 0: "
             "invalid start byte",
             id="is not text",
         ),
@@ -296,3 +319,11 @@ def test_manifests_without_a_pod_to_place_are_told_when_the_file(tmp_path: Path,
 def test_errors_are_values_not_exceptions(tmp_path: Path) -> None:
     (found,) = read_scenarios(write(tmp_path, "[]", "cases.jsonl"))
     assert isinstance(found, ScenarioError)
+
+
+def test_a_list_without_a_list_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "list.yaml"
+    path.write_text("kind: List\nitems: 5\n")
+    assert [str(each) for each in read_scenarios(path)] == [
+        "list.yaml: document 1: items is a list, not int"
+    ]

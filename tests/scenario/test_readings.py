@@ -190,3 +190,10 @@ def test_a_reading_is_refused_that(given: Any, sentence: str) -> None:
 def test_a_reading_of_a_node_that_is_not_there_is_refused_too() -> None:
     with pytest.raises(ScenarioError):
         traffic_reading(request(), {"gone": "much"}, [make_node("a")])
+
+
+def test_a_number_of_hundreds_of_digits_is_refused() -> None:
+    with pytest.raises(ScenarioError) as refused:
+        traffic_reading(request(), {"a": 10**400}, [make_node("a")])
+    told = "readings.traffic.a has 401 digits, more than a number can"
+    assert str(refused.value) == told

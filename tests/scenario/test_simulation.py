@@ -181,6 +181,37 @@ settle: 1s
             id="refuses scrapes without end",
         ),
         pytest.param(
+            ("[10G]", "[10, 1e30]"),
+            "s.yaml:3: nodes[0].links[0]: must be from 1M to 100T, in bits per second, not the "
+            "integer 10\n"
+            "s.yaml:3: nodes[0].links[1]: must be from 1M to 100T, in bits per second, not the "
+            "number 1e+30",
+            id="refuses links that nobody has",
+        ),
+        pytest.param(
+            ("240M}", "5}"),
+            "s.yaml:5: owners[0].traffic.median: must be from 1k to 100T, in bits per second, not "
+            "the integer 5",
+            id="refuses traffic without a unit",
+        ),
+        pytest.param(
+            ("240M}", "240M}, requests: {nvidia.com/gpu: 1}"),
+            's.yaml:5: owners[0].requests["nvidia.com/gpu"]: is on no node here; valid are cpu and '
+            "memory",
+            id="refuses requests that no node can meet",
+        ),
+        pytest.param(
+            ("owners:", "arrivals: {over: 721h}\nsettle: 100000h\nowners:"),
+            "s.yaml:4: arrivals.over: must be at most 720h, not 721h\n"
+            "s.yaml:5: settle: must be at most 720h, not 100000h",
+            id="refuses runs without end",
+        ),
+        pytest.param(
+            ("owners:", "prometheus: {delay: 2h}\nowners:"),
+            "s.yaml:4: prometheus.delay: must be at most 1h, not 2h",
+            id="refuses samples that come too late",
+        ),
+        pytest.param(
             ("nodes:\n- {count: 2, links: [10G]}", "nodes: []"),
             "s.yaml:2: nodes: must have at least one group, and is empty",
             id="refuses a cluster without nodes",

@@ -35,6 +35,19 @@ def test_one_node(given: Any, want: tuple[Any, ...]) -> None:
         pytest.param(True, "readings.usage.a is True; it must be a number from 0", id="a truth"),
         pytest.param(-1, "readings.usage.a is -1; it must be a number from 0", id="less than 0"),
         pytest.param(
+            math.nan, "readings.usage.a is nan; it must be a number from 0", id="no number"
+        ),
+        pytest.param(
+            10**400,
+            "readings.usage.a has 401 digits; it must be a number from 0",
+            id="more than any number",
+        ),
+        pytest.param(
+            {"cpu": "-5"},
+            "readings.usage.a.cpu: '-5' is negative; it must be a quantity from 0, such as 500m",
+            id="a negative quantity",
+        ),
+        pytest.param(
             {"cpus": 1},
             "readings.usage.a has 'cpus'; it may have cpu, memory, age_seconds",
             id="another field",

@@ -5,6 +5,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from lowtide.config.types import Extender
 from lowtide.framework.plugin import Binder, BindOutcome, Pod
 from lowtide.framework.profile import Profile
 from lowtide.framework.registry import BuiltIn
@@ -12,8 +13,15 @@ from lowtide.objects.events import Added, Deleted, Listed, Modified
 from lowtide.objects.kinds import KIND_OF
 from lowtide.objects.node import Node
 from lowtide.plugins import BUILT_IN
-from lowtide.scheduler.actions import Action, Bind, Decided, WriteCondition, WriteKubeEvent
-from lowtide.scheduler.events import BindingEnded, Event, Turn
+from lowtide.scheduler.actions import (
+    Action,
+    Bind,
+    Decided,
+    Evict,
+    WriteCondition,
+    WriteKubeEvent,
+)
+from lowtide.scheduler.events import BindingEnded, Event, EvictionEnded, Turn
 from lowtide.scheduler.machine import Machine
 from lowtide.testing import make_node, make_pod, make_profile
 
@@ -66,16 +74,22 @@ def default_profile(*more_rules: Any, name: str = "lowtide") -> Profile:
 class Bench:
     """A machine, its time, and everything it wanted done, in order."""
 
-    def __init__(self, *nodes: Node, profiles: Sequence[Profile] = ()) -> None:
+    def __init__(
+        self,
+        *nodes: Node,
+        profiles: Sequence[Profile] = (),
+        unlisted: Sequence[str] = (),
+        extenders: tuple[Extender, ...] = (),
+    ) -> None:
         made: Mapping[str, Profile] = {
             profile.scheduler_name: profile for profile in profiles or [default_profile()]
         }
-        self.machine = Machine(made)
+        self.machine = Machine(made, extenders=extenders)
         self.now = START
         self.actions: list[Action] = []
         for node in nodes:
             self.give(Added(node))
-        self.give(*all_listed())
+        self.give(*(each for each in all_listed() if each.kind not in unlisted))
 
     def give(self, *events: Event) -> list[Action]:
         """Hands the events in one after the other; returns what they led to."""
@@ -204,6 +218,8 @@ class RecordingWrites:
         self.asked: list[str] = []  # pods about to be bound
         self.may_bind = asyncio.Event()
         self.may_bind.set()
+        self.evicted: list[tuple[str, str, list[str]]] = []  # for whom, from which node, whom
+        self.eviction_fails_with: Exception | None = None
         self._happenings = happenings
 
     def write_condition(self, action: WriteCondition) -> None:
@@ -221,3 +237,11 @@ class RecordingWrites:
     def write_event(self, action: WriteKubeEvent) -> None:
         self.notes.append(action.note)
         self._happenings.note()
+
+    async def evict(self, action: Evict) -> EvictionEnded:
+        names = [pod.name for pod in action.victims]
+        self.evicted.append((action.pod.name, action.node_name, names))
+        self._happenings.note()
+        if self.eviction_fails_with is not None:
+            raise self.eviction_fails_with
+        return EvictionEnded(action.pod.uid, evicted=action.victims)

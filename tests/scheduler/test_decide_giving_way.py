@@ -149,6 +149,35 @@ def test_a_refusal_for_the_sake_of_a_promised_pod(
     assert list(decision.rejections) == (["a"] if full and chosen is None else [])
 
 
+BUSY = NodeRejection("Busy", ("node(s) were busy",), eviction_helps=False)
+CROWDED = NodeRejection("Crowded", ("crowded",), eviction_helps=False)
+
+
+@pytest.mark.parametrize(
+    ("rules", "pod", "gave_way"),
+    [
+        pytest.param([Busy("abc", 0)], make_pod(), BUSY, id="of the best of several nodes"),
+        pytest.param([Busy("abc", 0), Closed("bc")], make_pod(), BUSY, id="of the only node left"),
+        pytest.param([Busy("abc", 0)], make_pod(nominated="a"), BUSY, id="of a nominated node"),
+        pytest.param([Busy("bc", 0)], make_pod(), None, id="of no node where none had to give way"),
+        pytest.param(
+            [Closed("abc"), Busy("abc", 0)], make_pod(), None, id="of no node for no node"
+        ),
+    ],
+)
+@pytest.mark.parametrize("full", [False, True], ids=["briefly", "in full"])
+def test_a_decision_says_which_refusal_gave_way(
+    rules: list[Any], pod: Pod, gave_way: NodeRejection | None, full: bool
+) -> None:
+    assert decided(*rules, pod=pod, full=full).gave_way == gave_way
+
+
+def test_a_decision_says_that_a_refusal_for_the_sake_of_a_promised_pod_gave_way() -> None:
+    state = make_state([make_node("a")])
+    state.nominate(make_pod("promised", priority=9), "a")
+    assert decided(Crowded(0), state=state).gave_way == CROWDED
+
+
 def test_a_nominated_node_that_gave_way_is_taken() -> None:
     pod = make_pod(nominated="a")
     decision = decided(Busy("abc", 0), pod=pod, full=True)

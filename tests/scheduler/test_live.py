@@ -437,3 +437,31 @@ async def test_a_pod_that_is_deleted_while_it_waits_is_not_bound() -> None:
         bench.live.handle(Deleted(make_pod("second")))
         bench.binder.end("first")
         await bench.until(lambda: bench.binder.started == ["first", "third"])
+
+
+# Evictions.
+
+
+async def test_pods_are_evicted_for_one_that_matters_more_and_told_so() -> None:
+    bench = Bench()
+    bench.add("low", cpu="4", on="node-a")
+    async with bench.running():
+        bench.add("big", cpu="4", priority=9)
+        told = "Preempted by pod default/big on node node-a"
+        await bench.until(lambda: told in bench.writes.notes)
+        assert bench.writes.evicted == [("big", "node-a", ["low"])]
+    assert bench.sample("scheduler_preemption_attempts_total") == 1
+    assert bench.sample("scheduler_preemption_victims_sum") == 1
+
+
+async def test_an_eviction_that_raises_is_tried_again() -> None:
+    bench = Bench()
+    bench.writes.eviction_fails_with = RuntimeError("no such luck")
+    bench.add("low", cpu="4", on="node-a")
+    async with bench.running():
+        bench.add("big", cpu="4", priority=9)
+        await bench.until(lambda: len(bench.writes.evicted) == 1)
+        await breathe()
+        bench.clock.advance(10)
+        bench.live.wake()
+        await bench.until(lambda: len(bench.writes.evicted) == 2)

@@ -400,13 +400,19 @@ class OnlyKnownNamespaces:
 
 
 def test_objects_that_a_rule_depends_on_are_waited_for_and_wake_its_pods() -> None:
-    bench = Bench(small_node(), profiles=[default_profile(OnlyKnownNamespaces())])
+    profile = default_profile(OnlyKnownNamespaces())
+    bench = Bench(small_node(), profiles=[profile], unlisted=["Namespace"])
     bench.give(Added(POD))
-    assert bench.machine.rules_by_kind[Namespace] == ("OnlyKnownNamespaces",)
+    names = ("InterPodAffinity", "OnlyKnownNamespaces")
+    assert bench.machine.rules_by_kind[Namespace] == names
     assert (bench.machine.is_synced, bench.take_turns()) == (False, [])
     bench.give(Listed("Namespace"))
     assert conditions(bench.take_turns()) == [
-        ("Unschedulable", "0/1 nodes are available: unknown namespace.")
+        (
+            "Unschedulable",
+            "0/1 nodes are available: unknown namespace. no new claims to deallocate, preemption: "
+            "0/1 nodes are available: 1 Preemption is not helpful for scheduling.",
+        )
     ]
     bench.give(Added(Namespace(metadata=ObjectMeta(name="default"))))
     assert binds(bench.take_turns()) == [("web", "node-a")]

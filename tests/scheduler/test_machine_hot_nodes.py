@@ -25,7 +25,10 @@ from lowtide.scheduler.events import ReadingPublished, Turn
 from lowtide.testing import make_node, make_pod, make_profile
 
 LINK = 1e9  # bytes per second
-HOT = "0/2 nodes are available: 2 node(s) had a hot network link."
+HOT = (
+    "0/2 nodes are available: 2 node(s) had a hot network link. no new claims to deallocate, "
+    "preemption: not eligible while a node with room is refused for its load alone."
+)
 
 
 def pod(name: str = "web", *, percent: float = 1, **more: Any) -> Pod:
@@ -132,6 +135,8 @@ def test_a_pod_that_waits(percent: dict[str, float], went_to: list[tuple[str, st
     assert binds(bench.turns_now()) == went_to
     if not went_to:
         assert bench.machine.queue.next_change_at() == START + 60
+        bench.now = START + 60  # since the pod was first seen, not since it was tried last
+        assert binds(bench.turns_now()) == [("web", "b")]
 
 
 def test_pods_on_their_way_heat_a_node_and_cool_it_when_they_go() -> None:
@@ -143,6 +148,26 @@ def test_pods_on_their_way_heat_a_node_and_cool_it_when_they_go() -> None:
     bench.pass_time(5)
     bench.delete(first)
     assert binds(bench.turns_now()) == [("second", "a")]
+
+
+def test_a_pod_that_lost_its_node_cools_it() -> None:
+    bench = HotBench(60.0, a=50, b=95)
+    first, second = pod("first", percent=20), pod("second", percent=20)
+    bench.give(Added(pod("first", percent=20, on="a")), Added(second))
+    assert conditions(bench.turns_now()) == [("Unschedulable", HOT)]  # 50 + 20 + 20 = 90
+    bench.pass_time(5)
+    bench.give(Modified(first))
+    assert binds(bench.turns_now()) == [("second", "a")]
+
+
+def test_a_promise_that_is_taken_back_cools_the_node() -> None:
+    bench = HotBench(60.0, a=50, b=95)
+    promised = pod("promised", percent=20, nominated="a", gates=["wait"])
+    bench.give(Added(promised), Added(pod("rival", percent=20)))
+    assert conditions(bench.turns_now()) == [("Unschedulable", HOT)]  # 50 + 20 + 20 = 90
+    bench.pass_time(5)
+    bench.delete(promised)
+    assert binds(bench.turns_now()) == [("rival", "a")]
 
 
 def test_a_binding_that_fails_cools_the_node() -> None:

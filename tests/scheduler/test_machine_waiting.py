@@ -38,7 +38,10 @@ from lowtide.scheduler.events import Event, Turn
 from lowtide.testing import make_node, make_pod
 
 BIG = make_pod("big", cpu="2")
-TOO_BIG = "0/1 nodes are available: 1 Insufficient cpu."
+TOO_BIG = (
+    "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: "
+    "0/1 nodes are available: 1 Preemption is not helpful for scheduling."
+)
 
 
 # What is told.
@@ -229,7 +232,7 @@ class Failing:
         self._check("score", pod)
         return None
 
-    def reserve(self, pod: Pod, node_name: str) -> PodRejection | None:
+    def reserve(self, pod: Pod, node_name: str, nodes: Nodes) -> PodRejection | None:
         self._check("reserve", pod)
         return None
 
@@ -280,6 +283,45 @@ def test_a_pod_that_cannot_be_read_is_parked_and_the_others_are_placed() -> None
     assert [name for name, _ in binds(bench.take_turns())] == ["bad"]
 
 
+def with_operator(operator: str) -> dict[str, Any]:
+    return {"matchExpressions": [{"key": "app", "operator": operator, "values": ["x"]}]}
+
+
+def requiring(operator: str) -> dict[str, Any]:
+    terms = {"nodeSelectorTerms": [with_operator(operator)]}
+    return {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}}
+
+
+def spreading(operator: str) -> dict[str, Any]:
+    constraint = {"topologyKey": "zone", "maxSkew": 1, "labelSelector": with_operator(operator)}
+    return {"topologySpreadConstraints": [constraint]}
+
+
+@pytest.mark.parametrize(
+    ("spec", "field"),
+    [
+        pytest.param(
+            requiring("Near"),
+            "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution."
+            "nodeSelectorTerms[0].matchExpressions[0].operator: ",
+            id="affinity term",
+        ),
+        pytest.param(
+            spreading("Near"),
+            "spec.topologySpreadConstraints[0].labelSelector.matchExpressions[0].operator: ",
+            id="selector",
+        ),
+    ],
+)
+def test_the_others_are_placed_beside_a_pod_with_an_invalid(spec: Any, field: str) -> None:
+    bench = Bench(small_node())
+    bench.give(Added(make_pod("bad", spec=spec)), Added(make_pod("fine")))
+    ((reason, message),) = conditions(bench.give(Turn()))
+    assert (reason, message.split(field)[0]) == ("Unschedulable", "0/1 nodes are available: ")
+    assert binds(bench.take_turns()) == [("fine", "node-a")]
+    assert bench.lengths == {"unschedulable": 1}
+
+
 # Reserve and permit.
 
 
@@ -299,7 +341,7 @@ class Recording:
         self._reserve_refuses = reserve_refuses
         self._permit_refuses = permit_refuses
 
-    def reserve(self, pod: Pod, node_name: str) -> PodRejection | None:
+    def reserve(self, pod: Pod, node_name: str, nodes: Nodes) -> PodRejection | None:
         self._asked.append(f"{self.name} reserves {node_name} for {pod.name}")
         return PodRejection(self._reserve_refuses) if self._reserve_refuses else None
 
@@ -413,7 +455,7 @@ def test_a_pod_whose_port_is_taken_everywhere_wakes_when_a_node_comes() -> None:
 class RefusesAll:
     name = "RefusesAll"
 
-    def reserve(self, pod: Pod, node_name: str) -> PodRejection:
+    def reserve(self, pod: Pod, node_name: str, nodes: Nodes) -> PodRejection:
         return PodRejection("not now")
 
 
@@ -461,7 +503,7 @@ def test_a_rule_that_raises_anything_costs_only_an_attempt(method: str) -> None:
 class ReservesOnly:
     name = "ReservesOnly"
 
-    def reserve(self, pod: Pod, node_name: str) -> None:
+    def reserve(self, pod: Pod, node_name: str, nodes: Nodes) -> None:
         return None
 
 

@@ -7,7 +7,12 @@ from prometheus_client import CollectorRegistry, Metric
 from prometheus_client.exposition import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from lowtide.scheduler.metrics import PresentGauges, PresentNumbers, SchedulerMetrics
+from lowtide.scheduler.metrics import (
+    PresentGauges,
+    PresentNumbers,
+    SchedulerMetrics,
+    SourceNumbers,
+)
 
 NUMBERS = PresentNumbers(
     pending_pods={"active": 3, "backoff": 1, "unschedulable": 2, "gated": 0},
@@ -18,9 +23,15 @@ NUMBERS = PresentNumbers(
     assumed_pods=4,
     bindings_in_flight=4,
     is_leader=True,
-    nodes_by_reading_state={"fresh": 10, "stale": 2},
-    readings_age_seconds=7.5,
-    prometheus_polls={"success": 5, "failure": 1},
+    traffic=SourceNumbers(
+        nodes_by_state={"fresh": 10, "stale": 2},
+        age_seconds=7.5,
+        polls={"success": 5, "failure": 1},
+    ),
+    is_traffic_braked=True,
+    usage=SourceNumbers(
+        nodes_by_state={"known": 11, "unknown": 1}, age_seconds=20.0, polls={"success": 6}
+    ),
 )
 
 
@@ -68,13 +79,19 @@ def test_names_types_and_labels_are_kube_schedulers() -> None:
         ("histogram", "scheduler_pod_scheduling_attempts"),
         ("counter", "scheduler_queue_incoming_pods", "event", "queue"),
         ("histogram", "scheduler_pod_scheduling_sli_duration_seconds", "attempts"),
+        ("counter", "scheduler_preemption_attempts"),
+        ("histogram", "scheduler_preemption_victims"),
         ("gauge", "scheduler_unschedulable_pods", "plugin", "profile"),
         ("gauge", "scheduler_cache_size", "type"),
         ("gauge", "lowtide_bindings_in_flight"),
         ("gauge", "lowtide_leader"),
         ("gauge", "lowtide_reading_nodes", "state"),
         ("gauge", "lowtide_readings_age_seconds"),
+        ("gauge", "lowtide_readings_braked"),
         ("counter", "lowtide_prometheus_polls", "result"),
+        ("gauge", "lowtide_usage_nodes", "state"),
+        ("gauge", "lowtide_usage_age_seconds"),
+        ("counter", "lowtide_metrics_server_polls", "result"),
     }
 
 
@@ -98,6 +115,7 @@ def test_buckets_are_kube_schedulers() -> None:
         "scheduler_scheduling_attempt_duration_seconds": millisecond_to_16_seconds,
         "scheduler_scheduling_algorithm_duration_seconds": millisecond_to_16_seconds,
         "scheduler_pod_scheduling_attempts": [1, 2, 4, 8, 16, float("inf")],
+        "scheduler_preemption_victims": [1, 2, 4, 8, 16, 32, 64, float("inf")],
         "scheduler_pod_scheduling_sli_duration_seconds": [
             0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12,
             10.24, 20.48, 40.96, 81.92, 163.84, 327.68, 655.36, 1310.72, 2621.44, 5242.88,
@@ -113,6 +131,9 @@ def test_what_happened_is_counted_under_its_result_and_profile() -> None:
     schedule_one(metrics)
     metrics.pod_unschedulable("lowtide", seconds_attempt=0.125)
     metrics.attempt_failed("other", seconds_attempt=4.0)
+    metrics.preemption_attempted()
+    metrics.preemption_attempted()
+    metrics.preempted(3)
     attempt = "scheduler_scheduling_attempt_duration_seconds"
     assert samples(registry) == {
         "scheduler_schedule_attempts_total profile=lowtide result=scheduled": 2,
@@ -130,6 +151,9 @@ def test_what_happened_is_counted_under_its_result_and_profile() -> None:
         "scheduler_pod_scheduling_attempts_sum": 2,
         "scheduler_pod_scheduling_sli_duration_seconds_count attempts=1": 2,
         "scheduler_pod_scheduling_sli_duration_seconds_sum attempts=1": 4.0,  # 2 * 2.0
+        "scheduler_preemption_attempts_total": 2,
+        "scheduler_preemption_victims_count": 1,
+        "scheduler_preemption_victims_sum": 3,
     }
 
 
@@ -164,6 +188,7 @@ def test_present_numbers_are_read_at_each_scrape() -> None:
     }
     assert asked == ["now"]
     assert gauges == {
+        "scheduler_preemption_attempts_total": 0,
         "scheduler_pending_pods queue=active": 3,
         "scheduler_pending_pods queue=backoff": 1,
         "scheduler_pending_pods queue=unschedulable": 2,
@@ -181,15 +206,24 @@ def test_present_numbers_are_read_at_each_scrape() -> None:
         "scheduler_queue_incoming_pods_total event=NodeUpdate queue=backoff": 3,
         "lowtide_prometheus_polls_total result=success": 5,
         "lowtide_prometheus_polls_total result=failure": 1,
+        "lowtide_readings_braked": 1,
+        "lowtide_usage_nodes state=known": 11,
+        "lowtide_usage_nodes state=unknown": 1,
+        "lowtide_usage_age_seconds": 20.0,
+        "lowtide_metrics_server_polls_total result=success": 6,
     }
 
 
-def test_before_the_first_reading_there_is_no_age() -> None:
+def test_before_the_first_reading_nothing_is_told_of_readings() -> None:
     registry = CollectorRegistry()
     metrics = SchedulerMetrics(registry)
-    metrics.read_present_numbers_from(lambda: replace(NUMBERS, readings_age_seconds=None))
-    assert "lowtide_readings_age_seconds" not in samples(registry)
-    assert "lowtide_leader" in samples(registry)
+    nothing = SourceNumbers(nodes_by_state={}, age_seconds=None, polls={})
+    numbers = replace(NUMBERS, traffic=nothing, is_traffic_braked=None, usage=nothing)
+    metrics.read_present_numbers_from(lambda: numbers)
+    assert {name for name in samples(registry) if name.startswith("lowtide")} == {
+        "lowtide_bindings_in_flight",
+        "lowtide_leader",
+    }
 
 
 def test_a_second_scheduler_in_one_registry_is_refused() -> None:

@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+from lowtide.framework.change import Change
 from lowtide.framework.plugin import NODE, PODS, READING, PodRejection
 from lowtide.objects.pod import Pod
 from lowtide.plugins.priority_sort import PrioritySort
@@ -126,7 +127,7 @@ def test_refusals_back_off_by_their_own_count_and_errors_by_theirs() -> None:
         queued = take(queue)
         if fails == "refused":
             queue.park(queued, RULE, NODE, NOW)
-            queue.wake(NODE, NOW)
+            queue.wake(Change(NODE), NOW)
         else:
             queue.retry(queued, NOW)
         waits.append(queued.backoff_until - NOW - 1)
@@ -149,7 +150,7 @@ def test_the_backoff_of_the_configuration_is_used() -> None:
 
 def test_a_pod_that_backs_off_is_taken_early_when_no_pod_is_ready() -> None:
     queue = parked(make_pod("refused"))
-    queue.wake(NODE, NOW)
+    queue.wake(Change(NODE), NOW)
     queue.add(make_pod("ready", priority=-5), NOW)
     assert places(queue) == {"refused": Place.BACKOFF, "ready": Place.ACTIVE}
     assert queue.is_ready(NOW)
@@ -162,7 +163,7 @@ def test_of_those_that_back_off_the_one_that_is_due_first_is_taken() -> None:
     slow.unschedulable_count = 3
     queue.park(slow, RULE, NODE, NOW)
     queue.park(fast, RULE, NODE, NOW)
-    queue.wake(NODE, NOW)
+    queue.wake(Change(NODE), NOW)
     assert names_in_order(queue, NOW) == ["fast", "slow"]
 
 
@@ -181,8 +182,8 @@ def test_a_parked_pod_waits_until_something_its_rules_read_changes() -> None:
     queue = parked(make_pod(), retry_on=NODE | PODS)
     assert places(queue) == {"pod": Place.PARKED}
     assert not queue.is_ready(NOW + 200)
-    assert queue.wake(READING, NOW + 200) == 0
-    assert queue.wake(PODS | READING, NOW + 200) == 1
+    assert queue.wake(Change(READING), NOW + 200) == 0
+    assert queue.wake(Change(PODS | READING), NOW + 200) == 1
     assert places(queue) == {"pod": Place.ACTIVE}
 
 
@@ -190,19 +191,19 @@ def test_only_the_pods_that_care_are_woken() -> None:
     queue = queue_of(make_pod("by node"), make_pod("by pods"), make_pod("by both"))
     for retry_on in (NODE, PODS, NODE | PODS):
         queue.park(take(queue), RULE, retry_on, NOW)
-    assert queue.wake(PODS, NOW + 60) == 2
+    assert queue.wake(Change(PODS), NOW + 60) == 2
     assert names_in_order(queue, NOW + 60) == ["by pods", "by both"]
     assert places(queue) == {"by node": Place.PARKED}
 
 
 def test_a_pod_that_nothing_can_wake_stays() -> None:
     queue = parked(make_pod(), retry_on=0)
-    assert queue.wake(~0, NOW) == 0
+    assert queue.wake(Change(~0), NOW) == 0
 
 
 def test_waking_does_not_shorten_the_backoff() -> None:
     queue = parked(make_pod("refused"))
-    queue.wake(NODE, NOW + 1)
+    queue.wake(Change(NODE), NOW + 1)
     assert places(queue) == {"refused": Place.BACKOFF}
     assert queue.is_ready(NOW + 2)
     assert places(queue) == {"refused": Place.ACTIVE}
@@ -231,6 +232,64 @@ def test_each_parked_pod_has_its_own_five_minutes() -> None:
     assert names_in_order(queue, NOW + 400) == ["second"]
 
 
+# Who is asked about.
+
+
+class Hints:
+    """Says what it is told to, and remembers what it was asked."""
+
+    def __init__(self) -> None:
+        self.answers: dict[str, bool] = {}
+        self.asked: list[tuple[str, frozenset[str]]] = []
+
+    def may_help(self, pod: Pod, rejected_by: frozenset[str], change: Change) -> bool:
+        self.asked.append((pod.name, rejected_by))
+        return self.answers.get(pod.name, False)
+
+
+def test_the_question_is_put_once_for_pods_of_one_shape_that_the_same_rules_refused() -> None:
+    hints = Hints()
+    queue = Queue(PrioritySort().sort_key, may_enqueue, may_help=hints.may_help)
+    for name, cpu, rules in (
+        ("a", "1", RULE),
+        ("b", "1", RULE),
+        ("c", "2", RULE),
+        ("d", "1", frozenset(["NodePorts"])),
+    ):
+        queue.add(make_pod(name, cpu=cpu), NOW)
+        queue.park(take(queue), rules, NODE, NOW)
+    hints.answers = {"a": True}
+    assert queue.wake(Change(PODS), NOW + 60) == 0
+    assert hints.asked == []
+    assert queue.wake(Change(NODE), NOW + 60) == 2
+    assert hints.asked == [("a", RULE), ("c", RULE), ("d", frozenset(["NodePorts"]))]
+    assert names_in_order(queue, NOW + 60) == ["a", "b"]
+
+
+def test_the_first_of_a_group_may_leave_it() -> None:
+    hints = Hints()
+    queue = Queue(PrioritySort().sort_key, may_enqueue, may_help=hints.may_help)
+    for name in ("a", "b"):
+        queue.add(make_pod(name), NOW)
+        queue.park(take(queue), RULE, NODE, NOW)
+    queue.remove("default/a")
+    hints.answers = {"b": True}
+    assert queue.wake(Change(NODE), NOW + 60) == 1
+
+
+def test_what_helps_up_to_a_priority_wakes_nobody_above_it() -> None:
+    queue = make_queue()
+    for name, priority in (("low", -1), ("equal", 0), ("high", 1)):
+        queue.add(make_pod(name, priority=priority), NOW)
+        queue.park(take(queue), RULE, PODS, NOW)
+    assert queue.wake(Change(PODS, highest_priority=0), NOW + 60) == 2
+    assert places(queue) == {
+        "low": Place.ACTIVE,
+        "equal": Place.ACTIVE,
+        "high": Place.PARKED,
+    }
+
+
 # Gated pods.
 
 
@@ -238,9 +297,56 @@ def test_a_pod_with_gates_stays_out_until_they_are_gone() -> None:
     queue = queue_of(make_pod(gates=["wait", "more"]))
     queue.update(make_pod(gates=["more"]), NOW)
     assert queue.lengths() == {"active": 0, "backoff": 0, "unschedulable": 0, "gated": 1}
-    assert (queue.is_ready(NOW + 1000), queue.wake(~0, NOW)) == (False, 0)
+    assert (queue.is_ready(NOW + 1000), queue.wake(Change(~0), NOW)) == (False, 0)
     queue.update(make_pod(), NOW)
     assert places(queue) == {"pod": Place.ACTIVE}
+
+
+# What held a pod back has ended.
+
+
+class Gate:
+    """Closed, all pods stay out."""
+
+    def __init__(self) -> None:
+        self.is_open = False
+
+    def may_enqueue(self, pod: Pod) -> tuple[str, PodRejection] | None:
+        return None if self.is_open else ("Gate", PodRejection("closed"))
+
+
+def test_a_pod_is_let_in_when_its_gate_opens() -> None:
+    gate = Gate()
+    queue = Queue(PrioritySort().sort_key, gate.may_enqueue)
+    queue.add(make_pod(), NOW)
+    queue.open_gate("default/pod", NOW)
+    assert places(queue) == {"pod": Place.GATED}
+    gate.is_open = True
+    queue.open_gate("default/pod", NOW)
+    assert places(queue) == {"pod": Place.ACTIVE}
+
+
+def test_a_parked_pod_has_no_gate_to_open() -> None:
+    queue = parked(make_pod())
+    queue.open_gate("default/pod", NOW)
+    assert places(queue) == {"pod": Place.PARKED}
+
+
+@pytest.mark.parametrize(
+    ("place", "want"),
+    [
+        pytest.param(Place.GATED, Place.ERROR_BACKOFF, id="held back"),
+        pytest.param(Place.PARKED, Place.ERROR_BACKOFF, id="parked"),
+        pytest.param(Place.ACTIVE, Place.ACTIVE, id="ready, which it stays"),
+    ],
+)
+def test_a_pod_that_nothing_may_wake_is_retried_after_a_while_when_it_is(
+    place: Place, want: Place
+) -> None:
+    queue = in_place(place)
+    queue.retry_waiting("default/pod", NOW)
+    queue.retry_waiting("stranger", NOW)
+    assert places(queue) == {"pod": want}
 
 
 # Changes and removals, in each place.
@@ -252,7 +358,7 @@ def in_place(place: Place) -> Queue:
     match place:
         case Place.BACKOFF:
             queue = parked(pod)
-            queue.wake(NODE, NOW)
+            queue.wake(Change(NODE), NOW)
         case Place.ERROR_BACKOFF:
             queue.retry(take(queue), NOW)
         case Place.PARKED:
@@ -276,7 +382,7 @@ def test_a_removed_pod_is_gone_from_everywhere(place: Place) -> None:
     assert removed is not None
     assert removed.place is Place.NOWHERE
     assert "default/pod" not in queue
-    assert (list(queue), queue.wake(~0, NOW), queue.pop(NOW + 1000)) == ([], 0, None)
+    assert (list(queue), queue.wake(Change(~0), NOW), queue.pop(NOW + 1000)) == ([], 0, None)
     assert queue.lengths() == {"active": 0, "backoff": 0, "unschedulable": 0, "gated": 0}
 
 
@@ -356,7 +462,7 @@ def test_a_pod_that_was_removed_and_comes_again_starts_anew() -> None:
 def test_each_entry_is_counted_by_queue_and_event() -> None:
     queue = queue_of(make_pod("web"), make_pod("gated", gates=["wait"]))
     queue.park(take(queue), RULE, NODE, NOW)
-    queue.wake(NODE, NOW, "NodeUpdate")
+    queue.wake(Change(NODE, "NodeUpdate"), NOW)
     queue.retry(take(queue), NOW)
     queue.is_ready(NOW + 10)
     assert queue.incoming == {

@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+from lowtide.framework.change import Change
 from lowtide.framework.plugin import NODE, PODS, PodRejection
 from lowtide.objects.pod import Pod
 from lowtide.plugins.priority_sort import PrioritySort
@@ -62,7 +63,7 @@ def test_each_pod_has_its_own_moment() -> None:
 
 def test_what_its_rules_read_wakes_it_before() -> None:
     queue = parked(pod=NOW + 60)
-    assert (queue.wake(PODS, NOW + 5), queue.wake(NODE, NOW + 5)) == (0, 1)
+    assert (queue.wake(Change(PODS), NOW + 5), queue.wake(Change(NODE), NOW + 5)) == (0, 1)
     assert names_in_order(queue, NOW + 5) == ["pod"]
 
 

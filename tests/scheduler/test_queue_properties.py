@@ -14,6 +14,7 @@ from hypothesis.stateful import (
     rule,
 )
 
+from lowtide.framework.change import Change
 from lowtide.framework.plugin import NODE, PODS, READING, PodRejection
 from lowtide.objects.pod import Pod
 from lowtide.plugins.priority_sort import PrioritySort
@@ -105,7 +106,7 @@ class QueueMachine(RuleBasedStateMachine):
             for queued in self.queue
             if queued.place is Place.PARKED and queued.retry_on & occasion
         ]
-        assert self.queue.wake(occasion, self.now) == len(caring)
+        assert self.queue.wake(Change(occasion), self.now) == len(caring)
         assert all(queued.place is not Place.PARKED for queued in caring)
 
     @rule(seconds=st.sampled_from([0.0, 0.3, 1.0, 2.0, 11.0, 301.0]))

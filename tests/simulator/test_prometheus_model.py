@@ -136,6 +136,13 @@ def test_there_is_nothing_before_the_first_scrapes() -> None:
         pytest.param("node_load1", [], id="nothing of a metric that there is not"),
         pytest.param(f"sum(rate({RECEIVE}[30s]))", [300], id="sums"),
         pytest.param(f"max by (job) (rate({RECEIVE}[30s]))", [200], id="the highest"),
+        pytest.param(
+            f"max by (node, device) (rate({RECEIVE}[30s]) and {RECEIVE})",
+            [100, 200],
+            id="the rates of series that are there",
+        ),
+        pytest.param(f'rate({RECEIVE}[30s]) and {RECEIVE}{{node="b"}}', [200], id="of those alone"),
+        pytest.param(f"rate({RECEIVE}[30s]) and up", [], id="of none with other labels"),
     ],
 )
 def test_it_answers(promql: str, want: list[float]) -> None:
@@ -193,6 +200,18 @@ def test_a_pod_that_ended_is_seen_while_a_range_reaches_it() -> None:
     assert model.query(BY_POD, 163) == [(P, 220.0)]
     assert model.query(BY_POD, 171) == []
     assert model.query(BY_POD, 300) == []
+
+
+def test_a_pod_that_ended_is_not_there_although_a_range_reaches_it() -> None:
+    model = Model()
+    model.advance(102)
+    model.start("p", 0, 300.0, 300.0)
+    model.advance(155)
+    counter = f'{POD_RECEIVE}{{pod!=""}}'
+    there = f"sum by (namespace, pod) (rate({counter}[30s]) and {counter})"
+    assert [labels for labels, _ in model.query(there, 155)] == [P]
+    model.prometheus.pod_ended("p", BEGAN_AT + 155)
+    assert model.query(there, 163) == []
 
 
 @pytest.mark.parametrize(

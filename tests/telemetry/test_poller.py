@@ -20,14 +20,16 @@ from lowtide.telemetry.poller import TrafficPoller
 from lowtide.telemetry.prometheus import Prometheus
 from lowtide.testing import ManualClock, make_node, make_pod
 
-RECEIVE = 'rate(node_network_receive_bytes_total{device="eth0"}[1m])'
-SPEED = 'node_network_speed_bytes{device="eth0"}'
-FLAGS = 'node_network_flags{device="eth0"}'
-PARENT = 'node_network_iface_link{device="eth0"}'
-NUMBER = 'node_network_iface_id{device="eth0"}'
+BY_DEVICE = "max by (node, kubernetes_node, nodename, instance, job, device)"
+COUNTER = 'node_network_receive_bytes_total{device="eth0"}'
+RECEIVE = f"{BY_DEVICE} (rate({COUNTER}[1m]) and {COUNTER})"
+SPEED, FLAGS, PARENT, NUMBER = (
+    f'{BY_DEVICE} (node_network_{metric}{{device="eth0"}})'
+    for metric in ("speed_bytes", "flags", "iface_link", "iface_id")
+)
 POD_RECEIVE, POD_TRANSMIT = (
     f"sum by (namespace, pod) (rate(container_network_{direction}_bytes_total"
-    '{pod!="",interface!="lo"}[1m]))'
+    '{pod!="",interface!="lo"}[5m]))'
     for direction in ("receive", "transmit")
 )
 EVERYTHING = {RECEIVE, SPEED, FLAGS, PARENT, NUMBER, POD_RECEIVE, POD_TRANSMIT}
@@ -42,11 +44,17 @@ class FakePrometheus:
         self.traffic: dict[str, str] = {}
         self.pod_traffic: dict[str, str] = {}
         self.scrapes_are_apart: float = 15.0
+        self.least_window = ""  # over another there are no rates
         self.refused: set[str] = set()
         self.asked: list[str] = []
         self.takes_seconds = 0.0
         self.while_asked: Callable[[], None] = lambda: None
+        self.ahead_seconds = 0.0
         self._clock = clock
+
+    @property
+    def _now(self) -> float:
+        return self._clock.now + self.ahead_seconds
 
     async def answer(self, request: web.Request) -> web.Response:
         query = str((await request.post())["query"])
@@ -61,26 +69,33 @@ class FakePrometheus:
         return _success("vector", self._vector(query))
 
     def _vector(self, query: str) -> list[dict[str, Any]]:
-        if query.startswith("rate(node_network_receive"):
-            return [
-                {
-                    "metric": {"node": node, "instance": f"{node}:9100", "device": "eth0"},
-                    "value": [self._clock.now, value],
-                }
-                for node, value in self.traffic.items()
-            ]
+        if "rate(node_network_receive" in query:
+            if self.least_window not in query:
+                return []
+            return self._of_devices()
+        if "speed" in query and self.least_window:
+            return self._of_devices()
         if "container_network" in query:
             return [
                 {
                     "metric": {"namespace": "default", "pod": pod},
-                    "value": [self._clock.now, value],
+                    "value": [self._now, value],
                 }
                 for pod, value in self.pod_traffic.items()
             ]
         return []
 
+    def _of_devices(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "metric": {"node": node, "instance": f"{node}:9100", "device": "eth0"},
+                "value": [self._now, value],
+            }
+            for node, value in self.traffic.items()
+        ]
+
     def _samples(self) -> list[dict[str, Any]]:
-        times = [self._clock.now - self.scrapes_are_apart * back for back in (3, 2, 1, 0)]
+        times = [self._now - self.scrapes_are_apart * back for back in (3, 2, 1, 0)]
         return [{"metric": {}, "values": [[at, "1"] for at in times]}]
 
     @asynccontextmanager
@@ -106,6 +121,7 @@ class Bench:
         self.nodes: Sequence[Node] = [make_node("a"), make_node("b")]
         self.pods: list[Pod] = []
         self.slept: list[float] = []
+        self.steady_behind_seconds = 0.0
         self.request = TrafficRequest(
             access=PrometheusAccess(addresses=(prometheus.address,)),
             devices=("eth0",),
@@ -119,6 +135,7 @@ class Bench:
             pods=lambda: self.pods,
             publish=self.published.append,
             clock=clock,
+            steady_clock=lambda: clock.now - self.steady_behind_seconds,
             sleep=self.sleep,
         )
 
@@ -277,7 +294,10 @@ async def test_an_outage_is_said_once_and_its_end_once(bench: Bench, log_lines: 
         'W "Prometheus gives no traffic; earlier readings count until they are stale" '
         f'err="Prometheus at {address} answered HTTP 503 Service Unavailable with '
         '\\"no thanks\\" instead of Prometheus\'s JSON" staleAfterSeconds=60',
+        'W "Too few nodes have a fresh traffic reading: traffic does not count until more do" '
+        "fresh=0 of=2",
         f'I "Prometheus answers again" prometheus="{address}" failedForSeconds=75',
+        "I Enough nodes have a fresh traffic reading: traffic counts again",
     ]
 
 
@@ -292,9 +312,9 @@ async def test_a_query_that_fails_alone_does_not_spoil_the_others(
     bench: Bench, log_lines: LogLines
 ) -> None:
     bench.fake.refused = {SPEED}
-    await bench.poll()
+    await bench.poll(every_seconds=60)
     bench.fake.traffic["a"] = "6"
-    await bench.poll(2)
+    await bench.poll(2, every_seconds=60)
     assert [one.of("a").value for one in bench.published] == [5.0, 6.0, 6.0]
     assert bench.states() == [{"a": "fresh", "b": "fresh"}] * 3
     (line,) = log_lines()
@@ -307,11 +327,9 @@ async def test_each_question_beside_is_told_of_once_as_long_as_the_same_ones_fai
 ) -> None:
     for refused in ({SPEED, POD_RECEIVE}, {SPEED, POD_RECEIVE}, {SPEED}, set[str](), {POD_RECEIVE}):
         bench.fake.refused = refused
-        await bench.poll(every_seconds=15)
-    bench.clock.advance(60)
-    await bench.poll()
+        await bench.poll(4, every_seconds=15)  # all of them are asked in that time
     asked = [line.partition("asked=")[2].partition(" ")[0] for line in log_lines()]
-    assert asked == ['"speed"', '"pod_receive"', '"speed"', '"pod_receive"']
+    assert asked == ['"speed"', '"pod_receive"', '"pod_receive"']
 
 
 async def test_while_no_traffic_is_given_nothing_is_said_of_questions_beside(
@@ -320,7 +338,7 @@ async def test_while_no_traffic_is_given_nothing_is_said_of_questions_beside(
     bench.fake.refused = EVERYTHING
     await bench.poll(3)
     (line,) = log_lines()
-    assert line.startswith('W "Prometheus gives no traffic;')
+    assert line.startswith('W "Prometheus gives no traffic" err=')
 
 
 # Nodes without a usable reading.
@@ -377,10 +395,16 @@ async def test_a_window_that_is_too_short_is_widened_with_one_warning(
     bench: Bench, log_lines: LogLines
 ) -> None:
     bench.fake.scrapes_are_apart = 30.0
+    bench.fake.least_window = "[2m]"
     await bench.poll(every_seconds=15)
-    assert RECEIVE in bench.asked()
+    wider = RECEIVE.replace("1m", "2m")
+    assert bench.states() == [
+        {"a": "missing", "b": "missing"},
+        {"a": "fresh", "b": "fresh"},  # asked again at once
+    ]
+    assert bench.asked() == sorted([*EVERYTHING, wider])
     await bench.poll(every_seconds=3600)
-    assert bench.asked() == [RECEIVE.replace("1m", "2m")]
+    assert bench.asked() == [wider]
     await bench.poll()  # it is probed again
     assert log_lines() == [
         'W "The window is shorter than four scrapes, too short for a rate; it is widened" '
@@ -417,4 +441,33 @@ async def test_the_queries_are_shown_at_verbosity_2(bench: Bench, log_lines: Log
         *(f"I {query}" for query in (RECEIVE, SPEED, FLAGS, PARENT, NUMBER)),
         *(f"I {query}" for query in (POD_RECEIVE, POD_TRANSMIT)),
         f"I {RECEIVE}",
+    ]
+
+
+async def test_the_window_of_pods_goes_by_how_often_kubelets_are_scraped(bench: Bench) -> None:
+    bench.fake.pod_traffic = {"web": "30"}
+    await bench.poll(every_seconds=60)
+    assert POD_RECEIVE in bench.asked()
+    bench.fake.scrapes_are_apart = 30.0
+    await bench.poll()
+    assert POD_RECEIVE.replace("5m", "1m") in bench.asked()
+
+
+# Our clock is set.
+
+
+async def test_a_clock_that_is_set_back_stops_nothing(bench: Bench) -> None:
+    await bench.poll(every_seconds=15)
+    bench.asked()
+    bench.clock.advance(-7200)
+    bench.steady_behind_seconds = -7200
+    bench.fake.ahead_seconds = 7200
+    await bench.poll(every_seconds=45)
+    bench.fake.refused = EVERYTHING
+    await bench.poll(every_seconds=61)
+    assert bench.asked() == sorted([RECEIVE, RECEIVE, POD_RECEIVE, POD_TRANSMIT])
+    await bench.poll()
+    assert bench.states() == [
+        *([{"a": "fresh", "b": "fresh"}] * 3),
+        {"a": "stale", "b": "stale"},
     ]

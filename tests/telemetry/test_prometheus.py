@@ -229,12 +229,11 @@ async def test_the_last_to_be_asked_is_one_that_is_left_alone(pair: Pair) -> Non
 
 async def test_a_service_behind_the_api_server_is_one_address_among_others(pair: Pair) -> None:
     class FakeProxy:
-        async def request(
+        async def get(
             self,
-            method: str,
             path: str,
             *,
-            form: Mapping[str, str],
+            params: Mapping[str, str],
             headers: Mapping[str, str],
             timeout_seconds: float,
         ) -> tuple[int, bytes]:

@@ -127,6 +127,29 @@ async def test_a_connection_that_is_closed_under_a_query_is_made_anew(site: Site
     assert ([one.status for one in answers], asked) == ([200, 200], 3)
 
 
+@pytest.mark.parametrize(
+    ("address", "settings"),
+    [
+        pytest.param("http://HERE?token=h1dden", {}, id="in the address"),
+        pytest.param("http://user:h1dden@HERE", {}, id="as a password in the address"),
+        pytest.param("http://HERE", {"headers": (("X-Api-Key", "h1dden"),)}, id="in a header"),
+    ],
+)
+async def test_a_server_that_speaks_no_http_does_not_reveal_a_secret(
+    site: Site, address: str, settings: dict[str, object]
+) -> None:
+    async def babble(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n")
+        writer.write(b"NO h1dden HTTP\r\n\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(babble, "127.0.0.1", 0) as server:
+        here = "{}:{}".format(*server.sockets[0].getsockname())
+        found = await failure(site.endpoint(address.replace("HERE", here), **settings))
+    said = "Bad status line: Expected HTTP/, RTSP/ or ICE/: b'NO [hidden] HTTP' ^"
+    assert found == (f"is unreachable: {said}", Fault.UNREACHABLE)
+
+
 # Credentials.
 
 
@@ -310,20 +333,17 @@ class FakeProxy:
     """Answers every request alike, or fails."""
 
     answer: tuple[int, bytes] | OSError = (200, EMPTY.encode())
-    asked: list[tuple[str, str, dict[str, str], dict[str, str], float]] = field(
-        default_factory=list
-    )
+    asked: list[tuple[str, dict[str, str], dict[str, str], float]] = field(default_factory=list)
 
-    async def request(
+    async def get(
         self,
-        method: str,
         path: str,
         *,
-        form: Mapping[str, str],
+        params: Mapping[str, str],
         headers: Mapping[str, str],
         timeout_seconds: float,
     ) -> tuple[int, bytes]:
-        self.asked.append((method, path, dict(form), dict(headers), timeout_seconds))
+        self.asked.append((path, dict(params), dict(headers), timeout_seconds))
         if isinstance(self.answer, OSError):
             raise self.answer
         return self.answer
@@ -352,7 +372,6 @@ async def test_a_service_is_asked_through_the_proxy() -> None:
     )
     assert proxy.asked == [
         (
-            "GET",
             "/api/v1/namespaces/monitoring/services/https:prometheus:9090/proxy/prom/api/v1/query",
             {"query": "up"},
             {"X-Scope-OrgID": "team"},  # the Authorization there is the kubeconfig's
@@ -390,9 +409,15 @@ async def test_a_service_that_is_not_reached(
     assert await failure(service_endpoint(proxy)) == want
 
 
+async def test_a_service_that_is_not_reached_does_not_reveal_a_secret() -> None:
+    proxy = FakeProxy(OSError("the header h1dden is not allowed"))
+    found = await failure(service_endpoint(proxy, headers=(("X-Api-Key", "h1dden"),)))
+    assert found == ("is unreachable: the header [hidden] is not allowed", Fault.UNREACHABLE)
+
+
 async def test_a_proxy_that_makes_wait() -> None:
     class Waiting(FakeProxy):
-        async def request(self, *_: object, **__: object) -> tuple[int, bytes]:
+        async def get(self, *_: object, **__: object) -> tuple[int, bytes]:
             await asyncio.Event().wait()
             raise AssertionError
 

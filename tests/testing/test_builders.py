@@ -1,10 +1,13 @@
 """Builders: each argument lands where a user would have written it."""
 
+import math
+
 import msgspec
+import numpy as np
 
 from lowtide.objects.node import Node
 from lowtide.objects.pod import Pod
-from lowtide.testing import make_node, make_pod, make_state
+from lowtide.testing import make_node, make_pod, make_reading, make_state
 
 
 def test_a_node_by_default() -> None:
@@ -115,3 +118,12 @@ def test_a_state_has_its_nodes_and_pods() -> None:
     state = make_state([make_node("a"), make_node("b")], [make_pod("p", on="b")])
     nodes = state.nodes()
     assert (nodes.names, nodes.pod_count.tolist()) == (["a", "b"], [0, 1])
+
+
+def test_a_reading_of_plain_fields() -> None:
+    reading = make_reading({"a": {"x": 1.0}, "b": {"x": 2.0, "y": 3.0}}, {"x": 9.0})
+    assert (reading.names, reading.of_others, reading.expects) == (("a", "b"), {"x": 9.0}, None)
+    np.testing.assert_equal(
+        {name: column.tolist() for name, column in reading.columns.items()},
+        {"x": [1.0, 2.0], "y": [math.nan, 3.0]},
+    )

@@ -75,6 +75,7 @@ def test_the_public_face_is_what_it_says() -> None:
         "make_node",
         "make_pod",
         "make_profile",
+        "make_reading",
         "make_state",
         "place",
         "rejections",

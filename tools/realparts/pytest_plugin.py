@@ -47,6 +47,18 @@ SCHEDULER_RIGHTS: tuple[tuple[str, dict[str, Any]], ...] = (
         },
     ),
     (
+        f"{RBAC}/clusterrolebindings",
+        {
+            "metadata": {"name": "lowtide-volumes"},
+            "roleRef": {
+                "apiGroup": RBAC_GROUP,
+                "kind": "ClusterRole",
+                "name": "system:volume-scheduler",
+            },
+            "subjects": SUBJECTS,
+        },
+    ),
+    (
         f"{RBAC}/namespaces/kube-system/roles",
         {
             "metadata": {"name": "lowtide-lease"},

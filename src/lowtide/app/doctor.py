@@ -2,6 +2,7 @@
 both to the checks. It reads, and changes nothing."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -17,7 +18,7 @@ from lowtide.doctor.reach import no_answer, no_nodes, no_traffic_rule, nodes_not
 from lowtide.framework.profile import Profile
 from lowtide.kube.connection import Connection
 from lowtide.kube.errors import ApiError, KubeError
-from lowtide.kube.kubeconfig import Access
+from lowtide.kube.kubeconfig import Access, KubeconfigError
 from lowtide.kube.listing import list_all
 from lowtide.kube.service_proxy import ServiceProxy
 from lowtide.objects.meta import ObjectMeta, Wire
@@ -38,10 +39,11 @@ QUERIES_AT_ONCE: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class DoctorParts:
-    """`clock` never jumps; `wall_clock` is compared with Prometheus's. `tell` is told what is
-    being done. An address that is given is asked instead of those that the profiles name."""
+    """`access` is how the API server is reached, or why it cannot be. `clock` never jumps;
+    `wall_clock` is compared with Prometheus's. `tell` is told what is being done. An address that
+    is given is asked instead of those that the profiles name."""
 
-    access: Access
+    access: Access | KubeconfigError
     profiles: Mapping[str, Profile]
     clock: Clock
     wall_clock: Clock
@@ -60,7 +62,7 @@ class Examined:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    server: str
+    server: str  # empty where it is not known
     node_count: int
     requests: tuple[Examined, ...]
     findings: tuple[Finding, ...]
@@ -102,12 +104,16 @@ class _ListedPod(Wire, frozen=True):
 class Doctor:
     def __init__(self, parts: DoctorParts) -> None:
         self._parts = parts
-        self._connection = Connection(parts.access, parts.wall_clock)
-        self._proxy = ServiceProxy(self._connection)
+        self._connection = (
+            None
+            if isinstance(parts.access, KubeconfigError)
+            else Connection(parts.access, parts.wall_clock)
+        )
+        self._proxy = None if self._connection is None else ServiceProxy(self._connection)
         self._pods: list[ScrapedPod] | None = None
 
     async def run(self) -> Report:
-        async with self._connection:
+        async with self._connection or nullcontext():
             nodes, findings = await self._listed_nodes()
             wanted = _wanted(self._parts.profiles)
             if not wanted:
@@ -116,9 +122,12 @@ class Doctor:
             for each in wanted:
                 address, examination = await self._examine(self._redirected(each), nodes, findings)
                 done.append(Examined(each.scheduler_names, address, examination))
-        return Report(self._connection.server, len(nodes), tuple(done), worst_first(findings))
+        server = "" if self._connection is None else self._connection.server
+        return Report(server, len(nodes), tuple(done), worst_first(findings))
 
     async def _listed_nodes(self) -> tuple[list[Node], list[Finding]]:
+        if self._connection is None:
+            return [], [nodes_not_listed(str(self._parts.access), is_forbidden=False)]
         self._parts.tell(f"Listing the nodes of {self._connection.server}")
         try:
             nodes = await list_all(self._connection, "/api/v1/nodes", Node)
@@ -187,12 +196,14 @@ class Doctor:
         now = self._parts.wall_clock()
         meter = TrafficMeter(request)
         queries = meter.due(now, nodes) | probes(request)
+        # Labels that the scheduler does not look at may tell why it finds nothing.
+        queries |= traffic_queries(request, meter.window_seconds, has_all_labels=True)
         answers, refused = await self._ask(prometheus, queries)
         reading = meter.take(answers, nodes, (), now)
         interval_seconds, is_widened = await self._scrape_interval(meter, prometheus, answers)
         if is_widened:
-            queries = traffic_queries(request, meter.window_seconds)
-            queries |= pod_queries(request, meter.window_seconds)
+            queries = traffic_queries(request, meter.window_seconds, has_all_labels=True)
+            queries |= pod_queries(request, meter.pod_window_seconds)
             answers |= (await self._ask(prometheus, queries))[0]
             reading = meter.take(answers, nodes, (), now)
         if may_be_pods(nodes, answers.get(SEEN, ())) and self._pods is None:
@@ -242,6 +253,8 @@ class Doctor:
 
     async def _listed_pods(self) -> list[ScrapedPod]:
         """None of them where they may not be listed: the checks then go by less."""
+        if self._connection is None:
+            return []
         self._parts.tell("Listing pods, to see in whose network exporters run")
         try:
             pods = await list_all(self._connection, "/api/v1/pods", _ListedPod)

@@ -2,8 +2,10 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from itertools import islice
 
+from lowtide.app.kube_evictions import KubeEvictions
 from lowtide.framework.plugin import BindOutcome, Pod
 from lowtide.kube.errors import ApiError, KubeError, Unreadable
 from lowtide.kube.event_form import ObjectReference
@@ -13,7 +15,8 @@ from lowtide.kube.timestamps import second_time
 from lowtide.kube.writer import Outcome, Writer
 from lowtide.logs import Log
 from lowtide.objects.pod import PodCondition
-from lowtide.scheduler.actions import WriteCondition, WriteKubeEvent
+from lowtide.scheduler.actions import Evict, WriteCondition, WriteKubeEvent
+from lowtide.scheduler.events import EvictionEnded
 
 log = Log("scheduler")
 
@@ -99,10 +102,18 @@ class KubeWrites:
         self._under_way: dict[str, asyncio.Event] = {}
         self._has_work = asyncio.Event()
         self._is_full = False
+        self._evictions = KubeEvictions(writer, wall_clock)
+
+    async def evict(self, action: Evict) -> EvictionEnded:
+        return await self._evictions.evict(action)
 
     def write_condition(self, action: WriteCondition) -> None:
-        """Never waits: a newer condition takes the place of one that was not written yet."""
+        """Never waits: a newer condition takes the place of one that was not written yet, but for
+        a nomination of which the newer one says nothing."""
         uid = action.pod.uid
+        before = self._waiting.get(uid)
+        if before is not None and action.nominated_node_name is None:
+            action = replace(action, nominated_node_name=before.nominated_node_name)
         if uid not in self._waiting and len(self._waiting) >= self._most_waiting:
             if not self._is_full:
                 self._is_full = True
@@ -112,21 +123,14 @@ class KubeWrites:
         self._has_work.set()
 
     def write_event(self, action: WriteKubeEvent) -> None:
-        pod = action.pod
         self._events.record(
-            ObjectReference(
-                kind="Pod",
-                namespace=pod.namespace,
-                name=pod.name,
-                uid=pod.uid,
-                api_version="v1",
-                resource_version=pod.metadata.resource_version,
-            ),
+            _reference(action.pod),
             scheduler_name=action.scheduler_name,
             type=action.type,
             reason=action.reason,
             action=action.action,
             note=action.note,
+            related=None if action.related is None else _reference(action.related),
         )
 
     def drop_condition(self, pod: Pod) -> None:
@@ -188,7 +192,11 @@ class KubeWrites:
             last_transition_time=self._transition_time(pod),
         )
         written = await self._writer.patch_pod_status(
-            pod.namespace, pod.name, pod.uid, conditions=[condition]
+            pod.namespace,
+            pod.name,
+            pod.uid,
+            conditions=[condition],
+            nominated_node_name=action.nominated_node_name,
         )
         if written.outcome not in (Outcome.WRITTEN, Outcome.GONE):
             log.warning("The condition of a pod was not written", pod=pod.key, err=written.message)
@@ -206,6 +214,17 @@ class KubeWrites:
             if condition.type == "PodScheduled" and condition.status == "False":
                 return condition.last_transition_time or second_time(self._wall_clock())
         return second_time(self._wall_clock())
+
+
+def _reference(pod: Pod) -> ObjectReference:
+    return ObjectReference(
+        kind="Pod",
+        namespace=pod.namespace,
+        name=pod.name,
+        uid=pod.uid,
+        api_version="v1",
+        resource_version=pod.metadata.resource_version,
+    )
 
 
 def _is_definite(error: KubeError) -> bool:

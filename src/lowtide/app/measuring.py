@@ -2,11 +2,16 @@
 background, and hands each reading on. Every mode that runs on a cluster has one."""
 
 import asyncio
+import math
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Awaitable, Callable, Hashable, Mapping
 from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from lowtide.app.clocks import Clock
+from lowtide.app.measured import is_any_braked, traffic_numbers, usage_numbers
 from lowtide.app.registry import requests_of
 from lowtide.app.usage import allocatable_in
 from lowtide.cluster.reading import Reading
@@ -18,14 +23,21 @@ from lowtide.kube.service_proxy import ServiceProxy
 from lowtide.logs import Log
 from lowtide.objects.node import Node
 from lowtide.readings.columns import published
-from lowtide.readings.reading import STATES, TrafficReading
+from lowtide.readings.reading import TrafficReading
 from lowtide.readings.request import TrafficRequest
 from lowtide.readings.usage import UsageRequest
+from lowtide.scheduler.metrics import SourceNumbers
 from lowtide.telemetry.poller import TrafficPoller
 from lowtide.telemetry.prometheus import Prometheus, shown_address
 from lowtide.telemetry.usage_poller import UsagePoller
 
 log = Log("scheduler")
+
+
+@dataclass(frozen=True, slots=True)
+class _HandedOn:
+    reading: Reading
+    at: float
 
 
 class Measuring:
@@ -40,22 +52,27 @@ class Measuring:
         publish: Callable[[Hashable, Reading], None],
         clock: Clock,
         wall_clock: Clock,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._connection = connection
         self._state = state
         self._publish = publish
+        self._clock = clock
         self._wall_clock = wall_clock
-        self._newest: dict[TrafficRequest, TrafficReading] = {}  # for metrics
+        self._sleep = sleep
+        self._newest_traffic: dict[TrafficRequest, TrafficReading] = {}  # for metrics
+        self._handed_on: dict[Hashable, _HandedOn] = {}
         wanted = requests_of(profiles.values(), TrafficRequest)
         proxy = ServiceProxy(connection)
         self._clients = [Prometheus(one.access, clock=clock, proxy=proxy) for one in wanted]
-        self._traffic = [
-            self._traffic_poller(request, client)
+        self._traffic = {
+            request: self._traffic_poller(request, client)
             for request, client in zip(wanted, self._clients, strict=True)
-        ]
-        self._usage = [
-            self._usage_poller(request) for request in requests_of(profiles.values(), UsageRequest)
-        ]
+        }
+        self._usage = {
+            request: self._usage_poller(request)
+            for request in requests_of(profiles.values(), UsageRequest)
+        }
 
     @property
     def is_wanted(self) -> bool:
@@ -68,32 +85,60 @@ class Measuring:
         async with AsyncExitStack() as stack:
             for client in self._clients:
                 await stack.enter_async_context(client)
-            await asyncio.gather(*(poller.run() for poller in self._pollers))
+            await asyncio.gather(
+                *(self._poll_for_ever(*each) for each in self._traffic.items()),
+                *(self._poll_for_ever(*each) for each in self._usage.items()),
+            )
 
     async def first_results(self) -> None:
         """Returns when everything was asked once."""
         for poller in self._pollers:
             await poller.first_result.wait()
 
-    @property
-    def prometheus_polls(self) -> Counter[str]:
-        """By result, since the start."""
-        return sum((poller.polls for poller in self._traffic), Counter())
+    def traffic_numbers(self) -> SourceNumbers:
+        polls = sum((poller.polls for poller in self._traffic.values()), Counter())
+        return traffic_numbers(self._newest_traffic.values(), polls, self._wall_clock())
 
-    @property
-    def nodes_by_state(self) -> Counter[str]:
-        return Counter(
-            STATES[code].value for reading in self._newest.values() for code in reading.state
-        )
+    def is_traffic_braked(self) -> bool | None:
+        return is_any_braked(self._newest_traffic.values(), self._wall_clock())
 
-    def age_seconds(self, now: float) -> float | None:
-        """Since the oldest of the newest readings was published."""
-        times = [reading.published_at for reading in self._newest.values()]
-        return now - min(times) if times else None
+    def usage_numbers(self) -> SourceNumbers:
+        polls = sum((poller.polls for poller in self._usage.values()), Counter())
+        newest = [self._handed_on[each].reading for each in self._usage if each in self._handed_on]
+        return usage_numbers(newest, self._state.names, polls, self._wall_clock())
 
     @property
     def _pollers(self) -> list[TrafficPoller | UsagePoller]:
-        return [*self._traffic, *self._usage]
+        return [*self._traffic.values(), *self._usage.values()]
+
+    async def _poll_for_ever(
+        self, request: TrafficRequest | UsageRequest, poller: TrafficPoller | UsagePoller
+    ) -> None:
+        """Also after an error of a kind that no poller expects: pods are placed all the same."""
+        while True:
+            try:
+                self._forget_if_stale(request)
+                await poller.run()
+            except Exception as error:
+                poller.polls["failure"] += 1
+                log.exception(
+                    "A poll ended in an error that nobody expected; it is tried again",
+                    err=f"{type(error).__name__}: {error}",
+                    afterSeconds=request.every_seconds,
+                )
+                await self._sleep(request.every_seconds)
+
+    def _forget_if_stale(self, request: TrafficRequest | UsageRequest) -> None:
+        """A poller publishes after each poll what has aged meanwhile; one that fails does not."""
+        before = self._handed_on.get(request)
+        if before is None or self._clock() - before.at <= request.stale_after_seconds:
+            return
+        # Once is enough, also where publishing is what fails.
+        self._hand_on(request, _without_values(before.reading), at=math.inf)
+
+    def _hand_on(self, request: Hashable, reading: Reading, *, at: float) -> None:
+        self._handed_on[request] = _HandedOn(reading, at)
+        self._publish(request, reading)
 
     def _traffic_poller(self, request: TrafficRequest, client: Prometheus) -> TrafficPoller:
         log.v(
@@ -109,7 +154,8 @@ class Measuring:
             pods=self._state.placed_pods,
             publish=self._publish_traffic,
             clock=self._wall_clock,
-            sleep=asyncio.sleep,
+            steady_clock=self._clock,
+            sleep=self._sleep,
         )
 
     def _usage_poller(self, request: UsageRequest) -> UsagePoller:
@@ -117,9 +163,9 @@ class Measuring:
             request=request,
             fetch=MetricsApi(self._connection).node_usage,
             allocatable=lambda: allocatable_in(self._state),
-            publish=lambda reading: self._publish(request, reading),
+            publish=lambda reading: self._hand_on(request, reading, at=self._clock()),
             clock=self._wall_clock,
-            sleep=asyncio.sleep,
+            sleep=self._sleep,
         )
 
     def _nodes(self) -> list[Node]:
@@ -127,5 +173,11 @@ class Measuring:
         return [nodes.node(position) for position in range(len(nodes))]
 
     def _publish_traffic(self, reading: TrafficReading) -> None:
-        self._newest[reading.request] = reading
-        self._publish(reading.request, published(reading))
+        self._newest_traffic[reading.request] = reading
+        self._hand_on(reading.request, published(reading), at=self._clock())
+
+
+def _without_values(reading: Reading) -> Reading:
+    """Nothing is known of any node; pods go on to count from when it was sampled."""
+    unknown = {name: np.full(len(values), math.nan) for name, values in reading.columns.items()}
+    return replace(reading, columns=unknown, of_others={})

@@ -1,7 +1,8 @@
 """The offline modes: the same rules on scenarios from files, without a cluster."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from itertools import starmap
 from typing import Any
 
 from lowtide.app.registry import requests_of
@@ -11,14 +12,18 @@ from lowtide.config.errors import ConfigError
 from lowtide.config.load import LoadedConfig, load_config
 from lowtide.framework.plugin import Binder, BindOutcome, PluginError, Pod
 from lowtide.framework.profile import Profile
-from lowtide.framework.registry import Registry
+from lowtide.framework.registry import Built, Registry
 from lowtide.framework.verdicts import Verdicts
+from lowtide.objects.meta import ObjectMeta
 from lowtide.objects.quantity import QuantityError
 from lowtide.objects.requests import amounts_as_int
+from lowtide.readings.capacity import CAPACITY_ANNOTATION, is_capacity_readable
 from lowtide.readings.columns import published
+from lowtide.readings.demand import READABLE_TRAFFIC, TRAFFIC_ANNOTATION, is_readable
 from lowtide.readings.reading import TrafficReading
 from lowtide.readings.request import TrafficRequest
-from lowtide.scenario.answer import answered, gated
+from lowtide.readings.usage import UsageRequest
+from lowtide.scenario.answer import answered, effective_profile, gated, refused_unread
 from lowtide.scenario.readings import traffic_reading
 from lowtide.scenario.scenario import Scenario, ScenarioError
 from lowtide.scheduler.decide import decide
@@ -30,6 +35,9 @@ class NoBinder:
     async def bind(self, pod: Pod, node_name: str) -> BindOutcome:
         raise RuntimeError(f"{pod.key} cannot be bound to {node_name} without a cluster")
 
+    async def bind_volumes(self, pod: Pod, node_name: str, timeout_seconds: float) -> str | None:
+        raise RuntimeError(f"volumes of {pod.key} cannot be bound without a cluster")
+
 
 class Decider:
     """Answers scenarios; a scenario's own configuration wins over the one given here."""
@@ -37,13 +45,22 @@ class Decider:
     def __init__(self, registry: Registry, default: LoadedConfig) -> None:
         self._registry = registry
         self._default = default
-        self._profiles_by_config: dict[str, dict[str, Profile]] = {}
-        self.warnings: list[str] = []  # what a user should know of the scenarios so far, each once
+        self._built_by_config: dict[str, Built] = {}
+        self._warnings: list[str] = []
+        self._unreadable: dict[str, dict[str, str]] = {}  # by annotation, by name: the value
+
+    @property
+    def warnings(self) -> list[str]:
+        """What a user should know of the scenarios so far, each once."""
+        return [*self._warnings, *starmap(_unreadable_in_words, self._unreadable.items())]
 
     def answer(self, scenario: Scenario) -> dict[str, Any]:
         """ScenarioError tells what is wrong with the scenario or with its own configuration;
         ConfigError, what is wrong with the one given to the decider."""
-        profile = self._profile_for(scenario)
+        built = self._built_for(scenario)
+        profile = _profile_for(scenario, built.profiles)
+        self._note_annotations(scenario)
+        self._warn_of_unknown_nodes(scenario)
         held = profile.may_enqueue(scenario.pod)
         if held is not None:
             return gated(scenario.id, *held)
@@ -52,10 +69,14 @@ class Decider:
         self._publish_usage(scenario, profile, state)
         try:
             decision = decide(scenario.pod, Verdicts(profile, state), turn=0, full=True)
-        except (QuantityError, PluginError) as error:
+            answer = answered(scenario.id, decision, state.names)
+        except QuantityError as error:
+            answer = refused_unread(scenario.id, str(error), state.count)
+        except PluginError as error:
             raise ScenarioError(f"{scenario.id}: pod {scenario.pod.key}: {error}") from None
-        self._warn_of_unbuilt(scenario)
-        return answered(scenario.id, decision, state.names)
+        if scenario.config is not None:
+            answer["profile"] = effective_profile(built.expansions[profile.scheduler_name])
+        return answer
 
     def _publish_readings(self, scenario: Scenario, profile: Profile, state: ClusterState) -> None:
         requests = requests_of([profile], TrafficRequest)
@@ -70,47 +91,97 @@ class Decider:
             )
 
     def _publish_usage(self, scenario: Scenario, profile: Profile, state: ClusterState) -> None:
-        if "usage" in scenario.readings and not publish_usage(scenario, profile, state):
+        if "usage" not in scenario.readings:
+            if requests_of([profile], UsageRequest):
+                self._warn(
+                    f"readings.usage is not given, and a rule of the profile "
+                    f"{profile.scheduler_name} reads it: all nodes are equal to NodeUsage"
+                )
+        elif not publish_usage(scenario, profile, state):
             self._warn(
                 f"readings.usage is given, and no rule of the profile "
                 f"{profile.scheduler_name} reads it; enable NodeUsage in a configuration"
             )
 
-    def _warn_of_unbuilt(self, scenario: Scenario) -> None:
-        for rule_name, asks in _ASKS_FOR.items():
-            if rule_name in self._registry.not_built and asks(scenario.pod):
-                self._warn(f"{rule_name} is not built yet, and a pod asks for it: {scenario.id}")
+    def _warn_of_unknown_nodes(self, scenario: Scenario) -> None:
+        names = {node.name for node in scenario.nodes}
+        for source, by_node in scenario.readings.items():
+            unknown = [str(name) for name in by_node if name not in names]
+            if unknown:
+                shown = ", ".join(unknown[:_NAMES_SHOWN]) + (
+                    f" and {len(unknown) - _NAMES_SHOWN} more"
+                    if len(unknown) > _NAMES_SHOWN
+                    else ""
+                )
+                self._warn(
+                    f"readings.{source} has {shown}, and {scenario.id} has no node of that name"
+                )
+
+    def _note_annotations(self, scenario: Scenario) -> None:
+        """Those that cannot be read: the rules take them for none."""
+        for pod in (scenario.pod, *scenario.pods, *scenario.pending_pods):
+            if not is_readable(pod):
+                self._note_annotation(TRAFFIC_ANNOTATION, pod.key, pod.metadata)
+        for node in scenario.nodes:
+            if not is_capacity_readable(node):
+                self._note_annotation(CAPACITY_ANNOTATION, node.name, node.metadata)
+
+    def _note_annotation(self, annotation: str, name: str, metadata: ObjectMeta) -> None:
+        names = self._unreadable.setdefault(annotation, {})
+        names.setdefault(name, metadata.annotations[annotation])
 
     def _warn(self, text: str) -> None:
-        if text not in self.warnings:
-            self.warnings.append(text)
+        if text not in self._warnings:
+            self._warnings.append(text)
 
-    def _profile_for(self, scenario: Scenario) -> Profile:
+    def _built_for(self, scenario: Scenario) -> Built:
         try:
-            profiles = self._profiles(scenario.config)
+            return self._built(scenario.config)
         except ConfigError as error:
             if scenario.config is None:
                 raise
             lines = str(error).splitlines()
             text = "\n".join(f"{scenario.id}: {line}" for line in lines)
             raise ScenarioError(text) from None
-        name = scenario.pod.spec.scheduler_name
-        if name in profiles:
-            return profiles[name]
-        if len(profiles) == 1:
-            return next(iter(profiles.values()))
-        raise ScenarioError(
-            f"{scenario.id}: pod {scenario.pod.key} names scheduler {name!r}; "
-            f"the configuration has {', '.join(profiles)}"
-        )
 
-    def _profiles(self, config: Mapping[str, Any] | None) -> dict[str, Profile]:
+    def _built(self, config: Mapping[str, Any] | None) -> Built:
         text = "" if config is None else json.dumps(config, sort_keys=True)
-        if text not in self._profiles_by_config:
+        if text not in self._built_by_config:
             loaded = load_config(text, file="scenario config") if text else self._default
-            built = self._registry.build(loaded, {Binder: NoBinder()})
-            self._profiles_by_config[text] = built.profiles
-        return self._profiles_by_config[text]
+            self._built_by_config[text] = self._registry.build(loaded, {Binder: NoBinder()})
+        return self._built_by_config[text]
+
+
+def _profile_for(scenario: Scenario, profiles: Mapping[str, Profile]) -> Profile:
+    name = scenario.pod.spec.scheduler_name
+    if name in profiles:
+        return profiles[name]
+    if len(profiles) == 1:
+        return next(iter(profiles.values()))
+    raise ScenarioError(
+        f"{scenario.id}: pod {scenario.pod.key} names scheduler {name!r}; "
+        f"the configuration has {', '.join(profiles)}"
+    )
+
+
+_NAMES_SHOWN = 5
+
+
+def _unreadable_in_words(annotation: str, by_name: Mapping[str, str]) -> str:
+    kind, right = _ANNOTATIONS[annotation]
+    name, value = next(iter(by_name.items()))
+    counted = f"{len(by_name)} {kind}" + ("s" if len(by_name) > 1 else "")
+    return (
+        f"the annotation {annotation} of {counted} cannot be read and does not count, "
+        f"such as {value!r} of {name}; right would be {right}"
+    )
+
+
+# Whose they are, and what they may say.
+_ANNOTATIONS: Mapping[str, tuple[str, str]] = {
+    TRAFFIC_ANNOTATION: ("pod", READABLE_TRAFFIC),
+    CAPACITY_ANNOTATION: ("node", "10G, in bits/s"),
+}
 
 
 def _reading(request: TrafficRequest, scenario: Scenario) -> TrafficReading:
@@ -118,19 +189,6 @@ def _reading(request: TrafficRequest, scenario: Scenario) -> TrafficReading:
         return traffic_reading(request, scenario.readings["traffic"], scenario.nodes)
     except ScenarioError as error:
         raise ScenarioError(f"{scenario.id}: {error}") from None
-
-
-# Rules that change where a pod may go, and how to tell that a pod wants them.
-_ASKS_FOR: Mapping[str, Callable[[Pod], bool]] = {
-    "InterPodAffinity": lambda pod: (
-        pod.spec.affinity is not None
-        and bool(pod.spec.affinity.pod_affinity or pod.spec.affinity.pod_anti_affinity)
-    ),
-    "VolumeBinding": lambda pod: any(
-        "persistentVolumeClaim" in volume or "ephemeral" in volume for volume in pod.spec.volumes
-    ),
-    "DynamicResources": lambda pod: bool(pod.spec.resource_claims),
-}
 
 
 def state_of(scenario: Scenario) -> ClusterState:

@@ -13,7 +13,9 @@ from prometheus_client import CollectorRegistry
 from lowtide.app.clocks import Clock
 from lowtide.app.kube_writes import KubeBinder, KubeWrites
 from lowtide.app.measuring import Measuring
+from lowtide.app.volume_writes import KubeBindings, KubeVolumes
 from lowtide.config.types import KubeSchedulerConfiguration
+from lowtide.extenders.asking import Extenders
 from lowtide.framework.plugin import Binder
 from lowtide.framework.profile import Profile
 from lowtide.kube.connection import Connection
@@ -22,9 +24,10 @@ from lowtide.kube.kubeconfig import Access
 from lowtide.kube.lease import LeaderLease, LeaseTimings, make_identity
 from lowtide.kube.rate_limit import RateLimit
 from lowtide.kube.watch import Watch
+from lowtide.kube.whole_objects import WholeObjects
 from lowtide.kube.writer import Writer
 from lowtide.logs import Log
-from lowtide.objects.events import Listed
+from lowtide.objects.events import Deleted, Listed
 from lowtide.objects.kinds import KIND_OF, NODE, POD
 from lowtide.scheduler.actions import Decided
 from lowtide.scheduler.events import Event, ReadingPublished
@@ -92,12 +95,20 @@ class SchedulerApp:
         self._measuring_connection = Connection(parts.access, parts.wall_clock)
         self._lease = self._make_lease()
         self._writer = Writer(self._connection, may_write=self._may_schedule)
-        self.profiles = parts.make_profiles(KubeBinder(self._writer))
+        volumes = KubeVolumes(self._writer, lambda: self.machine.state, clock=parts.clock)
+        self.profiles = parts.make_profiles(KubeBindings(KubeBinder(self._writer), volumes))
         self.machine = Machine(
             self.profiles,
             initial_backoff_seconds=parts.config.pod_initial_backoff_seconds,
             max_backoff_seconds=parts.config.pod_max_backoff_seconds,
             keeps_every_score=parts.keeps_every_score,
+            extenders=parts.config.extenders,
+        )
+        self._whole_objects = WholeObjects(self._connection) if parts.config.extenders else None
+        self._extenders = (
+            None
+            if self._whole_objects is None
+            else Extenders(parts.config.extenders, self._whole_objects)
         )
         self._events = KubeEvents(
             self._connection,
@@ -115,6 +126,7 @@ class SchedulerApp:
             clock=parts.clock,
             may_schedule=self._may_schedule,
             on_decision=parts.on_decision,
+            extenders=self._extenders,
         )
         self._measuring = Measuring(
             self.profiles,
@@ -138,6 +150,8 @@ class SchedulerApp:
             await stack.enter_async_context(self._connection)
             await stack.enter_async_context(self._lease_connection)
             await stack.enter_async_context(self._measuring_connection)
+            if self._extenders is not None:
+                await stack.enter_async_context(self._extenders)
             await self._connection.check_credentials()
             await self._serve(stack)
             self._metrics.read_present_numbers_from(self._present_numbers)
@@ -157,15 +171,17 @@ class SchedulerApp:
     # Parts of it.
 
     def _start_background(self) -> list[asyncio.Task[None]]:
+        keep = None if self._whole_objects is None else self._whole_objects.keep
         watches = [
             Watch(
                 self._connection,
                 POD,
-                self.live.handle,
+                self._handle,
                 clock=self._clock,
                 field_selector=UNENDED_PODS,
+                keep=keep,
             ).run(),
-            Watch(self._connection, NODE, self._handle_node, clock=self._clock).run(),
+            Watch(self._connection, NODE, self._handle_node, clock=self._clock, keep=keep).run(),
         ]
         watches += [
             Watch(
@@ -195,8 +211,13 @@ class SchedulerApp:
         await self._nodes_listed.wait()
         await self._measuring.run()
 
-    def _handle_node(self, event: Event) -> None:
+    def _handle(self, event: Event) -> None:
+        if self._whole_objects is not None and isinstance(event, Deleted):
+            self._whole_objects.forget(event)
         self.live.handle(event)
+
+    def _handle_node(self, event: Event) -> None:
+        self._handle(event)
         if isinstance(event, Listed):
             self._nodes_listed.set()
 
@@ -258,15 +279,15 @@ class SchedulerApp:
         return PresentNumbers(
             pending_pods=self.machine.queue.lengths(),
             incoming_pods=self.machine.queue.incoming,
-            prometheus_polls=self._measuring.prometheus_polls,
             unschedulable_pods=refused,
             cached_nodes=self.machine.state.count,
             cached_pods=self.machine.state.placed_count,
             assumed_pods=self.machine.state.assumed_count,
             bindings_in_flight=self.machine.binding_count,
             is_leader=self._may_schedule(),
-            nodes_by_reading_state=self._measuring.nodes_by_state,
-            readings_age_seconds=self._measuring.age_seconds(self._parts.wall_clock()),
+            traffic=self._measuring.traffic_numbers(),
+            is_traffic_braked=self._measuring.is_traffic_braked(),
+            usage=self._measuring.usage_numbers(),
         )
 
     def _make_lease(self) -> LeaderLease | None:

@@ -18,6 +18,7 @@ from lowtide.framework.plugin import Binder, PluginError
 from lowtide.framework.registry import Built
 from lowtide.localcluster.promql import QueryError
 from lowtide.readings.request import TrafficRequest
+from lowtide.readings.usage import UsageRequest
 from lowtide.scenario.scenario import ScenarioError
 from lowtide.scenario.simulation import Simulation
 from lowtide.simulator.draw import draw
@@ -26,6 +27,8 @@ from lowtide.simulator.report import RunResult
 from lowtide.simulator.run import Run, run_seconds
 
 Plugins = Mapping[str, type[Any]]
+
+_NO_USAGE = "a simulation has no usage of cpu and memory: all nodes are equal to NodeUsage"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +81,8 @@ def warnings_of(configs: Sequence[NamedConfig], plugins: Plugins) -> list[str]:
     for named in configs:
         built = _built(named.config, plugins)
         found |= dict.fromkeys((*named.config.warnings, *built.warnings))
+        if requests_of(built.profiles.values(), UsageRequest):
+            found[_NO_USAGE] = None
     return list(found)
 
 
@@ -139,14 +144,30 @@ def _side_by_side(count: int) -> Iterator[Mapped]:
     if processes == 1 or count <= _FEW_RUNS:
         yield map
         return
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(processes, context, initializer=_end_on_interrupt) as pool:
+    others = multiprocessing.active_children()
+    with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
+
+        def mapped(
+            run_one: Callable[[Any], RunResult], tasks: Sequence[Any]
+        ) -> Iterator[RunResult]:
+            with _interrupts_ignored():  # by the processes too, from their very beginning
+                return pool.map(run_one, tasks)
+
         try:
-            yield pool.map
+            yield mapped
         except BaseException:
+            for process in multiprocessing.active_children():
+                if process not in others:
+                    process.terminate()
             pool.shutdown(cancel_futures=True)
             raise
 
 
-def _end_on_interrupt() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+@contextmanager
+def _interrupts_ignored() -> Iterator[None]:
+    """Ctrl-C reaches every process of a terminal's group; one of them is to answer it."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

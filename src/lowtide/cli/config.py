@@ -56,7 +56,6 @@ def show(plugins: dict[str, type[Any]], file: Path | None, output: str) -> None:
         click.echo(json.dumps(_as_json(built), indent=2))
         return
     _warn(loaded, built)
-    not_built = make_registry(plugins).not_built
     console = Console(width=None if sys.stdout.isatty() else 100, markup=False)
     for scheduler_name, expansion in built.expansions.items():
         table = Table(title=f"schedulerName: {scheduler_name}", title_justify="left")
@@ -68,8 +67,7 @@ def show(plugins: dict[str, type[Any]], file: Path | None, output: str) -> None:
                 table.add_row(
                     point,
                     ", ".join(
-                        (f"{each.name} ({each.weight})" if weighted else each.name)
-                        + (" [not built yet]" if each.name in not_built else "")
+                        f"{each.name} ({each.weight})" if weighted else each.name
                         for each in enabled
                     ),
                 )

@@ -26,7 +26,7 @@ from lowtide.doctor.findings import Finding, Severity
 from lowtide.doctor.table import NodeRow
 from lowtide.framework.plugin import Binder
 from lowtide.framework.profile import Profile
-from lowtide.kube.kubeconfig import Access, load_access
+from lowtide.kube.kubeconfig import Access, KubeconfigError, load_access
 from lowtide.readings.amounts import bandwidth_text
 from lowtide.readings.reading import State
 from lowtide.readings.request import duration
@@ -84,18 +84,23 @@ def doctor(
     sys.exit(0 if report.is_well else 1)
 
 
-def _access(kubeconfig: str | None, loaded: LoadedConfig) -> Access:
+def _access(kubeconfig: str | None, loaded: LoadedConfig) -> Access | KubeconfigError:
     """The file's own kubeconfig only where it exists: it is a path on the scheduler's machine."""
     named = loaded.config.client_connection.kubeconfig
-    return load_access(
-        kubeconfig=kubeconfig or (named if named and Path(named).exists() else None),
-        master=None,
-        environment=os.environ,
-        home=Path.home(),
-    )
+    try:
+        return load_access(
+            kubeconfig=kubeconfig or (named if named and Path(named).exists() else None),
+            master=None,
+            environment=os.environ,
+            home=Path.home(),
+        )
+    except KubeconfigError as error:
+        return error
 
 
-def _run(access: Access, profiles: dict[str, Profile], prometheus_address: str | None) -> Report:
+def _run(
+    access: Access | KubeconfigError, profiles: dict[str, Profile], prometheus_address: str | None
+) -> Report:
     console = Console(stderr=True)
     status = console.status("Starting") if console.is_terminal else None
     with status or nullcontext():
@@ -115,7 +120,8 @@ def _print(report: Report) -> None:
     # Brackets and colons in names and snippets are meant as they stand.
     width = None if sys.stdout.isatty() else _WIDTH_WITHOUT_TERMINAL
     console = Console(width=width, highlight=False, markup=False, emoji=False)
-    console.print(f"Cluster {report.server}: {_counted(report.node_count, 'node')}")
+    counted = _counted(report.node_count, "node")
+    console.print(f"Cluster {report.server}: {counted}" if report.server else "No cluster")
     for one in report.requests:
         _print_request(console, one)
     for finding in report.findings:

@@ -2,12 +2,14 @@
 
 import errno
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from lowtide.app.scheduler import LeaseLostError
 from lowtide.config.errors import ConfigError
+from lowtide.extenders.client import ExtenderCallError
 from lowtide.kube.errors import KubeError
 from lowtide.kube.kubeconfig import KubeconfigError
 from lowtide.scenario.scenario import ScenarioError
@@ -16,6 +18,7 @@ from lowtide.telemetry.prometheus import PrometheusError
 
 EXPECTED = (
     ConfigError,
+    ExtenderCallError,
     KubeError,
     KubeconfigError,
     LeaseLostError,
@@ -23,6 +26,8 @@ EXPECTED = (
     ScenarioError,
     ServerError,
 )
+
+INTERRUPTED = 128 + signal.SIGINT
 
 
 @contextmanager
@@ -33,6 +38,8 @@ def told_in_one_sentence() -> Iterator[None]:
         for line in str(error).splitlines():
             print(f"lowtide: {line}", file=sys.stderr)
         sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
     except BrokenPipeError:
         # The reader of our output has seen enough.
         sys.stderr.close()

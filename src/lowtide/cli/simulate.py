@@ -53,7 +53,10 @@ class Seeds(click.ParamType[tuple[int, ...]]):
                     ctx,
                 )
             seeds += range(first, last + 1)
-        return tuple(dict.fromkeys(seeds))
+        twice = next((seed for seed, count in Counter(seeds).items() if count > 1), None)
+        if twice is not None:
+            self.fail(f"{value!r} has the seed {twice} twice", param, ctx)
+        return tuple(seeds)
 
 
 @click.command()
@@ -90,12 +93,14 @@ def simulate(
         configs = _configs(config_files)
         for warning in warnings_of(configs, plugins) if config_files else ():
             print(f"warning: {warning}", file=sys.stderr)
+        if plot is not None:
+            _check_writable(plot)
         with _progress(len(configs) * len(seeds)) as on_run:
             found = run_all(simulation, configs, seeds, plugins=plugins, on_run=on_run)
         if output == "json":
             print(json.dumps({"configs": [each.as_json() for each in found]}))
         else:
-            _print_table(found, len(seeds))
+            _print_table(found, len(seeds), sum(group.pods for group in simulation.owners))
         if plot is not None:
             _write(plot, chart({each.name: each.runs for each in found}, scenario.stem))
 
@@ -103,6 +108,11 @@ def simulate(
 def _configs(files: Sequence[Path]) -> list[NamedConfig]:
     if not files:
         return usual_configs()
+    given: set[Path] = set()
+    for path in files:
+        if path in given:
+            raise click.UsageError(f"--config {path} is given twice")
+        given.add(path)
     stems = Counter(path.stem for path in files)
     return [
         NamedConfig(path.stem if stems[path.stem] == 1 else str(path), read_config(path))
@@ -122,6 +132,17 @@ def _progress(count: int) -> Iterator[Callable[[], None]]:
         yield lambda: progress.advance(task)
 
 
+def _check_writable(path: Path) -> None:
+    """Before a run that may take long; leaves nothing behind."""
+    is_new = not path.exists()
+    try:
+        path.open("ab").close()
+        if is_new:
+            path.unlink()
+    except OSError as error:
+        raise click.ClickException(f"{path}: cannot be written: {error.strerror}") from None
+
+
 def _write(path: Path, text: str) -> None:
     try:
         path.write_text(text)
@@ -129,7 +150,7 @@ def _write(path: Path, text: str) -> None:
         raise click.ClickException(f"{path}: cannot be written: {error.strerror}") from None
 
 
-def _print_table(found: Sequence[ConfigRuns], draws: int) -> None:
+def _print_table(found: Sequence[ConfigRuns], draws: int, pods: int) -> None:
     width = None if sys.stdout.isatty() else 140
     console = Console(width=width, highlight=False, markup=False, emoji=False)
     of_draws = "one draw" if draws == 1 else f"median and 90th percentile of {draws} draws"
@@ -138,13 +159,28 @@ def _print_table(found: Sequence[ConfigRuns], draws: int) -> None:
     for _, heading, _ in _COLUMNS:
         table.add_column(heading, justify="right")
     for each in found:
-        table.add_row(each.name, *(_cell(each, name, places) for name, _, places in _COLUMNS))
+        table.add_row(each.name, *(_cell(each, name, places, pods) for name, _, places in _COLUMNS))
     console.print(table)
+    for each in found:
+        pending = max(run.figures.pending for run in each.runs)
+        if pending:
+            console.print(
+                f"{each.name}: {pending} of {pods} pods found no node in the worst draw; "
+                "figures without them do not compare",
+                soft_wrap=True,
+            )
 
 
-def _cell(runs: ConfigRuns, name: str, decimals: int) -> str:
-    values = [float(getattr(run.figures, name)) for run in runs.runs]
-    if len(values) == 1:
+def _cell(runs: ConfigRuns, name: str, decimals: int, pods: int) -> str:
+    """What is not a count is left out of runs that placed no pod."""
+    values = [
+        float(getattr(run.figures, name))
+        for run in runs.runs
+        if decimals == 0 or run.figures.pending < pods
+    ]
+    if not values:
+        return "–"
+    if len(runs.runs) == 1:
         return f"{values[0]:.{decimals}f}"
     median, high = median_and_90th(values)
     return f"{median:.{decimals}f}, {high:.{decimals}f}"

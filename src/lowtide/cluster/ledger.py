@@ -25,6 +25,11 @@ class Ledger:
         self._entries: dict[str, Amounts] = {}  # by pod uid: what is still to come of it
 
     @property
+    def is_sampled(self) -> bool:
+        """Whether anything was measured; before, no pod is counted."""
+        return self._reading.is_sampled
+
+    @property
     def uids(self) -> tuple[str, ...]:
         """The pods that are not measured whole yet."""
         return tuple(self._entries)
@@ -73,6 +78,9 @@ class Ledger:
                 amounts = tuple(float(round(share * one)) for one in expects.of(each.pod))
                 self._entries[each.pod.uid] = amounts
                 changed |= self._add(row, amounts, 1)
+            else:
+                # Of a node that comes: an entry from before the pod started is out of date.
+                self._entries.pop(each.pod.uid, None)
         return changed
 
     def count_out(self, row: int | None, placed: PlacedPod) -> bool:

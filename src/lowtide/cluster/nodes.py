@@ -6,15 +6,19 @@ pods added or removed (`with_pods`, `without`). Rules use positions 0..len-1 of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from lowtide.cluster.columns import BoolArray, FloatArray, IntArray, Rows, by_value
+from lowtide.cluster.overlay import Amount, Overlay
 from lowtide.cluster.placed import HostPort, PlacedPod, footprint_of
 from lowtide.cluster.pods_matching import PodSelection
+from lowtide.cluster.priorities import lowest_priority_of
+from lowtide.cluster.terms_carried import CarriedTerm
+from lowtide.cluster.volumes_on_nodes import VolumesOnNodes
 from lowtide.objects.matching import matches_requirement
 from lowtide.objects.meta import LabelRequirement
 from lowtide.objects.node import Node, Taint
@@ -72,6 +76,14 @@ class Nodes:
         """The table as if each position had lost the pods with these uids."""
         return self._overlaid({at: Overlay(removed=frozenset(uids)) for at, uids in pods.items()})
 
+    def returning(self, pods: Mapping[int, str]) -> Nodes:
+        """The table as if of those that a position had lost, the pod with this uid was back."""
+        returned = {
+            at: self._overlays[at].returning(self._state.placed_on(self._name(at))[uid])
+            for at, uid in pods.items()
+        }
+        return Nodes(self._state, self._rows, {**self._overlays, **returned})
+
     # What a node is.
 
     def node(self, position: int) -> Node:
@@ -115,6 +127,17 @@ class Nodes:
             (matches_requirement(requirement, name) for name in self.names), np.bool_, len(self)
         )
 
+    def image_node_count(self, image: str) -> int:
+        """How many nodes of the whole table hold the image of this full name."""
+        return self._state.images.node_count(image)
+
+    def image_sizes(self, image: str) -> IntArray:
+        """How many bytes of it each node holds; 0 where it is not."""
+        column = self._state.images.column(
+            image, capacity=len(self._state.taint_set.array), row_of=self._state.row_of
+        )
+        return self._gather(column.array)
+
     # What is on it.
 
     def allocatable(self, resource: str) -> IntArray:
@@ -125,7 +148,9 @@ class Nodes:
         if resource == POD_COUNT:
             return self.pod_count
         asked = self._gather(self._state.requested(resource))
-        return self._adjusted(asked, lambda placed: placed.footprint.requests.get(resource, 0))
+        return self._adjusted(
+            asked, lambda placed: placed.footprint.requests.get(resource, 0), resource
+        )
 
     def nonzero_requested(self, resource: str) -> IntArray:
         """cpu or memory asked for, counting kube's default for containers that do not say."""
@@ -136,7 +161,17 @@ class Nodes:
 
     @property
     def pod_count(self) -> IntArray:
-        return self._adjusted(self._gather(self._state.pod_count.array), lambda _: 1)
+        return self._adjusted(self._gather(self._state.pod_count.array), lambda _: 1, POD_COUNT)
+
+    @property
+    def lowest_priority(self) -> IntArray:
+        """Of the pods on each node; more than any priority where there is none."""
+        lowest: IntArray = self._gather(self._state.lowest_priorities.column.array)
+        if self._overlays:
+            lowest = lowest.copy()
+            for position in self._overlays:
+                lowest[position] = lowest_priority_of(self._placed(position))
+        return lowest
 
     def pods(self, position: int) -> list[Pod]:
         return [placed.pod for placed in self._placed(position)]
@@ -152,7 +187,30 @@ class Nodes:
         if not self._overlays:
             return None
         unchanged = np.zeros(len(self), np.int64)
-        return self._adjusted(unchanged, lambda placed: selection.matches(placed.pod))
+        return self._adjusted(unchanged, lambda placed: selection.matches(placed.pod), selection)
+
+    def terms_about(self, pod: Pod) -> Iterator[CarriedTerm]:
+        """Affinity terms of placed pods that may be about this one: ask each whether it is."""
+        return self._state.terms_carried.about(pod)
+
+    def pods_carrying(self, carried: CarriedTerm) -> IntArray:
+        """How many pods on each node carry this term, apart from what is imagined."""
+        capacity = len(self._state.pod_count.array)
+        return self._gather(self._state.terms_carried.pods_carrying(carried, capacity))
+
+    def imagined(self) -> Iterator[tuple[int, Pod, int]]:
+        """Pods that a position gained by `with_pods` (1) or lost by `without` (-1)."""
+        for position, overlay in self._overlays.items():
+            present = self._state.placed_on(self._name(position))
+            gone = overlay.removed & present.keys()
+            yield from ((position, placed.pod, 1) for placed in overlay.added)
+            yield from ((position, present[uid].pod, -1) for uid in gone)
+
+    @property
+    def volumes(self) -> VolumesOnNodes:
+        """Which claims and disks are used, how many volumes are attached."""
+        capacity = len(self._state.taint_set.array)
+        return VolumesOnNodes(self, self._state.storage, capacity)
 
     def uses_port(self, wanted: HostPort) -> BoolArray:
         """Where a pod on the node holds a host port that conflicts with this one."""
@@ -235,16 +293,14 @@ class Nodes:
             )
         return Nodes(self._state, self._rows, merged)
 
-    def _adjusted(self, column: IntArray, amount: Any) -> IntArray:
+    def _adjusted(self, column: IntArray, amount: Amount, name: Hashable = None) -> IntArray:
+        """Columns with a name are asked for often: overlays remember what changes in them."""
         if not self._overlays:
             return column
         column = column.copy()
         for position, overlay in self._overlays.items():
             present = self._state.placed_on(self._name(position))
-            column[position] += sum(amount(placed) for placed in overlay.added)
-            column[position] -= sum(
-                amount(present[uid]) for uid in overlay.removed if uid in present
-            )
+            column[position] += overlay.change(name, amount, present)
         return column
 
     def _placed(self, position: int) -> list[PlacedPod]:
@@ -257,18 +313,6 @@ class Nodes:
 
     def _name(self, position: int) -> str:
         return self._state.names[self._row(position)]
-
-
-class Overlay:
-    """Pods added to and removed from one row, in thought only."""
-
-    __slots__ = ("added", "removed")
-
-    def __init__(
-        self, added: tuple[PlacedPod, ...] = (), removed: frozenset[str] = frozenset()
-    ) -> None:
-        self.added = added
-        self.removed = removed
 
 
 class OneNode:

@@ -8,8 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-import numpy as np
-
 from lowtide.cluster.columns import FloatArray
 from lowtide.objects.pod import Pod
 
@@ -31,7 +29,8 @@ class Reading:
 
     A pod that started at `sampled_at - window_seconds` or earlier is measured whole; one that
     started later, in part; what is missing of it is what `expects` says. A reading sampled at
-    infinity has measured whatever is placed."""
+    infinity has measured whatever is placed; one sampled at NaN has measured nothing, so that
+    nothing can be added to it."""
 
     names: Sequence[str] = ()
     columns: Mapping[str, FloatArray] = field(default_factory=dict)
@@ -40,26 +39,18 @@ class Reading:
     sampled_at: float = math.nan
     window_seconds: float = 0.0
 
+    @property
+    def is_sampled(self) -> bool:
+        return not math.isnan(self.sampled_at)
+
     def still_to_come(self, pod: Pod) -> float:
         """The share of the pod's traffic that this reading has not measured, 0 to 1."""
-        if self.sampled_at == math.inf:
+        if self.sampled_at == math.inf or not self.is_sampled:
             return 0.0
         started_at = pod.started_at
-        if started_at is None or math.isnan(self.sampled_at):
+        if started_at is None:
             return 1.0
         if self.window_seconds <= 0:
             return float(started_at > self.sampled_at)
         measured = (self.sampled_at - started_at) / self.window_seconds
         return 1.0 - min(max(measured, 0.0), 1.0)
-
-
-def reading_of(
-    by_node: Mapping[str, Mapping[str, float]], of_others: Mapping[str, float] | None = None
-) -> Reading:
-    """From fields by node; a field that a node does not have is NaN."""
-    fields = dict.fromkeys(name for values in by_node.values() for name in values)
-    columns = {
-        name: np.array([values.get(name, math.nan) for values in by_node.values()], np.float64)
-        for name in fields
-    }
-    return Reading(tuple(by_node), columns, of_others or {})

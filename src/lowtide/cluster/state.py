@@ -8,16 +8,20 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
-import msgspec
 import numpy as np
 
 from lowtide.cluster.changes import EVERY_ROW, NODE, PODS, READING, ROW
 from lowtide.cluster.columns import Column, IntArray, Interned, LabelColumn
+from lowtide.cluster.images import Images
+from lowtide.cluster.known_objects import KnownObjects
 from lowtide.cluster.ledger import Ledger
 from lowtide.cluster.nodes import Nodes
 from lowtide.cluster.placed import PlacedPod, footprint_of
 from lowtide.cluster.pods_matching import PodSelection, PodsMatching
+from lowtide.cluster.priorities import LowestPriorities
 from lowtide.cluster.reading import Reading
+from lowtide.cluster.storage import Storage
+from lowtide.cluster.terms_carried import TermsCarried
 from lowtide.objects.node import Node, Taint
 from lowtide.objects.pod import Pod
 from lowtide.objects.quantity import QuantityError
@@ -40,21 +44,25 @@ class ClusterState:
         self._placed: dict[str, PlacedPod] = {}  # by uid
         self._placed_on: dict[str, dict[str, PlacedPod]] = {}  # by node name, known or not
         self._nominated: dict[str, dict[str, Pod]] = {}  # by node name, then uid
+        self._nomination_of: dict[str, str] = {}  # the same: node names by uid
 
         self.unschedulable = Column(np.bool_, False, _FIRST_CAPACITY)
         self.taint_set = Column(np.int32, 0, _FIRST_CAPACITY)
         self.taint_sets: Interned[tuple[Taint, ...]] = Interned()
         self.pod_count = Column(np.int64, 0, _FIRST_CAPACITY)
+        self.lowest_priorities = LowestPriorities(_FIRST_CAPACITY)
         self._allocatable: dict[str, Column] = {}
         self._requested: dict[str, Column] = {}
         self._nonzero = {name: Column(np.int64, 0, _FIRST_CAPACITY) for name in (CPU, MEMORY)}
         self._labels: dict[str, LabelColumn] = {}
+        self.images = Images()
         self._ports: dict[tuple[str, int], dict[str, Counter[str]]] = {}
         self._pods_matching = PodsMatching()
+        self.terms_carried = TermsCarried(self._row_of)
         self._ledgers: dict[Hashable, Ledger] = {}  # by source
 
-        self._objects: dict[type, dict[tuple[str, str], Any]] = {}
-        self._objects_in: dict[tuple[type, str], dict[str, Any]] = {}  # by type and namespace
+        self.storage = Storage(self.objects, row_of=self._row_of, pods_on=self.placed_on)
+        self.known_objects = KnownObjects(self.storage.object_changed)
 
         self._log: list[tuple[int, int]] = []
         self._log_starts_at = 0
@@ -91,6 +99,10 @@ class ClusterState:
         """Pending pods that are promised a node, by node name and uid."""
         return self._nominated
 
+    def nomination_of(self, uid: str) -> str:
+        """The node that this pending pod is promised; empty where there is none."""
+        return self._nomination_of.get(uid, "")
+
     def allocatable(self, resource: str) -> IntArray:
         return self._resource_column(self._allocatable, resource).array
 
@@ -125,11 +137,11 @@ class ClusterState:
 
     def objects(self, kind: type[T]) -> Mapping[tuple[str, str], T]:
         """Objects other than nodes and pods, by namespace and name."""
-        return self._objects.get(kind, {})
+        return self.known_objects.of(kind)
 
     def objects_in(self, kind: type[T], namespace: str) -> Mapping[str, T]:
         """Those of one namespace, by name."""
-        return self._objects_in.get((kind, namespace), {})
+        return self.known_objects.inside(kind, namespace)
 
     # Which rows changed.
 
@@ -158,9 +170,13 @@ class ClusterState:
         self._nodes.append(node)
         self._row_of[node.name] = row
         self._fill_node_columns(row, node)
+        self.images.replace(row, node.name, (), node.status.images)
         for placed in self.placed_on(node.name).values():
             self._count_in(row, placed, times=1)
+            self.lowest_priorities.came(row, placed)
         self._pods_matching.fill(row, self.placed_on(node.name).values())
+        self.terms_carried.fill(row, node.name)
+        self.storage.attached.node_changed(node.name)
         for ledger in self._ledgers.values():
             ledger.fill(row, node.name)
             ledger.count_in(row, self.placed_on(node.name).values())
@@ -175,6 +191,7 @@ class ClusterState:
         if _is_same_to_rules(before, node):
             return
         self._fill_node_columns(row, node)
+        self.images.replace(row, node.name, before.status.images, node.status.images)
         self._changed(row, NODE)
 
     def remove_node(self, node_name: str) -> None:
@@ -182,7 +199,10 @@ class ClusterState:
         row = self._row_of.pop(node_name, None)
         if row is None:
             return
-        self._nominated.pop(node_name, None)
+        for uid in self._nominated.pop(node_name, {}):
+            del self._nomination_of[uid]
+        self.images.remove(node_name, self._nodes[row].status.images)
+        self.storage.attached.node_changed(node_name)
         last = self.count - 1
         if row != last:
             for column in self._columns():
@@ -199,9 +219,11 @@ class ClusterState:
 
     # Pods come, change and go.
 
-    def place(self, pod: Pod) -> None:
+    def place(self, pod: Pod) -> PlacedPod:
         """A bound pod as the API server has it: added, changed, or an assumption confirmed."""
-        self._put(PlacedPod(pod, pod.spec.node_name, footprint_of(pod), is_assumed=False))
+        placed = PlacedPod(pod, pod.spec.node_name, footprint_of(pod), is_assumed=False)
+        self._put(placed)
+        return placed
 
     def assume(self, pod: Pod, node_name: str) -> None:
         """Counts the pod on that node from now on, before the API server has bound it."""
@@ -227,37 +249,35 @@ class ClusterState:
         self._count_ports(placed, times=-1)
         row = self._row_of.get(placed.node_name)
         self._pods_matching.count(row, placed, times=-1)
+        self.terms_carried.count_out(placed)
+        self.storage.count_out(placed)
         is_measured_less = [each.count_out(row, placed) for each in self._ledgers.values()]
         if row is not None:
             self._count_in(row, placed, times=-1)
+            self.lowest_priorities.went(row, placed, on_node.values())
             self._changed(row, PODS | READING if any(is_measured_less) else PODS)
         return placed
 
     def nominate(self, pod: Pod, node_name: str) -> None:
         self.drop_nomination(pod.uid)
         self._nominated.setdefault(node_name, {})[pod.uid] = pod
+        self._nomination_of[pod.uid] = node_name
 
     def drop_nomination(self, uid: str) -> None:
-        for node_name, pods in self._nominated.items():
-            if pods.pop(uid, None) is not None:
-                if not pods:
-                    del self._nominated[node_name]
-                return
+        node_name = self._nomination_of.pop(uid, None)
+        if node_name is not None:
+            del self._nominated[node_name][uid]
+            if not self._nominated[node_name]:
+                del self._nominated[node_name]
 
     # Other objects come, change and go.
 
     def put_object(self, thing: Any) -> bool:
         """Whether a rule can tell it from what was there before."""
-        namespace, name = _key(thing)
-        before = self._objects.get(type(thing), {}).get((namespace, name))
-        self._objects.setdefault(type(thing), {})[namespace, name] = thing
-        self._objects_in.setdefault((type(thing), namespace), {})[name] = thing
-        return before is None or _without_version(before) != _without_version(thing)
+        return self.known_objects.put(thing)
 
     def remove_object(self, thing: Any) -> None:
-        namespace, name = _key(thing)
-        self._objects.get(type(thing), {}).pop((namespace, name), None)
-        self._objects_in.get((type(thing), namespace), {}).pop(name, None)
+        self.known_objects.remove(thing)
 
     # Readings are published.
 
@@ -266,11 +286,9 @@ class ClusterState:
         ledger = self._ledgers.get(source)
         if ledger is None:
             ledger = self._ledgers[source] = Ledger(self._capacity)
-            uids: Iterable[str] = tuple(self._placed)
-        else:
-            uids = ledger.uids
+        uids = ledger.uids if ledger.is_sampled else tuple(self._placed)
         ledger.publish(reading, self.names)
-        for uid in uids:
+        for uid in uids if ledger.is_sampled else ():
             placed = self._placed[uid]
             ledger.count_in(self._row_of.get(placed.node_name), [placed])
         self._changed(EVERY_ROW, READING)
@@ -290,9 +308,12 @@ class ClusterState:
         self._count_ports(placed, times=1)
         row = self._row_of.get(placed.node_name)
         self._pods_matching.count(row, placed, times=1)
+        self.terms_carried.count_in(placed)
+        self.storage.count_in(placed)
         is_measured_more = [each.count_in(row, [placed]) for each in self._ledgers.values()]
         if row is not None:
             self._count_in(row, placed, times=1)
+            self.lowest_priorities.came(row, placed)
             self._changed(row, PODS | READING if any(is_measured_more) else PODS)
 
     def _count_in(self, row: int, placed: PlacedPod, times: int) -> None:
@@ -334,11 +355,15 @@ class ClusterState:
 
     def _columns(self) -> Iterable[Column]:
         yield from (self.unschedulable, self.taint_set, self.pod_count)
+        yield self.lowest_priorities.column
         yield from self._allocatable.values()
         yield from self._requested.values()
         yield from self._nonzero.values()
         yield from (labels.column for labels in self._labels.values())
+        yield from self.images.columns
         yield from self._pods_matching.columns
+        yield from self.terms_carried.columns
+        yield from self.storage.attached.columns
         for ledger in self._ledgers.values():
             yield from ledger.columns.values()
 
@@ -355,16 +380,6 @@ class ClusterState:
             dropped = len(self._log) - _LONGEST_LOG // 2
             del self._log[:dropped]
             self._log_starts_at += dropped
-
-
-def _key(thing: Any) -> tuple[str, str]:
-    return (thing.metadata.namespace, thing.metadata.name)
-
-
-def _without_version(thing: Any) -> Any:
-    """Controllers write status all the time, of which only the version is seen here."""
-    metadata = msgspec.structs.replace(thing.metadata, resource_version="", generation=0)
-    return msgspec.structs.replace(thing, metadata=metadata)
 
 
 def _is_same_to_rules(before: Node, after: Node) -> bool:

@@ -35,6 +35,8 @@ class Decoder:
 
     def _value(self, kind: inspect.Type, data: Any, path: Path) -> Any:
         match kind:
+            case inspect.Metadata() if "amount" in (kind.extra or {}):
+                return self._amount(data, path)
             case inspect.Metadata():
                 return self._duration(data, path)
             case inspect.UnionType():
@@ -137,6 +139,14 @@ class Decoder:
         self._add(path, f"{_DURATION_EXPECTED}, not {value_text(data)}")
         return 0.0
 
+    def _amount(self, data: Any, path: Path) -> str:
+        if isinstance(data, str):
+            return data
+        if isinstance(data, int | float) and not isinstance(data, bool):
+            return str(data)
+        self._wrong("a string or a number", data, path)
+        return ""
+
     def _bool(self, data: Any, path: Path) -> bool:
         if isinstance(data, bool):
             return data
@@ -172,7 +182,8 @@ class Decoder:
 
     def _str(self, kind: inspect.StrType, data: Any, path: Path) -> str:
         if not isinstance(data, str):
-            in_quotes = "" if isinstance(data, dict | list) else "; put the value in quotes"
+            has_text = data is not None and not isinstance(data, dict | list)
+            in_quotes = "; put the value in quotes" if has_text else ""
             self._add(path, f"must be a string, not {value_text(data)}{in_quotes}")
             return ""
         if kind.min_length is not None and len(data) < kind.min_length:

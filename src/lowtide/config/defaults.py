@@ -9,16 +9,21 @@ from lowtide.config.types import (
     Extender,
     KubeSchedulerConfiguration,
     LeaderElection,
+    PluginConfig,
     Profile,
 )
 
 DEFAULT_SCHEDULER_NAME = "default-scheduler"
 KUBE_SCHEDULER_LEASE = "kube-scheduler"
+_FIT = "NodeResourcesFit"
 
 
 def complete(config: KubeSchedulerConfiguration) -> KubeSchedulerConfiguration:
     """Fill in what the file left open."""
     profiles = _named(config.profiles or (Profile(),))
+    ignored = _left_to_extenders(config.extenders)
+    if ignored:
+        profiles = tuple(_ignoring(profile, ignored) for profile in profiles)
     contention = config.enable_contention_profiling
     return replace(
         config,
@@ -70,3 +75,20 @@ def _complete_connection(connection: ClientConnection) -> ClientConnection:
 def _complete_extender(extender: Extender) -> Extender:
     usual_seconds = Extender(url_prefix="").http_timeout_seconds
     return replace(extender, http_timeout_seconds=extender.http_timeout_seconds or usual_seconds)
+
+
+def _left_to_extenders(extenders: tuple[Extender, ...]) -> list[str]:
+    return [
+        resource.name
+        for extender in extenders
+        for resource in extender.managed_resources
+        if resource.ignored_by_scheduler
+    ]
+
+
+def _ignoring(profile: Profile, resources: list[str]) -> Profile:
+    """As in kube-scheduler, what extenders look after takes the place of what was to be ignored."""
+    entries = {entry.name: entry for entry in profile.plugin_config}
+    before = entries.get(_FIT, PluginConfig(_FIT))
+    entries[_FIT] = replace(before, args={**(before.args or {}), "ignoredResources": resources})
+    return replace(profile, plugin_config=tuple(entries.values()))

@@ -14,13 +14,15 @@ _SECONDS_PER_UNIT = {
 }
 _PART = r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)"
 _DURATION = re.compile(rf"[-+]?(?:0|(?:{_PART})+)")
+_LONGEST_SECONDS = (2**63 - 1) / 1e9  # as Go keeps it, in nanoseconds
 
 
 def seconds_from_duration(text: str) -> float:
-    """Read a Go duration; ValueError where Go would refuse it (a unit is needed but for 0)."""
-    if not _DURATION.fullmatch(text):
-        raise ValueError(f'"{text}" is not a duration such as 15s or 1h2m')
+    """Read a Go duration; ValueError where Go would refuse it (a unit is needed but for 0, and
+    there is a longest)."""
     seconds = sum(
         float(number) * _SECONDS_PER_UNIT[unit] for number, unit in re.findall(_PART, text)
     )
+    if not _DURATION.fullmatch(text) or seconds > _LONGEST_SECONDS:
+        raise ValueError(f'"{text}" is not a duration such as 15s or 1h2m')
     return -seconds if text.startswith("-") else seconds

@@ -22,10 +22,6 @@ def _asks_for_fewer_nodes(value: Any) -> bool:
     return value not in (0, 100)
 
 
-def _is_not_empty(value: Any) -> bool:
-    return bool(value)
-
-
 def _is_not_json(value: Any) -> bool:
     return value not in ("", "application/json")
 
@@ -50,7 +46,6 @@ NOT_ACTED_ON = (
     NotActedOn(("enableProfiling",), "no profiles are served", _is_true),
     NotActedOn(("enableContentionProfiling",), "no profiles are served", _is_true),
     NotActedOn(("delayCacheUntilActive",), "a standby keeps its cache filled", _is_true),
-    NotActedOn(("extenders",), "no extender is asked", _is_not_empty),
     NotActedOn(("clientConnection", "contentType"), "JSON is spoken", _is_not_json),
     NotActedOn(("clientConnection", "acceptContentTypes"), "JSON is spoken", _is_not_json),
 )

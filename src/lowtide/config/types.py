@@ -10,6 +10,7 @@ from msgspec import Meta, field
 
 # Bounds and markers are read by `decoding`, which reports every mistake and not only the first.
 Duration = Annotated[float, Meta(extra={"duration": True})]
+Amount = Annotated[str, Meta(extra={"amount": True})]  # a number may stand without quotes
 Int32 = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
 Int64 = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 Weight = Annotated[int, Meta(ge=0, le=2**31 - 1)]

@@ -70,7 +70,8 @@ def _refused(evidence: Evidence) -> Iterator[Finding]:
         yield Finding(
             code=CODES[fault],
             text=f"something could not be checked{more}: {errors[0]}",
-            mend=_mend_of_query(evidence, errors[0]),
+            # Such a query is the doctor's own: no setting makes it one that is answered.
+            mend="" if fault is Fault.QUERY else _mend_of_query(evidence, errors[0]),
             severity=Severity.NOTE,
         )
 

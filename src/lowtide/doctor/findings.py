@@ -45,7 +45,8 @@ class Code(enum.Enum):
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """`text` is one sentence without the nodes' names; `mend` is to be pasted as it stands."""
+    """`text` is one sentence without the nodes' names; `mend` is to be pasted as it stands, and
+    empty where nothing mends it."""
 
     severity: Severity = Severity.FAULT
     code: Code

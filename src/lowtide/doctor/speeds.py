@@ -50,6 +50,8 @@ def speeds(survey: Survey) -> Iterator[Finding]:
 
 def _why(survey: Survey, rows: set[int]) -> str:
     evidence = survey.evidence
+    if SPEED in evidence.refused:
+        return f"the query for {SPEED_METRIC} has no answer"
     series = evidence.answer(SPEED)
     told = [
         one.value

@@ -25,11 +25,13 @@ class Spelling:
 
 @dataclass(frozen=True, slots=True)
 class OlderArgs:
-    """Args in an older spelling, put into today's: `written_as` says which field was which."""
+    """Args in an older spelling, put into today's: `written_as` says which field was which, and
+    `problems` (field and text) where two spellings contradict each other."""
 
     args: dict[str, Any]
     warning: str
     written_as: Mapping[str, str] = field(default_factory=dict)
+    problems: tuple[tuple[str, str], ...] = ()
 
 
 class ArgsOf:
@@ -58,6 +60,8 @@ class ArgsOf:
         if older is not None:
             given, written_as = older.args, older.written_as
             self.warnings.append(self._loaded.problem(self._at(index), older.warning))
+            for name, text in older.problems:
+                self._add(index, (name,), text)
         decoder = Decoder()
         decoded = decoder.decode(rule.args, given)
         found = [(problem.path, problem.text) for problem in decoder.problems]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from lowtide.cluster.columns import IntArray
-from lowtide.framework.plugin import PodRejection
+from lowtide.framework.plugin import PodRejection, PostFiltered
 from lowtide.objects.pod import Pod
 
 
@@ -84,6 +84,9 @@ class Decision:
     rejections: Mapping[str, NodeRejection] = field(default_factory=dict)  # only if asked for
     narrowed_to: frozenset[str] | None = None
     gives_way_after: float = math.inf  # seconds of waiting in all, after which to try again
+    gave_way: NodeRejection | None = None  # why the node was refused while others were hoped for
+    post_filtered: PostFiltered | None = None  # what could be done for a pod that fits nowhere
+    post_filtered_by: str = ""  # the first rule that could do nothing, or that met an error
 
     @property
     def best(self) -> tuple[NodeScore, ...]:
@@ -100,3 +103,9 @@ class Decision:
             return f"{opening} {self.pod_rejection.reason}."
         counted = sorted(f"{count} {reason}" for reason, count in self.reason_counts.items())
         return f"{opening} {', '.join(counted)}."
+
+    @property
+    def fit_error_final(self) -> str:
+        """The same with what the rules say that were asked what could be done about it."""
+        reason = "" if self.post_filtered is None else self.post_filtered.reason
+        return f"{self.fit_error} {reason}" if reason else self.fit_error

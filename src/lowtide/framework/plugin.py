@@ -14,6 +14,8 @@ nodes, and answers with arrays, one element per row of the `Nodes` it was given;
     older_args(raw, spelling) -> OlderArgs | None     args of earlier versions put into today's
     needs      {"parameter": Protocol}: what the application hands to the constructor besides
     retry_on   the changes that make a refused pod worth another try (default: as `reads` says)
+    may_help(pod, change) -> bool                     whether such a Change can make it accept a pod
+                                                      that it refused; never False where it can
     readings   what is to be measured for it; arrives as `nodes.reading(request)`
 
     may_enqueue(pod) -> PodRejection | None           before the pod enters the queue
@@ -21,31 +23,45 @@ nodes, and answers with arrays, one element per row of the `Nodes` it was given;
     pre_filter(pod, nodes) -> PodRejection | frozenset[str] | None
                                                       refuse the pod, or name the nodes to search
     filter(pod, nodes) -> Iterable[Rejection]         nothing yielded = every node is fine
+    post_filter(pod, nodes, refused) -> PostFiltered  no node was left: what can be done about it;
+                                                      `refused` (Refused) knows where and why
+    choose(evictions, turn) -> PostFiltered           of its candidates those that extenders left
     score(pod, nodes, feasible) -> ints | None        raw scores of every row; None = no opinion
     scale      None (raw scores lie in 0..100 already), "highest_best", "lowest_best"
-    normalize(pod, nodes, raw, feasible) -> ints      instead of `scale`
+    normalize(pod, nodes, raw, feasible) -> ints      instead of `scale`; asked only where some node
+                                                      is feasible, whereas `score` may find none
     in_words(scores, *, brief) -> Iterable[str]       log lines about {node: RuleScore}
     tells_readings                                    whether to log each reading, briefly
-    reserve(pod, node_name), unreserve(pod, node_name)
-    permit(pod, node_name) -> Allow | Reject
-    async pre_bind(pod, node_name), bind(pod, node_name), post_bind(pod, node_name)
+    reserve(pod, node_name, nodes) -> PodRejection | Iterable[object] | None
+                                                      objects of its kinds as they are to be
+                                                      from now on: every rule sees them so until
+                                                      the watch tells more, or the pod is not bound
+    unreserve(pod, node_name)                         that happened
+    permit(pod, node_name) -> Allow | Reject | Wait   a pod that waits is assumed on its node until
+                                                      the rule's answer for it (`also`), or too long
+    async pre_bind(pod, node_name) -> str | None      why the pod cannot be bound, to be tried again
+    async bind(pod, node_name), post_bind(pod, node_name)
 
 A rule reads of a pod what its shape holds: everything but name, uid, times and status. It keeps
 no state of its own between pods, reads no clock and asks nobody: what it needs is handed in.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import wraps
-from typing import Any, Protocol, overload
+from typing import TYPE_CHECKING, Any, Protocol, overload
 
 import numpy as np
 
 from lowtide.cluster.changes import FEASIBLE, NODE, NODES, OTHERS, PODS, READING, ROW
 from lowtide.cluster.columns import BoolArray, FloatArray, IntArray
 from lowtide.cluster.nodes import Nodes, OneNode
+from lowtide.framework.change import Change
 from lowtide.objects.pod import Pod
 from lowtide.objects.quantity import QuantityError
+
+if TYPE_CHECKING:
+    from lowtide.framework.decision import NodeRejection
 
 __all__ = [
     "FEASIBLE",
@@ -60,6 +76,8 @@ __all__ = [
     "BindOutcome",
     "Binder",
     "BoolArray",
+    "Change",
+    "Eviction",
     "FloatArray",
     "IntArray",
     "Nodes",
@@ -68,8 +86,11 @@ __all__ = [
     "PluginError",
     "Pod",
     "PodRejection",
+    "PostFiltered",
+    "Refused",
     "Reject",
     "Rejection",
+    "Wait",
     "ask",
     "filter_each",
     "readings_of",
@@ -111,13 +132,72 @@ class PodRejection:
 
 
 @dataclass(frozen=True, slots=True)
+class Eviction:
+    """Pods that have to go from a node for another one to fit there, the most important first."""
+
+    node_name: str
+    victims: tuple[Pod, ...]
+    budget_violations: int  # how many of them a PodDisruptionBudget would rather keep
+
+
+@dataclass(frozen=True, slots=True)
+class PostFiltered:
+    """What one rule can do for a pod that fits nowhere; the next one is asked unless there is an
+    `eviction` or an error. Reasons are joined to what the pod's condition and Event say."""
+
+    reason: str = ""
+    is_error: bool = False
+    nominated_node_name: str | None = None  # "": a nomination is taken back; None: it stays
+    eviction: Eviction | None = None
+    candidates: tuple[Eviction, ...] = ()  # this eviction and the others that would do
+    tied_nodes: tuple[str, ...] = ()  # of those candidates that are as good as this one
+    still_refused: "Mapping[str, NodeRejection]" = field(default_factory=dict)  # tried in vain
+
+
+class Refused(Protocol):
+    """Where the pod was refused, and whether it would fit in thought; `post_filter` is given it.
+
+    In thought too, a node is asked about with the pods that are nominated to it and matter as
+    much or more."""
+
+    @property
+    def turn(self) -> int:
+        """Grows with each decision: instead of chance."""
+
+    @property
+    def gives_way_after(self) -> float:
+        """Seconds of waiting in all after which some refusal has given way and a node is left."""
+
+    @property
+    def eviction_may_help(self) -> BoolArray:
+        """By row: whether the first rule that refuses the node does so because of its pods."""
+
+    def was_reached(self, rule_name: str) -> bool:
+        """Whether this rule was asked by `pre_filter`; after a refusal for good no other is."""
+
+    def on(self, nodes: Nodes) -> "Mapping[int, NodeRejection]":
+        """By position: why the pod does not fit there."""
+
+    def fits(self, nodes: Nodes) -> BoolArray:
+        """By position: whether it fits. Only rules that read pods or readings are asked."""
+
+
+@dataclass(frozen=True, slots=True)
 class Allow:
-    pass
+    also: frozenset[str] = frozenset()  # uids of waiting pods that the rule lets go with this one
 
 
 @dataclass(frozen=True, slots=True)
 class Reject:
     reason: str
+    also: frozenset[str] = frozenset()  # uids of waiting pods that it refuses with this one
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """The pod is refused when the rule has not let it go after so long, 15 minutes at most."""
+
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,18 +209,22 @@ class BindOutcome:
 
 
 class Binder(Protocol):
-    """Binds a pod to a node in the cluster; DefaultBinder needs one.
+    """Binds a pod to a node in the cluster; DefaultBinder needs one, and VolumeBinding.
 
     It answers when it knows: where no answer came, it reads the pod again first.
     """
 
     async def bind(self, pod: Pod, node_name: str) -> BindOutcome: ...
 
+    async def bind_volumes(self, pod: Pod, node_name: str, timeout_seconds: float) -> str | None:
+        """Writes the volumes and claims that were reserved for the pod, and waits until its claims
+        are bound; tells what went wrong."""
 
-def ask(rule: Any, method: str, *arguments: Any) -> Any:
+
+def ask(rule: Any, method: str, *arguments: Any, **named: Any) -> Any:
     """Calls a rule's method; whatever goes wrong in it is the rule's fault, and says so."""
     try:
-        answer = getattr(rule, method)(*arguments)
+        answer = getattr(rule, method)(*arguments, **named)
         return list(answer) if isinstance(answer, Iterator) else answer
     except (PluginError, QuantityError):
         raise

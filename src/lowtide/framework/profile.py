@@ -3,11 +3,13 @@
 Built by the registry from the configuration; read by verdicts, decide and the machine.
 """
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lowtide.framework.plugin import Plugin, PodRejection, ask, readings_of
+from lowtide.cluster.changes import OBJECTS
+from lowtide.framework.change import Change
+from lowtide.framework.plugin import Plugin, PodRejection, ask, readings_of, reads_of
 from lowtide.objects.pod import Pod
 
 # Each extension point of the configuration, and the method that serves it here.
@@ -16,6 +18,7 @@ METHOD_AT_POINT: Mapping[str, str] = {
     "queueSort": "sort_key",
     "preFilter": "pre_filter",
     "filter": "filter",
+    "postFilter": "post_filter",
     "preScore": "score",
     "score": "score",
     "reserve": "reserve",
@@ -26,10 +29,27 @@ METHOD_AT_POINT: Mapping[str, str] = {
 }
 
 
+# Where a rule can refuse a pod.
+_REFUSING_POINTS = ("preEnqueue", "preFilter", "filter", "reserve", "permit")
+
+
 @dataclass(frozen=True, slots=True)
 class Weighted:
     rule: Any
     weight: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Waking:
+    """What can change the mind of a rule that refused a pod."""
+
+    occasions: int
+    kinds: frozenset[type]
+    may_help: Callable[[Pod, Change], bool] | None
+
+
+# Of a name that is no rule's, such as that of extenders, nobody knows.
+_ANYTHING = ~0
 
 
 class Profile:
@@ -46,6 +66,14 @@ class Profile:
             for point, method in METHOD_AT_POINT.items()
         }
         self.scorers = tuple(Weighted(rule, weights[rule.name]) for rule in self.at("score"))
+        # Budgets, say, change all the time, and only choose among victims.
+        self.kinds_that_wake = frozenset(
+            kind
+            for point in _REFUSING_POINTS
+            for rule in self.at(point)
+            for kind in getattr(rule, "kinds", ())
+        )
+        self._waking = {rule.name: _waking(rule) for rule in self.rules}
 
     def at(self, point: str) -> tuple[Any, ...]:
         """The rules at this point that do something there, in order."""
@@ -71,6 +99,34 @@ class Profile:
                 found[kind] = (*found.get(kind, ()), rule.name)
         return found
 
+    def retry_on(self, rule_names: Iterable[str]) -> int:
+        """Everything that can change the mind of one of these rules."""
+        occasions = 0
+        for name in rule_names:
+            waking = self._waking.get(name)
+            occasions |= _ANYTHING if waking is None else waking.occasions
+        return occasions
+
+    def may_help(self, pod: Pod, rule_names: Iterable[str], change: Change) -> bool:
+        """Whether one of these rules, which refused the pod, may accept it after the change."""
+        return any(self._may_change_mind(name, pod, change) for name in rule_names)
+
+    def _may_change_mind(self, rule_name: str, pod: Pod, change: Change) -> bool:
+        waking = self._waking.get(rule_name)
+        if waking is None:
+            return True
+        if not waking.occasions & change.what:
+            return False
+        if change.what & OBJECTS and type(change.thing) not in waking.kinds:
+            return False
+        if waking.may_help is None:
+            return True
+        try:
+            return waking.may_help(pod, change)
+        except Exception:
+            # A try too many does no harm, and one too few leaves the pod without a node.
+            return True
+
     def may_enqueue(self, pod: Pod) -> tuple[str, PodRejection] | None:
         """The first rule that keeps the pod out of the queue, and why."""
         for rule in self.at("preEnqueue"):
@@ -78,3 +134,18 @@ class Profile:
             if rejection is not None:
                 return rule.name, rejection
         return None
+
+
+def rules_by_kind(profiles: Iterable[Profile]) -> dict[type, tuple[str, ...]]:
+    """The object types that rules of these profiles depend on, and which rules do, each once."""
+    found: dict[type, tuple[str, ...]] = {}
+    for profile in profiles:
+        for kind, names in profile.rules_by_kind.items():
+            found[kind] = tuple(dict.fromkeys((*found.get(kind, ()), *names)))
+    return found
+
+
+def _waking(rule: Any) -> _Waking:
+    kinds = frozenset(getattr(rule, "kinds", ()))
+    occasions = getattr(rule, "retry_on", reads_of(rule) | (OBJECTS if kinds else 0))
+    return _Waking(occasions, kinds, getattr(rule, "may_help", None))

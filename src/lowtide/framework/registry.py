@@ -24,11 +24,11 @@ class BuiltIn:
 
     `points` are kube-scheduler's extension points, where it has more of them than there are
     methods here: a rule that judges all nodes at once needs no PreFilter or PreScore to hand data
-    to a per-node call. `rule` is None for a name of kube-scheduler's that is not built yet.
+    to a per-node call.
     """
 
     name: str
-    rule: type[Any] | None
+    rule: type[Any]
     weight: int = 0
     points: tuple[str, ...] = ()
     is_default: bool = True
@@ -76,11 +76,6 @@ class Registry:
         return tuple(self._rows)
 
     @property
-    def not_built(self) -> frozenset[str]:
-        """Names of kube-scheduler's that mean nothing here yet."""
-        return frozenset(name for name, row in self._rows.items() if row.rule is None)
-
-    @property
     def defaults(self) -> tuple[EnabledPlugin, ...]:
         """What every profile has unless it says otherwise, in order, with weights."""
         return tuple(
@@ -107,9 +102,7 @@ class Registry:
             args = ArgsOf(loaded, config, ("profiles", index, "pluginConfig"), spelling)
             expansion = expansions[config.scheduler_name]
             rules = {
-                name: self._make(row, args, supplies)
-                for name in _names_in(expansion)
-                if (row := self._rows[name]).rule is not None
+                name: self._make(self._rows[name], args, supplies) for name in _names_in(expansion)
             }
             args.check_the_rest({name: row.rule for name, row in self._rows.items()})
             problems += args.problems
@@ -118,10 +111,9 @@ class Registry:
                 profiles[config.scheduler_name] = _profile(config.scheduler_name, expansion, rules)
         if problems:
             raise ConfigError(problems)
-        return Built(profiles, expansions, (*warnings, *self._warnings(expansions)))
+        return Built(profiles, expansions, tuple(warnings))
 
     def _make(self, row: BuiltIn, args: ArgsOf, supplies: Supplies) -> Any:
-        assert row.rule is not None
         needs = getattr(row.rule, "needs", {})
         missing = [protocol.__name__ for protocol in needs.values() if protocol not in supplies]
         if missing:
@@ -147,28 +139,11 @@ class Registry:
             given["args"] = decoded
         return row.rule(**given)
 
-    def _warnings(self, expansions: Mapping[str, Expansion]) -> list[str]:
-        missing = {
-            name: None
-            for expansion in expansions.values()
-            for name in _names_in(expansion)
-            if self._rows[name].rule is None
-        }
-        if not missing:
-            return []
-        return [
-            f"these rules of kube-scheduler are not built yet, and pods are placed without them: "
-            f"{', '.join(missing)}"
-        ]
-
 
 def _profile(scheduler_name: str, expansion: Expansion, rules: Mapping[str, Any]) -> Profile:
     return Profile(
         scheduler_name,
-        {
-            point: [rules[plugin.name] for plugin in plugins if plugin.name in rules]
-            for point, plugins in expansion.items()
-        },
+        {point: [rules[plugin.name] for plugin in plugins] for point, plugins in expansion.items()},
         {plugin.name: plugin.weight for plugin in expansion.get("score", ())},
     )
 

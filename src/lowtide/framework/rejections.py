@@ -53,6 +53,15 @@ class Rejections:
         stands: BoolArray = self.bits[:count] & self._firm(waited_seconds) != 0
         return stands
 
+    def eviction_helps(self, count: int) -> BoolArray:
+        """Where every reason it gives is the pods on the node; nowhere while it gives none."""
+        if self.bits is None:
+            return np.zeros(count, np.bool_)
+        for_good = sum(1 << n for n, each in enumerate(self._reasons) if not each.eviction_helps)
+        bits = self.bits[:count]
+        helps: BoolArray = (bits != 0) & (bits & np.uint64(for_good) == 0)
+        return helps
+
     @property
     def waits(self) -> set[float]:
         """How long a pod has to wait until some refusals give way."""

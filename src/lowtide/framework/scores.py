@@ -51,6 +51,8 @@ class Scores:
         if not self.has_opinion or not len(touched):
             return NO_ROWS
         if self._has_normalize:
+            if not feasible.any():
+                return NO_ROWS  # nothing of it counts, and a node that comes is refiltered
             nodes = stale.nodes(stale.everything)
             self.normalized[: len(feasible)] = self.normalized_among(pod, nodes, feasible, self.raw)
             return stale.everything
@@ -72,6 +74,7 @@ class Scores:
     def normalized_among(
         self, pod: Pod, nodes: Nodes, feasible: BoolArray, raw: IntArray
     ) -> IntArray:
+        """Some node has to be feasible where the rule normalises by itself."""
         raw = raw[: len(feasible)]
         if self._has_normalize:
             normalized: IntArray = ask(self.rule, "normalize", pod, nodes, raw, feasible)

@@ -85,9 +85,9 @@ class Verdict:
         return self._ranked[: self._state.count]
 
     def rank_among(self, feasible: BoolArray) -> IntArray:
-        """The same for fewer feasible nodes than the filters left: nothing of it is kept."""
+        """The same for other feasible nodes than the filters left: nothing of it is kept."""
         total = np.zeros(self._state.count, np.int64)
-        for scores, normalized in self._normalized_among(feasible):
+        for scores, _, normalized in self._scored_among(feasible):
             total += scores.weight * normalized
         return np.where(feasible, total if self._has_scores else total + 1, -1)
 
@@ -95,18 +95,19 @@ class Verdict:
         self, rows: list[int], ranked: IntArray, feasible: BoolArray | None = None
     ) -> ScoreTable:
         """What each rule with an opinion says of these rows; `feasible` as in `rank_among`."""
-        opinions = [scores for scores in self._scores if scores.has_opinion]
         if feasible is None:
-            normalized = [scores.normalized for scores in opinions]
+            scored = [
+                (each, each.raw, each.normalized) for each in self._scores if each.has_opinion
+            ]
         else:
-            normalized = [each for _, each in self._normalized_among(feasible)]
+            scored = list(self._scored_among(feasible))
         return ScoreTable(
             node_names=tuple(self._state.names[row] for row in rows),
             totals=ranked[rows],
-            rules=tuple(scores.rule.name for scores in opinions),
-            weights=tuple(scores.weight for scores in opinions),
-            raw=tuple(scores.raw[rows] for scores in opinions),
-            normalized=tuple(each[rows] for each in normalized),
+            rules=tuple(scores.rule.name for scores, _, _ in scored),
+            weights=tuple(scores.weight for scores, _, _ in scored),
+            raw=tuple(raw[rows] for _, raw, _ in scored),
+            normalized=tuple(normalized[rows] for _, _, normalized in scored),
         )
 
     def feasible_after(self, waited_seconds: float) -> BoolArray:
@@ -122,9 +123,22 @@ class Verdict:
     def gives_way_after(self, waited_seconds: float) -> float:
         """How long the pod has to wait in all until more gives way and a node is left; infinity
         where that does not come."""
-        waits = sorted({wait for each in self._rejections for wait in each.waits})
-        longer = (wait for wait in waits if wait > waited_seconds)
+        longer = (wait for wait in self.waits if wait > waited_seconds)
         return next((wait for wait in longer if self.feasible_after(wait).any()), math.inf)
+
+    @property
+    def waits(self) -> list[float]:
+        """How long a pod has to wait until some refusals give way, the shortest first."""
+        return sorted({wait for each in self._rejections for wait in each.waits})
+
+    @property
+    def eviction_may_help(self) -> BoolArray:
+        """Where the rule that refuses first does so because of the pods on the node."""
+        first = self._first[: self._state.count]
+        helps = np.zeros(len(first), np.bool_)
+        for number, rejections in enumerate(self._rejections):
+            helps |= (first == number) & rejections.eviction_helps(len(first))
+        return helps
 
     def rejection_at(self, row: int) -> NodeRejection | None:
         first = int(self._first[row])
@@ -157,8 +171,9 @@ class Verdict:
         for rule in self.filters:
             rejections = Rejections(rule.name)
             rejections.judge(ask(rule, "filter", self.pod, nodes), rows, len(nodes))
-            for position in range(len(nodes)):
-                if position not in found and rejections.refuses(position, waited_seconds):
+            stands = rejections.stands(len(nodes), waited_seconds)
+            for position in () if stands is None else np.flatnonzero(stands).tolist():
+                if position not in found:
                     found[position] = rejections.as_node_rejection(position)
         return found
 
@@ -323,14 +338,15 @@ class Verdict:
             total += 1  # kube-scheduler gives every node 1 when nothing scores
         self._ranked[rows] = np.where(self._feasible[rows], total, -1)
 
-    def _normalized_among(self, feasible: BoolArray) -> Iterator[tuple[Scores, IntArray]]:
+    def _scored_among(self, feasible: BoolArray) -> Iterator[tuple[Scores, IntArray, IntArray]]:
+        """With each rule's raw and normalised scores."""
         with self._forgotten_if_it_fails():
             self._refresh_scores()
             for scores in self._scores:
                 if scores.has_opinion:
                     nodes = self._state.nodes()
                     raw = scores.raw_among(self.pod, nodes, feasible)
-                    yield scores, scores.normalized_among(self.pod, nodes, feasible, raw)
+                    yield scores, raw, scores.normalized_among(self.pod, nodes, feasible, raw)
 
     # Room.
 

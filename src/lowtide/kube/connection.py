@@ -159,24 +159,21 @@ class Connection:
 
     async def pass_on(
         self,
-        method: str,
         path: str,
         *,
-        body: bytes | None = None,
-        content_type: str = JSON,
-        params: Mapping[str, str] | None = None,
+        params: Mapping[str, str],
         headers: Mapping[str, str],
         timeout_seconds: float,
     ) -> Response:
-        """For a path behind which another server answers: whatever it says is the response.
+        """A GET of a path behind which another server answers: whatever it says is the response.
 
         The headers are sent beside our own, which they do not replace."""
         return await self._answered(
             _Sending(
-                method,
+                "GET",
                 self._url(path, params),
-                body,
-                content_type if body is not None else None,
+                None,
+                None,
                 aiohttp.ClientTimeout(total=timeout_seconds),
                 headers=headers,
             )

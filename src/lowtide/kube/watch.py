@@ -80,6 +80,7 @@ class Watch(Generic[T]):
         clock: Callable[[], float],
         field_selector: str | None = None,
         needed_by: Sequence[str] = (),
+        keep: Callable[[T, msgspec.Raw], None] | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         chance: Callable[[], float] = random.random,
         slack_seconds: float = SLACK_SECONDS,
@@ -91,6 +92,7 @@ class Watch(Generic[T]):
         self._clock = clock
         self._field_selector = field_selector
         self._needed_by = needed_by
+        self._keep = keep  # is handed every object as it came, too
         self._sleep = sleep
         self._chance = chance
         self._slack_seconds = slack_seconds
@@ -145,8 +147,9 @@ class Watch(Generic[T]):
 
     def _decoded(self, body: bytes) -> tuple[str, list[Any], set[Key]]:
         try:
-            whole = self._decode_list(body)
-            return whole.metadata.resource_version, whole.items or [], set()
+            if self._keep is None:
+                whole = self._decode_list(body)
+                return whole.metadata.resource_version, whole.items or [], set()
         except (msgspec.ValidationError, UnicodeDecodeError):
             pass  # one of the objects: take them one by one
         except msgspec.MsgspecError as error:
@@ -256,7 +259,10 @@ class Watch(Generic[T]):
 
     def _object(self, raw: msgspec.Raw) -> Any | None:
         try:
-            return self._decode_object(raw)
+            found = self._decode_object(raw)
+            if self._keep is not None:
+                self._keep(found, raw)
+            return found
         except UNDECODABLE as error:
             key = self._key_of_raw(raw)
             if key not in self._unreadable:

@@ -1,21 +1,28 @@
-"""Writes of one pod: its binding, conditions and nomination; and the read that settles doubts.
+"""Writes of one pod: its binding, conditions and nomination, its deletion; and the read that
+settles doubts.
 
 Called by the tasks that scheduler/live starts for the machine's actions."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
 import msgspec
 
-from lowtide.kube.connection import JSON, STRATEGIC_MERGE_PATCH, Connection
+from lowtide.kube.connection import JSON, MERGE_PATCH, STRATEGIC_MERGE_PATCH, Connection
 from lowtide.kube.decoding import AnswerDecoder
 from lowtide.kube.errors import ApiError, KubeError
+from lowtide.objects.meta import ObjectMeta, Wire
 from lowtide.objects.pod import Pod, PodCondition
 
 BINDING_ATTEMPTS = 10
 STATUS_RETRY_SECONDS = (0.01, 0.05, 0.25)
+
+
+class _Patched(Wire, frozen=True):
+    metadata: ObjectMeta = ObjectMeta()
 
 
 class Outcome(Enum):
@@ -51,6 +58,7 @@ class Writer:
         self._sleep = sleep
         self._encode = msgspec.json.Encoder().encode
         self._decode_pod = AnswerDecoder(Pod).decode
+        self._decode_patched = AnswerDecoder(_Patched).decode
 
     async def bind(self, namespace: str, name: str, uid: str, node_name: str) -> Written:
         """Sent once; again only after 429, which tells that the server did nothing."""
@@ -98,6 +106,39 @@ class Writer:
                     return _written(error)
             await self._sleep(wait_seconds)
         raise AssertionError("the last attempt returns")
+
+    async def delete_pod(self, namespace: str, name: str, uid: str) -> Written:
+        """With the grace that the pod has; only the pod with this uid."""
+        body = self._encode(
+            {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}}
+        )
+        path = f"/api/v1/namespaces/{namespace}/pods/{name}"
+        for wait_seconds in (*STATUS_RETRY_SECONDS, None):
+            try:
+                await self._connection.request(
+                    "DELETE", path, body=body, content_type=JSON, check=self._check_may_write
+                )
+                return Written(Outcome.WRITTEN)
+            except KubeError as error:
+                # A conflict tells of another pod under this name, and stays one.
+                written = _written(error)
+                if wait_seconds is None or written.outcome is not Outcome.UNKNOWN:
+                    return written
+            await self._sleep(wait_seconds)
+        raise AssertionError("the last attempt returns")
+
+    async def patch_object(self, path: str, changes: Mapping[str, Any]) -> str:
+        """Merges the changes into the object there, and returns its version; KubeError says why
+        not. With a resourceVersion among them, only while the object has that version."""
+        response = await self._connection.request(
+            "PATCH",
+            path,
+            body=self._encode(changes),
+            content_type=MERGE_PATCH,
+            check=self._check_may_write,
+        )
+        patched = self._decode_patched(response.body, f"The answer about {path} cannot be read")
+        return patched.metadata.resource_version
 
     async def get_pod(self, namespace: str, name: str) -> Pod | None:
         """The newest state of the pod, None when there is no such pod; KubeError when unknown."""

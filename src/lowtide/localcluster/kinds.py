@@ -111,6 +111,8 @@ _NEW_EVENT_FIELDS = {
     "type": "type",
 }
 
+_STORAGE = "/apis/storage.k8s.io/v1"
+
 KINDS = (
     Kind(
         "Node",
@@ -206,6 +208,35 @@ KINDS = (
         short_names=("rc",),
         categories=("all",),
     ),
+    Kind(
+        "PodDisruptionBudget",
+        "poddisruptionbudgets",
+        "/apis/policy/v1",
+        has_status=True,
+        has_generation=True,
+        short_names=("pdb",),
+    ),
+    Kind("DeviceClass", "deviceclasses", "/apis/resource.k8s.io/v1", is_namespaced=False),
+    Kind(
+        "PersistentVolume",
+        "persistentvolumes",
+        "/api/v1",
+        is_namespaced=False,
+        has_status=True,
+        short_names=("pv",),
+    ),
+    Kind(
+        "PersistentVolumeClaim",
+        "persistentvolumeclaims",
+        "/api/v1",
+        has_status=True,
+        short_names=("pvc",),
+    ),
+    Kind("StorageClass", "storageclasses", _STORAGE, is_namespaced=False, short_names=("sc",)),
+    Kind("CSINode", "csinodes", _STORAGE, is_namespaced=False),
+    Kind("CSIDriver", "csidrivers", _STORAGE, is_namespaced=False),
+    Kind("CSIStorageCapacity", "csistoragecapacities", _STORAGE),
+    Kind("VolumeAttachment", "volumeattachments", _STORAGE, is_namespaced=False, has_status=True),
     Kind(
         "Service",
         "services",

@@ -119,7 +119,10 @@ class PrometheusServer:
             value = self._value(query, series, moment)
             if value is not None:
                 found.append((_shown_labels(query, series.labels), value))
-        return found
+        if query.present is None:
+            return found
+        present = [without_name(each) for each, _ in self._evaluate(Query(query.present), moment)]
+        return [(labels, value) for labels, value in found if without_name(labels) in present]
 
     def _matrix(self, query: Query, moment: float) -> list[Json]:
         found = []
@@ -199,8 +202,11 @@ def _aggregated(query: Query, found: list[tuple[Labels, float]]) -> list[tuple[L
 
 
 def _shown_labels(query: Query, labels: Labels) -> Labels:
-    if query.function is None:
-        return labels
+    return labels if query.function is None else without_name(labels)
+
+
+def without_name(labels: Labels) -> Labels:
+    """What series are told apart by, and matched by, whatever their metrics are."""
     return {label: value for label, value in labels.items() if label != "__name__"}
 
 

@@ -1,9 +1,10 @@
 """The small part of PromQL that Lowtide sends, parsed: a selector, a range of one, a function over
-such a range, or a sum or maximum by labels. Called by PrometheusServer."""
+such a range (`and` a selector: of the series that are there now), or a sum or maximum by labels.
+Called by PrometheusServer and the simulated Prometheus."""
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 _TOKEN = re.compile(
@@ -45,7 +46,8 @@ class Selector:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """`aggregation` (sum or max, "" for none) by `labels` of `function` over `selector`.
+    """`aggregation` (sum or max, "" for none) by `labels` of `function` over `selector`, of the
+    series alone whose labels one of `present` has as well (None: of all).
 
     A range without a function asks for the samples themselves."""
 
@@ -54,6 +56,7 @@ class Query:
     range_seconds: float = 0.0
     aggregation: str = ""
     labels: tuple[str, ...] = ()
+    present: Selector | None = None
 
 
 def parse(text: str) -> Query:
@@ -70,6 +73,15 @@ class _Parser:
         self._position = 0
 
     def query(self) -> Query:
+        found = self._operand()
+        if self._peek() != "and":
+            return found
+        self._next()
+        if found.aggregation or (found.range_seconds and found.function is None):
+            raise QueryError(f"`and` after such an expression is not answered here: {self._text!r}")
+        return replace(found, present=self._selector())
+
+    def _operand(self) -> Query:
         word = self._peek()
         if word in AGGREGATIONS:
             return self._aggregated()
@@ -93,7 +105,7 @@ class _Parser:
             raise QueryError(f"expected an instant vector in an aggregation: {self._text!r}")
         if inner.aggregation:
             raise QueryError(f"nested aggregations are not answered here: {self._text!r}")
-        return Query(inner.selector, inner.function, inner.range_seconds, aggregation, labels)
+        return replace(inner, aggregation=aggregation, labels=labels)
 
     def _by_labels(self) -> tuple[str, ...]:
         if self._peek() != "by":

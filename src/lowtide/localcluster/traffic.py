@@ -77,7 +77,7 @@ class _Segment:
 
 
 @dataclass(frozen=True, slots=True)
-class PodTraffic:
+class CountedPod:
     """What a running pod wants to carry in each direction, since when."""
 
     namespace: str
@@ -93,7 +93,7 @@ class PodTraffic:
 class _NodeTraffic:
     links: tuple[Link, ...]
     segments: list[list[_Segment]]  # one list per link
-    pods: dict[str, PodTraffic]
+    pods: dict[str, CountedPod]
     instance: str
 
 
@@ -132,7 +132,7 @@ class TrafficModel:
         node = self._nodes.get(node_name)
         if node is None or not node.links:
             return
-        node.pods[pod] = PodTraffic(*named, bytes_per_second, self._clock())
+        node.pods[pod] = CountedPod(*named, bytes_per_second, self._clock())
         self._node_of_pod[pod] = node_name
         self._turn(node_name, 0)
 
@@ -142,7 +142,7 @@ class TrafficModel:
             del self._nodes[node_name].pods[pod]
             self._turn(node_name, 0)
 
-    def pods(self) -> list[PodTraffic]:
+    def pods(self) -> list[CountedPod]:
         return [pod for node in self._nodes.values() for pod in node.pods.values()]
 
     def names(self) -> list[str]:

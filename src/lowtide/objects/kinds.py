@@ -4,9 +4,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from lowtide.objects.devices import DeviceClass
 from lowtide.objects.meta import ObjectMeta, Wire
 from lowtide.objects.node import Node
 from lowtide.objects.pod import Pod
+from lowtide.objects.policy import PodDisruptionBudget
+from lowtide.objects.storage import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
 from lowtide.objects.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
 
 T = TypeVar("T")
@@ -28,6 +39,9 @@ POD = Kind("Pod", "pods", "/api/v1", Pod)
 NODE = Kind("Node", "nodes", "/api/v1", Node)
 NAMESPACE = Kind("Namespace", "namespaces", "/api/v1", Namespace)
 
+_STORAGE = "/apis/storage.k8s.io/v1"
+_POLICY = "/apis/policy/v1"
+
 # What rules may name in `kinds`, by the type they name.
 KIND_OF: Mapping[type, Kind[Any]] = {
     kind.type: kind
@@ -37,5 +51,14 @@ KIND_OF: Mapping[type, Kind[Any]] = {
         Kind("ReplicationController", "replicationcontrollers", "/api/v1", ReplicationController),
         Kind("ReplicaSet", "replicasets", "/apis/apps/v1", ReplicaSet),
         Kind("StatefulSet", "statefulsets", "/apis/apps/v1", StatefulSet),
+        Kind("PodDisruptionBudget", "poddisruptionbudgets", _POLICY, PodDisruptionBudget),
+        Kind("DeviceClass", "deviceclasses", "/apis/resource.k8s.io/v1", DeviceClass),
+        Kind("PersistentVolume", "persistentvolumes", "/api/v1", PersistentVolume),
+        Kind("PersistentVolumeClaim", "persistentvolumeclaims", "/api/v1", PersistentVolumeClaim),
+        Kind("StorageClass", "storageclasses", _STORAGE, StorageClass),
+        Kind("CSINode", "csinodes", _STORAGE, CSINode),
+        Kind("CSIDriver", "csidrivers", _STORAGE, CSIDriver),
+        Kind("CSIStorageCapacity", "csistoragecapacities", _STORAGE, CSIStorageCapacity),
+        Kind("VolumeAttachment", "volumeattachments", _STORAGE, VolumeAttachment),
     )
 }

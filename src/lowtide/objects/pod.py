@@ -11,6 +11,7 @@ from lowtide.objects.meta import (
 )
 from lowtide.objects.quantity import Quantity
 from lowtide.objects.times import epoch_seconds
+from lowtide.objects.volumes import Volume
 
 Amounts = dict[str, Quantity]
 
@@ -27,12 +28,17 @@ class ContainerPort(Wire, frozen=True):
     host_ip: str = msgspec.field(default="", name="hostIP")
 
 
+class ContainerRestartRule(Wire, frozen=True):
+    action: str = ""
+
+
 class Container(Wire, frozen=True):
     name: str = ""
     image: str = ""
     ports: list[ContainerPort] = []
     resources: ResourceRequirements = ResourceRequirements()
     restart_policy: str = ""
+    restart_policy_rules: list[ContainerRestartRule] = []
 
     @property
     def is_sidecar(self) -> bool:
@@ -134,8 +140,9 @@ class PodSpec(Wire, frozen=True):
     preemption_policy: str = ""
     scheduling_gates: list[SchedulingGate] = []
     host_network: bool = False
+    host_users: bool | None = None
     topology_spread_constraints: list[TopologySpreadConstraint] = []
-    volumes: list[dict[str, object]] = []
+    volumes: list[Volume] = []
     resource_claims: list[PodResourceClaim] = []
 
 
@@ -233,12 +240,13 @@ class _Shape(Wire, frozen=True):
     annotations: dict[str, str]
     owners: list[tuple[str, str]]
     spec: PodSpec
-    volumes: list[dict[str, object]]
+    volumes: list[Volume]
     claims_of: str
 
 
-# Volumes that no rule looks at. Every pod has a projected one with a random name, for its account.
-_PRIVATE_VOLUMES = ("projected", "configMap", "secret", "downwardAPI", "emptyDir", "hostPath")
+# What is left of a volume that no rule looks at, such as the one with a random name that every
+# pod gets for its account.
+_NO_SOURCE = Volume()
 
 _encode_shape = msgspec.json.Encoder().encode
 
@@ -253,8 +261,8 @@ def shape_of(pod: Pod) -> bytes:
     volumes = spec.volumes
     if volumes:
         spec = msgspec.structs.replace(spec, volumes=[])
-        volumes = [_without_name(each) for each in volumes if not _is_private(each)]
-    named = bool(spec.resource_claims) or any("ephemeral" in volume for volume in volumes)
+        volumes = [each for each in map(_without_name, volumes) if each != _NO_SOURCE]
+    named = bool(spec.resource_claims) or any(volume.ephemeral for volume in volumes)
     return _encode_shape(
         _Shape(
             namespace=meta.namespace,
@@ -268,12 +276,6 @@ def shape_of(pod: Pod) -> bytes:
     )
 
 
-def _is_private(volume: dict[str, object]) -> bool:
-    return any(kind in volume for kind in _PRIVATE_VOLUMES)
-
-
-def _without_name(volume: dict[str, object]) -> dict[str, object]:
+def _without_name(volume: Volume) -> Volume:
     """An ephemeral volume's name is part of its claim's; no other matters to a rule."""
-    if "ephemeral" in volume:
-        return volume
-    return {key: value for key, value in volume.items() if key != "name"}
+    return volume if volume.ephemeral else msgspec.structs.replace(volume, name="")

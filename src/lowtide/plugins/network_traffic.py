@@ -5,6 +5,7 @@ without a fresh one counts as average unless the args say otherwise.
 """
 
 from collections.abc import Iterator, Mapping
+from itertools import islice
 
 import numpy as np
 
@@ -25,13 +26,14 @@ from lowtide.plugins.network_traffic_spellings import older_args
 from lowtide.readings.columns import (
     CAPACITY,
     HIGHEST_VALUE,
+    IS_GUESSED,
     IS_HOT,
     MAY_BE_HOT,
-    RECEIVE,
+    RECEIVE_COLUMN,
     SHARE,
     STATE,
-    TRANSMIT,
-    VALUE,
+    TRANSMIT_COLUMN,
+    VALUE_COLUMN,
 )
 from lowtide.readings.demand import EXPECTED_RECEIVE, EXPECTED_TRANSMIT, ignores_traffic
 from lowtide.readings.judging import loaded
@@ -39,6 +41,7 @@ from lowtide.readings.reading import STATES, State
 
 # The smallest with which pods go where links have room, whatever else counts: see docs.
 RECOMMENDED_WEIGHT = 9
+NODES_TOLD = 100  # in the log, of each reading
 _SYSTEM_CRITICAL_PRIORITY = 2_000_000_000
 
 Columns = Mapping[str, FloatArray]
@@ -96,12 +99,12 @@ class NetworkTraffic:
         share = self._share(pod, nodes, columns)
         if self._avoids_any:
             share = np.where(self._avoided(columns), np.maximum(share, 1.0), share)
-        return self._free_percent(share)
+        return self._free_percent(share, columns[IS_GUESSED] > 0)
 
     def _columns(self, nodes: Nodes) -> Columns | None:
         """None while nothing is known: values are then NaN on every node."""
         columns = nodes.reading(self.request)
-        known = SHARE if self._scoring == "utilization" else VALUE
+        known = SHARE if self._scoring == "utilization" else VALUE_COLUMN
         if not columns or not len(nodes) or np.isnan(columns[known][0]):
             return None
         return columns
@@ -110,7 +113,7 @@ class NetworkTraffic:
         return self._is_avoided[columns[STATE].astype(np.intp)]
 
     def _bytes(self, columns: Columns) -> IntArray:
-        value = columns[VALUE] + self._placed(columns)
+        value = columns[VALUE_COLUMN] + self._placed(columns)
         if self._avoids_any:
             highest = np.maximum(value, columns[HIGHEST_VALUE])
             value = np.where(self._avoided(columns), highest, value)
@@ -130,18 +133,24 @@ class NetworkTraffic:
     def _share(self, pod: Pod, nodes: Nodes, columns: Columns) -> FloatArray:
         """Of each link's capacity, with this pod and all that was placed since counted in."""
         expected = nodes.expected(self.request, pod)
-        receive = columns[RECEIVE] + columns[EXPECTED_RECEIVE] + expected[EXPECTED_RECEIVE]
-        transmit = columns[TRANSMIT] + columns[EXPECTED_TRANSMIT] + expected[EXPECTED_TRANSMIT]
+        receive = columns[RECEIVE_COLUMN] + columns[EXPECTED_RECEIVE] + expected[EXPECTED_RECEIVE]
+        transmit = (
+            columns[TRANSMIT_COLUMN] + columns[EXPECTED_TRANSMIT] + expected[EXPECTED_TRANSMIT]
+        )
         share = loaded(self.request, receive, transmit) / columns[CAPACITY]
         return np.fmax(share, columns[SHARE])
 
-    def _free_percent(self, share: FloatArray) -> IntArray:
+    def _free_percent(self, share: FloatArray, is_guessed: BoolArray) -> IntArray:
         """What is left of the link. From the soft threshold on only half of that, and less and
-        less beyond: also among overloaded links one is better than another."""
+        less beyond: also among overloaded links one is better than another.
+
+        The busiest node of a quiet cluster is near a capacity that is guessed from it, so that
+        has no threshold."""
         soft = self._soft_share
         share = np.maximum(share, 0.0)
+        left = MAX_SCORE * (1 - share)
         beyond = MAX_SCORE * (1 - soft) / 2 * soft / np.maximum(share, soft or 1.0)
-        free = np.where(share < soft, MAX_SCORE * (1 - share), beyond)
+        free = np.where(share < soft, left, np.where(is_guessed, np.maximum(left, beyond), beyond))
         # Rounded down: a link that carries something is not as good as an idle one. What is a
         # hair below a whole number is that number.
         percent: IntArray = np.floor(free.round(9)).astype(np.int64)
@@ -151,17 +160,21 @@ class NetworkTraffic:
         return Rejection(mask, reason, gives_way_after=self._patience_seconds)
 
     def in_words(self, scores: Mapping[str, RuleScore], *, brief: bool = False) -> Iterator[str]:
-        """Relative scores in the wording of the first plugins of this name."""
+        """Relative scores in the wording of the first plugins of this name; of many nodes, the
+        first."""
+        told = dict(islice(scores.items(), NODES_TOLD))
         if self._scoring == "relative":
-            for name, score in scores.items():
+            for name, score in told.items():
                 yield f"node '{name}' bandwidth: {score.raw}"
             if not brief:
-                yield from _sums_in_words(scores)
+                yield from _sums_in_words(told)
         else:
-            for name, score in scores.items():
+            for name, score in told.items():
                 yield f"node '{name}' link score: {score.raw}"
-        final = " ".join(f"{{{name} {score.normalized}}}" for name, score in scores.items())
+        final = " ".join(f"{{{name} {score.normalized}}}" for name, score in told.items())
         yield f"Nodes final score: [{final}]"
+        if len(scores) > len(told):
+            yield f"and {len(scores) - len(told)} more nodes"
 
 
 def _may_go_anywhere(pod: Pod) -> bool:

@@ -1,16 +1,21 @@
 """The args of NetworkTraffic: what users write, what is wrong with it, and the request it makes."""
 
+import math
 import re
 from collections.abc import Iterator
 from typing import Annotated, Literal
 
 import msgspec
 
-from lowtide.config.types import Duration
+from lowtide.config.durations import seconds_from_duration
+from lowtide.config.types import Amount, Duration
 from lowtide.objects.quantity import QuantityError
 from lowtide.readings.access import PrometheusArgs
-from lowtide.readings.amounts import bytes_per_second
+from lowtide.readings.address import parse_address, shown_address
+from lowtide.readings.amounts import BITS_PER_BYTE, bytes_per_second
 from lowtide.readings.request import (
+    DEVICES_PLACEHOLDER,
+    WINDOW_PLACEHOLDER,
     Direction,
     LinkCapacity,
     MatchLabel,
@@ -21,16 +26,28 @@ from lowtide.readings.request import (
 Policy = Literal["neutral", "avoid", "reject"]
 Percent = Annotated[int, msgspec.Meta(ge=0, le=100)]
 
-_SECONDS = re.compile(r"([1-9][0-9]*)(s|m|h)")
 _PERCENT = re.compile(r"[0-9]{1,3}%")
-_UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600}
+_LONGEST_WINDOW_HOURS = 8760
+_LONGEST_POLL_INTERVAL_HOURS = 24
 _STALE_AFTER_SECONDS = 60
 _POLLS_UNTIL_STALE = 4
+# Less than these is a number without its unit.
+_LEAST_POD_BITS_PER_SECOND = 1e3
+_LEAST_LINK_BITS_PER_SECOND = 1e6
+
+_NAMES_WITH_COMMAS = re.compile(r"[\w.@:-]*(?:,[\w.@:-]*)+")
+_NOT_IN_RE2 = re.compile(r"\(\?<?[=!]|(?<!\\)\\[1-9]")
+_STRING_OR_COMMENT = re.compile(
+    r'"(?:\\.|[^"\\])*"|' r"'(?:\\.|[^'\\])*'|`[^`]*`|#[^\n]*", re.DOTALL
+)
+_PLACEHOLDER = re.compile(r"\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)\})")
+_OPENED_BY = {")": "(", "]": "[", "}": "{"}
+_OPENING = "([{\"'`"  # a quote that is left when strings are taken out opens one that does not end
 
 
 class LinkCapacityArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     match_labels: dict[str, str]
-    capacity: str
+    capacity: Amount
 
 
 class NotFreshArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
@@ -53,15 +70,15 @@ class NetworkTrafficArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unk
     prometheus_address: str = ""
     prometheus: PrometheusArgs = PrometheusArgs()
     devices: list[str] = []
-    window: str = "1m"
-    poll_interval: str = "15s"
+    window: Amount = "1m"
+    poll_interval: Amount = "15s"
     measure: Measure = "rate"
-    query: str = ""
+    query: str | None = None  # None: what `measure` and `direction` ask
     direction: Direction = "max"
     scoring: Literal["utilization", "relative"] = "utilization"
     node_label: MatchLabel = "auto"
     link_capacities: list[LinkCapacityArgs] = []
-    pod_traffic: str = "5%"
+    pod_traffic: Amount = "5%"
     learn_pod_traffic: bool = True
     not_fresh: NotFreshArgs = NotFreshArgs()
     hot_nodes: HotNodesArgs = HotNodesArgs()
@@ -69,18 +86,20 @@ class NetworkTrafficArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unk
 
     def problems(self) -> Iterator[tuple[str, str]]:
         """What is wrong beyond types: field and text."""
-        for field, text in (("window", self.window), ("pollInterval", self.poll_interval)):
-            if _SECONDS.fullmatch(text) is None:
-                yield field, f"must be a time such as 30s, 1m or 1h, not {text!r}"
+        yield from _time_problems("window", self.window, _LONGEST_WINDOW_HOURS)
+        yield from _time_problems("pollInterval", self.poll_interval, _LONGEST_POLL_INTERVAL_HOURS)
         if self.measure == "sumOverTime" and self.scoring == "utilization":
-            yield "scoring", "must be relative with measure: sumOverTime, which is no rate"
-        if self.query and self.measure != "rate":
-            yield "measure", f"must be left out with a query of your own, not {self.measure}"
+            yield (
+                "scoring",
+                "must be relative with measure: sumOverTime, which is no rate and which older "
+                "spellings imply; for utilization write measure: rate",
+            )
+        if self.query is not None:
+            yield from self._query_problems(self.query)
         for device in self.devices:
-            try:
-                re.compile(device)
-            except re.error as error:
-                yield "devices", f"{device!r} is not a regular expression: {error}"
+            problem = _device_problem(device)
+            if problem:
+                yield "devices", problem
         yield from self._bandwidth_problems()
         hot = self.hot_nodes
         if hot.soft_percent > hot.hard_percent:
@@ -89,27 +108,28 @@ class NetworkTrafficArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unk
                 f"softPercent must not be above hardPercent ({hot.hard_percent}), "
                 f"not {hot.soft_percent}",
             )
-        if hot.cooling_percent > hot.hard_percent:
+        if hot.cooling_percent >= hot.hard_percent:
             yield (
                 "hotNodes",
-                f"coolingPercent must not be above hardPercent ({hot.hard_percent}), "
+                f"coolingPercent must be below hardPercent ({hot.hard_percent}), "
                 f"not {hot.cooling_percent}",
             )
         if hot.patience_seconds < 0:
             yield "hotNodes", f"patience must not be negative, not {hot.patience_seconds:g}s"
-        for field, text in self.prometheus.problems():
-            yield "prometheus", f"{field} {text}"
+        yield from self._access_problems()
 
     def request(self) -> TrafficRequest:
         """What is to be measured; only right when there are no problems."""
-        every_seconds = _seconds(self.poll_interval)
+        every_seconds = seconds_from_duration(self.poll_interval)
+        # Rounded first: 1.1m is not a whole number of seconds to a float.
+        window_seconds = math.ceil(round(seconds_from_duration(self.window), 3))
         is_share = _PERCENT.fullmatch(self.pod_traffic) is not None
         return TrafficRequest(
             access=self.prometheus.access(self.prometheus_address),
             devices=tuple(self.devices),
-            window_seconds=_seconds(self.window),
+            window_seconds=window_seconds,
             measure=self.measure,
-            template=self.query,
+            template=self.query or "",
             direction=self.direction,
             match_label=self.node_label,
             every_seconds=every_seconds,
@@ -124,28 +144,149 @@ class NetworkTrafficArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unk
             cooling_share=self.hot_nodes.cooling_percent / 100,
         )
 
-    def _bandwidth_problems(self) -> Iterator[tuple[str, str]]:
-        if _PERCENT.fullmatch(self.pod_traffic) is None and not _is_bandwidth(self.pod_traffic):
+    def _query_problems(self, query: str) -> Iterator[tuple[str, str]]:
+        if not query.strip():
+            wanted = "must be PromQL that gives one value per node, or be left out"
+            yield "query", f"{wanted}, not {query!r}"
+        for problem in (_unknown_placeholder(query), _unbalanced(query)):
+            if problem:
+                yield "query", problem
+        if self.measure != "rate":
+            yield "measure", f"must be left out with a query of your own, not {self.measure}"
+        if self.direction != "max":
+            yield "direction", f"must be left out with a query of your own, not {self.direction}"
+
+    def _access_problems(self) -> Iterator[tuple[str, str]]:
+        for field, text in self.prometheus.problems():
+            yield "prometheus", f"{field} {text}"
+        basic = self.prometheus.basic_auth
+        if basic is not None and basic.username and not basic.password_file:
+            yield "prometheus", "basicAuth must have a passwordFile beside its username"
+        if not self.prometheus_address.strip() or not self.prometheus.addresses:
+            return
+        alone, first = self.prometheus_address, self.prometheus.addresses[0]
+        if not _is_one_place(alone, first):
             yield (
-                "podTraffic",
-                "must be a bandwidth in bits/s such as 250M, or a share of the median link such "
-                f"as 5%, not {self.pod_traffic!r}",
+                "prometheusAddress",
+                f"is {shown_address(alone)}, while prometheus.addresses begins with "
+                f"{shown_address(first)}; leave one of the two out",
             )
+
+    def _bandwidth_problems(self) -> Iterator[tuple[str, str]]:
+        yield from self._pod_traffic_problems()
         for each in self.link_capacities:
-            if not _is_bandwidth(each.capacity):
+            bits = _bits_per_second(each.capacity)
+            if bits is None:
                 yield (
                     "linkCapacities",
                     f"must have a capacity in bits/s such as 10G, not {each.capacity!r}",
                 )
+            elif bits < _LEAST_LINK_BITS_PER_SECOND:
+                yield (
+                    "linkCapacities",
+                    f"must have a capacity of at least 1M, in bits/s, not {each.capacity!r}; "
+                    "ten gigabits are written 10G",
+                )
         if any(not each.match_labels for each in self.link_capacities):
             yield "linkCapacities", "must have matchLabels that say which nodes it is for"
 
+    def _pod_traffic_problems(self) -> Iterator[tuple[str, str]]:
+        given = self.pod_traffic
+        if _PERCENT.fullmatch(given) is not None:
+            if int(given[:-1]) > 100:
+                yield "podTraffic", f"must be at most 100% of the median link, not {given!r}"
+            return
+        bits = _bits_per_second(given)
+        if bits is None:
+            yield (
+                "podTraffic",
+                "must be a bandwidth in bits/s such as 250M, or a share of the median link such "
+                f"as 5%, not {given!r}",
+            )
+        elif bits < _LEAST_POD_BITS_PER_SECOND:
+            yield (
+                "podTraffic",
+                f"must be at least 1k, in bits/s, not {given!r}; a share of the median link is "
+                "written 5%, and megabits 250M",
+            )
 
-def _is_bandwidth(text: str) -> bool:
+
+def _device_problem(device: str) -> str:
+    """What is wrong with one entry of `devices`, if something is."""
+    if not device:
+        return (
+            "must have names or regular expressions such as eth0 or en.*, and one is empty; "
+            "leave devices out for all but virtual ones"
+        )
+    if re.search(r"\s", device):
+        return f"must have names without spaces, one for each device, not {device!r}"
+    if _NAMES_WITH_COMMAS.fullmatch(device):
+        shown = ", ".join(filter(None, device.split(",")))
+        return f"must have one entry for each device, such as [{shown}], not {device!r}"
     try:
-        return bytes_per_second(text) > 0
+        re.compile(device)
+    except re.error as error:
+        return f"{device!r} is not a regular expression: {error}"
+    if _NOT_IN_RE2.search(device):
+        return (
+            f"{device!r} looks ahead, behind or back, which Prometheus's expressions (RE2) cannot; "
+            "name the devices that count"
+        )
+    return ""
+
+
+def _time_problems(field: str, text: str, longest_hours: int) -> Iterator[tuple[str, str]]:
+    try:
+        seconds = seconds_from_duration(text)
+    except ValueError:
+        yield field, f"must be a time such as 30s, 1m or 1h, not {text!r}"
+        return
+    if seconds < 1:
+        yield field, f"must be at least 1s, not {text}"
+    elif seconds > longest_hours * 3600:
+        yield field, f"must be at most {longest_hours}h, not {text}"
+
+
+def _unknown_placeholder(query: str) -> str:
+    """What is wrong, if something is. A name may also be that of a group in the query's own
+    regular expressions, for label_replace."""
+    for found in _PLACEHOLDER.finditer(query):
+        name = found[1] or found[2]
+        is_known = found[0] in (DEVICES_PLACEHOLDER, WINDOW_PLACEHOLDER)
+        if not is_known and f"(?P<{name}>" not in query:
+            known = f"{DEVICES_PLACEHOLDER} and {WINDOW_PLACEHOLDER}"
+            return f"may have {known}, not {found[0]}, which nothing stands for"
+    return ""
+
+
+def _unbalanced(query: str) -> str:
+    """What is wrong with brackets and quotes, if something is; Prometheus checks the rest."""
+    opened: list[str] = []
+    for one in _STRING_OR_COMMENT.sub("", query):
+        if one in _OPENED_BY:
+            if not opened:
+                return f"must open what it closes: nothing opens {one!r} in {query!r}"
+            if opened[-1] != _OPENED_BY[one]:
+                break
+            opened.pop()
+        elif one in _OPENING:
+            opened.append(one)
+    return f"must close what it opens: {opened[-1]!r} is not closed in {query!r}" if opened else ""
+
+
+def _is_one_place(address: str, other: str) -> bool:
+    """True also where nobody can read one of them: that is told elsewhere."""
+    try:
+        return parse_address(address) == parse_address(other)
+    except ValueError:
+        return True
+
+
+def _bits_per_second(text: str) -> float | None:
+    try:
+        return bytes_per_second(text) * BITS_PER_BYTE
     except QuantityError:
-        return False
+        return None
 
 
 def _capacity(given: LinkCapacityArgs) -> LinkCapacity:
@@ -153,8 +294,3 @@ def _capacity(given: LinkCapacityArgs) -> LinkCapacity:
         labels=tuple(sorted(given.match_labels.items())),
         bytes_per_second=bytes_per_second(given.capacity),
     )
-
-
-def _seconds(text: str) -> int:
-    number, unit = text[:-1], text[-1]
-    return int(number) * _UNIT_SECONDS[unit]

@@ -9,14 +9,17 @@ import numpy as np
 from lowtide.framework.plugin import (
     NODE,
     BoolArray,
+    Change,
     IntArray,
     Nodes,
     Pod,
     PodRejection,
     Rejection,
 )
-from lowtide.objects.matching import is_valid_requirement
+from lowtide.objects.matching import is_valid_requirement, matches_all, matches_requirement
 from lowtide.objects.meta import LabelRequirement
+from lowtide.objects.node import Node
+from lowtide.objects.node_selector_problems import node_affinity_problem
 from lowtide.objects.pod import NodeAffinity as Affinity
 from lowtide.objects.pod import NodeSelector, NodeSelectorTerm, PreferredNodeTerm
 
@@ -36,6 +39,9 @@ class NodeAffinity:
 
     def pre_filter(self, pod: Pod, nodes: Nodes) -> PodRejection | frozenset[str] | None:
         """Terms that all name nodes narrow the search to those names."""
+        problem = _problem(pod)
+        if problem is not None:
+            return PodRejection(problem)
         required = _required(pod)
         if required is None:
             return None
@@ -55,6 +61,9 @@ class NodeAffinity:
             # A node that the added affinity refuses is not asked about the pod's own.
             yield Rejection(added & ~matches, "node(s) didn't match Pod's node affinity/selector")
 
+    def may_help(self, pod: Pod, change: Change) -> bool:
+        return change.is_of_taints or change.is_new(lambda node: self._accepts(pod, node))
+
     def score(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray | None:
         terms = [*_preferred(pod), *self._added.preferred]
         if not terms:
@@ -64,6 +73,13 @@ class NodeAffinity:
             if term.weight:
                 scores += term.weight * _matches_term(term.preference, nodes)
         return scores
+
+    def _accepts(self, pod: Pod, node: Node) -> bool:
+        selector = pod.spec.node_selector.items()
+        required = [each for each in (self._added.required, _required(pod)) if each is not None]
+        return all(node.labels.get(key) == value for key, value in selector) and all(
+            any(_is_met(term, node) for term in each.node_selector_terms) for each in required
+        )
 
 
 def matches_required(pod: Pod, nodes: Nodes) -> BoolArray | None:
@@ -77,6 +93,13 @@ def matches_required(pod: Pod, nodes: Nodes) -> BoolArray | None:
     if required is not None:
         matches &= _matches_any(required.node_selector_terms, nodes)
     return matches
+
+
+def _problem(pod: Pod) -> str | None:
+    affinity = pod.spec.affinity
+    if affinity is None or affinity.node_affinity is None:
+        return None
+    return node_affinity_problem(affinity.node_affinity, "spec.affinity.nodeAffinity")
 
 
 def _required(pod: Pod) -> NodeSelector | None:
@@ -116,6 +139,15 @@ def _matches_term(term: NodeSelectorTerm, nodes: Nodes) -> BoolArray:
     for requirement in term.match_fields:
         matches &= nodes.name_matches(requirement)
     return matches
+
+
+def _is_met(term: NodeSelectorTerm, node: Node) -> bool:
+    """The same for one node."""
+    return (
+        _is_usable(term)
+        and matches_all(term.match_expressions, node.labels)
+        and all(matches_requirement(each, node.name) for each in term.match_fields)
+    )
 
 
 def _is_usable(term: NodeSelectorTerm) -> bool:

@@ -5,11 +5,14 @@ from collections.abc import Iterator
 
 import msgspec
 
-from lowtide.framework.plugin import NODE, NODES, Nodes, Pod, PodRejection, Rejection
+from lowtide.framework.plugin import NODE, NODES, Change, Nodes, Pod, PodRejection, Rejection
+from lowtide.objects.matching import matches_all
 from lowtide.objects.meta import LabelRequirement
 
-_PART = r"[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?"
-_KEY = re.compile(rf"({_PART}/)?{_PART}")
+_PREFIX = r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,251}[A-Za-z0-9])?"
+_PART = r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?"
+_KEY = re.compile(rf"({_PREFIX}/)?{_PART}")
+_VALUE = re.compile(rf"({_PART})?")
 
 
 class NodeLabelArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
@@ -19,7 +22,7 @@ class NodeLabelArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_
     def problems(self) -> Iterator[tuple[str, str]]:
         """What is wrong beyond types: field and text."""
         key, equals, value = self.label.partition("=")
-        if equals:
+        if key.strip() and equals:
             yield (
                 "label",
                 f"must be the label's key alone, not {self.label!r}; "
@@ -31,6 +34,12 @@ class NodeLabelArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_
                 "label",
                 f"must be the key of the label that NodeLabel looks for, such as "
                 f"example.com/disk, and is {given}",
+            )
+        if self.value is not None and _VALUE.fullmatch(self.value) is None:
+            yield (
+                "value",
+                "must be what a label can have: at most 63 letters, digits, '-', '_' or '.', with "
+                f"a letter or digit at both ends, not {self.value!r}",
             )
 
 
@@ -57,3 +66,6 @@ class NodeLabel:
     def filter(self, pod: Pod, nodes: Nodes) -> Iterator[Rejection]:
         lacking = ~nodes.label_matches(self._required)
         yield Rejection(lacking, f"node(s) did not have label {self._in_words}")
+
+    def may_help(self, pod: Pod, change: Change) -> bool:
+        return change.is_new(lambda node: matches_all([self._required], node.labels))

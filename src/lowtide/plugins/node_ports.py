@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from lowtide.cluster.placed import host_ports_of
-from lowtide.framework.plugin import PODS, Nodes, Pod, Rejection
+from lowtide.cluster.placed import HostPort, host_ports_of
+from lowtide.framework.plugin import PODS, Change, Nodes, Pod, Rejection
+from lowtide.objects.node import Node
 
 
 class NodePorts:
@@ -22,3 +23,19 @@ class NodePorts:
             "node(s) didn't have free ports for the requested pod ports",
             eviction_helps=True,
         )
+
+    def may_help(self, pod: Pod, change: Change) -> bool:
+        if isinstance(change.thing, Node):
+            return change.before is None or change.is_of_taints
+        return change.is_over(lambda other: _is_in_the_way(other, pod))
+
+
+def _is_in_the_way(other: Pod, pod: Pod) -> bool:
+    return any(
+        _conflict(wanted, held) for held in host_ports_of(other) for wanted in host_ports_of(pod)
+    )
+
+
+def _conflict(wanted: HostPort, held: HostPort) -> bool:
+    is_same = (wanted.protocol, wanted.port) == (held.protocol, held.port)
+    return is_same and wanted.conflicts(held.ip)

@@ -1,6 +1,6 @@
 """NodeResourcesFit: refuses nodes with too little left, and scores by how much would be left."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Literal
 
@@ -12,15 +12,18 @@ from lowtide.framework.plugin import (
     NODE,
     PODS,
     BoolArray,
+    Change,
     IntArray,
     Nodes,
     Pod,
     Rejection,
 )
+from lowtide.objects.node import Node
 from lowtide.objects.requests import (
     CPU,
     EPHEMERAL_STORAGE,
     MEMORY,
+    amounts_as_int,
     is_counted,
     is_extended,
     is_scalar,
@@ -105,6 +108,20 @@ class NodeResourcesFit:
             if wanted and not self._is_ignored(resource):
                 yield from _shortages(resource, wanted, nodes)
 
+    def may_help(self, pod: Pod, change: Change) -> bool:
+        """A pod that goes makes room for one more, whatever it asked for."""
+        if change.after is None or change.is_of_taints:
+            return True
+        wanted = {
+            resource: amount
+            for resource, amount in pod_requests(pod).items()
+            if amount and not self._is_ignored(resource)
+        }
+        if isinstance(change.after, Node):
+            return _has_grown({**wanted, POD_COUNT: 1}, change)
+        before, after = pod_requests(change.before), pod_requests(change.after)
+        return any(before.get(resource, 0) > after.get(resource, 0) for resource in wanted)
+
     def score(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray:
         requests = scored_requests(pod)
         total = np.zeros(len(nodes), np.int64)
@@ -165,6 +182,19 @@ def _shape_problems(shape: Sequence[ShapePoint]) -> Iterator[str]:
     if not all(0 <= score <= 10 for score in scores):
         given = ", ".join(map(str, scores))
         yield f"the score of shape points must lie within 0 to 10, not {given}"
+
+
+def _has_grown(wanted: Mapping[str, int], change: Change) -> bool:
+    """Whether a node that holds as much has more of something than before."""
+    before = {} if change.before is None else _allocatable(change.before)
+    after = _allocatable(change.after)
+    return all(after.get(resource, 0) >= amount for resource, amount in wanted.items()) and any(
+        after.get(resource, 0) > before.get(resource, 0) for resource in wanted
+    )
+
+
+def _allocatable(node: Node) -> dict[str, int]:
+    return amounts_as_int(node.status.allocatable, f"node {node.name} status.allocatable")
 
 
 def _shortages(resource: str, wanted: int, nodes: Nodes) -> Iterator[Rejection]:

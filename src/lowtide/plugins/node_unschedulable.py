@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from lowtide.framework.plugin import NODE, Nodes, Pod, Rejection
+from lowtide.framework.plugin import NODE, Change, Nodes, Pod, Rejection
 from lowtide.objects.matching import NO_SCHEDULE, is_tolerated
 from lowtide.objects.node import Taint
 
@@ -16,3 +16,6 @@ class NodeUnschedulable:
     def filter(self, pod: Pod, nodes: Nodes) -> Iterator[Rejection]:
         if not is_tolerated(CORDONED, pod.spec.tolerations):
             yield Rejection(nodes.unschedulable, "node(s) were unschedulable")
+
+    def may_help(self, pod: Pod, change: Change) -> bool:
+        return change.is_new(lambda node: not node.spec.unschedulable)

@@ -44,6 +44,7 @@ _COLUMNS: Final = {
 }
 _STALE_AFTER_SECONDS: Final = 300.0
 _POLLS_UNTIL_STALE: Final = 4
+_LONGEST_POLL_INTERVAL_HOURS: Final = 24
 _MILLION: Final = 10**6
 
 
@@ -57,6 +58,9 @@ class NodeUsageArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_
         """What is wrong beyond types: field and text."""
         if self.poll_interval_seconds < 1:
             yield "pollInterval", f"must be at least 1s, not {self.poll_interval_seconds:g}s"
+        elif self.poll_interval_seconds > _LONGEST_POLL_INTERVAL_HOURS * 3600:
+            longest, given = _LONGEST_POLL_INTERVAL_HOURS, self.poll_interval_seconds / 3600
+            yield "pollInterval", f"must be at most {longest}h, not {given:.6g}h"
         if self.unit == "millicores" and (self.memory or not self.cpu):
             yield "unit", "millicores counts cpu alone: leave cpu and memory out, or write share"
         elif not self.cpu and not self.memory:

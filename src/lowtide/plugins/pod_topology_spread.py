@@ -16,12 +16,18 @@ from lowtide.framework.plugin import (
     OTHERS,
     PODS,
     BoolArray,
+    Change,
     FloatArray,
     IntArray,
     Nodes,
     Pod,
+    PodRejection,
     Rejection,
 )
+from lowtide.objects.matching import matches_selector
+from lowtide.objects.node import Node
+from lowtide.objects.pod import TopologySpreadConstraint
+from lowtide.objects.selector_problems import selector_problem
 from lowtide.objects.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
 from lowtide.plugins.node_affinity import matches_required
 from lowtide.plugins.pod_topology_spread_constraints import (
@@ -52,6 +58,14 @@ class PodTopologySpread:
         self._defaults = args.constraints
         self._is_system = args.is_system
 
+    def pre_filter(self, pod: Pod, nodes: Nodes) -> PodRejection | None:
+        for number, constraint in enumerate(pod.spec.topology_spread_constraints):
+            path = f"spec.topologySpreadConstraints[{number}].labelSelector"
+            problem = selector_problem(constraint.label_selector, path)
+            if problem is not None:
+                return PodRejection(problem)
+        return None
+
     def filter(self, pod: Pod, nodes: Nodes) -> Iterator[Rejection]:
         constraints = constraints_of(pod, nodes, DO_NOT_SCHEDULE, self._defaults)
         if not constraints:
@@ -66,6 +80,18 @@ class PodTopologySpread:
             is_uneven = (_skew(constraint, table, nodes) > constraint.max_skew) & ~is_refused
             yield Rejection(is_uneven, _UNEVEN, eviction_helps=True)
             is_refused |= is_uneven
+
+    def may_help(self, pod: Pod, change: Change) -> bool:
+        own = pod.spec.topology_spread_constraints
+        hard = [
+            each for each in own or self._defaults if each.when_unsatisfiable == DO_NOT_SCHEDULE
+        ]
+        if isinstance(change.thing, Node):
+            return _may_node_help(hard, change)
+        if not own or not isinstance(change.thing, Pod):
+            # Which pods are counted by default is for Services and controllers to say.
+            return not own
+        return any(_may_pod_help(given, pod, change) for given in hard)
 
     def score(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray | None:
         constraints = constraints_of(pod, nodes, SCHEDULE_ANYWAY, self._defaults)
@@ -131,6 +157,33 @@ class _Table:
     @cached_property
     def _is_tolerated(self) -> BoolArray:
         return ~has_untolerated(self.pod, self._nodes)
+
+
+def _may_node_help(given: Sequence[TopologySpreadConstraint], change: Change) -> bool:
+    """A node counts where it has all of the keys; its labels and taints may also say so."""
+    if change.before is not None and change.after is not None:
+        return change.is_of_taints or bool(change.before.labels != change.after.labels)
+    return all(each.topology_key in change.thing.labels for each in given)
+
+
+def _may_pod_help(given: TopologySpreadConstraint, pod: Pod, change: Change) -> bool:
+    """Whether another pod counts that did not, or no longer does."""
+    if pod.namespace != change.thing.namespace:
+        return False
+
+    def is_counted(other: Pod) -> bool:
+        return matches_selector(given.label_selector, other.labels) and all(
+            other.labels.get(key) == pod.labels[key]
+            for key in given.match_label_keys
+            if key in pod.labels
+        )
+
+    def is_counted_and_stays(other: Pod) -> bool:
+        return not other.is_terminating and is_counted(other)
+
+    if change.after is None:
+        return is_counted(change.before)
+    return change.is_new(is_counted) or change.is_over(is_counted_and_stays)
 
 
 def _cost(constraint: Constraint, table: _Table, nodes: Nodes, is_scored: BoolArray) -> FloatArray:

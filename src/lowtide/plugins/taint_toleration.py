@@ -3,7 +3,7 @@ few `PreferNoSchedule` taints that it does not tolerate."""
 
 from collections.abc import Iterator, Sequence
 
-from lowtide.framework.plugin import NODE, BoolArray, IntArray, Nodes, Pod, Rejection
+from lowtide.framework.plugin import NODE, BoolArray, Change, IntArray, Nodes, Pod, Rejection
 from lowtide.objects.matching import NO_EXECUTE, NO_SCHEDULE, PREFER_NO_SCHEDULE, is_tolerated
 from lowtide.objects.node import Taint
 from lowtide.objects.pod import Toleration
@@ -17,6 +17,9 @@ class TaintToleration:
     def filter(self, pod: Pod, nodes: Nodes) -> Iterator[Rejection]:
         yield Rejection(has_untolerated(pod, nodes), "node(s) had untolerated taint(s)")
 
+    def may_help(self, pod: Pod, change: Change) -> bool:
+        return change.is_new(lambda node: not _keep_away(node.spec.taints, pod))
+
     def score(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray:
         preferences = [t for t in pod.spec.tolerations if t.effect in ("", PREFER_NO_SCHEDULE)]
         return nodes.by_taints(
@@ -26,10 +29,11 @@ class TaintToleration:
 
 def has_untolerated(pod: Pod, nodes: Nodes) -> BoolArray:
     """Where a taint keeps the pod away."""
-    untolerated = nodes.by_taints(
-        lambda taints: _untolerated(taints, pod.spec.tolerations, (NO_SCHEDULE, NO_EXECUTE))
-    )
-    return untolerated > 0
+    return nodes.by_taints(lambda taints: _keep_away(taints, pod)) > 0
+
+
+def _keep_away(taints: Sequence[Taint], pod: Pod) -> int:
+    return _untolerated(taints, pod.spec.tolerations, (NO_SCHEDULE, NO_EXECUTE))
 
 
 def _untolerated(

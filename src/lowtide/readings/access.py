@@ -21,9 +21,7 @@ _OWN_HEADERS: Final = frozenset(
 )
 
 
-class PrometheusAccess(
-    msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True
-):
+class PrometheusAccess(msgspec.Struct, frozen=True, kw_only=True):
     """Where Prometheus answers, in the order of preference, and what to show there.
 
     A user and password in an address count for that address. What is asked through the API

@@ -1,10 +1,13 @@
 """How fast a node's link is, where its exporter does not say: the node's annotation, the
-configuration, or the highest rate seen on other nodes. The meter calls it."""
+configuration, or the highest rate seen on other nodes. Called by judging."""
 
 import enum
 import math
-from collections.abc import Sequence
-from typing import Final
+import operator
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import compress
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -12,6 +15,7 @@ from lowtide.cluster.columns import BoolArray, FloatArray, IntArray
 from lowtide.objects.node import Node
 from lowtide.objects.quantity import QuantityError
 from lowtide.readings.amounts import bytes_per_second
+from lowtide.readings.peaks import Peaks, TwoPeaks
 from lowtide.readings.request import LinkCapacity
 
 CAPACITY_ANNOTATION: Final = "lowtide.dev/link-capacity"
@@ -38,23 +42,81 @@ def is_said(source: IntArray) -> BoolArray:
     return said
 
 
-def capacities_without_speed(
-    nodes: Sequence[Node], configured: Sequence[LinkCapacity], peaks: FloatArray
-) -> tuple[FloatArray, IntArray]:
-    """Bytes per second and its source (a number of SOURCES) for each node.
+@dataclass(frozen=True, slots=True, eq=False)
+class Stated:
+    """What is said of each node's link: by annotation, else by the configuration; 0 where nothing
+    is."""
 
-    `peaks` are the highest rates seen so far; a node is never judged by its own."""
-    capacity = np.full(len(nodes), math.nan)
-    source = np.full(len(nodes), SOURCES.index(CapacitySource.UNKNOWN))
-    numbers = {"": 0}
-    types = np.array([numbers.setdefault(_type_of(node), len(numbers)) for node in nodes], np.int64)
-    _take(capacity, source, _highest_of_others(peaks, np.zeros_like(types)), CapacitySource.CLUSTER)
-    of_type = _highest_of_others(peaks, types)
-    of_type[types == numbers[""]] = math.nan
-    _take(capacity, source, of_type, CapacitySource.SAME_TYPE)
-    _take(capacity, source, _configured(nodes, configured), CapacitySource.CONFIG)
-    annotated = np.array([annotated_capacity(node) for node in nodes], np.float64)
-    _take(capacity, source, annotated, CapacitySource.ANNOTATION)
+    kind: IntArray  # a number of `kinds`
+    kinds: Sequence[str]  # instance types, each once
+    capacity: FloatArray
+    source: IntArray  # a number of SOURCES
+
+
+class StatedCapacities:
+    """Reads what is said; of nodes that are the same objects as the last time, once."""
+
+    def __init__(self, configured: Sequence[LinkCapacity]) -> None:
+        self._configured = configured
+        self._nodes: Sequence[Node] = ()
+        self._said: list[_Said] = []
+        self._stated = _stated([])
+
+    def of(self, nodes: Sequence[Node]) -> Stated:
+        said = self._said[: len(nodes)]
+        is_other = map(operator.is_not, nodes, self._nodes)
+        for row in compress(range(len(nodes)), is_other):
+            said[row] = self._read(nodes[row])
+        said += [self._read(node) for node in nodes[len(said) :]]
+        if said != self._said:
+            self._stated = _stated(said)
+        self._nodes, self._said = nodes, said
+        return self._stated
+
+    def _read(self, node: Node) -> "_Said":
+        annotated = annotated_capacity(node)
+        if annotated > 0:
+            return _Said(_type_of(node), annotated, SOURCES.index(CapacitySource.ANNOTATION))
+        for one in self._configured:
+            if _has_labels(node, one):
+                by_config = SOURCES.index(CapacitySource.CONFIG)
+                return _Said(_type_of(node), one.bytes_per_second, by_config)
+        return _Said(_type_of(node), 0.0, SOURCES.index(CapacitySource.UNKNOWN))
+
+
+class _Said(NamedTuple):
+    kind: str
+    capacity: float  # 0 where nothing is said
+    source: int
+
+
+def _stated(said: Sequence[_Said]) -> Stated:
+    numbers: dict[str, int] = {}
+    kind = [numbers.setdefault(each.kind, len(numbers)) for each in said]
+    return Stated(
+        kind=np.array(kind, np.int64),
+        kinds=tuple(numbers),
+        capacity=np.array([each.capacity for each in said], np.float64),
+        source=np.array([each.source for each in said], np.int64),
+    )
+
+
+def capacities_without_speed(
+    stated: Stated, peaks: Peaks, names: Sequence[str]
+) -> tuple[FloatArray, IntArray]:
+    """Bytes per second and its source (a number of SOURCES) for each node."""
+    capacity = np.full(len(names), math.nan)
+    source = np.full(len(names), SOURCES.index(CapacitySource.UNKNOWN))
+    row_of = {name: row for row, name in enumerate(names)} if peaks.of_kind else {}
+    every_row = np.zeros_like(stated.kind)
+    of_others = _highest_of_others([peaks.of_all()], every_row, row_of)
+    _take(capacity, source, of_others, CapacitySource.CLUSTER)
+    of_kind = [peaks.of_kind.get(kind, ()) if kind else () for kind in stated.kinds]
+    of_others = _highest_of_others(of_kind, stated.kind, row_of)
+    _take(capacity, source, of_others, CapacitySource.SAME_TYPE)
+    is_stated = stated.capacity > 0
+    capacity[is_stated] = stated.capacity[is_stated]
+    source[is_stated] = stated.source[is_stated]
     return capacity, source
 
 
@@ -83,21 +145,6 @@ def _take(
     source[known] = SOURCES.index(of_source)
 
 
-def _configured(nodes: Sequence[Node], configured: Sequence[LinkCapacity]) -> FloatArray:
-    return np.array(
-        [
-            next(
-                (one.bytes_per_second for one in configured if _has_labels(node, one)),
-                math.nan,
-            )
-            for node in nodes
-        ]
-        if configured
-        else np.full(len(nodes), math.nan),
-        np.float64,
-    )
-
-
 def _has_labels(node: Node, capacity: LinkCapacity) -> bool:
     return all(node.labels.get(key) == value for key, value in capacity.labels)
 
@@ -107,15 +154,14 @@ def _type_of(node: Node) -> str:
     return labels.get(key) or labels.get(older_key, "")
 
 
-def _highest_of_others(peaks: FloatArray, groups: IntArray) -> FloatArray:
-    """For each node the highest peak among others of its group; NaN where there is none."""
-    found = np.full(len(peaks), math.nan)
-    for group in np.unique(groups):
-        members = np.flatnonzero((groups == group) & (peaks > 0))
-        if not len(members):
-            continue
-        busiest = members[np.argmax(peaks[members])]
-        others = members[members != busiest]
-        found[groups == group] = peaks[busiest]
-        found[busiest] = peaks[others].max() if len(others) else math.nan
+def _highest_of_others(
+    peaks: Sequence[TwoPeaks], group: IntArray, row_of: Mapping[str, int]
+) -> FloatArray:
+    """For each node the highest peak of its group that is not its own; NaN where there is none."""
+    highest = np.array([each[0].bytes_per_second if each else math.nan for each in peaks])
+    found: FloatArray = highest[group]
+    for number, each in enumerate(peaks):
+        row = row_of.get(each[0].node_name) if each else None
+        if row is not None and group[row] == number:
+            found[row] = each[1].bytes_per_second if len(each) > 1 else math.nan
     return found

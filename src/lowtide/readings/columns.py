@@ -12,15 +12,16 @@ from lowtide.cluster.columns import BoolArray, FloatArray
 from lowtide.cluster.reading import Reading
 from lowtide.readings.reading import STATES, State, TrafficReading
 
-VALUE = "value"  # in the unit of the measure
+VALUE_COLUMN = "value"  # in the unit of the measure
 HIGHEST_VALUE = "highest_value"  # of any node
-RECEIVE = "receive"  # bytes per second on the device that carries most
-TRANSMIT = "transmit"
+RECEIVE_COLUMN = "receive"  # bytes per second on the device that carries most
+TRANSMIT_COLUMN = "transmit"
 CAPACITY = "capacity"  # of that device, bytes per second in each direction
 SHARE = "share"  # of a link's capacity, the worst device
 STATE = "state"  # a number of STATES
 IS_HOT = "is_hot"
 MAY_BE_HOT = "may_be_hot"  # fresh, and of a capacity that is known
+IS_GUESSED = "is_guessed"  # whether the capacity is a guess, from what other nodes carry
 
 
 def published(reading: TrafficReading) -> Reading:
@@ -30,21 +31,24 @@ def published(reading: TrafficReading) -> Reading:
     capacity = np.where(reading.capacity > 0, reading.capacity, _median(reading.capacity))
     share = _with_average(reading.share, is_believed)
     is_known = is_believed & (reading.capacity > 0) & np.isfinite(reading.share)
+    is_guessed = ~reading.has_known_capacity
+    is_mostly_guessed = is_guessed[is_believed].mean() > 0.5 if is_believed.any() else False
     columns = {
-        VALUE: value,
+        VALUE_COLUMN: value,
         HIGHEST_VALUE: np.full(len(value), _highest(value)),
-        RECEIVE: np.where(is_known, reading.receive, share * capacity),
-        TRANSMIT: np.where(is_known, reading.transmit, share * capacity),
+        RECEIVE_COLUMN: np.where(is_known, reading.receive, share * capacity),
+        TRANSMIT_COLUMN: np.where(is_known, reading.transmit, share * capacity),
         CAPACITY: capacity,
         SHARE: share,
         STATE: reading.state.astype(np.float64),
         IS_HOT: (reading.is_hot & is_believed).astype(np.float64),
         MAY_BE_HOT: (reading.has_known_capacity & is_believed).astype(np.float64),
+        IS_GUESSED: np.where(is_believed, is_guessed, is_mostly_guessed).astype(np.float64),
     }
     return Reading(
         names=reading.names,
         columns=columns,
-        of_others=_of_others(columns, is_believed),
+        of_others={**_of_others(columns, is_believed), IS_GUESSED: float(is_mostly_guessed)},
         expects=reading.pods if reading.request.is_rate else None,
         sampled_at=reading.sampled_at,
         window_seconds=reading.window_seconds,
@@ -60,14 +64,14 @@ def _with_average(values: FloatArray, is_believed: BoolArray) -> FloatArray:
 
 def _of_others(columns: dict[str, FloatArray], is_believed: BoolArray) -> dict[str, float]:
     """A node that joined since: average in everything, and missing."""
-    value, share = columns[VALUE][is_believed], columns[SHARE][is_believed]
+    value, share = columns[VALUE_COLUMN][is_believed], columns[SHARE][is_believed]
     average_share = float(share.mean()) if len(share) else math.nan
     capacity = _median(columns[CAPACITY])
     return {
-        VALUE: float(value.mean()) if len(value) else math.nan,
-        HIGHEST_VALUE: _highest(columns[VALUE]),
-        RECEIVE: average_share * capacity,
-        TRANSMIT: average_share * capacity,
+        VALUE_COLUMN: float(value.mean()) if len(value) else math.nan,
+        HIGHEST_VALUE: _highest(columns[VALUE_COLUMN]),
+        RECEIVE_COLUMN: average_share * capacity,
+        TRANSMIT_COLUMN: average_share * capacity,
         CAPACITY: capacity,
         SHARE: average_share,
         STATE: float(STATES.index(State.MISSING)),

@@ -4,6 +4,7 @@ The meter learns from what Prometheus says of running pods; the ledger and the s
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from lowtide.objects.pod import Pod
@@ -65,6 +66,7 @@ class Owners:
     def __init__(self) -> None:
         self._by_owner: dict[Owner, Traffic] = {}
         self._of_all: Traffic | None = None
+        self._running: dict[str, _Running] = {}  # by uid
 
     def expectation(self, of_unknown: Traffic) -> PodTraffic:
         return PodTraffic(dict(self._by_owner), self._of_all, of_unknown)
@@ -77,34 +79,80 @@ class Owners:
         *,
         sampled_at: float,
         window_seconds: float,
-    ) -> None:
-        """From what Prometheus says each pod carries.
+    ) -> bool:
+        """From what Prometheus says each pod carries; whether any pod taught something. What is
+        new of an owner counts for half: a minute's rate is not what its pods always carry.
 
         A pod that has not started, or ran for less than half the window, tells nothing yet; one
         that ran for less than the whole was measured over the rest as well, and is scaled up.
         Pods on the host's network report the node's own devices."""
         received, transmitted = _by_pod(receive), _by_pod(transmit)
-        seen: dict[Owner | None, list[Traffic]] = {}
+        seen: dict[Owner | None, _Sum] = {}
+        running: dict[str, _Running] = {}
         for pod in pods:
-            name = (pod.namespace, pod.name)
-            if pod.spec.host_network or (name not in received and name not in transmitted):
+            meta = pod.metadata
+            name = (meta.namespace, meta.name)
+            in_rate, out_rate = received.get(name), transmitted.get(name)
+            if (in_rate is None and out_rate is None) or pod.spec.host_network:
                 continue
-            started_at = pod.started_at
-            covered = 0.0 if started_at is None else sampled_at - started_at
+            known = self._running.get(meta.uid) or _running(pod)
+            if known is None:
+                continue
+            running[meta.uid] = known
+            covered = sampled_at - known.since
             if covered < window_seconds / 2:
                 continue
-            scale = window_seconds / min(covered, window_seconds)
-            found = Traffic(scale * received.get(name, 0.0), scale * transmitted.get(name, 0.0))
-            seen.setdefault(owner_of(pod), []).append(found)
-        for owner, found_of_owner in seen.items():
+            scale = window_seconds / covered if covered < window_seconds else 1.0
+            total = seen.get(known.owner)
+            if total is None:
+                total = seen[known.owner] = _Sum()
+            total.pods += 1
+            total.receive += scale * (in_rate or 0.0)
+            total.transmit += scale * (out_rate or 0.0)
+        self._running = running
+        for owner, total in seen.items():
             if owner is not None:
-                self._by_owner.pop(owner, None)  # the newest are last
-                self._by_owner[owner] = _mean(found_of_owner)
+                before = self._by_owner.pop(owner, None)  # the newest are last
+                self._by_owner[owner] = _smoothed(total.mean(), before)
         while len(self._by_owner) > MOST_OWNERS_REMEMBERED:
             del self._by_owner[next(iter(self._by_owner))]
-        everything = [found for found_of_owner in seen.values() for found in found_of_owner]
-        if everything:
-            self._of_all = _mean(everything)
+        if seen:
+            self._of_all = _all_of(seen.values()).mean()
+        return bool(seen)
+
+
+@dataclass(slots=True)
+class _Sum:
+    """Of what some pods carry."""
+
+    pods: int = 0
+    receive: float = 0.0
+    transmit: float = 0.0
+
+    def mean(self) -> Traffic:
+        return Traffic(self.receive / self.pods, self.transmit / self.pods)
+
+
+def _all_of(sums: Iterable[_Sum]) -> _Sum:
+    found = _Sum()
+    for each in sums:
+        found.pods += each.pods
+        found.receive += each.receive
+        found.transmit += each.transmit
+    return found
+
+
+class _Running(NamedTuple):
+    """What is worked out once of a pod that runs. Its counters go on when a container of it is
+    started again, so the first start counts."""
+
+    owner: Owner | None
+    since: float
+
+
+def _running(pod: Pod) -> _Running | None:
+    started_at = pod.started_at
+    return None if started_at is None else _Running(owner_of(pod), started_at)
 
 
 def owner_of(pod: Pod) -> Owner | None:
@@ -185,8 +233,7 @@ def _by_pod(series: Sequence[Series]) -> dict[PodName, float]:
     }
 
 
-def _mean(found: Sequence[Traffic]) -> Traffic:
-    return Traffic(
-        sum(each.receive for each in found) / len(found),
-        sum(each.transmit for each in found) / len(found),
-    )
+def _smoothed(found: Traffic, before: Traffic | None) -> Traffic:
+    if before is None:
+        return found
+    return Traffic((found.receive + before.receive) / 2, (found.transmit + before.transmit) / 2)

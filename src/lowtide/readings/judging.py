@@ -3,7 +3,7 @@
 The meter judges what Prometheus answered; scenarios, what a file says."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,31 +11,37 @@ from numpy.typing import NDArray
 
 from lowtide.cluster.columns import FloatArray, IntArray
 from lowtide.objects.node import Node
-from lowtide.readings.capacity import SOURCES, CapacitySource, capacities_without_speed, is_said
+from lowtide.readings.capacity import (
+    SOURCES,
+    CapacitySource,
+    Stated,
+    capacities_without_speed,
+    is_said,
+)
 from lowtide.readings.demand import Owners, Traffic
-from lowtide.readings.links import Links
+from lowtide.readings.links import HIGHEST_SPEED_BYTES_PER_SECOND, Links
+from lowtide.readings.peaks import Peaks
 from lowtide.readings.reading import FRESH, STATES, State, TrafficReading
 from lowtide.readings.request import RECEIVE, TRANSMIT, VALUE, TrafficRequest, directions
 
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """What earlier readings left behind: the highest rate of each node, and which were hot."""
+    """What earlier readings left behind: the highest rates, and which nodes were hot."""
 
-    peaks: Mapping[str, float]
+    peaks: Peaks
     hot: frozenset[str]
 
 
-NOTHING_BEFORE = Before({}, frozenset())
+NOTHING_BEFORE = Before(Peaks(), frozenset())
 
 
 def before_the_next(reading: TrafficReading, before: Before) -> Before:
     """A node without a fresh reading is not hot, but has not cooled either."""
-    peaks = zip(reading.names, reading.peak.tolist(), strict=True)
     hot = {reading.names[position] for position in np.flatnonzero(reading.is_hot).tolist()}
     unknown = {reading.names[position] for position in np.flatnonzero(~reading.is_fresh).tolist()}
     return Before(
-        peaks={name: peak for name, peak in peaks if not math.isnan(peak)},
+        peaks=reading.peaks,
         hot=frozenset(hot | (before.hot & unknown)),
     )
 
@@ -49,14 +55,18 @@ def judged(
     now: float,
     window_seconds: float,
     owners: Owners,
+    stated: Stated,
+    ahead_seconds: float = 0.0,
 ) -> TrafficReading:
-    names = [node.name for node in nodes]
+    """`stated` is what is said of the nodes' links. The times of the links are ahead of `now`'s
+    clock by so many seconds."""
+    names = [node.metadata.name for node in nodes]
     rates = Rates.of(links, request, window_seconds, len(nodes))
     # A clock ahead of ours must not keep its answers fresh for longer than others'.
     at = np.min([each.at for each in links.by_direction.values()], axis=0)
-    at = np.minimum(at, now)
-    peaks = np.fmax(rates.peak, [before.peaks.get(name, math.nan) for name in names])
-    guessed = capacities_without_speed(nodes, request.capacities, peaks)
+    at = np.minimum(at - ahead_seconds, now)
+    peaks = before.peaks.with_rates(_plausible(rates.peak), names, stated.kind, stated.kinds)
+    guessed = capacities_without_speed(stated, peaks, names)
     capacity, source = _by_speed(*guessed, links, rates)
     share = _shares(guessed[0], links, rates)
     state = _states(links, rates.value, at, request, now)
@@ -70,7 +80,7 @@ def judged(
         value=rates.value,
         receive=rates.receive,
         transmit=rates.transmit,
-        peak=peaks,
+        peaks=peaks,
         capacity=capacity,
         capacity_source=source,
         share=share,
@@ -119,6 +129,10 @@ class Rates:
                 _busiest(links.row, np.fmax(receive, transmit), node_count),
             ),
         )
+
+
+def _plausible(rates: FloatArray) -> FloatArray:
+    return np.where(rates < HIGHEST_SPEED_BYTES_PER_SECOND, rates, math.nan)
 
 
 def loaded(request: TrafficRequest, receive: FloatArray, transmit: FloatArray) -> FloatArray:
@@ -204,6 +218,8 @@ def _hot_from(
     request: TrafficRequest, names: Sequence[str], were_hot: frozenset[str]
 ) -> FloatArray:
     """The share from which each node is hot: until it has cooled, well below the threshold."""
+    if not were_hot:
+        return np.full(len(names), request.hot_share)
     was_hot = np.array([name in were_hot for name in names], np.bool_)
     return np.where(was_hot, request.hot_share - request.cooling_share, request.hot_share)
 

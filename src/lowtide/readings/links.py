@@ -6,17 +6,16 @@ a device's VLANs are not counted beside it."""
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Final
 
 import numpy as np
 
 from lowtide.cluster.columns import BoolArray, FloatArray, IntArray
-from lowtide.readings.matching import NO_ROW, NodeMatcher
+from lowtide.readings.answers import Answers, KeptAnswer, KeptAnswers, Shape
+from lowtide.readings.matching import NodeMatcher, Rows
 from lowtide.readings.request import FLAGS, NUMBER, PARENT, SPEED
-from lowtide.readings.series import Series
-
-Answers = Mapping[str, Sequence[Series]]
 
 # Virtual devices report a speed of -125000, some drivers an all-ones number.
 HIGHEST_SPEED_BYTES_PER_SECOND: Final = 1e12
@@ -25,12 +24,15 @@ HIGHEST_SPEED_BYTES_PER_SECOND: Final = 1e12
 BOND_FLAG: Final = 0x400
 BOND_MEMBER_FLAG: Final = 0x800
 
+OF_DEVICES: Final = (SPEED, FLAGS, PARENT, NUMBER)
+
 _VLAN_BY_NAME: Final = re.compile(r"(.+)\.[0-9]+")
 _DEVICE_BITS: Final = 24
+_NO_ROW: Final = -1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Direction:
+class Measured:
     """What one query says of each link, and of each node whether it was answered at all."""
 
     value: FloatArray  # one per link; NaN where not answered or not plausible
@@ -47,7 +49,7 @@ class Links:
     row: IntArray
     device: tuple[str, ...]
     speed: FloatArray
-    by_direction: Mapping[str, Direction]
+    by_direction: Mapping[str, Measured]
     fastest: FloatArray  # one per node: the highest speed of its devices, also unmeasured ones
 
 
@@ -61,62 +63,109 @@ class _Picked:
     ambiguous_rows: set[int]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Matched:
+    """The series of a shape that belong to a node, sorted by key."""
+
+    position: IntArray  # in the answer
+    key: IntArray
+    is_unique: bool  # whether there is one per key
+    ambiguous_rows: set[int]
+
+
 def links_of(
     answers: Answers, asked: Sequence[str], matcher: NodeMatcher, node_count: int
 ) -> Links:
     """`asked` are the queries that measure; what else is in `answers` tells about the devices."""
-    return LinkFinder(matcher).links(answers, asked, node_count)
+    finder = LinkFinder()
+    finder.match(matcher)
+    finder.take({name: answers[name] for name in (*asked, *OF_DEVICES) if name in answers})
+    return finder.links(asked, node_count)
 
 
 class LinkFinder:
     """Finds links poll after poll. What it made of an answer it keeps until there is another one:
     most of them are asked for seldom."""
 
-    def __init__(self, matcher: NodeMatcher) -> None:
-        self._matcher = matcher
-        self._codes: dict[str, int] = {}  # of devices by name
-        self._kept: dict[str, tuple[Sequence[Series], _Picked]] = {}
+    def __init__(self) -> None:
+        self._answers = KeptAnswers()
+        self._matcher = NodeMatcher((), (), "auto")
+        self._rows: list[Rows] = []  # of each target that was matched so far
+        self._matched: dict[Shape, _Matched] = {}
+        self._picked: dict[str, _Picked] = {}
 
-    def links(self, answers: Answers, asked: Sequence[str], node_count: int) -> Links:
-        picked = {name: self._picked(answers, name) for name in asked}
-        keys: IntArray = np.unique(np.concatenate([one.key for one in picked.values()]))
-        keys = keys[~self._is_child(keys, answers)]
-        names = list(self._codes)
-        by_speed = self._picked(answers, SPEED)
+    def take(self, answers: Answers) -> None:
+        """Answers about devices, which replace earlier ones to the same queries."""
+        for name, series in answers.items():
+            self._answers.take(name, series)
+            self._picked.pop(name, None)
+        for gone in self._matched.keys() - set(self._answers.shapes()):
+            del self._matched[gone]
+
+    def match(self, matcher: NodeMatcher) -> None:
+        """From now on series belong to nodes by this one."""
+        self._matcher = matcher
+        self._answers.tidy()
+        self._rows.clear()
+        self._matched.clear()
+        self._picked.clear()
+
+    def some_labels(self, name: str, count: int) -> Sequence[dict[str, str]]:
+        """The labels of at most so many series of an answer, from all over."""
+        labels = self._answers.of(name).shape.labels
+        return labels[:: len(labels) // count + 1]
+
+    def links(self, asked: Sequence[str], node_count: int) -> Links:
+        picked = {name: self._pick(name) for name in asked}
+        keys = _merged([one.key for one in picked.values()])
+        is_child = self._is_child(keys)
+        if is_child.any():
+            keys = keys[~is_child]
+        names = list(self._answers.devices)
+        by_speed = self._pick(SPEED)
         fastest = np.full(node_count, math.nan)
         np.fmax.at(fastest, by_speed.key >> _DEVICE_BITS, by_speed.value)
         return Links(
             row=keys >> _DEVICE_BITS,
             device=tuple(names[code] for code in (keys & _low_bits()).tolist()),
             speed=_on(keys, by_speed),
-            by_direction={name: _direction(keys, one, node_count) for name, one in picked.items()},
+            by_direction={name: _measured(keys, one, node_count) for name, one in picked.items()},
             fastest=fastest,
         )
 
-    def _picked(self, answers: Answers, name: str) -> _Picked:
-        answer = answers.get(name, ())
-        kept = self._kept.get(name)
-        if kept is None or kept[0] is not answer:
-            series = _plausible_speeds(answer) if name == SPEED else answer
-            kept = self._kept[name] = (answer, _picked(series, self._matcher, self._codes))
-        return kept[1]
+    def _pick(self, name: str) -> _Picked:
+        if name not in self._picked:
+            answer = self._answers.of(name)
+            if name == SPEED:
+                answer = replace(answer, value=_plausible_speeds(answer.value))
+            self._picked[name] = _picked(answer, self._match(answer.shape))
+        return self._picked[name]
 
-    def _is_child(self, keys: IntArray, answers: Answers) -> BoolArray:
+    def _match(self, shape: Shape) -> _Matched:
+        found = self._matched.get(shape)
+        if found is None:
+            for target in islice(self._answers.targets, len(self._rows), None):
+                self._rows.append(self._matcher.rows_of(target))
+            found = self._matched[shape] = _matched(shape, self._rows)
+        return found
+
+    def _is_child(self, keys: IntArray) -> BoolArray:
         """Members of a bond, and VLANs, whose parent is there as well."""
 
         def asked(name: str) -> FloatArray:
-            return np.nan_to_num(_on(keys, self._picked(answers, name)))
+            return np.nan_to_num(_on(keys, self._pick(name)))
 
         rows = keys >> _DEVICE_BITS
         flags = asked(FLAGS).astype(np.int64)
-        is_child: BoolArray = (flags & BOND_MEMBER_FLAG != 0) & np.isin(
-            rows, rows[flags & BOND_FLAG != 0]
-        )
+        is_child: BoolArray = flags & BOND_MEMBER_FLAG != 0
+        if is_child.any():
+            is_child &= np.isin(rows, rows[flags & BOND_FLAG != 0])
         number, parent = asked(NUMBER).astype(np.int64), asked(PARENT).astype(np.int64)
         is_upon_another = (number > 0) & (parent > 0) & (parent != number)
-        is_child |= is_upon_another & np.isin(_key(rows, parent), _key(rows, number))
-        codes = self._codes
-        for name, code in tuple(codes.items()):
+        if is_upon_another.any():
+            is_child |= is_upon_another & np.isin(_key(rows, parent), _key(rows, number))
+        codes = self._answers.devices
+        for name, code in codes.items():
             vlan = _VLAN_BY_NAME.fullmatch(name)
             if vlan is not None and vlan[1] in codes:
                 is_this = keys & _low_bits() == code
@@ -124,22 +173,22 @@ class LinkFinder:
         return is_child
 
 
-def _plausible_speeds(series: Sequence[Series]) -> list[Series]:
-    return [one for one in series if 0 < one.value < HIGHEST_SPEED_BYTES_PER_SECOND]
+def _plausible_speeds(speed: FloatArray) -> FloatArray:
+    return np.where((speed > 0) & (speed < HIGHEST_SPEED_BYTES_PER_SECOND), speed, math.nan)
 
 
-def _direction(keys: IntArray, picked: _Picked, node_count: int) -> Direction:
-    kept = np.isin(picked.key, keys)
-    rows, at = picked.key[kept] >> _DEVICE_BITS, picked.at[kept]
+def _measured(keys: IntArray, picked: _Picked, node_count: int) -> Measured:
+    is_kept = _is_among(picked.key, keys)
+    rows, at = picked.key[is_kept] >> _DEVICE_BITS, picked.at[is_kept]
     is_answered = np.bincount(rows, minlength=node_count) > 0
     oldest = np.full(node_count, math.inf)
     np.minimum.at(oldest, rows, at)
     oldest[~is_answered] = math.nan
     is_ambiguous = np.zeros(node_count, np.bool_)
     is_ambiguous[list(picked.ambiguous_rows)] = True
-    value, is_known = _on(keys, picked), np.isin(keys, picked.key)
+    value, is_known = _on(keys, picked), _is_among(keys, picked.key)
     is_sound = (value >= 0) & (value < math.inf)
-    return Direction(
+    return Measured(
         value=np.where(is_sound, value, math.nan),
         is_unsound=is_known & ~is_sound,
         at=oldest,
@@ -150,34 +199,62 @@ def _direction(keys: IntArray, picked: _Picked, node_count: int) -> Direction:
 
 def _on(keys: IntArray, picked: _Picked) -> FloatArray:
     """The values at these keys; NaN where there is none."""
+    if np.array_equal(keys, picked.key):
+        return picked.value
     found = np.full(len(keys), math.nan)
-    if not len(keys) or not len(picked.key):
-        return found
-    positions = np.minimum(np.searchsorted(keys, picked.key), len(keys) - 1)
-    hits = keys[positions] == picked.key
-    found[positions[hits]] = picked.value[hits]
+    is_known = _is_among(keys, picked.key)
+    found[is_known] = picked.value[_is_among(picked.key, keys)]
     return found
 
 
-def _picked(series: Sequence[Series], matcher: NodeMatcher, codes: dict[str, int]) -> _Picked:
+def _is_among(some: IntArray, others: IntArray) -> BoolArray:
+    """Both are sorted, with each key once."""
+    if np.array_equal(some, others):
+        return np.ones(len(some), np.bool_)
+    if not len(others):
+        return np.zeros(len(some), np.bool_)
+    positions = np.minimum(np.searchsorted(others, some), len(others) - 1)
+    is_among: BoolArray = others[positions] == some
+    return is_among
+
+
+def _matched(shape: Shape, rows_of_targets: Sequence[Rows]) -> _Matched:
+    row_of_target = [rows[0] if len(rows) == 1 else _NO_ROW for rows in rows_of_targets]
+    row = np.array(row_of_target, np.int64)[shape.target]
+    is_between = np.array([len(rows) > 1 for rows in rows_of_targets], np.bool_)
+    between = np.unique(shape.target[is_between[shape.target]]).tolist()
+    key = _key(row, shape.device)
+    position: IntArray = np.argsort(key, kind="stable")
+    position = position[row[position] != _NO_ROW]
+    key = key[position]
+    return _Matched(
+        position=position,
+        key=key,
+        is_unique=bool((key[1:] != key[:-1]).all()),
+        ambiguous_rows={each for target in between for each in rows_of_targets[target]},
+    )
+
+
+def _picked(answer: KeptAnswer, matched: _Matched) -> _Picked:
     """Of each device the soundest series, then the freshest, then the larger: the smaller may
     come from an exporter that does not see the host's devices."""
-    found, ambiguous = matcher.rows(series)
-    rows = np.array(found, np.int64)
-    device = np.array(
-        [codes.setdefault(one.labels.get("device", ""), len(codes)) for one in series], np.int64
-    )
-    value = np.array([one.value for one in series], np.float64)
-    at = np.array([one.at for one in series], np.float64)
-    is_plausible = (value >= 0) & (value < math.inf)
-    key = _key(rows, device)
-    order: IntArray = np.lexsort((value, at, is_plausible, key))
-    order = order[rows[order] != NO_ROW]
-    key = key[order]
-    is_last = np.ones(len(order), np.bool_)
-    is_last[:-1] = key[1:] != key[:-1]
-    order = order[is_last]
-    return _Picked(key[is_last], value[order], at[order], ambiguous)
+    key, value, at = matched.key, answer.value[matched.position], answer.at[matched.position]
+    if not matched.is_unique:
+        is_plausible = (value >= 0) & (value < math.inf)
+        order: IntArray = np.lexsort((value, at, is_plausible, key))
+        is_last = np.append(key[1:] != key[:-1], True)  # keys are sorted already
+        order = order[is_last]
+        key, value, at = key[is_last], value[order], at[order]
+    return _Picked(key, value, at, matched.ambiguous_rows)
+
+
+def _merged(keys: Sequence[IntArray]) -> IntArray:
+    """All of them, sorted, each once; most often they are the same."""
+    first, *others = keys
+    if all(np.array_equal(first, each) for each in others):
+        return first
+    merged: IntArray = np.unique(np.concatenate(keys))
+    return merged
 
 
 def _key(rows: IntArray, number: IntArray | int) -> IntArray:

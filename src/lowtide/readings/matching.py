@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from ipaddress import ip_address
-from typing import Final, TypeVar
+from typing import TypeVar
 
 import msgspec
 
@@ -10,11 +10,9 @@ from lowtide.objects.node import Node
 from lowtide.readings.request import MatchLabel
 from lowtide.readings.series import Series
 
-NO_ROW: Final = -1
-
 Rows = tuple[int, ...]
 Key = TypeVar("Key")
-Target = tuple[str | None, ...]
+Target = tuple[str, str, str, str, str]  # the values of TARGET_LABELS, empty where there is none
 
 
 class NodeIdentity(msgspec.Struct, frozen=True):
@@ -66,66 +64,58 @@ class NodeMatcher:
             instance = get("instance", "")
             _include(self._uname_of_target, (instance, get("job", "")), rows)
             _include(self._uname_of_instance, instance, rows)
-        self._judged: dict[Target, Rows] = {}
-
-    def rows(self, series: Iterable[Series]) -> tuple[list[int], set[int]]:
-        """The row of each series, NO_ROW where there is not exactly one, and the rows between
-        which the labels of some series leave the choice."""
-        candidates = self.candidates(series)
-        found = [rows[0] if len(rows) == 1 else NO_ROW for rows in candidates]
-        return found, {row for rows in candidates if len(rows) > 1 for row in rows}
 
     def candidates(self, series: Iterable[Series]) -> list[Rows]:
         """For each series the rows that its labels may mean: one is a match, several are not."""
-        found: list[Rows] = []
-        judged = self._judged
-        # Where the label `node` decides, nothing else has to be looked at.
-        by_node = self._by_name if self._label in ("auto", "node") else {}
-        for one in series:
-            get = one.labels.get
-            rows = by_node.get(get("node", ""))
-            if rows is not None:
-                found.append(rows)
-                continue
-            # Devices of one target share these labels, which are judged once.
-            target = (
-                get("node"),
-                get("kubernetes_node"),
-                get("nodename"),
-                get("instance"),
-                get("job"),
-            )
-            rows = judged.get(target)
-            if rows is None:
-                rows = judged[target] = self._judge(one.labels)
-            found.append(rows)
-        return found
+        judged: dict[Target, Rows] = {}
+        targets = targets_of(one.labels for one in series)
+        for target in targets:
+            if target not in judged:
+                judged[target] = self.rows_of(target)
+        return [judged[target] for target in targets]
 
-    def _judge(self, labels: dict[str, str]) -> Rows:
+    def rows_of(self, target: Target) -> Rows:
+        """The rows that these labels may mean."""
+        node, kubernetes_node, nodename, instance, job = target
         match self._label:
-            case "node" | "kubernetes_node":
-                return self._by_name.get(labels.get(self._label, ""), ())
+            case "node":
+                return self._by_name.get(node, ())
+            case "kubernetes_node":
+                return self._by_name.get(kubernetes_node, ())
             case "nodename":
-                return self._rows_by_nodename(labels)
+                return self._rows_by_nodename(nodename, instance, job)
             case "instance":
-                return self._rows_by_instance(labels)
+                return self._by_instance.get(host_of(instance), ())
             case "auto":
                 return (
-                    self._by_name.get(labels.get("node", ""), ())
-                    or self._by_name.get(labels.get("kubernetes_node", ""), ())
-                    or _agreed(self._rows_by_nodename(labels), self._rows_by_instance(labels))
+                    self._by_name.get(node, ())
+                    or self._by_name.get(kubernetes_node, ())
+                    or _agreed(
+                        self._rows_by_nodename(nodename, instance, job),
+                        self._by_instance.get(host_of(instance), ()),
+                    )
                 )
 
-    def _rows_by_nodename(self, labels: dict[str, str]) -> Rows:
-        if "nodename" in labels:
-            return self._by_hostname.get(labels["nodename"].lower(), ())
-        instance = labels.get("instance", "")
-        rows = self._uname_of_target.get((instance, labels.get("job", "")))
+    def _rows_by_nodename(self, nodename: str, instance: str, job: str) -> Rows:
+        if nodename:
+            return self._by_hostname.get(nodename.lower(), ())
+        rows = self._uname_of_target.get((instance, job))
         # Where another job scraped node_uname_info, the instance alone has to do.
         return self._uname_of_instance.get(instance, ()) if rows is None else rows
 
-    def _rows_by_instance(self, labels: dict[str, str]) -> Rows:
-        return self._by_instance.get(host_of(labels.get("instance", "")), ())
+
+def targets_of(labels: Iterable[dict[str, str]]) -> list[Target]:
+    """What may lead each series to its node; the devices of one exporter have it in common."""
+    return [
+        (
+            get("node", ""),
+            get("kubernetes_node", ""),
+            get("nodename", ""),
+            get("instance", ""),
+            get("job", ""),
+        )
+        for get in (each.get for each in labels)
+    ]
 
 
 def _include(index: dict[Key, Rows], key: Key, rows: Rows) -> None:

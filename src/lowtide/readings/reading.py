@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from lowtide.cluster.columns import BoolArray, FloatArray, IntArray
 from lowtide.readings.capacity import SOURCES, CapacitySource, is_said
 from lowtide.readings.demand import PodTraffic
+from lowtide.readings.peaks import Peaks
 from lowtide.readings.request import TrafficRequest
 
 
@@ -65,7 +66,7 @@ class TrafficReading:
     value: FloatArray
     receive: FloatArray
     transmit: FloatArray
-    peak: FloatArray  # the highest rate seen on the node so far
+    peaks: Peaks  # so far
     capacity: FloatArray
     capacity_source: IntArray  # numbers of SOURCES
     share: FloatArray

@@ -26,6 +26,11 @@ NUMBER: Final = "number"  # the device's own number
 POD_RECEIVE: Final = "pod_receive"
 POD_TRANSMIT: Final = "pod_transmit"
 
+# The labels that may lead to a node; nothing else is looked at in an answer but the device.
+TARGET_LABELS: Final = ("node", "kubernetes_node", "nodename", "instance", "job")
+DEVICE_LABELS: Final = (*TARGET_LABELS, "device")
+UNAME_LABELS: Final = ("nodename", "instance", "job")
+
 # What carries no traffic of its own, or counts a second time what a real device counts.
 VIRTUAL_DEVICES: Final = (
     "lo",
@@ -114,28 +119,46 @@ def directions(request: TrafficRequest) -> tuple[str, ...]:
             return (RECEIVE, TRANSMIT)
 
 
-def traffic_queries(request: TrafficRequest, window_seconds: int) -> dict[str, str]:
-    """Name to PromQL of what is asked at each poll; the window may be wider than requested."""
+def traffic_queries(
+    request: TrafficRequest, window_seconds: int, *, has_all_labels: bool = False
+) -> dict[str, str]:
+    """Name to PromQL of what is asked at each poll; the window may be wider than requested.
+
+    Unless all labels are wanted, a rate comes with those alone that are looked at."""
     devices, window = device_matcher(request.devices), duration(window_seconds)
     if request.template:
         return {VALUE: filled(request.template, devices, window)}
-    function = FUNCTIONS[request.measure]
-    return {
-        direction: f"{function}(node_network_{direction}_bytes_total{{{devices}}}[{window}])"
-        for direction in directions(request)
-    }
+    asked = {}
+    for direction in directions(request):
+        counter = f"node_network_{direction}_bytes_total{{{devices}}}"
+        promql = f"{FUNCTIONS[request.measure]}({counter}[{window}])"
+        if request.is_rate:
+            # A target that no longer answers has a rate for as long as the window holds samples,
+            # ever lower; its counter is gone at the first scrape that fails.
+            promql = f"{promql} and {counter}"
+            promql = promql if has_all_labels else _thinned(promql, DEVICE_LABELS)
+        asked[direction] = promql
+    return asked
 
 
 def link_queries(request: TrafficRequest) -> dict[str, str]:
     """What seldom changes: who is called what, and what its devices are."""
     devices = device_matcher(request.devices)
-    asked = {UNAME: "node_uname_info"} if request.match_label in ("auto", "nodename") else {}
-    asked[SPEED] = f"node_network_speed_bytes{{{devices}}}"
+    asked = {}
+    if request.match_label in ("auto", "nodename"):
+        name = "node_uname_info"
+        asked[UNAME] = _thinned(name, UNAME_LABELS) if request.is_rate else name
+    metrics = {SPEED: "speed_bytes"}
     if not request.template:
-        asked[FLAGS] = f"node_network_flags{{{devices}}}"
-        asked[PARENT] = f"node_network_iface_link{{{devices}}}"
-        asked[NUMBER] = f"node_network_iface_id{{{devices}}}"
+        metrics |= {FLAGS: "flags", PARENT: "iface_link", NUMBER: "iface_id"}
+    for name, metric in metrics.items():
+        asked[name] = _thinned(f"node_network_{metric}{{{devices}}}", DEVICE_LABELS)
     return asked
+
+
+def _thinned(promql: str, labels: Sequence[str]) -> str:
+    """With these labels alone, which is half of the bytes or less."""
+    return f"max by ({', '.join(labels)}) ({promql})"
 
 
 def pod_queries(request: TrafficRequest, window_seconds: int) -> dict[str, str]:
@@ -158,6 +181,17 @@ def sample_query(direction: str, targets: Sequence[Mapping[str, str]]) -> str:
         f"node_network_{direction}_bytes_total"
         f"{{instance=~{quoted('|'.join(map(re.escape, instances)))},"
         f"device=~{quoted('|'.join(map(re.escape, devices)))}}}[15m]"
+    )
+
+
+def pod_sample_query(pods: Sequence[Mapping[str, str]]) -> str:
+    """The raw samples of these pods' counters over the last quarter of an hour."""
+    names = dict.fromkeys(labels.get("pod", "") for labels in pods)
+    namespaces = dict.fromkeys(labels.get("namespace", "") for labels in pods)
+    return (
+        "container_network_receive_bytes_total"
+        f"{{namespace=~{quoted('|'.join(map(re.escape, namespaces)))},"
+        f'pod=~{quoted("|".join(map(re.escape, names)))},interface!="lo"}}[15m]'
     )
 
 

@@ -1,4 +1,4 @@
-"""One value that Prometheus gave, with its labels: what telemetry hands to assembly."""
+"""One value that Prometheus gave, with its labels: what telemetry hands to the meter."""
 
 import msgspec
 

@@ -4,6 +4,7 @@ import gzip
 import json
 import zlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,20 +30,30 @@ def read_scenarios(path: Path) -> Iterator[Scenario | ScenarioError]:
 
 
 def _from_json_lines(path: Path) -> Iterator[Scenario | ScenarioError]:
-    opened = gzip.open(path, "rt") if path.name.endswith(".gz") else path.open()  # noqa: SIM115
+    opened = gzip.open(path) if path.name.endswith(".gz") else path.open("rb")  # noqa: SIM115
     with opened as lines:
         for number, read in enumerate(lines, start=1):
-            line = read.rstrip()
+            line = read.strip()
             if not line:
                 continue
             where = f"{path.name}:{number}"
             try:
-                yield scenario_from(json.loads(line), name=where)
-            except json.JSONDecodeError as error:
-                yield ScenarioError(f"{where}: not JSON: {error.msg} at column {error.colno}")
+                yield scenario_from(_parsed(line, where), name=where)
+            except RecursionError:
+                yield ScenarioError(f"{where}: nested too deeply")
             except ScenarioError as error:
                 is_placed = str(error).startswith(where)  # a recorded case is called by its id
                 yield error if is_placed else ScenarioError(f"{where}: {error}")
+
+
+def _parsed(line: bytes, where: str) -> Any:
+    try:
+        return json.loads(line.decode("utf-8-sig"))
+    except json.JSONDecodeError as error:
+        problem = f"{error.msg} at column {error.colno}"
+    except ValueError as error:  # not UTF-8, or a number of thousands of digits
+        problem = str(error)
+    raise ScenarioError(f"{where}: not JSON: {problem}")
 
 
 def _from_yaml(path: Path) -> Iterator[Scenario | ScenarioError]:
@@ -61,6 +72,13 @@ def _from_yaml(path: Path) -> Iterator[Scenario | ScenarioError]:
     yield from found
 
 
+@dataclass(frozen=True, slots=True)
+class _NoList:
+    """What a List has as its items, where these are none."""
+
+    items: object
+
+
 class _Manifests:
     """Sorts the documents of a file into the cluster and the pods to place on it."""
 
@@ -70,6 +88,10 @@ class _Manifests:
         self._pending: list[dict[str, Any]] = []
 
     def add(self, data: Any, where: str) -> None:
+        if isinstance(data, _NoList):
+            text = f"{where}: items is a list, not {type(data.items).__name__}"
+            self.found.append(ScenarioError(text))
+            return
         if not isinstance(data, dict):
             text = f"{where}: a manifest is an object, not {type(data).__name__}"
             self.found.append(ScenarioError(text))
@@ -111,7 +133,8 @@ def _one(data: dict[str, Any], where: str) -> Scenario | ScenarioError:
 def _unlisted(documents: list[Any]) -> Iterator[Any]:
     for data in documents:
         if isinstance(data, dict) and data.get("kind") == "List":
-            yield from _unlisted(data.get("items") or [])
+            items = data.get("items") or []
+            yield from _unlisted(items) if isinstance(items, list) else [_NoList(items)]
         elif data is not None:
             yield data
 

@@ -9,9 +9,10 @@ import numpy as np
 
 from lowtide.cluster.columns import FloatArray
 from lowtide.objects.node import Node
+from lowtide.readings.capacity import StatedCapacities
 from lowtide.readings.demand import Owners
 from lowtide.readings.judging import NOTHING_BEFORE, judged
-from lowtide.readings.links import Direction, Links
+from lowtide.readings.links import Links, Measured
 from lowtide.readings.reading import STATES, State, TrafficReading
 from lowtide.readings.request import RECEIVE, TRANSMIT, TrafficRequest, directions
 from lowtide.scenario.scenario import ScenarioError
@@ -38,6 +39,7 @@ def traffic_reading(request: TrafficRequest, given: Given, nodes: Sequence[Node]
         now=0.0,
         window_seconds=request.window_seconds,
         owners=Owners(),
+        stated=StatedCapacities(request.capacities).of(nodes),
     )
     states = [
         _state(fields.get("state"), STATES[code], name)
@@ -58,7 +60,7 @@ def _links(request: TrafficRequest, by_row: Sequence[Given], names: Sequence[str
         value = _in_direction(name, request, by_row, names)
         value = value + _column(by_row, names, "expected", 0.0)
         is_given = np.isfinite(value)
-        by_direction[name] = Direction(
+        by_direction[name] = Measured(
             value=np.where(is_given, value, math.nan),
             is_unsound=np.zeros(len(names), np.bool_),
             at=np.where(is_given, at, math.nan),
@@ -141,5 +143,8 @@ def _number(value: Any, where: str) -> float:
         if isinstance(value, bool):
             raise TypeError
         return float(value)
+    except OverflowError:
+        digits = len(str(value))
+        raise ScenarioError(f"{where} has {digits} digits, more than a number can") from None
     except (TypeError, ValueError):
         raise ScenarioError(f"{where} is {value!r}, not a number") from None

@@ -11,9 +11,20 @@ import msgspec
 
 from lowtide.config.errors import did_you_mean
 from lowtide.objects.decoding import without_nulls
+from lowtide.objects.devices import DeviceClass
 from lowtide.objects.kinds import Namespace
 from lowtide.objects.node import Node
 from lowtide.objects.pod import Pod
+from lowtide.objects.policy import PodDisruptionBudget
+from lowtide.objects.storage import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
 from lowtide.objects.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
 
 READINGS = ("traffic", "usage")
@@ -25,19 +36,22 @@ _OBJECTS: Mapping[str, type[Any]] = {
     "replicationControllers": ReplicationController,
     "replicaSets": ReplicaSet,
     "statefulSets": StatefulSet,
+    "podDisruptionBudgets": PodDisruptionBudget,
+    "deviceClasses": DeviceClass,
+    "persistentVolumes": PersistentVolume,
+    "persistentVolumeClaims": PersistentVolumeClaim,
+    "storageClasses": StorageClass,
+    "csiNodes": CSINode,
+    "csiDrivers": CSIDriver,
+    "csiStorageCapacities": CSIStorageCapacity,
+    "volumeAttachments": VolumeAttachment,
 }
-_CLUSTER_WIDE = (Node, Namespace)
+_CLUSTER_WIDE = (
+    *(Node, Namespace, DeviceClass, PersistentVolume),
+    *(StorageClass, CSINode, CSIDriver, VolumeAttachment),
+)
 # The rules that read these are not built yet.
 _OBJECTS_NOT_READ_YET = (
-    "persistentVolumes",
-    "persistentVolumeClaims",
-    "storageClasses",
-    "csiNodes",
-    "csiDrivers",
-    "csiStorageCapacities",
-    "volumeAttachments",
-    "podDisruptionBudgets",
-    "deviceClasses",
     "resourceSlices",
     "resourceClaims",
 )

@@ -15,11 +15,15 @@ from lowtide.config.errors import ConfigError, Path, Problem, value_text
 from lowtide.config.types import Duration
 from lowtide.config.yaml_document import Document, read_documents
 from lowtide.objects.quantity import QuantityError, parse_nano
+from lowtide.objects.requests import CPU, MEMORY
 from lowtide.readings.amounts import bytes_per_second
 from lowtide.scenario.scenario import ScenarioError
 
 Count = Annotated[int, Meta(ge=1, le=1_000_000)]
 Problems = Iterator[tuple[Path, str]]
+
+_LONGEST_HOURS = 30 * 24  # of what makes a run long
+_MOST_BANDWIDTH = "100T"
 
 
 class _Fields(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
@@ -71,7 +75,7 @@ class NodeGroup(_Fields, frozen=True):
         if not self.links:
             yield ("links",), "must have a bandwidth such as 10G, and is empty"
         for index, link in enumerate(self.links):
-            yield from _bandwidth(("links", index), link)
+            yield from _bandwidth(("links", index), link, least="1M")
         yield from _quantity(("cpu",), self.cpu)
         yield from _quantity(("memory",), self.memory)
         for key, value in self.labels.items():
@@ -97,7 +101,7 @@ class Traffic(_Fields, frozen=True):
         return bytes_per_second(str(self.median))
 
     def problems(self) -> Problems:
-        yield from _bandwidth(("median",), self.median)
+        yield from _bandwidth(("median",), self.median, least="1k")
         yield from _between(("sigma",), self.sigma, 0, 5)
         yield from _between(("podSigma",), self.pod_sigma, 0, 5)
         yield from _between(("transmit",), self.transmit, 0, 1000)
@@ -118,7 +122,10 @@ class OwnerGroup(_Fields, frozen=True):
     def problems(self) -> Problems:
         yield from _inside(("traffic",), self.traffic)
         for resource, amount in self.requests.items():
-            yield from _quantity(("requests", resource), amount)
+            if resource not in (CPU, MEMORY):
+                text = f"is on no node here; valid are {CPU} and {MEMORY}"
+                yield ("requests", str(resource)), text
+            yield from _quantity(("requests", str(resource)), amount)
         if self.lifetime_seconds is not None:
             yield from _positive(("lifetime",), self.lifetime_seconds)
 
@@ -130,7 +137,7 @@ class Arrivals(_Fields, frozen=True):
     by: Literal["pod", "owner"] = "pod"
 
     def problems(self) -> Problems:
-        yield from _not_negative(("over",), self.over_seconds)
+        yield from _up_to_hours(("over",), self.over_seconds, _LONGEST_HOURS)
 
 
 class Scraping(_Fields, frozen=True):
@@ -143,7 +150,7 @@ class Scraping(_Fields, frozen=True):
         if not 0.1 <= self.scrape_interval_seconds <= 600:
             shown = f"{self.scrape_interval_seconds:g}s"
             yield ("scrapeInterval",), f"must be from 100ms to 10m, not {shown}"
-        yield from _not_negative(("delay",), self.delay_seconds)
+        yield from _up_to_hours(("delay",), self.delay_seconds, 1)
 
 
 class Simulation(_Fields, frozen=True):
@@ -168,6 +175,8 @@ class Simulation(_Fields, frozen=True):
         yield from _inside(("prometheus",), self.prometheus)
         if self.settle_seconds < 1:  # the last pod needs a moment to be placed
             yield ("settle",), f"must be at least 1s, not {self.settle_seconds:g}s"
+        else:
+            yield from _up_to_hours(("settle",), self.settle_seconds, _LONGEST_HOURS)
 
 
 def read_simulation(path: FilePath) -> Simulation:
@@ -210,12 +219,17 @@ def _inside(path: Path, part: Any) -> Problems:
         yield (*path, *inner), text
 
 
-def _bandwidth(path: Path, value: Any) -> Problems:
+def _bandwidth(path: Path, value: Any, *, least: str) -> Problems:
+    """Less than the least is a number without its unit."""
     try:
-        bytes_per_second(_text(value))
+        given = bytes_per_second(_text(value))
     except QuantityError:
         expected = "a bandwidth in bits per second such as 10G or 240M"
         yield path, f"must be {expected}, not {value_text(value)}"
+        return
+    if not bytes_per_second(least) <= given <= bytes_per_second(_MOST_BANDWIDTH):
+        span = f"from {least} to {_MOST_BANDWIDTH}, in bits per second"
+        yield path, f"must be {span}, not {value_text(value)}"
 
 
 def _quantity(path: Path, value: Any) -> Problems:
@@ -243,6 +257,8 @@ def _positive(path: Path, seconds: float) -> Problems:
         yield path, f"must be longer than 0s, not {seconds:g}s"
 
 
-def _not_negative(path: Path, seconds: float) -> Problems:
+def _up_to_hours(path: Path, seconds: float, hours: int) -> Problems:
     if seconds < 0:
         yield path, f"must not be negative, not {seconds:g}s"
+    elif seconds > hours * 3600:
+        yield path, f"must be at most {hours}h, not {seconds / 3600:.6g}h"

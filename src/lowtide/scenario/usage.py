@@ -36,13 +36,20 @@ def _one(where: str, given: Any) -> UsageSample:
 
 
 def _number(where: str, given: Any) -> float:
-    if isinstance(given, bool) or not isinstance(given, int | float) or given < 0:
+    if isinstance(given, bool) or not isinstance(given, int | float) or not given >= 0:
         raise ScenarioError(f"{where} is {given!r}; it must be a number from 0")
-    return float(given)
+    try:
+        return float(given)
+    except OverflowError:
+        digits = len(str(given))
+        raise ScenarioError(f"{where} has {digits} digits; it must be a number from 0") from None
 
 
 def _check_quantity(where: str, given: Any) -> None:
     try:
-        parse_nano(given)
+        nano = parse_nano(given)
     except (QuantityError, TypeError) as error:
         raise ScenarioError(f"{where}: {error}") from None
+    if nano < 0:
+        right = "it must be a quantity from 0, such as 500m"
+        raise ScenarioError(f"{where}: {given!r} is negative; {right}")

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from lowtide.framework.decision import Decision
 from lowtide.framework.profile import Profile
 from lowtide.objects.pod import Pod
+from lowtide.scheduler.extending import Question
+from lowtide.scheduler.queue import QueuedPod
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +27,23 @@ class Bind:
 
 @dataclass(frozen=True, slots=True)
 class WriteCondition:
-    """PodScheduled=False on the pod."""
+    """PodScheduled=False on the pod, and the node it is nominated to."""
 
     pod: Pod
     reason: str
     message: str
+    nominated_node_name: str | None = None  # "": to none; None: as it is
+
+    @property
+    def is_news(self) -> bool:
+        """Whether the pod's status does not say all of it already."""
+        return self.nominated_node_name is not None or not any(
+            each.type == "PodScheduled"
+            and each.status == "False"
+            and each.reason == self.reason
+            and each.message == self.message
+            for each in self.pod.status.conditions
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +54,25 @@ class WriteKubeEvent:
     action: str
     note: str
     scheduler_name: str
+    related: Pod | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Evict:
+    """The victims are to be deleted, so that `pod` fits on the node; `EvictionEnded` tells of the
+    end. The nominations of the `nominated` are to be taken back."""
+
+    pod: Pod
+    node_name: str
+    victims: tuple[Pod, ...]
+    nominated: tuple[Pod, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AskExtenders:
+    """The cycle goes on when `ExtendersAnswered` brings the answer."""
+
+    question: Question
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,4 +83,21 @@ class AttemptFailed:
     error: str
 
 
-Action = Decided | Bind | WriteCondition | WriteKubeEvent | AttemptFailed
+Action = Decided | Bind | Evict | AskExtenders | WriteCondition | WriteKubeEvent | AttemptFailed
+
+
+def decided(decision: Decision, queued: QueuedPod) -> Decided:
+    return Decided(decision, queued.attempts, queued.first_seen_at)
+
+
+def failure_event(pod: Pod, note: str) -> WriteKubeEvent:
+    name = pod.spec.scheduler_name
+    return WriteKubeEvent(pod, "Warning", "FailedScheduling", "Scheduling", note, name)
+
+
+def refusal(pod: Pod, reason: str, message: str, promised: str) -> list[Action]:
+    """How a pod is told that it got no node, and which one it is promised."""
+    nominated = None if promised == pod.status.nominated_node_name else promised
+    condition = WriteCondition(pod, reason, message, nominated)
+    event = failure_event(pod, message)
+    return [event, condition] if condition.is_news else [event]

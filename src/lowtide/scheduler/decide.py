@@ -5,17 +5,27 @@ Called by the machine for each pod, and by the offline modes.
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from lowtide.cluster.columns import BoolArray, IntArray
 from lowtide.cluster.state import ClusterState
+from lowtide.config.types import Extender
 from lowtide.framework.decision import Decision, NodeRejection
+from lowtide.framework.plugin import PostFiltered, ask
+from lowtide.framework.refused import RefusedPod, post_filtered, rivals_of
 from lowtide.framework.verdict import Verdict
 from lowtide.framework.verdicts import Verdicts
 from lowtide.objects.pod import Pod
+from lowtide.scheduler.extending import (
+    Course,
+    ExtenderError,
+    agreed_by_extenders,
+    points_of_extenders,
+    refused_by_extenders,
+)
 
 KEPT_NODES = 20
 
@@ -29,7 +39,29 @@ def decide(
     keep: int = KEPT_NODES,
     full: bool = False,
 ) -> Decision:
-    """`turn` says which of equally good nodes is chosen, so that they take turns.
+    """Without extenders, so that nobody has to be asked."""
+    course = deciding(pod, verdicts, turn=turn, waited_seconds=waited_seconds, keep=keep, full=full)
+    try:
+        question = next(course)
+    except StopIteration as ended:
+        decision: Decision = ended.value
+        return decision
+    raise RuntimeError(f"there are no extenders, and yet one is asked {question}")
+
+
+def deciding(
+    pod: Pod,
+    verdicts: Verdicts,
+    *,
+    turn: int,
+    waited_seconds: float = 0.0,
+    keep: int = KEPT_NODES,
+    full: bool = False,
+    extenders: tuple[Extender, ...] = (),
+) -> Course[Decision]:
+    """The course of a decision: asks the extenders what it has to, and returns the Decision.
+
+    `turn` says which of equally good nodes is chosen, so that they take turns.
 
     `waited_seconds` is how long the pod has been waiting: some refusals give way in time.
 
@@ -39,8 +71,9 @@ def decide(
     state = verdicts.state
     verdict = verdicts.of(pod)
     found = _Found(pod, verdicts.profile.scheduler_name, verdict, state)
+    helped = _Helped(verdicts, verdict, turn, waited_seconds, extenders)
     if verdict.pod_rejection is not None:
-        return found.pod_rejected()
+        return (yield from helped.remedied(found.pod_rejected(), {}))
     promised = _refused_for_nominated(pod, verdict, state)
     feasible = verdict.feasible
     if promised:
@@ -52,18 +85,30 @@ def decide(
         feasible = verdict.feasible_after(waited_seconds)
         feasible[list(_refused_for_nominated(pod, verdict, state, waited_seconds))] = False
         count, is_narrowed = int(np.count_nonzero(feasible)), True
-    if count == 0:
-        return found.nowhere(promised, full, verdict.gives_way_after(waited_seconds))
+        found.has_given_way(promised)
     nominated = state.row_of(pod.status.nominated_node_name)
     by_nomination = nominated is not None and bool(feasible[nominated])
+    if nominated is not None and by_nomination and extenders:
+        by_nomination = not (yield from helped.refused(pod, [nominated]))
+    if extenders and count and not by_nomination:
+        refused = yield from helped.refused(pod, np.flatnonzero(feasible).tolist())
+        promised, feasible = {**promised, **refused}, feasible.copy()
+        feasible[list(refused)] = False
+        count, is_narrowed = int(np.count_nonzero(feasible)), True
+    if count == 0:
+        nowhere = found.nowhere(promised, full, verdict.gives_way_after(waited_seconds))
+        return (yield from helped.remedied(nowhere, promised))
     if nominated is not None and by_nomination and not full:
         return found.at(nominated, count, by_nomination=True)
     if count == 1 and not full:
         return found.at(int(np.argmax(feasible)), count)
     ranked = verdict.rank_among(feasible) if is_narrowed else verdict.rank()
+    if extenders:
+        ranked = yield from helped.preferred(pod, ranked)
     best = found.best(ranked, feasible if is_narrowed else None, count, turn, keep, promised, full)
-    if by_nomination:
-        return replace(best, node_name=pod.status.nominated_node_name, by_nomination=True)
+    if nominated is not None and by_nomination:
+        name, gave_way = pod.status.nominated_node_name, found.gave_way(nominated)
+        return replace(best, node_name=name, by_nomination=True, gave_way=gave_way)
     return best
 
 
@@ -77,6 +122,16 @@ class _Found:
         self._scheduler_name = scheduler_name
         self._verdict = verdict
         self._state = state
+        self._given_way: Mapping[int, NodeRejection] | None = None
+
+    def has_given_way(self, promised: Mapping[int, NodeRejection]) -> None:
+        """Every node was refused, some for the sake of promised pods; what is left gave way."""
+        self._given_way = promised
+
+    def gave_way(self, row: int) -> NodeRejection | None:
+        if self._given_way is None:
+            return None
+        return self._given_way.get(row) or self._verdict.rejection_at(row)
 
     def at(self, row: int, feasible_count: int, *, by_nomination: bool = False) -> Decision:
         return Decision(
@@ -86,6 +141,7 @@ class _Found:
             node_count=self._state.count,
             feasible_count=feasible_count,
             by_nomination=by_nomination,
+            gave_way=self.gave_way(row),
         )
 
     def best(
@@ -109,6 +165,7 @@ class _Found:
             scores=self._verdict.scores_of(kept, ranked, feasible),
             rejections=self._rejections(promised, given_way=kept) if full else {},
             narrowed_to=self._verdict.narrowed_to,
+            gave_way=self.gave_way(row),
         )
 
     def pod_rejected(self) -> Decision:
@@ -129,6 +186,10 @@ class _Found:
     ) -> Decision:
         counts = Counter(self._verdict.reason_counts())
         names = set(self._verdict.rejected_by())
+        for excluded, after in self._nominated_but_excluded():
+            counts.subtract(excluded.reasons)
+            counts.update(after.reasons)
+            names.add(after.plugin)
         for row, rejection in promised.items():
             before = self._verdict.rejection_at(row)
             counts.subtract(before.reasons if before else ())
@@ -147,6 +208,17 @@ class _Found:
             narrowed_to=self._verdict.narrowed_to,
         )
 
+    def _nominated_but_excluded(self) -> Iterator[tuple[NodeRejection, NodeRejection]]:
+        """The node that the pod is nominated to is filtered before the pre-filters' choice counts,
+        and is told of by what the filters say."""
+        row = self._state.row_of(self._pod.status.nominated_node_name)
+        if row is None or not self._verdict.is_excluded(row):
+            return
+        before = self._verdict.rejection_at(row)
+        after = self._verdict.rejections_on(self._state.nodes().take(np.array([row]))).get(0)
+        if before is not None and after is not None:
+            yield before, after
+
     def _rejections(
         self, promised: Mapping[int, NodeRejection], given_way: Sequence[int] = ()
     ) -> dict[str, NodeRejection]:
@@ -163,6 +235,99 @@ class _Found:
             if rejection is not None:
                 found[name] = rejection
         return found
+
+
+class _Helped:
+    """What others say in the course of a decision: rules that can do something for a pod that
+    fits nowhere, and extenders."""
+
+    def __init__(
+        self,
+        verdicts: Verdicts,
+        verdict: Verdict,
+        turn: int,
+        waited_seconds: float,
+        extenders: tuple[Extender, ...],
+    ) -> None:
+        self._profile = verdicts.profile
+        self._state = verdicts.state
+        self._verdict = verdict
+        self._turn = turn
+        self._waited_seconds = waited_seconds
+        self._extenders = extenders
+
+    def refused(self, pod: Pod, rows: list[int]) -> Course[dict[int, NodeRejection]]:
+        """Of these rows, those that an extender leaves out."""
+        names = self._state.names
+        row_of = {names[row]: row for row in rows}
+        refused = yield from refused_by_extenders(self._extenders, pod, tuple(row_of))
+        return {row_of[name]: rejection for name, rejection in refused.items()}
+
+    def preferred(self, pod: Pod, ranked: IntArray) -> Course[IntArray]:
+        """The ranks with what the extenders add."""
+        names = self._state.names
+        rows = np.flatnonzero(ranked >= 0).tolist()
+        points = yield from points_of_extenders(
+            self._extenders, pod, tuple(names[row] for row in rows)
+        )
+        added = np.zeros(len(ranked), np.int64)
+        added[rows] = [points.get(names[row], 0) for row in rows]
+        return ranked + added
+
+    def remedied(
+        self, decision: Decision, promised: Mapping[int, NodeRejection]
+    ) -> Course[Decision]:
+        """With what can be done for a pod that fits nowhere. As in filtering, refusals that give
+        way in time do so only where nothing else is left."""
+        if decision.node_count == 0:
+            return decision
+        found = self._post_filtered(decision, promised, -math.inf)
+        again_after = decision.gives_way_after
+        for waited in self._verdict.waits:
+            if found is None or found[0].eviction is not None or again_after < math.inf:
+                break
+            later = self._post_filtered(decision, promised, waited)
+            if waited <= self._waited_seconds:
+                found = later
+            elif later is not None and later[0].eviction is not None:
+                again_after = waited  # by then there is somebody to evict
+        if found is None:
+            return decision
+        answer, by = found
+        if answer.eviction is not None and self._extenders:
+            answer = yield from self._agreed(decision.pod, answer)
+        return replace(
+            decision, post_filtered=answer, post_filtered_by=by, gives_way_after=again_after
+        )
+
+    def _post_filtered(
+        self, decision: Decision, promised: Mapping[int, NodeRejection], waited_seconds: float
+    ) -> tuple[PostFiltered, str] | None:
+        refused = RefusedPod(
+            decision.pod,
+            self._verdict,
+            profile=self._profile,
+            state=self._state,
+            promised=promised,
+            turn=self._turn,
+            gives_way_after=decision.gives_way_after,
+            waited_seconds=waited_seconds,
+        )
+        return post_filtered(self._profile, decision.pod, self._state, refused)
+
+    def _agreed(self, pod: Pod, answer: PostFiltered) -> Course[PostFiltered]:
+        """The same eviction, or another one that the extenders agree to, or none."""
+        try:
+            left = yield from agreed_by_extenders(self._extenders, pod, answer.candidates)
+        except ExtenderError as error:
+            return PostFiltered(f"preemption: {error}", is_error=True)
+        if left == answer.candidates:
+            return answer
+        for rule in self._profile.at("postFilter"):
+            if left and hasattr(rule, "choose"):
+                chosen: PostFiltered = ask(rule, "choose", left, self._turn)
+                return chosen
+        return PostFiltered("preemption: no candidate node for preemption")
 
 
 def best_row(ranked: IntArray, turn: int) -> int:
@@ -191,16 +356,9 @@ def _refused_for_nominated(
     Each node is judged with only the pods nominated to it that matter as much or more. Nothing
     gives way to a pod before it is said how long it has waited.
     """
-    pods_by_row = {}
-    for node_name, nominated in state.nominated().items():
-        row = state.row_of(node_name)
-        rivals = [
-            rival
-            for uid, rival in nominated.items()
-            if uid != pod.uid and rival.spec.priority >= pod.spec.priority
-        ]
-        if row is not None and rivals and not verdict.is_excluded(row):
-            pods_by_row[row] = rivals
+    pods_by_row = {
+        row: rivals for row, rivals in rivals_of(pod, state).items() if not verdict.is_excluded(row)
+    }
     if not pods_by_row:
         return {}
     rows = np.array(list(pods_by_row), np.intp)

@@ -5,22 +5,32 @@ side by side as tasks, each handing its outcome back as an event.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from lowtide.framework.plugin import BindOutcome, Pod
 from lowtide.logs import Log
 from lowtide.objects.events import Added, Modified
 from lowtide.scheduler.actions import (
     Action,
+    AskExtenders,
     AttemptFailed,
     Bind,
     Decided,
+    Evict,
     WriteCondition,
     WriteKubeEvent,
 )
-from lowtide.scheduler.events import BindingEnded, Event, ReadingPublished, Turn
+from lowtide.scheduler.events import (
+    BindingEnded,
+    Event,
+    EvictionEnded,
+    ExtendersAnswered,
+    ReadingPublished,
+    Turn,
+)
+from lowtide.scheduler.extending import Answer, ExtenderFailed, Question
 from lowtide.scheduler.machine import Machine
 from lowtide.scheduler.metrics import SchedulerMetrics
 from lowtide.scheduler.telling import tell_decision, tell_event, tell_reading
@@ -39,6 +49,13 @@ class ClusterWrites(Protocol):
     def write_event(self, action: WriteKubeEvent) -> None: ...
     def drop_condition(self, pod: Pod) -> None: ...
     async def before_binding(self, pod: Pod) -> None: ...
+    async def evict(self, action: Evict) -> EvictionEnded: ...
+
+
+class AskedExtenders(Protocol):
+    async def answer(self, question: Question) -> Answer: ...
+    async def bind(self, pod: Pod, node_name: str) -> BindOutcome | None:
+        """None where the rules are to bind it."""
 
 
 @dataclass(slots=True)
@@ -59,8 +76,10 @@ class Live:
         may_schedule: Callable[[], bool],
         most_bindings: int = MOST_BINDINGS_IN_FLIGHT,
         on_decision: Callable[[Decided], None] = lambda decided: None,
+        extenders: AskedExtenders | None = None,
     ) -> None:
         self.machine = machine
+        self._extenders = extenders
         self._writes = writes
         self._metrics = metrics
         self._clock = clock
@@ -70,6 +89,8 @@ class Live:
         self._something_happened = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self._attempts: dict[str, _Attempt] = {}
+        self._preparing_count = 0
+        self._turn_began_at = 0.0
         self._is_stopping = False
         self._failure: Exception | None = None
 
@@ -115,13 +136,18 @@ class Live:
     @property
     def is_busy(self) -> bool:
         """Whether bindings are under way or about to be."""
-        return self.machine.binding_count > 0
+        return self._binding_count > 0
+
+    @property
+    def _binding_count(self) -> int:
+        """Without those that wait for what rules prepare: for volumes, that may take minutes."""
+        return self.machine.binding_count - self._preparing_count
 
     async def _take_turns(self) -> None:
         turns = 0
         while self._may_take_turn():
-            started_at = self._clock()
-            self._perform(self.machine.step(Turn(), started_at), started_at)
+            self._turn_began_at = self._clock()
+            self._perform(self.machine.step(Turn(), self._turn_began_at))
             turns += 1
             if turns % _TURNS_BETWEEN_BREATHS == 0:
                 await asyncio.sleep(0)
@@ -136,14 +162,14 @@ class Live:
 
     def _is_held_back(self) -> bool:
         """Whether a ready pod would have to wait all the same."""
-        return self.machine.binding_count >= self._most_bindings or not self._may_schedule()
+        return self._binding_count >= self._most_bindings or not self._may_schedule()
 
     async def _wait(self) -> None:
         """Until an event, or until time alone makes a pod ready."""
         if self._is_held_back():
             seconds = _HELD_BACK_SECONDS
         else:
-            seconds = self.machine.queue.next_change_at() - self._clock()
+            seconds = self.machine.next_change_at() - self._clock()
         try:
             async with asyncio.timeout(max(seconds, 0.0) if seconds < 3600.0 else None):
                 await self._something_happened.wait()
@@ -152,13 +178,18 @@ class Live:
 
     # What the machine wants done.
 
-    def _perform(self, actions: list[Action], started_at: float = 0.0) -> None:
+    def _perform(self, actions: list[Action]) -> None:
         for action in actions:
             match action:
                 case Decided():
-                    self._note_decision(action, started_at)
+                    self._note_decision(action)
                 case Bind():
-                    self._start(action)
+                    self._start(self._bind(action))
+                case Evict():
+                    self._metrics.preempted(len(action.victims))
+                    self._start(self._evict(action))
+                case AskExtenders(question):
+                    self._start(self._ask(question))
                 case WriteCondition():
                     self._writes.write_condition(action)
                 case WriteKubeEvent():
@@ -167,19 +198,20 @@ class Live:
                     log.error("Error scheduling pod; retrying", pod=pod.key, err=error)
                     self._metrics.attempt_failed(pod.spec.scheduler_name, seconds_attempt=0.0)
 
-    def _note_decision(self, decided: Decided, started_at: float) -> None:
+    def _note_decision(self, decided: Decided) -> None:
         decision, now = decided.decision, self._clock()
+        began_at = self._turn_began_at
         tell_decision(decided, self.machine.profiles[decision.scheduler_name])
         self._on_decision(decided)
+        if decision.post_filtered is not None:
+            self._metrics.preemption_attempted()
         if decision.node_name is None:
-            self._metrics.pod_unschedulable(
-                decision.scheduler_name, seconds_attempt=now - started_at
-            )
+            self._metrics.pod_unschedulable(decision.scheduler_name, seconds_attempt=now - began_at)
         else:
-            self._attempts[decision.pod.uid] = _Attempt(decided, started_at, now)
+            self._attempts[decision.pod.uid] = _Attempt(decided, began_at, now)
 
-    def _start(self, bind: Bind) -> None:
-        task = asyncio.create_task(self._bind(bind))
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -199,10 +231,35 @@ class Live:
             self._failure = self._failure or error
             self._something_happened.set()
 
+    async def _evict(self, evict: Evict) -> None:
+        """Whatever happens, the machine hears of an end: the pod waits for it."""
+        try:
+            ended = await self._writes.evict(evict)
+        except Exception as error:
+            log.exception("An eviction failed", preemptor=evict.pod.key, node=evict.node_name)
+            problem = f"the eviction failed: {str(error) or type(error).__name__}"
+            ended = EvictionEnded(evict.pod.uid, error=problem)
+        if ended.error is not None:
+            log.error("Error occurred during preemption", pod=evict.pod.key, err=ended.error)
+        self.handle(ended)
+
+    async def _ask(self, question: Question) -> None:
+        """Whatever happens, the machine gets an answer: its cycle waits for it."""
+        assert self._extenders is not None
+        try:
+            answer = await self._extenders.answer(question)
+        except Exception as error:
+            log.exception("An extender cannot be asked", pod=question.pod.key)
+            answer = ExtenderFailed(str(error) or type(error).__name__)
+        if isinstance(answer, ExtenderFailed):
+            log.warning("An extender failed", pod=question.pod.key, err=answer.error)
+        self.handle(ExtendersAnswered(answer))
+
     async def _outcome_of(self, bind: Bind) -> BindOutcome:
         try:
             await self._writes.before_binding(bind.pod)
-            return await _run_hooks(bind)
+            problem = await self._prepare(bind)
+            return await self._bound(bind) if problem is None else BindOutcome(error=problem)
         except asyncio.CancelledError:
             if _is_being_cancelled():
                 # The process ends, and whether the pod is bound is not known: nothing is told.
@@ -214,6 +271,34 @@ class Live:
             problem = str(error) or type(error).__name__
             log.exception("A binding hook failed", pod=bind.pod.key, node=bind.node_name)
         return BindOutcome(error=f"binding failed: {problem}")
+
+    async def _prepare(self, bind: Bind) -> str | None:
+        """Why the pod cannot be bound after all."""
+        was_held_back = self._is_held_back()
+        self._preparing_count += 1
+        if was_held_back:
+            self._something_happened.set()
+        try:
+            for rule in bind.profile.at("preBind"):
+                problem = await rule.pre_bind(bind.pod, bind.node_name)
+                if problem is not None:
+                    return f'running PreBind plugin "{rule.name}": {problem}'
+        finally:
+            self._preparing_count -= 1
+        return None
+
+    async def _bound(self, bind: Bind) -> BindOutcome:
+        """By the extender that binds, else by the first rule that does."""
+        outcome = BindOutcome(error="no rule binds pods in this profile")
+        extenders = [] if self._extenders is None else [self._extenders]
+        for binder in (*extenders, *bind.profile.at("bind")):
+            answer = await binder.bind(bind.pod, bind.node_name)
+            if answer is not None:
+                outcome = answer
+                break
+        if outcome.error is None:
+            await _tell_bound(bind)
+        return outcome
 
     def _note_success(self, bind: Bind, attempt: _Attempt) -> None:
         decision, now = attempt.decided.decision, self._clock()
@@ -237,20 +322,6 @@ class Live:
 def _is_being_cancelled() -> bool:
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
-
-
-async def _run_hooks(bind: Bind) -> BindOutcome:
-    for rule in bind.profile.at("preBind"):
-        await rule.pre_bind(bind.pod, bind.node_name)
-    outcome = BindOutcome(error="no rule binds pods in this profile")
-    for rule in bind.profile.at("bind"):
-        answer = await rule.bind(bind.pod, bind.node_name)
-        if answer is not None:
-            outcome = answer
-            break
-    if outcome.error is None:
-        await _tell_bound(bind)
-    return outcome
 
 
 async def _tell_bound(bind: Bind) -> None:

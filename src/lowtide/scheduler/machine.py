@@ -4,37 +4,57 @@
 ClusterState, the queue, and the pods whose binding is under way.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+import math
+from collections.abc import Mapping
 
-from lowtide.cluster.changes import NODE, NODES, OBJECTS, OTHERS, PODS, READING, ROW
 from lowtide.cluster.state import ClusterState
+from lowtide.config.types import Extender
+from lowtide.framework.change import (
+    READING_PUBLISHED,
+    changes_by_binding,
+    pod_change,
+)
 from lowtide.framework.decision import Decision
-from lowtide.framework.plugin import PluginError, PodRejection, Reject, ask, reads_of
-from lowtide.framework.profile import Profile
+from lowtide.framework.plugin import Eviction, PluginError, PodRejection
+from lowtide.framework.profile import Profile, rules_by_kind
 from lowtide.framework.verdicts import Verdicts
 from lowtide.objects.events import Added, Deleted, Listed, Modified, Unavailable
 from lowtide.objects.kinds import KIND_OF
-from lowtide.objects.node import Node
 from lowtide.objects.pod import Pod
 from lowtide.objects.quantity import QuantityError
 from lowtide.scheduler.actions import (
     Action,
+    AskExtenders,
     AttemptFailed,
     Bind,
-    Decided,
-    WriteCondition,
     WriteKubeEvent,
+    decided,
+    failure_event,
+    refusal,
 )
-from lowtide.scheduler.decide import decide
-from lowtide.scheduler.events import BindingEnded, Event, ReadingPublished, Turn
+from lowtide.scheduler.cycle import Cycle, UnderWay
+from lowtide.scheduler.decide import deciding
+from lowtide.scheduler.events import (
+    BindingEnded,
+    Event,
+    EvictionEnded,
+    ExtendersAnswered,
+    PermitAnswered,
+    ReadingPublished,
+    Turn,
+)
+from lowtide.scheduler.evictions import HELD, HELD_BY, Evictions, told_preempted
+from lowtide.scheduler.extending import Answer, ExtenderError
+from lowtide.scheduler.placements import Placement, refused_by
+from lowtide.scheduler.promises import Promises
 from lowtide.scheduler.queue import (
     INITIAL_BACKOFF_SECONDS,
     MAX_BACKOFF_SECONDS,
     Queue,
     QueuedPod,
 )
+from lowtide.scheduler.surroundings import Surroundings
+from lowtide.scheduler.waiting import WaitingPlacements
 
 # Without these nothing can be placed; without others, only some rules are blind.
 NEEDED_KINDS = frozenset({"Pod", "Node"})
@@ -46,15 +66,6 @@ SCHEDULER_ERROR = "SchedulerError"
 _LOST_SECONDS = 1e-6
 
 
-@dataclass(frozen=True, slots=True)
-class _Placement:
-    """A pod that is assumed on a node while its binding is under way."""
-
-    queued: QueuedPod
-    node_name: str
-    profile: Profile
-
-
 class Machine:
     def __init__(
         self,
@@ -63,9 +74,11 @@ class Machine:
         initial_backoff_seconds: float = INITIAL_BACKOFF_SECONDS,
         max_backoff_seconds: float = MAX_BACKOFF_SECONDS,
         keeps_every_score: bool = False,
+        extenders: tuple[Extender, ...] = (),
     ) -> None:
         self.state = ClusterState()
         self.profiles = profiles
+        self._extenders = extenders
         self._keeps_every_score = keeps_every_score
         self._verdicts = {name: Verdicts(profile, self.state) for name, profile in profiles.items()}
         first = next(iter(profiles.values()))  # every profile sorts the queue alike
@@ -73,21 +86,25 @@ class Machine:
         self.queue = Queue(
             sorter.sort_key,
             self._may_enqueue,
+            may_help=lambda pod, *asked: profiles[pod.spec.scheduler_name].may_help(pod, *asked),
             initial_backoff_seconds=initial_backoff_seconds,
             max_backoff_seconds=max_backoff_seconds,
         )
-        self._binding: dict[str, _Placement] = {}
+        self._surroundings = Surroundings(
+            self.state, self.queue, profiles.values(), self._verdicts.values()
+        )
+        self._binding: dict[str, Placement] = {}
+        self._waiting = WaitingPlacements()
+        self._promises = Promises(self.state, self.queue)
+        self._evictions = Evictions()
+        self._under_way = UnderWay()
         self._turns = 0
         self._unlisted = {*NEEDED_KINDS, *(KIND_OF[kind].name for kind in self.rules_by_kind)}
 
     @property
     def rules_by_kind(self) -> dict[type, tuple[str, ...]]:
         """The object types to watch besides nodes and pods, and the rules that need them."""
-        found: dict[type, tuple[str, ...]] = {}
-        for profile in self.profiles.values():
-            for kind, names in profile.rules_by_kind.items():
-                found[kind] = tuple(dict.fromkeys((*found.get(kind, ()), *names)))
-        return found
+        return rules_by_kind(self.profiles.values())
 
     @property
     def is_synced(self) -> bool:
@@ -99,85 +116,74 @@ class Machine:
         return len(self._binding)
 
     def has_work(self, now: float) -> bool:
-        return self.is_synced and self.queue.is_ready(now)
+        is_ready = self.queue.is_ready(now) or self._waiting.next_deadline() <= now
+        return self.is_synced and is_ready and not self._under_way.is_any
+
+    def next_change_at(self) -> float:
+        """When time alone will make work; infinity when nothing waits for time."""
+        if self._under_way.is_any:
+            return math.inf
+        return min(self.queue.next_change_at(), self._waiting.next_deadline())
 
     def step(self, event: Event, now: float) -> list[Action]:
+        if self._under_way.is_any and not isinstance(event, ExtendersAnswered):
+            self._under_way.hold(event)
+            return []
         match event:
             case Turn():
                 return self._take_turn(now)
+            case Added(object=Pod() as pod) | Modified(object=Pod() as pod):
+                self._pod_changed(pod, now)
+            case Deleted(object=Pod() as pod):
+                self._pod_gone(pod, now)
             case Added(object=thing) | Modified(object=thing):
-                return self._changed(thing, now)
+                self._surroundings.changed(thing, now)
             case Deleted(object=thing):
-                return self._deleted(thing, now)
+                self._surroundings.deleted(thing, now)
             case BindingEnded():
                 return self._binding_ended(event, now)
+            case EvictionEnded():
+                return self._eviction_ended(event, now)
+            case PermitAnswered():
+                return self._permit_answered(event, now)
+            case ExtendersAnswered(answer):
+                return self._extenders_answered(answer, now)
             case ReadingPublished(source, reading):
                 self.state.publish(source, reading)
-                self.queue.wake(READING, now, "ReadingPublished")
+                self.queue.wake(READING_PUBLISHED, now)
             case Listed(kind=kind):
                 self._unlisted.discard(kind)
             case Unavailable(kind=kind) if kind not in NEEDED_KINDS:
                 self._unlisted.discard(kind)
         return []
 
-    # What the watches say.
+    # What the watch says of pods.
 
-    def _changed(self, thing: Any, now: float) -> list[Action]:
-        match thing:
-            case Pod():
-                return self._pod_changed(thing, now)
-            case Node():
-                self._node_changed(thing, now)
-            case _:
-                if self.state.put_object(thing):
-                    self._object_changed(thing, now)
-        return []
-
-    def _deleted(self, thing: Any, now: float) -> list[Action]:
-        match thing:
-            case Pod():
-                self._pod_gone(thing, now)
-            case Node():
-                self.state.remove_node(thing.name)
-                self.queue.wake(NODES | OTHERS, now, "NodeDelete")
-            case _:
-                self.state.remove_object(thing)
-                self._object_changed(thing, now)
-        return []
-
-    def _node_changed(self, node: Node, now: float) -> None:
-        is_new, before = self.state.row_of(node.name) is None, self.state.position
-        self.state.update_node(node)
-        if is_new:
-            # A row that comes is new to every rule, whatever it reads.
-            self.queue.wake(ROW | NODES | OTHERS, now, "NodeAdd")
-        elif self.state.position != before:
-            self.queue.wake(NODE | NODES | OTHERS, now, "NodeUpdate")
-
-    def _pod_changed(self, pod: Pod, now: float) -> list[Action]:
+    def _pod_changed(self, pod: Pod, now: float) -> None:
         if pod.has_ended:
             self._pod_gone(pod, now)
         elif pod.spec.node_name:
             self._pod_bound(pod, now)
         elif pod.spec.scheduler_name in self.profiles:
             self._pod_pending(pod, now)
-        return []
 
     def _pod_bound(self, pod: Pod, now: float) -> None:
         self.queue.remove(pod.uid)
-        self._drop_promise(pod.uid, now)
-        before, position = self.state.placed(pod.uid), self.state.position
-        self.state.place(pod)
-        if before is None or before.is_assumed:
-            self.queue.wake(OTHERS, now, "AssignedPodAdd")
-        elif self.state.position != position:
-            # It may have shrunk, and so have made room.
-            self.queue.wake(OTHERS | PODS, now, "AssignedPodUpdate")
+        self._end_waiting(pod.uid, now)
+        self._evictions.forget(pod.uid)
+        self._promises.drop(pod.uid, now)
+        before = self.state.placed(pod.uid)
+        for change in changes_by_binding(before, self.state.place(pod)):
+            self.queue.wake(change, now)
+        if pod.is_terminating:
+            self._seen_to_go(pod.uid, now)
 
     def _pod_pending(self, pod: Pod, now: float) -> None:
-        placement = self._binding.get(pod.uid)
+        placement = self._binding.get(pod.uid) or self._waiting.placement(pod.uid)
         if placement is not None:
             placement.queued.pod = pod
+            if pod.is_terminating:
+                self._end_waiting(pod.uid, now)
             return
         placed = self.state.placed(pod.uid)
         if placed is not None and placed.is_assumed:
@@ -185,10 +191,8 @@ class Machine:
         if placed is not None:
             # The server was set back: a pod that had its node has none any more.
             self.state.remove_pod(pod.uid)
-            self.queue.wake(PODS | OTHERS | READING, now, "AssignedPodDelete")
-        if pod.uid not in self.state.nominated().get(pod.status.nominated_node_name, {}):
-            self._drop_promise(pod.uid, now)
-        self._keep_promise(pod)
+            self.queue.wake(pod_change(placed.pod, None), now)
+        self._promises.renew(pod, now)
         if pod.uid in self.queue:
             self.queue.update(pod, now)
         else:
@@ -196,79 +200,145 @@ class Machine:
 
     def _pod_gone(self, pod: Pod, now: float) -> None:
         self.queue.remove(pod.uid)
-        self._drop_promise(pod.uid, now)
-        if self.state.remove_pod(pod.uid) is not None:
-            self.queue.wake(PODS | OTHERS | READING, now, "AssignedPodDelete")
+        self._end_waiting(pod.uid, now)
+        self._promises.drop(pod.uid, now)
+        placed = self.state.remove_pod(pod.uid)
+        if placed is not None:
+            self.queue.wake(pod_change(placed.pod, None), now)
+        self._evictions.forget(pod.uid)
+        self._seen_to_go(pod.uid, now)
 
-    def _keep_promise(self, pod: Pod) -> None:
-        """A node that a pending pod is nominated to is promised to it."""
-        if pod.status.nominated_node_name:
-            self.state.nominate(pod, pod.status.nominated_node_name)
-
-    def _drop_promise(self, uid: str, now: float) -> None:
-        if any(uid in promised for promised in self.state.nominated().values()):
-            self.state.drop_nomination(uid)
-            self.queue.wake(PODS | READING, now, "AssignedPodDelete")
-
-    def _object_changed(self, thing: Any, now: float) -> None:
-        for verdicts in self._verdicts.values():
-            verdicts.object_changed(type(thing))
-        self.queue.wake(OBJECTS, now, f"{type(thing).__name__}Update")
+    def _seen_to_go(self, uid: str, now: float) -> None:
+        for held in self._evictions.seen_to_go(uid):
+            self.queue.open_gate(held, now)
 
     # One pod has its turn.
 
     def _take_turn(self, now: float) -> list[Action]:
+        overdue = self._waiting.overdue(now)
+        if overdue is not None:
+            return self._permit_answered(PermitAnswered(*overdue), now)
         queued = self.queue.pop(now)
         if queued is None or self.state.placed(queued.pod.uid) is not None:
             return []
         if queued.pod.is_terminating:
-            return [
-                self._failure_event(queued.pod, f"skip schedule deleting pod: {queued.pod.key}")
-            ]
-        profile = self._profile_of(queued.pod)
+            return [failure_event(queued.pod, f"skip schedule deleting pod: {queued.pod.key}")]
+        profile = self.profiles[queued.pod.spec.scheduler_name]
+        course = deciding(
+            self._promises.applied_to(queued.pod),
+            self._verdicts[profile.scheduler_name],
+            turn=self._turns,
+            waited_seconds=now - queued.first_seen_at + _LOST_SECONDS,
+            full=self._keeps_every_score,
+            extenders=self._extenders,
+        )
+        return self._go_on(Cycle(queued, profile, course), None, now)
+
+    def _go_on(self, cycle: Cycle, answer: Answer | None, now: float) -> list[Action]:
+        queued = cycle.queued
         try:
-            decision = decide(
-                queued.pod,
-                self._verdicts[profile.scheduler_name],
-                turn=self._turns,
-                waited_seconds=now - queued.first_seen_at + _LOST_SECONDS,
-                full=self._keeps_every_score,
-            )
+            found = cycle.go_on(answer)
         except QuantityError as error:
             return self._park_unreadable(queued, str(error), now)
-        except PluginError as error:
+        except (PluginError, ExtenderError) as error:
             return self._fail(queued, str(error), now)
+        if not isinstance(found, Decision):
+            self._under_way.wait(cycle)
+            return [AskExtenders(found)]
         self._turns += 1
-        if decision.node_name is None:
-            return self._give_up(queued, decision, now)
-        return self._place(queued, decision, _Placement(queued, decision.node_name, profile), now)
+        if found.node_name is None:
+            return self._give_up(queued, found, now)
+        return self._place(queued, found, Placement(queued, found.node_name, cycle.profile), now)
+
+    def _extenders_answered(self, answer: Answer, now: float) -> list[Action]:
+        cycle = self._under_way.take()
+        actions = [] if cycle is None else self._go_on(cycle, answer, now)
+        if not self._under_way.is_any:
+            for event in self._under_way.release():
+                actions += self.step(event, now)
+        return actions
 
     def _give_up(self, queued: QueuedPod, decision: Decision, now: float) -> list[Action]:
-        self._keep_promise(queued.pod)
+        found = decision.post_filtered
+        self._promises.make(queued.pod, self._promises.after(decision), now)
         if decision.node_count == 0:
             self.queue.retry(queued, now)
         else:
-            retry_on = self._retry_on(decision.scheduler_name, decision.rejected_by)
+            retry_on = self.profiles[decision.scheduler_name].retry_on(decision.rejected_by)
             until = queued.first_seen_at + decision.gives_way_after
             self.queue.park(queued, decision.rejected_by, retry_on, now, until=until)
-        told = _told(queued, decision)
-        return [told, *self._refusal(queued.pod, UNSCHEDULABLE, decision.fit_error)]
+        told = decided(decision, queued)
+        actions = [told, *self._refusal(queued.pod, UNSCHEDULABLE, decision.fit_error_final)]
+        if found is not None and found.eviction is not None:
+            actions += self._evict(queued.pod, found.eviction, now)
+        return actions
+
+    def _evict(self, pod: Pod, eviction: Eviction, now: float) -> list[Action]:
+        actions: list[Action] = []
+        for victim in eviction.victims:
+            ended = self._end_waiting(victim.uid, now)
+            if ended is not None:  # it is not bound yet: it only loses its place
+                actions.append(told_preempted(victim, pod, eviction.node_name, in_memory=True))
+                actions += self._fail(ended[0].queued, "preempted", now)
+        evict = self._evictions.begin(pod, eviction, self.state)
+        if evict is None:
+            return actions
+        for each in evict.nominated:
+            self._promises.drop(each.uid, now)
+        return [*actions, evict]
+
+    def _eviction_ended(self, event: EvictionEnded, now: float) -> list[Action]:
+        actions = self._evictions.ended(event)
+        if event.error is not None:
+            self.queue.retry_waiting(event.uid, now)
+        elif event.uid not in self._evictions:
+            self.queue.open_gate(event.uid, now)
+        return [*actions]
 
     def _place(
-        self, queued: QueuedPod, decision: Decision, placement: _Placement, now: float
+        self, queued: QueuedPod, decision: Decision, placement: Placement, now: float
     ) -> list[Action]:
         self.state.assume(queued.pod, placement.node_name)
         try:
-            refused = _reserve(placement) or _permit(placement)
+            refused = placement.refusal(self.state)
         except PluginError as error:
-            self._take_back(placement)
+            self._take_back(placement, now)
             return self._fail(queued, str(error), now)
+        for thing in self.state.known_objects.assumed(queued.pod.uid):
+            self._surroundings.judge_again(type(thing))
         if refused is not None:
-            self._take_back(placement)
-            return self._give_up(queued, _refused_by(*refused, decision), now)
-        self._binding[queued.pod.uid] = placement
-        bind = Bind(queued.pod, placement.node_name, placement.profile)
-        return [_told(queued, decision), bind]
+            self._take_back(placement, now)
+            actions = self._give_up(queued, refused_by(*refused, decision), now)
+        elif placement.waits:
+            self._waiting.add(placement, decision, now)
+            actions = [decided(decision, queued)]
+        else:
+            actions = [decided(decision, queued), self._bind(placement)]
+        for answer in placement.answers:
+            actions += self._permit_answered(answer, now)
+        return actions
+
+    def _bind(self, placement: Placement) -> Bind:
+        self._binding[placement.queued.pod.uid] = placement
+        return Bind(placement.queued.pod, placement.node_name, placement.profile)
+
+    def _permit_answered(self, event: PermitAnswered, now: float) -> list[Action]:
+        if event.refusal is None:
+            allowed = self._waiting.allow(event.uid, event.rule_name)
+            return [] if allowed is None else [self._bind(allowed)]
+        ended = self._end_waiting(event.uid, now)
+        if ended is None:
+            return []
+        placement, decision = ended
+        refused = refused_by(event.rule_name, event.refusal, decision)
+        return self._give_up(placement.queued, refused, now)
+
+    def _end_waiting(self, uid: str, now: float) -> tuple[Placement, Decision] | None:
+        ended = self._waiting.end(uid)
+        if ended is not None:
+            self._take_back(ended[0], now)
+            self.queue.wake(pod_change(ended[0].queued.pod, None), now)
+        return ended
 
     # How a binding ended.
 
@@ -278,33 +348,30 @@ class Machine:
             return []
         queued, pod = placement.queued, placement.queued.pod
         if event.outcome.error is None:
+            self.state.known_objects.settle(event.uid)
             note = f"Successfully assigned {pod.key} to {placement.node_name}"
             name = placement.profile.scheduler_name
             return [WriteKubeEvent(pod, "Normal", "Scheduled", "Binding", note, name)]
         placed = self.state.placed(event.uid)
-        errors = [event.outcome.error, *self._take_back(placement)]
-        self.queue.wake(PODS | OTHERS | READING, now, "AssignedPodDelete")
+        errors = [event.outcome.error, *self._take_back(placement, now)]
+        self.queue.wake(pod_change(pod, None), now)
         is_bound_elsewhere = placed is not None and not placed.is_assumed
         if placed is None or is_bound_elsewhere or event.outcome.is_gone:
             return []
         return self._fail(queued, "; ".join(errors), now)
 
-    def _take_back(self, placement: _Placement) -> list[str]:
+    def _take_back(self, placement: Placement, now: float) -> list[str]:
         """Undoes an assumption whatever happens; returns what went wrong on the way."""
-        errors = []
-        for rule in reversed(placement.profile.at("reserve")):
-            try:
-                if hasattr(rule, "unreserve"):
-                    ask(rule, "unreserve", placement.queued.pod, placement.node_name)
-            except PluginError as error:
-                errors.append(str(error))
-        self.state.forget(placement.queued.pod.uid)
+        errors, uid = placement.unreserve(), placement.queued.pod.uid
+        for assumed, watched in self.state.known_objects.take_back(uid):
+            self._surroundings.object_changed(assumed, watched, now)
+        self.state.forget(uid)
         return errors
 
     # What is told.
 
     def _fail(self, queued: QueuedPod, error: str, now: float) -> list[Action]:
-        self._keep_promise(queued.pod)
+        self._promises.drop(queued.pod.uid, now)
         self.queue.retry(queued, now)
         return [
             AttemptFailed(queued.pod, error),
@@ -317,74 +384,13 @@ class Machine:
         return self._refusal(queued.pod, UNSCHEDULABLE, error)
 
     def _refusal(self, pod: Pod, reason: str, message: str) -> list[Action]:
-        actions: list[Action] = [self._failure_event(pod, message)]
-        if not _says_so_already(pod, reason, message):
-            actions.append(WriteCondition(pod, reason, message))
-        return actions
-
-    def _failure_event(self, pod: Pod, note: str) -> WriteKubeEvent:
-        name = pod.spec.scheduler_name
-        return WriteKubeEvent(pod, "Warning", "FailedScheduling", "Scheduling", note, name)
+        return refusal(pod, reason, message, self._promises.of(pod.uid))
 
     def _may_enqueue(self, pod: Pod) -> tuple[str, PodRejection] | None:
+        if pod.uid in self._evictions:
+            return HELD_BY, HELD
         try:
-            return self._profile_of(pod).may_enqueue(pod)
+            return self.profiles[pod.spec.scheduler_name].may_enqueue(pod)
         except PluginError as error:
             # A gate that cannot be read stays closed.
             return "", PodRejection(str(error))
-
-    def _profile_of(self, pod: Pod) -> Profile:
-        return self.profiles[pod.spec.scheduler_name]
-
-    def _retry_on(self, scheduler_name: str, rule_names: Iterable[str]) -> int:
-        """Everything that can change the mind of one of these rules."""
-        names = set(rule_names)
-        occasions = 0
-        for rule in self.profiles[scheduler_name].rules:
-            if rule.name in names:
-                depends_on_objects = OBJECTS if getattr(rule, "kinds", ()) else 0
-                occasions |= getattr(rule, "retry_on", reads_of(rule) | depends_on_objects)
-        return occasions
-
-
-def _reserve(placement: _Placement) -> tuple[str, str] | None:
-    for rule in placement.profile.at("reserve"):
-        rejection = ask(rule, "reserve", placement.queued.pod, placement.node_name)
-        if rejection is not None:
-            return rule.name, rejection.reason
-    return None
-
-
-def _permit(placement: _Placement) -> tuple[str, str] | None:
-    for rule in placement.profile.at("permit"):
-        answer = ask(rule, "permit", placement.queued.pod, placement.node_name)
-        if isinstance(answer, Reject):
-            return rule.name, answer.reason
-    return None
-
-
-def _told(queued: QueuedPod, decision: Decision) -> Decided:
-    return Decided(decision, queued.attempts, queued.first_seen_at)
-
-
-def _refused_by(rule_name: str, reason: str, decision: Decision) -> Decision:
-    """The chosen node was refused after all; kube-scheduler then speaks of that node only."""
-    return Decision(
-        pod=decision.pod,
-        scheduler_name=decision.scheduler_name,
-        node_name=None,
-        node_count=1,
-        feasible_count=0,
-        rejected_by=frozenset([rule_name]),
-        reason_counts={reason: 1},
-    )
-
-
-def _says_so_already(pod: Pod, reason: str, message: str) -> bool:
-    return any(
-        each.type == "PodScheduled"
-        and each.status == "False"
-        and each.reason == reason
-        and each.message == message
-        for each in pod.status.conditions
-    )

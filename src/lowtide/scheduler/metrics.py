@@ -18,6 +18,15 @@ def exponential_buckets(first: float, factor: float, count: int) -> tuple[float,
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SourceNumbers:
+    """What is known by one kind of measurement."""
+
+    nodes_by_state: Mapping[str, int]  # empty before the first reading
+    age_seconds: float | None  # None before the first sample
+    polls: Mapping[str, int]  # by result, since the start
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PresentNumbers:
     """Numbers that are read when somebody asks, so that keeping them costs a cycle nothing."""
 
@@ -29,9 +38,9 @@ class PresentNumbers:
     assumed_pods: int
     bindings_in_flight: int
     is_leader: bool
-    nodes_by_reading_state: Mapping[str, int]
-    readings_age_seconds: float | None  # None before the first reading
-    prometheus_polls: Mapping[str, int]  # by result, since the start
+    traffic: SourceNumbers
+    is_traffic_braked: bool | None  # None before the first reading
+    usage: SourceNumbers
 
 
 class SchedulerMetrics:
@@ -61,6 +70,17 @@ class SchedulerMetrics:
             registry=registry,
         )
         self._sli_seconds_by_attempts: dict[int, Histogram] = {}
+        self._preemption_attempts = Counter(
+            "scheduler_preemption_attempts_total",
+            "Attempts to make room for a pod by evicting others, with or without success",
+            registry=registry,
+        )
+        self._preemption_victims = Histogram(
+            "scheduler_preemption_victims",
+            "Pods chosen to be evicted for one",
+            buckets=exponential_buckets(1, 2, 7),
+            registry=registry,
+        )
 
     def read_present_numbers_from(self, source: Callable[[], PresentNumbers]) -> None:
         """Until this is called, the gauges are absent."""
@@ -88,6 +108,12 @@ class SchedulerMetrics:
     def attempt_failed(self, profile: str, *, seconds_attempt: float) -> None:
         """An error of ours, of a rule or of the API server ended the attempt."""
         self._attempts.ended(profile, "error", seconds_attempt)
+
+    def preemption_attempted(self) -> None:
+        self._preemption_attempts.inc()
+
+    def preempted(self, victims: int) -> None:
+        self._preemption_victims.observe(victims)
 
     def _sli_of(self, attempts: int) -> Histogram:
         child = self._sli_seconds_by_attempts.get(attempts)
@@ -159,25 +185,14 @@ def _gauges(numbers: PresentNumbers | None) -> Iterator[Metric]:
     )
     bindings = GaugeMetricFamily("lowtide_bindings_in_flight", "Bindings without an answer yet")
     leader = GaugeMetricFamily("lowtide_leader", "1 while this process schedules, 0 on standby")
-    states = GaugeMetricFamily(
-        "lowtide_reading_nodes", "Nodes by the state of their reading", labels=("state",)
-    )
-    age = GaugeMetricFamily(
-        "lowtide_readings_age_seconds", "Seconds since the last reading of traffic was published"
-    )
     incoming = CounterMetricFamily(
         "scheduler_queue_incoming_pods",
         "Pods that entered a queue, by queue and by the event that moved them",
         labels=("queue", "event"),
     )
-    polls = CounterMetricFamily(
-        "lowtide_prometheus_polls", "Polls of Prometheus, by result", labels=("result",)
-    )
     if numbers is not None:
         for labels, count in numbers.incoming_pods.items():
             incoming.add_metric(labels, count)
-        for result, count in numbers.prometheus_polls.items():
-            polls.add_metric((result,), count)
         for queue, count in numbers.pending_pods.items():
             pending.add_metric((queue,), count)
         for labels, count in numbers.unschedulable_pods.items():
@@ -187,8 +202,61 @@ def _gauges(numbers: PresentNumbers | None) -> Iterator[Metric]:
         cache.add_metric(("assumed_pods",), numbers.assumed_pods)
         bindings.add_metric((), numbers.bindings_in_flight)
         leader.add_metric((), int(numbers.is_leader))
-        for state, count in numbers.nodes_by_reading_state.items():
-            states.add_metric((state,), count)
-        if numbers.readings_age_seconds is not None:
-            age.add_metric((), numbers.readings_age_seconds)
-    yield from (pending, unschedulable, cache, bindings, leader, states, age, incoming, polls)
+    yield from (pending, unschedulable, cache, bindings, leader, incoming)
+    yield from _measured(numbers)
+
+
+def _measured(numbers: PresentNumbers | None) -> Iterator[Metric]:
+    braked = GaugeMetricFamily(
+        "lowtide_readings_braked",
+        "1 while traffic does not count, as too few nodes have a fresh reading of it",
+    )
+    if numbers is not None and numbers.is_traffic_braked is not None:
+        braked.add_metric((), int(numbers.is_traffic_braked))
+    yield braked
+    yield from _source(
+        numbers.traffic if numbers else None,
+        GaugeMetricFamily(
+            "lowtide_reading_nodes",
+            "Nodes by the state of their reading of traffic, the worst where there are several",
+            labels=("state",),
+        ),
+        GaugeMetricFamily(
+            "lowtide_readings_age_seconds",
+            "Seconds since traffic was sampled, of the oldest where several readings count",
+        ),
+        CounterMetricFamily(
+            "lowtide_prometheus_polls", "Polls of Prometheus, by result", labels=("result",)
+        ),
+    )
+    yield from _source(
+        numbers.usage if numbers else None,
+        GaugeMetricFamily(
+            "lowtide_usage_nodes",
+            "Nodes whose cpu usage is known by metrics-server, and others",
+            labels=("state",),
+        ),
+        GaugeMetricFamily(
+            "lowtide_usage_age_seconds",
+            "Seconds since usage was sampled, of the oldest where several readings count",
+        ),
+        CounterMetricFamily(
+            "lowtide_metrics_server_polls", "Polls of metrics-server, by result", labels=("result",)
+        ),
+    )
+
+
+def _source(
+    numbers: SourceNumbers | None,
+    nodes: GaugeMetricFamily,
+    age: GaugeMetricFamily,
+    polls: CounterMetricFamily,
+) -> Iterator[Metric]:
+    if numbers is not None:
+        for state, count in numbers.nodes_by_state.items():
+            nodes.add_metric((state,), count)
+        if numbers.age_seconds is not None:
+            age.add_metric((), numbers.age_seconds)
+        for result, count in numbers.polls.items():
+            polls.add_metric((result,), count)
+    yield from (nodes, age, polls)

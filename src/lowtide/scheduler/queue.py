@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from lowtide.framework.change import Change
 from lowtide.framework.plugin import PodRejection
 from lowtide.objects.pod import Pod, shape_of
 
@@ -23,6 +24,11 @@ ATTEMPT_FAILED = "ScheduleAttemptFailure"
 
 SortKey = Callable[["QueuedPod"], Any]
 MayEnqueue = Callable[[Pod], tuple[str, PodRejection] | None]
+# Whether a change may help a pod that these rules refused.
+MayHelp = Callable[[Pod, frozenset[str], Change], bool]
+
+# Parked pods that one question is put for: what wakes them, who refused them, and their shape.
+_Group = tuple[int, frozenset[str], bytes]
 
 
 class Place(Enum):
@@ -56,6 +62,7 @@ class QueuedPod:
     backoff_until: float = 0.0
     parked_until: float = math.inf
     place: Place = Place.NOWHERE
+    group: _Group = (0, frozenset(), b"")  # while it is parked
     entry: int = 0  # the number of its newest heap entry; older entries are void
 
 
@@ -65,18 +72,20 @@ class Queue:
         sort_key: SortKey,
         may_enqueue: MayEnqueue,
         *,
+        may_help: MayHelp = lambda pod, rejected_by, change: True,
         initial_backoff_seconds: float = INITIAL_BACKOFF_SECONDS,
         max_backoff_seconds: float = MAX_BACKOFF_SECONDS,
     ) -> None:
         self._sort_key = sort_key
         self._may_enqueue = may_enqueue
+        self._may_help = may_help
         self._initial_backoff_seconds = initial_backoff_seconds
         self._max_backoff_seconds = max_backoff_seconds
         self._waiting: dict[str, QueuedPod] = {}
         self._heaps = {
             place: _Heap(place) for place in (Place.ACTIVE, Place.BACKOFF, Place.ERROR_BACKOFF)
         }
-        self._parked: dict[int, dict[str, QueuedPod]] = {}  # by what wakes them, then uid
+        self._parked: dict[_Group, dict[str, QueuedPod]] = {}  # then by uid
         self._next_flush_at = math.inf
         self.incoming: Counter[tuple[str, str]] = Counter()  # by queue and event, since the start
 
@@ -87,6 +96,11 @@ class Queue:
 
     def __iter__(self) -> Iterator[QueuedPod]:
         return iter(self._waiting.values())
+
+    def pod(self, uid: str) -> Pod | None:
+        """As it was last seen."""
+        queued = self._waiting.get(uid)
+        return None if queued is None else queued.pod
 
     def lengths(self) -> dict[str, int]:
         counts = dict.fromkeys(Place, 0)
@@ -165,18 +179,38 @@ class Queue:
         self._back_off(queued, queued.error_count, now)
         self._enter(queued, Place.ERROR_BACKOFF, because=ATTEMPT_FAILED)
 
-    def wake(self, occasion: int, now: float, because: str = "Update") -> int:
-        """Something changed: parked pods whose rules care are tried again. Returns how many.
-
-        `because` is the change in kube-scheduler's words, for the metric."""
+    def wake(self, change: Change, now: float) -> int:
+        """Something changed: parked pods that may profit are tried again. Returns how many."""
         woken = [
             queued
-            for retry_on, parked in self._parked.items()
-            if retry_on & occasion
-            for queued in parked.values()
+            for (retry_on, rejected_by, _), group in self._parked.items()
+            if retry_on & change.what and self._may_profit(group, rejected_by, change)
+            for queued in group.values()
         ]
-        self._wake_all(woken, now, because)
+        self._wake_all(woken, now, change.event)
         return len(woken)
+
+    def _may_profit(
+        self, group: dict[str, QueuedPod], rejected_by: frozenset[str], change: Change
+    ) -> bool:
+        """Rules read of a pod what its shape holds: any of them stands for all."""
+        pod = next(iter(group.values())).pod
+        if change.highest_priority is not None and pod.spec.priority > change.highest_priority:
+            return False
+        return self._may_help(pod, rejected_by, change)
+
+    def open_gate(self, uid: str, now: float) -> None:
+        """What held this pod back may have ended."""
+        queued = self._waiting.get(uid)
+        if queued is not None and queued.place is Place.GATED:
+            self._wake_all([queued], now, because="AssignedPodDelete")
+
+    def retry_waiting(self, uid: str, now: float) -> None:
+        """Nothing may come that would wake this pod: it is tried again after a while."""
+        queued = self._waiting.get(uid)
+        if queued is not None and queued.place in (Place.GATED, Place.PARKED):
+            self._leave(queued)
+            self.retry(queued, now)
 
     # Time passes.
 
@@ -234,17 +268,18 @@ class Queue:
                 key if place is Place.ACTIVE else (queued.backoff_until, key), queued
             )
         elif place is Place.PARKED:
-            self._parked.setdefault(queued.retry_on, {})[queued.pod.uid] = queued
+            queued.group = (queued.retry_on, queued.rejected_by, shape_of(queued.pod))
+            self._parked.setdefault(queued.group, {})[queued.pod.uid] = queued
             self._next_flush_at = min(self._next_flush_at, queued.parked_until)
 
     def _leave(self, queued: QueuedPod) -> None:
         uid = queued.pod.uid
         self._waiting.pop(uid, None)
         if queued.place is Place.PARKED:
-            group = self._parked[queued.retry_on]
+            group = self._parked[queued.group]
             del group[uid]
             if not group:
-                del self._parked[queued.retry_on]
+                del self._parked[queued.group]
         queued.place = Place.NOWHERE
 
     def _plan_flush(self) -> None:

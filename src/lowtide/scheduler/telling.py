@@ -3,16 +3,15 @@
 Called by live; written from events and decisions."""
 
 from collections.abc import Hashable, Iterable
-from typing import Any
 
 import numpy as np
 
 from lowtide.cluster.nodes import Nodes
 from lowtide.cluster.state import ClusterState
 from lowtide.framework.decision import Decision, RuleScore
-from lowtide.framework.plugin import readings_of
+from lowtide.framework.plugin import PluginError, ask, readings_of
 from lowtide.framework.profile import Profile
-from lowtide.framework.scaling import scaled
+from lowtide.framework.scores import Scores
 from lowtide.logs import Log
 from lowtide.objects.events import Added, Deleted, Modified
 from lowtide.objects.meta import ObjectMeta
@@ -67,6 +66,15 @@ def tell_decision(decided: Decided, profile: Profile) -> None:
     decision = decided.decision
     log.v(2, "Attempting to schedule pod", pod=decision.pod.key)
     _tell_scores(decision, profile)
+    if decision.gave_way is not None:
+        log.v(
+            2,
+            "A refusal gave way, as no other node was left",
+            pod=decision.pod.key,
+            node=decision.node_name,
+            plugin=decision.gave_way.plugin,
+            reasons=list(decision.gave_way.reasons),
+        )
     if decision.node_name is None:
         log.v(
             2,
@@ -84,32 +92,40 @@ def _tell_scores(decision: Decision, profile: Profile) -> None:
         scores = {
             node.node_name: node.by_rule[rule.name] for node in best if rule.name in node.by_rule
         }
-        if scores and hasattr(rule, "in_words"):
-            for line in rule.in_words(scores):
+        if not scores or not hasattr(rule, "in_words"):
+            continue
+        try:
+            for line in ask(rule, "in_words", scores):
                 log.v(2, f"[{rule.name}] {line}")
+        except PluginError as error:
+            log.error("Scores cannot be told", err=error)
 
 
 def tell_reading(source: Hashable, profiles: Iterable[Profile], state: ClusterState) -> None:
     """What each node's traffic would score now, for rules that are to log their readings."""
-    nodes = state.nodes()
     for profile in profiles:
         for weighted in profile.scorers:
             rule = weighted.rule
             if source not in readings_of(rule) or not getattr(rule, "tells_readings", False):
                 continue
-            scores = _scores_of_all(rule, nodes)
-            for line in rule.in_words(scores, brief=True) if scores else ():
-                log.info(f"[{rule.name}] {line}")
+            try:
+                scores = _scores_of_all(Scores(rule, weighted.weight), state.nodes())
+                for line in ask(rule, "in_words", scores, brief=True) if scores else ():
+                    log.info(f"[{rule.name}] {line}")
+            except PluginError as error:
+                log.error("A reading cannot be told", err=error)
 
 
-def _scores_of_all(rule: Any, nodes: Nodes) -> dict[str, RuleScore]:
-    every = np.ones(len(nodes), np.bool_)
-    raw = rule.score(Pod(), nodes, every)
-    if raw is None:
+def _scores_of_all(scores: Scores, nodes: Nodes) -> dict[str, RuleScore]:
+    """As if every node were feasible for a pod that asks for nothing."""
+    count = len(nodes)
+    pod, every = Pod(), np.ones(count, np.bool_)
+    scores.judge(pod, nodes, every, nodes.rows, count)
+    if not scores.has_opinion or not count:
         return {}
-    normalized = scaled(raw, int(raw.max(initial=0)), rule.scale)
-    columns = zip(nodes.names, raw.tolist(), normalized.tolist(), strict=True)
-    return {name: RuleScore(one, other, other) for name, one, other in columns}
+    normalized = scores.normalized_among(pod, nodes, every, scores.raw)
+    columns = zip(nodes.names, scores.raw.tolist(), normalized.tolist(), strict=True)
+    return {name: RuleScore(one, other, scores.weight * other) for name, one, other in columns}
 
 
 def _kind_of(pod: Pod) -> str:

@@ -61,15 +61,13 @@ class DrawnPods:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Draw:
-    """Node and owner groups are told by number, one per node or owner; phases are shares of the
-    interval they belong to."""
+    """Owner groups are told by number, one per owner; phases are shares of the interval they
+    belong to."""
 
     seed: int
-    node_group: IntArray
     capacity: FloatArray  # bytes per second in each direction
     background: Background
     owner_group: IntArray
-    owner_mean: FloatArray  # bytes per second received
     pods: DrawnPods
     earlier: DrawnPods  # what ran before the simulation begins
     exporter_phase: FloatArray
@@ -88,11 +86,9 @@ def draw(simulation: Simulation, seed: int) -> Draw:
     pods = _pods(simulation, owner_mean, of_pods, of_times)
     return Draw(
         seed=seed,
-        node_group=_numbers([group.count for group in simulation.nodes]),
         capacity=np.concatenate(capacity),
         background=_background(simulation, seed, of_nodes),
         owner_group=owner_group,
-        owner_mean=owner_mean,
         pods=pods,
         earlier=_earlier(simulation, owner_group, owner_mean, pods, of_earlier),
         exporter_phase=of_phases.random(node_count),

@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 
 from lowtide.cluster.columns import FloatArray, IntArray
+from lowtide.localcluster.prometheus import without_name
 from lowtide.localcluster.promql import Query, QueryError, parse
 from lowtide.localcluster.ranges import RangeOfSamples, evaluated
 from lowtide.readings.series import Series
@@ -135,13 +136,19 @@ class PrometheusModel:
             )
         if query.range_seconds and query.function is None:
             raise QueryError(f"{promql!r} gives ranges, and one value per series is wanted")
-        if query.selector.metric in _POD_COUNTERS:
-            found = self._of_pods(promql, query, now)
-        else:
-            found = self._of_nodes(promql, query, now)
+        found = self._found(promql, query, now)
+        if query.present is not None:
+            there = self._found(f"{promql} (present)", Query(query.present), now)
+            present = {_key(labels) for labels, _ in there}
+            found = [(labels, value) for labels, value in found if _key(labels) in present]
         if query.aggregation:
             found = _aggregated(query, found)
         return [Series(labels, value, now) for labels, value in found]
+
+    def _found(self, promql: str, query: Query, now: float) -> list[tuple[Labels, float]]:
+        if query.selector.metric in _POD_COUNTERS:
+            return self._of_pods(promql, query, now)
+        return self._of_nodes(promql, query, now)
 
     def _of_nodes(self, promql: str, query: Query, now: float) -> list[tuple[Labels, float]]:
         values = self._values_of_nodes(query, now)
@@ -259,6 +266,10 @@ def _aggregated(query: Query, found: Sequence[tuple[Labels, float]]) -> list[tup
         )
         for key, all_ in groups.items()
     ]
+
+
+def _key(labels: Labels) -> frozenset[tuple[str, str]]:
+    return frozenset(without_name(labels).items())
 
 
 def _milliseconds(seconds: float) -> int:

@@ -128,6 +128,7 @@ class Run:
             prometheus = self._simulation.prometheus
             interval = prometheus.scrape_interval_seconds
             meter.scrapes_are_apart(interval, lag_seconds=interval / 2 + prometheus.delay_seconds)
+            meter.pod_scrapes_are_apart(interval)
             wait = self._window_seconds + self._draw.poll_phase * meter.request.every_seconds
             self._plan(now + wait, partial(self._poll, meter))
         if self._draw.background.changes:
@@ -164,7 +165,7 @@ class Run:
         if self._machine.has_work(now):
             at = max(now, self._free_at)
         else:
-            at = self._machine.queue.next_change_at()
+            at = self._machine.next_change_at()
         if at < self._turn_at:
             self._turn_at = at
             self._plan(at, self._take_turn)

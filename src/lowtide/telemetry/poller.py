@@ -4,7 +4,7 @@ App starts one for each distinct TrafficRequest of the profiles."""
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from lowtide.logs import Log
@@ -23,8 +23,9 @@ log = Log("telemetry")
 class TrafficPoller:
     """Polls for one request.
 
-    `clock` tells seconds since 1970, since Prometheus's times are compared with it. `first_result`
-    is set once the first poll has ended, well or badly, and its reading was published."""
+    `clock` tells seconds since 1970, by which readings are dated; `steady_clock` never jumps.
+    `first_result` is set once the first poll has ended, well or badly, and its reading was
+    published."""
 
     def __init__(
         self,
@@ -35,6 +36,7 @@ class TrafficPoller:
         pods: Callable[[], Iterable[Pod]],
         publish: Callable[[TrafficReading], None],
         clock: Callable[[], float],
+        steady_clock: Callable[[], float],
         sleep: Callable[[float], Awaitable[None]],
     ) -> None:
         self.first_result = asyncio.Event()
@@ -45,11 +47,13 @@ class TrafficPoller:
         self._pods = pods
         self._publish = publish
         self._clock = clock
+        self._steady_clock = steady_clock
         self._sleep = sleep
         self._failing_since: float | None = None
         self._unusable: dict[State, tuple[str, ...]] = {}
         self._unanswered: AbstractSet[str] = frozenset()  # beside what is measured
         self._is_braked = False
+        self._has_read = False  # whether traffic was answered at least once
         self.polls: Counter[str] = Counter()  # by result, since the start
 
     async def run(self) -> None:
@@ -57,54 +61,83 @@ class TrafficPoller:
         await poll_for_ever(
             self.poll,
             every_seconds=self._request.every_seconds,
-            clock=self._clock,
+            clock=self._steady_clock,
             sleep=self._sleep,
         )
 
     async def poll(self) -> None:
-        """Ask what is due and publish, also when nothing was answered: what is known ages."""
+        """Ask what is due and publish, also when nothing was answered: what is known ages.
+
+        Over a window that turns out to be too short most nodes have no rate, so that is asked
+        again at once."""
+        reading = await self._ask()
+        if await self._probe():
+            reading = await self._ask()
+        self.first_result.set()
+        if self._has_read:
+            self._report_brake(reading)
+        if self._failing_since is None:
+            self._report_nodes(reading)
+        await self._probe_pods()
+
+    async def _ask(self) -> TrafficReading:
         nodes = self._nodes()  # one that joins meanwhile was not asked about
-        queries = self._meter.due(self._clock(), nodes)
+        queries = self._meter.due(self._steady_clock(), nodes)
         for promql in queries.values():
             log.v(2, promql)
         answers, failures = await self._prometheus.query_all(queries)
         self.polls["failure" if failures else "success"] += 1
-        now = self._clock()
-        reading = self._meter.take(answers, nodes, self._pods(), now)
-        self._report_failures(failures, now)
-        if answers.keys() >= set(directions(self._request)):
-            self._report_nodes(reading)
+        now, steady_now = self._clock(), self._steady_clock()
+        reading = self._meter.take(answers, nodes, self._pods(), now, steady_now=steady_now)
+        self._report_failures(failures, answers.keys(), steady_now)
+        self._has_read |= self._failing_since is None
         self._publish(reading)
-        self.first_result.set()
-        await self._probe()
+        if reading.is_fresh.any():
+            self.first_result.set()
+        return reading
 
-    async def _probe(self) -> None:
-        """How often targets are scraped; what cannot be found out now is asked again next time."""
-        promql = self._meter.probe(self._clock())
-        if promql is None:
-            return
-        try:
-            found = await self._prometheus.query_range_vector(promql)
-        except PrometheusError as error:
-            log.v(2, "How often targets are scraped is not known", err=error)
-            return
-        sample_times = [[at for at, _ in samples] for _, samples in found]
-        if self._meter.probed(sample_times, self._clock()):
+    async def _probe(self) -> bool:
+        """How often targets are scraped, and whether the window was widened for it. What cannot
+        be found out now is asked again next time."""
+        sample_times = await self._sample_times(self._meter.probe(self._steady_clock()))
+        is_widened = self._meter.probed(sample_times, self._steady_clock())
+        if is_widened:
             log.warning(
                 "The window is shorter than four scrapes, too short for a rate; it is widened",
                 window=duration(self._request.window_seconds),
                 widenedTo=duration(self._meter.window_seconds),
             )
+        return is_widened
 
-    def _report_failures(self, failures: dict[str, PrometheusError], now: float) -> None:
+    async def _probe_pods(self) -> None:
+        sample_times = await self._sample_times(self._meter.pod_probe(self._steady_clock()))
+        self._meter.pods_probed(sample_times, self._steady_clock())
+
+    async def _sample_times(self, promql: str | None) -> list[list[float]]:
+        """Of each series; nothing where there is nothing to ask, or no answer."""
+        if promql is None:
+            return []
+        try:
+            found = await self._prometheus.query_range_vector(promql)
+        except PrometheusError as error:
+            log.v(2, "How often targets are scraped is not known", err=error)
+            return []
+        return [[at for at, _ in samples] for _, samples in found]
+
+    def _report_failures(
+        self, failures: Mapping[str, PrometheusError], answered: AbstractSet[str], now: float
+    ) -> None:
         measuring = [failures[name] for name in directions(self._request) if name in failures]
         if measuring and self._failing_since is None:
             self._failing_since = now
-            log.warning(
-                "Prometheus gives no traffic; earlier readings count until they are stale",
-                err=measuring[0],
-                staleAfterSeconds=self._request.stale_after_seconds,
-            )
+            if self._has_read:
+                log.warning(
+                    "Prometheus gives no traffic; earlier readings count until they are stale",
+                    err=measuring[0],
+                    staleAfterSeconds=self._request.stale_after_seconds,
+                )
+            else:
+                log.warning("Prometheus gives no traffic", err=measuring[0])
         elif not measuring and self._failing_since is not None:
             log.info(
                 "Prometheus answers again",
@@ -112,14 +145,15 @@ class TrafficPoller:
                 failedForSeconds=round(now - self._failing_since, 3),
             )
             self._failing_since = None
-        of_others = {name: error for name, error in failures.items() if error not in measuring}
-        if of_others.keys() != self._unanswered and not measuring:
-            self._unanswered = of_others.keys()
-            for name, error in of_others.items():
+        if measuring:
+            return
+        for name, error in failures.items():
+            if name not in self._unanswered:
                 log.warning("Prometheus does not answer a question beside", asked=name, err=error)
+        # What is not asked at each poll is unanswered until it is answered.
+        self._unanswered = (self._unanswered - answered) | failures.keys()
 
     def _report_nodes(self, reading: TrafficReading) -> None:
-        self._report_brake(reading)
         unusable = _unusable(reading)
         if unusable == self._unusable:
             return

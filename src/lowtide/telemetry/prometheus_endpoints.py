@@ -25,6 +25,8 @@ from lowtide.telemetry.prometheus_answers import Answer
 
 AUTHORIZATION: Final = "Authorization"
 
+Quote = Callable[[str], str]
+
 _CLIENT_CERTIFICATE_HINT: Final = "certFile and keyFile should be a pair that it accepts"
 # By the numbers that OpenSSL gives to its reasons.
 _CERTIFICATE_HINTS: Final = (
@@ -36,12 +38,11 @@ _CERTIFICATE_HINTS: Final = (
 class KubeServiceProxy(Protocol):
     """The API server, which passes requests on to Services."""
 
-    async def request(
+    async def get(
         self,
-        method: str,
         path: str,
         *,
-        form: Mapping[str, str],
+        params: Mapping[str, str],
         headers: Mapping[str, str],
         timeout_seconds: float,
     ) -> tuple[int, bytes]:
@@ -91,19 +92,20 @@ class UrlEndpoint:
         return answer
 
     async def _ask(self, method: str, promql: str) -> Answer:
+        shown: str | None = None
         try:
             shown = self._authorization(is_refused=False)
             answer = await self._send(method, promql, shown)
             if answer.status == HTTPStatus.UNAUTHORIZED:
-                renewed = self._authorization(is_refused=True)
-                if renewed != shown:
-                    answer = await self._send(method, promql, renewed)
+                before, shown = shown, self._authorization(is_refused=True)
+                if shown != before:
+                    answer = await self._send(method, promql, shown)
         except CredentialsError as error:
             raise AddressFailure(
                 self.address, f"cannot be asked: {error}", Fault.CREDENTIALS
             ) from None
         except (aiohttp.ClientError, OSError) as error:
-            raise self._failure(error) from error
+            raise self._failure(error, self._quoter(shown)) from error
         return answer
 
     async def _send(self, method: str, promql: str, authorization: str | None) -> Answer:
@@ -116,12 +118,11 @@ class UrlEndpoint:
     async def _send_once(self, method: str, promql: str, authorization: str | None) -> Answer:
         url = self._address.query_url
         form = {"query": promql}
-        headers = self._headers(authorization)
         async with self._session().request(
             method,
             url if method == "POST" else url.update_query(form),
             data=form if method == "POST" else None,
-            headers=headers,
+            headers=self._headers(authorization),
             ssl=self._credentials.tls() if url.scheme == "https" else True,
             timeout=aiohttp.ClientTimeout(total=self._access.timeout_seconds),
             # Followed, a redirect of a POST loses the query and gives a misleading error.
@@ -131,7 +132,7 @@ class UrlEndpoint:
                 self.address,
                 response.status,
                 await response.read(),
-                quoter([*headers.items(), *url.query.items()]),
+                self._quoter(authorization),
                 response.headers.get("Location", ""),
             )
 
@@ -145,13 +146,18 @@ class UrlEndpoint:
         shown = {} if authorization is None else {AUTHORIZATION: authorization}
         return {**dict(self._access.headers), **shown}
 
-    def _failure(self, error: Exception) -> AddressFailure:
+    def _quoter(self, authorization: str | None) -> Quote:
+        return quoter(
+            [*self._headers(authorization).items(), *self._address.query_url.query.items()]
+        )
+
+    def _failure(self, error: Exception, quote: Quote) -> AddressFailure:
         tls_error = _tls_error(error)
         if tls_error is not None:
             return AddressFailure(self.address, self._tls_text(tls_error), Fault.TLS)
         if isinstance(error, TimeoutError):
             return _late(self.address, self._access)
-        reason = _reason(error)
+        reason = _reason(error, quote)
         if _is_broken_off(error) and self._address.query_url.scheme == "https":
             # Some servers refuse a client's certificate, or that there is none, without a word.
             text = f"broke the TLS connection off: {reason}; {_CLIENT_CERTIFICATE_HINT}"
@@ -198,12 +204,12 @@ class ServiceEndpoint:
             for name, value in self._access.headers
             if name.lower() != AUTHORIZATION.lower()
         }
+        quote = quoter(headers.items())
         try:
             async with asyncio.timeout(self._access.timeout_seconds):
-                status, body = await self._proxy.request(
-                    "GET",
+                status, body = await self._proxy.get(
                     self._address.query_path,
-                    form={"query": promql},
+                    params={"query": promql},
                     headers=headers,
                     timeout_seconds=self._access.timeout_seconds,
                 )
@@ -211,9 +217,9 @@ class ServiceEndpoint:
             raise _late(self.address, self._access) from error
         except OSError as error:
             raise AddressFailure(
-                self.address, f"is unreachable: {error}", Fault.UNREACHABLE
+                self.address, f"is unreachable: {quote(str(error))}", Fault.UNREACHABLE
             ) from error
-        return Answer(self.address, status, body, quoter(headers.items()))
+        return Answer(self.address, status, body, quote)
 
 
 def _late(address: str, access: PrometheusAccess) -> AddressFailure:
@@ -222,13 +228,14 @@ def _late(address: str, access: PrometheusAccess) -> AddressFailure:
     )
 
 
-def _reason(error: Exception) -> str:
-    """In few words: aiohttp's own text repeats the address."""
+def _reason(error: Exception, quote: Quote) -> str:
+    """In few words: aiohttp's own text repeats the address, with what is secret in it."""
     cause = getattr(error, "os_error", error)
     number = getattr(cause, "errno", None) or 0
     # The resolver's numbers are negative, and only its own texts explain them.
     known = os.strerror(number) if number > 0 else getattr(cause, "strerror", None)
-    return known or quoter(())(str(cause)) or type(cause).__name__
+    said = cause.message if isinstance(cause, aiohttp.ClientResponseError) else str(cause)
+    return known or quote(said) or type(cause).__name__
 
 
 def _is_broken_off(error: Exception) -> bool:

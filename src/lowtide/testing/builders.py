@@ -1,10 +1,13 @@
 """Pods, nodes and clusters in one line each; every argument has a default that does not matter."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
+import numpy as np
 
+from lowtide.cluster.reading import Reading
 from lowtide.cluster.state import ClusterState
 from lowtide.objects.node import Node
 from lowtide.objects.pod import Pod
@@ -22,9 +25,12 @@ def make_node(
     unschedulable: bool = False,
     addresses: Sequence[str] = (),
     annotations: Mapping[str, str] | None = None,
+    images: Mapping[str, int] | None = None,
+    declared_features: Sequence[str] = (),
     **more_allocatable: Quantity,
 ) -> Node:
-    """`gpu="1"` and the like add to what is allocatable, with `_` for `.` and `__` for `/`."""
+    """`gpu="1"` and the like add to what is allocatable, with `_` for `.` and `__` for `/`;
+    `images` are sizes in bytes by name."""
     extra = {
         name.replace("__", "/").replace("_", "."): amount
         for name, amount in more_allocatable.items()
@@ -40,6 +46,11 @@ def make_node(
             "status": {
                 "allocatable": {"cpu": cpu, "memory": memory, "pods": pods, **extra},
                 "addresses": [{"type": "InternalIP", "address": each} for each in addresses],
+                "images": [
+                    {"names": [image], "sizeBytes": size_bytes}
+                    for image, size_bytes in (images or {}).items()
+                ],
+                "declaredFeatures": list(declared_features),
             },
         },
         Node,
@@ -113,3 +124,15 @@ def make_state(nodes: Iterable[Node], pods: Iterable[Pod] = ()) -> ClusterState:
     for pod in pods:
         state.place(pod)
     return state
+
+
+def make_reading(
+    by_node: Mapping[str, Mapping[str, float]], of_others: Mapping[str, float] | None = None
+) -> Reading:
+    """From fields by node; a field that a node does not have is NaN."""
+    fields = dict.fromkeys(name for values in by_node.values() for name in values)
+    columns = {
+        name: np.array([values.get(name, math.nan) for values in by_node.values()], np.float64)
+        for name in fields
+    }
+    return Reading(tuple(by_node), columns, of_others or {})

@@ -1,0 +1,235 @@
+"""How many volumes of each CSI driver are attached to each row, and how many may be.
+
+ClusterState tells it which pods and objects come and go; a node they concern is counted again when
+somebody asks next. Rules read it by `nodes.attached_count`, `attach_limit` and `is_attached`.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from lowtide.cluster.columns import Column, IntArray
+from lowtide.cluster.placed import PlacedPod
+from lowtide.cluster.volume_holders import VolumeHolders, claim_held
+from lowtide.objects.csi_migration import (
+    csi_source_of,
+    csi_source_of_volume,
+    driver_of_provisioner,
+    migration_of,
+)
+from lowtide.objects.pod import Pod
+from lowtide.objects.storage import (
+    CSINode,
+    CsiSource,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
+from lowtide.objects.volumes import Volume
+
+NO_LIMIT = 2**62
+
+Objects = Callable[[type[Any]], Mapping[tuple[str, str], Any]]
+
+
+def csi_sources_of(pods: Iterable[Pod], objects: Objects) -> set[CsiSource]:
+    """The volumes of these pods that CSI drivers attach, each once. What cannot be told is left
+    out: a claim that is gone, or an ephemeral volume's claim that is not the pod's own."""
+    return {
+        source
+        for pod in pods
+        for volume in pod.spec.volumes
+        if (source := _csi_source_in(pod, volume, objects)) is not None
+    }
+
+
+def _csi_source_in(pod: Pod, volume: Volume, objects: Objects) -> CsiSource | None:
+    name = volume.claim_name(pod.name)
+    if name is None:
+        return csi_source_of(volume)
+    claim = objects(PersistentVolumeClaim).get((pod.namespace, name))
+    if claim is None or (volume.ephemeral and not claim.is_made_for(pod.namespace, pod.uid)):
+        return None
+    return csi_source_of_claim(claim, objects)
+
+
+def csi_source_of_claim(claim: PersistentVolumeClaim, objects: Objects) -> CsiSource | None:
+    """Of a claim without a volume, what its class will make: it counts already."""
+    volume = objects(PersistentVolume).get(("", claim.spec.volume_name))
+    if volume is not None:
+        source = csi_source_of_volume(volume)
+        return source if source and source.driver and source.volume_handle else None
+    storage_class = objects(StorageClass).get(("", claim.class_name))
+    driver = driver_of_provisioner(storage_class.provisioner) if storage_class else None
+    return CsiSource(driver, f"to be made for {claim.key}") if driver else None
+
+
+class AttachedVolumes:
+    def __init__(
+        self,
+        objects: Objects,
+        holders: VolumeHolders,
+        *,
+        row_of: Mapping[str, int],
+        pods_on: Callable[[str], Mapping[str, PlacedPod]],
+    ) -> None:
+        self._objects = objects
+        self._holders = holders
+        self._row_of = row_of
+        self._pods_on = pods_on
+        self._counts: dict[str, Column] = {}  # by driver
+        self._limits: dict[str, Column] = {}
+        self._on_node: dict[str, set[CsiSource]] = {}  # what pods use on nodes with a CSINode
+        self._nodes_with: dict[CsiSource, set[str]] = {}
+        self._claims_of: dict[str, set[tuple[str, str]]] = {}  # by the volume they name
+        self._attachments_on: dict[str, dict[str, VolumeAttachment]] = {}  # by node and name
+        self._attached_to: dict[str, dict[str, str]] = {}  # by volume: nodes by attachment
+        self._stale: set[str] = set()
+        self._is_all_stale = False
+
+    @property
+    def columns(self) -> Iterator[Column]:
+        yield from self._counts.values()
+        yield from self._limits.values()
+
+    # What comes and goes.
+
+    def pod_changed(self, placed: PlacedPod) -> None:
+        volumes = placed.pod.spec.volumes
+        if any(each.claim_name("") is not None or migration_of(each) for each in volumes):
+            self._stale.add(placed.node_name)
+
+    def node_changed(self, node_name: str) -> None:
+        """A row is new for this node, or it has none any more."""
+        self._stale.add(node_name)
+
+    def object_changed(self, before: Any, after: Any) -> None:
+        """One of the two is None where the object comes or goes."""
+        match before if after is None else after:
+            case CSINode(metadata=meta):
+                self._stale.add(meta.name)
+            case VolumeAttachment():
+                self._attachment_changed(before, after)
+            case PersistentVolumeClaim():
+                self._claim_changed(before, after)
+            case PersistentVolume(metadata=meta):
+                for key in self._claims_of.get(meta.name, ()):
+                    self._stale.update(self._holders.of(claim_held(*key)))
+                self._stale.update(self._attached_to.get(meta.name, {}).values())
+            case StorageClass():
+                self._is_all_stale = True
+
+    def _claim_changed(
+        self, before: PersistentVolumeClaim | None, after: PersistentVolumeClaim | None
+    ) -> None:
+        for claim in (before, after):
+            if claim is None:
+                continue
+            key = (claim.metadata.namespace, claim.name)
+            self._stale.update(self._holders.of(claim_held(*key)))
+            if not claim.spec.volume_name:
+                continue
+            claims = self._claims_of.setdefault(claim.spec.volume_name, set())
+            if claim is after:
+                claims.add(key)
+            else:
+                claims.discard(key)
+            if not claims:
+                del self._claims_of[claim.spec.volume_name]
+
+    def _attachment_changed(
+        self, before: VolumeAttachment | None, after: VolumeAttachment | None
+    ) -> None:
+        for attachment in (before, after):
+            if attachment is None:
+                continue
+            spec, name = attachment.spec, attachment.metadata.name
+            self._stale.add(spec.node_name)
+            on_node = self._attachments_on.setdefault(spec.node_name, {})
+            nodes = self._attached_to.setdefault(spec.source.persistent_volume_name, {})
+            if attachment is after:
+                on_node[name], nodes[name] = attachment, spec.node_name
+            else:
+                on_node.pop(name, None)
+                nodes.pop(name, None)
+
+    # What rules ask.
+
+    def count(self, driver: str, capacity: int) -> IntArray:
+        self._count_stale(capacity)
+        return self._column(self._counts, driver, 0, capacity).array
+
+    def limit(self, driver: str, capacity: int) -> IntArray:
+        self._count_stale(capacity)
+        return self._column(self._limits, driver, NO_LIMIT, capacity).array
+
+    def nodes_with(self, source: CsiSource, capacity: int) -> set[str]:
+        """Those where a pod uses it already, of the nodes that say anything about limits."""
+        self._count_stale(capacity)
+        return self._nodes_with.get(source, set())
+
+    def counts_with(self, node_name: str, used: set[CsiSource]) -> Counter[str]:
+        """By driver, with what pods use there and what is attached besides."""
+        volumes = self._objects(PersistentVolume)
+        attached = set(used)
+        for each in self._attachments_on.get(node_name, {}).values():
+            volume = volumes.get(("", each.spec.source.persistent_volume_name))
+            if each.spec.attacher and volume is not None and volume.spec.csi is not None:
+                attached.add(CsiSource(each.spec.attacher, volume.spec.csi.volume_handle))
+        return Counter(source.driver for source in attached)
+
+    # How it is done.
+
+    def _count_stale(self, capacity: int) -> None:
+        stale = self._stale.union(self._row_of) if self._is_all_stale else self._stale
+        for node_name in stale:
+            self._count_node(node_name, capacity)
+        self._stale, self._is_all_stale = set(), False
+
+    def _count_node(self, node_name: str, capacity: int) -> None:
+        row = self._row_of.get(node_name)
+        csi_node = self._objects(CSINode).get(("", node_name))
+        is_counted = row is not None and csi_node is not None
+        pods = [each.pod for each in self._pods_on(node_name).values()] if is_counted else []
+        used = csi_sources_of(pods, self._objects)
+        self._note_use(node_name, used)
+        if row is None:
+            return
+        counts = self.counts_with(node_name, used) if is_counted else Counter()
+        limits = _limits_of(csi_node) if csi_node is not None else {}
+        for driver in counts:
+            self._column(self._counts, driver, 0, capacity)
+        for driver in limits:
+            self._column(self._limits, driver, NO_LIMIT, capacity)
+        for driver, column in self._counts.items():
+            column.array[row] = counts[driver]
+        for driver, column in self._limits.items():
+            column.array[row] = limits.get(driver, NO_LIMIT)
+
+    def _note_use(self, node_name: str, used: set[CsiSource]) -> None:
+        before = self._on_node.pop(node_name, set())
+        if used:
+            self._on_node[node_name] = used
+        for source in used - before:
+            self._nodes_with.setdefault(source, set()).add(node_name)
+        for source in before - used:
+            self._nodes_with[source].discard(node_name)
+            if not self._nodes_with[source]:
+                del self._nodes_with[source]
+
+    def _column(self, columns: dict[str, Column], driver: str, empty: int, capacity: int) -> Column:
+        column = columns.get(driver)
+        if column is None:
+            column = columns[driver] = Column(np.int64, empty, capacity)
+        return column
+
+
+def _limits_of(csi_node: CSINode) -> dict[str, int]:
+    return {
+        driver.name: driver.allocatable.count
+        for driver in csi_node.spec.drivers
+        if driver.allocatable is not None and driver.allocatable.count is not None
+    }

@@ -1,0 +1,125 @@
+"""Carries the questions of a decision to the extenders, and brings the answers back; binds too.
+
+App makes one where a configuration names extenders."""
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from types import TracebackType
+from typing import Protocol, Self
+
+import msgspec
+
+from lowtide.config.types import Extender
+from lowtide.extenders.client import ExtenderCallError, ExtenderClient
+from lowtide.framework.plugin import BindOutcome
+from lowtide.logs import Log
+from lowtide.objects.pod import Pod
+from lowtide.scheduler.extending import (
+    Answer,
+    AskFilter,
+    AskPreemption,
+    AskPriorities,
+    ExtenderFailed,
+    Priorities,
+    Question,
+    is_interested,
+)
+
+log = Log("extenders")
+
+
+class WholeObjects(Protocol):
+    """Objects as the API server spells them, every field."""
+
+    async def pod(self, pod: Pod) -> msgspec.Raw | None:
+        """None where it cannot be read now."""
+
+    def node(self, name: str) -> msgspec.Raw | None:
+        """None where it has gone meanwhile."""
+
+
+class Extenders:
+    """`bind` makes it a rule at that extension point, before the others."""
+
+    name = "Extender"
+
+    def __init__(self, extenders: tuple[Extender, ...], objects: WholeObjects) -> None:
+        self._clients = {extender: ExtenderClient(extender) for extender in extenders}
+        self._objects = objects
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        for client in self._clients.values():
+            await self._stack.enter_async_context(client)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self._stack.aclose()
+
+    async def answer(self, question: Question) -> Answer:
+        try:
+            match question:
+                case AskFilter(extender, pod, node_names):
+                    nodes = self._nodes(node_names)
+                    return await self._clients[extender].filter(await self._whole(pod), nodes)
+                case AskPreemption(extender, pod, evictions):
+                    victims = {
+                        victim.uid: await self._whole(victim)
+                        for eviction in evictions
+                        for victim in eviction.victims
+                    }
+                    client = self._clients[extender]
+                    return await client.preempt(await self._whole(pod), evictions, victims)
+                case AskPriorities():
+                    return await self._priorities(question)
+        except ExtenderCallError as error:
+            return ExtenderFailed(str(error))
+
+    async def bind(self, pod: Pod, node_name: str) -> BindOutcome | None:
+        """By the extender that binds, if there is one and the pod is its business."""
+        for extender, client in self._clients.items():
+            if not extender.bind_verb or not is_interested(extender, pod):
+                continue
+            try:
+                await client.bind(pod, node_name)
+            except ExtenderCallError as error:
+                if extender.ignorable:
+                    log.warning("Skipping an extender in bind", pod=pod.key, err=str(error))
+                    return None
+                return BindOutcome(error=str(error))
+            return BindOutcome()
+        return None
+
+    async def _priorities(self, question: AskPriorities) -> Priorities:
+        """All at once; one that fails has no opinion."""
+        pod, nodes = await self._whole(question.pod), self._nodes(question.node_names)
+
+        async def of_one(extender: Extender) -> Mapping[str, int]:
+            try:
+                return await self._clients[extender].priorities(pod, nodes)
+            except ExtenderCallError as error:
+                log.v(
+                    5,
+                    "An extender gave no priorities",
+                    extender=extender.url_prefix,
+                    err=str(error),
+                )
+                return {}
+
+        return Priorities(tuple(await asyncio.gather(*map(of_one, question.extenders))))
+
+    async def _whole(self, pod: Pod) -> msgspec.Raw:
+        whole = await self._objects.pod(pod)
+        if whole is None:
+            raise ExtenderCallError(f"the pod {pod.key} cannot be read for the extender")
+        return whole
+
+    def _nodes(self, names: tuple[str, ...]) -> dict[str, msgspec.Raw]:
+        found = {name: self._objects.node(name) for name in names}
+        return {name: whole for name, whole in found.items() if whole is not None}

@@ -1,0 +1,239 @@
+"""Asks one extender over HTTP, as kube-scheduler does: one POST, no retry, JSON in Go's spelling.
+
+Made by `asking` for each extender of the configuration."""
+
+import ssl
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import aiohttp
+import msgspec
+
+from lowtide.config.types import Extender, ExtenderTls
+from lowtide.framework.plugin import Eviction
+from lowtide.objects.extender import (
+    BindingArgs,
+    ExtenderArgs,
+    MetaPod,
+    NamedNodes,
+    NodeList,
+    PreemptionArgs,
+    Victims,
+    read_fields,
+)
+from lowtide.objects.pod import Pod
+from lowtide.scheduler.extending import Filtered, Preempted
+
+_encode = msgspec.json.Encoder().encode
+
+
+class ExtenderCallError(Exception):
+    """An extender could not be asked, or answered something that cannot be used."""
+
+
+class _HostPriority(msgspec.Struct, rename="pascal"):
+    host: str
+    score: int = 0
+
+
+class ExtenderClient:
+    """`pod` and `nodes` are handed in whole, as the API server spells them."""
+
+    def __init__(self, extender: Extender) -> None:
+        self.extender = extender
+        self._url = extender.url_prefix.rstrip("/")
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        connector = aiohttp.TCPConnector(ssl=tls_context(self.extender))
+        timeout = aiohttp.ClientTimeout(total=self.extender.http_timeout_seconds)
+        self._session = aiohttp.ClientSession(connector=connector, timeout=timeout)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._session is not None:
+            await self._session.close()
+
+    async def filter(self, pod: msgspec.Raw, nodes: Mapping[str, msgspec.Raw]) -> Filtered:
+        """`nodes` are those that are left, by name."""
+        said = await self._post(self.extender.filter_verb, self._args(pod, nodes), _FILTERED)
+        self._refuse_error(said)
+        failed = said.get("FailedNodes", {})
+        unresolvable = said.get("FailedAndUnresolvableNodes", {})
+        if self.extender.node_cache_capable and "NodeNames" in said:
+            kept: Sequence[str] = said["NodeNames"]
+        else:
+            listed: NamedNodes = said.get("Nodes", NamedNodes())
+            kept = [node.metadata.name for node in listed.items or ()]
+        for name in kept:
+            if name not in nodes:
+                raise ExtenderCallError(
+                    f'extender "{self._url}" claims a filtered node "{name}" '
+                    "which is not found in the input node list"
+                )
+        return Filtered(tuple(kept), failed, unresolvable)
+
+    async def priorities(
+        self, pod: msgspec.Raw, nodes: Mapping[str, msgspec.Raw]
+    ) -> dict[str, int]:
+        body = await self._answer(self.extender.prioritize_verb, self._args(pod, nodes))
+        try:
+            given = msgspec.json.decode(body, type=list[dict[str, msgspec.Raw]] | None) or []
+            rows = [read_fields(_encode(each), {"Host": str, "Score": int}) for each in given]
+        except msgspec.MsgspecError as error:
+            raise self._unreadable(self.extender.prioritize_verb, error) from None
+        return {row["Host"]: row.get("Score", 0) for row in rows if "Host" in row}
+
+    async def preempt(
+        self,
+        pod: msgspec.Raw,
+        evictions: Sequence[Eviction],
+        victims: Mapping[str, msgspec.Raw],
+    ) -> Preempted:
+        """`victims` are the pods of these evictions by uid, whole."""
+        said = await self._post(
+            self.extender.preempt_verb, self._preemption_args(pod, evictions, victims), _PREEMPTED
+        )
+        agreed: Mapping[str, _MetaVictims | None] = said.get("NodeNameToMetaVictims", {})
+        return Preempted(
+            {
+                name: (tuple(each.uid for each in found.pods or ()), found.num_pdb_violations)
+                for name, given in agreed.items()
+                for found in [given or _MetaVictims()]
+            }
+        )
+
+    async def bind(self, pod: Pod, node_name: str) -> None:
+        """ExtenderCallError when the pod is not bound."""
+        args = BindingArgs(pod.name, pod.namespace, pod.uid, node_name)
+        self._refuse_error(await self._post(self.extender.bind_verb, args, {"Error": str}))
+
+    def _args(self, pod: msgspec.Raw, nodes: Mapping[str, msgspec.Raw]) -> ExtenderArgs:
+        if self.extender.node_cache_capable:
+            return ExtenderArgs(pod=pod, node_names=tuple(nodes))
+        return ExtenderArgs(pod=pod, nodes=NodeList(items=tuple(nodes.values())))
+
+    def _preemption_args(
+        self, pod: msgspec.Raw, evictions: Sequence[Eviction], whole: Mapping[str, msgspec.Raw]
+    ) -> PreemptionArgs:
+        is_brief = self.extender.node_cache_capable
+        by_node = {
+            eviction.node_name: Victims(
+                pods=tuple(
+                    MetaPod(victim.uid) if is_brief else whole[victim.uid]
+                    for victim in eviction.victims
+                ),
+                num_pdb_violations=eviction.budget_violations,
+            )
+            for eviction in evictions
+        }
+        if is_brief:
+            return PreemptionArgs(pod=pod, node_name_to_meta_victims=by_node)
+        return PreemptionArgs(pod=pod, node_name_to_victims=by_node)
+
+    async def _post(self, verb: str, args: Any, fields: Mapping[str, type[Any]]) -> dict[str, Any]:
+        body = await self._answer(verb, args)
+        try:
+            return read_fields(body, fields)
+        except msgspec.MsgspecError as error:
+            raise self._unreadable(verb, error) from None
+
+    async def _answer(self, verb: str, args: Any) -> bytes:
+        assert self._session is not None
+        url = f"{self._url}/{verb}"
+        try:
+            async with self._session.post(
+                url,
+                data=_encode(args),
+                headers={"Content-Type": "application/json"},
+                allow_redirects=False,
+            ) as response:
+                body = await response.read()
+        except TimeoutError:
+            seconds = self.extender.http_timeout_seconds
+            raise ExtenderCallError(
+                f"no answer from the extender at URL {url} within {seconds:g} s"
+            ) from None
+        except (aiohttp.ClientError, ssl.SSLError, OSError) as error:
+            raise ExtenderCallError(
+                f"the extender at URL {url} cannot be reached: {str(error) or type(error).__name__}"
+            ) from None
+        if response.status != 200:
+            raise ExtenderCallError(
+                f"failed {verb} with extender at URL {url}, code {response.status}"
+            )
+        return body
+
+    def _refuse_error(self, said: Mapping[str, Any]) -> None:
+        if said.get("Error"):
+            raise ExtenderCallError(str(said["Error"]))
+
+    def _unreadable(self, verb: str, error: Exception) -> ExtenderCallError:
+        url = f"{self._url}/{verb}"
+        return ExtenderCallError(f"the extender at URL {url} answered what cannot be read: {error}")
+
+
+class _MetaPodSaid(msgspec.Struct):
+    uid: str = msgspec.field(default="", name="UID")
+
+
+class _MetaVictims(msgspec.Struct):
+    pods: list[_MetaPodSaid] | None = msgspec.field(default=None, name="Pods")
+    num_pdb_violations: int = msgspec.field(default=0, name="NumPDBViolations")
+
+
+_FILTERED: Mapping[str, Any] = {
+    "Nodes": NamedNodes,
+    "NodeNames": list[str],
+    "FailedNodes": dict[str, str],
+    "FailedAndUnresolvableNodes": dict[str, str],
+    "Error": str,
+}
+_PREEMPTED: Mapping[str, Any] = {"NodeNameToMetaVictims": dict[str, _MetaVictims | None]}
+
+
+def tls_context(extender: Extender) -> ssl.SSLContext | bool:
+    """As kube-scheduler takes it: `enableHTTPS` without a CA means that nobody is checked, and
+    data wins over files. ExtenderCallError when a file cannot be used."""
+    tls = extender.tls_config
+    is_given_ca = tls is not None and bool(tls.ca_data or tls.ca_file)
+    if tls is None and not extender.enable_https:
+        return True
+    context = ssl.create_default_context()
+    try:
+        if is_given_ca and tls is not None:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            context.load_verify_locations(
+                cafile=None if tls.ca_data else tls.ca_file,
+                cadata=tls.ca_data.decode() if tls.ca_data else None,
+            )
+        if (tls is not None and tls.insecure) or (extender.enable_https and not is_given_ca):
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        if tls is not None and (tls.cert_data or tls.cert_file):
+            _load_certificate(context, tls)
+    except (OSError, ValueError) as error:
+        raise ExtenderCallError(
+            f"the TLS files of the extender {extender.url_prefix} cannot be used: {error}"
+        ) from None
+    return context
+
+
+def _load_certificate(context: ssl.SSLContext, tls: ExtenderTls) -> None:
+    if not tls.cert_data:
+        context.load_cert_chain(tls.cert_file, tls.key_file or None, password="")
+        return
+    with tempfile.TemporaryDirectory() as folder:  # ssl reads certificates from files only
+        certificate, key = Path(folder, "cert.pem"), Path(folder, "key.pem")
+        certificate.write_bytes(tls.cert_data)
+        key.touch(mode=0o600)
+        key.write_bytes(tls.key_data or Path(tls.key_file).read_bytes())
+        context.load_cert_chain(certificate, key, password="")

@@ -1,0 +1,82 @@
+"""The volumes of a pod, and the disks that are named in it directly, as far as any rule reads them.
+
+PersistentVolume holds some of the same sources. A volume of any other kind is nobody's concern:
+all of its fields but the name are left out.
+"""
+
+import msgspec
+
+from lowtide.objects.meta import Wire
+
+
+class ClaimSource(Wire, frozen=True):
+    claim_name: str = ""
+
+
+class EphemeralSource(Wire, frozen=True):
+    """A claim that is made for this pod alone, and is called after it."""
+
+
+class ImageSource(Wire, frozen=True):
+    reference: str = ""
+
+
+class GcePersistentDisk(Wire, frozen=True):
+    pd_name: str = ""
+    read_only: bool = False
+
+
+class AwsElasticBlockStore(Wire, frozen=True):
+    volume_id: str = msgspec.field(default="", name="volumeID")
+
+
+class Iscsi(Wire, frozen=True):
+    iqn: str = ""
+    read_only: bool = False
+
+
+class Rbd(Wire, frozen=True):
+    monitors: list[str] = []
+    image: str = ""
+    pool: str = "rbd"
+    read_only: bool = False
+
+
+class AzureDisk(Wire, frozen=True):
+    disk_uri: str = msgspec.field(default="", name="diskURI")
+    kind: str = "Shared"
+
+
+class CinderVolume(Wire, frozen=True):
+    volume_id: str = msgspec.field(default="", name="volumeID")
+
+
+class PortworxVolume(Wire, frozen=True):
+    volume_id: str = msgspec.field(default="", name="volumeID")
+
+
+class MigratedDisks(Wire, frozen=True):
+    """Disks of in-tree drivers that CSI drivers serve today; at most one of them is set."""
+
+    gce_persistent_disk: GcePersistentDisk | None = None
+    aws_elastic_block_store: AwsElasticBlockStore | None = None
+    azure_disk: AzureDisk | None = None
+    cinder: CinderVolume | None = None
+    portworx_volume: PortworxVolume | None = None
+
+
+class Volume(MigratedDisks, frozen=True):
+    """At most one source is set."""
+
+    name: str = ""
+    persistent_volume_claim: ClaimSource | None = None
+    ephemeral: EphemeralSource | None = None
+    image: ImageSource | None = None
+    iscsi: Iscsi | None = None
+    rbd: Rbd | None = None
+
+    def claim_name(self, pod_name: str) -> str | None:
+        """The claim behind it, in the pod's namespace; None where there is none."""
+        if self.persistent_volume_claim is not None:
+            return self.persistent_volume_claim.claim_name
+        return f"{pod_name}-{self.name}" if self.ephemeral is not None else None

@@ -1,0 +1,167 @@
+"""DefaultPreemption: a pod that fits nowhere may have pods evicted that matter less, from the node
+where that does the least harm."""
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import msgspec
+import numpy as np
+
+from lowtide.framework.decision import NodeRejection
+from lowtide.framework.plugin import Eviction, Nodes, Pod, PostFiltered, Refused
+from lowtide.objects.policy import PodDisruptionBudget
+from lowtide.plugins.default_preemption_victims import DryRun, dry_run, start_time_of
+
+_NEVER = "not eligible due to preemptionPolicy=Never."
+_TERMINATING = "not eligible due to a terminating pod on the nominated node."
+# Of Lowtide's own: kube-scheduler has no refusals that give way.
+_GIVES_WAY = "not eligible while a node with room is refused for its load alone."
+_NOT_HELPFUL = "Preemption is not helpful for scheduling"
+_NO_VICTIMS = NodeRejection(
+    "", ("No preemption victims found for incoming pod",), eviction_helps=False
+)
+
+DISRUPTION_TARGET = "DisruptionTarget"
+BY_SCHEDULER = "PreemptionByScheduler"
+_PRIORITY_OFFSET = 2**31  # makes every priority positive, so that fewer victims are better
+
+
+class DefaultPreemptionArgs(
+    msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True
+):
+    min_candidate_nodes_percentage: int = 10
+    min_candidate_nodes_absolute: int = 100
+
+    def problems(self) -> Iterator[tuple[str, str]]:
+        """In kube-scheduler's words."""
+        percentage, absolute = (
+            self.min_candidate_nodes_percentage,
+            self.min_candidate_nodes_absolute,
+        )
+        names = ("minCandidateNodesPercentage", "minCandidateNodesAbsolute")
+        if not 0 <= percentage <= 100:
+            yield names[0], f"Invalid value: {percentage}: not in valid range [0, 100]"
+        if absolute < 0:
+            yield names[1], f"Invalid value: {absolute}: not in valid range [0, inf)"
+        if percentage == absolute == 0:
+            for name, other in (names, names[::-1]):
+                yield name, f"Invalid value: 0: cannot be zero at the same time as {other}"
+
+    def candidates_among(self, count: int) -> int:
+        """How many nodes to find, of this many, before the search may end."""
+        by_percentage = count * self.min_candidate_nodes_percentage // 100
+        return min(count, max(by_percentage, self.min_candidate_nodes_absolute))
+
+
+class DefaultPreemption:
+    name = "DefaultPreemption"
+    reads = 0
+    kinds = (PodDisruptionBudget,)
+    args = DefaultPreemptionArgs
+
+    def __init__(self, args: DefaultPreemptionArgs) -> None:
+        self._args = args
+
+    def post_filter(self, pod: Pod, nodes: Nodes, refused: Refused) -> PostFiltered:
+        """It says what to do; the machine has it done."""
+        not_eligible = _why_not_eligible(pod, nodes, refused)
+        if not_eligible is not None:
+            return PostFiltered(f"preemption: {not_eligible}")
+        found = self._search(pod, nodes, refused)
+        if not found.evictions and found.errors:
+            return PostFiltered(f"preemption: {'; '.join(found.errors)}", is_error=True)
+        if not found.evictions:
+            reason = f"preemption: {_in_words(found.refused, len(nodes))}"
+            return PostFiltered(reason, nominated_node_name="", still_refused=found.refused)
+        chosen = self.choose(found.evictions, refused.turn)
+        return replace(chosen, still_refused=found.refused)
+
+    def choose(self, evictions: Sequence[Eviction], turn: int) -> PostFiltered:
+        """The one that does the least harm; equal ones take turns."""
+        tied = _least_harmful(evictions)
+        chosen = tied[turn % len(tied)]
+        return PostFiltered(
+            nominated_node_name=chosen.node_name,
+            eviction=chosen,
+            candidates=tuple(evictions),
+            tied_nodes=tuple(each.node_name for each in tied),
+        )
+
+    def _search(self, pod: Pod, nodes: Nodes, refused: Refused) -> DryRun:
+        """Goes over the nodes, from another one each time, until enough candidates are found and
+        one of them breaks no budget."""
+        rows = np.flatnonzero(refused.eviction_may_help)
+        has_victims = nodes.lowest_priority[rows] < pod.spec.priority
+        total = DryRun([], dict.fromkeys(nodes.take(rows[~has_victims]).names, _NO_VICTIMS), [])
+        if not has_victims.any():
+            return total
+        wanted = self._args.candidates_among(len(rows))
+        rows = np.roll(rows, -(refused.turn % len(rows)))
+        rows = rows[nodes.lowest_priority[rows] < pod.spec.priority]
+        while len(rows):
+            batch, rows = rows[:wanted], rows[wanted:]
+            found = dry_run(pod, nodes, batch, refused)
+            total.refused.update(found.refused)
+            total.errors.extend(found.errors)
+            for eviction in found.evictions:
+                total.evictions.append(eviction)
+                if len(total.evictions) >= wanted and not all(
+                    each.budget_violations for each in total.evictions
+                ):
+                    return total
+        return total
+
+
+def _why_not_eligible(pod: Pod, nodes: Nodes, refused: Refused) -> str | None:
+    if pod.spec.preemption_policy == "Never":
+        return _NEVER
+    if refused.gives_way_after < math.inf:
+        return _GIVES_WAY
+    nominated = pod.status.nominated_node_name
+    if nominated and nominated in nodes.names:
+        row = nodes.names.index(nominated)
+        # Where nothing that is evicted helps, other nodes are looked at again.
+        if refused.eviction_may_help[row] and any(
+            each.spec.priority < pod.spec.priority and _is_being_preempted(each)
+            for each in nodes.pods(row)
+        ):
+            return _TERMINATING
+    return None
+
+
+def _is_being_preempted(pod: Pod) -> bool:
+    if not pod.is_terminating:
+        return False
+    for condition in pod.status.conditions:
+        if condition.type == DISRUPTION_TARGET:
+            return condition.status == "True" and condition.reason == BY_SCHEDULER
+    return False
+
+
+def _least_harmful(evictions: Sequence[Eviction]) -> list[Eviction]:
+    """The best by kube-scheduler's criteria, in the order of their names."""
+    lowest = min(_harm(each) for each in evictions)
+    best = [each for each in evictions if _harm(each) == lowest]
+    return sorted(best, key=lambda each: each.node_name)
+
+
+def _harm(eviction: Eviction) -> tuple[float, ...]:
+    """Budgets broken, the highest priority of a victim, all priorities, victims; and how early
+    the first of the most important ones started."""
+    victims = eviction.victims
+    return (
+        eviction.budget_violations,
+        victims[0].spec.priority,
+        sum(victim.spec.priority + _PRIORITY_OFFSET for victim in victims),
+        len(victims),
+        -start_time_of(victims[0]),
+    )
+
+
+def _in_words(refused: dict[str, NodeRejection], node_count: int) -> str:
+    counts = Counter(reason for each in refused.values() for reason in each.reasons)
+    counts[_NOT_HELPFUL] += node_count - len(refused)
+    counted = sorted(f"{count} {reason}" for reason, count in counts.items() if count)
+    return f"0/{node_count} nodes are available: {', '.join(counted)}."

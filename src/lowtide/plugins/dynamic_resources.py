@@ -1,0 +1,48 @@
+"""DynamicResources: devices that pods claim. None is allocated yet, so a pod that claims one is
+refused everywhere; to every other pod the rule answers as kube-scheduler's does."""
+
+import numpy as np
+
+from lowtide.framework.plugin import (
+    BoolArray,
+    IntArray,
+    Nodes,
+    Pod,
+    PodRejection,
+    PostFiltered,
+    Refused,
+)
+from lowtide.objects.devices import DeviceClass
+from lowtide.objects.requests import pod_requests
+
+
+class DynamicResources:
+    name = "DynamicResources"
+    reads = 0
+    kinds = (DeviceClass,)
+    scale = "highest_best"
+
+    def pre_filter(self, pod: Pod, nodes: Nodes) -> PodRejection | None:
+        if pod.spec.resource_claims:
+            names = " ".join(claim.name for claim in pod.spec.resource_claims)
+            return PodRejection(f"resource claims are not allocated yet: [{names}]")
+        classes = nodes.objects(DeviceClass)
+        if not classes:
+            return None
+        for resource in sorted(name for name, amount in pod_requests(pod).items() if amount):
+            for device_class in classes.values():
+                if device_class.serves(resource):
+                    return PodRejection(
+                        f"devices are not allocated yet: {resource} is served by "
+                        f"device class {device_class.metadata.name}"
+                    )
+        return None
+
+    def score(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray:
+        return np.zeros(len(nodes), np.int64)
+
+    def post_filter(self, pod: Pod, nodes: Nodes, refused: Refused) -> PostFiltered:
+        if not refused.was_reached(self.name):
+            return PostFiltered("not found", is_error=True)
+        is_asked = self.pre_filter(pod, nodes) is not None
+        return PostFiltered("still not schedulable" if is_asked else "no new claims to deallocate")

@@ -1,0 +1,46 @@
+"""ImageLocality: prefers nodes that hold the pod's images already, the large ones above all."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from lowtide.framework.plugin import MAX_SCORE, NODES, BoolArray, IntArray, Nodes, Pod
+
+_MEBIBYTE = 1024 * 1024
+# What a node must hold to score above 0, and, per container, to score highest.
+_LOWEST_BYTES = 23 * _MEBIBYTE
+_HIGHEST_BYTES_PER_CONTAINER = 1000 * _MEBIBYTE
+
+
+class ImageLocality:
+    name = "ImageLocality"
+    reads = NODES
+
+    def score(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray:
+        """An image counts by the share of nodes that hold it: else a rare one would draw all pods
+        to the few nodes that do."""
+        held = np.zeros(len(nodes), np.int64)
+        for image in _images_of(pod):
+            node_count = nodes.image_node_count(image)
+            if node_count:
+                share = node_count / len(nodes.everything)
+                held += (nodes.image_sizes(image) * share).astype(np.int64)
+        containers = len(pod.spec.containers) + len(pod.spec.init_containers)
+        highest = _HIGHEST_BYTES_PER_CONTAINER * max(containers, 1)
+        return (MAX_SCORE * (np.clip(held, _LOWEST_BYTES, highest) - _LOWEST_BYTES)) // (
+            highest - _LOWEST_BYTES
+        )
+
+
+def full_image_name(name: str) -> str:
+    """With the tag that is meant where none is given; a digest stands for a tag."""
+    return name if name.rfind(":") > name.rfind("/") else f"{name}:latest"
+
+
+def _images_of(pod: Pod) -> Iterator[str]:
+    """One for each use: an image that two containers run counts twice."""
+    for container in (*pod.spec.init_containers, *pod.spec.containers):
+        yield full_image_name(container.image)
+    for volume in pod.spec.volumes:
+        if volume.image is not None:
+            yield full_image_name(volume.image.reference)

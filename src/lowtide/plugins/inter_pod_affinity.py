@@ -1,0 +1,319 @@
+"""InterPodAffinity: near some pods and away from others, as the pod asks and as the pods ask that
+are there already; what is required refuses nodes, what is preferred raises or lowers scores."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+import msgspec
+import numpy as np
+
+from lowtide.cluster.affinity_terms import AffinityTerm, PodTerms, Purpose, terms_of
+from lowtide.cluster.pods_matching import PodSelection
+from lowtide.framework.plugin import (
+    MAX_SCORE,
+    NODE,
+    NODES,
+    OTHERS,
+    PODS,
+    BoolArray,
+    Change,
+    IntArray,
+    Nodes,
+    Pod,
+    PodRejection,
+    Rejection,
+)
+from lowtide.objects.kinds import Namespace
+from lowtide.objects.matching import matches_selector
+from lowtide.objects.node import Node
+from lowtide.objects.pod import PodAffinityTerm
+
+_NOT_NEAR = "node(s) didn't match pod affinity rules"
+_TOO_NEAR = "node(s) didn't match pod anti-affinity rules"
+_NOT_WANTED_THERE = "node(s) didn't satisfy existing pods anti-affinity rules"
+
+# Pods on each row of the whole table, by the topology key that says how far they reach.
+_Reach = dict[str, IntArray]
+
+
+class InterPodAffinityArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    hard_pod_affinity_weight: int = 1
+    ignore_preferred_terms_of_existing_pods: bool = False
+
+    def problems(self) -> Iterator[tuple[str, str]]:
+        """What is wrong beyond types: field and text."""
+        weight = self.hard_pod_affinity_weight
+        if not 0 <= weight <= MAX_SCORE:
+            yield "hardPodAffinityWeight", f"Invalid value: {weight}: not in valid range [0, 100]"
+
+
+class InterPodAffinity:
+    name = "InterPodAffinity"
+    reads = NODE | PODS | NODES | OTHERS
+    kinds = (Namespace,)
+    args = InterPodAffinityArgs
+
+    def __init__(self, args: InterPodAffinityArgs) -> None:
+        self._hard_weight = args.hard_pod_affinity_weight
+        self._ignores_preferences_of_others = args.ignore_preferred_terms_of_existing_pods
+
+    def pre_filter(self, pod: Pod, nodes: Nodes) -> PodRejection | None:
+        """Refuses a pod whose terms make no sense."""
+        problems = terms_of(pod).problems
+        if not problems:
+            return None
+        text = problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]"
+        return PodRejection(f"parsing pod: {text}")
+
+    def filter(self, pod: Pod, nodes: Nodes) -> Iterator[Rejection]:
+        own = terms_of(pod)
+        refusing = _refusing(pod, nodes.everything)
+        if not own.affinity and not own.anti_affinity and not refusing:
+            # So it is with overlays too: pods that are only promised a node are not asked then.
+            return
+        is_refused = np.zeros(len(nodes), np.bool_)
+        if own.affinity:
+            is_refused = _is_not_near(pod, own, nodes)
+            yield Rejection(is_refused, _NOT_NEAR)
+        if own.anti_affinity:
+            is_too_near = _is_too_near(own, nodes) & ~is_refused
+            yield Rejection(is_too_near, _TOO_NEAR, eviction_helps=True)
+            is_refused = is_refused | is_too_near
+        is_unwanted = _is_unwanted(pod, refusing, nodes) & ~is_refused
+        yield Rejection(is_unwanted, _NOT_WANTED_THERE, eviction_helps=True)
+
+    def may_help(self, pod: Pod, change: Change) -> bool:
+        match change.thing:
+            case Node():
+                return _may_node_help(pod, change)
+            case Namespace(metadata=meta):
+                # Pods that are there may select by the labels of the pod's own namespace.
+                terms = (*_required_near(pod), *_required_away(pod))
+                return meta.name == pod.namespace or any(t.namespace_selector for t in terms)
+        return _may_pod_help(pod, change)
+
+    def score(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray | None:
+        own = terms_of(pod)
+        if self._ignores_preferences_of_others and not own.preferences:
+            return None
+        worth: _Reach = {}
+        for pods, weight, key in self._weighed(pod, own, nodes.everything):
+            if _are_in_domain(pods, key, nodes.everything):
+                worth[key] = worth.get(key, 0) + weight * pods
+        if not worth:
+            return None
+        total = np.zeros(len(nodes), np.int64)
+        for key, of_rows in worth.items():
+            total += _in_domain(of_rows, key, nodes)
+        return total
+
+    def normalize(self, pod: Pod, nodes: Nodes, raw: IntArray, feasible: BoolArray) -> IntArray:
+        """The lowest gets 0, the highest 100; all get 0 where they are equal."""
+        lowest, highest = int(raw[feasible].min()), int(raw[feasible].max())
+        if lowest == highest:
+            return np.zeros(len(raw), np.int64)
+        return (MAX_SCORE * ((raw - lowest) / float(highest - lowest))).astype(np.int64)
+
+    def _weighed(
+        self, pod: Pod, own: PodTerms, whole: Nodes
+    ) -> Iterator[tuple[IntArray, int, str]]:
+        """Pods on each row, what one of them is worth, and the topology key."""
+        for preference in own.preferences:
+            selection = _resolved(preference.term, whole)
+            if selection is not None:
+                yield (
+                    whole.pods_matching(selection),
+                    preference.weight,
+                    preference.term.topology_key,
+                )
+        namespace_labels = _labels_of(pod.namespace, whole)
+        for carried in whole.terms_about(pod):
+            weight = self._hard_weight if carried.purpose is Purpose.ATTRACTS else carried.weight
+            if carried.purpose is Purpose.REFUSES or (
+                carried.purpose is Purpose.ATTRACTS and not weight
+            ):
+                continue
+            if carried.term.matches(pod, namespace_labels):
+                yield whole.pods_carrying(carried), weight, carried.term.topology_key
+
+
+def _is_not_near(pod: Pod, own: PodTerms, nodes: Nodes) -> BoolArray:
+    """Where a topology key is missing, or no pod in its domain matches all terms at once.
+
+    The first pod of a group that wants its like around it may go anywhere the keys are."""
+    keys = {term.topology_key for term in own.affinity}
+    lacks_key = np.zeros(len(nodes), np.bool_)
+    for key in keys:
+        lacks_key |= nodes.label_numbers(key)[0] < 0
+    selection = _all_at_once(own.affinity, nodes)
+    if selection is None:
+        return np.ones(len(nodes), np.bool_)
+    pods = nodes.everything.pods_matching(selection)
+    gained = nodes.imagined_matching(selection)
+    gained = np.zeros(len(nodes), np.int64) if gained is None else gained
+    lacks_pods = np.zeros(len(nodes), np.bool_)
+    everywhere = gained * len(keys)
+    for key in keys:
+        lacks_pods |= _in_domain(pods, key, nodes) + gained <= 0
+        everywhere += _sum_in_domains(pods, key, nodes.everything)
+    if selection.matches(pod):
+        lacks_pods &= everywhere != 0
+    return lacks_key | lacks_pods
+
+
+def _is_too_near(own: PodTerms, nodes: Nodes) -> BoolArray:
+    """Where a pod that the incoming one wants to be away from is in the domain."""
+    is_too_near = np.zeros(len(nodes), np.bool_)
+    for key in {term.topology_key for term in own.anti_affinity}:
+        pods = np.zeros(len(nodes), np.int64)
+        for term in own.anti_affinity:
+            selection = _resolved(term, nodes) if term.topology_key == key else None
+            if selection is not None:
+                pods += _in_domain(nodes.everything.pods_matching(selection), key, nodes)
+                gained = nodes.imagined_matching(selection)
+                pods += 0 if gained is None else gained
+        is_too_near |= (pods > 0) & (nodes.label_numbers(key)[0] >= 0)
+    return is_too_near
+
+
+def _refusing(pod: Pod, whole: Nodes) -> _Reach:
+    """The pods whose anti-affinity is about this one, as often as it is."""
+    found: _Reach = {}
+    namespace_labels = _labels_of(pod.namespace, whole)
+    for carried in whole.terms_about(pod):
+        if carried.purpose is Purpose.REFUSES and carried.term.matches(pod, namespace_labels):
+            key, pods = carried.term.topology_key, whole.pods_carrying(carried)
+            if _are_in_domain(pods, key, whole):
+                found[key] = found.get(key, 0) + pods
+    return found
+
+
+def _is_unwanted(pod: Pod, refusing: Mapping[str, IntArray], nodes: Nodes) -> BoolArray:
+    """Where such pods are in the domain, those that are there in thought only counted too."""
+    by_key = {key: _in_domain(pods, key, nodes) for key, pods in refusing.items()}
+    namespace_labels = _labels_of(pod.namespace, nodes)
+    for position, other, times in nodes.imagined():
+        for term in terms_of(other).anti_affinity:
+            if term.matches(pod, namespace_labels):
+                key = term.topology_key
+                pods = by_key.setdefault(key, np.zeros(len(nodes), np.int64))
+                pods[position] += times
+    is_unwanted = np.zeros(len(nodes), np.bool_)
+    for key, pods in by_key.items():
+        is_unwanted |= (pods > 0) & (nodes.label_numbers(key)[0] >= 0)
+    return is_unwanted
+
+
+# What may help. The terms are taken as they are: this is asked often, and need not be exact.
+
+
+def _may_node_help(pod: Pod, change: Change) -> bool:
+    """The labels that pods which are there go by may be any; a node that goes takes its pods along.
+    A new one is no place for a pod that wants others around it, unless it has such a label."""
+    if change.before is None:
+        keys = {term.topology_key for term in _required_near(pod)}
+        return not keys or not keys.isdisjoint(change.after.labels)
+    if change.after is None:
+        return True
+    return change.is_of_taints or bool(change.before.labels != change.after.labels)
+
+
+def _may_pod_help(pod: Pod, change: Change) -> bool:
+    """A pod came that this one wants around it, or one went that was in its way."""
+    near, away = _required_near(pod), _required_away(pod)
+
+    def is_wanted(other: Pod) -> bool:
+        return bool(near) and all(_may_mean(term, pod, other) for term in near)
+
+    # The first of its like may go anywhere: it may be the first again.
+    if change.is_new(is_wanted) or (change.is_over(is_wanted) and is_wanted(pod)):
+        return True
+    if change.before is None:
+        return False
+    stops = (change.is_over(partial(_may_mean, term, pod)) for term in away)
+    return any(stops) or change.is_over(lambda other: _may_refuse(other, pod))
+
+
+def _may_refuse(other: Pod, pod: Pod) -> bool:
+    return any(_may_mean(term, other, pod) for term in _required_away(other))
+
+
+def _may_mean(term: PodAffinityTerm, owner: Pod, other: Pod) -> bool:
+    """Whether its owner's term is about the other pod, if that one's namespace is selected."""
+    return (
+        term.namespace_selector is not None
+        or other.namespace in (term.namespaces or (owner.namespace,))
+    ) and matches_selector(term.label_selector, other.labels)
+
+
+def _required_near(pod: Pod) -> Sequence[PodAffinityTerm]:
+    affinity = pod.spec.affinity
+    return affinity.pod_affinity.required if affinity and affinity.pod_affinity else ()
+
+
+def _required_away(pod: Pod) -> Sequence[PodAffinityTerm]:
+    affinity = pod.spec.affinity
+    return affinity.pod_anti_affinity.required if affinity and affinity.pod_anti_affinity else ()
+
+
+# Which pods are meant.
+
+
+def _all_at_once(terms: Sequence[AffinityTerm], nodes: Nodes) -> PodSelection | None:
+    """The pods that match every one of the terms; None where no pod can."""
+    selections = [_resolved(term, nodes) for term in terms]
+    known = [each for each in selections if each is not None]
+    if len(known) < len(selections):
+        return None
+    listed = [each.namespaces for each in known if each.namespaces is not None]
+    return PodSelection.of(
+        [requirement for each in known for requirement in each.requirements],
+        namespaces=frozenset.intersection(*listed) if listed else None,
+        counts_terminating=True,
+    )
+
+
+def _resolved(term: AffinityTerm, nodes: Nodes) -> PodSelection | None:
+    """A term of the incoming pod, with all namespaces by name that it means.
+
+    A selector that a namespace without labels meets stands for every namespace: kube-scheduler
+    asks it once more without labels."""
+    if term.selection is None or term.of_namespaces is None:
+        return term.selection
+    if term.matches_namespace({}):
+        return replace(term.selection, namespaces=None)
+    meant = {
+        name
+        for name, namespace in nodes.objects_in(Namespace, "").items()
+        if term.matches_namespace(namespace.metadata.labels)
+    }
+    return replace(
+        term.selection, namespaces=frozenset(meant.union(term.selection.namespaces or ()))
+    )
+
+
+def _labels_of(namespace: str, nodes: Nodes) -> Mapping[str, str]:
+    found = nodes.objects_in(Namespace, "").get(namespace)
+    return {} if found is None else found.metadata.labels
+
+
+# How far they reach.
+
+
+def _in_domain(of_rows: IntArray, key: str, nodes: Nodes) -> IntArray:
+    """The sum over each node's domain; 0 where the node lacks the label."""
+    numbers, values = nodes.everything.label_numbers(key)
+    sums = np.bincount(numbers + 1, weights=of_rows, minlength=len(values) + 1).astype(np.int64)
+    sums[0] = 0
+    gathered: IntArray = sums[nodes.label_numbers(key)[0] + 1]
+    return gathered
+
+
+def _sum_in_domains(of_rows: IntArray, key: str, whole: Nodes) -> int:
+    return int(of_rows[whole.label_numbers(key)[0] >= 0].sum())
+
+
+def _are_in_domain(of_rows: IntArray, key: str, whole: Nodes) -> bool:
+    """Whether any of these pods is on a node that has the label."""
+    return bool((of_rows * (whole.label_numbers(key)[0] >= 0)).any())

@@ -1,0 +1,48 @@
+"""NodeDeclaredFeatures: keeps a pod that needs a feature of the kubelet away from nodes that do
+not declare it."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from lowtide.framework.plugin import NODE, Change, Nodes, Pod, Rejection
+
+_RESTART_ALL = "RestartAllContainersOnContainerExits"
+_HOST_NETWORK_WITH_USER_NAMESPACE = "UserNamespacesHostNetworkSupport"
+
+
+class NodeDeclaredFeatures:
+    name = "NodeDeclaredFeatures"
+    reads = NODE
+
+    def filter(self, pod: Pod, nodes: Nodes) -> Iterator[Rejection]:
+        needed = features_needed(pod)
+        if needed:
+            objects = (nodes.node(position) for position in range(len(nodes)))
+            lacks = np.fromiter(
+                (not needed.issubset(node.status.declared_features) for node in objects),
+                np.bool_,
+                len(nodes),
+            )
+            yield Rejection(lacks, "node(s) didn't match Pod's required features")
+
+    def may_help(self, pod: Pod, change: Change) -> bool:
+        needed = features_needed(pod)
+        return change.is_of_taints or change.is_new(
+            lambda node: needed.issubset(node.status.declared_features)
+        )
+
+
+def features_needed(pod: Pod) -> frozenset[str]:
+    """What of the pod only some kubelets can do."""
+    needed = []
+    containers = (*pod.spec.containers, *pod.spec.init_containers)
+    if any(
+        rule.action == "RestartAllContainers"
+        for container in containers
+        for rule in container.restart_policy_rules
+    ):
+        needed.append(_RESTART_ALL)
+    if pod.spec.host_network and pod.spec.host_users is False:
+        needed.append(_HOST_NETWORK_WITH_USER_NAMESPACE)
+    return frozenset(needed)

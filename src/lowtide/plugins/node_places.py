@@ -1,0 +1,107 @@
+"""Where the labels of nodes match what volumes, storage classes and capacities say of them.
+
+Thousands of volumes may each name one node: those are looked up, not matched one by one. Used by
+the finding of volumes."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from lowtide.cluster.pods_matching import requirements_of
+from lowtide.framework.plugin import BoolArray, Nodes
+from lowtide.objects.matching import is_valid_requirement
+from lowtide.objects.meta import LabelRequirement, LabelSelector
+from lowtide.objects.pod import NodeSelectorTerm
+from lowtide.objects.storage import TopologySelectorTerm, VolumeNodeAffinity
+
+Positions = npt.NDArray[np.intp]
+
+
+class NodePlaces:
+    """Of one table."""
+
+    def __init__(self, nodes: Nodes) -> None:
+        self._nodes = nodes
+        self._everywhere = np.arange(len(nodes))
+        self._lookups: dict[str, Callable[[str], Positions]] = {}
+
+    def with_access(self, affinity: VolumeNodeAffinity | None) -> Positions:
+        """Where a volume may be used: its affinity is about labels only."""
+        if affinity is None or affinity.required is None:
+            return self._everywhere
+        terms = affinity.required.node_selector_terms
+        if len(terms) == 1 and len(terms[0].match_expressions) == 1 and not terms[0].match_fields:
+            # Of thousands of volumes, nearly all are like this: no more is done than must be.
+            (requirement,) = terms[0].match_expressions
+            if requirement.operator == "In" and requirement.values:
+                return self._with_label(requirement)
+        return self._of_terms([_requirements_of(term) for term in terms])
+
+    def in_topologies(self, terms: Sequence[TopologySelectorTerm]) -> BoolArray:
+        """Where a class may make volumes."""
+        if not terms:
+            return np.ones(len(self._nodes), np.bool_)
+        return self._mask(
+            self._of_terms(
+                [
+                    [LabelRequirement(e.key, "In", e.values) for e in term.match_label_expressions]
+                    for term in terms
+                ]
+            )
+        )
+
+    def matching(self, selector: LabelSelector | None) -> Positions:
+        """None stands for no node, and an empty selector for all of them."""
+        if selector is None:
+            return self._everywhere[:0]
+        requirements = requirements_of(selector)
+        return self._of_terms([requirements]) if requirements else self._everywhere
+
+    def _of_terms(self, terms: Sequence[Sequence[LabelRequirement] | None]) -> Positions:
+        """Where all requirements of one of the terms hold; an empty term, or one that cannot be
+        parsed, holds nowhere."""
+        usable = [term for term in terms if term and all(map(is_valid_requirement, term))]
+        if len(usable) == 1 and len(usable[0]) == 1 and usable[0][0].operator == "In":
+            return self._with_label(usable[0][0])
+        found = np.zeros(len(self._nodes), np.bool_)
+        for term in usable:
+            found |= np.logical_and.reduce([self._nodes.label_matches(each) for each in term])
+        return np.flatnonzero(found)
+
+    def _with_label(self, requirement: LabelRequirement) -> Positions:
+        lookup = self._lookups.get(requirement.key)
+        if lookup is None:
+            lookup = self._lookups[requirement.key] = self._lookup(requirement.key)
+        if len(requirement.values) == 1:
+            return lookup(requirement.values[0])
+        return np.concatenate([lookup(value) for value in dict.fromkeys(requirement.values)])
+
+    def _lookup(self, key: str) -> Callable[[str], Positions]:
+        """From a value of the label to the positions that have it."""
+        numbers, values = self._nodes.label_numbers(key)
+        order = np.argsort(numbers, kind="stable")
+        starts = np.searchsorted(numbers[order], np.arange(len(values) + 1)).tolist()
+        number_of = {value: number for number, value in enumerate(values)}
+        nowhere = order[:0]
+
+        def positions(value: str) -> Positions:
+            number = number_of.get(value)
+            return nowhere if number is None else order[starts[number] : starts[number + 1]]
+
+        return positions
+
+    def _mask(self, positions: Positions) -> BoolArray:
+        mask = np.zeros(len(self._nodes), np.bool_)
+        mask[positions] = True
+        return mask
+
+
+def _requirements_of(term: NodeSelectorTerm) -> Sequence[LabelRequirement] | None:
+    """A volume does not see names of nodes: no name is In a list, and any name is NotIn one."""
+    if any(field.operator != "NotIn" for field in term.match_fields):
+        return None
+    return term.match_expressions or (_ANY_NODE if term.match_fields else ())
+
+
+_ANY_NODE = (LabelRequirement("", "DoesNotExist"),)

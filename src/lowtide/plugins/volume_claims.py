@@ -1,0 +1,79 @@
+"""The claims of a pod as VolumeBinding sees them: which have their volumes, and which wait for the
+pod to be placed."""
+
+from dataclasses import dataclass
+
+from lowtide.framework.plugin import Nodes, Pod
+from lowtide.objects.quantity import QuantityError, parse_nano
+from lowtide.objects.selector_problems import selector_problem
+from lowtide.objects.storage import (
+    WAIT_FOR_FIRST_CONSUMER,
+    PersistentVolumeClaim,
+    StorageClass,
+)
+from lowtide.plugins.node_volume_limits import not_made_for
+from lowtide.plugins.volume_restrictions import not_found
+
+_IMMEDIATE = "pod has unbound immediate PersistentVolumeClaims"
+
+
+@dataclass(frozen=True, slots=True)
+class PodClaims:
+    """In the order of the pod's volumes."""
+
+    bound: tuple[PersistentVolumeClaim, ...]
+    delayed: tuple[PersistentVolumeClaim, ...]
+
+
+def claims_of(pod: Pod, nodes: Nodes) -> PodClaims | str:
+    """A text where the pod cannot run anywhere before its claims have changed."""
+    claims = []
+    for volume in pod.spec.volumes:
+        name = volume.claim_name(pod.name)
+        if name is None:
+            continue
+        claim = nodes.objects(PersistentVolumeClaim).get((pod.namespace, name))
+        if claim is None and volume.ephemeral:
+            waiting = "waiting for ephemeral volume controller to create the persistentvolumeclaim"
+            return f'{waiting} "{name}"'
+        if claim is None:
+            return not_found(name)
+        problem = _problem(claim)
+        if problem is not None:
+            return problem
+        if volume.ephemeral and not claim.is_made_for(pod.namespace, pod.uid):
+            return not_made_for(claim, pod)
+        claims.append(claim)
+    unbound = [claim for claim in claims if not claim.is_bound]
+    if not all(_is_delayed(claim, nodes) for claim in unbound):
+        return _IMMEDIATE
+    return PodClaims(tuple(each for each in claims if each.is_bound), tuple(unbound))
+
+
+def requested_nano(claim: PersistentVolumeClaim) -> int:
+    """How much storage it asks for; QuantityError names the claim."""
+    try:
+        return parse_nano(claim.spec.resources.requests.get("storage", 0))
+    except QuantityError as error:
+        path = "spec.resources.requests[storage]"
+        raise QuantityError(f"persistentvolumeclaim {claim.key} {path}: {error}") from None
+
+
+def _problem(claim: PersistentVolumeClaim) -> str | None:
+    if claim.status.phase == "Lost":
+        lost = f'bound to non-existent persistentvolume "{claim.spec.volume_name}"'
+        return f'persistentvolumeclaim "{claim.name}" {lost}'
+    if claim.metadata.deletion_timestamp is not None:
+        return f'persistentvolumeclaim "{claim.name}" is being deleted'
+    problem = selector_problem(claim.spec.selector, "spec.selector")
+    return None if problem is None else f'persistentvolumeclaim "{claim.name}" {problem}'
+
+
+def _is_delayed(claim: PersistentVolumeClaim, nodes: Nodes) -> bool:
+    """Whether its volume is chosen with the pod's node; one that names its volume is not."""
+    storage_class = nodes.objects(StorageClass).get(("", claim.class_name))
+    return (
+        not claim.spec.volume_name
+        and storage_class is not None
+        and storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
+    )

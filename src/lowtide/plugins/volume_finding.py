@@ -1,0 +1,266 @@
+"""Finds volumes for a pod's claims on every node at once: those they are bound to, available ones
+of their class, or a class that can make them there. VolumeBinding filters and reserves by it."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from lowtide.framework.plugin import BoolArray, IntArray, Nodes
+from lowtide.objects.csi_migration import migrated_affinity, migration_of
+from lowtide.objects.matching import matches_selector
+from lowtide.objects.quantity import QuantityError, parse_nano, units
+from lowtide.objects.storage import (
+    MIGRATED_PLUGINS,
+    NO_PROVISIONER,
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+)
+from lowtide.plugins.node_places import NodePlaces, Positions
+from lowtide.plugins.volume_claims import PodClaims, requested_nano
+
+_NO_VOLUME = -1
+_AVAILABLE = "Available"
+
+
+@dataclass(slots=True)
+class Found:
+    """By position: why a node is refused; where none of it holds, what would be used there."""
+
+    is_mismatched: BoolArray  # a bound volume cannot be used there
+    lacks_volumes: BoolArray  # no volume is available, and none can be made
+    lacks_space: BoolArray  # one can be made, and is too large
+    is_lost: BoolArray  # a bound volume does not exist
+    volumes: list[PersistentVolume] = field(default_factory=list)
+    chosen: list[tuple[PersistentVolumeClaim, IntArray]] = field(default_factory=list)
+    made: list[tuple[PersistentVolumeClaim, BoolArray]] = field(default_factory=list)
+
+    @property
+    def is_refused(self) -> BoolArray:
+        return self.is_mismatched | self.lacks_volumes | self.lacks_space | self.is_lost
+
+    def bindings_at(self, position: int) -> list[tuple[PersistentVolumeClaim, PersistentVolume]]:
+        """The available volumes that claims would be given."""
+        return [
+            (claim, self.volumes[numbers[position]])
+            for claim, numbers in self.chosen
+            if numbers[position] != _NO_VOLUME
+        ]
+
+    def made_at(self, position: int) -> list[PersistentVolumeClaim]:
+        """The claims that volumes would be made for."""
+        return [claim for claim, is_made in self.made if is_made[position]]
+
+
+def find_volumes(claims: PodClaims, nodes: Nodes) -> Found:
+    return _Finding(nodes).run(claims)
+
+
+def can_be_used(volume: PersistentVolume, nodes: Nodes) -> BoolArray:
+    """By position: where the volume's affinity lets it be used."""
+    return _Finding(nodes).has_access(volume)
+
+
+class _Finding:
+    def __init__(self, nodes: Nodes) -> None:
+        self._nodes = nodes
+        self._places = NodePlaces(nodes)
+        self._found = Found(
+            is_mismatched=np.zeros(len(nodes), np.bool_),
+            lacks_volumes=np.zeros(len(nodes), np.bool_),
+            lacks_space=np.zeros(len(nodes), np.bool_),
+            is_lost=np.zeros(len(nodes), np.bool_),
+        )
+        self._numbers: dict[str, int] = {}  # of volumes, by name
+
+    def run(self, claims: PodClaims) -> Found:
+        self._check_bound(claims)
+        # Where a claim's volume is being made for another node, nothing else is looked at.
+        is_open = np.ones(len(self._nodes), np.bool_)
+        for claim in claims.delayed:
+            if claim.selected_node is not None:
+                is_open &= np.array([n == claim.selected_node for n in self._nodes.names], np.bool_)
+        self._found.lacks_volumes |= ~is_open
+        wanted = [(claim, is_open) for claim in claims.delayed if claim.selected_node is not None]
+        to_match = [claim for claim in claims.delayed if claim.selected_node is None]
+        for claim in sorted(to_match, key=requested_nano):
+            chosen = self._choose(claim, is_open)
+            self._found.chosen.append((claim, chosen))
+            wanted.append((claim, is_open & (chosen == _NO_VOLUME)))
+        self._check_made(wanted)
+        return self._found
+
+    # Claims that have a volume.
+
+    def _check_bound(self, claims: PodClaims) -> None:
+        """A node is refused by the first volume that does not fit."""
+        is_open = np.ones(len(self._nodes), np.bool_)
+        for claim in claims.bound:
+            volume = self._nodes.objects(PersistentVolume).get(("", claim.spec.volume_name))
+            if volume is None:
+                self._found.is_lost |= is_open
+                return
+            is_mismatched = is_open & ~self.has_access(volume)
+            self._found.is_mismatched |= is_mismatched
+            is_open &= ~is_mismatched
+
+    def has_access(self, volume: PersistentVolume) -> BoolArray:
+        has_access = self._mask(self._places.with_access(volume.spec.node_affinity))
+        migration = migration_of(volume.spec)
+        if migration is None or not migration.zone_key:
+            return has_access
+        affinity = migrated_affinity(volume, migration.zone_key)
+        migrated = self._mask(self._places.with_access(affinity))
+        is_migrated = [self._has_migrated(name, migration.plugin) for name in self._nodes.names]
+        return np.where(is_migrated, migrated, has_access)
+
+    def _has_migrated(self, node_name: str, plugin: str) -> bool:
+        csi_node = self._nodes.objects(CSINode).get(("", node_name))
+        if csi_node is None:
+            return False
+        return plugin in csi_node.metadata.annotations.get(MIGRATED_PLUGINS, "").split(",")
+
+    # Volumes that are available.
+
+    def _choose(self, claim: PersistentVolumeClaim, is_open: BoolArray) -> IntArray:
+        """The number of the smallest volume that fits, for each node that is open."""
+        earlier = [numbers for _, numbers in self._found.chosen]
+        chosen = np.full(len(self._nodes), _NO_VOLUME, np.int64)
+        is_wanted = is_open.copy()
+        mine, others = self._candidates(claim)
+        for volume in mine:
+            # Nothing but this volume will do where it has not been given away.
+            number = self._number(volume)
+            is_free = np.logical_and.reduce([is_wanted, *(each != number for each in earlier)])
+            has_access = self._mask(self._places.with_access(volume.spec.node_affinity))
+            chosen[is_free & has_access] = number
+            is_wanted &= ~is_free
+        left = int(np.count_nonzero(is_wanted))
+        for volume in others:
+            if not left:
+                break
+            positions = self._places.with_access(volume.spec.node_affinity)
+            if not len(positions):
+                continue
+            number = self._number(volume)
+            positions = positions[is_wanted[positions]]
+            for each in earlier:
+                positions = positions[each[positions] != number]
+            chosen[positions] = number
+            is_wanted[positions] = False
+            left -= len(positions)
+        return chosen
+
+    def _candidates(
+        self, claim: PersistentVolumeClaim
+    ) -> tuple[list[PersistentVolume], list[PersistentVolume]]:
+        """Those that were promised to the claim, and those that anybody may have; smallest first,
+        equal ones by name."""
+        mine: list[tuple[int, str, PersistentVolume]] = []
+        others: list[tuple[int, str, PersistentVolume]] = []
+        wanted = requested_nano(claim)
+        for name, volume in self._nodes.volumes.of_class(claim.class_name).items():
+            is_mine = volume.spec.claim_ref is not None
+            if is_mine and not _is_promised(volume, claim):
+                continue
+            if not is_mine and volume.status.phase != _AVAILABLE:
+                continue
+            size = _capacity_nano(volume)
+            if size < wanted or not _is_alike(volume, claim):
+                continue
+            if is_mine:
+                mine.append((size, name, volume))
+            elif _suits(volume, claim):
+                others.append((size, name, volume))
+        return [v for _, _, v in sorted(mine)], [v for _, _, v in sorted(others)]
+
+    def _number(self, volume: PersistentVolume) -> int:
+        number = self._numbers.get(volume.name)
+        if number is None:
+            number = self._numbers[volume.name] = len(self._found.volumes)
+            self._found.volumes.append(volume)
+        return number
+
+    # Volumes that can be made.
+
+    def _check_made(self, wanted: list[tuple[PersistentVolumeClaim, BoolArray]]) -> None:
+        """A node is refused by the first claim that no volume can be made for."""
+        is_open = np.ones(len(self._nodes), np.bool_)
+        for claim, is_wanted in wanted:
+            is_asked = is_open & is_wanted
+            if not is_asked.any():
+                continue
+            storage_class = self._nodes.objects(StorageClass)[("", claim.class_name)]
+            can_be_made = np.zeros(len(self._nodes), np.bool_)
+            if storage_class.provisioner not in ("", NO_PROVISIONER):
+                can_be_made = self._places.in_topologies(storage_class.allowed_topologies)
+            has_space = self._has_space(claim, storage_class)
+            self._found.lacks_volumes |= is_asked & ~can_be_made
+            self._found.lacks_space |= is_asked & can_be_made & ~has_space
+            is_open &= ~is_asked | (can_be_made & has_space)
+            self._found.made.append((claim, is_asked))
+
+    def _has_space(self, claim: PersistentVolumeClaim, storage_class: StorageClass) -> BoolArray:
+        driver = self._nodes.objects(CSIDriver).get(("", storage_class.provisioner))
+        is_told = driver is not None and driver.spec.storage_capacity
+        if not is_told or "storage" not in claim.spec.resources.requests:
+            return np.ones(len(self._nodes), np.bool_)
+        wanted = units(requested_nano(claim))
+        has_space = np.zeros(len(self._nodes), np.bool_)
+        for capacity in self._nodes.objects(CSIStorageCapacity).values():
+            is_of_class = capacity.storage_class_name == storage_class.metadata.name
+            if is_of_class and largest_volume(capacity) >= wanted:
+                has_space[self._places.matching(capacity.node_topology)] = True
+        return has_space
+
+    def _mask(self, positions: Positions) -> BoolArray:
+        mask = np.zeros(len(self._nodes), np.bool_)
+        mask[positions] = True
+        return mask
+
+
+def _is_promised(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+    reference = volume.spec.claim_ref
+    return (
+        reference is not None
+        and (reference.namespace, reference.name) == (claim.metadata.namespace, claim.name)
+        and reference.uid in ("", claim.metadata.uid)
+    )
+
+
+def _is_alike(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+    return (
+        volume.spec.volume_mode == claim.spec.volume_mode
+        and volume.spec.volume_attributes_class_name == claim.spec.volume_attributes_class_name
+        and volume.metadata.deletion_timestamp is None
+    )
+
+
+def _suits(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+    for mode in claim.spec.access_modes:
+        if mode not in volume.spec.access_modes:
+            return False
+    selector = claim.spec.selector
+    return selector is None or matches_selector(selector, volume.metadata.labels)
+
+
+def _capacity_nano(volume: PersistentVolume) -> int:
+    """A volume whose size cannot be read fits no claim."""
+    try:
+        return parse_nano(volume.spec.capacity.get("storage", 0))
+    except QuantityError:
+        return -1
+
+
+def largest_volume(capacity: CSIStorageCapacity) -> int:
+    """In bytes; below 0 where it is not told."""
+    told = capacity.maximum_volume_size
+    if told is None:
+        told = capacity.capacity
+    try:
+        return -1 if told is None else units(parse_nano(told))
+    except QuantityError:
+        return -1

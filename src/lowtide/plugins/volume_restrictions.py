@@ -1,0 +1,147 @@
+"""VolumeRestrictions: a disk that pods name themselves cannot be on a node twice, unless all read
+only; and a claim that is for one pod alone (ReadWriteOncePod) cannot have two."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from lowtide.cluster.volume_holders import claim_held, disk_held
+from lowtide.framework.plugin import (
+    OTHERS,
+    PODS,
+    BoolArray,
+    Change,
+    IntArray,
+    Nodes,
+    Pod,
+    PodRejection,
+    Rejection,
+)
+from lowtide.objects.node import Node
+from lowtide.objects.storage import PersistentVolumeClaim
+from lowtide.objects.volumes import Volume
+
+READ_WRITE_ONCE_POD = "ReadWriteOncePod"
+
+_DISK_TAKEN = "node(s) had no available disk"
+_CLAIM_TAKEN = (
+    "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode "
+    "already in-use by another pod"
+)
+
+
+class VolumeRestrictions:
+    name = "VolumeRestrictions"
+    reads = PODS | OTHERS
+    kinds = (PersistentVolumeClaim,)
+
+    def pre_filter(self, pod: Pod, nodes: Nodes) -> PodRejection | None:
+        for name in _claim_names(pod):
+            if (pod.namespace, name) not in nodes.objects(PersistentVolumeClaim):
+                return PodRejection(not_found(name))
+        return None
+
+    def filter(self, pod: Pod, nodes: Nodes) -> Iterator[Rejection]:
+        disks = [each for each in pod.spec.volumes if disk_held(each) is not None]
+        claims = _claims_for_one_pod(pod, nodes)
+        if not disks and not claims:
+            return
+        is_taken = np.zeros(len(nodes), np.bool_)
+        for disk in disks:
+            is_taken |= _is_taken(disk, nodes)
+        yield Rejection(is_taken, _DISK_TAKEN, eviction_helps=True)
+        is_used = _uses_of(claims, pod, nodes, is_asked=bool(disks)) > 0
+        yield Rejection(is_used & ~is_taken, _CLAIM_TAKEN, eviction_helps=True)
+
+    def may_help(self, pod: Pod, change: Change) -> bool:
+        before, after = change.before, change.after
+        match change.thing:
+            case Node():  # one that goes takes its pods along
+                return before is None or after is None or change.is_of_taints
+            case PersistentVolumeClaim() as claim if before is None:
+                return uses_claim(pod, claim)
+            case PersistentVolumeClaim() as claim:
+                has_changed = (
+                    after is not None and before.spec.access_modes != after.spec.access_modes
+                )
+                return has_changed and uses_claim(pod, claim)
+        return change.is_over(lambda other: _is_in_the_way(other, pod))
+
+
+def not_found(claim_name: str) -> str:
+    return f'persistentvolumeclaim "{claim_name}" not found'
+
+
+def uses_claim(pod: Pod, claim: PersistentVolumeClaim) -> bool:
+    return claim.metadata.namespace == pod.namespace and any(
+        volume.claim_name(pod.name) == claim.name for volume in pod.spec.volumes
+    )
+
+
+def _claim_names(pod: Pod) -> Iterator[str]:
+    """Ephemeral volumes are for one pod by nature."""
+    for volume in pod.spec.volumes:
+        if volume.persistent_volume_claim is not None:
+            yield volume.persistent_volume_claim.claim_name
+
+
+def _claims_for_one_pod(pod: Pod, nodes: Nodes) -> set[str]:
+    claims = nodes.objects(PersistentVolumeClaim)
+    return {
+        name
+        for name in _claim_names(pod)
+        if (claim := claims.get((pod.namespace, name))) is not None
+        and READ_WRITE_ONCE_POD in claim.spec.access_modes
+    }
+
+
+def _uses_of(claims: set[str], pod: Pod, nodes: Nodes, *, is_asked: bool) -> IntArray:
+    """How many of the claims are used by pods of any node, as each node sees it: pods that are
+    imagined on it count for it alone, by the name of their claims only, as in kube-scheduler."""
+    everywhere = sum(
+        any(
+            True
+            for _, other in nodes.everything.volumes.pods_holding(claim_held(pod.namespace, name))
+            if name in _claim_names(other)
+        )
+        for name in claims
+    )
+    uses = np.full(len(nodes), everywhere, np.int64)
+    if everywhere or is_asked:  # else kube-scheduler does not ask this rule any more
+        for position, imagined, times in nodes.imagined():
+            uses[position] += times * sum(name in claims for name in _claim_names(imagined))
+    return uses
+
+
+def _is_taken(disk: Volume, nodes: Nodes) -> BoolArray:
+    is_taken = np.zeros(len(nodes), np.bool_)
+    held = disk_held(disk)
+    assert held is not None
+    for position, pod in nodes.volumes.pods_holding(held):
+        for other in pod.spec.volumes:
+            if disk_held(other) == held and _conflict(disk, other):
+                is_taken[position] = True
+    return is_taken
+
+
+def _is_in_the_way(other: Pod, pod: Pod) -> bool:
+    """Or would be, if a claim of that name is for one pod alone."""
+    if not set(_claim_names(pod)).isdisjoint(_claim_names(other)):
+        return True
+    return any(
+        disk_held(disk) is not None and disk_held(disk) == disk_held(held) and _conflict(disk, held)
+        for disk in pod.spec.volumes
+        for held in other.spec.volumes
+    )
+
+
+def _conflict(disk: Volume, other: Volume) -> bool:
+    """Of two volumes that name the same disk."""
+    if disk.gce_persistent_disk and other.gce_persistent_disk:
+        return not (disk.gce_persistent_disk.read_only and other.gce_persistent_disk.read_only)
+    if disk.iscsi and other.iscsi:
+        return not (disk.iscsi.read_only and other.iscsi.read_only)
+    if disk.rbd and other.rbd:
+        shares_monitor = bool(set(disk.rbd.monitors) & set(other.rbd.monitors))
+        return shares_monitor and not (disk.rbd.read_only and other.rbd.read_only)
+    return True

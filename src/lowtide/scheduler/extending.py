@@ -1,0 +1,188 @@
+"""What extenders are asked in the course of a decision, and what their answers come to. Pure: a
+question is handed out, and the course goes on when its answer is handed in.
+
+`decide` asks; `live` has the questions carried to the extenders."""
+
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from lowtide.config.types import Extender
+from lowtide.framework.decision import NodeRejection
+from lowtide.framework.plugin import Eviction
+from lowtide.objects.pod import Pod
+
+# Of a scale of its own, 0..10, against the rules' 0..100.
+POINTS_PER_PRIORITY = 10
+EXTENDER = "Extender"  # the name under which refusals by any extender are known
+
+
+@dataclass(frozen=True, slots=True)
+class AskFilter:
+    extender: Extender
+    pod: Pod
+    node_names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AskPriorities:
+    """All of them at once."""
+
+    extenders: tuple[Extender, ...]
+    pod: Pod
+    node_names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AskPreemption:
+    """Which of these evictions the extender agrees to."""
+
+    extender: Extender
+    pod: Pod
+    evictions: tuple[Eviction, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Filtered:
+    """The nodes that are left, and why the others are not; `unresolvable` ones evicting pods
+    cannot help."""
+
+    kept: tuple[str, ...]
+    failed: Mapping[str, str] = field(default_factory=dict)
+    unresolvable: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Priorities:
+    """By extender, in the order they were asked, and node; an extender that failed says nothing."""
+
+    by_extender: tuple[Mapping[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Preempted:
+    """By node: the uids of the pods that are to go, and how many budgets that violates."""
+
+    victims: Mapping[str, tuple[tuple[str, ...], int]]
+
+
+@dataclass(frozen=True, slots=True)
+class ExtenderFailed:
+    error: str
+
+
+Question = AskFilter | AskPriorities | AskPreemption
+Answer = Filtered | Priorities | Preempted | ExtenderFailed
+
+T = TypeVar("T")
+Course = Generator[Question, Answer, T]
+
+
+class ExtenderError(Exception):
+    """An extender that may not be ignored failed: the attempt fails."""
+
+
+def is_interested(extender: Extender, pod: Pod) -> bool:
+    """An extender that manages resources cares only about pods that ask for one of them."""
+    if not extender.managed_resources:
+        return True
+    managed = {resource.name for resource in extender.managed_resources}
+    return any(
+        managed & (container.resources.requests.keys() | container.resources.limits.keys())
+        for container in (*pod.spec.containers, *pod.spec.init_containers)
+    )
+
+
+def in_order(extenders: tuple[Extender, ...]) -> tuple[Extender, ...]:
+    """Those that may be ignored are asked last."""
+    return tuple(sorted(extenders, key=lambda extender: extender.ignorable))
+
+
+def refused_by_extenders(
+    extenders: tuple[Extender, ...], pod: Pod, node_names: tuple[str, ...]
+) -> Course[dict[str, NodeRejection]]:
+    """Each is asked about the nodes that those before it left, as long as there are any."""
+    refused: dict[str, NodeRejection] = {}
+    left = node_names
+    for extender in in_order(extenders):
+        if not left or not extender.filter_verb or not is_interested(extender, pod):
+            continue
+        answer = yield AskFilter(extender, pod, left)
+        if isinstance(answer, ExtenderFailed) and extender.ignorable:
+            continue
+        filtered = _expected(answer, Filtered)
+        kept = set(filtered.kept)
+        for name in left:
+            if name in filtered.unresolvable:
+                refused[name] = _rejection(filtered.unresolvable[name], eviction_helps=False)
+            elif name not in kept:
+                refused[name] = _rejection(filtered.failed.get(name, ""), eviction_helps=True)
+        left = tuple(name for name in left if name not in refused)
+    return refused
+
+
+def points_of_extenders(
+    extenders: tuple[Extender, ...], pod: Pod, node_names: tuple[str, ...]
+) -> Course[dict[str, int]]:
+    """What all of them together add to each node's rank."""
+    asked = tuple(each for each in extenders if each.prioritize_verb and is_interested(each, pod))
+    points: dict[str, int] = {}
+    if not asked:
+        return points
+    answer = _expected((yield AskPriorities(asked, pod, node_names)), Priorities)
+    for extender, priorities in zip(asked, answer.by_extender, strict=True):
+        for name, priority in priorities.items():
+            added = priority * extender.weight * POINTS_PER_PRIORITY
+            points[name] = points.get(name, 0) + added
+    return points
+
+
+def agreed_by_extenders(
+    extenders: tuple[Extender, ...], pod: Pod, evictions: tuple[Eviction, ...]
+) -> Course[tuple[Eviction, ...]]:
+    """What is left of the evictions when every extender was asked that has a say in them."""
+    for extender in in_order(extenders):
+        if not evictions or not extender.preempt_verb or not is_interested(extender, pod):
+            continue
+        answer = yield AskPreemption(extender, pod, evictions)
+        try:
+            left = _agreed(extender, _expected(answer, Preempted), evictions)
+        except ExtenderError:
+            if not extender.ignorable:
+                raise
+            continue
+        evictions = left
+    return evictions
+
+
+def _agreed(
+    extender: Extender, answer: Preempted, evictions: tuple[Eviction, ...]
+) -> tuple[Eviction, ...]:
+    by_node = {each.node_name: each for each in evictions}
+    left = []
+    for name, (uids, violations) in answer.victims.items():
+        asked = by_node.get(name)
+        victims = {victim.uid: victim for victim in asked.victims} if asked else {}
+        for uid in uids:
+            if uid not in victims:
+                raise ExtenderError(
+                    f"extender: {extender.url_prefix} claims to preempt pod (UID: {uid}) on node: "
+                    f"{name}, but the pod is not found on that node"
+                )
+        if uids:
+            left.append(Eviction(name, tuple(victims[uid] for uid in uids), violations))
+        elif not extender.ignorable:
+            raise ExtenderError(f'expected at least one victim pod on node "{name}"')
+    return tuple(left)
+
+
+def _rejection(reason: str, *, eviction_helps: bool) -> NodeRejection:
+    return NodeRejection(EXTENDER, (reason,), eviction_helps)
+
+
+def _expected(answer: Answer, kind: type[T]) -> T:
+    if isinstance(answer, ExtenderFailed):
+        raise ExtenderError(answer.error)
+    if not isinstance(answer, kind):
+        raise TypeError(f"a question was answered by {answer}, which is no {kind.__name__}")
+    return answer

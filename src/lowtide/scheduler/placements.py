@@ -1,0 +1,72 @@
+"""A placement under way: a pod that is assumed on a node until its binding has ended, and what the
+rules that reserve and permit say of it. Used by the machine."""
+
+from dataclasses import dataclass, field
+
+from lowtide.cluster.state import ClusterState
+from lowtide.framework.decision import Decision
+from lowtide.framework.plugin import PluginError, PodRejection, Reject, Wait, ask
+from lowtide.framework.profile import Profile
+from lowtide.scheduler.events import PermitAnswered
+from lowtide.scheduler.queue import QueuedPod
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    queued: QueuedPod
+    node_name: str
+    profile: Profile
+    waits: dict[str, float] = field(default_factory=dict)  # seconds, by the rule that wants it
+    answers: list[PermitAnswered] = field(default_factory=list)  # for pods that wait already
+
+    def refusal(self, state: ClusterState) -> tuple[str, str] | None:
+        """Asks every rule that reserves or permits; the first that refuses, and why. What rules
+        reserve is assumed in the state."""
+        return self._reserve(state) or self._permit()
+
+    def unreserve(self) -> list[str]:
+        """Takes back what rules reserved, in reverse order; returns what went wrong on the way."""
+        errors = []
+        for rule in reversed(self.profile.at("reserve")):
+            try:
+                if hasattr(rule, "unreserve"):
+                    ask(rule, "unreserve", self.queued.pod, self.node_name)
+            except PluginError as error:
+                errors.append(str(error))
+        return errors
+
+    def _reserve(self, state: ClusterState) -> tuple[str, str] | None:
+        pod = self.queued.pod
+        for rule in self.profile.at("reserve"):
+            answer = ask(rule, "reserve", pod, self.node_name, state.nodes())
+            if isinstance(answer, PodRejection):
+                return rule.name, answer.reason
+            if answer:
+                state.known_objects.assume(pod.uid, answer)
+        return None
+
+    def _permit(self) -> tuple[str, str] | None:
+        for rule in self.profile.at("permit"):
+            answer = ask(rule, "permit", self.queued.pod, self.node_name)
+            reason = answer.reason if isinstance(answer, Reject) else None
+            if isinstance(answer, Wait):
+                self.waits[rule.name] = answer.seconds
+            else:
+                also = sorted(getattr(answer, "also", ()))
+                self.answers.extend(PermitAnswered(uid, rule.name, reason) for uid in also)
+            if reason is not None:
+                return rule.name, reason
+        return None
+
+
+def refused_by(rule_name: str, reason: str, decision: Decision) -> Decision:
+    """The chosen node was refused after all; kube-scheduler then speaks of that node only."""
+    return Decision(
+        pod=decision.pod,
+        scheduler_name=decision.scheduler_name,
+        node_name=None,
+        node_count=1,
+        feasible_count=0,
+        rejected_by=frozenset([rule_name]),
+        reason_counts={reason: 1},
+    )

@@ -1,0 +1,62 @@
+"""Nodes and all other objects but pods, as the watches tell of them: the state is kept true,
+verdicts on them are judged again, and parked pods that may profit are woken.
+
+Used by the machine."""
+
+from collections.abc import Collection
+from typing import Any
+
+from lowtide.cluster.state import ClusterState
+from lowtide.framework.change import node_change, object_change
+from lowtide.framework.profile import Profile
+from lowtide.framework.verdicts import Verdicts
+from lowtide.objects.node import Node
+from lowtide.scheduler.queue import Queue
+
+
+class Surroundings:
+    def __init__(
+        self,
+        state: ClusterState,
+        queue: Queue,
+        profiles: Collection[Profile],
+        verdicts: Collection[Verdicts],
+    ) -> None:
+        self._state = state
+        self._queue = queue
+        self._verdicts = verdicts
+        self._kinds_that_wake = {kind for profile in profiles for kind in profile.kinds_that_wake}
+
+    def changed(self, thing: Any, now: float) -> None:
+        if isinstance(thing, Node):
+            self._node_changed(thing, now)
+            return
+        before = self._state.known_objects.like(thing)
+        if self._state.put_object(thing):
+            self.object_changed(before, thing, now)
+
+    def deleted(self, thing: Any, now: float) -> None:
+        if isinstance(thing, Node):
+            self._state.remove_node(thing.name)
+            self._queue.wake(node_change(thing, None), now)
+            return
+        self._state.remove_object(thing)
+        self.object_changed(thing, None, now)
+
+    def object_changed(self, before: Any, after: Any, now: float) -> None:
+        change = object_change(before, after)
+        kind = type(change.thing)
+        self.judge_again(kind)
+        if kind in self._kinds_that_wake:
+            self._queue.wake(change, now)
+
+    def judge_again(self, kind: type) -> None:
+        for verdicts in self._verdicts:
+            verdicts.object_changed(kind)
+
+    def _node_changed(self, node: Node, now: float) -> None:
+        row, position = self._state.row_of(node.name), self._state.position
+        before = None if row is None else self._state.node_at(row)
+        self._state.update_node(node)
+        if self._state.position != position:
+            self._queue.wake(node_change(before, node), now)

@@ -1,0 +1,178 @@
+"""Measuring on the embedded cluster: what is handed on, and that an error does not end it."""
+
+import asyncio
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.app.conftest import NOW
+
+from lowtide.app.measuring import Measuring
+from lowtide.cluster.nodes import Nodes
+from lowtide.cluster.reading import Reading
+from lowtide.cluster.state import ClusterState
+from lowtide.kube.connection import Connection
+from lowtide.kube.kubeconfig import plain_access
+from lowtide.localcluster import LocalCluster
+from lowtide.plugins.network_traffic import NetworkTraffic
+from lowtide.plugins.network_traffic_args import NetworkTrafficArgs
+from lowtide.plugins.node_usage import NodeUsage, NodeUsageArgs
+from lowtide.scheduler.metrics import SourceNumbers
+from lowtide.testing import ManualClock, make_node, make_profile
+
+pytestmark = pytest.mark.timeout(60)
+INTERVAL_SECONDS = 15.0
+
+
+class Breakable(ClusterState):
+    """A state that can be told to fail when somebody looks at its nodes."""
+
+    is_broken = False
+
+    def nodes(self) -> Nodes:
+        if self.is_broken:
+            raise RuntimeError("nobody expects this")
+        return super().nodes()
+
+
+@dataclass
+class Site:
+    """Where something is measured; `after_polls` says what happens while the pollers rest."""
+
+    cluster: LocalCluster
+    clock: ManualClock
+    state: Breakable = field(default_factory=Breakable)
+    handed_on: list[tuple[Hashable, Reading]] = field(default_factory=list)
+
+    async def measure(self, rule: Any, after_polls: Iterator[Callable[[], None]]) -> Measuring:
+        """Until nothing more is to happen; time passes only while the poller sleeps."""
+        ended = asyncio.Event()
+
+        async def sleep(seconds: float) -> None:
+            self.clock.advance(seconds)
+            happening = next(after_polls, None)
+            if happening is None:
+                ended.set()
+                await asyncio.Event().wait()
+            else:
+                happening()
+
+        async with Connection(plain_access(self.cluster.url), self.clock) as connection:
+            measuring = Measuring(
+                {"lowtide": make_profile([rule])},
+                connection=connection,
+                state=self.state,
+                publish=lambda source, reading: self.handed_on.append((source, reading)),
+                clock=self.clock,
+                wall_clock=self.clock,
+                sleep=sleep,
+            )
+            running = asyncio.create_task(measuring.run())
+            await ended.wait()
+            running.cancel()
+            with suppress(asyncio.CancelledError):
+                await running
+        return measuring
+
+
+def traffic_rule(cluster: LocalCluster) -> NetworkTraffic:
+    return NetworkTraffic(NetworkTrafficArgs(prometheus_address=cluster.prometheus_url))
+
+
+def usage_rule(cluster: LocalCluster) -> NodeUsage:
+    return NodeUsage(NodeUsageArgs())
+
+
+BOTH = pytest.mark.parametrize(
+    "make_rule",
+    [
+        pytest.param(traffic_rule, id="traffic"),
+        pytest.param(usage_rule, id="usage"),
+    ],
+)
+
+
+@pytest.fixture
+async def site() -> Any:
+    clock = ManualClock(NOW)
+    async with LocalCluster(clock=clock) as cluster:
+        site = Site(cluster, clock)
+        for name in "ab":
+            cluster.add_node(name)
+            cluster.usage.set(name, cpu="100m")
+            site.state.add_node(make_node(name))
+        yield site
+
+
+def polls_of(measuring: Measuring) -> dict[str, int]:
+    both = (measuring.traffic_numbers().polls, measuring.usage_numbers().polls)
+    return {result: count for polls in both for result, count in polls.items()}
+
+
+@BOTH
+async def test_an_error_that_nobody_expects_counts_as_a_failed_poll(
+    site: Site, make_rule: Callable[[LocalCluster], Any]
+) -> None:
+    def break_it() -> None:
+        site.state.is_broken = True
+
+    def mend_it() -> None:
+        site.state.is_broken = False
+
+    measuring = await site.measure(
+        make_rule(site.cluster), iter([break_it, lambda: None, mend_it, lambda: None])
+    )
+    # Well, broken twice, and well again twice.
+    assert polls_of(measuring) == {"success": 3, "failure": 2}
+    assert len(site.handed_on) == 3
+
+
+@BOTH
+async def test_what_was_measured_counts_until_it_is_stale_though_every_poll_fails(
+    site: Site, make_rule: Callable[[LocalCluster], Any]
+) -> None:
+    rule = make_rule(site.cluster)
+    (request,) = rule.readings
+
+    def break_it() -> None:
+        site.state.is_broken = True
+
+    polls = round(request.stale_after_seconds / INTERVAL_SECONDS) + 3
+    await site.measure(rule, iter([break_it] * polls))
+    assert [source for source, _ in site.handed_on] == [request, request]
+    first, last = (reading for _, reading in site.handed_on)
+    assert all(np.isnan(values).all() for values in last.columns.values())
+    assert (last.names, last.columns.keys(), last.expects, last.sampled_at) == (
+        first.names,
+        first.columns.keys(),
+        first.expects,
+        first.sampled_at,
+    )
+
+
+async def test_what_is_told_of_usage(site: Site) -> None:
+    measuring = await site.measure(usage_rule(site.cluster), iter([lambda: None]))
+    # The second poll was one interval ago.
+    assert measuring.usage_numbers() == SourceNumbers(
+        nodes_by_state={"known": 2, "unknown": 0},
+        age_seconds=INTERVAL_SECONDS,
+        polls={"success": 2},
+    )
+    nothing = SourceNumbers(nodes_by_state={}, age_seconds=None, polls={})
+    assert (measuring.traffic_numbers(), measuring.is_traffic_braked()) == (nothing, None)
+
+
+async def test_what_is_told_of_traffic(site: Site) -> None:
+    measuring = await site.measure(traffic_rule(site.cluster), iter([lambda: None]))
+    numbers = measuring.traffic_numbers()
+    assert (numbers.nodes_by_state, numbers.polls, measuring.is_traffic_braked()) == (
+        {"fresh": 2, "stale": 0, "missing": 0, "implausible": 0},
+        {"success": 2},
+        False,
+    )
+    # The second poll was one interval ago, and what it was answered is a little older.
+    assert numbers.age_seconds is not None
+    assert INTERVAL_SECONDS <= numbers.age_seconds < INTERVAL_SECONDS + 2

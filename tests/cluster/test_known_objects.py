@@ -1,0 +1,115 @@
+"""Objects as watches say and as they are assumed: who sees what, and when that ends."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from lowtide.cluster.known_objects import KnownObjects
+from lowtide.objects.storage import PersistentVolume, PersistentVolumeClaim
+
+
+def volume(phase: str, version: str = "1", name: str = "v") -> PersistentVolume:
+    meta = {"name": name, "resourceVersion": version}
+    return msgspec.convert({"metadata": meta, "status": {"phase": phase}}, PersistentVolume)
+
+
+class Listener:
+    def __init__(self) -> None:
+        self.heard: list[tuple[Any, Any]] = []
+
+    def __call__(self, before: Any, after: Any) -> None:
+        self.heard.append((before, after))
+
+
+@pytest.fixture
+def listener() -> Listener:
+    return Listener()
+
+
+@pytest.fixture
+def known(listener: Listener) -> KnownObjects:
+    known = KnownObjects(listener)
+    known.put(volume("Available"))
+    known.assume("pod", [volume("Assumed")])
+    return known
+
+
+def seen(known: KnownObjects) -> str:
+    return known.of(PersistentVolume)["", "v"].status.phase
+
+
+def test_what_is_assumed_is_seen_and_what_the_watch_said_is_kept(known: KnownObjects) -> None:
+    assert seen(known) == "Assumed"
+    assert known.inside(PersistentVolume, "")["v"].status.phase == "Assumed"
+    assert known.watched(PersistentVolume, "", "v") == volume("Available")
+    assert known.assumed("pod") == (volume("Assumed"),)
+
+
+def test_the_same_version_again_ends_no_assumption(known: KnownObjects) -> None:
+    assert not known.put(volume("Available"))
+    assert seen(known) == "Assumed"
+
+
+def test_a_newer_version_ends_it(known: KnownObjects) -> None:
+    assert known.put(volume("Bound", "2"))
+    assert seen(known) == "Bound"
+    assert known.take_back("pod") == ()
+    assert seen(known) == "Bound"
+
+
+def test_a_newer_version_that_says_what_was_assumed_changes_nothing(known: KnownObjects) -> None:
+    assert not known.put(volume("Assumed", "2"))
+
+
+def test_an_assumption_that_is_taken_back_shows_what_the_watch_said(known: KnownObjects) -> None:
+    ((_, watched),) = known.take_back("pod")
+    assert watched == volume("Available")
+    assert seen(known) == "Available"
+    assert known.assumed("pod") == ()
+
+
+def test_an_assumption_that_is_settled_stays_until_the_watch_tells_more(
+    known: KnownObjects,
+) -> None:
+    known.settle("pod")
+    assert known.take_back("pod") == ()
+    assert seen(known) == "Assumed"
+    known.put(volume("Bound", "2"))
+    assert seen(known) == "Bound"
+
+
+def test_two_rules_may_reserve_for_one_pod(known: KnownObjects) -> None:
+    known.put(volume("Available", name="w"))
+    known.assume("pod", [volume("Assumed", name="w")])
+    assert [each.name for each in known.assumed("pod")] == ["v", "w"]
+    assert [each.name for _, each in known.take_back("pod")] == ["v", "w"]
+
+
+def test_an_object_that_goes_is_gone_whatever_is_assumed(known: KnownObjects) -> None:
+    known.remove(volume("Available"))
+    assert known.of(PersistentVolume) == {}
+    assert known.take_back("pod") == ()
+    assert known.watched(PersistentVolume, "", "v") is None
+
+
+def test_every_change_is_told(known: KnownObjects, listener: Listener) -> None:
+    known.take_back("pod")
+    known.remove(volume("Available"))
+    phases = [tuple(each and each.status.phase for each in change) for change in listener.heard]
+    assert phases == [
+        (None, "Available"),
+        ("Available", "Assumed"),
+        ("Assumed", "Available"),
+        ("Available", None),
+    ]
+
+
+def test_kinds_and_namespaces_are_kept_apart(known: KnownObjects) -> None:
+    claim = msgspec.convert(
+        {"metadata": {"name": "v", "namespace": "default"}}, PersistentVolumeClaim
+    )
+    known.put(claim)
+    assert known.inside(PersistentVolumeClaim, "default") == {"v": claim}
+    assert known.inside(PersistentVolumeClaim, "other") == {}
+    assert known.of(PersistentVolume) == {("", "v"): volume("Assumed")}

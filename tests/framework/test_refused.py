@@ -1,0 +1,143 @@
+"""What rules are asked about a pod that fits nowhere, and what becomes of their answers."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from lowtide.framework.decision import Decision
+from lowtide.framework.plugin import (
+    Eviction,
+    Nodes,
+    PluginError,
+    Pod,
+    PodRejection,
+    PostFiltered,
+    Refused,
+    filter_each,
+)
+from lowtide.testing import make_node, make_pod, place
+
+VICTIM = make_pod("victim", on="a")
+EVICTION = Eviction("a", (VICTIM,), 0)
+NOTHING = PostFiltered("nothing to be done")
+
+
+class Full:
+    name = "Full"
+
+    @filter_each(eviction_helps=True)
+    def filter(self, pod: Pod, node: Any) -> str | None:
+        return "full"
+
+
+@dataclass
+class Answers:
+    """Keeps what it was asked."""
+
+    name: str
+    answer: Any = NOTHING
+    reads: int = 0
+    asked: int = 0
+
+    def post_filter(self, pod: Pod, nodes: Nodes, refused: Refused) -> Any:
+        self.asked += 1
+        return self.answer
+
+
+def decided(*rules: Any, **more: Any) -> Decision:
+    return place([Full(), *rules], make_pod(**more), [make_node("a"), make_node("b")])
+
+
+def test_without_such_a_rule_nothing_is_added() -> None:
+    decision = decided()
+    assert decision.post_filtered is None
+    assert decision.fit_error_final == decision.fit_error == "0/2 nodes are available: 2 full."
+
+
+def test_what_they_say_is_joined_to_the_sentence() -> None:
+    decision = decided(
+        Answers("One", PostFiltered("no luck")), Answers("Two", PostFiltered("none"))
+    )
+    assert decision.fit_error_final == "0/2 nodes are available: 2 full. no luck, none"
+    assert (decision.post_filtered, decision.post_filtered_by) == (
+        PostFiltered("no luck, none"),
+        "One",
+    )
+
+
+def test_the_last_word_on_a_nomination_counts() -> None:
+    rules = [
+        Answers("One", PostFiltered("x", nominated_node_name="")),
+        Answers("Two", PostFiltered("y")),
+    ]
+    assert decided(*rules).post_filtered == PostFiltered("x, y", nominated_node_name="")
+
+
+@pytest.mark.parametrize(
+    ("answer", "by"),
+    [
+        pytest.param(
+            PostFiltered(eviction=EVICTION, nominated_node_name="a"), "", id="can do something"
+        ),
+        pytest.param(PostFiltered("not found", is_error=True), "Two", id="meets an error"),
+    ],
+)
+def test_nobody_else_is_asked_when_a_rule(answer: PostFiltered, by: str) -> None:
+    last = Answers("Three")
+    decision = decided(Answers("One", PostFiltered("no luck")), Answers("Two", answer), last)
+    assert (decision.post_filtered, decision.post_filtered_by, last.asked) == (answer, by, 0)
+
+
+def test_nobody_is_asked_where_there_are_no_nodes() -> None:
+    rule = Answers("One")
+    decision = place([Full(), rule], make_pod(), [])
+    assert (decision.post_filtered, rule.asked) == (None, 0)
+
+
+def test_another_answer_is_a_bug_of_the_rule() -> None:
+    with pytest.raises(
+        PluginError, match=r"^One\.post_filter answers with 'hm'; it must be a PostFiltered$"
+    ):
+        decided(Answers("One", "hm"))
+
+
+class PreFilters:
+    reads = 0
+
+    def __init__(self, name: str, answer: PodRejection | None = None) -> None:
+        self.name = name
+        self._answer = answer
+
+    def pre_filter(self, pod: Pod, nodes: Nodes) -> PodRejection | None:
+        return self._answer
+
+
+class WasReached:
+    name = "WasReached"
+    reads = 0
+
+    def post_filter(self, pod: Pod, nodes: Nodes, refused: Refused) -> PostFiltered:
+        names = ("First", "Second", "Third", "Fourth")
+        return PostFiltered(" ".join(name for name in names if refused.was_reached(name)))
+
+
+@pytest.mark.parametrize(
+    ("answer", "want"),
+    [
+        pytest.param(None, "First Second Third", id="all, where none refuses the pod"),
+        pytest.param(
+            PodRejection("later", eviction_helps=True),
+            "First Second Third",
+            id="all, where one refuses it for now",
+        ),
+        pytest.param(PodRejection("no"), "First Second", id="some, where one refuses it for good"),
+    ],
+)
+def test_of_the_rules_before_the_filters_were_reached(
+    answer: PodRejection | None, want: str
+) -> None:
+    rules = [PreFilters("First"), PreFilters("Second", answer), PreFilters("Third")]
+    found = decided(*rules, WasReached()).post_filtered
+    assert found is not None
+    assert found.reason == want

@@ -1,0 +1,504 @@
+"""InterPodAffinity: near whom a pod must or may be, away from whom, and who wants it away."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from lowtide.cluster.nodes import Nodes
+from lowtide.cluster.state import ClusterState
+from lowtide.framework.plugin import PodRejection
+from lowtide.framework.verdicts import Verdicts
+from lowtide.objects.kinds import Namespace
+from lowtide.objects.node import Node
+from lowtide.objects.pod import Pod
+from lowtide.plugins.inter_pod_affinity import InterPodAffinity, InterPodAffinityArgs
+from lowtide.scheduler.decide import decide
+from lowtide.testing import make_node, make_pod, make_profile, make_state, rejections, scores
+
+NOT_NEAR = "node(s) didn't match pod affinity rules"
+TOO_NEAR = "node(s) didn't match pod anti-affinity rules"
+UNWANTED = "node(s) didn't satisfy existing pods anti-affinity rules"
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+HOSTNAME = "kubernetes.io/hostname"
+DB = {"matchLabels": {"app": "db"}}
+WEB = {"matchLabels": {"app": "web"}}
+
+
+def rule(**args: Any) -> InterPodAffinity:
+    return InterPodAffinity(msgspec.convert(args, InterPodAffinityArgs))
+
+
+def four_nodes() -> list[Node]:
+    """Two in zone x, one in zone y, one without a zone."""
+    zones = {"a": "x", "b": "x", "c": "y", "bare": None}
+    return [
+        make_node(name, labels={} if zone is None else {"zone": zone})
+        for name, zone in zones.items()
+    ]
+
+
+def term(selector: Any = DB, key: str = "zone", **more: Any) -> dict[str, Any]:
+    return {"topologyKey": key, "labelSelector": selector, **more}
+
+
+def weighted(weight: int, **more: Any) -> dict[str, Any]:
+    return {"weight": weight, "podAffinityTerm": term(**more)}
+
+
+def web(
+    name: str = "web",
+    *,
+    on: str = "",
+    near: Sequence[Any] = (),
+    away: Sequence[Any] = (),
+    rather: Sequence[Any] = (),
+    rather_not: Sequence[Any] = (),
+    app: str = "web",
+    **more: Any,
+) -> Pod:
+    affinity = {
+        "podAffinity": {REQUIRED: list(near), PREFERRED: list(rather)},
+        "podAntiAffinity": {REQUIRED: list(away), PREFERRED: list(rather_not)},
+    }
+    return make_pod(name, on=on, labels={"app": app}, spec={"affinity": affinity}, **more)
+
+
+def db(name: str = "db", on: str = "a", **more: Any) -> Pod:
+    return make_pod(name, on=on, labels={"app": "db"}, **more)
+
+
+def namespace(name: str, **labels: str) -> Namespace:
+    return msgspec.convert({"metadata": {"name": name, "labels": labels}}, Namespace)
+
+
+def refused(pod: Pod, *pods: Pod, nodes: Sequence[Node] | None = None) -> dict[str, list[str]]:
+    return rejections(rule(), pod, make_state(four_nodes() if nodes is None else nodes, pods))
+
+
+def refused_on(face: Nodes, pod: Pod) -> dict[str, tuple[str, bool]]:
+    """The reason, and whether evicting could help, of each node that is refused."""
+    return {
+        face.names[at]: (rejection.reason, rejection.eviction_helps)
+        for rejection in rule().filter(pod, face)
+        for at in np.flatnonzero(rejection.mask)
+    }
+
+
+def everywhere_but(*names: str, reason: str) -> dict[str, list[str]]:
+    return {name: [reason] for name in ("a", "b", "c", "bare") if name not in names}
+
+
+# What the pod requires.
+
+
+@pytest.mark.parametrize(
+    ("near", "pods", "accepted"),
+    [
+        pytest.param([term()], [db()], ["a", "b"], id="goes into the zone of a pod that it wants"),
+        pytest.param([term(key=HOSTNAME)], [db()], ["a"], id="goes to the very node"),
+        pytest.param([term()], [], [], id="goes nowhere where there is no such pod"),
+        pytest.param([term()], [db(on="bare")], [], id="finds nobody on a node without the label"),
+        pytest.param([term()], [db(deleted=True)], ["a", "b"], id="counts pods that are going"),
+        pytest.param(
+            [term(), term(WEB)],
+            [db(), web("other", on="a")],
+            [],
+            id="wants one pod that matches all terms, not one for each",
+        ),
+        pytest.param(
+            [term(), term({"matchLabels": {"tier": "1"}}, HOSTNAME)],
+            [
+                db(),
+                make_pod("both", on="c", labels={"app": "db", "tier": "1"}),
+            ],
+            ["c"],
+            id="wants a pod that matches all terms, in the domain of each",
+        ),
+        pytest.param([term(WEB)], [db()], ["a", "b", "c"], id="is the first of its own group"),
+        pytest.param(
+            [term(WEB)],
+            [web("other", on="bare")],
+            ["a", "b", "c"],
+            id="is the first where the others are on nodes without the label",
+        ),
+        pytest.param(
+            [term(WEB)], [web("other", on="c")], ["c"], id="is not the first of its group"
+        ),
+        pytest.param(
+            [term(WEB), term()], [], [], id="is not the first of a group that it is not in"
+        ),
+        pytest.param([term(None)], [db()], [], id="finds nobody without a selector"),
+        pytest.param([term({})], [db()], ["a", "b"], id="finds anybody by an empty selector"),
+    ],
+)
+def test_required_affinity(near: Sequence[Any], pods: Sequence[Pod], accepted: list[str]) -> None:
+    assert refused(web(near=near), *pods) == everywhere_but(*accepted, reason=NOT_NEAR)
+
+
+@pytest.mark.parametrize(
+    ("away", "pods", "left_out"),
+    [
+        pytest.param([term()], [db()], ["a", "b"], id="keeps out of the zone"),
+        pytest.param([term(key=HOSTNAME)], [db()], ["a"], id="keeps off the node"),
+        pytest.param([term()], [db(on="bare")], [], id="sees nobody on a node without the label"),
+        pytest.param([term()], [db(deleted=True)], ["a", "b"], id="counts pods that are going"),
+        pytest.param(
+            [term(), term(WEB, HOSTNAME)],
+            [db(on="c"), web("other", on="bare")],
+            ["c", "bare"],
+            id="minds each term on its own",
+        ),
+        pytest.param([term(None)], [db()], [], id="minds nobody without a selector"),
+    ],
+)
+def test_required_anti_affinity(
+    away: Sequence[Any], pods: Sequence[Pod], left_out: list[str]
+) -> None:
+    assert refused(web(away=away), *pods) == {name: [TOO_NEAR] for name in left_out}
+
+
+@pytest.mark.parametrize(
+    ("pods", "left_out"),
+    [
+        pytest.param([db(), web("one", on="a", away=[term(WEB)])], ["a", "b"], id="in its zone"),
+        pytest.param([web("one", on="c", away=[term(WEB, HOSTNAME)])], ["c"], id="on its node"),
+        pytest.param([web("one", on="bare", away=[term(WEB)])], [], id="where there is no label"),
+        pytest.param([web("one", on="a", away=[term()])], [], id="if it is about the pod"),
+        pytest.param(
+            [web("one", on="a", away=[term(WEB)], namespace="other")],
+            [],
+            id="in its own namespace",
+        ),
+        pytest.param(
+            [web("one", on="a", away=[term(WEB, namespaces=["default"])], namespace="other")],
+            ["a", "b"],
+            id="in a namespace that it lists",
+        ),
+        pytest.param([web("one", on="a", near=[term(WEB)])], [], id="if it says so by affinity"),
+        pytest.param(
+            [
+                web("one", on="a", away=[term(WEB, HOSTNAME)]),
+                web("two", on="c", away=[term(WEB), term(WEB, HOSTNAME)]),
+            ],
+            ["a", "c"],
+            id="each for itself",
+        ),
+    ],
+)
+def test_a_pod_that_is_there_keeps_others_away(pods: Sequence[Pod], left_out: list[str]) -> None:
+    assert refused(make_pod(labels={"app": "web"}), *pods) == {
+        name: [UNWANTED] for name in left_out
+    }
+
+
+def test_the_first_reason_counts() -> None:
+    pod = web(near=[term()], away=[term(WEB, HOSTNAME)])
+    others = [db(), web("one", on="a", away=[term(WEB)]), web("two", on="c", away=[term(WEB)])]
+    face = make_state(four_nodes(), others).nodes()
+    assert refused_on(face, pod) == {
+        "a": (TOO_NEAR, True),
+        "b": (UNWANTED, True),
+        "c": (NOT_NEAR, False),
+        "bare": (NOT_NEAR, False),
+    }
+
+
+# Namespaces.
+
+
+@pytest.mark.parametrize(
+    ("more", "accepted"),
+    [
+        pytest.param({}, [], id="looks into its own namespace"),
+        pytest.param({"namespaces": ["blue"]}, ["a", "b"], id="looks into listed namespaces"),
+        pytest.param(
+            {"namespaceSelector": {"matchLabels": {"team": "y"}}},
+            ["c"],
+            id="looks into namespaces with a label",
+        ),
+        pytest.param(
+            {"namespaces": ["blue"], "namespaceSelector": {"matchLabels": {"team": "y"}}},
+            ["a", "b", "c"],
+            id="looks into both",
+        ),
+        pytest.param({"namespaceSelector": {}}, ["a", "b", "c"], id="looks into every namespace"),
+        pytest.param(
+            {
+                "namespaceSelector": {
+                    "matchExpressions": [{"key": "team", "operator": "NotIn", "values": ["x"]}]
+                }
+            },
+            ["a", "b", "c"],
+            id="looks everywhere by a selector that no labels meet, as kube-scheduler does",
+        ),
+    ],
+)
+def test_the_pod(more: Mapping[str, Any], accepted: list[str]) -> None:
+    state = make_state(
+        four_nodes(), [db("one", "a", namespace="blue"), db("two", "c", namespace="red")]
+    )
+    state.put_object(namespace("blue", team="x"))
+    state.put_object(namespace("red", team="y"))
+    pod = web(near=[term(**more)])
+    assert rejections(rule(), pod, state) == everywhere_but(*accepted, reason=NOT_NEAR)
+
+
+@pytest.mark.parametrize(
+    ("selector", "is_refused"),
+    [
+        pytest.param({"matchLabels": {"team": "x"}}, True, id="minds a namespace with the label"),
+        pytest.param({"matchLabels": {"team": "y"}}, False, id="leaves out one without it"),
+        pytest.param(
+            {"matchExpressions": [{"key": "team", "operator": "NotIn", "values": ["x"]}]},
+            False,
+            id="goes by the labels even if none would do",
+        ),
+        pytest.param({}, True, id="minds every namespace"),
+    ],
+)
+def test_a_pod_that_is_there(selector: Mapping[str, Any], is_refused: bool) -> None:
+    other = web("one", on="c", away=[term(WEB, namespaceSelector=selector)], namespace="red")
+    state = make_state(four_nodes(), [other])
+    state.put_object(namespace("blue", team="x"))
+    pod = make_pod(namespace="blue", labels={"app": "web"})
+    want = {"c": [UNWANTED]} if is_refused else {}
+    assert rejections(rule(), pod, state) == want
+
+
+def test_a_pod_that_matches_all_terms_is_in_the_namespaces_of_all() -> None:
+    pods = [db("one", "a", namespace="blue"), db("two", "c", namespace="red")]
+    blue, both = term(namespaces=["blue"]), term(namespaces=["blue", "red"])
+    assert refused(web(near=[both, blue]), *pods) == everywhere_but("a", "b", reason=NOT_NEAR)
+    assert refused(web(near=[blue, term(namespaces=["red"])]), *pods) == everywhere_but(
+        reason=NOT_NEAR
+    )
+
+
+def test_a_namespace_that_comes_makes_kept_verdicts_stale() -> None:
+    state = make_state(four_nodes(), [db("one", "c", namespace="red")])
+    verdicts = Verdicts(make_profile([rule()]), state)
+    pod = web(near=[term(namespaceSelector={"matchLabels": {"team": "y"}})])
+    assert decide(pod, verdicts, turn=0).node_name is None
+    red = namespace("red", team="y")
+    state.put_object(red)
+    verdicts.object_changed(type(red))
+    assert decide(pod, verdicts, turn=0).node_name == "c"
+
+
+# Pods in thought.
+
+
+def test_a_promised_pod_counts_on_its_own_node_alone() -> None:
+    face = make_state(four_nodes(), [web("far", on="c")]).nodes()
+    promised = face.with_pods({0: [web("next", away=[term(WEB)])]})
+    pod = web(away=[term(WEB, HOSTNAME)])
+    assert refused_on(promised, pod) == {"a": (TOO_NEAR, True), "c": (TOO_NEAR, True)}
+    wanted = web(near=[term(WEB)], app="db")
+    assert refused_on(promised, wanted) == {"b": (NOT_NEAR, False), "bare": (NOT_NEAR, False)}
+
+
+def test_what_a_promised_pod_wants_counts_where_the_rule_is_concerned() -> None:
+    face = make_state(four_nodes(), [web("far", on="c", away=[term(WEB)])]).nodes()
+    promised = face.with_pods({0: [web("next", away=[term(WEB)])]})
+    plain = make_pod(labels={"app": "web"})
+    assert refused_on(promised, plain) == {"a": (UNWANTED, True), "c": (UNWANTED, True)}
+
+
+def test_what_a_promised_pod_wants_is_not_asked_where_nothing_else_concerns_the_pod() -> None:
+    """kube-scheduler has skipped the rule by then."""
+    face = make_state(four_nodes(), [web("far", on="bare", away=[term(WEB)])]).nodes()
+    promised = face.with_pods({0: [web("next", away=[term(WEB)])]})
+    assert refused_on(promised, make_pod(labels={"app": "web"})) == {}
+
+
+def test_a_promised_pod_reaches_nobody_on_a_node_without_the_label() -> None:
+    face = make_state(four_nodes(), [web("far", on="c", away=[term(WEB)])]).nodes()
+    promised = face.with_pods({3: [web("next", away=[term(WEB)])]})
+    assert refused_on(promised, make_pod(labels={"app": "web"})) == {"c": (UNWANTED, True)}
+    assert refused_on(promised, web(away=[term(WEB)])) == {"c": (TOO_NEAR, True)}
+
+
+def test_a_victim_is_gone_from_its_own_node_alone() -> None:
+    others = [web("one", on="a", away=[term(WEB)]), db(on="a")]
+    face = make_state(four_nodes(), others).nodes()
+    assert refused_on(face.without({0: ["default/one"]}), make_pod(labels={"app": "web"})) == {
+        "b": (UNWANTED, True)
+    }
+    assert refused_on(face.without({0: ["default/db"]}), web(app="x", away=[term()])) == {
+        "b": (TOO_NEAR, True)
+    }
+    assert refused_on(face.without({0: ["default/db"]}), web(app="x", near=[term()])) == {
+        "a": (NOT_NEAR, False),
+        "c": (NOT_NEAR, False),
+        "bare": (NOT_NEAR, False),
+    }
+
+
+def test_without_the_last_of_its_group_a_pod_is_the_first_there() -> None:
+    face = make_state(four_nodes(), [web("one", on="a")]).nodes()
+    pod = web(near=[term(WEB), term(WEB, HOSTNAME)])
+    elsewhere = dict.fromkeys(("b", "c", "bare"), (NOT_NEAR, False))
+    assert refused_on(face, pod) == elsewhere
+    assert refused_on(face.without({0: ["default/one"]}), pod) == elsewhere
+
+
+# Scores.
+
+
+def scored(pod: Pod, *pods: Pod, **args: Any) -> dict[str, int] | None:
+    return scores(rule(**args), pod, make_state(four_nodes(), pods))
+
+
+def of_nodes(a: int = 0, b: int = 0, c: int = 0, bare: int = 0) -> dict[str, int]:
+    return {"a": a, "b": b, "c": c, "bare": bare}
+
+
+@pytest.mark.parametrize(
+    ("pod", "pods", "want"),
+    [
+        pytest.param(
+            web(rather=[weighted(10)]),
+            [db(), db("db-2", "b"), db("db-3", "c"), db("db-4", "bare")],
+            of_nodes(a=20, b=20, c=10),  # 2 pods in x, 1 in y, 10 each
+            id="adds the weight for each pod in the domain",
+        ),
+        pytest.param(
+            web(rather_not=[weighted(10), weighted(3, key=HOSTNAME)]),
+            [db()],
+            of_nodes(a=-13, b=-10),
+            id="takes it away for pods that it would rather not be with",
+        ),
+        pytest.param(
+            make_pod(labels={"app": "web"}),
+            [
+                web("one", on="a", rather=[weighted(7, selector=WEB)]),
+                web("two", on="c", rather_not=[weighted(5, selector=WEB)]),
+            ],
+            of_nodes(a=7, b=7, c=-5),
+            id="minds what pods prefer that are there",
+        ),
+        pytest.param(
+            make_pod(labels={"app": "web"}),
+            [web("one", on="a", near=[term(WEB), term(WEB, HOSTNAME)])],
+            of_nodes(a=2, b=1),  # 1 for each required term
+            id="minds a little what pods require that are there",
+        ),
+        pytest.param(
+            make_pod(labels={"app": "web"}),
+            [web("one", on="a", away=[term(WEB)])],
+            None,
+            id="leaves what pods refuse to the filter",
+        ),
+        pytest.param(
+            web(rather=[weighted(10)], rather_not=[weighted(10)]),
+            [db()],
+            of_nodes(),
+            id="has an opinion where for and against are equal",
+        ),
+        pytest.param(web(rather=[weighted(10)]), [], None, id="has none without such pods"),
+        pytest.param(
+            web(rather=[weighted(10)]),
+            [db(on="bare")],
+            None,
+            id="has none where such pods are on nodes without the label",
+        ),
+        pytest.param(make_pod(), [db(), web("one", on="a")], None, id="has none without terms"),
+    ],
+)
+def test_the_score(pod: Pod, pods: Sequence[Pod], want: dict[str, int] | None) -> None:
+    assert scored(pod, *pods) == want
+
+
+@pytest.mark.parametrize(
+    ("args", "want"),
+    [
+        pytest.param({"hardPodAffinityWeight": 40}, of_nodes(a=43, b=43), id="weighs by args"),
+        pytest.param({"hardPodAffinityWeight": 0}, of_nodes(a=3, b=3), id="does not weigh by 0"),
+        pytest.param(
+            {"ignorePreferredTermsOfExistingPods": True}, None, id="ignores others altogether"
+        ),
+    ],
+)
+def test_by_args_the_rule(args: Mapping[str, Any], want: dict[str, int] | None) -> None:
+    other = web("one", on="a", near=[term(WEB)], rather=[weighted(3, selector=WEB)])
+    assert scored(make_pod(labels={"app": "web"}), other, **args) == want
+
+
+def test_a_hard_weight_of_0_is_no_opinion() -> None:
+    other = web("one", on="a", near=[term(WEB)])
+    assert scored(make_pod(labels={"app": "web"}), other, hardPodAffinityWeight=0) is None
+
+
+def test_others_are_not_ignored_by_a_pod_with_preferences_of_its_own() -> None:
+    other = web("one", on="a", rather=[weighted(3, selector=WEB)])
+    pod = web(rather=[weighted(10, key=HOSTNAME)])
+    ignoring = {"ignorePreferredTermsOfExistingPods": True}
+    assert scored(pod, other, db(on="c"), **ignoring) == of_nodes(a=3, b=3, c=10)
+
+
+@pytest.mark.parametrize(
+    ("raw", "feasible", "want"),
+    [
+        pytest.param([10, 0, -5], [1, 1, 1], [100, 33, 0], id="spreads from 0 to 100"),
+        # (0 - -5) / 15 * 100 = 33.3
+        pytest.param([10, 0, -5], [1, 1, 0], [100, 0], id="goes by feasible nodes alone"),
+        pytest.param([-7, -7, -7], [1, 1, 1], [0, 0, 0], id="gives 0 where all are equal"),
+        pytest.param([0, 29, 100], [1, 1, 1], [0, 28, 100], id="multiplies as kube-scheduler does"),
+        # 29 / 100 * 100 = 28.999...
+    ],
+)
+def test_normalized(raw: list[int], feasible: list[int], want: list[int]) -> None:
+    mask = np.array(feasible, np.bool_)
+    nodes = make_state(four_nodes()).nodes()
+    normalized = rule().normalize(make_pod(), nodes, np.array(raw, np.int64), mask)
+    assert normalized[mask].tolist() == want
+
+
+# Bad input.
+
+
+def test_a_pod_whose_terms_make_no_sense_is_refused_with_the_field() -> None:
+    bad = {"matchExpressions": [{"key": "app", "operator": "Near"}]}
+    nodes = make_state(four_nodes()).nodes()
+    at = f"{REQUIRED}[0].labelSelector.matchExpressions[0].operator"
+    problem = '"Near" is not a valid label selector operator'
+    near = f"requiredAffinityTerms: spec.affinity.podAffinity.{at}: {problem}"
+    away = f"requiredAntiAffinityTerms: spec.affinity.podAntiAffinity.{at}: {problem}"
+    one, both = web(near=[term(bad)]), web(near=[term(bad)], away=[term(bad)])
+    assert rule().pre_filter(one, nodes) == PodRejection(f"parsing pod: {near}")
+    assert rule().pre_filter(both, nodes) == PodRejection(f"parsing pod: [{near}, {away}]")
+    assert rule().pre_filter(web(near=[term()]), nodes) is None
+
+
+def test_a_bad_term_of_a_pod_that_is_there_hurts_nobody() -> None:
+    bad = {"matchExpressions": [{"key": "app", "operator": "In", "values": []}]}
+    other = web("one", on="a", away=[term(bad), term(WEB)], rather=[weighted(2, selector=WEB)])
+    state: ClusterState = make_state(four_nodes(), [other])
+    pod = make_pod(labels={"app": "web"})
+    assert rejections(rule(), pod, state) == {}
+    assert scores(rule(), pod, state) == of_nodes(a=2, b=2)
+
+
+@pytest.mark.parametrize(
+    ("weight", "problems"),
+    [
+        pytest.param(0, [], id="takes 0"),
+        pytest.param(100, [], id="takes 100"),
+        pytest.param(
+            101,
+            [("hardPodAffinityWeight", "Invalid value: 101: not in valid range [0, 100]")],
+            id="refuses 101",
+        ),
+        pytest.param(
+            -1,
+            [("hardPodAffinityWeight", "Invalid value: -1: not in valid range [0, 100]")],
+            id="refuses -1",
+        ),
+    ],
+)
+def test_args(weight: int, problems: list[tuple[str, str]]) -> None:
+    assert list(InterPodAffinityArgs(hard_pod_affinity_weight=weight).problems()) == problems

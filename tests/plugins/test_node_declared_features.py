@@ -1,0 +1,70 @@
+"""NodeDeclaredFeatures: what a pod needs of the kubelet, and nodes that do not declare it."""
+
+from typing import Any
+
+import pytest
+
+from lowtide.plugins.node_declared_features import NodeDeclaredFeatures
+from lowtide.testing import make_node, make_pod, make_state, rejections
+
+RESTARTS = "RestartAllContainersOnContainerExits"
+NAMESPACES = "UserNamespacesHostNetworkSupport"
+
+
+def restarting(action: str) -> list[dict[str, Any]]:
+    return [{"name": "c"}, {"name": "d", "restartPolicyRules": [{"action": action}]}]
+
+
+@pytest.mark.parametrize(
+    ("spec", "refused"),
+    [
+        pytest.param({}, set(), id="lets a plain pod go anywhere"),
+        pytest.param(
+            {"containers": restarting("RestartAllContainers")},
+            {"none", "namespaces"},
+            id="asks for restarts of all containers",
+        ),
+        pytest.param(
+            {"initContainers": restarting("RestartAllContainers")},
+            {"none", "namespaces"},
+            id="asks for them where an init container has the rule",
+        ),
+        pytest.param(
+            {"containers": restarting("Restart")}, set(), id="asks for nothing by another action"
+        ),
+        pytest.param(
+            {"hostNetwork": True, "hostUsers": False},
+            {"none", "restarts"},
+            id="asks for user namespaces on the host's network",
+        ),
+        pytest.param({"hostNetwork": True}, set(), id="asks for nothing by the host's network"),
+        pytest.param({"hostUsers": False}, set(), id="asks for nothing by user namespaces"),
+        pytest.param(
+            {"hostNetwork": True, "hostUsers": True}, set(), id="asks for nothing by host users"
+        ),
+        pytest.param(
+            {
+                "hostNetwork": True,
+                "hostUsers": False,
+                "containers": restarting("RestartAllContainers"),
+            },
+            {"none", "restarts", "namespaces"},
+            id="asks for both together",
+        ),
+    ],
+)
+def test_filter(spec: dict[str, Any], refused: set[str]) -> None:
+    nodes = [
+        make_node("none"),
+        make_node("restarts", declared_features=["Another", RESTARTS]),
+        make_node("namespaces", declared_features=[NAMESPACES]),
+        make_node("both", declared_features=[NAMESPACES, RESTARTS]),
+    ]
+    found = rejections(NodeDeclaredFeatures(), make_pod(spec=spec), make_state(nodes))
+    assert found == {name: ["node(s) didn't match Pod's required features"] for name in refused}
+
+
+def test_no_eviction_helps() -> None:
+    pod = make_pod(spec={"containers": restarting("RestartAllContainers")})
+    found = NodeDeclaredFeatures().filter(pod, make_state([make_node()]).nodes())
+    assert [each.eviction_helps for each in found] == [False]

@@ -1,0 +1,159 @@
+"""VolumeRestrictions: disks that are taken, and claims that are for one pod alone."""
+
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from lowtide.cluster.nodes import Nodes
+from lowtide.framework.plugin import Pod, PodRejection
+from lowtide.objects.storage import PersistentVolumeClaim
+from lowtide.plugins.volume_restrictions import VolumeRestrictions
+from lowtide.testing import make_node, make_pod, make_state
+
+DISK_TAKEN = "node(s) had no available disk"
+CLAIM_TAKEN = (
+    "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode "
+    "already in-use by another pod"
+)
+
+
+def using(name: str, *sources: dict[str, Any], on: str = "", namespace: str = "default") -> Pod:
+    volumes = [{"name": f"v{at}", **source} for at, source in enumerate(sources)]
+    return make_pod(name, on=on, namespace=namespace, spec={"volumes": volumes})
+
+
+def gce(name: str, read_only: bool = False) -> dict[str, Any]:
+    return {"gcePersistentDisk": {"pdName": name, "readOnly": read_only}}
+
+
+def aws(name: str) -> dict[str, Any]:
+    return {"awsElasticBlockStore": {"volumeID": name, "readOnly": True}}
+
+
+def iscsi(iqn: str, read_only: bool = False) -> dict[str, Any]:
+    return {"iscsi": {"iqn": iqn, "lun": 0, "targetPortal": "t", "readOnly": read_only}}
+
+
+def rbd(*monitors: str, image: str = "i", pool: str = "p", read_only: bool = False) -> Any:
+    return {
+        "rbd": {"monitors": list(monitors), "image": image, "pool": pool, "readOnly": read_only}
+    }
+
+
+def the_claim(name: str) -> dict[str, Any]:
+    return {"persistentVolumeClaim": {"claimName": name}}
+
+
+def claim(name: str, mode: str, namespace: str = "default") -> PersistentVolumeClaim:
+    meta = {"name": name, "namespace": namespace}
+    return msgspec.convert(
+        {"metadata": meta, "spec": {"accessModes": [mode]}}, PersistentVolumeClaim
+    )
+
+
+def refused(pod: Pod, nodes: Nodes) -> dict[str, str]:
+    found = {}
+    for rejection in VolumeRestrictions().filter(pod, nodes):
+        assert rejection.eviction_helps
+        found.update({nodes.names[at]: rejection.reason for at in np.flatnonzero(rejection.mask)})
+    return found
+
+
+@pytest.mark.parametrize(
+    ("wanted", "held", "is_refused"),
+    [
+        pytest.param(gce("d"), gce("d"), True, id="refuses a disk that is written to"),
+        pytest.param(gce("d", True), gce("d", True), False, id="lets a disk be read twice"),
+        pytest.param(gce("d", True), gce("d"), True, id="refuses a disk that one writes to"),
+        pytest.param(gce("d"), gce("e"), False, id="accepts another disk"),
+        pytest.param(aws("d"), aws("d"), True, id="refuses an EBS volume, read or written"),
+        pytest.param(aws("d"), aws("e"), False, id="accepts another EBS volume"),
+        pytest.param(aws("d"), gce("d"), False, id="tells clouds apart"),
+        pytest.param(iscsi("i"), iscsi("i", True), True, id="refuses an iSCSI target"),
+        pytest.param(iscsi("i", True), iscsi("i", True), False, id="lets a target be read twice"),
+        pytest.param(rbd("m", "n"), rbd("n", "o"), True, id="refuses an image of one cluster"),
+        pytest.param(rbd("m"), rbd("o"), False, id="accepts an image of another cluster"),
+        pytest.param(rbd("m"), rbd("m", pool="q"), False, id="accepts another pool"),
+        pytest.param(rbd("m"), rbd("m", image="j"), False, id="accepts another image"),
+        pytest.param(
+            rbd("m", read_only=True), rbd("m", read_only=True), False, id="lets images be read"
+        ),
+    ],
+)
+def test_a_disk(wanted: dict[str, Any], held: dict[str, Any], is_refused: bool) -> None:
+    state = make_state([make_node("a"), make_node("b")], [using("holder", held, on="a")])
+    want = {"a": DISK_TAKEN} if is_refused else {}
+    assert refused(using("web", wanted), state.nodes()) == want
+
+
+def test_a_disk_is_free_where_its_holder_is_imagined_away() -> None:
+    state = make_state([make_node("a"), make_node("b")], [using("holder", gce("d"), on="a")])
+    nodes, web = state.nodes(), using("web", gce("d"))
+    assert refused(web, nodes.without({0: ["default/holder"]})) == {}
+    both = nodes.with_pods({1: [using("new", gce("d"))]})
+    assert refused(web, both) == {"a": DISK_TAKEN, "b": DISK_TAKEN}
+
+
+def nodes_with(*pods: Pod) -> Nodes:
+    state = make_state([make_node("a"), make_node("b")], pods)
+    for thing in (
+        claim("alone", "ReadWriteOncePod"),
+        claim("alone", "ReadWriteOncePod", "other"),
+        claim("shared", "ReadWriteMany"),
+    ):
+        state.put_object(thing)
+    return state.nodes()
+
+
+EVERYWHERE = {"a": CLAIM_TAKEN, "b": CLAIM_TAKEN}
+
+
+@pytest.mark.parametrize(
+    ("holder", "name", "want"),
+    [
+        pytest.param(
+            using("h", the_claim("alone"), on="a"), "alone", EVERYWHERE, id="refuses every node"
+        ),
+        pytest.param(
+            using("h", the_claim("shared"), on="a"), "shared", {}, id="lets others be shared"
+        ),
+        pytest.param(
+            using("h", the_claim("alone"), on="a", namespace="other"),
+            "alone",
+            {},
+            id="looks at the namespace",
+        ),
+        pytest.param(
+            using("h", the_claim("alone"), on="unknown"),
+            "alone",
+            {},
+            id="passes over pods on nodes that are not there",
+        ),
+    ],
+)
+def test_a_claim_for_one_pod(holder: Pod, name: str, want: dict[str, str]) -> None:
+    assert refused(using("web", the_claim(name)), nodes_with(holder)) == want
+
+
+def test_a_claim_is_free_on_the_node_where_its_holder_is_imagined_away() -> None:
+    nodes = nodes_with(using("h", the_claim("alone"), on="a"))
+    web = using("web", the_claim("alone"))
+    assert refused(web, nodes.without({0: ["default/h"]})) == {"b": CLAIM_TAKEN}
+
+
+def test_a_claim_that_nobody_uses_is_not_taken_by_a_pod_that_is_only_promised_the_node() -> None:
+    """As in kube-scheduler, which does not ask this rule again in that case."""
+    nodes = nodes_with().with_pods({0: [using("promised", the_claim("alone"))]})
+    assert refused(using("web", the_claim("alone")), nodes) == {}
+    assert refused(using("web", the_claim("alone"), gce("d")), nodes) == {"a": CLAIM_TAKEN}
+
+
+def test_a_pod_whose_claim_is_missing_is_refused() -> None:
+    rule, nodes = VolumeRestrictions(), nodes_with()
+    assert rule.pre_filter(using("web", the_claim("alone")), nodes) is None
+    assert rule.pre_filter(using("web", the_claim("none")), nodes) == PodRejection(
+        'persistentvolumeclaim "none" not found'
+    )
+    assert rule.pre_filter(using("web", {"ephemeral": {}}), nodes) is None

@@ -1,0 +1,383 @@
+"""A pod that could be placed is never left parked: whatever happens, those that the rules' hints
+did not wake are still refused. Hints that are wrong are planted to see them caught.
+
+Walks are drawn by a seed, not by hypothesis: what matters here is many dense steps."""
+
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Any
+
+import msgspec
+import pytest
+from tests.properties.test_incremental import APART, SHAPES, WANTS, all_rules, renamed, wanting
+from tests.properties.volume_objects import THINGS
+
+from lowtide.framework.change import Change
+from lowtide.framework.plugin import BindOutcome
+from lowtide.objects.events import Added, Deleted, Listed, Modified
+from lowtide.objects.kinds import Namespace
+from lowtide.objects.meta import ObjectMeta
+from lowtide.objects.node import Node
+from lowtide.objects.pod import Pod
+from lowtide.objects.storage import (
+    CSIDriver,
+    CSINode,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
+from lowtide.plugins.inter_pod_affinity import InterPodAffinity
+from lowtide.plugins.node_affinity import NodeAffinity
+from lowtide.plugins.node_declared_features import NodeDeclaredFeatures
+from lowtide.plugins.node_ports import NodePorts
+from lowtide.plugins.node_resources_fit import NodeResourcesFit
+from lowtide.plugins.node_unschedulable import NodeUnschedulable
+from lowtide.plugins.node_volume_limits import NodeVolumeLimits
+from lowtide.plugins.pod_topology_spread import PodTopologySpread
+from lowtide.plugins.priority_sort import PrioritySort
+from lowtide.plugins.taint_toleration import TaintToleration
+from lowtide.plugins.volume_binding import VolumeBinding
+from lowtide.plugins.volume_restrictions import VolumeRestrictions
+from lowtide.plugins.volume_zone import VolumeZone
+from lowtide.scheduler.actions import Bind, Evict
+from lowtide.scheduler.decide import decide
+from lowtide.scheduler.events import BindingEnded, Event, EvictionEnded, Turn
+from lowtide.scheduler.machine import Machine
+from lowtide.scheduler.queue import Place
+from lowtide.testing import make_node, make_pod, make_profile
+
+NOW = 1000.0
+_MOST_TURNS = 40
+
+# Rules of that test which read more than hints can tell of, or fail now and then.
+_NOT_HERE = ("Moody", "CountsFeasible", "FewPodsElsewhere", "CommonZone", "NetworkTraffic")
+
+
+def rules_with_hints() -> list[Any]:
+    return [PrioritySort(), *(each for each in all_rules() if each.name not in _NOT_HERE)]
+
+
+def elsewhere(kind: str, app: str) -> dict[str, Any]:
+    """The same in namespaces that are selected by their labels."""
+    spec = wanting(kind, app, "zone")
+    (term,) = spec["affinity"][kind]["requiredDuringSchedulingIgnoredDuringExecution"]
+    term["namespaceSelector"] = {"matchLabels": {"team": "red"}}
+    return spec
+
+
+PENDING = [
+    *SHAPES,
+    make_pod("follows-reds", spec=elsewhere("podAffinity", "a")),
+    make_pod("flees-reds", labels={"app": "b"}, spec=elsewhere("podAntiAffinity", "a")),
+    make_pod(
+        "needs-domains",
+        labels={"app": "a"},
+        spec={
+            "topologySpreadConstraints": [
+                {
+                    "maxSkew": 1,
+                    "minDomains": 2,
+                    "topologyKey": "zone",
+                    "whenUnsatisfiable": "DoNotSchedule",
+                    "labelSelector": {"matchLabels": {"app": "a"}},
+                }
+            ]
+        },
+    ),
+    make_pod("picky", node_selector={"disk": "ssd"}, cpu="2"),
+    make_pod("two-ports", host_ports=[80, 443]),
+    make_pod("apart-and-large", cpu="4", labels={"app": "a"}, spec=APART),
+]
+NAMESPACES = [
+    Namespace(ObjectMeta(name=name, labels=labels))
+    for name in ("default", "other")
+    for labels in ({}, {"team": "red"})
+]
+
+
+# So few nodes that they change more often than they come.
+NAMES = ["node-0", "node-1"]
+STEPS = 60
+
+
+def some_node(chance: Random) -> Node:
+    zone = chance.choice(["a", "a", "b"])
+    return make_node(
+        chance.choice(NAMES),
+        cpu=chance.choice(["1", "4"]),
+        pods=chance.choice([2, 110]),
+        labels={
+            **({"zone": zone} if chance.random() < 0.9 else {}),
+            **({"topology.kubernetes.io/zone": zone} if chance.random() < 0.5 else {}),
+            **({"disk": "ssd"} if chance.random() < 0.5 else {}),
+        },
+        taints=[{"key": "gpu", "effect": "NoSchedule"}] if chance.random() < 0.2 else [],
+        unschedulable=chance.random() < 0.2,
+        declared_features=chance.choice([[], ["RestartAllContainersOnContainerExits"]]),
+    )
+
+
+def some_pod(chance: Random) -> Pod:
+    """On a node, by somebody else."""
+    name = chance.choice([f"pod-{number}" for number in range(9)])
+    return make_pod(
+        name,
+        namespace=chance.choice(["default", "default", "other"]),
+        on=chance.choice([*NAMES, *NAMES, "unknown"]),
+        cpu=chance.choice(["100m", "2"]),
+        host_ports=chance.choice([(), (80,), (80, 443)]),
+        labels=chance.choice([{}, {"app": "a"}, {"app": "b"}]),
+        deleted=chance.random() < 0.2,
+        spec=WANTS.get(name, {}),
+    )
+
+
+class Walk:
+    def __init__(self, seed: int, rules: Sequence[Any], pending: Sequence[Pod]) -> None:
+        self._chance = Random(seed)
+        self._pending = pending
+        profile = make_profile(rules)
+        self._machine = Machine({"lowtide": profile})
+        self._kinds = {kind for rule in profile.rules for kind in getattr(rule, "kinds", ())}
+        self._things = [each for each in (*THINGS, *NAMESPACES) if type(each) in self._kinds]
+        self._nodes: dict[str, Node] = {}
+        self._bound: dict[str, Pod] = {}
+        self._known: dict[tuple[type, str], Any] = {}
+
+    def run(self) -> int:
+        """How often a parked pod was found to be refused."""
+        self._give(*(Listed(name) for name in ("Node", "Pod", *(k.__name__ for k in self._kinds))))
+        for _ in range(self._chance.randrange(10)):
+            self._object_comes_or_changes()
+        self._node_comes_or_changes()
+        steps = [
+            self._node_comes_or_changes,
+            self._node_goes,
+            self._pod_is_bound_or_changes,
+            self._pod_is_bound_or_changes,
+            self._pod_goes,
+            self._pod_goes,
+            self._pod_is_made_or_changes,
+            self._pod_is_made_or_changes,
+            self._pod_is_given_up,
+            self._pods_have_their_turns,
+            *([self._object_comes_or_changes] * 3 + [self._object_goes] if self._things else []),
+        ]
+        return sum(self._check_after(self._chance.choice(steps)) for _ in range(STEPS))
+
+    def _check_after(self, step: Callable[[], None]) -> int:
+        step()
+        count = 0
+        for queued in self._machine.queue:
+            if queued.place is Place.PARKED:
+                decision = decide(queued.pod, self._machine._verdicts["lowtide"], turn=0)
+                refused_by = sorted(queued.rejected_by)
+                assert decision.node_name is None, (
+                    f"{queued.pod.key}, refused by {refused_by}, is left parked by {step.__name__}"
+                )
+                count += 1
+        return count
+
+    # What happens.
+
+    def _node_comes_or_changes(self) -> None:
+        node = some_node(self._chance)
+        self._nodes[node.name] = node
+        self._give(Modified(node))
+
+    def _node_goes(self) -> None:
+        if self._nodes:
+            self._give(Deleted(self._nodes.pop(self._chance.choice(sorted(self._nodes)))))
+
+    def _pod_is_bound_or_changes(self) -> None:
+        self._bind(some_pod(self._chance))
+
+    def _pod_goes(self) -> None:
+        if self._bound:
+            self._give(Deleted(self._bound.pop(self._chance.choice(sorted(self._bound)))))
+
+    def _object_comes_or_changes(self) -> None:
+        if self._things:
+            thing = self._chance.choice(self._things)
+            self._known[type(thing), thing.metadata.name] = thing
+            self._give(Modified(thing))
+
+    def _object_goes(self) -> None:
+        if self._known:
+            self._give(Deleted(self._known.pop(self._chance.choice(sorted(self._known, key=str)))))
+
+    def _pod_is_made_or_changes(self) -> None:
+        name = f"waiting-{self._chance.randrange(6)}"
+        pod = renamed(self._chance.choice(self._pending), name, self._chance.choice([0, 0, 5]))
+        if pod.uid not in self._bound:
+            node_name = self._chance.choice(["", "", "", *NAMES])
+            status = msgspec.structs.replace(pod.status, nominated_node_name=node_name)
+            self._give(Added(msgspec.structs.replace(pod, status=status)))
+            self._pods_have_their_turns()
+
+    def _pod_is_given_up(self) -> None:
+        name = f"waiting-{self._chance.randrange(6)}"
+        self._bound.pop(name, None)
+        self._give(Deleted(renamed(PENDING[0], name)))
+
+    def _pods_have_their_turns(self) -> None:
+        for _ in range(_MOST_TURNS):
+            if not self._machine.has_work(NOW):
+                return
+            for action in self._give(Turn()):
+                self._do(action)
+
+    def _do(self, action: Any) -> None:
+        match action:
+            case Bind(pod, node_name) if self._chance.random() < 0.9:
+                spec = msgspec.structs.replace(pod.spec, node_name=node_name)
+                self._bind(msgspec.structs.replace(pod, spec=spec))
+                self._give(BindingEnded(pod.uid, BindOutcome()))
+            case Bind(pod):
+                self._give(BindingEnded(pod.uid, BindOutcome(error="no leader")))
+            case Evict(pod, victims=victims):
+                self._give(EvictionEnded(pod.uid, evicted=victims))
+                for victim in victims:
+                    self._bound.pop(victim.uid, None)
+                    self._give(Deleted(victim))
+
+    def _bind(self, pod: Pod) -> None:
+        self._bound[pod.uid] = pod
+        self._give(Modified(pod))
+
+    def _give(self, *events: Event) -> list[Any]:
+        return [action for event in events for action in self._machine.step(event, NOW)]
+
+
+def test_no_pod_that_could_be_placed_is_left_parked() -> None:
+    assert sum(Walk(seed, rules_with_hints(), PENDING).run() for seed in range(60)) > 1000
+
+
+@pytest.mark.long
+def test_no_pod_that_could_be_placed_is_left_parked_in_long_walks() -> None:
+    for seed in range(1000, 4000):
+        Walk(seed, rules_with_hints(), PENDING).run()
+
+
+@pytest.mark.parametrize(
+    "name", [rule.name for rule in rules_with_hints() if hasattr(rule, "may_help")]
+)
+def test_no_pod_is_left_parked_by_one_rule_alone(name: str) -> None:
+    for seed in range(20):
+        rules = [rule for rule in rules_with_hints() if rule.name in (name, PrioritySort.name)]
+        kind = next(type(rule) for rule in rules if rule.name == name)
+        Walk(seed, rules, concerned_by(kind)).run()
+
+
+# Hints that are wrong.
+
+
+def deaf(kind: type[Any], to: Callable[[Change], bool]) -> Callable[[], list[Any]]:
+    """That rule alone, with a hint that says of some changes that they cannot help."""
+
+    def make() -> list[Any]:
+        (wrong,) = (each for each in all_rules() if isinstance(each, kind))
+        hint = wrong.may_help
+        wrong.may_help = lambda pod, change: not to(change) and hint(pod, change)
+        return [PrioritySort(), wrong]
+
+    return make
+
+
+def anything(change: Change) -> bool:
+    return True
+
+
+def coming(change: Change) -> bool:
+    return change.before is None
+
+
+def going(change: Change) -> bool:
+    return change.after is None
+
+
+def changing(change: Change) -> bool:
+    return change.before is not None and change.after is not None
+
+
+def of(kind: type[Any]) -> Callable[[Change], bool]:
+    return lambda change: isinstance(change.thing, kind)
+
+
+STORES = {"stores", "stores-alone", "stores-both"}
+# The pods that some rules are about, so that wrong hints are met soon.
+CONCERNED: dict[type[Any], set[str]] = {
+    NodeAffinity: {"zone-a", "picky"},
+    NodePorts: {"port", "two-ports"},
+    NodeDeclaredFeatures: {"restarts"},
+    VolumeRestrictions: STORES,
+    NodeVolumeLimits: STORES,
+    VolumeBinding: STORES,
+    VolumeZone: STORES,
+    PodTopologySpread: {"even", "needs-domains"},
+    InterPodAffinity: {"apart", "together", "follower", "follows-reds", "flees-reds", "plain"},
+}
+
+
+def concerned_by(kind: type[Any]) -> list[Pod]:
+    return [pod for pod in PENDING if pod.name in CONCERNED.get(kind, {pod.name})]
+
+
+@pytest.mark.parametrize(
+    ("kind", "to"),
+    [
+        pytest.param(NodeUnschedulable, coming, id="NodeUnschedulable, deaf to new nodes"),
+        pytest.param(NodeUnschedulable, changing, id="NodeUnschedulable, deaf to uncordoning"),
+        pytest.param(TaintToleration, coming, id="TaintToleration, deaf to new nodes"),
+        pytest.param(TaintToleration, changing, id="TaintToleration, deaf to taints that go"),
+        pytest.param(NodeAffinity, coming, id="NodeAffinity, deaf to new nodes"),
+        pytest.param(NodeAffinity, changing, id="NodeAffinity, deaf to labels"),
+        pytest.param(NodePorts, coming, id="NodePorts, deaf to new nodes"),
+        pytest.param(NodePorts, going, id="NodePorts, deaf to pods that go"),
+        pytest.param(NodeResourcesFit, coming, id="NodeResourcesFit, deaf to new nodes"),
+        pytest.param(NodeResourcesFit, going, id="NodeResourcesFit, deaf to pods that go"),
+        pytest.param(NodeResourcesFit, of(Node), id="NodeResourcesFit, deaf to nodes"),
+        pytest.param(
+            NodeResourcesFit, changing, id="NodeResourcesFit, deaf to what shrinks or grows"
+        ),
+        pytest.param(NodeDeclaredFeatures, anything, id="NodeDeclaredFeatures, deaf"),
+        pytest.param(VolumeRestrictions, of(Node), id="VolumeRestrictions, deaf to nodes"),
+        pytest.param(VolumeRestrictions, of(Pod), id="VolumeRestrictions, deaf to pods"),
+        pytest.param(
+            VolumeRestrictions, of(PersistentVolumeClaim), id="VolumeRestrictions, deaf to claims"
+        ),
+        pytest.param(NodeVolumeLimits, of(Pod), id="NodeVolumeLimits, deaf to pods"),
+        pytest.param(NodeVolumeLimits, of(CSINode), id="NodeVolumeLimits, deaf to limits"),
+        pytest.param(
+            NodeVolumeLimits, of(VolumeAttachment), id="NodeVolumeLimits, deaf to attachments"
+        ),
+        pytest.param(
+            NodeVolumeLimits, of(PersistentVolumeClaim), id="NodeVolumeLimits, deaf to claims"
+        ),
+        pytest.param(VolumeBinding, of(Node), id="VolumeBinding, deaf to nodes"),
+        pytest.param(VolumeBinding, of(PersistentVolumeClaim), id="VolumeBinding, deaf to claims"),
+        pytest.param(VolumeBinding, of(PersistentVolume), id="VolumeBinding, deaf to volumes"),
+        pytest.param(VolumeBinding, of(StorageClass), id="VolumeBinding, deaf to classes"),
+        pytest.param(VolumeBinding, of(CSIDriver), id="VolumeBinding, deaf to drivers"),
+        pytest.param(VolumeZone, of(Node), id="VolumeZone, deaf to nodes"),
+        pytest.param(VolumeZone, of(PersistentVolumeClaim), id="VolumeZone, deaf to claims"),
+        pytest.param(VolumeZone, of(PersistentVolume), id="VolumeZone, deaf to volumes"),
+        pytest.param(VolumeZone, of(StorageClass), id="VolumeZone, deaf to classes"),
+        pytest.param(PodTopologySpread, of(Node), id="PodTopologySpread, deaf to nodes"),
+        pytest.param(PodTopologySpread, of(Pod), id="PodTopologySpread, deaf to pods"),
+        pytest.param(InterPodAffinity, of(Node), id="InterPodAffinity, deaf to nodes"),
+        pytest.param(InterPodAffinity, coming, id="InterPodAffinity, deaf to pods that come"),
+        pytest.param(InterPodAffinity, going, id="InterPodAffinity, deaf to pods that go"),
+        pytest.param(InterPodAffinity, changing, id="InterPodAffinity, deaf to labels"),
+        pytest.param(InterPodAffinity, of(Namespace), id="InterPodAffinity, deaf to namespaces"),
+    ],
+)
+def test_catches(kind: type[Any], to: Callable[[Change], bool]) -> None:
+    with pytest.raises(AssertionError, match="is left parked"):
+        walk_until_it_fails(deaf(kind, to), concerned_by(kind))
+
+
+def walk_until_it_fails(make_rules: Callable[[], list[Any]], pending: Sequence[Pod]) -> None:
+    for seed in range(1000):
+        Walk(seed, make_rules(), pending).run()

@@ -1,0 +1,178 @@
+"""The machine asks extenders in the course of a cycle, and holds what happens meanwhile."""
+
+from typing import Any
+
+import pytest
+from tests.scheduler.conftest import Bench, binds, conditions, notes, small_node
+
+from lowtide.config.types import Extender, ManagedResource
+from lowtide.objects.events import Added, Deleted
+from lowtide.scheduler.actions import Action, AskExtenders, Evict
+from lowtide.scheduler.events import ExtendersAnswered
+from lowtide.scheduler.extending import (
+    Answer,
+    AskFilter,
+    AskPreemption,
+    AskPriorities,
+    ExtenderFailed,
+    Filtered,
+    Preempted,
+    Priorities,
+    Question,
+)
+from lowtide.testing import make_pod
+
+POD = make_pod("web", cpu="100m")
+BIG = make_pod("big", cpu="800m", priority=10)
+LOW = make_pod("low", cpu="800m", on="a")
+LOWER = make_pod("lower", cpu="800m", on="b", priority=-1)
+
+
+def extender(name: str = "one", **fields: Any) -> Extender:
+    return Extender(url_prefix=f"http://{name}", **fields)
+
+
+FILTERS = extender(filter_verb="filter")
+PREFERS = extender("two", prioritize_verb="prioritize", weight=3)
+PREEMPTS = extender("three", preempt_verb="preempt")
+
+
+def bench(*extenders: Extender) -> Bench:
+    return Bench(small_node("a"), small_node("b"), extenders=extenders)
+
+
+def asked(actions: list[Action]) -> list[Question]:
+    return [each.question for each in actions if isinstance(each, AskExtenders)]
+
+
+def asked_about(made: Bench, pod: Any = POD) -> Question:
+    made.give(Added(pod))
+    (question,) = asked(made.take_turns())
+    return question
+
+
+def answered(made: Bench, answer: Answer) -> list[Action]:
+    return made.give(ExtendersAnswered(answer))
+
+
+def test_an_extender_leaves_nodes_out() -> None:
+    made = bench(FILTERS)
+    assert asked_about(made) == AskFilter(FILTERS, POD, ("a", "b"))
+    assert binds(answered(made, Filtered(("b",), {"a": "too warm"}))) == [("web", "b")]
+
+
+def test_a_pod_that_no_extender_wants_anywhere_is_told_why() -> None:
+    made = bench(FILTERS)
+    asked_about(made)
+    actions = answered(made, Filtered((), {"a": "too warm"}, {"b": "no such rack"}))
+    (_, message), *_ = conditions(actions)
+    assert message.startswith("0/2 nodes are available: 1 no such rack, 1 too warm.")
+    assert made.lengths == {"unschedulable": 1}
+
+
+def test_any_change_wakes_a_pod_that_an_extender_refused() -> None:
+    made = bench(FILTERS)
+    asked_about(made)
+    answered(made, Filtered((), {"a": "", "b": ""}))
+    made.give(Added(make_pod("other", on="a")))
+    assert made.lengths == {"backoff": 1}
+
+
+def test_extenders_add_to_the_ranks() -> None:
+    made = bench(PREFERS)
+    assert asked_about(made) == AskPriorities((PREFERS,), POD, ("a", "b"))
+    assert binds(answered(made, Priorities(({"b": 10},)))) == [("web", "b")]
+
+
+def test_those_that_may_be_ignored_are_asked_last() -> None:
+    may_be_ignored = extender("other", filter_verb="f", ignorable=True)
+    made = bench(may_be_ignored, FILTERS)
+    assert asked_about(made) == AskFilter(FILTERS, POD, ("a", "b"))
+    (second,) = asked(answered(made, Filtered(("b",))))
+    assert second == AskFilter(may_be_ignored, POD, ("b",))
+    assert binds(answered(made, ExtenderFailed("gone"))) == [("web", "b")]
+
+
+def test_an_extender_that_fails_fails_the_attempt() -> None:
+    made = bench(FILTERS)
+    asked_about(made)
+    actions = answered(made, ExtenderFailed("no licence"))
+    assert notes(actions) == [("FailedScheduling", "no licence")]
+    assert conditions(actions) == [("SchedulerError", "no licence")]
+    assert made.lengths == {"backoff": 1}
+
+
+def test_an_extender_is_asked_only_about_pods_that_are_its_business() -> None:
+    gpu = extender(filter_verb="filter", managed_resources=(ManagedResource("example.com/gpu"),))
+    made = bench(gpu)
+    made.give(Added(POD))
+    assert [name for name, _ in binds(made.take_turns())] == ["web"]
+
+
+def test_what_happens_meanwhile_is_seen_after_the_cycle() -> None:
+    made = bench(FILTERS)
+    asked_about(made)
+    assert made.give(Deleted(small_node("b")), Added(make_pod("other", on="a"))) == []
+    assert not made.machine.has_work(made.now)
+    assert made.machine.state.names == ["a", "b"]
+    assert binds(answered(made, Filtered(("b",)))) == [("web", "b")]
+    assert made.machine.state.names == ["a"]
+    assert made.on_node("a") == {"other": False}
+
+
+def test_a_nominated_node_is_asked_about_alone() -> None:
+    made = bench(FILTERS)
+    promised = make_pod("web", cpu="100m", nominated="b")
+    assert asked_about(made, promised) == AskFilter(FILTERS, promised, ("b",))
+    assert binds(answered(made, Filtered(("b",)))) == [("web", "b")]
+
+
+def test_where_the_nominated_node_is_refused_all_are_asked_about() -> None:
+    made = bench(FILTERS)
+    promised = make_pod("web", cpu="100m", nominated="b")
+    asked_about(made, promised)
+    (again,) = asked(answered(made, Filtered((), {"b": "too warm"})))
+    assert again == AskFilter(FILTERS, promised, ("a", "b"))
+
+
+def full(*extenders: Extender) -> Bench:
+    made = bench(*extenders)
+    made.give(Added(LOW), Added(LOWER))
+    return made
+
+
+def test_an_extender_chooses_among_evictions() -> None:
+    made = full(PREEMPTS)
+    question = asked_about(made, BIG)
+    assert isinstance(question, AskPreemption)
+    found = [(each.node_name, [pod.name for pod in each.victims]) for each in question.evictions]
+    assert found == [("a", ["low"]), ("b", ["lower"])]
+    actions = answered(made, Preempted({"a": ((LOW.uid,), 0)}))
+    assert [each.node_name for each in actions if isinstance(each, Evict)] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        pytest.param(Preempted({}), "no candidate node for preemption", id="agrees to none"),
+        pytest.param(
+            Preempted({"a": ((), 0)}),
+            'expected at least one victim pod on node "a"',
+            id="spares every pod of a node",
+        ),
+        pytest.param(
+            Preempted({"a": (("7",), 0)}),
+            "extender: http://three claims to preempt pod (UID: 7) on node: a, "
+            "but the pod is not found on that node",
+            id="names a pod that is not there",
+        ),
+        pytest.param(ExtenderFailed("no licence"), "no licence", id="fails"),
+    ],
+)
+def test_nobody_is_evicted_where_the_extender(answer: Answer, said: str) -> None:
+    made = full(PREEMPTS)
+    asked_about(made, BIG)
+    actions = answered(made, answer)
+    assert [each for each in actions if isinstance(each, Evict)] == []
+    (_, message), *_ = conditions(actions)
+    assert message.endswith(f"preemption: {said}")

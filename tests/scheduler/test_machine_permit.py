@@ -1,0 +1,141 @@
+"""The machine and rules that make pods wait on their node before they are bound."""
+
+from typing import Any
+
+import pytest
+from tests.scheduler.conftest import Bench, binds, default_profile, notes, small_node
+
+from lowtide.framework.plugin import Allow, Pod, Reject, Wait
+from lowtide.objects.events import Added, Deleted, Modified
+from lowtide.scheduler.actions import Evict
+from lowtide.scheduler.events import Event, PermitAnswered
+from lowtide.testing import make_pod
+
+WEB = make_pod("web", cpu="800m")
+
+
+class Says:
+    """Answers for each pod by its name; others it allows."""
+
+    reads = 0
+
+    def __init__(self, name: str, **answers: Any) -> None:
+        self.name = name
+        self._answers = answers
+        self.undone: list[str] = []
+
+    def permit(self, pod: Pod, node_name: str) -> Any:
+        return self._answers.get(pod.name, Allow())
+
+    def reserve(self, pod: Pod, node_name: str, nodes: Any) -> None:
+        return None
+
+    def unreserve(self, pod: Pod, node_name: str) -> None:
+        self.undone.append(pod.name)
+
+
+def waiting(*rules: Says) -> Bench:
+    bench = Bench(small_node(), profiles=[default_profile(*rules)])
+    bench.give(Added(WEB))
+    assert binds(bench.take_turns()) == []
+    assert (bench.on_node("node-a"), bench.lengths) == ({"web": True}, {})
+    return bench
+
+
+def test_a_pod_is_bound_when_every_rule_lets_it_go() -> None:
+    bench = waiting(Says("Gang", web=Wait(30)), Says("Quota", web=Wait(30)))
+    assert bench.give(PermitAnswered(WEB.uid, "Gang")) == []
+    assert binds(bench.give(PermitAnswered(WEB.uid, "Quota"))) == [("web", "node-a")]
+    assert bench.machine.binding_count == 1
+
+
+def test_waiting_is_not_a_binding_under_way() -> None:
+    assert waiting(Says("Gang", web=Wait(30))).machine.binding_count == 0
+
+
+def test_a_pod_that_is_refused_gives_its_place_back_and_is_told() -> None:
+    rule = Says("Gang", web=Wait(30))
+    bench = waiting(rule)
+    told = bench.give(PermitAnswered(WEB.uid, "Gang", "the others are gone"))
+    assert notes(told) == [("FailedScheduling", "0/1 nodes are available: 1 the others are gone.")]
+    assert (bench.on_node("node-a"), rule.undone) == ({}, ["web"])
+    assert bench.lengths == {"unschedulable": 1}
+
+
+@pytest.mark.parametrize(
+    ("seconds", "want"),
+    [
+        pytest.param(30, "30s", id="as long as the rule said"),
+        pytest.param(90.5, "1m30.5s", id="minutes and parts of a second"),
+        pytest.param(0.25, "250ms", id="less than a second"),
+        pytest.param(86400, "15m0s", id="15 minutes at most"),
+    ],
+)
+def test_a_pod_waits(seconds: float, want: str) -> None:
+    bench = waiting(Says("Gang", web=Wait(seconds)), Says("Patient", web=Wait(seconds + 1)))
+    at = bench.machine.next_change_at()
+    assert at == bench.now + min(seconds, 900)
+    bench.pass_time(min(seconds, 900) - 0.01)
+    assert not bench.machine.has_work(bench.now)
+    bench.pass_time(0.02)
+    reason = f"rejected due to timeout after waiting {want} at plugin Gang"
+    text = f"0/1 nodes are available: 1 {reason}."
+    assert notes(bench.take_turns()) == [("FailedScheduling", text)]
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        pytest.param(Deleted(WEB), id="is deleted"),
+        pytest.param(Modified(make_pod("web", cpu="800m", deleted=True)), id="is to be deleted"),
+    ],
+)
+def test_the_place_is_free_again_when_the_waiting_pod(event: Event) -> None:
+    rule = Says("Gang", web=Wait(30))
+    bench = waiting(rule)
+    bench.give(event)
+    assert (bench.on_node("node-a"), rule.undone) == ({}, ["web"])
+    bench.give(Added(make_pod("next", cpu="800m")))
+    assert binds(bench.take_turns()) == [("next", "node-a")]
+    assert bench.give(PermitAnswered(WEB.uid, "Gang")) == []
+
+
+def test_the_newest_form_of_a_waiting_pod_is_bound() -> None:
+    bench = waiting(Says("Gang", web=Wait(30)))
+    changed = make_pod("web", cpu="800m", labels={"new": "yes"})
+    bench.give(Modified(changed))
+    (bind,) = bench.give(PermitAnswered(WEB.uid, "Gang"))
+    assert bind.pod == changed  # type: ignore[union-attr]
+
+
+def test_one_answer_may_let_waiting_pods_go() -> None:
+    rule = Says("Gang", web=Wait(30), last=Allow(also=frozenset([WEB.uid])))
+    bench = Bench(small_node(cpu="2"), profiles=[default_profile(rule)])
+    bench.give(Added(WEB))
+    assert binds(bench.take_turns()) == []
+    bench.give(Added(make_pod("last", cpu="800m")))
+    assert binds(bench.take_turns()) == [("last", "node-a"), ("web", "node-a")]
+
+
+def test_one_answer_may_refuse_waiting_pods() -> None:
+    rule = Says("Gang", web=Wait(30), last=Reject("too few", also=frozenset([WEB.uid])))
+    bench = Bench(small_node(cpu="2"), profiles=[default_profile(rule)])
+    bench.give(Added(WEB))
+    bench.take_turns()
+    bench.give(Added(make_pod("last", cpu="800m")))
+    told = [note for _, note in notes(bench.take_turns())]
+    assert told == ["0/1 nodes are available: 1 too few."] * 2
+    assert bench.on_node("node-a") == {}
+
+
+def test_a_waiting_pod_that_matters_less_loses_its_place_without_being_deleted() -> None:
+    bench = waiting(Says("Gang", web=Wait(30)))
+    bench.give(Added(make_pod("big", cpu="800m", priority=9)))
+    told = bench.take_turns()
+    assert [each for each in told if isinstance(each, Evict)] == []
+    assert (
+        "Preempted",
+        "Preempted by pod default/big on node node-a (in kube-scheduler memory).",
+    ) in notes(told)
+    bench.pass_time(20)
+    assert binds([*told, *bench.take_turns()]) == [("big", "node-a")]
