@@ -97,7 +97,8 @@ def missing_lines(log: str, namespace: str, pod_name: str, node_name: str) -> li
     pod, node = rf'pod="{namespace}/{pod_name}"', rf'node="{node_name}"'
     wanted = [
         r"\[NetworkTraffic\] args received\. Device: eth0; TimeRange: 15\D*, Address: http://\S+",
-        r'rate\(node_network_receive_bytes_total\{device="eth0"\}\[15s\]\)',
+        r'max by \([a-z_, ]+\) \(rate\(node_network_receive_bytes_total\{device="eth0"\}\[15s\]\) '
+        r'and node_network_receive_bytes_total\{device="eth0"\}\)',
         rf'"Add event for unscheduled pod" {pod}',
         rf'"Attempting to schedule pod" {pod}',
         rf"\[NetworkTraffic\] node '{node_name}' bandwidth: \d+",
