@@ -23,6 +23,9 @@ GONE = 404, {"kind": "Status", "code": 404, "reason": "NotFound", "message": "no
 BROKEN = 500, {"kind": "Status", "code": 500, "reason": "InternalError", "message": "etcd"}
 
 
+CONFLICT = 409, {"kind": "Status", "code": 409, "reason": "Conflict", "message": "try again"}
+
+
 class ApiServer:
     """Answers by method and pod; keeps what it was asked, in order."""
 
@@ -34,7 +37,7 @@ class ApiServer:
     async def handle(self, request: web.Request) -> web.Response:
         key = request.method, request.path.removesuffix("/status").rpartition("/")[2]
         self.asked.append(key)
-        self.bodies[key] = json.loads(await request.read())
+        self.bodies[key] = json.loads(await request.read() or b"null")
         status, answer = self.answers.get(key, (200, {}))
         return web.json_response(answer, status=status)
 
@@ -125,11 +128,13 @@ async def test_nominations_of_pods_that_matter_less_are_taken_back(
     evictions: KubeEvictions, server: ApiServer
 ) -> None:
     middle = make_pod("middle", nominated="node-a")
-    not_written = make_pod("not-written")
-    ended = await evictions.evict(Evict(BIG, "node-a", (A,), (middle, not_written)))
+    not_seen = make_pod("not-seen")  # it may be written all the same
+    ended = await evictions.evict(Evict(BIG, "node-a", (A,), (middle, not_seen)))
     assert ended == EvictionEnded(BIG.uid, evicted=(A,))
-    assert server.asked == [("PATCH", "middle"), ("PATCH", "a"), ("DELETE", "a")]
-    assert server.bodies["PATCH", "middle"]["status"] == {"nominatedNodeName": None}
+    assert sorted(server.asked[:2]) == [("PATCH", "middle"), ("PATCH", "not-seen")]
+    assert server.asked[2:] == [("PATCH", "a"), ("DELETE", "a")]
+    for name in ("middle", "not-seen"):
+        assert server.bodies["PATCH", name]["status"] == {"nominatedNodeName": None}
 
 
 async def test_a_nomination_that_stays_keeps_no_victim(
@@ -143,3 +148,27 @@ async def test_a_nomination_that_stays_keeps_no_victim(
         error="the nomination of pod default/middle was not taken back: "
         "etcd (HTTP 500 InternalError)",
     )
+
+
+@pytest.mark.parametrize(
+    ("found", "gone", "error"),
+    [
+        pytest.param(A.uid, frozenset(), "pod default/a was not evicted: ", id="is still there"),
+        pytest.param("another", frozenset({A.uid}), None, id="has made room for another"),
+    ],
+)
+async def test_a_conflict_is_looked_into_where_the_victim(
+    server: ApiServer,
+    evictions: KubeEvictions,
+    found: str,
+    gone: frozenset[str],
+    error: str | None,
+) -> None:
+    server.answers["PATCH", "a"] = CONFLICT
+    metadata = {"name": "a", "namespace": "default", "uid": found}
+    server.answers["GET", "a"] = 200, {"metadata": metadata, "spec": {}}
+    ended = await evictions.evict(Evict(BIG, "node-a", (A,)))
+    assert (ended.evicted, ended.gone) == ((), gone)
+    assert (ended.error or "").startswith(error or "")
+    assert (ended.error is None) == (error is None)
+    assert server.times("DELETE", "a") == 0

@@ -18,7 +18,7 @@ from lowtide.kube.kube_events import KubeEvents
 from lowtide.kube.kubeconfig import plain_access
 from lowtide.kube.writer import Writer
 from lowtide.objects.pod import PodCondition
-from lowtide.scheduler.actions import WriteCondition, WriteKubeEvent
+from lowtide.scheduler.actions import Evict, WriteCondition, WriteKubeEvent
 from lowtide.testing import ManualClock, make_pod
 
 POD = make_pod("web", uid="u-1")
@@ -433,6 +433,57 @@ async def test_a_binding_drops_the_condition_that_waits_and_waits_for_the_one_un
         writes.write_condition(refusal("other"))
         await server.asked_times(2)
     assert server.messages == [("web", "under way"), ("other", "nowhere")]
+
+
+EVICT = Evict(make_pod("big"), "node-a", (make_pod("low", on="node-a"),), (POD,))
+
+
+def nominations(server: ApiServer) -> list[str | None]:
+    """What was written of POD's nomination, in order."""
+    asked = zip(server.asked, server.bodies, strict=True)
+    return [
+        body["status"]["nominatedNodeName"]
+        for (_, path), body in asked
+        if path == f"{POD_PATH}/status"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("waiting", "want"),
+    [
+        pytest.param("node-a", [None, None], id="does not come back with a condition that waits"),
+        pytest.param("node-b", [None, "node-b"], id="gives way to a newer one"),
+    ],
+)
+async def test_a_nomination_that_an_eviction_takes_back(
+    connection: Connection,
+    writer: Writer,
+    server: ApiServer,
+    waiting: str,
+    want: list[str | None],
+) -> None:
+    server.answers = {"PATCH": [(200, {})], "DELETE": [(200, {})]}
+    writes = writes_of(connection, writer)
+    writes.write_condition(WriteCondition(POD, "Unschedulable", "nowhere", waiting))
+    await writes.evict(EVICT)
+    await writes.flush(10)
+    assert nominations(server) == want
+
+
+async def test_a_nomination_under_way_is_taken_back_after_it(
+    connection: Connection, writer: Writer, server: ApiServer
+) -> None:
+    server.answers = {"PATCH": [(200, {})], "DELETE": [(200, {})]}
+    server.may_answer.clear()
+    writes = writes_of(connection, writer)
+    writes.write_condition(WriteCondition(POD, "Unschedulable", "nowhere", "node-a"))
+    async with running(writes):
+        await server.asked_times(1)
+        eviction = asyncio.create_task(writes.evict(EVICT))
+        await breathe()
+        server.may_answer.set()
+        await asyncio.wait_for(eviction, 10)
+    assert (nominations(server), server.most_at_once) == (["node-a", None], 1)
 
 
 async def test_a_binding_of_a_pod_without_conditions_does_not_wait(

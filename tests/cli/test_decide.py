@@ -254,13 +254,33 @@ def test_a_scenario_is_refused_that(run: Run, changed: dict[str, Any], sentence:
     assert (done.exit_code, done.stderr) == (1, f"lowtide: s.jsonl:1: case: {sentence}\n")
 
 
+class Breaks:
+    name = "Breaks"
+
+    def filter(self, pod: Any, nodes: Any) -> Any:
+        raise ValueError("out of order")
+
+
 def test_a_rule_that_fails_costs_one_scenario(run: Run) -> None:
+    config = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"plugins": {"filter": {"enabled": [{"name": "Breaks"}]}}}],
+    }
+    write("s.jsonl", scenario({"a": 1}, config=config), scenario({"a": 1}))
+    done = run("decide", "--output", "json", "s.jsonl", plugins={"Breaks": Breaks})
+    assert (done.exit_code, len(done.stdout.splitlines())) == (1, 1)
+    assert "s.jsonl:1: case: pod default/web: Breaks.filter failed" in done.stderr
+
+
+def test_an_amount_below_zero_is_told_with_its_field(run: Run) -> None:
     containers = [{"name": "c", "resources": {"requests": {"cpu": "-1"}}}]
     negative = {"metadata": {"name": "web"}, "spec": {"containers": containers}}
-    write("s.jsonl", scenario({"a": 1}, pod=negative, config=None), scenario({"a": 1}))
-    done = run("decide", "--output", "json", "s.jsonl")
-    assert (done.exit_code, len(done.stdout.splitlines())) == (1, 1)
-    assert "s.jsonl:1: case: pod default/web: plugin 'NodeResourcesFit' returns" in done.stderr
+    write("s.jsonl", scenario({"a": 1}, pod=negative, config=None))
+    (line,) = run("decide", "--output", "json", "s.jsonl").stdout.splitlines()
+    said = json.loads(line)["fit_error"]
+    assert "requests" in said
+    assert "cpu is -1; it must not be below zero" in said
 
 
 def test_an_empty_file_is_told(run: Run) -> None:

@@ -1,6 +1,7 @@
 """Volumes attached to nodes: counted again after whatever changes the count, and only then."""
 
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Any
 
 import msgspec
@@ -62,6 +63,13 @@ def the_claim(name: str) -> dict[str, Any]:
 def counts(state: ClusterState, driver: str = DRIVER) -> dict[str, int]:
     nodes = state.nodes()
     return dict(zip(nodes.names, nodes.volumes.attached_count(driver).tolist(), strict=True))
+
+
+def contents(state: ClusterState) -> dict[str, Any]:
+    """What it holds by name; columns are by driver, and go with their rows."""
+    held = vars(state.storage.attached)
+    names = [name for name, value in held.items() if isinstance(value, dict | set)]
+    return {name: held[name] for name in names if name not in ("_row_of", "_counts", "_limits")}
 
 
 @pytest.fixture
@@ -158,6 +166,40 @@ def test_a_row_that_moves_takes_its_counts_along(state: ClusterState) -> None:
     assert state.nodes().volumes.attach_limit(DRIVER).tolist() == [7, 3]
     in_use = state.nodes().volumes.is_attached(CsiSource(DRIVER, "handle-v1"))
     assert in_use.tolist() == [True, True]
+
+
+def test_a_node_that_is_gone_uses_nothing(state: ClusterState) -> None:
+    attached, source = state.storage.attached, CsiSource(DRIVER, "handle-v1")
+    assert attached.nodes_with(source, 64) == {"a"}
+    state.remove_node("a")
+    assert attached.nodes_with(source, 64) == set()
+
+
+def test_nothing_is_kept_of_nodes_and_attachments_that_are_gone(state: ClusterState) -> None:
+    """Although no rule asks, which would count anew what has changed."""
+    kept = deepcopy(contents(state))
+    for name in ("c", "d"):
+        disk, pod = f"v-{name}", using(name, the_claim(name), on=name)
+        things = (csi_node(name), volume(disk), claim(name, disk), attachment(name, disk, name))
+        state.add_node(make_node(name))
+        state.place(pod)
+        for thing in things:
+            state.put_object(thing)
+        state.remove_node(name)
+        for thing in things:
+            state.remove_object(thing)
+        state.remove_pod(pod.uid)
+    assert contents(state) == kept
+
+
+def test_a_node_that_is_told_of_last_counts_all_the_same(state: ClusterState) -> None:
+    state.place(using("db", the_claim("data"), on="c"))
+    for thing in (csi_node("c", 9), attachment("y", "v2", "c")):
+        state.put_object(thing)
+    counts(state)
+    state.add_node(make_node("c"))
+    assert counts(state) == {"a": 2, "b": 0, "c": 2}
+    assert state.nodes().volumes.attach_limit(DRIVER).tolist() == [3, NO_LIMIT, 9]
 
 
 def test_what_is_imagined_counts_where_it_is_imagined(state: ClusterState) -> None:

@@ -1,5 +1,6 @@
 """Objects as watches say and as they are assumed: who sees what, and when that ends."""
 
+from copy import deepcopy
 from typing import Any
 
 import msgspec
@@ -33,6 +34,10 @@ def known(listener: Listener) -> KnownObjects:
     known.put(volume("Available"))
     known.assume("pod", [volume("Assumed")])
     return known
+
+
+def contents(known: KnownObjects) -> dict[str, Any]:
+    return {name: value for name, value in vars(known).items() if isinstance(value, dict)}
 
 
 def seen(known: KnownObjects) -> str:
@@ -84,6 +89,51 @@ def test_two_rules_may_reserve_for_one_pod(known: KnownObjects) -> None:
     known.assume("pod", [volume("Assumed", name="w")])
     assert [each.name for each in known.assumed("pod")] == ["v", "w"]
     assert [each.name for _, each in known.take_back("pod")] == ["v", "w"]
+
+
+def test_who_fails_late_takes_back_nothing_that_is_assumed_for_another_pod(
+    known: KnownObjects,
+) -> None:
+    known.put(volume("Available", "2"))
+    known.assume("other", [volume("Other", "2")])
+    assert known.take_back("pod") == ()
+    assert seen(known) == "Other"
+    assert known.take_back("other") == ((volume("Other", "2"), volume("Available", "2")),)
+    assert seen(known) == "Available"
+
+
+@pytest.mark.parametrize(
+    ("fails", "left"),
+    [
+        pytest.param("pod", "Other", id="the first fails"),
+        pytest.param("other", "Assumed", id="the second fails"),
+    ],
+)
+def test_what_two_pods_share_stays_assumed_for_one_when(
+    known: KnownObjects, fails: str, left: str
+) -> None:
+    known.assume("other", [volume("Other")])
+    assert seen(known) == "Other"
+    known.take_back(fails)
+    assert seen(known) == left
+    known.take_back("pod")
+    known.take_back("other")
+    assert seen(known) == "Available"
+
+
+def test_what_a_bound_pod_shares_stays_assumed_when_the_other_fails(known: KnownObjects) -> None:
+    known.assume("other", [volume("Other")])
+    known.settle("pod")
+    known.take_back("other")
+    assert seen(known) == "Assumed"
+
+
+def test_nothing_is_kept_of_a_namespace_whose_objects_are_gone(known: KnownObjects) -> None:
+    kept = deepcopy(contents(known))
+    claim = msgspec.convert({"metadata": {"name": "c", "namespace": "n"}}, PersistentVolumeClaim)
+    known.put(claim)
+    known.remove(claim)
+    assert contents(known) == {**kept, "_by_kind": {**kept["_by_kind"], PersistentVolumeClaim: {}}}
 
 
 def test_an_object_that_goes_is_gone_whatever_is_assumed(known: KnownObjects) -> None:

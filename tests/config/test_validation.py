@@ -22,7 +22,7 @@ def problems(**fields: Any) -> list[Problem]:
 
 
 def extender(**fields: Any) -> Extender:
-    return Extender(url_prefix="u", **fields)
+    return Extender(**{"url_prefix": "http://u", **fields})
 
 
 def test_the_defaults_are_valid() -> None:
@@ -185,6 +185,17 @@ def test_profiles(profiles: tuple[Profile, ...], problem: Problem) -> None:
                 )
             ],
             id="refuses a resource of Kubernetes' own",
+        ),
+        pytest.param(
+            (extender(url_prefix="not a url", http_timeout_seconds=-5.0),),
+            [
+                Problem(
+                    ("extenders", 0, "urlPrefix"),
+                    'must be a URL such as http://extender.example:8888/, not "not a url"',
+                ),
+                Problem(("extenders", 0, "httpTimeout"), "must not be below zero, and is -5s"),
+            ],
+            id="refuses what cannot be asked",
         ),
         pytest.param(
             (extender(prioritize_verb="p", weight=1, bind_verb="b"), extender()),

@@ -79,5 +79,7 @@ async def test_a_client_certificate_may_be_given_as_data(url: str, authority: Au
 
 
 async def test_files_that_cannot_be_used_are_told(url: str) -> None:
-    with pytest.raises(ExtenderCallError, match=r"the TLS files of the extender .* cannot be used"):
+    with pytest.raises(
+        ExtenderCallError, match=r"the TLS files /nowhere/ca.pem of the extender .* cannot be used"
+    ):
         await priorities(url, tls_config=ExtenderTls(ca_file="/nowhere/ca.pem"))

@@ -1,6 +1,6 @@
 """What rules are asked about a pod that fits nowhere, and what becomes of their answers."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -86,7 +86,12 @@ def test_the_last_word_on_a_nomination_counts() -> None:
 def test_nobody_else_is_asked_when_a_rule(answer: PostFiltered, by: str) -> None:
     last = Answers("Three")
     decision = decided(Answers("One", PostFiltered("no luck")), Answers("Two", answer), last)
-    assert (decision.post_filtered, decision.post_filtered_by, last.asked) == (answer, by, 0)
+    said_before = "" if answer.eviction is None else "no luck"
+    assert (decision.post_filtered, decision.post_filtered_by, last.asked) == (
+        replace(answer, said_before=said_before),
+        by,
+        0,
+    )
 
 
 def test_nobody_is_asked_where_there_are_no_nodes() -> None:

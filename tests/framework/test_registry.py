@@ -124,6 +124,7 @@ def test_the_default_profile_is_kube_schedulers() -> None:
         ("TaintToleration", 3),
         ("NodeAffinity", 2),
         ("NodeResourcesFit", 1),
+        ("VolumeBinding", 1),
         ("PodTopologySpread", 2),
         ("InterPodAffinity", 2),
         ("DynamicResources", 2),
@@ -166,7 +167,7 @@ def test_profiles_have_rules_of_their_own() -> None:
     )
     assert sorted(built.profiles) == ["a", "b"]
     counts = {name: len(profile.scorers) for name, profile in built.profiles.items()}
-    assert counts == {"a": 8, "b": 7}
+    assert counts == {"a": 9, "b": 8}
 
 
 # What is wrong.

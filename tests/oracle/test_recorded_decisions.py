@@ -56,6 +56,7 @@ CASES_BY_FAMILY = {
     "topology_spread": 180,
     "volume_limits": 150,
     "volumes": 200,
+    "without_pre_score": 20,
 }
 
 

@@ -154,6 +154,69 @@ def test_a_budget_protects_the_younger_pod_when(budgets: list[Any], want: Any) -
     assert victims(found(big(cpu="500m"), [small("n")], pods, budgets=budgets)) == want
 
 
+def test_a_budget_protects_no_pod_of_another_namespace() -> None:
+    pods = [
+        low("old", "n", cpu="500m", second=1, labels={"app": "db"}, namespace="other"),
+        low("new", "n", cpu="500m", second=9, labels={"app": "db"}),
+    ]
+    db = budget("b", allowed=0, app="db")
+    assert victims(found(big(cpu="500m"), [small("n")], pods, budgets=[db])) == ("n", ["old"], 0)
+
+
+@pytest.mark.parametrize(
+    ("operator", "values", "want"),
+    [
+        pytest.param("NotIn", ["web"], ("n", ["old"], 0), id="NotIn counts one without the label"),
+        pytest.param("DoesNotExist", [], ("n", ["old"], 0), id="DoesNotExist counts it too"),
+        pytest.param("In", [], ("n", ["new"], 0), id="In without values counts nobody"),
+    ],
+)
+def test_a_budget_with_an_expression(operator: str, values: list[str], want: Any) -> None:
+    pods = [
+        low("old", "n", cpu="500m", second=1, labels={"app": "web", "pod": "old"}),
+        low("new", "n", cpu="500m", second=9, labels={"pod": "new"}),
+    ]
+    expression = {"key": "app", "operator": operator, "values": values}
+    selective = msgspec.convert(
+        {
+            "metadata": {"name": "b", "namespace": "default"},
+            "spec": {"selector": {"matchExpressions": [expression]}},
+        },
+        PodDisruptionBudget,
+    )
+    assert victims(found(big(cpu="500m"), [small("n")], pods, budgets=[selective])) == want
+
+
+class CountedLabels(dict[str, str]):
+    """Labels of a selector that know how often they were gone through."""
+
+    times = 0
+
+    def items(self) -> Any:
+        self.times += 1
+        return super().items()
+
+
+def times_matched(node_count: int) -> int:
+    """Every pod has a label of its own, as those of a StatefulSet have."""
+    names = [f"n{number}" for number in range(node_count)]
+    labels = CountedLabels(app="db")
+    db = budget("db", allowed=0, app="db")
+    selector = replace(db.spec.selector, match_labels=labels)
+    found(
+        big(),
+        [small(n) for n in names],
+        [low(f"on-{n}", n, labels={"app": "db", "pod": n}) for n in names],
+        budgets=[replace(db, spec=replace(db.spec, selector=selector))],
+        rule=preemption(min_candidate_nodes_percentage=0, min_candidate_nodes_absolute=1),
+    )
+    return labels.times
+
+
+def test_a_budget_is_matched_no_more_often_for_more_pods_of_the_same_kind() -> None:
+    assert times_matched(20) == times_matched(1) > 0
+
+
 # From which node.
 
 

@@ -34,17 +34,19 @@ def nodes_with(*classes: DeviceClass) -> Nodes:
     [
         pytest.param(PLAIN, None, id="has nothing against a plain pod"),
         pytest.param(
-            CLAIMING, "resource claims are not allocated yet: [a]", id="refuses a pod with a claim"
+            CLAIMING,
+            "Lowtide does not allocate resource claims: [a]",
+            id="refuses a pod with a claim",
         ),
         pytest.param(
             make_pod(requests={"example.com/gpu": 1, "cpu": 1}),
-            "devices are not allocated yet: example.com/gpu is served by device class "
+            "Lowtide does not allocate devices: example.com/gpu is served by device class "
             "gpu.example.com",
             id="refuses a resource that a class names",
         ),
         pytest.param(
             make_pod(requests={"deviceclass.resource.kubernetes.io/gpu.example.com": 2}),
-            "devices are not allocated yet: deviceclass.resource.kubernetes.io/gpu.example.com "
+            "Lowtide does not allocate devices: deviceclass.resource.kubernetes.io/gpu.example.com "
             "is served by device class gpu.example.com",
             id="refuses the resource that every class serves",
         ),

@@ -199,6 +199,22 @@ def test_a_promise_is_taken_back_when_no_eviction_helps() -> None:
     assert bench.machine.state.nominated() == {}
 
 
+@pytest.mark.parametrize(
+    "events",
+    [
+        pytest.param([Deleted(BIG), ended()], id="is deleted"),
+        pytest.param([ended(), Deleted(BIG)], id="is deleted after the writes"),
+        pytest.param([Modified(on(BIG, "node-b")), ended()], id="is bound by somebody else"),
+        pytest.param([ended(), Modified(on(BIG, "node-b"))], id="is bound after the writes"),
+    ],
+)
+def test_nothing_holds_a_pod_that_comes_again_after_it(events: list[Event]) -> None:
+    bench = full_bench()
+    bench.give(*events, Added(BIG))
+    assert bench.lengths == {"active": 1}
+    assert evictions(bench.take_turns()) == [("big", "node-a", ["low"])]
+
+
 def test_a_pod_that_is_deleted_meanwhile_is_forgotten() -> None:
     bench = full_bench()
     bench.delete(BIG)

@@ -70,6 +70,17 @@ def test_a_pod_that_no_extender_wants_anywhere_is_told_why() -> None:
     assert made.lengths == {"unschedulable": 1}
 
 
+def test_a_node_that_nothing_is_said_of_is_not_counted() -> None:
+    made = full(FILTERS, PREEMPTS)
+    asked_about(made, make_pod("web", cpu="100m", priority=10))
+    actions = answered(made, Filtered(()))
+    (_, message), *_ = conditions(actions)
+    assert message == (
+        "0/2 nodes are available: no new claims to deallocate, preemption: 0/2 nodes are "
+        "available: 2 Preemption is not helpful for scheduling."
+    )
+
+
 def test_any_change_wakes_a_pod_that_an_extender_refused() -> None:
     made = bench(FILTERS)
     asked_about(made)
@@ -82,6 +93,23 @@ def test_extenders_add_to_the_ranks() -> None:
     made = bench(PREFERS)
     assert asked_about(made) == AskPriorities((PREFERS,), POD, ("a", "b"))
     assert binds(answered(made, Priorities(({"b": 10},)))) == [("web", "b")]
+
+
+@pytest.mark.parametrize(
+    "score",
+    [
+        pytest.param(-100, id="sinks below what is refused"),
+        pytest.param(-(2**62), id="sinks below all numbers"),
+        pytest.param(2**62, id="rises above all numbers"),
+    ],
+)
+def test_a_node_that_was_refused_is_never_chosen_where_the_only_rank(score: int) -> None:
+    made = Bench(
+        small_node("a"), small_node("b"), small_node("full", cpu="50m"), extenders=(PREFERS,)
+    )
+    asked_about(made)
+    bound = binds(answered(made, Priorities(({"a": score, "b": score},))))
+    assert bound in ([("web", "a")], [("web", "b")])
 
 
 def test_those_that_may_be_ignored_are_asked_last() -> None:

@@ -5,16 +5,19 @@ import asyncio
 from collections.abc import Callable
 
 from lowtide.framework.plugin import Pod
+from lowtide.kube.errors import KubeError
 from lowtide.kube.timestamps import second_time
 from lowtide.kube.writer import Outcome, Writer, Written
 from lowtide.logs import Log
 from lowtide.objects.pod import PodCondition
+from lowtide.plugins.default_preemption import BY_SCHEDULER, DISRUPTION_TARGET
 from lowtide.scheduler.actions import Evict
 from lowtide.scheduler.events import EvictionEnded
 
 log = Log("scheduler")
 
-_GONE = (Outcome.GONE, Outcome.CONFLICT)  # no such pod, or another one under its name
+# No such pod, or another one under its name: whether it is that, the pod itself tells.
+_GONE = (Outcome.GONE, Outcome.CONFLICT)
 
 
 class KubeEvictions:
@@ -43,27 +46,27 @@ class KubeEvictions:
         )
 
     async def _take_nominations_back(self, action: Evict) -> list[str]:
-        """Of pods that matter less: the sooner they look for another node the better."""
-        nominated = [pod for pod in action.nominated if pod.status.nominated_node_name]
+        """Of pods that matter less: the sooner they look for another node the better. Whether their
+        status was seen to say it or not: it may be written all the same."""
         done = await asyncio.gather(
             *(
                 self._writer.patch_pod_status(
                     pod.namespace, pod.name, pod.uid, nominated_node_name=""
                 )
-                for pod in nominated
+                for pod in action.nominated
             )
         )
         return [
             f"the nomination of pod {pod.key} was not taken back: {written.message}"
-            for pod, written in zip(nominated, done, strict=True)
+            for pod, written in zip(action.nominated, done, strict=True)
             if not _is_done(written)
         ]
 
     async def _evict_one(self, victim: Pod, action: Evict) -> Written:
         condition = PodCondition(
-            type="DisruptionTarget",
+            type=DISRUPTION_TARGET,
             status="True",
-            reason="PreemptionByScheduler",
+            reason=BY_SCHEDULER,
             message=(
                 f"{action.pod.spec.scheduler_name}: preempting to accommodate a higher priority pod"
             ),
@@ -75,12 +78,21 @@ class KubeEvictions:
         )
         if written.outcome is Outcome.WRITTEN:
             written = await self._writer.delete_pod(victim.namespace, victim.name, victim.uid)
+        if written.outcome is Outcome.CONFLICT and await self._may_be_there(victim):
+            written = Written(Outcome.REFUSED, written.message)
         about = {"preemptor": action.pod.key, "victim": victim.key, "node": action.node_name}
         if written.outcome is Outcome.WRITTEN:
             log.v(2, "Preemptor Pod preempted victim Pod", **about)
         elif written.outcome in _GONE:
             log.v(2, "Victim Pod is already deleted", **about)
         return written
+
+    async def _may_be_there(self, victim: Pod) -> bool:
+        try:
+            found = await self._writer.get_pod(victim.namespace, victim.name)
+        except KubeError:
+            return True
+        return found is not None and found.uid == victim.uid
 
 
 def _is_done(written: Written) -> bool:

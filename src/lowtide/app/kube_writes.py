@@ -45,11 +45,12 @@ class KubeBinder:
             case Outcome.BOUND:
                 return BindOutcome()
             case Outcome.UNKNOWN | Outcome.CONFLICT | Outcome.GONE:
-                return await self._look(pod, node_name, written.message)
+                return await self.look(pod, node_name, written.message)
             case _:
                 return BindOutcome(error=written.message)
 
-    async def _look(self, pod: Pod, node_name: str, message: str) -> BindOutcome:
+    async def look(self, pod: Pod, node_name: str, message: str) -> BindOutcome:
+        """What became of a binding that went wrong in this way."""
         waits = iter(_REREAD_SECONDS)
         while True:
             try:
@@ -105,6 +106,12 @@ class KubeWrites:
         self._evictions = KubeEvictions(writer, wall_clock)
 
     async def evict(self, action: Evict) -> EvictionEnded:
+        """Sees to it that no nomination arrives after it was taken back."""
+        for pod in action.nominated:
+            waiting = self._waiting.get(pod.uid)
+            if waiting is not None and waiting.nominated_node_name == action.node_name:
+                self._waiting[pod.uid] = replace(waiting, nominated_node_name="")
+            await self._end_of_write(pod)
         return await self._evictions.evict(action)
 
     def write_condition(self, action: WriteCondition) -> None:
@@ -140,6 +147,9 @@ class KubeWrites:
     async def before_binding(self, pod: Pod) -> None:
         """Sees to it that no older condition arrives after the binding."""
         self.drop_condition(pod)
+        await self._end_of_write(pod)
+
+    async def _end_of_write(self, pod: Pod) -> None:
         under_way = self._under_way.get(pod.uid)
         if under_way is not None:
             await under_way.wait()

@@ -95,8 +95,9 @@ class SchedulerApp:
         self._measuring_connection = Connection(parts.access, parts.wall_clock)
         self._lease = self._make_lease()
         self._writer = Writer(self._connection, may_write=self._may_schedule)
+        binder = KubeBinder(self._writer)
         volumes = KubeVolumes(self._writer, lambda: self.machine.state, clock=parts.clock)
-        self.profiles = parts.make_profiles(KubeBindings(KubeBinder(self._writer), volumes))
+        self.profiles = parts.make_profiles(KubeBindings(binder, volumes))
         self.machine = Machine(
             self.profiles,
             initial_backoff_seconds=parts.config.pod_initial_backoff_seconds,
@@ -108,7 +109,12 @@ class SchedulerApp:
         self._extenders = (
             None
             if self._whole_objects is None
-            else Extenders(parts.config.extenders, self._whole_objects)
+            else Extenders(
+                parts.config.extenders,
+                self._whole_objects,
+                may_bind=self._may_schedule,
+                look=binder.look,
+            )
         )
         self._events = KubeEvents(
             self._connection,

@@ -87,7 +87,7 @@ class AttachedVolumes:
         self._claims_of: dict[str, set[tuple[str, str]]] = {}  # by the volume they name
         self._attachments_on: dict[str, dict[str, VolumeAttachment]] = {}  # by node and name
         self._attached_to: dict[str, dict[str, str]] = {}  # by volume: nodes by attachment
-        self._stale: set[str] = set()
+        self._stale: set[str] = set()  # of those with a row
         self._is_all_stale = False
 
     @property
@@ -100,25 +100,29 @@ class AttachedVolumes:
     def pod_changed(self, placed: PlacedPod) -> None:
         volumes = placed.pod.spec.volumes
         if any(each.claim_name("") is not None or migration_of(each) for each in volumes):
-            self._stale.add(placed.node_name)
+            self._make_stale([placed.node_name])
 
     def node_changed(self, node_name: str) -> None:
         """A row is new for this node, or it has none any more."""
-        self._stale.add(node_name)
+        if node_name in self._row_of:
+            self._stale.add(node_name)
+        else:
+            self._stale.discard(node_name)
+            self._note_use(node_name, set())
 
     def object_changed(self, before: Any, after: Any) -> None:
         """One of the two is None where the object comes or goes."""
         match before if after is None else after:
             case CSINode(metadata=meta):
-                self._stale.add(meta.name)
+                self._make_stale([meta.name])
             case VolumeAttachment():
                 self._attachment_changed(before, after)
             case PersistentVolumeClaim():
                 self._claim_changed(before, after)
             case PersistentVolume(metadata=meta):
                 for key in self._claims_of.get(meta.name, ()):
-                    self._stale.update(self._holders.of(claim_held(*key)))
-                self._stale.update(self._attached_to.get(meta.name, {}).values())
+                    self._make_stale(self._holders.of(claim_held(*key)))
+                self._make_stale(self._attached_to.get(meta.name, {}).values())
             case StorageClass():
                 self._is_all_stale = True
 
@@ -129,7 +133,7 @@ class AttachedVolumes:
             if claim is None:
                 continue
             key = (claim.metadata.namespace, claim.name)
-            self._stale.update(self._holders.of(claim_held(*key)))
+            self._make_stale(self._holders.of(claim_held(*key)))
             if not claim.spec.volume_name:
                 continue
             claims = self._claims_of.setdefault(claim.spec.volume_name, set())
@@ -146,15 +150,20 @@ class AttachedVolumes:
         for attachment in (before, after):
             if attachment is None:
                 continue
-            spec, name = attachment.spec, attachment.metadata.name
-            self._stale.add(spec.node_name)
-            on_node = self._attachments_on.setdefault(spec.node_name, {})
-            nodes = self._attached_to.setdefault(spec.source.persistent_volume_name, {})
+            node_name, name = attachment.spec.node_name, attachment.metadata.name
+            volume_name = attachment.spec.source.persistent_volume_name
+            self._make_stale([node_name])
+            on_node = self._attachments_on.setdefault(node_name, {})
+            nodes = self._attached_to.setdefault(volume_name, {})
             if attachment is after:
-                on_node[name], nodes[name] = attachment, spec.node_name
-            else:
-                on_node.pop(name, None)
-                nodes.pop(name, None)
+                on_node[name], nodes[name] = attachment, node_name
+                continue
+            on_node.pop(name, None)
+            nodes.pop(name, None)
+            if not on_node:
+                del self._attachments_on[node_name]
+            if not nodes:
+                del self._attached_to[volume_name]
 
     # What rules ask.
 
@@ -183,8 +192,12 @@ class AttachedVolumes:
 
     # How it is done.
 
+    def _make_stale(self, node_names: Iterable[str]) -> None:
+        """A node without a row is counted when it gets one."""
+        self._stale.update(name for name in node_names if name in self._row_of)
+
     def _count_stale(self, capacity: int) -> None:
-        stale = self._stale.union(self._row_of) if self._is_all_stale else self._stale
+        stale = self._row_of if self._is_all_stale else self._stale
         for node_name in stale:
             self._count_node(node_name, capacity)
         self._stale, self._is_all_stale = set(), False
@@ -199,7 +212,7 @@ class AttachedVolumes:
         if row is None:
             return
         counts = self.counts_with(node_name, used) if is_counted else Counter()
-        limits = _limits_of(csi_node) if csi_node is not None else {}
+        limits = csi_node.attach_limits if csi_node is not None else {}
         for driver in counts:
             self._column(self._counts, driver, 0, capacity)
         for driver in limits:
@@ -225,11 +238,3 @@ class AttachedVolumes:
         if column is None:
             column = columns[driver] = Column(np.int64, empty, capacity)
         return column
-
-
-def _limits_of(csi_node: CSINode) -> dict[str, int]:
-    return {
-        driver.name: driver.allocatable.count
-        for driver in csi_node.spec.drivers
-        if driver.allocatable is not None and driver.allocatable.count is not None
-    }

@@ -5,11 +5,20 @@ brings a newer version, or until it is taken back because the pod was not bound 
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import msgspec
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class _Replaced:
+    """What the watch says of an object, and what is assumed instead: rules see the last."""
+
+    watched: Any
+    assumed: dict[str, Any] = field(default_factory=dict)  # by the uid of the pod, in order
 
 
 class KnownObjects:
@@ -19,7 +28,7 @@ class KnownObjects:
         self._on_change = on_change
         self._by_kind: dict[type, dict[tuple[str, str], Any]] = {}
         self._in_namespace: dict[tuple[type, str], dict[str, Any]] = {}
-        self._watched: dict[tuple[type, str, str], Any] = {}  # what is assumed to be otherwise
+        self._replaced: dict[tuple[type, str, str], _Replaced] = {}
         self._assumed: dict[str, tuple[Any, ...]] = {}  # by the uid of the pod it is reserved for
 
     def of(self, kind: type[T]) -> Mapping[tuple[str, str], T]:
@@ -32,8 +41,9 @@ class KnownObjects:
 
     def watched(self, kind: type[T], namespace: str, name: str) -> T | None:
         """As the watch says, whatever is assumed."""
+        replaced = self._replaced.get((kind, namespace, name))
         found: T | None = self.of(kind).get((namespace, name))
-        return self._watched.get((kind, namespace, name), found)
+        return found if replaced is None else replaced.watched
 
     def like(self, thing: T) -> T | None:
         """The one of its kind and name, as rules see it now."""
@@ -43,19 +53,21 @@ class KnownObjects:
 
     def put(self, thing: Any) -> bool:
         """As a watch says; whether a rule can tell it from what was there before."""
-        known, key = self._watched.get(_full_key(thing)), _full_key(thing)
-        if known is not None:
-            if known.metadata.resource_version == thing.metadata.resource_version:
-                self._watched[key] = thing
-                return False
-            del self._watched[key]
+        key = _full_key(thing)
+        replaced = self._replaced.pop(key, None)
+        if replaced is not None and _is_same_version(replaced.watched, thing):
+            self._replaced[key] = _Replaced(thing, replaced.assumed)
+            return False
         return self._set(thing)
 
     def remove(self, thing: Any) -> None:
         kind, namespace, name = _full_key(thing)
-        self._watched.pop((kind, namespace, name), None)
+        self._replaced.pop((kind, namespace, name), None)
         before = self._by_kind.get(kind, {}).pop((namespace, name), None)
-        self._in_namespace.get((kind, namespace), {}).pop(name, None)
+        neighbours = self._in_namespace.get((kind, namespace), {})
+        neighbours.pop(name, None)
+        if not neighbours:
+            self._in_namespace.pop((kind, namespace), None)
         self._on_change(before, None)
 
     def assume(self, uid: str, things: Iterable[Any]) -> None:
@@ -63,22 +75,28 @@ class KnownObjects:
         things = tuple(things)
         self._assumed[uid] = (*self.assumed(uid), *things)
         for thing in things:
-            kind, namespace, name = _full_key(thing)
-            before = self.of(kind).get((namespace, name))
-            self._watched.setdefault((kind, namespace, name), before)
+            replaced = self._replaced.setdefault(_full_key(thing), _Replaced(self.like(thing)))
+            replaced.assumed.pop(uid, None)
+            replaced.assumed[uid] = thing
             self._set(thing)
 
     def assumed(self, uid: str) -> tuple[Any, ...]:
         return self._assumed.get(uid, ())
 
     def take_back(self, uid: str) -> tuple[tuple[Any, Any], ...]:
-        """Rules see again what the watch said of them; returns what has changed by that, as it was
-        assumed and as it is."""
+        """Rules see again what the watch said of them, or what is assumed for another pod; returns
+        what has changed by that, as it was assumed and as it is."""
         changed = []
         for thing in self._assumed.pop(uid, ()):
-            watched = self._watched.pop(_full_key(thing), None)
-            if watched is not None and self._set(watched):
-                changed.append((thing, watched))
+            key = _full_key(thing)
+            replaced = self._replaced.get(key)
+            if replaced is None or replaced.assumed.pop(uid, None) is None:
+                continue  # the watch told more since, and it may be assumed for another pod
+            if not replaced.assumed:
+                del self._replaced[key]
+            after = next(reversed(replaced.assumed.values()), replaced.watched)
+            if after is not None and self._set(after):
+                changed.append((thing, after))
         return tuple(changed)
 
     def settle(self, uid: str) -> None:
@@ -97,6 +115,13 @@ class KnownObjects:
 
 def _full_key(thing: Any) -> tuple[type, str, str]:
     return (type(thing), thing.metadata.namespace, thing.metadata.name)
+
+
+def _is_same_version(known: Any, thing: Any) -> bool:
+    """What is assumed may not have been known at all."""
+    return known is not None and (
+        known.metadata.resource_version == thing.metadata.resource_version
+    )
 
 
 def _without_version(thing: Any) -> Any:

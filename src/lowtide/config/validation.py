@@ -4,6 +4,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from urllib.parse import urlsplit
 
 from lowtide.config.errors import Path, Problem
 from lowtide.config.types import Extender, KubeSchedulerConfiguration, LeaderElection, Profile
@@ -112,6 +113,17 @@ def _extenders(extenders: Sequence[Extender]) -> Iterator[Problem]:
         )
     managed: set[str] = set()
     for index, extender in enumerate(extenders):
+        url = urlsplit(extender.url_prefix)
+        if url.scheme not in ("http", "https") or not url.netloc:
+            yield Problem(
+                ("extenders", index, "urlPrefix"),
+                f'must be a URL such as http://extender.example:8888/, not "{extender.url_prefix}"',
+            )
+        if extender.http_timeout_seconds < 0:
+            yield Problem(
+                ("extenders", index, "httpTimeout"),
+                f"must not be below zero, and is {extender.http_timeout_seconds:g}s",
+            )
         if extender.prioritize_verb and extender.weight <= 0:
             yield Problem(
                 ("extenders", index, "weight"),

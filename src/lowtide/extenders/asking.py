@@ -3,7 +3,7 @@
 App makes one where a configuration names extenders."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Protocol, Self
@@ -12,7 +12,7 @@ import msgspec
 
 from lowtide.config.types import Extender
 from lowtide.extenders.client import ExtenderCallError, ExtenderClient
-from lowtide.framework.plugin import BindOutcome
+from lowtide.framework.plugin import BindOutcome, Eviction
 from lowtide.logs import Log
 from lowtide.objects.pod import Pod
 from lowtide.scheduler.extending import (
@@ -28,6 +28,9 @@ from lowtide.scheduler.extending import (
 
 log = Log("extenders")
 
+# What became of a binding that an extender leaves a doubt about: pod, node, what went wrong.
+Look = Callable[[Pod, str, str], Awaitable[BindOutcome]]
+
 
 class WholeObjects(Protocol):
     """Objects as the API server spells them, every field."""
@@ -42,11 +45,18 @@ class WholeObjects(Protocol):
 class Extenders:
     """`bind` makes it a rule at that extension point, before the others."""
 
-    name = "Extender"
-
-    def __init__(self, extenders: tuple[Extender, ...], objects: WholeObjects) -> None:
+    def __init__(
+        self,
+        extenders: tuple[Extender, ...],
+        objects: WholeObjects,
+        *,
+        may_bind: Callable[[], bool] = lambda: True,
+        look: Look | None = None,
+    ) -> None:
         self._clients = {extender: ExtenderClient(extender) for extender in extenders}
         self._objects = objects
+        self._may_bind = may_bind
+        self._look = look
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -69,11 +79,7 @@ class Extenders:
                     nodes = self._nodes(node_names)
                     return await self._clients[extender].filter(await self._whole(pod), nodes)
                 case AskPreemption(extender, pod, evictions):
-                    victims = {
-                        victim.uid: await self._whole(victim)
-                        for eviction in evictions
-                        for victim in eviction.victims
-                    }
+                    victims = {} if extender.node_cache_capable else await self._victims(evictions)
                     client = self._clients[extender]
                     return await client.preempt(await self._whole(pod), evictions, victims)
                 case AskPriorities():
@@ -86,12 +92,17 @@ class Extenders:
         for extender, client in self._clients.items():
             if not extender.bind_verb or not is_interested(extender, pod):
                 continue
+            if not self._may_bind():
+                return BindOutcome(error="this process may not write any more")
             try:
                 await client.bind(pod, node_name)
             except ExtenderCallError as error:
                 if extender.ignorable:
                     log.warning("Skipping an extender in bind", pod=pod.key, err=str(error))
                     return None
+                # It may have bound the pod all the same.
+                if self._look is not None:
+                    return await self._look(pod, node_name, str(error))
                 return BindOutcome(error=str(error))
             return BindOutcome()
         return None
@@ -113,6 +124,12 @@ class Extenders:
                 return {}
 
         return Priorities(tuple(await asyncio.gather(*map(of_one, question.extenders))))
+
+    async def _victims(self, evictions: tuple[Eviction, ...]) -> dict[str, msgspec.Raw]:
+        """All of them, by uid; one that has gone meanwhile is left out."""
+        pods = {victim.uid: victim for eviction in evictions for victim in eviction.victims}
+        whole = await asyncio.gather(*map(self._objects.pod, pods.values()))
+        return {uid: raw for uid, raw in zip(pods, whole, strict=True) if raw is not None}
 
     async def _whole(self, pod: Pod) -> msgspec.Raw:
         whole = await self._objects.pod(pod)

@@ -34,11 +34,6 @@ class ExtenderCallError(Exception):
     """An extender could not be asked, or answered something that cannot be used."""
 
 
-class _HostPriority(msgspec.Struct, rename="pascal"):
-    host: str
-    score: int = 0
-
-
 class ExtenderClient:
     """`pod` and `nodes` are handed in whole, as the API server spells them."""
 
@@ -130,6 +125,7 @@ class ExtenderClient:
                 pods=tuple(
                     MetaPod(victim.uid) if is_brief else whole[victim.uid]
                     for victim in eviction.victims
+                    if is_brief or victim.uid in whole
                 ),
                 num_pdb_violations=eviction.budget_violations,
             )
@@ -221,8 +217,10 @@ def tls_context(extender: Extender) -> ssl.SSLContext | bool:
         if tls is not None and (tls.cert_data or tls.cert_file):
             _load_certificate(context, tls)
     except (OSError, ValueError) as error:
+        files = [] if tls is None else [tls.ca_file, tls.cert_file, tls.key_file]
+        named = ", ".join(file for file in files if file)
         raise ExtenderCallError(
-            f"the TLS files of the extender {extender.url_prefix} cannot be used: {error}"
+            f"the TLS files {named} of the extender {extender.url_prefix} cannot be used: {error}"
         ) from None
     return context
 

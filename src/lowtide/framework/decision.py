@@ -102,7 +102,7 @@ class Decision:
         if self.pod_rejection is not None:
             return f"{opening} {self.pod_rejection.reason}."
         counted = sorted(f"{count} {reason}" for reason, count in self.reason_counts.items())
-        return f"{opening} {', '.join(counted)}."
+        return f"{opening} {', '.join(counted)}." if counted else opening
 
     @property
     def fit_error_final(self) -> str:

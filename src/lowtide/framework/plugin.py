@@ -27,6 +27,8 @@ nodes, and answers with arrays, one element per row of the `Nodes` it was given;
                                                       `refused` (Refused) knows where and why
     choose(evictions, turn) -> PostFiltered           of its candidates those that extenders left
     score(pod, nodes, feasible) -> ints | None        raw scores of every row; None = no opinion
+    skips_by_pre_score  whether it has no opinion only where it is enabled at preScore too, as some
+               of kube-scheduler's; elsewhere it then scores zeros
     scale      None (raw scores lie in 0..100 already), "highest_best", "lowest_best"
     normalize(pod, nodes, raw, feasible) -> ints      instead of `scale`; asked only where some node
                                                       is feasible, whereas `score` may find none
@@ -35,7 +37,8 @@ nodes, and answers with arrays, one element per row of the `Nodes` it was given;
     reserve(pod, node_name, nodes) -> PodRejection | Iterable[object] | None
                                                       objects of its kinds as they are to be
                                                       from now on: every rule sees them so until
-                                                      the watch tells more, or the pod is not bound
+                                                      the watch tells more, or the pod is not bound;
+                                                      what several pods share, as the last said
     unreserve(pod, node_name)                         that happened
     permit(pod, node_name) -> Allow | Reject | Wait   a pod that waits is assumed on its node until
                                                       the rule's answer for it (`also`), or too long
@@ -152,6 +155,7 @@ class PostFiltered:
     candidates: tuple[Eviction, ...] = ()  # this eviction and the others that would do
     tied_nodes: tuple[str, ...] = ()  # of those candidates that are as good as this one
     still_refused: "Mapping[str, NodeRejection]" = field(default_factory=dict)  # tried in vain
+    said_before: str = ""  # of an eviction: what rules said that could do nothing
 
 
 class Refused(Protocol):
@@ -222,7 +226,8 @@ class Binder(Protocol):
 
 
 def ask(rule: Any, method: str, *arguments: Any, **named: Any) -> Any:
-    """Calls a rule's method; whatever goes wrong in it is the rule's fault, and says so."""
+    """Calls a rule's method; whatever goes wrong in it is the rule's fault, and says so. But a
+    QuantityError is that of the pod or object it read: who asks has to be ready for both."""
     try:
         answer = getattr(rule, method)(*arguments, **named)
         return list(answer) if isinstance(answer, Iterator) else answer

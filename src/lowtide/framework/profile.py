@@ -37,6 +37,7 @@ _REFUSING_POINTS = ("preEnqueue", "preFilter", "filter", "reserve", "permit")
 class Weighted:
     rule: Any
     weight: int
+    is_never_silent: bool = False  # where it has no opinion, it scores zeros
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,16 @@ class Profile:
             point: tuple(rule for rule in self.rules_at.get(point, ()) if hasattr(rule, method))
             for point, method in METHOD_AT_POINT.items()
         }
-        self.scorers = tuple(Weighted(rule, weights[rule.name]) for rule in self.at("score"))
+        asked_before = self.rules_at.get("preScore", ())
+        self.scorers = tuple(
+            Weighted(
+                rule,
+                weights[rule.name],
+                is_never_silent=getattr(rule, "skips_by_pre_score", False)
+                and rule not in asked_before,
+            )
+            for rule in self.at("score")
+        )
         # Budgets, say, change all the time, and only choose among victims.
         self.kinds_that_wake = frozenset(
             kind

@@ -3,6 +3,7 @@ in thought. Made by `decide`; the nominated pods that stand in a pod's way are f
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -142,7 +143,7 @@ def post_filtered(
                 f"{rule.name}.post_filter answers with {answer!r}; it must be a PostFiltered"
             )
         if answer.eviction is not None:
-            return answer, ""
+            return replace(answer, said_before=", ".join(reasons)), ""
         if answer.is_error:
             return answer, rule.name
         reasons += [answer.reason] if answer.reason else []

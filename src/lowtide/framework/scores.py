@@ -7,6 +7,7 @@ import numpy as np
 from lowtide.cluster.columns import BoolArray, IntArray, Rows
 from lowtide.cluster.nodes import Nodes
 from lowtide.framework.plugin import FEASIBLE, MAX_SCORE, PluginError, ask, reads_of
+from lowtide.framework.profile import Weighted
 from lowtide.framework.scaling import scaled
 from lowtide.framework.stale import NO_ROWS, Stale
 from lowtide.objects.pod import Pod
@@ -15,9 +16,11 @@ from lowtide.objects.pod import Pod
 class Scores:
     """Scaled again as a whole only when the highest raw score changes."""
 
-    def __init__(self, rule: Any, weight: int) -> None:
+    def __init__(self, weighted: Weighted) -> None:
+        rule = weighted.rule
         self.rule = rule
-        self.weight = weight
+        self.weight = weighted.weight
+        self._is_never_silent = weighted.is_never_silent
         self.has_opinion = False
         self.raw: IntArray = np.empty(0, np.int64)
         self.normalized: IntArray = np.empty(0, np.int64)
@@ -85,6 +88,8 @@ class Scores:
 
     def _asked(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray | None:
         raw: IntArray | None = ask(self.rule, "score", pod, nodes, feasible)
+        if raw is None and self._is_never_silent:
+            return np.zeros(len(nodes), np.int64)
         if raw is not None:
             _check_scores(self.rule.name, raw, len(nodes))
         return raw

@@ -366,7 +366,7 @@ class Verdict:
         self._narrowed_to = {}
         self._narrowed = {}
         self._rejections = [Rejections(rule.name) for rule in self.filters]
-        self._scores = [Scores(weighted.rule, weighted.weight) for weighted in self.scorers]
+        self._scores = [Scores(each) for each in self.scorers]
         self._first = np.zeros(capacity, np.int16)
         self._feasible = np.zeros(capacity, np.bool_)
         self._ranked = np.full(capacity, -1, np.int64)

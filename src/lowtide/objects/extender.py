@@ -10,8 +10,6 @@ import msgspec
 
 T = TypeVar("T")
 
-HIGHEST_PRIORITY = 10
-
 
 class _Words(msgspec.Struct, frozen=True, rename="pascal"):
     pass

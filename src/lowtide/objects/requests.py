@@ -173,9 +173,13 @@ def _spec_requests(container: Container) -> NanoAmounts:
 
 def _parse(amounts: Amounts, where: str) -> NanoAmounts:
     try:
-        return {name: parse_nano(quantity) for name, quantity in amounts.items()}
+        parsed = {name: parse_nano(quantity) for name, quantity in amounts.items()}
     except QuantityError as error:
         raise QuantityError(f"{where}: {error}") from None
+    for name, nano in parsed.items():
+        if nano < 0:
+            raise QuantityError(f"{where}: {name} is {amounts[name]}; it must not be below zero")
+    return parsed
 
 
 def _add(into: NanoAmounts, amounts: NanoAmounts) -> None:

@@ -144,6 +144,15 @@ class CSINode(Wire, frozen=True):
     metadata: ObjectMeta = ObjectMeta()
     spec: CsiNodeSpec = CsiNodeSpec()
 
+    @property
+    def attach_limits(self) -> dict[str, int]:
+        """How many volumes may be attached, by driver; without those that do not say."""
+        return {
+            driver.name: driver.allocatable.count
+            for driver in self.spec.drivers
+            if driver.allocatable is not None and driver.allocatable.count is not None
+        }
+
 
 class CsiDriverSpec(Wire, frozen=True):
     storage_capacity: bool = False

@@ -12,7 +12,7 @@ import numpy as np
 from lowtide.framework.decision import NodeRejection
 from lowtide.framework.plugin import Eviction, Nodes, Pod, PostFiltered, Refused
 from lowtide.objects.policy import PodDisruptionBudget
-from lowtide.plugins.default_preemption_victims import DryRun, dry_run, start_time_of
+from lowtide.plugins.default_preemption_victims import Budgets, DryRun, dry_run, start_time_of
 
 _NEVER = "not eligible due to preemptionPolicy=Never."
 _TERMINATING = "not eligible due to a terminating pod on the nominated node."
@@ -100,16 +100,17 @@ class DefaultPreemption:
         wanted = self._args.candidates_among(len(rows))
         rows = np.roll(rows, -(refused.turn % len(rows)))
         rows = rows[nodes.lowest_priority[rows] < pod.spec.priority]
+        budgets = Budgets(nodes)
+        breaks_none = False  # whether some candidate breaks no budget
         while len(rows):
             batch, rows = rows[:wanted], rows[wanted:]
-            found = dry_run(pod, nodes, batch, refused)
+            found = dry_run(pod, nodes, batch, refused, budgets)
             total.refused.update(found.refused)
             total.errors.extend(found.errors)
             for eviction in found.evictions:
                 total.evictions.append(eviction)
-                if len(total.evictions) >= wanted and not all(
-                    each.budget_violations for each in total.evictions
-                ):
+                breaks_none |= not eviction.budget_violations
+                if breaks_none and len(total.evictions) >= wanted:
                     return total
         return total
 

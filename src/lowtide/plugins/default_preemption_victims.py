@@ -14,6 +14,7 @@ from lowtide.cluster.columns import Rows
 from lowtide.framework.decision import NodeRejection
 from lowtide.framework.plugin import Eviction, Nodes, Pod, Refused
 from lowtide.objects.matching import is_valid_requirement, matches_selector
+from lowtide.objects.meta import LabelSelector
 from lowtide.objects.policy import PodDisruptionBudget
 from lowtide.objects.times import epoch_seconds
 
@@ -27,7 +28,28 @@ class DryRun:
     errors: list[str]
 
 
-def dry_run(pod: Pod, nodes: Nodes, rows: Rows, refused: Refused) -> DryRun:
+class Budgets:
+    """The budgets that count a pod, for one search. Many pods look the same to them, and each
+    budget is matched once for all of these: in a large cluster there are far too many pods."""
+
+    def __init__(self, nodes: Nodes) -> None:
+        self._nodes = nodes
+        self._by_namespace: dict[str, _NamespaceBudgets] = {}
+
+    def of(self, pod: Pod) -> Iterator[tuple[str, PodDisruptionBudget]]:
+        """By name, but for those that know already that the pod goes."""
+        if not pod.labels:
+            return
+        inside = self._by_namespace.get(pod.namespace)
+        if inside is None:
+            found = self._nodes.objects_in(PodDisruptionBudget, pod.namespace)
+            inside = self._by_namespace[pod.namespace] = _readable(found)
+        for name, budget in inside.selecting(pod.labels):
+            if pod.name not in budget.status.disrupted_pods:
+                yield name, budget
+
+
+def dry_run(pod: Pod, nodes: Nodes, rows: Rows, refused: Refused, budgets: Budgets) -> DryRun:
     """`rows` are those of the whole table `nodes`, each with some pod that matters less."""
     found = DryRun([], {}, [])
     potential = [_potential_victims(pod, nodes, row) for row in rows.tolist()]
@@ -40,7 +62,7 @@ def dry_run(pod: Pod, nodes: Nodes, rows: Rows, refused: Refused) -> DryRun:
         if at in still_refused:
             found.refused[name] = still_refused[at]
         else:
-            searches[at] = _Search(name, _by_budget(victims, nodes))
+            searches[at] = _Search(name, _by_budget(victims, budgets))
     _reprieve(searches, emptied, refused)
     for search in searches.values():
         if search.kept_out:
@@ -106,14 +128,14 @@ def _reprieve(searches: Mapping[int, _Search], nodes: Nodes, refused: Refused) -
                 searches[at].kept_out.append(searches[at].queue[step])
 
 
-def _by_budget(victims: Iterable[Pod], nodes: Nodes) -> list[_Candidate]:
+def _by_budget(victims: Iterable[Pod], budgets: Budgets) -> list[_Candidate]:
     """Those first that a budget protects; both parts keep their order."""
     spent: Counter[str] = Counter()  # by the budget's namespace and name
     protected: list[_Candidate] = []
     others: list[_Candidate] = []
     for pod in victims:
         violates = False
-        for name, budget in _budgets_of(pod, nodes):
+        for name, budget in budgets.of(pod):
             spent[f"{pod.namespace}/{name}"] += 1
             allowed = budget.status.disruptions_allowed
             violates |= spent[f"{pod.namespace}/{name}"] > allowed
@@ -121,22 +143,42 @@ def _by_budget(victims: Iterable[Pod], nodes: Nodes) -> list[_Candidate]:
     return protected + others
 
 
-def _budgets_of(pod: Pod, nodes: Nodes) -> Iterator[tuple[str, PodDisruptionBudget]]:
-    """Budgets that count the pod, but for those that know already that it goes."""
-    if not pod.labels:
-        return
-    for name, budget in nodes.objects_in(PodDisruptionBudget, pod.namespace).items():
-        if pod.name not in budget.status.disrupted_pods and _selects(budget, pod):
-            yield name, budget
+_Selective = tuple[str, PodDisruptionBudget, LabelSelector]
 
 
-def _selects(budget: PodDisruptionBudget, pod: Pod) -> bool:
-    """A budget without a selector, or with one that cannot be read, counts no pod."""
-    selector = budget.spec.selector
-    if selector is None or not (selector.match_labels or selector.match_expressions):
-        return False
-    is_readable = all(
-        each.operator not in ("Gt", "Lt") and is_valid_requirement(each)
-        for each in selector.match_expressions
+@dataclass(frozen=True, slots=True)
+class _NamespaceBudgets:
+    budgets: Sequence[_Selective]
+    label_keys: Sequence[str]  # all that some selector asks about: other labels change nothing
+    known: dict[tuple[str | None, ...], list[tuple[str, PodDisruptionBudget]]] = field(
+        default_factory=dict
     )
-    return is_readable and matches_selector(selector, pod.labels)
+
+    def selecting(self, labels: Mapping[str, str]) -> list[tuple[str, PodDisruptionBudget]]:
+        values = tuple(labels.get(key) for key in self.label_keys)
+        matching = self.known.get(values)
+        if matching is None:
+            matching = self.known[values] = [
+                (name, budget)
+                for name, budget, selector in self.budgets
+                if matches_selector(selector, labels)
+            ]
+        return matching
+
+
+def _readable(found: Mapping[str, PodDisruptionBudget]) -> _NamespaceBudgets:
+    """A budget without a selector, or with one that cannot be read, counts no pod."""
+    budgets: list[_Selective] = []
+    keys: dict[str, None] = {}
+    for name, budget in found.items():
+        selector = budget.spec.selector
+        if selector is None or not (selector.match_labels or selector.match_expressions):
+            continue
+        if all(
+            each.operator not in ("Gt", "Lt") and is_valid_requirement(each)
+            for each in selector.match_expressions
+        ):
+            budgets.append((name, budget, selector))
+            keys.update(dict.fromkeys(selector.match_labels))
+            keys.update(dict.fromkeys(each.key for each in selector.match_expressions))
+    return _NamespaceBudgets(budgets, tuple(keys))

@@ -25,7 +25,7 @@ class DynamicResources:
     def pre_filter(self, pod: Pod, nodes: Nodes) -> PodRejection | None:
         if pod.spec.resource_claims:
             names = " ".join(claim.name for claim in pod.spec.resource_claims)
-            return PodRejection(f"resource claims are not allocated yet: [{names}]")
+            return PodRejection(f"Lowtide does not allocate resource claims: [{names}]")
         classes = nodes.objects(DeviceClass)
         if not classes:
             return None
@@ -33,7 +33,7 @@ class DynamicResources:
             for device_class in classes.values():
                 if device_class.serves(resource):
                     return PodRejection(
-                        f"devices are not allocated yet: {resource} is served by "
+                        f"Lowtide does not allocate devices: {resource} is served by "
                         f"device class {device_class.metadata.name}"
                     )
         return None

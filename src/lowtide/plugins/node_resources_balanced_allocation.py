@@ -50,6 +50,7 @@ class NodeResourcesBalancedAllocation:
     name = "NodeResourcesBalancedAllocation"
     reads = NODE | PODS
     args = NodeResourcesBalancedAllocationArgs
+    skips_by_pre_score = True
 
     def __init__(self, args: NodeResourcesBalancedAllocationArgs) -> None:
         self._resources = [each.name for each in args.resources]

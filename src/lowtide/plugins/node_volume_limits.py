@@ -100,16 +100,8 @@ def _has_other_volume(
 
 
 def _allows_more(before: CSINode, after: CSINode) -> bool:
-    limits = _limits_of(after)
+    limits = after.attach_limits
     return any(
         driver not in limits or limits[driver] > limit
-        for driver, limit in _limits_of(before).items()
+        for driver, limit in before.attach_limits.items()
     )
-
-
-def _limits_of(csi_node: CSINode) -> dict[str, int]:
-    return {
-        driver.name: driver.allocatable.count
-        for driver in csi_node.spec.drivers
-        if driver.allocatable is not None and driver.allocatable.count is not None
-    }

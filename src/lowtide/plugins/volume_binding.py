@@ -7,7 +7,16 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from lowtide.framework.plugin import NODE, Binder, Change, Nodes, Pod, PodRejection, Rejection
+from lowtide.framework.plugin import (
+    NODE,
+    Binder,
+    BoolArray,
+    Change,
+    Nodes,
+    Pod,
+    PodRejection,
+    Rejection,
+)
 from lowtide.objects.node import Node
 from lowtide.objects.storage import (
     BOUND_BY_CONTROLLER,
@@ -59,6 +68,7 @@ class VolumeBinding:
     )
     args = VolumeBindingArgs
     needs = {"binder": Binder}
+    skips_by_pre_score = True
 
     def __init__(self, args: VolumeBindingArgs, binder: Binder) -> None:
         self._timeout_seconds = args.bind_timeout_seconds
@@ -94,6 +104,9 @@ class VolumeBinding:
             case CSIStorageCapacity():
                 return after is not None and (before is None or _offers_more(before, after))
         return True  # any volume may be the one, or be what claims are kept from others by
+
+    def score(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> None:
+        """Space is no reason to prefer a node: in v1.36 that is switched off."""
 
     def reserve(self, pod: Pod, node_name: str, nodes: Nodes) -> PodRejection | tuple[Any, ...]:
         """The volumes and claims as they are to be from now on."""

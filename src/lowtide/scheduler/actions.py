@@ -95,9 +95,8 @@ def failure_event(pod: Pod, note: str) -> WriteKubeEvent:
     return WriteKubeEvent(pod, "Warning", "FailedScheduling", "Scheduling", note, name)
 
 
-def refusal(pod: Pod, reason: str, message: str, promised: str) -> list[Action]:
-    """How a pod is told that it got no node, and which one it is promised."""
-    nominated = None if promised == pod.status.nominated_node_name else promised
+def refusal(pod: Pod, reason: str, message: str, nominated: str | None) -> list[Action]:
+    """How a pod is told that it got no node, and which one it is nominated to."""
     condition = WriteCondition(pod, reason, message, nominated)
     event = failure_event(pod, message)
     return [event, condition] if condition.is_news else [event]

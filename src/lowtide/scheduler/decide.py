@@ -20,6 +20,7 @@ from lowtide.framework.verdict import Verdict
 from lowtide.framework.verdicts import Verdicts
 from lowtide.objects.pod import Pod
 from lowtide.scheduler.extending import (
+    MOST_POINTS,
     Course,
     ExtenderError,
     agreed_by_extenders,
@@ -155,7 +156,8 @@ class _Found:
         full: bool,
     ) -> Decision:
         row = best_row(ranked, turn)
-        kept = [r for r in _top(ranked, len(ranked) if full else keep) if ranked[r] >= 0]
+        is_left = ranked >= 0 if feasible is None else feasible
+        kept = [r for r in _top(ranked, len(ranked) if full else keep) if is_left[r]]
         return Decision(
             pod=self._pod,
             scheduler_name=self._scheduler_name,
@@ -270,9 +272,9 @@ class _Helped:
         points = yield from points_of_extenders(
             self._extenders, pod, tuple(names[row] for row in rows)
         )
-        added = np.zeros(len(ranked), np.int64)
-        added[rows] = [points.get(names[row], 0) for row in rows]
-        return ranked + added
+        preferred = np.full(len(ranked), -2 * MOST_POINTS, np.int64)  # below what any can sink to
+        preferred[rows] = [int(ranked[row]) + points.get(names[row], 0) for row in rows]
+        return preferred
 
     def remedied(
         self, decision: Decision, promised: Mapping[int, NodeRejection]
@@ -327,7 +329,8 @@ class _Helped:
             if left and hasattr(rule, "choose"):
                 chosen: PostFiltered = ask(rule, "choose", left, self._turn)
                 return chosen
-        return PostFiltered("preemption: no candidate node for preemption")
+        said = [answer.said_before, "preemption: no candidate node for preemption"]
+        return PostFiltered(", ".join(filter(None, said)))
 
 
 def best_row(ranked: IntArray, turn: int) -> int:

@@ -14,6 +14,7 @@ from lowtide.objects.pod import Pod
 
 # Of a scale of its own, 0..10, against the rules' 0..100.
 POINTS_PER_PRIORITY = 10
+MOST_POINTS = 10**15  # more than all rules together, and far from where numbers overflow
 EXTENDER = "Extender"  # the name under which refusals by any extender are known
 
 
@@ -115,8 +116,11 @@ def refused_by_extenders(
         for name in left:
             if name in filtered.unresolvable:
                 refused[name] = _rejection(filtered.unresolvable[name], eviction_helps=False)
+            elif name in filtered.failed:
+                refused[name] = _rejection(filtered.failed[name], eviction_helps=True)
             elif name not in kept:
-                refused[name] = _rejection(filtered.failed.get(name, ""), eviction_helps=True)
+                # As in kube-scheduler: nothing is said of it, and nothing helps.
+                refused[name] = NodeRejection(EXTENDER, (), eviction_helps=False)
         left = tuple(name for name in left if name not in refused)
     return refused
 
@@ -132,8 +136,8 @@ def points_of_extenders(
     answer = _expected((yield AskPriorities(asked, pod, node_names)), Priorities)
     for extender, priorities in zip(asked, answer.by_extender, strict=True):
         for name, priority in priorities.items():
-            added = priority * extender.weight * POINTS_PER_PRIORITY
-            points[name] = points.get(name, 0) + added
+            added = points.get(name, 0) + priority * extender.weight * POINTS_PER_PRIORITY
+            points[name] = max(-MOST_POINTS, min(MOST_POINTS, added))
     return points
 
 

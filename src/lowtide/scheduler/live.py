@@ -241,7 +241,16 @@ class Live:
             ended = EvictionEnded(evict.pod.uid, error=problem)
         if ended.error is not None:
             log.error("Error occurred during preemption", pod=evict.pod.key, err=ended.error)
-        self.handle(ended)
+        self._hand_back(ended)
+
+    def _hand_back(self, event: Event) -> None:
+        """What is our own fault in handling it ends `run`."""
+        try:
+            self.handle(event)
+        except Exception as error:
+            log.exception("An outcome cannot be handled", outcome=type(event).__name__)
+            self._failure = self._failure or error
+            self._something_happened.set()
 
     async def _ask(self, question: Question) -> None:
         """Whatever happens, the machine gets an answer: its cycle waits for it."""
@@ -253,7 +262,7 @@ class Live:
             answer = ExtenderFailed(str(error) or type(error).__name__)
         if isinstance(answer, ExtenderFailed):
             log.warning("An extender failed", pod=question.pod.key, err=answer.error)
-        self.handle(ExtendersAnswered(answer))
+        self._hand_back(ExtendersAnswered(answer))
 
     async def _outcome_of(self, bind: Bind) -> BindOutcome:
         try:

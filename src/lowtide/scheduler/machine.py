@@ -7,6 +7,7 @@ ClusterState, the queue, and the pods whose binding is under way.
 import math
 from collections.abc import Mapping
 
+from lowtide.cluster.changes import OBJECTS
 from lowtide.cluster.state import ClusterState
 from lowtide.config.types import Extender
 from lowtide.framework.change import (
@@ -61,6 +62,7 @@ NEEDED_KINDS = frozenset({"Pod", "Node"})
 
 UNSCHEDULABLE = "Unschedulable"
 SCHEDULER_ERROR = "SchedulerError"
+NO_RULE = ""  # instead of the name of the rule that refused a pod
 
 # A pod that is parked until a moment has waited long enough at it, whatever floats lose.
 _LOST_SECONDS = 1e-6
@@ -171,7 +173,7 @@ class Machine:
         self.queue.remove(pod.uid)
         self._end_waiting(pod.uid, now)
         self._evictions.forget(pod.uid)
-        self._promises.drop(pod.uid, now)
+        self._promises.forget(pod.uid, now)
         before = self.state.placed(pod.uid)
         for change in changes_by_binding(before, self.state.place(pod)):
             self.queue.wake(change, now)
@@ -201,7 +203,7 @@ class Machine:
     def _pod_gone(self, pod: Pod, now: float) -> None:
         self.queue.remove(pod.uid)
         self._end_waiting(pod.uid, now)
-        self._promises.drop(pod.uid, now)
+        self._promises.forget(pod.uid, now)
         placed = self.state.remove_pod(pod.uid)
         if placed is not None:
             self.queue.wake(pod_change(placed.pod, None), now)
@@ -284,7 +286,7 @@ class Machine:
         if evict is None:
             return actions
         for each in evict.nominated:
-            self._promises.drop(each.uid, now)
+            self._promises.take_back(each.uid, now)
         return [*actions, evict]
 
     def _eviction_ended(self, event: EvictionEnded, now: float) -> list[Action]:
@@ -301,7 +303,7 @@ class Machine:
         self.state.assume(queued.pod, placement.node_name)
         try:
             refused = placement.refusal(self.state)
-        except PluginError as error:
+        except (PluginError, QuantityError) as error:
             self._take_back(placement, now)
             return self._fail(queued, str(error), now)
         for thing in self.state.known_objects.assumed(queued.pod.uid):
@@ -379,18 +381,18 @@ class Machine:
         ]
 
     def _park_unreadable(self, queued: QueuedPod, error: str, now: float) -> list[Action]:
-        """The pod's own spec cannot be read: only a change of the pod can help."""
-        self.queue.park(queued, frozenset(), 0, now)
+        """Only a change of the pod can help, or of an object that it uses, such as a claim."""
+        self.queue.park(queued, frozenset([NO_RULE]), OBJECTS, now)
         return self._refusal(queued.pod, UNSCHEDULABLE, error)
 
     def _refusal(self, pod: Pod, reason: str, message: str) -> list[Action]:
-        return refusal(pod, reason, message, self._promises.of(pod.uid))
+        return refusal(pod, reason, message, self._promises.to_write(pod))
 
     def _may_enqueue(self, pod: Pod) -> tuple[str, PodRejection] | None:
         if pod.uid in self._evictions:
             return HELD_BY, HELD
         try:
             return self.profiles[pod.spec.scheduler_name].may_enqueue(pod)
-        except PluginError as error:
+        except (PluginError, QuantityError) as error:
             # A gate that cannot be read stays closed.
-            return "", PodRejection(str(error))
+            return NO_RULE, PodRejection(str(error))

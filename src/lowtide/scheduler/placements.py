@@ -7,6 +7,7 @@ from lowtide.cluster.state import ClusterState
 from lowtide.framework.decision import Decision
 from lowtide.framework.plugin import PluginError, PodRejection, Reject, Wait, ask
 from lowtide.framework.profile import Profile
+from lowtide.objects.quantity import QuantityError
 from lowtide.scheduler.events import PermitAnswered
 from lowtide.scheduler.queue import QueuedPod
 
@@ -31,7 +32,7 @@ class Placement:
             try:
                 if hasattr(rule, "unreserve"):
                     ask(rule, "unreserve", self.queued.pod, self.node_name)
-            except PluginError as error:
+            except (PluginError, QuantityError) as error:
                 errors.append(str(error))
         return errors
 

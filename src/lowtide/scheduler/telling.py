@@ -109,7 +109,7 @@ def tell_reading(source: Hashable, profiles: Iterable[Profile], state: ClusterSt
             if source not in readings_of(rule) or not getattr(rule, "tells_readings", False):
                 continue
             try:
-                scores = _scores_of_all(Scores(rule, weighted.weight), state.nodes())
+                scores = _scores_of_all(Scores(weighted), state.nodes())
                 for line in ask(rule, "in_words", scores, brief=True) if scores else ():
                     log.info(f"[{rule.name}] {line}")
             except PluginError as error:
