@@ -7,7 +7,7 @@ from tests.scheduler.conftest import Bench, binds, conditions, notes, small_node
 
 from lowtide.config.types import Extender, ManagedResource
 from lowtide.objects.events import Added, Deleted
-from lowtide.scheduler.actions import Action, AskExtenders, Evict
+from lowtide.scheduler.actions import Action, AskExtenders, Decided, Evict
 from lowtide.scheduler.events import ExtendersAnswered
 from lowtide.scheduler.extending import (
     Answer,
@@ -92,7 +92,13 @@ def test_any_change_wakes_a_pod_that_an_extender_refused() -> None:
 def test_extenders_add_to_the_ranks() -> None:
     made = bench(PREFERS)
     assert asked_about(made) == AskPriorities((PREFERS,), POD, ("a", "b"))
-    assert binds(answered(made, Priorities(({"b": 10},)))) == [("web", "b")]
+    actions = answered(made, Priorities(({"b": 10},)))
+    assert binds(actions) == [("web", "b")]
+    (decided,) = [each for each in actions if isinstance(each, Decided)]
+    for node in decided.decision.best:
+        assert node.total == sum(score.weighted for score in node.by_rule.values())
+    points = {node.node_name: node.by_rule["Extender"].raw for node in decided.decision.best}
+    assert points == {"a": 0, "b": 300}
 
 
 @pytest.mark.parametrize(

@@ -105,7 +105,7 @@ class SchedulerApp:
             keeps_every_score=parts.keeps_every_score,
             extenders=parts.config.extenders,
         )
-        self._whole_objects = WholeObjects(self._connection) if parts.config.extenders else None
+        self._whole_objects = self._make_whole_objects()
         self._extenders = (
             None
             if self._whole_objects is None
@@ -294,6 +294,16 @@ class SchedulerApp:
             traffic=self._measuring.traffic_numbers(),
             is_traffic_braked=self._measuring.is_traffic_braked(),
             usage=self._measuring.usage_numbers(),
+        )
+
+    def _make_whole_objects(self) -> WholeObjects | None:
+        extenders = self._parts.config.extenders
+        if not extenders:
+            return None
+        return WholeObjects(
+            self._connection,
+            scheduler_names=self.profiles,
+            keeps_nodes=not all(extender.node_cache_capable for extender in extenders),
         )
 
     def _make_lease(self) -> LeaderLease | None:

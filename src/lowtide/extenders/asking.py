@@ -28,6 +28,8 @@ from lowtide.scheduler.extending import (
 
 log = Log("extenders")
 
+_NOTHING = msgspec.Raw(b"null")
+
 # What became of a binding that an extender leaves a doubt about: pod, node, what went wrong.
 Look = Callable[[Pod, str, str], Awaitable[BindOutcome]]
 
@@ -76,7 +78,7 @@ class Extenders:
         try:
             match question:
                 case AskFilter(extender, pod, node_names):
-                    nodes = self._nodes(node_names)
+                    nodes = self._nodes(extender, node_names)
                     return await self._clients[extender].filter(await self._whole(pod), nodes)
                 case AskPreemption(extender, pod, evictions):
                     victims = {} if extender.node_cache_capable else await self._victims(evictions)
@@ -109,10 +111,11 @@ class Extenders:
 
     async def _priorities(self, question: AskPriorities) -> Priorities:
         """All at once; one that fails has no opinion."""
-        pod, nodes = await self._whole(question.pod), self._nodes(question.node_names)
+        pod = await self._whole(question.pod)
 
         async def of_one(extender: Extender) -> Mapping[str, int]:
             try:
+                nodes = self._nodes(extender, question.node_names)
                 return await self._clients[extender].priorities(pod, nodes)
             except ExtenderCallError as error:
                 log.v(
@@ -137,6 +140,8 @@ class Extenders:
             raise ExtenderCallError(f"the pod {pod.key} cannot be read for the extender")
         return whole
 
-    def _nodes(self, names: tuple[str, ...]) -> dict[str, msgspec.Raw]:
+    def _nodes(self, extender: Extender, names: tuple[str, ...]) -> dict[str, msgspec.Raw]:
+        if extender.node_cache_capable:
+            return dict.fromkeys(names, _NOTHING)  # it knows them by their names
         found = {name: self._objects.node(name) for name in names}
         return {name: whole for name, whole in found.items() if whole is not None}

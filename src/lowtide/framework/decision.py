@@ -5,7 +5,7 @@ Made by `scheduler.decide`; events, logs, conditions and explanations are all wr
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -43,6 +43,16 @@ class ScoreTable:
         return tuple(
             NodeScore(name, int(self.totals[number]), self._by_rule(number))
             for number, name in enumerate(self.node_names)
+        )
+
+    def with_points(self, name: str, points: IntArray) -> "ScoreTable":
+        """With what others than rules added to the totals, under this name."""
+        return replace(
+            self,
+            rules=(*self.rules, name),
+            weights=(*self.weights, 1),
+            raw=(*self.raw, points),
+            normalized=(*self.normalized, points),
         )
 
     def _by_rule(self, number: int) -> dict[str, RuleScore]:

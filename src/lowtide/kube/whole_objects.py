@@ -2,6 +2,8 @@
 
 The watches fill it where a configuration names extenders; other pods are read when asked for."""
 
+from collections.abc import Collection
+
 import msgspec
 
 from lowtide.kube.connection import Connection
@@ -12,8 +14,14 @@ from lowtide.objects.pod import Pod
 
 
 class WholeObjects:
-    def __init__(self, connection: Connection) -> None:
+    """Of pods, those that these schedulers are to place."""
+
+    def __init__(
+        self, connection: Connection, *, scheduler_names: Collection[str], keeps_nodes: bool
+    ) -> None:
         self._connection = connection
+        self._scheduler_names = scheduler_names
+        self._keeps_nodes = keeps_nodes
         self._nodes: dict[str, msgspec.Raw] = {}
         self._pending: dict[str, msgspec.Raw] = {}  # by uid
 
@@ -21,10 +29,11 @@ class WholeObjects:
         # A copy: a part of a list would hold the whole list in memory.
         match thing:
             case Node():
-                self._nodes[thing.name] = raw.copy()
+                if self._keeps_nodes:
+                    self._nodes[thing.name] = raw.copy()
             case Pod() if thing.spec.node_name:
                 self._pending.pop(thing.uid, None)
-            case Pod():
+            case Pod() if thing.spec.scheduler_name in self._scheduler_names:
                 self._pending[thing.uid] = raw.copy()
 
     def forget(self, event: Deleted) -> None:

@@ -20,6 +20,7 @@ from lowtide.framework.verdict import Verdict
 from lowtide.framework.verdicts import Verdicts
 from lowtide.objects.pod import Pod
 from lowtide.scheduler.extending import (
+    EXTENDER,
     MOST_POINTS,
     Course,
     ExtenderError,
@@ -105,7 +106,8 @@ def deciding(
         return found.at(int(np.argmax(feasible)), count)
     ranked = verdict.rank_among(feasible) if is_narrowed else verdict.rank()
     if extenders:
-        ranked = yield from helped.preferred(pod, ranked)
+        by_rules, ranked = ranked, (yield from helped.preferred(pod, ranked))
+        found.extenders_added(ranked - by_rules)
     best = found.best(ranked, feasible if is_narrowed else None, count, turn, keep, promised, full)
     if nominated is not None and by_nomination:
         name, gave_way = pod.status.nominated_node_name, found.gave_way(nominated)
@@ -124,10 +126,15 @@ class _Found:
         self._verdict = verdict
         self._state = state
         self._given_way: Mapping[int, NodeRejection] | None = None
+        self._points: IntArray | None = None
 
     def has_given_way(self, promised: Mapping[int, NodeRejection]) -> None:
         """Every node was refused, some for the sake of promised pods; what is left gave way."""
         self._given_way = promised
+
+    def extenders_added(self, points: IntArray) -> None:
+        """To the rank of each row."""
+        self._points = points
 
     def gave_way(self, row: int) -> NodeRejection | None:
         if self._given_way is None:
@@ -158,13 +165,16 @@ class _Found:
         row = best_row(ranked, turn)
         is_left = ranked >= 0 if feasible is None else feasible
         kept = [r for r in _top(ranked, len(ranked) if full else keep) if is_left[r]]
+        scores = self._verdict.scores_of(kept, ranked, feasible)
+        if self._points is not None:
+            scores = scores.with_points(EXTENDER, self._points[kept])
         return Decision(
             pod=self._pod,
             scheduler_name=self._scheduler_name,
             node_name=self._state.names[row],
             node_count=self._state.count,
             feasible_count=feasible_count,
-            scores=self._verdict.scores_of(kept, ranked, feasible),
+            scores=scores,
             rejections=self._rejections(promised, given_way=kept) if full else {},
             narrowed_to=self._verdict.narrowed_to,
             gave_way=self.gave_way(row),

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from lowtide.framework.plugin import BindOutcome, Pod
 from lowtide.logs import Log
-from lowtide.objects.events import Added, Modified
+from lowtide.objects.events import Added, Deleted, Modified
 from lowtide.scheduler.actions import (
     Action,
     AskExtenders,
@@ -100,6 +100,8 @@ class Live:
         match event:
             case Added(object=Pod() as pod) | Modified(object=Pod() as pod) if pod.spec.node_name:
                 self._writes.drop_condition(pod)
+            case Deleted(object=Pod() as pod):
+                self._attempts.pop(pod.uid, None)
         self._perform(self.machine.step(event, self._clock()))
         if isinstance(event, ReadingPublished):
             tell_reading(event.source, self.machine.profiles.values(), self.machine.state)
@@ -206,6 +208,7 @@ class Live:
         if decision.post_filtered is not None:
             self._metrics.preemption_attempted()
         if decision.node_name is None:
+            self._attempts.pop(decision.pod.uid, None)
             self._metrics.pod_unschedulable(decision.scheduler_name, seconds_attempt=now - began_at)
         else:
             self._attempts[decision.pod.uid] = _Attempt(decided, began_at, now)

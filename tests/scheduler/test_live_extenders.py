@@ -1,0 +1,100 @@
+"""The live driver carries questions to extenders, and the machine always gets an answer."""
+
+import asyncio
+
+import pytest
+from prometheus_client import CollectorRegistry
+from tests.scheduler.conftest import (
+    OUTCOME_BOUND,
+    Happenings,
+    HeldBinder,
+    RecordingWrites,
+    all_listed,
+    default_rules,
+)
+
+from lowtide.config.types import Extender
+from lowtide.framework.plugin import BindOutcome, Pod
+from lowtide.objects.events import Added
+from lowtide.scheduler.extending import Answer, Filtered, Priorities, Question
+from lowtide.scheduler.live import Live
+from lowtide.scheduler.machine import Machine
+from lowtide.scheduler.metrics import SchedulerMetrics
+from lowtide.testing import ManualClock, make_node, make_pod, make_profile
+
+FILTERS = Extender(url_prefix="http://e", filter_verb="f")
+
+
+class FakeExtenders:
+    """Answers each question with what comes next, or raises it."""
+
+    def __init__(self, *answers: Answer | Exception, binds: BindOutcome | None = None) -> None:
+        self.asked: list[Question] = []
+        self.bound: list[tuple[str, str]] = []
+        self._answers = list(answers)
+        self._binds = binds
+
+    async def answer(self, question: Question) -> Answer:
+        self.asked.append(question)
+        answer = self._answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    async def bind(self, pod: Pod, node_name: str) -> BindOutcome | None:
+        self.bound.append((pod.name, node_name))
+        return self._binds
+
+
+class Bench:
+    def __init__(self, extenders: FakeExtenders) -> None:
+        self.happenings = Happenings()
+        self.binder = HeldBinder(self.happenings, OUTCOME_BOUND)
+        self.writes = RecordingWrites(self.happenings)
+        self.live = Live(
+            Machine({"lowtide": make_profile(default_rules(self.binder))}, extenders=(FILTERS,)),
+            writes=self.writes,
+            metrics=SchedulerMetrics(CollectorRegistry()),
+            clock=ManualClock(1000.0),
+            may_schedule=lambda: True,
+            extenders=extenders,
+        )
+        for event in (Added(make_node("a")), Added(make_node("b")), *all_listed()):
+            self.live.handle(event)
+        self.live.handle(Added(make_pod("web")))
+
+    async def run_until_told(self) -> str:
+        """Of what becomes of the pod."""
+        running = asyncio.create_task(self.live.run())
+        try:
+            await self.happenings.until(lambda: bool(self.writes.notes))
+            return self.writes.notes[0]
+        finally:
+            await self.live.drain(5.0)
+            await running
+
+
+async def test_a_question_is_carried_and_the_rules_bind() -> None:
+    extenders = FakeExtenders(Filtered(("b",), {"a": "no"}))
+    bench = Bench(extenders)
+    assert await bench.run_until_told() == "Successfully assigned default/web to b"
+    assert (bench.binder.started, extenders.bound) == (["web"], [("web", "b")])
+
+
+async def test_an_extender_that_binds_goes_before_the_rules() -> None:
+    bench = Bench(FakeExtenders(Filtered(("b",), {"a": "no"}), binds=BindOutcome()))
+    assert await bench.run_until_told() == "Successfully assigned default/web to b"
+    assert bench.binder.started == []
+
+
+async def test_whatever_goes_wrong_in_asking_fails_the_attempt() -> None:
+    bench = Bench(FakeExtenders(RuntimeError("out of order")))
+    assert await bench.run_until_told() == "out of order"
+    assert bench.live.machine.queue.lengths()["backoff"] == 1
+
+
+async def test_what_cannot_be_handled_ends_the_run() -> None:
+    bench = Bench(FakeExtenders(Priorities(())))  # no answer to what was asked
+    with pytest.raises(TypeError, match="which is no Filtered"):
+        async with asyncio.timeout(10):
+            await bench.live.run()
