@@ -247,23 +247,14 @@ def configuration() -> Callable[..., Json]:
     return make
 
 
-Answer = Callable[[str], tuple[str, str]]
+class FakeServer:
+    """Answers what is posted to it: from a path and a body to a content type and a text."""
 
-
-class FakePrometheus:
-    """Answers each query with a content type and a body; `answer` may be changed meanwhile."""
-
-    def __init__(self, answer: Answer) -> None:
-        self.answer = answer
-        self.queries: list[str] = []
-        fake = self
-
+    def __init__(self, answer: Callable[[str, bytes], tuple[str, str]]) -> None:
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_POST(self) -> None:
-                length = int(self.headers["Content-Length"])
-                form = urllib.parse.parse_qs(self.rfile.read(length).decode())
-                fake.queries.append(form["query"][0])
-                content_type, text = fake.answer(form["query"][0])
+                posted = self.rfile.read(int(self.headers["Content-Length"]))
+                content_type, text = answer(self.path, posted)
                 body = text.encode()
                 self.send_response(200)
                 self.send_header("Content-Type", content_type)
@@ -289,6 +280,23 @@ class FakePrometheus:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
+
+
+Answer = Callable[[str], tuple[str, str]]
+
+
+class FakePrometheus(FakeServer):
+    """Answers each query with a content type and a body; `answer` may be changed meanwhile."""
+
+    def __init__(self, answer: Answer) -> None:
+        super().__init__(self._answered)
+        self.answer = answer
+        self.queries: list[str] = []
+
+    def _answered(self, path: str, body: bytes) -> tuple[str, str]:
+        query = urllib.parse.parse_qs(body.decode())["query"][0]
+        self.queries.append(query)
+        return self.answer(query)
 
 
 @pytest.fixture

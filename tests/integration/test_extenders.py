@@ -1,12 +1,11 @@
 """Extenders are asked over HTTP, the same on the embedded and the real API server."""
 
-import http.server
 import json
-import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from tests.integration.conftest import FakeServer
 
 from realparts.process import Process
 
@@ -14,42 +13,18 @@ Start = Callable[..., Process]
 Configuration = Callable[..., dict[str, Any]]
 
 
-class FakeExtender:
+class FakeExtender(FakeServer):
     """Leaves out the node `warm`, prefers `cool`, and binds by the API when told to."""
 
     def __init__(self) -> None:
+        super().__init__(self._answered)
         self.asked: list[tuple[str, Any]] = []
         self.bind: Callable[[Any], None] = lambda args: None
-        fake = self
 
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                args = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                fake.asked.append((self.path, args))
-                body = json.dumps(fake.answer(self.path, args)).encode()
-                self.send_response(200)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever)
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_port}"
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+    def _answered(self, path: str, body: bytes) -> tuple[str, str]:
+        args = json.loads(body)
+        self.asked.append((path, args))
+        return "application/json", json.dumps(self.answer(path, args))
 
     def answer(self, path: str, args: Any) -> Any:
         match path:
