@@ -117,6 +117,7 @@ def test_a_pod_whose_spec_cannot_be_read() -> None:
             "reasons": ["spec.overhead: 'x' is not a quantity"],
         },
         "fit_error": "0/3 nodes are available: spec.overhead: 'x' is not a quantity.",
+        "fit_error_final": "0/3 nodes are available: spec.overhead: 'x' is not a quantity.",
     }
 
 

@@ -123,6 +123,11 @@ def test_a_scenario_is_refused_when_it(data: Any, sentence: str) -> None:
     assert str(refused.value) == sentence
 
 
+def test_a_scenario_that_is_no_object_is_told() -> None:
+    with pytest.raises(ScenarioError, match=r"^here: 'scenario' is an object, not int$"):
+        scenario_from({"id": "a", "scenario": 5}, name="here")
+
+
 @pytest.mark.parametrize(
     ("key", "sentence"),
     [

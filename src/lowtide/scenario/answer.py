@@ -24,10 +24,12 @@ def gated(scenario_id: str, plugin: str, rejection: PodRejection) -> dict[str, A
 
 def refused_unread(scenario_id: str, reason: str, node_count: int) -> dict[str, Any]:
     """The pod's own spec cannot be read, so no rule was asked."""
+    said = f"0/{node_count} nodes are available: {reason}."
     return {
         "id": scenario_id,
         "prefilter": {"code": UNRESOLVABLE, "reasons": [reason]},
-        "fit_error": f"0/{node_count} nodes are available: {reason}.",
+        "fit_error": said,
+        "fit_error_final": said,
     }
 
 

@@ -84,7 +84,10 @@ def scenario_from(data: Any, *, name: str) -> Scenario:
     where = name
     if not isinstance(data, dict):
         raise ScenarioError(f"{name}: a scenario is an object, not {type(data).__name__}")
-    if isinstance(data.get("scenario"), dict):
+    if "scenario" in data and not isinstance(data["scenario"], dict):
+        kind = type(data["scenario"]).__name__
+        raise ScenarioError(f"{name}: 'scenario' is an object, not {kind}")
+    if "scenario" in data:
         name = str(data.get("id", name))
         data = data["scenario"]
     for key in data:
