@@ -215,6 +215,34 @@ async def test_an_extender_binds(fake: FakeExtender) -> None:
     )
 
 
+async def test_a_binding_in_doubt_is_looked_up(fake: FakeExtender) -> None:
+    async def look(pod: Pod, node_name: str, problem: str) -> BindOutcome:
+        looked.append((pod.name, node_name, problem))
+        return BindOutcome()
+
+    looked: list[tuple[str, str, str]] = []
+    fake.answer = {"Error": "too slow"}
+    async with Extenders((extender_at(fake.url),), Whole(), look=look) as extenders:
+        assert await extenders.bind(POD, "one") == BindOutcome()
+    assert looked == [("web", "one", "too slow")]
+
+
+async def test_who_may_not_write_asks_nobody_to_bind(fake: FakeExtender) -> None:
+    extender = extender_at(fake.url)
+    async with Extenders((extender,), Whole(), may_bind=lambda: False) as extenders:
+        outcome = await extenders.bind(POD, "one")
+    assert (outcome, fake.asked) == (BindOutcome(error="this process may not write any more"), [])
+
+
+async def test_a_victim_that_has_gone_meanwhile_is_left_out(fake: FakeExtender) -> None:
+    extender = extender_at(fake.url)
+    victims = (make_pod("first"), make_pod("unreadable"))
+    await asked(extender, AskPreemption(extender, POD, (Eviction("one", victims, 0),)))
+    (_, sent), *_ = fake.asked
+    (sent_victim,) = sent["NodeNameToVictims"]["one"]["Pods"]
+    assert sent_victim["metadata"]["name"] == "first"
+
+
 @pytest.mark.parametrize(
     "fields",
     [
