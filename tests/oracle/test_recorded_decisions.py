@@ -4,15 +4,13 @@
 were recorded. DIFFERENCES names every case that Lowtide answers otherwise on purpose.
 """
 
-import gzip
-import json
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.oracle.recorded import Case, cases_in
 
 from lowtide.app.offline import Decider
 from lowtide.config.load import load_default
@@ -87,22 +85,7 @@ DIFFERENCES = {
 }
 
 
-@dataclass(frozen=True)
-class Case:
-    id: str
-    family: str
-    scenario: dict[str, Any]
-    expected: dict[str, Any]
-
-
-def read_cases() -> Iterator[Case]:
-    for path in sorted(DATA.glob("*.jsonl.gz")):
-        with gzip.open(path, "rt") as lines:
-            for line in lines:
-                yield Case(**json.loads(line))
-
-
-CASES = tuple(read_cases())
+CASES = tuple(cases_in(DATA))
 
 
 @pytest.fixture(scope="module")

@@ -4,16 +4,13 @@
 tools/recorder: what happened at which moment, who was taken, and who waited where afterwards.
 """
 
-import gzip
-import json
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 import pytest
+from tests.oracle.recorded import Case, cases_in
 
 from lowtide.app.offline import NoBinder
 from lowtide.config.load import load_default
@@ -43,22 +40,7 @@ RECORDED_NAME = {
 }
 
 
-@dataclass(frozen=True)
-class Case:
-    id: str
-    family: str
-    scenario: dict[str, Any]
-    expected: dict[str, Any]
-
-
-def read_cases() -> Iterator[Case]:
-    for path in sorted(DATA.glob("*.jsonl.gz")):
-        with gzip.open(path, "rt") as lines:
-            for line in lines:
-                yield Case(**json.loads(line))
-
-
-ALL = tuple(read_cases())
+ALL = tuple(cases_in(DATA))
 
 
 def test_every_recorded_case_is_here() -> None:

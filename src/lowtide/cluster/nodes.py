@@ -59,10 +59,12 @@ class Nodes:
 
     def take(self, positions: Rows) -> Nodes:
         rows = positions if self._rows is None else self._rows[positions]
+        if not self._overlays:
+            return Nodes(self._state, rows)
         kept = {
             new: self._overlays[int(old)]
             for new, old in enumerate(positions)
-            if self._overlays and int(old) in self._overlays
+            if int(old) in self._overlays
         }
         return Nodes(self._state, rows, kept)
 

@@ -22,7 +22,7 @@ from lowtide.objects.extender import (
     NodeList,
     PreemptionArgs,
     Victims,
-    read_fields,
+    fields_of,
 )
 from lowtide.objects.pod import Pod
 from lowtide.scheduler.extending import Filtered, Preempted
@@ -82,7 +82,7 @@ class ExtenderClient:
         body = await self._answer(self.extender.prioritize_verb, self._args(pod, nodes))
         try:
             given = msgspec.json.decode(body, type=list[dict[str, msgspec.Raw]] | None) or []
-            rows = [read_fields(_encode(each), {"Host": str, "Score": int}) for each in given]
+            rows = [fields_of(each, {"Host": str, "Score": int}) for each in given]
         except msgspec.MsgspecError as error:
             raise self._unreadable(self.extender.prioritize_verb, error) from None
         return {row["Host"]: row.get("Score", 0) for row in rows if "Host" in row}
@@ -138,7 +138,8 @@ class ExtenderClient:
     async def _post(self, verb: str, args: Any, fields: Mapping[str, type[Any]]) -> dict[str, Any]:
         body = await self._answer(verb, args)
         try:
-            return read_fields(body, fields)
+            given = msgspec.json.decode(body, type=dict[str, msgspec.Raw] | None) or {}
+            return fields_of(given, fields)
         except msgspec.MsgspecError as error:
             raise self._unreadable(verb, error) from None
 

@@ -27,6 +27,12 @@ class Change:
     def thing(self) -> Any:
         return self.before if self.after is None else self.after
 
+    @property
+    def is_relabelled(self) -> bool:
+        """Of a node that stays: whether its labels changed, or its taints, about which every rule
+        is asked."""
+        return self.is_of_taints or bool(self.before.labels != self.after.labels)
+
     def is_new(self, meets: Callable[[Any], bool]) -> bool:
         """Whether it is met now, and was not before."""
         is_met = self.after is not None and meets(self.after)

@@ -68,10 +68,9 @@ class NamedNodes(msgspec.Struct, frozen=True):
     items: tuple[NamedNode, ...] | None = None
 
 
-def read_fields(body: bytes, fields: Mapping[str, type[Any]]) -> dict[str, Any]:
+def fields_of(given: Mapping[str, msgspec.Raw], fields: Mapping[str, type[Any]]) -> dict[str, Any]:
     """These fields of a JSON object, whatever the case of their keys; one that is null or not
     there is left out. Raises what msgspec does."""
-    given = msgspec.json.decode(body, type=dict[str, msgspec.Raw] | None) or {}
     by_lower = {key.lower(): raw for key, raw in given.items()}
     found = {
         name: msgspec.json.decode(by_lower[name.lower()], type=kind | None)

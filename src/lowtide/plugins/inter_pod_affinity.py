@@ -216,7 +216,7 @@ def _may_node_help(pod: Pod, change: Change) -> bool:
         return not keys or not keys.isdisjoint(change.after.labels)
     if change.after is None:
         return True
-    return change.is_of_taints or bool(change.before.labels != change.after.labels)
+    return change.is_relabelled
 
 
 def _may_pod_help(pod: Pod, change: Change) -> bool:

@@ -16,7 +16,7 @@ from lowtide.objects.storage import (
     StorageClass,
     VolumeAttachment,
 )
-from lowtide.plugins.volume_restrictions import not_found, uses_claim
+from lowtide.plugins.volume_claims import not_found, not_made_for, uses_claim
 
 _TOO_MANY = "node(s) exceed max volume count"
 
@@ -74,10 +74,6 @@ def _missing_claim(pod: Pod, nodes: Nodes) -> str | None:
         if volume.ephemeral and not claim.is_made_for(pod.namespace, pod.uid):
             return not_made_for(claim, pod)
     return None
-
-
-def not_made_for(claim: PersistentVolumeClaim, pod: Pod) -> str:
-    return f"PVC {claim.key} was not created for pod {pod.key} (pod is not owner)"
 
 
 def _may_have_attached(other: Pod) -> bool:

@@ -162,7 +162,7 @@ class _Table:
 def _may_node_help(given: Sequence[TopologySpreadConstraint], change: Change) -> bool:
     """A node counts where it has all of the keys; its labels and taints may also say so."""
     if change.before is not None and change.after is not None:
-        return change.is_of_taints or bool(change.before.labels != change.after.labels)
+        return change.is_relabelled
     return all(each.topology_key in change.thing.labels for each in given)
 
 

@@ -30,9 +30,8 @@ from lowtide.objects.storage import (
     PersistentVolumeClaim,
     StorageClass,
 )
-from lowtide.plugins.volume_claims import claims_of
+from lowtide.plugins.volume_claims import claims_of, uses_claim
 from lowtide.plugins.volume_finding import find_volumes, largest_volume
-from lowtide.plugins.volume_restrictions import uses_claim
 
 _MISMATCHED = "node(s) didn't match PersistentVolume's node affinity"
 _NOTHING_FOUND = "node(s) didn't find available persistent volumes to bind"
@@ -92,7 +91,7 @@ class VolumeBinding:
         before, after = change.before, change.after
         match change.thing:
             case Node():
-                return before is None or change.is_of_taints or before.labels != after.labels
+                return before is None or change.is_relabelled
             case PersistentVolumeClaim() as claim:
                 return after is not None and uses_claim(pod, claim)
             case StorageClass():

@@ -1,5 +1,5 @@
 """The claims of a pod as VolumeBinding sees them: which have their volumes, and which wait for the
-pod to be placed."""
+pod to be placed. And what every rule about volumes says of claims."""
 
 from dataclasses import dataclass
 
@@ -11,8 +11,6 @@ from lowtide.objects.storage import (
     PersistentVolumeClaim,
     StorageClass,
 )
-from lowtide.plugins.node_volume_limits import not_made_for
-from lowtide.plugins.volume_restrictions import not_found
 
 _IMMEDIATE = "pod has unbound immediate PersistentVolumeClaims"
 
@@ -77,3 +75,17 @@ def _is_delayed(claim: PersistentVolumeClaim, nodes: Nodes) -> bool:
         and storage_class is not None
         and storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
     )
+
+
+def not_found(claim_name: str) -> str:
+    return f'persistentvolumeclaim "{claim_name}" not found'
+
+
+def uses_claim(pod: Pod, claim: PersistentVolumeClaim) -> bool:
+    return claim.metadata.namespace == pod.namespace and any(
+        volume.claim_name(pod.name) == claim.name for volume in pod.spec.volumes
+    )
+
+
+def not_made_for(claim: PersistentVolumeClaim, pod: Pod) -> str:
+    return f"PVC {claim.key} was not created for pod {pod.key} (pod is not owner)"

@@ -20,6 +20,7 @@ from lowtide.framework.plugin import (
 from lowtide.objects.node import Node
 from lowtide.objects.storage import PersistentVolumeClaim
 from lowtide.objects.volumes import Volume
+from lowtide.plugins.volume_claims import not_found, uses_claim
 
 READ_WRITE_ONCE_POD = "ReadWriteOncePod"
 
@@ -66,16 +67,6 @@ class VolumeRestrictions:
                 )
                 return has_changed and uses_claim(pod, claim)
         return change.is_over(lambda other: _is_in_the_way(other, pod))
-
-
-def not_found(claim_name: str) -> str:
-    return f'persistentvolumeclaim "{claim_name}" not found'
-
-
-def uses_claim(pod: Pod, claim: PersistentVolumeClaim) -> bool:
-    return claim.metadata.namespace == pod.namespace and any(
-        volume.claim_name(pod.name) == claim.name for volume in pod.spec.volumes
-    )
 
 
 def _claim_names(pod: Pod) -> Iterator[str]:

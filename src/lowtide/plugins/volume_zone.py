@@ -14,7 +14,7 @@ from lowtide.objects.storage import (
     PersistentVolumeClaim,
     StorageClass,
 )
-from lowtide.plugins.volume_restrictions import not_found, uses_claim
+from lowtide.plugins.volume_claims import not_found, uses_claim
 
 _ELSEWHERE = "node(s) had no available volume zone"
 
@@ -59,7 +59,7 @@ class VolumeZone:
         before, after = change.before, change.after
         match change.thing:
             case Node():
-                return before is None or change.is_of_taints or before.labels != after.labels
+                return before is None or change.is_relabelled
             case PersistentVolumeClaim() as claim:
                 return after is not None and uses_claim(pod, claim)
             case PersistentVolume():
