@@ -8,12 +8,13 @@ from typing import Any
 
 from lowtide.app.clocks import steady_clock
 from lowtide.app.registry import make_registry
-from lowtide.app.scheduler import SchedulerApp, SchedulerParts, Serving
+from lowtide.app.scheduler import SchedulerApp, SchedulerParts
 from lowtide.config.load import load_config
 from lowtide.framework.plugin import Binder
 from lowtide.framework.profile import Profile
 from lowtide.kube.kubeconfig import plain_access
 from lowtide.localcluster import LocalCluster
+from lowtide.server.serving import NOT_SERVING
 from lowtide.testing import ManualClock
 
 NOW = 1_767_225_600.0  # 2026-01-01T00:00:00Z
@@ -32,7 +33,7 @@ def app_on(cluster: LocalCluster, config: Mapping[str, Any]) -> SchedulerApp:
             make_profiles=make_profiles,
             clock=steady_clock(),
             wall_clock=ManualClock(NOW),
-            serving=Serving(port=-1),
+            serving=NOT_SERVING,
         )
     )
 

@@ -13,7 +13,7 @@ from aiohttp.test_utils import unused_port
 from tests.doctor.conftest import NAMES, NOW, WELL, Exporter, answers_of, exporter_on
 
 from lowtide.app.doctor import Doctor, DoctorParts, Report
-from lowtide.app.offline import NoBinder
+from lowtide.app.no_binder import NoBinder
 from lowtide.app.registry import config_with_traffic, make_registry, requests_of
 from lowtide.config.load import load_default
 from lowtide.doctor.questions import CLOCK_QUERY, probes

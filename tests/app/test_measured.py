@@ -14,7 +14,7 @@ from lowtide.readings.reading import TrafficReading
 from lowtide.readings.request import TrafficRequest
 from lowtide.readings.usage import Allocatable, UsageRequest, UsageSample, usage_reading
 from lowtide.scenario.readings import traffic_reading
-from lowtide.scheduler.metrics import SourceNumbers
+from lowtide.telemetry.metrics import SourceNumbers
 from lowtide.testing import make_node
 
 NOW = 1000.0

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from tests.app.conftest import NOW
 
+from lowtide.app.known_cluster import BelievedCluster
 from lowtide.app.measuring import Measuring
 from lowtide.cluster.nodes import Nodes
 from lowtide.cluster.reading import Reading
@@ -20,7 +21,7 @@ from lowtide.localcluster import LocalCluster
 from lowtide.plugins.network_traffic import NetworkTraffic
 from lowtide.plugins.network_traffic_args import NetworkTrafficArgs
 from lowtide.plugins.node_usage import NodeUsage, NodeUsageArgs
-from lowtide.scheduler.metrics import SourceNumbers
+from lowtide.telemetry.metrics import SourceNumbers
 from lowtide.testing import ManualClock, make_node, make_profile
 
 pytestmark = pytest.mark.timeout(60)
@@ -64,7 +65,7 @@ class Site:
             measuring = Measuring(
                 {"lowtide": make_profile([rule])},
                 connection=connection,
-                state=self.state,
+                known=BelievedCluster(self.state),
                 publish=lambda source, reading: self.handed_on.append((source, reading)),
                 clock=self.clock,
                 wall_clock=self.clock,
@@ -108,7 +109,7 @@ async def site() -> Any:
 
 
 def polls_of(measuring: Measuring) -> dict[str, int]:
-    both = (measuring.traffic_numbers().polls, measuring.usage_numbers().polls)
+    both = (measuring.numbers().traffic.polls, measuring.numbers().usage.polls)
     return {result: count for polls in both for result, count in polls.items()}
 
 
@@ -156,19 +157,19 @@ async def test_what_was_measured_counts_until_it_is_stale_though_every_poll_fail
 async def test_what_is_told_of_usage(site: Site) -> None:
     measuring = await site.measure(usage_rule(site.cluster), iter([lambda: None]))
     # The second poll was one interval ago.
-    assert measuring.usage_numbers() == SourceNumbers(
+    assert measuring.numbers().usage == SourceNumbers(
         nodes_by_state={"known": 2, "unknown": 0},
         age_seconds=INTERVAL_SECONDS,
         polls={"success": 2},
     )
     nothing = SourceNumbers(nodes_by_state={}, age_seconds=None, polls={})
-    assert (measuring.traffic_numbers(), measuring.is_traffic_braked()) == (nothing, None)
+    assert (measuring.numbers().traffic, measuring.numbers().is_traffic_braked) == (nothing, None)
 
 
 async def test_what_is_told_of_traffic(site: Site) -> None:
     measuring = await site.measure(traffic_rule(site.cluster), iter([lambda: None]))
-    numbers = measuring.traffic_numbers()
-    assert (numbers.nodes_by_state, numbers.polls, measuring.is_traffic_braked()) == (
+    numbers = measuring.numbers().traffic
+    assert (numbers.nodes_by_state, numbers.polls, measuring.numbers().is_traffic_braked) == (
         {"fresh": 2, "stale": 0, "missing": 0, "implausible": 0},
         {"success": 2},
         False,

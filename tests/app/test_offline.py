@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lowtide.app.offline import Decider, NoBinder
+from lowtide.app.offline import Decider
 from lowtide.app.registry import make_registry, read_config
 from lowtide.config.load import load_config
 from lowtide.framework.plugin import OneNode, Pod, score_each
@@ -199,8 +199,3 @@ class LikesB:
 def test_a_rule_of_an_outsider_decides_too() -> None:
     asked = decider(config(profile("lowtide", score="LikesB")), LikesB=LikesB)
     assert asked.answer(scenario())["best"] == ["b"]
-
-
-async def test_nothing_is_bound_offline() -> None:
-    with pytest.raises(RuntimeError, match="default/pod cannot be bound to a without a cluster"):
-        await NoBinder().bind(make_pod(), "a")

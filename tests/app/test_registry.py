@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lowtide.app.offline import NoBinder
+from lowtide.app.no_binder import NoBinder
 from lowtide.app.registry import (
     check_addresses,
     make_registry,

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from tests.app.conftest import NOW, app_on, running, until
 
+from lowtide.app.known_cluster import BelievedCluster
 from lowtide.app.offline import Decider
 from lowtide.app.registry import make_registry, requests_of
-from lowtide.app.usage import allocatable_in
 from lowtide.config.load import load_config
 from lowtide.localcluster import LocalCluster
 from lowtide.plugins.node_usage import NodeUsage, NodeUsageArgs
@@ -146,7 +146,7 @@ def test_equal_requests_are_polled_once() -> None:
 
 def test_what_is_allocatable() -> None:
     state = make_state([make_node("a", cpu="2", memory="1Gi"), make_node("b", cpu="500m")])
-    assert allocatable_in(state) == {
+    assert BelievedCluster(state).allocatable() == {
         "a": Allocatable(2000, 2**30),
         "b": Allocatable(500, 8 * 2**30),
     }

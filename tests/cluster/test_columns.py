@@ -1,23 +1,59 @@
 """Columns that grow and move, and numbers in place of repeated values."""
 
 import numpy as np
+import pytest
 
-from lowtide.cluster.columns import Column, Interned, LabelColumn, by_value
+from lowtide.cluster.columns import (
+    Column,
+    Interned,
+    KeptColumns,
+    ValueColumn,
+    by_value,
+    most_columns,
+)
 
 
 def test_equal_values_share_a_number() -> None:
     interned: Interned[str] = Interned()
-    numbers = [interned.number(value) for value in ["a", "b", "a", "c", "b"]]
+    numbers = [interned.take(value) for value in ["a", "b", "a", "c", "b"]]
     assert numbers == [0, 1, 0, 2, 1]
     assert interned.values == ["a", "b", "c"]
+
+
+def test_a_number_is_free_when_all_gave_it_back() -> None:
+    interned: Interned[str] = Interned()
+    for value in ["a", "b", "b"]:
+        interned.take(value)
+    interned.give_back(1)
+    assert interned.values == ["a", "b"]
+    interned.give_back(1)
+    assert interned.values == ["a", None]
+    assert (interned.take("c"), interned.take("b"), interned.take("a")) == (1, 2, 0)
+    assert interned.values == ["a", "c", "b"]
+
+
+def test_numbers_begin_anew_when_no_value_is_left() -> None:
+    interned: Interned[str] = Interned()
+    for number in [interned.take(value) for value in ["a", "b", "c"]]:
+        interned.give_back(number)
+    assert interned.values == []
+    assert (interned.take("d"), interned.take("a")) == (0, 1)
 
 
 def test_a_column_starts_empty_and_keeps_its_values_when_it_grows() -> None:
     column = Column(np.int64, 7, 2)
     column.array[1] = 9
-    column.grow(4)
+    column.resize(4)
     assert column.array.tolist() == [7, 9, 7, 7]
     assert column.array.dtype == np.int64
+
+
+def test_a_column_that_shrinks_keeps_its_first_rows() -> None:
+    column = Column(np.int64, 7, 4)
+    column.array[:2] = [8, 9]
+    column.resize(2)
+    assert column.array.tolist() == [8, 9]
+    assert column.array.base is None  # nothing of the longer one is held
 
 
 def test_a_value_moves_and_leaves_nothing_behind() -> None:
@@ -27,14 +63,62 @@ def test_a_value_moves_and_leaves_nothing_behind() -> None:
     assert column.array.tolist() == [3.0, 2.0, -1.0]
 
 
-def test_a_label_column_tells_absent_from_empty() -> None:
-    labels = LabelColumn(3)
+def test_a_column_of_values_tells_absent_from_empty() -> None:
+    labels: ValueColumn[str] = ValueColumn(3)
     labels.set(0, "")
     labels.set(1, "a")
     labels.set(2, "a")
     labels.set(1, None)
     assert labels.column.array.tolist() == [0, -1, 1]
     assert labels.interned.values == ["", "a"]
+
+
+def test_a_column_of_values_forgets_what_no_row_has_any_more() -> None:
+    labels: ValueColumn[str] = ValueColumn(3)
+    labels.fill(["a", None, "b"])
+    labels.set(0, "c")
+    labels.set(2, "b")
+    assert (labels.column.array.tolist(), labels.interned.values) == ([2, -1, 1], [None, "b", "c"])
+    for number in range(1000):
+        labels.set(1, f"value {number}")
+    assert (len(labels.interned.values), set(labels.interned.values)) == (
+        4,
+        {None, "b", "c", "value 999"},
+    )
+
+
+@pytest.mark.parametrize(
+    ("rows", "want"),
+    [
+        pytest.param(64, 512, id="so many of a small table"),
+        pytest.param(8192, 512, id="as many of a large one"),
+        pytest.param(16_384, 256, id="fewer of a larger one"),
+        pytest.param(2**30, 8, id="a few of any"),
+    ],
+)
+def test_columns_are_kept(rows: int, want: int) -> None:
+    assert most_columns(rows) == want
+
+
+def test_the_column_asked_for_longest_ago_makes_room() -> None:
+    kept: KeptColumns[int] = KeptColumns()
+
+    def ask(key: int) -> Column:
+        return kept.asked(key, lambda: Column(np.int64, key, 2**20))
+
+    first = ask(0)
+    for key in range(1, 8):
+        ask(key)
+    assert ask(0) is first
+    assert kept.get(1) is not None
+    ask(8)
+    assert (kept.get(0), kept.get(1)) == (first, None)
+    assert sorted(column.empty for column in kept) == [0, 2, 3, 4, 5, 6, 7, 8]
+    kept.drop(8)
+    kept.drop(9)
+    assert kept.get(8) is None
+    kept.clear()
+    assert list(kept) == []
 
 
 def test_a_judge_is_asked_once_per_value() -> None:

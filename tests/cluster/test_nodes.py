@@ -228,3 +228,16 @@ def test_the_reading_of_taken_rows_and_of_one_node() -> None:
     assert nodes.reading("traffic")["value"].tolist() == [5.0, 7.0]
     assert nodes.one(1).reading("traffic") == {"value": 7.0}
     assert nodes.reading("usage") == {}
+
+
+@pytest.mark.parametrize(
+    ("rows", "want"),
+    [
+        pytest.param(None, [0, 1, 3, None], id="in the whole table"),
+        pytest.param([3, 0], [1, None, 0, None], id="among some rows"),
+        pytest.param([], [None, None, None, None], id="among none"),
+    ],
+)
+def test_the_position_of_a_name(rows: list[int] | None, want: list[int | None]) -> None:
+    nodes = four() if rows is None else four().take(np.array(rows, np.intp))
+    assert [nodes.position_of(name) for name in ("a", "b", "d", "nobody")] == want

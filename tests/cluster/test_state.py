@@ -7,8 +7,8 @@ import pytest
 
 from lowtide.cluster.changes import NODE, PODS, ROW
 from lowtide.cluster.state import ClusterState
-from lowtide.objects.meta import LabelRequirement
-from lowtide.objects.node import Node
+from lowtide.objects.meta import LabelRequirement, ObjectMeta
+from lowtide.objects.node import Node, NodeSpec, Taint
 from lowtide.objects.pod import Pod
 from lowtide.testing import make_node, make_pod, make_reading, make_state
 
@@ -200,6 +200,61 @@ def test_the_table_grows() -> None:
     assert nodes.allocatable("cpu").tolist() == [4000, *(1000 * (n + 1) for n in range(200))]
     assert zone_is(state, "x") == [True] + [False] * 200
     assert nodes.reading("traffic")["value"].tolist() == [1.0] + [2.0] * 200
+
+
+def test_a_table_that_was_very_large_gives_its_room_back() -> None:
+    taint = {"key": "first", "effect": "NoSchedule"}
+    state = make_state([make_node("first", labels={"zone": "x"}, taints=[taint])])
+    state.place(make_pod("p", on="first", cpu="1", memory="1Mi"))
+    state.publish("traffic", make_reading({"first": {"value": 1.0}}, {"value": 2.0}))
+    for number in range(20_000):
+        taints = [Taint(str(number))] if number % 10 == 0 else []
+        state.add_node(Node(ObjectMeta(f"n{number}"), NodeSpec(taints=taints)))
+    assert len(state.pod_count.array) == 32_768
+    for number in range(20_000):
+        state.remove_node(f"n{number}")
+    assert len(state.pod_count.array) == 16_384
+    assert len(state.taint_sets.values) < 1000  # renumbered when 8192 nodes were left
+    assert table(state) == {
+        "first": row(taints=1, asked=1000, nonzero=1, pods=["p"], count=1),
+    }
+    assert zone_is(state, "x") == [True]
+    state.add_node(make_node("second"))
+    assert state.nodes().reading("traffic")["value"].tolist() == [1.0, 2.0]
+
+
+def test_columns_are_made_anew_after_many_rows_went_at_once() -> None:
+    names = [f"n{number}" for number in range(100)]
+    state = make_state(
+        [make_node(name, labels={"zone": name[-1]}) for name in names],
+        [make_pod(f"on-{name}", on=name, cpu="1", memory=0) for name in names],
+    )
+    assert zone_is(state, "7") == [name[-1] == "7" for name in names]
+    before = table(state)
+    for name in names[:80]:
+        state.remove_node(name)
+    assert list(state._labels.columns) == []
+    assert table(state) == {name: before[name] for name in state.names}
+    assert zone_is(state, "7") == [name[-1] == "7" for name in state.names]
+
+
+def test_columns_stay_while_rows_go_one_by_one() -> None:
+    state = make_state(make_node(f"n{number}") for number in range(100))
+    zone_is(state, "x")
+    (column,) = state._labels.columns
+    for number in range(90):
+        state.remove_node(f"n{number}")
+        assert zone_is(state, "x") == [False] * (99 - number)
+    assert list(state._labels.columns) == [column]
+
+
+def test_the_log_is_no_longer_than_the_table_needs() -> None:
+    state = make_state([make_node("a")])
+    for number in range(10_000):
+        state.update_node(make_node("a", labels={"number": str(number)}))
+    assert state.position == 10_001
+    kept = next(n for n in range(10_001) if state.changes_since(n) is not None)
+    assert 10_001 - 16 * 64 <= kept <= 10_001 - 8 * 64
 
 
 # Labels.

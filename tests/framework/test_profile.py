@@ -46,6 +46,12 @@ def test_only_rules_with_the_method_serve_a_point() -> None:
     assert PROFILE.scorers == (Weighted(SCORER, 3),)
 
 
+def test_a_profile_without_a_rule_has_the_others_as_they_were() -> None:
+    less = PROFILE.without({"first"})
+    assert (less.scheduler_name, less.at("preEnqueue")) == ("lowtide", (SECOND,))
+    assert less.scorers == PROFILE.scorers
+
+
 def test_every_rule_and_reading_once_in_order() -> None:
     assert [rule.name for rule in PROFILE.rules] == ["first", "second", "Scorer"]
     assert PROFILE.readings == ("gate", "traffic")

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from lowtide.config.errors import ConfigError
+from lowtide.config.extender_settings import ExtenderSettings
 from lowtide.config.load import load_config, load_default
 from lowtide.framework.plugin import Binder, BindOutcome, Pod
 from lowtide.framework.registry import Built, BuiltIn, Registry
@@ -241,6 +242,56 @@ def test_args_are_refused_for(text: str, told: tuple[str, ...]) -> None:
 
 def test_the_header_of_args_may_be_there() -> None:
     build(FIT + "apiVersion: kubescheduler.config.k8s.io/v1\n      kind: NodeResourcesFitArgs")
+
+
+# What a profile says to the extender mode.
+
+EXTENDER = "profiles:\n- pluginConfig:\n  - {name: Extender, args: {%s}}"
+
+
+def test_a_profile_may_say_how_the_extender_answers() -> None:
+    built = build(EXTENDER % "emptyResult: error, namesBudget: 20ms, bookFor: 0s")
+    assert built.extender_settings == {
+        "default-scheduler": ExtenderSettings(
+            empty_result="error", names_budget_seconds=0.02, book_for_seconds=0.0
+        )
+    }
+    assert build("profiles:\n- {}").extender_settings == {
+        "default-scheduler": ExtenderSettings(
+            "failedNodes", 0.05, 0.5, book_for_seconds=10.0, log_answers=False
+        )
+    }
+
+
+@pytest.mark.parametrize(
+    ("args", "told"),
+    [
+        pytest.param(
+            "emptyResult: eror",
+            'emptyResult: is the string "eror", did you mean "error"? '
+            "valid here are error, failedNodes",
+            id="an unknown value",
+        ),
+        pytest.param(
+            "namesBudget: 0s", "namesBudget: must be from 1ms to 30s, not 0s", id="no time at all"
+        ),
+        pytest.param(
+            "nodesBudget: 1m", "nodesBudget: must be from 1ms to 30s, not 60s", id="too much time"
+        ),
+        pytest.param(
+            "bookFor: 1h", "bookFor: must be from 0s to 600s, not 3600s", id="a long booking"
+        ),
+    ],
+)
+def test_what_the_extender_is_told_is_refused_for(args: str, told: str) -> None:
+    assert problems(EXTENDER % args) == (
+        f"scheduler.yaml:5: profiles[0].pluginConfig[0].args.{told}",
+    )
+
+
+def test_the_extender_is_no_plugin_to_enable() -> None:
+    (problem,) = problems("profiles:\n- plugins: {filter: {enabled: [{name: Extender}]}}")
+    assert 'no plugin is called "Extender"' in problem
 
 
 # Outsiders.

@@ -24,6 +24,7 @@ from lowtide.framework.plugin import (
 from lowtide.framework.profile import Profile
 from lowtide.framework.verdicts import Verdicts
 from lowtide.objects.kinds import Namespace
+from lowtide.objects.pod import shape_of
 from lowtide.plugins.node_unschedulable import NodeUnschedulable
 from lowtide.testing import make_node, make_pod, make_profile, make_state
 
@@ -124,7 +125,8 @@ def test_the_oldest_verdict_is_dropped_when_there_are_too_many_bytes() -> None:
     rule = Counts(NODE)
     pods = [make_pod(labels={"shape": str(number)}) for number in range(3)]
     roomy = Verdicts(make_profile([rule]), ten()).of(POD)
-    verdicts = Verdicts(make_profile([rule]), ten(), max_bytes=2 * roomy.bytes_when_full)
+    room_for_one = roomy.bytes_when_full + 6 * len(shape_of(pods[0]))
+    verdicts = Verdicts(make_profile([rule]), ten(), max_bytes=2 * room_for_one)
     rule.judged.clear()
     first = verdicts.of(pods[0])
     verdicts.of(pods[1])
@@ -133,6 +135,15 @@ def test_the_oldest_verdict_is_dropped_when_there_are_too_many_bytes() -> None:
     assert verdicts.of(pods[0]) is first
     assert rule.judged == [10, 10, 10]
     verdicts.of(pods[1])
+    assert rule.judged == [10, 10, 10, 10]
+
+
+def test_large_pods_leave_room_for_fewer_verdicts() -> None:
+    rule = Counts(NODE)
+    verdicts = Verdicts(make_profile([rule]), ten(), max_bytes=1_000_000)
+    pods = [make_pod(labels={str(number): "x" * 150_000}) for number in range(2)]
+    for pod in (*pods, *pods):
+        verdicts.of(pod)
     assert rule.judged == [10, 10, 10, 10]
 
 

@@ -52,13 +52,12 @@ BUSY = "the server is currently unable to handle the request"
     [
         pytest.param(
             page_not_found,
-            "metrics-server is not installed: the API server does not know metrics.k8s.io",
+            "metrics-server is not installed: the API server does not know nodes.metrics.k8s.io",
             id="knows that metrics-server is not installed",
         ),
         pytest.param(
             status(403, "Forbidden", FORBIDDEN),
-            f"{FORBIDDEN} (HTTP 403 Forbidden); "
-            "allow to list nodes of the API group metrics.k8s.io",
+            f"{FORBIDDEN} (HTTP 403 Forbidden); allow to list nodes.metrics.k8s.io",
             id="says which right it lacks",
         ),
         pytest.param(

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 from tests.oracle.recorded import Case, cases_in
 
-from lowtide.app.offline import NoBinder
+from lowtide.app.no_binder import NoBinder
 from lowtide.config.load import load_default
 from lowtide.framework.change import Change, node_change, pod_change
 from lowtide.framework.plugin import Binder

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lowtide.cluster.state import ClusterState
-from lowtide.framework.decision import Decision, RuleScore
+from lowtide.framework.decision import Decision
 from lowtide.framework.verdicts import Verdicts
 from lowtide.objects.pod import Pod
 from lowtide.plugins.network_traffic import NetworkTraffic
@@ -524,19 +524,3 @@ def test_among_nodes_to_be_avoided_what_was_just_placed_counts(policy: Any) -> N
 def test_a_guessed_capacity(by_node: Mapping[str, Any], want: dict[str, int]) -> None:
     rule = NetworkTraffic(NetworkTrafficArgs())
     assert scores(rule, IDLE, measured(rule, by_node)) == want
-
-
-# What is logged.
-
-
-@pytest.mark.parametrize(
-    ("count", "lines"),
-    [pytest.param(100, 101, id="all of them"), pytest.param(103, 102, id="a hundred and a count")],
-)
-@pytest.mark.parametrize("scoring", SCORINGS)
-def test_of_many_nodes_are_told(scoring: Any, count: int, lines: int) -> None:
-    rule = NetworkTraffic(NetworkTrafficArgs(scoring=scoring))
-    of_nodes = {f"n{number}": RuleScore(number, number, number) for number in range(count)}
-    told = list(rule.in_words(of_nodes, brief=True))
-    assert (len(told), told[100].count("{")) == (lines, 100)
-    assert told[101:] == (["and 3 more nodes"] if count > 100 else [])

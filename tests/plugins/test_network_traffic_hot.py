@@ -8,7 +8,7 @@ import msgspec
 import pytest
 import yaml
 
-from lowtide.app.offline import NoBinder
+from lowtide.app.no_binder import NoBinder
 from lowtide.app.registry import make_registry
 from lowtide.cluster.state import ClusterState
 from lowtide.config.load import load_config

@@ -84,6 +84,25 @@ def test_the_last_node_with_the_label_may_come_and_go() -> None:
 
 
 @pytest.mark.parametrize(
+    ("value", "want"),
+    [
+        pytest.param(None, ["true", "true", "false"], id="by its key"),
+        pytest.param("true", ["true", "false", "false"], id="by key and value"),
+    ],
+)
+def test_verdicts_in_words(value: str | None, want: list[str]) -> None:
+    nodes = [
+        make_node("a", labels={LABEL: "true"}),
+        make_node("b", labels={LABEL: "no"}),
+        make_node("c"),
+    ]
+    told = list(rule(value=value).filter_in_words(make_pod(), make_state(nodes).nodes()))
+    assert told == [
+        f"Node[ {name} ] Special Label Value: {has}" for name, has in zip("abc", want, strict=True)
+    ]
+
+
+@pytest.mark.parametrize(
     ("label", "want"),
     [
         pytest.param("disk", [], id="takes a plain key"),

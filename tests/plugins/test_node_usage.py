@@ -264,15 +264,59 @@ def test_args(args: dict[str, Any], want: list[tuple[str, str]]) -> None:
     assert list(NodeUsageArgs(**args).problems()) == want
 
 
-def test_scores_in_words() -> None:
-    said = {"a": RuleScore(66_000, 0, 0), "b": RuleScore(16_750, 75, 75)}
-    assert list(NodeUsage(NodeUsageArgs()).in_words(said)) == [
-        "node 'a' usage: 6.60 %",
-        "node 'b' usage: 1.68 %",
-        "Nodes final score: [{a 0} {b 75}]",
+# What is logged.
+
+
+def in_words(state: ClusterState, raw: dict[str, int], rule: NodeUsage) -> list[str]:
+    scores = {name: RuleScore(one, 50, 50) for name, one in raw.items()}
+    return list(rule.in_words(scores, state.nodes()))
+
+
+def test_shares_in_words() -> None:
+    rule, state = NodeUsage(NodeUsageArgs()), make_state([make_node("a"), make_node("b")])
+    assert in_words(state, {"a": 66_000, "b": 16_750}, rule) == [
+        "[NodeUsage] node 'a' usage: 6.60 %",
+        "[NodeUsage] node 'b' usage: 1.68 %",
+        "[NodeUsage] Nodes final score: [{a 50} {b 50}]",
     ]
-    said = {"a": RuleScore(-196, 0, 0)}
-    assert list(NodeUsage(NodeUsageArgs(unit="millicores")).in_words(said)) == [
-        "node 'a' score: -196",
-        "Nodes final score: [{a 0}]",
+
+
+@pytest.mark.parametrize(
+    ("samples", "placed", "want"),
+    [
+        pytest.param(
+            {"a": used(264.0)}, [], "264, Score: -196", id="tells what is measured, and its score"
+        ),
+        pytest.param(
+            {"a": used(264.4)},
+            [make_pod("new", on="a", cpu="250m")],
+            "264 + 250 of pods just placed, Score: -196",
+            id="tells what else counts",
+        ),
+        pytest.param(
+            {"b": used(100.0)},
+            [],
+            "unknown, counted as 100, Score: -196",
+            id="tells a node without a usage as such",
+        ),
+        pytest.param({}, [], "unknown, Score: -196", id="tells that nothing is known"),
+        pytest.param(None, [], "unknown, Score: -196", id="needs no reading"),
+    ],
+)
+def test_millicores_in_words(
+    samples: dict[str, UsageSample] | None, placed: list[Any], want: str
+) -> None:
+    rule = NodeUsage(NodeUsageArgs(unit="millicores"))
+    state = make_state([make_node("a"), make_node("b")], placed)
+    if samples is not None:
+        publish(rule, state, samples)
+    assert in_words(state, {"a": -196}, rule) == [
+        f"Node [ a ] Cpu Usage Value: {want}",
+        "[NodeUsage] Nodes final score: [{a 50}]",
     ]
+
+
+def test_a_node_that_is_gone_is_unknown() -> None:
+    rule, state = NodeUsage(NodeUsageArgs(unit="millicores")), make_state([make_node("b")])
+    publish(rule, state, {"b": used(100.0)})
+    assert in_words(state, {"a": 1}, rule)[0] == "Node [ a ] Cpu Usage Value: unknown, Score: 1"

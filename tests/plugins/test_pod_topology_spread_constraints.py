@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from lowtide.app.offline import NoBinder
+from lowtide.app.no_binder import NoBinder
 from lowtide.cluster.pods_matching import PodSelection
 from lowtide.cluster.state import ClusterState
 from lowtide.config.errors import ConfigError

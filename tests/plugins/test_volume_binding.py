@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from lowtide.app.offline import NoBinder
+from lowtide.app.no_binder import NoBinder
 from lowtide.cluster.state import ClusterState
 from lowtide.framework.plugin import Pod, PodRejection
 from lowtide.objects.quantity import QuantityError

@@ -25,7 +25,7 @@ from hypothesis.stateful import (
 )
 from tests.properties.volume_objects import DRIVER, THINGS, using
 
-from lowtide.app.offline import NoBinder
+from lowtide.app.no_binder import NoBinder
 from lowtide.cluster.pods_matching import PodSelection, labels_required
 from lowtide.cluster.reading import Reading
 from lowtide.cluster.state import ClusterState

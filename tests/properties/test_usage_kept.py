@@ -16,7 +16,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from lowtide.app.usage import allocatable_in
+from lowtide.app.known_cluster import BelievedCluster
 from lowtide.cluster.reading import Reading
 from lowtide.cluster.state import ClusterState
 from lowtide.framework.plugin import NODE, READING, OneNode, Pod, filter_each
@@ -148,7 +148,10 @@ def test_usage_agrees_with_the_twin(
     cluster: list[Node], placed: list[Pod], taken: dict[str, UsageSample], args: NodeUsageArgs
 ) -> None:
     state, usage = make_state(cluster, placed), NodeUsage(args)
-    state.publish(usage.request, usage_reading(usage.request, taken, allocatable_in(state), NOW))
+    state.publish(
+        usage.request,
+        usage_reading(usage.request, taken, BelievedCluster(state).allocatable(), NOW),
+    )
     found, want = scores(usage, make_pod(), state), plain_scores(args, state, taken)
     if found is None or want is None:
         assert found is want
@@ -204,7 +207,7 @@ class Kept(RuleBasedStateMachine):
     @rule(taken=samples)
     def usage_is_published(self, taken: dict[str, UsageSample]) -> None:
         request = self.usage.request
-        self.reading = usage_reading(request, taken, allocatable_in(self.state), NOW)
+        self.reading = usage_reading(request, taken, BelievedCluster(self.state).allocatable(), NOW)
         self.state.publish(request, self.reading)
 
     @rule()

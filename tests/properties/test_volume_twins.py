@@ -17,7 +17,7 @@ from tests.properties.volume_twins import (
     PlainVolumeZone,
 )
 
-from lowtide.app.offline import NoBinder
+from lowtide.app.no_binder import NoBinder
 from lowtide.cluster.nodes import Nodes
 from lowtide.cluster.state import ClusterState
 from lowtide.framework.plugin import Pod

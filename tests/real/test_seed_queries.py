@@ -20,7 +20,7 @@ from tests.seed_configurations import (
     V1BETA1_BY_KUBERNETES_NODE,
 )
 
-from lowtide.app.offline import NoBinder
+from lowtide.app.no_binder import NoBinder
 from lowtide.app.registry import make_registry
 from lowtide.config.load import load_config
 from lowtide.framework.plugin import Binder

@@ -1,7 +1,5 @@
 """The rendered metrics against kube-scheduler v1.36's names, labels and buckets."""
 
-from dataclasses import replace
-
 import pytest
 from prometheus_client import CollectorRegistry, Metric
 from prometheus_client.exposition import generate_latest
@@ -11,7 +9,6 @@ from lowtide.scheduler.metrics import (
     PresentGauges,
     PresentNumbers,
     SchedulerMetrics,
-    SourceNumbers,
 )
 
 NUMBERS = PresentNumbers(
@@ -23,15 +20,6 @@ NUMBERS = PresentNumbers(
     assumed_pods=4,
     bindings_in_flight=4,
     is_leader=True,
-    traffic=SourceNumbers(
-        nodes_by_state={"fresh": 10, "stale": 2},
-        age_seconds=7.5,
-        polls={"success": 5, "failure": 1},
-    ),
-    is_traffic_braked=True,
-    usage=SourceNumbers(
-        nodes_by_state={"known": 11, "unknown": 1}, age_seconds=20.0, polls={"success": 6}
-    ),
 )
 
 
@@ -85,13 +73,6 @@ def test_names_types_and_labels_are_kube_schedulers() -> None:
         ("gauge", "scheduler_cache_size", "type"),
         ("gauge", "lowtide_bindings_in_flight"),
         ("gauge", "lowtide_leader"),
-        ("gauge", "lowtide_reading_nodes", "state"),
-        ("gauge", "lowtide_readings_age_seconds"),
-        ("gauge", "lowtide_readings_braked"),
-        ("counter", "lowtide_prometheus_polls", "result"),
-        ("gauge", "lowtide_usage_nodes", "state"),
-        ("gauge", "lowtide_usage_age_seconds"),
-        ("counter", "lowtide_metrics_server_polls", "result"),
     }
 
 
@@ -199,30 +180,8 @@ def test_present_numbers_are_read_at_each_scrape() -> None:
         "scheduler_cache_size type=assumed_pods": 4,
         "lowtide_bindings_in_flight": 4,
         "lowtide_leader": 1,
-        "lowtide_reading_nodes state=fresh": 10,
-        "lowtide_reading_nodes state=stale": 2,
-        "lowtide_readings_age_seconds": 7.5,
         "scheduler_queue_incoming_pods_total event=UnschedulablePodAdd queue=active": 1,
         "scheduler_queue_incoming_pods_total event=NodeUpdate queue=backoff": 3,
-        "lowtide_prometheus_polls_total result=success": 5,
-        "lowtide_prometheus_polls_total result=failure": 1,
-        "lowtide_readings_braked": 1,
-        "lowtide_usage_nodes state=known": 11,
-        "lowtide_usage_nodes state=unknown": 1,
-        "lowtide_usage_age_seconds": 20.0,
-        "lowtide_metrics_server_polls_total result=success": 6,
-    }
-
-
-def test_before_the_first_reading_nothing_is_told_of_readings() -> None:
-    registry = CollectorRegistry()
-    metrics = SchedulerMetrics(registry)
-    nothing = SourceNumbers(nodes_by_state={}, age_seconds=None, polls={})
-    numbers = replace(NUMBERS, traffic=nothing, is_traffic_braked=None, usage=nothing)
-    metrics.read_present_numbers_from(lambda: numbers)
-    assert {name for name in samples(registry) if name.startswith("lowtide")} == {
-        "lowtide_bindings_in_flight",
-        "lowtide_leader",
     }
 
 

@@ -2,23 +2,39 @@
 
 import io
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import pytest
 
-from lowtide.framework.decision import Decision, NodeRejection, RuleScore
-from lowtide.framework.plugin import BoolArray, IntArray, Nodes, Pod
+from lowtide.cluster.reading import Reading
+from lowtide.framework.decision import (
+    NO_SCORES,
+    Decision,
+    NodeRejection,
+    RuleScore,
+    ScoreTable,
+)
+from lowtide.framework.plugin import BoolArray, IntArray, Nodes, Pod, Rejection
 from lowtide.framework.verdicts import Verdicts
 from lowtide.logs import configure_logs
 from lowtide.objects.events import Added
+from lowtide.objects.quantity import QuantityError
 from lowtide.plugins.network_traffic import NetworkTraffic
 from lowtide.plugins.network_traffic_args import NetworkTrafficArgs
+from lowtide.plugins.node_usage import NodeUsage, NodeUsageArgs
 from lowtide.readings.columns import published
+from lowtide.readings.usage import Allocatable, UsageSample, usage_reading
 from lowtide.scenario.readings import traffic_reading
 from lowtide.scheduler.actions import Decided
 from lowtide.scheduler.decide import decide
-from lowtide.scheduler.telling import tell_decision, tell_event, tell_reading
+from lowtide.scheduler.telling import (
+    tell_decision,
+    tell_event,
+    tell_filter,
+    tell_priorities,
+    tell_reading,
+)
 from lowtide.testing import make_node, make_pod, make_profile, make_state
 
 # node5, node3 ... of the first NetworkTraffic plugin's own log.
@@ -42,6 +58,10 @@ def told(rule: NetworkTraffic, log: io.StringIO) -> list[str]:
     state = make_state(nodes)
     state.publish(rule.request, published(traffic_reading(rule.request, BYTES, nodes)))
     tell_reading(rule.request, [make_profile([rule])], state)
+    return lines_of(log)
+
+
+def lines_of(log: io.StringIO) -> list[str]:
     return [line.partition("] ")[2] for line in log.getvalue().splitlines()]
 
 
@@ -73,7 +93,9 @@ class Telling:
             raise ZeroDivisionError("no quotient")
         return raw * 100 // int(raw.max())
 
-    def in_words(self, scores: Mapping[str, RuleScore], *, brief: bool = False) -> Iterator[str]:
+    def in_words(
+        self, scores: Mapping[str, RuleScore], nodes: Nodes, *, brief: bool = False
+    ) -> Iterator[str]:
         if self._fails_in == "in_words":
             raise KeyError("word")
         for name, score in scores.items():
@@ -86,9 +108,9 @@ class Telling:
         pytest.param(
             Telling(),
             [
-                "[Telling] a: 0 0 0 brief",
-                "[Telling] b: 1 50 150 brief",
-                "[Telling] c: 2 100 300 brief",
+                "a: 0 0 0 brief",
+                "b: 1 50 150 brief",
+                "c: 2 100 300 brief",
             ],
             id="as it is normalised and weighted in decisions",
         ),
@@ -110,7 +132,7 @@ class Telling:
 def test_a_reading_is_told(rule: Telling, want: list[str], log: io.StringIO) -> None:
     state = make_state([make_node(name) for name in "abc"])
     tell_reading("source", [make_profile([rule], weights={"Telling": 3})], state)
-    assert [line.partition("] ")[2] for line in log.getvalue().splitlines()] == want
+    assert lines_of(log) == want
 
 
 def test_a_reading_of_no_node_is_not_told(log: io.StringIO) -> None:
@@ -123,8 +145,8 @@ def test_scores_that_a_rule_cannot_put_into_words_do_not_hinder(log: io.StringIO
     profile = make_profile([Telling(fails_in="in_words")])
     state = make_state([make_node(name) for name in "abc"])
     decision = decide(make_pod("web"), Verdicts(profile, state), turn=0)
-    tell_decision(Decided(decision, attempts=1, first_seen_at=0.0), profile)
-    assert [line.partition("] ")[2] for line in log.getvalue().splitlines()] == [
+    tell_decision(Decided(decision, attempts=1, first_seen_at=0.0), profile, state.nodes())
+    assert lines_of(log) == [
         '"Attempting to schedule pod" pod="default/web"',
         '"Scores cannot be told" err="Telling.in_words failed: KeyError(\'word\')"',
     ]
@@ -140,12 +162,131 @@ def test_a_refusal_that_gave_way_is_told(log: io.StringIO) -> None:
         feasible_count=1,
         gave_way=NodeRejection("Busy", ("node(s) were busy",), eviction_helps=False),
     )
-    tell_decision(Decided(decision, attempts=1, first_seen_at=0.0), make_profile([]))
-    assert [line.partition("] ")[2] for line in log.getvalue().splitlines()] == [
+    nodes = make_state([]).nodes()
+    tell_decision(Decided(decision, attempts=1, first_seen_at=0.0), make_profile([]), nodes)
+    assert lines_of(log) == [
         '"Attempting to schedule pod" pod="default/web"',
         '"A refusal gave way, as no other node was left" pod="default/web" node="a" '
         'plugin="Busy" reasons=["node(s) were busy"]',
     ]
+
+
+def test_a_decision_is_told_as_the_nodes_were_before_it(log: io.StringIO) -> None:
+    """The pod is counted on its node by then."""
+    configure_logs(verbosity=2, format="text", stream=log, clock=lambda: 0.0, pid=1)
+    rule = NodeUsage(NodeUsageArgs(unit="millicores"))
+    state = make_state([make_node("a"), make_node("b")])
+    state.publish(rule.request, usage_of(rule, {"a": 264.0, "b": 67.0}))
+    profile, pod = make_profile([rule]), make_pod("web", cpu="100m")
+    decision = decide(pod, Verdicts(profile, state), turn=0)
+    assert decision.node_name == "b"
+    state.assume(pod, "b")
+    tell_decision(Decided(decision, attempts=1, first_seen_at=0.0), profile, state.nodes())
+    assert lines_of(log) == [
+        '"Attempting to schedule pod" pod="default/web"',
+        "Node [ b ] Cpu Usage Value: 67, Score: 1",
+        "Node [ a ] Cpu Usage Value: 264, Score: -196",
+        "[NodeUsage] Nodes final score: [{b 100} {a 0}]",
+    ]
+
+
+def usage_of(rule: NodeUsage, cpu_milli: Mapping[str, float]) -> Reading:
+    samples = {name: UsageSample(each, 0.0, at=0.0) for name, each in cpu_milli.items()}
+    has = dict.fromkeys(cpu_milli, Allocatable(4000.0, 0.0))
+    return usage_reading(rule.request, samples, has, now=0.0)
+
+
+# What the extender tells of its answers.
+
+
+class Judging:
+    """Has words for its verdicts, or fails at them."""
+
+    name = "Judging"
+
+    def __init__(self, failure: Exception | None = None) -> None:
+        self._failure = failure
+
+    def filter(self, pod: Pod, nodes: Nodes) -> Iterator[Rejection]:
+        yield from ()
+
+    def filter_in_words(self, pod: Pod, nodes: Nodes) -> Iterator[str]:
+        if self._failure is not None:
+            raise self._failure
+        yield from (f"{name} for {pod.name}" for name in nodes.names)
+
+
+@pytest.mark.parametrize(
+    ("verbosity", "at_info", "is_told"),
+    [
+        pytest.param(0, True, True, id="by default where the profile wants it"),
+        pytest.param(1, False, False, id="not by default"),
+        pytest.param(2, False, True, id="with -v 2"),
+    ],
+)
+def test_answers_are_told(verbosity: int, at_info: bool, is_told: bool, log: io.StringIO) -> None:
+    configure_logs(verbosity=verbosity, format="text", stream=log, clock=lambda: 0.0, pid=1)
+    profile = make_profile([Judging(), Telling()], weights={"Telling": 3})
+    nodes = make_state([make_node(name) for name in "abc"]).nodes().take(np.array([2, 0]))
+    tell_filter(make_pod("web"), profile, nodes, at_info=at_info)
+    tell_priorities(scores_of("Telling", "ca", weight=3), profile, nodes, at_info=at_info)
+    assert lines_of(log) == is_told * [
+        "c for web",
+        "a for web",
+        "c: 0 0 0",
+        "a: 1 10 30",
+    ]
+
+
+def scores_of(rule_name: str, node_names: Sequence[str], *, weight: int = 1) -> ScoreTable:
+    """0, 1, 2 and so on; normalised to ten times as much."""
+    raw = np.arange(len(node_names))
+    totals = 10 * weight * raw
+    return ScoreTable(tuple(node_names), totals, (rule_name,), (weight,), (raw,), (10 * raw,))
+
+
+@pytest.mark.parametrize(
+    ("count", "more"),
+    [
+        pytest.param(100, [], id="all of them"),
+        pytest.param(103, ["and 3 more nodes"], id="a hundred and a count"),
+    ],
+)
+def test_of_many_nodes_are_told(count: int, more: list[str], log: io.StringIO) -> None:
+    profile = make_profile([Judging(), Telling()])
+    names = [f"n{number}" for number in range(count)]
+    nodes = make_state([make_node(name) for name in names]).nodes()
+    tell_filter(make_pod("web"), profile, nodes, at_info=True)
+    tell_priorities(scores_of("Telling", names), profile, nodes, at_info=True)
+    assert lines_of(log) == [
+        *(f"n{number} for web" for number in range(100)),
+        *(f"[Judging] {each}" for each in more),
+        *(f"n{number}: {number} {number * 10} {number * 10}" for number in range(100)),
+        *(f"[Telling] {each}" for each in more),
+    ]
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        pytest.param(KeyError("word"), id="the rule fails"),
+        pytest.param(QuantityError("no"), id="the pod cannot be read"),
+    ],
+)
+def test_verdicts_cannot_be_told_where(failure: Exception, log: io.StringIO) -> None:
+    nodes = make_state([make_node("a")]).nodes()
+    tell_filter(make_pod("web"), make_profile([Judging(failure)]), nodes, at_info=True)
+    (line,) = lines_of(log)
+    assert line.startswith('"Verdicts cannot be told" err="')
+
+
+def test_of_scores_that_are_not_there_nothing_is_told(log: io.StringIO) -> None:
+    nodes = make_state([make_node("a")]).nodes()
+    profile = make_profile([Telling()])
+    tell_priorities(NO_SCORES, profile, nodes, at_info=True)
+    tell_priorities(scores_of("Telling", ()), profile, nodes, at_info=True)
+    tell_priorities(scores_of("Extender", "a"), profile, nodes, at_info=True)
+    assert log.getvalue() == ""
 
 
 def test_readings_are_not_told_unless_wanted(log: io.StringIO) -> None:

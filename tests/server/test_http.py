@@ -1,23 +1,15 @@
 import asyncio
 import io
-import logging
-import ssl
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
-from datetime import UTC, datetime, timedelta
-from ipaddress import ip_address
-from pathlib import Path
+import socket
 
 import aiohttp
 import pytest
 from aiohttp import web
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
+from tests.server.conftest import RawAnswer, RawClient, messages, running
 
-from lowtide.logs import configure_logs
-from lowtide.server.http import Address, Server, ServerError, TlsFiles
+from lowtide.server.bodies import body_response, read_body
+from lowtide.server.errors import ServerError
+from lowtide.server.http import Address, Drain, Server
 
 
 async def hello(_: web.Request) -> web.Response:
@@ -27,67 +19,8 @@ async def hello(_: web.Request) -> web.Response:
 ROUTES = [web.get("/hello", hello)]
 
 
-@asynccontextmanager
-async def running(server: Server) -> AsyncIterator[str]:
-    await server.start()
-    try:
-        yield server.address.url
-    finally:
-        await server.stop()
-
-
-@pytest.fixture
-def log_lines() -> Iterator[io.StringIO]:
-    root = logging.getLogger()
-    handlers, level = list(root.handlers), root.level
-    stream = io.StringIO()
-    configure_logs(verbosity=0, format="text", stream=stream, clock=lambda: 0.0)
-    yield stream
-    root.handlers[:] = handlers
-    root.setLevel(level)
-
-
-def messages(log_lines: io.StringIO) -> list[str]:
-    return [line.partition("] ")[2] for line in log_lines.getvalue().splitlines()]
-
-
-def write_pair(files: TlsFiles, *, name: str, password: bytes | None = None) -> None:
-    """A self-signed certificate for 127.0.0.1 and localhost, and its key."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-    addresses = [x509.DNSName("localhost"), x509.IPAddress(ip_address("127.0.0.1"))]
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(subject)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(datetime.now(UTC) - timedelta(days=1))
-        .not_valid_after(datetime.now(UTC) + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName(addresses), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    encryption = (
-        serialization.NoEncryption()
-        if password is None
-        else serialization.BestAvailableEncryption(password)
-    )
-    files.certificate.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-    files.private_key.write_bytes(
-        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, encryption)
-    )
-
-
-def tls_files(folder: Path) -> TlsFiles:
-    return TlsFiles(certificate=folder / "tls.crt", private_key=folder / "tls.key")
-
-
-async def get_text(url: str, trusted: Path | None = None) -> str:
-    """The body, over a connection of its own; over TLS only if `trusted` signed the server's."""
-    context = ssl.create_default_context(cafile=trusted) if trusted else None
-    connector = aiohttp.TCPConnector(ssl=context or True)
-    async with aiohttp.ClientSession(connector=connector) as session, session.get(url) as response:
+async def get_text(url: str) -> str:
+    async with aiohttp.ClientSession() as session, session.get(url) as response:
         return await response.text()
 
 
@@ -101,23 +34,6 @@ async def refused_connection(port: int) -> None:
         except ConnectionResetError:  # closed while we stood in line
             continue
         writer.close()
-
-
-async def served_name(port: int, server_name: str | None) -> str:
-    """The common name in the certificate that a new client is shown."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
-    _, writer = await asyncio.open_connection(
-        "127.0.0.1", port, ssl=context, server_hostname=server_name
-    )
-    connection: ssl.SSLObject = writer.get_extra_info("ssl_object")
-    shown = connection.getpeercert(binary_form=True)
-    assert shown is not None
-    writer.close()
-    await writer.wait_closed()
-    (attribute,) = x509.load_der_x509_certificate(shown).subject
-    return str(attribute.value)
 
 
 async def test_serves_http_on_loopback_and_any_free_port() -> None:
@@ -140,25 +56,8 @@ async def test_a_stopped_server_gives_its_port_back() -> None:
         assert await get_text(f"{url}/hello") == "hello"
 
 
-async def test_stopping_lets_an_open_request_finish() -> None:
-    is_asked, may_answer = asyncio.Event(), asyncio.Event()
-
-    async def slow(_: web.Request) -> web.Response:
-        is_asked.set()
-        await may_answer.wait()
-        return web.Response(text="finished")
-
-    server = Server([web.get("/slow", slow)], port=0)
-    await server.start()
-    async with asyncio.TaskGroup() as tasks:
-        answer = tasks.create_task(get_text(f"{server.address.url}/slow"))
-        await is_asked.wait()
-        port = server.address.port
-        tasks.create_task(server.stop())
-        for _ in range(10):  # each turn lets the stopping server go on
-            await refused_connection(port)
-        may_answer.set()
-    assert answer.result() == "finished"
+async def test_a_server_that_is_not_started_may_be_stopped() -> None:
+    await Server(ROUTES, port=0).stop()
 
 
 def test_an_address_of_version_6_is_bracketed_in_a_url() -> None:
@@ -206,89 +105,177 @@ def test_a_server_has_no_address_before_it_is_started() -> None:
         _ = Server(ROUTES, port=0).address
 
 
-async def test_serves_https(tmp_path: Path) -> None:
-    files = tls_files(tmp_path)
-    write_pair(files, name="first")
-    server = Server(ROUTES, port=0, tls=files)
-    async with running(server) as url:
-        assert url == f"https://127.0.0.1:{server.address.port}"
-        assert await get_text(f"{url}/hello", trusted=files.certificate) == "hello"
+# Stopping.
+
+PATIENT = Drain(request_seconds=60.0, idle_seconds=60.0)
+NOTHING_IS_IDLE = Drain(request_seconds=60.0, idle_seconds=0.0)
+HALF_A_REQUEST = b"POST /slow HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\nfirst"
+LARGE = bytes(range(256)) * (16 * 4096)  # 16 MiB: more than sockets hold
 
 
-@pytest.mark.parametrize(
-    "server_name",
-    [
-        pytest.param("localhost", id="shows it to a client that names the server"),
-        pytest.param("127.0.0.1", id="shows it to a client that gives only an address"),
-    ],
-)
-async def test_a_changed_certificate(
-    tmp_path: Path, server_name: str, log_lines: io.StringIO
-) -> None:
-    files = tls_files(tmp_path)
-    write_pair(files, name="first")
-    server = Server(ROUTES, port=0, tls=files)
-    async with running(server) as url:
-        before = await served_name(server.address.port, server_name)
-        write_pair(files, name="second")
-        after = await served_name(server.address.port, server_name)
-        assert (before, after) == ("first", "second")
-        assert await get_text(f"{url}/hello", trusted=files.certificate) == "hello"
-    assert messages(log_lines) == [f'"Reloaded the certificate" file="{files.certificate}"']
+class SlowRoutes:
+    """Answers what it was sent, once it may; and something large at once."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.is_asked = asyncio.Condition()
+        self.may_answer = asyncio.Event()
+        self.routes = [
+            web.post("/slow", self._slow),
+            web.get("/slow", self._slow),
+            web.get("/hello", hello),
+            web.get("/large", self._large),
+        ]
+
+    async def wait_until_asked(self, times: int) -> None:
+        async with self.is_asked:
+            await self.is_asked.wait_for(lambda: self.asked >= times)
+
+    async def _slow(self, request: web.Request) -> web.Response:
+        async with self.is_asked:
+            self.asked += 1
+            self.is_asked.notify_all()
+        body = await read_body(request, 1000)
+        await self.may_answer.wait()
+        return body_response(body or b"nothing", content_type="text/plain")
+
+    async def _large(self, _: web.Request) -> web.Response:
+        return body_response(LARGE)
 
 
-async def test_a_renewal_half_done_keeps_the_certificate_in_use(
-    tmp_path: Path, log_lines: io.StringIO
-) -> None:
-    files = tls_files(tmp_path)
-    write_pair(files, name="first")
-    newer = TlsFiles(certificate=tmp_path / "new.crt", private_key=tmp_path / "new.key")
-    write_pair(newer, name="second")
-    server = Server(ROUTES, port=0, tls=files)
-    async with running(server):
-        port = server.address.port
-        newer.certificate.replace(files.certificate)
-        half_done = [await served_name(port, "localhost") for _ in range(3)]
-        newer.private_key.replace(files.private_key)
-        done = await served_name(port, "localhost")
-    assert (half_done, done) == (["first"] * 3, "second")
-    kept, reloaded = messages(log_lines)
-    assert kept.startswith('"Keeping the certificate in use" err="cannot use certificate ')
-    assert reloaded.startswith('"Reloaded the certificate" file=')
+def outcome(answer: RawAnswer) -> tuple[int, str | None, bytes]:
+    return answer.status, answer.headers.get("connection"), answer.body
 
 
-async def test_removed_files_keep_the_certificate_in_use(
-    tmp_path: Path, log_lines: io.StringIO
-) -> None:
-    files = tls_files(tmp_path)
-    write_pair(files, name="first")
-    server = Server(ROUTES, port=0, tls=files)
-    async with running(server):
-        files.certificate.unlink()
-        files.private_key.unlink()
-        assert await served_name(server.address.port, "localhost") == "first"
-    assert len(messages(log_lines)) == 1
+async def test_every_request_under_way_is_answered_when_the_server_stops() -> None:
+    slow = SlowRoutes()
+    server = Server(slow.routes, port=0, drain=PATIENT)
+    await server.start()
+    port = server.address.port
+    clients = [await RawClient.connected(port) for _ in range(20)]
+    for client in clients:
+        await client.send(HALF_A_REQUEST)
+    await slow.wait_until_asked(20)
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(server.stop())
+        await refused_connection(port)
+        for client in clients:
+            await client.send(b"other")
+        slow.may_answer.set()
+        answers = [await client.answer() for client in clients]
+    assert [outcome(answer) for answer in answers] == [(200, "close", b"firstother")] * 20
+    for client in clients:
+        assert await client.reader.read() == b""
+        await client.close()
 
 
-@pytest.mark.parametrize(
-    ("password", "is_written"),
-    [
-        pytest.param(None, False, id="refuses files that are not there"),
-        pytest.param(b"secret", True, id="refuses a key with a password, and asks nobody for it"),
-    ],
-)
-async def test_files_that_cannot_be_used(
-    tmp_path: Path, password: bytes | None, is_written: bool
-) -> None:
-    files = tls_files(tmp_path)
-    if is_written:
-        write_pair(files, name="first", password=password)
-    with pytest.raises(ServerError) as caught:
-        await Server(ROUTES, port=0, tls=files).start()
-    text = str(caught.value)
-    assert text.startswith(
-        f"cannot use certificate {files.certificate} with private key {files.private_key}: "
-    )
-    assert text.endswith(
-        "; they must be readable PEM files of one pair, the key without a password"
-    )
+async def test_requests_that_nobody_has_read_yet_are_answered_when_the_server_stops() -> None:
+    server = Server(ROUTES, port=0, drain=PATIENT)
+    await server.start()
+    # Without a turn of the loop: the server has not even accepted them.
+    sockets = [socket.create_connection(("127.0.0.1", server.address.port)) for _ in range(20)]
+    for each in sockets:
+        each.sendall(b"GET /hello HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    await server.stop()
+    clients = [RawClient(*await asyncio.open_connection(sock=each)) for each in sockets]
+    answers = [await client.answer() for client in clients]
+    assert [outcome(answer) for answer in answers] == [(200, "close", b"hello")] * 20
+    for client in clients:
+        await client.close()
+
+
+async def test_a_kept_connection_may_ask_once_more_while_the_server_stops() -> None:
+    slow = SlowRoutes()
+    server = Server(slow.routes, port=0, drain=PATIENT)
+    await server.start()
+    port = server.address.port
+    kept, other = await RawClient.connected(port), await RawClient.connected(port)
+    before = await kept.ask("/hello")
+    await other.send(HALF_A_REQUEST)
+    await slow.wait_until_asked(1)
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(server.stop())
+        await refused_connection(port)
+        while_stopping = [await kept.ask("/hello"), await kept.reader.read()]
+        slow.may_answer.set()
+        await other.send(b"other")
+    assert outcome(before) == (200, None, b"hello")
+    assert isinstance(while_stopping[0], RawAnswer)
+    assert (outcome(while_stopping[0]), while_stopping[1]) == ((200, "close", b"hello"), b"")
+    for client in (kept, other):
+        await client.close()
+
+
+async def test_what_is_not_found_ends_the_connection_too_while_the_server_stops() -> None:
+    server = Server(ROUTES, port=0, drain=PATIENT)
+    await server.start()
+    port = server.address.port
+    kept = await RawClient.connected(port)
+    await kept.ask("/hello")
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(server.stop())
+        await refused_connection(port)
+        answer = await kept.ask("/nowhere")
+    assert outcome(answer) == (404, "close", b"404: Not Found")
+    await kept.close()
+
+
+async def test_connections_without_a_request_are_closed_first_when_the_server_stops() -> None:
+    slow = SlowRoutes()
+    server = Server(slow.routes, port=0, drain=NOTHING_IS_IDLE)
+    await server.start()
+    port = server.address.port
+    kept, silent, busy = [await RawClient.connected(port) for _ in range(3)]
+    await kept.ask("/hello")
+    await busy.send(HALF_A_REQUEST)
+    await slow.wait_until_asked(1)
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(server.stop())
+        ends = [await kept.reader.read(), await silent.reader.read()]
+        slow.may_answer.set()
+        await busy.send(b"other")
+        answer = await busy.answer()
+    assert (ends, outcome(answer)) == ([b"", b""], (200, "close", b"firstother"))
+    for client in (kept, silent, busy):
+        await client.close()
+
+
+async def test_an_answer_under_way_is_written_to_its_end_when_the_server_stops() -> None:
+    slow = SlowRoutes()
+    server = Server(slow.routes, port=0, drain=NOTHING_IS_IDLE)
+    await server.start()
+    port = server.address.port
+    client = await RawClient.connected(port)
+    await client.send(b"GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    await client.reader.readuntil(b"HTTP/1.1 200 OK\r\n")
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(server.stop())
+        await refused_connection(port)
+        head, _, body = (await client.reader.read()).partition(b"\r\n\r\n")
+    assert (b"Content-Length: %d" % len(LARGE) in head, body == LARGE) == (True, True)
+    await client.close()
+
+
+async def test_a_request_that_takes_too_long_is_cut_off(log_lines: io.StringIO) -> None:
+    slow = SlowRoutes()
+    server = Server(slow.routes, port=0, drain=Drain(request_seconds=0.05, idle_seconds=0.0))
+    await server.start()
+    client = await RawClient.connected(server.address.port)
+    await client.send(HALF_A_REQUEST)
+    await slow.wait_until_asked(1)
+    await server.stop()
+    assert await client.reader.read() == b""
+    assert messages(log_lines) == ['"Stopping without an answer to some" requests=1']
+    await client.close()
+
+
+async def test_a_client_that_goes_away_is_no_error_of_ours(log_lines: io.StringIO) -> None:
+    slow = SlowRoutes()
+    server = Server(slow.routes, port=0, drain=PATIENT)
+    await server.start()
+    client = await RawClient.connected(server.address.port)
+    await client.send(b"GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    await client.reader.readuntil(b"HTTP/1.1 200 OK\r\n")
+    client.writer.transport.abort()
+    await server.stop()
+    assert messages(log_lines) == []

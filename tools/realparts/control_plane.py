@@ -195,6 +195,12 @@ class ControlPlane:
         }
         return self._kubeconfig(f"{user}-certificate", files)
 
+    def service_account_kubeconfig(self, namespace: str, name: str) -> Path:
+        """A kubeconfig file with a token of that account: it may what its pods may."""
+        path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token"
+        token = self.request("POST", path, {"spec": {}})["status"]["token"]
+        return self._kubeconfig(f"{namespace}-{name}", {"token": token})
+
     def kubectl(self, *arguments: str, input: str | None = None) -> str:  # noqa: A002
         """What the real kubectl printed, run as admin; raises KubectlError."""
         command = [str(self._paths["kubectl"]), f"--kubeconfig={self.kubeconfig()}", *arguments]
@@ -222,15 +228,14 @@ class ControlPlane:
         )
         self.request("DELETE", f"/api/v1/namespaces/{namespace}/events", DELETE_NOW)
 
-    def kube_scheduler(
-        self, config_yaml: str, kubeconfig_user: str = KUBE_SCHEDULER.name
-    ) -> Process:
+    def kube_scheduler(self, config_yaml: str, kubeconfig: Path | None = None) -> Process:
         """The real kube-scheduler with this configuration, ready; its `url` is where it listens.
 
-        `clientConnection.kubeconfig` is filled in. `stop` of the control plane stops it too."""
+        It has kube-scheduler's usual rights, or those of `kubeconfig`, which is filled into
+        `clientConnection`. `stop` of the control plane stops it too."""
         self._schedulers_started += 1
         name = f"kube-scheduler-{self._schedulers_started}"
-        kubeconfig = self.kubeconfig(kubeconfig_user)
+        kubeconfig = kubeconfig or self.kubeconfig(KUBE_SCHEDULER.name)
         config = yaml.safe_load(config_yaml)
         config.setdefault("clientConnection", {})["kubeconfig"] = str(kubeconfig)
         config_file = self.folder / f"{name}.yaml"

@@ -48,7 +48,13 @@ class MetricsServer:
         self._process: Process | None = None
 
     def start(self) -> None:
-        """Returns when it runs; it has something to tell after two scrapes, 10 s apart."""
+        """Returns when it runs and the API server knows of it; it has something to tell after two
+        scrapes, 10 s apart."""
+        self.run_unknown()
+        self.install()
+
+    def run_unknown(self) -> None:
+        """Runs it and lets it scrape, while the cluster has no metrics.k8s.io."""
         program = obtain("metrics-server")["metrics-server"]
         kubeconfig = self.plane.kubeconfig()
         flags = [
@@ -66,6 +72,9 @@ class MetricsServer:
         ]
         self._process = Process("metrics-server", [program, *flags], folder=self.plane.folder)
         self._process.start()
+
+    def install(self) -> None:
+        """From here on the API server passes requests for metrics.k8s.io on to it."""
         services = "/api/v1/namespaces/kube-system/services"
         self.plane.request("POST", services, _service(self._port))
         api_services = "/apis/apiregistration.k8s.io/v1/apiservices"

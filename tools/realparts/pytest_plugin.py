@@ -212,9 +212,9 @@ def kube_scheduler(control_plane: ControlPlane) -> Iterator[Callable[..., Proces
     """Starts the real kube-scheduler; the arguments are ControlPlane.kube_scheduler's."""
     with ExitStack() as running:
 
-        def start(*arguments: str) -> Process:
+        def start(config_yaml: str, kubeconfig: Path | None = None) -> Process:
             with missing_parts_skip():
-                process = control_plane.kube_scheduler(*arguments)
+                process = control_plane.kube_scheduler(config_yaml, kubeconfig)
             running.callback(process.stop)
             return process
 

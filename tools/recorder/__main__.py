@@ -1,6 +1,7 @@
-"""`python tools/recorder`: what kube-scheduler of any version decides, recorded as cases.
+"""`python tools/recorder`: what kube-scheduler of any version decides, recorded as cases, and what
+it sends to extenders.
 
-Standard library only, so that it runs before a virtual environment exists."""
+Standard library only but for `requests`, so that it runs before a virtual environment exists."""
 
 import argparse
 import sys
@@ -61,6 +62,14 @@ def _compare(options: argparse.Namespace) -> int:
     return 0
 
 
+def _requests(options: argparse.Namespace) -> int:
+    from recorder.extender_requests import record_requests  # needs the virtual environment
+
+    written = record_requests(options.folder)
+    say_on_stderr(f"recorder: {len(written)} requests in {options.folder}")
+    return 0
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python tools/recorder",
@@ -90,6 +99,11 @@ def _parser() -> argparse.ArgumentParser:
     comparing.add_argument("before", type=Path)
     comparing.add_argument("after", type=Path)
     comparing.set_defaults(run=_compare)
+    asking = commands.add_parser(
+        "requests", help="what kube-scheduler of the real parts sends to an extender"
+    )
+    asking.add_argument("folder", type=Path, metavar="FOLDER", help="gets one file for each")
+    asking.set_defaults(run=_requests)
     return parser
 
 

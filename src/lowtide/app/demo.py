@@ -10,7 +10,7 @@ from typing import Protocol
 
 from lowtide.app.clocks import Clock
 from lowtide.app.registry import config_with_traffic, make_registry
-from lowtide.app.scheduler import SchedulerApp, SchedulerParts, Serving
+from lowtide.app.scheduler import SchedulerApp, SchedulerParts
 from lowtide.config.load import LoadedConfig
 from lowtide.framework.plugin import Binder
 from lowtide.framework.profile import Profile
@@ -21,6 +21,7 @@ from lowtide.localcluster.documents import Json
 from lowtide.localcluster.traffic import Direction
 from lowtide.plugins.network_traffic import RECOMMENDED_WEIGHT
 from lowtide.scheduler.actions import Decided
+from lowtide.server.serving import NOT_SERVING
 
 SCHEDULER_NAME = "sample-scheduler"
 REPLICAS = 5
@@ -143,7 +144,7 @@ class Demo:
                 make_profiles=make_profiles,
                 clock=self._clock,
                 wall_clock=self._wall_clock,
-                serving=Serving(port=-1),
+                serving=NOT_SERVING,
                 on_decision=lambda decided: self._note(decided, cluster),
             )
         )

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from lowtide.cluster.reading import Reading
 from lowtide.readings.reading import STATES, TrafficReading, aged
 from lowtide.readings.usage import without_usage
-from lowtide.scheduler.metrics import SourceNumbers
+from lowtide.telemetry.metrics import SourceNumbers
 
 KNOWN = "known"
 UNKNOWN = "unknown"

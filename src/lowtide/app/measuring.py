@@ -4,29 +4,27 @@ background, and hands each reading on. Every mode that runs on a cluster has one
 import asyncio
 import math
 from collections import Counter
-from collections.abc import Awaitable, Callable, Hashable, Mapping
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from lowtide.app.clocks import Clock
+from lowtide.app.known_cluster import KnownCluster
 from lowtide.app.measured import is_any_braked, traffic_numbers, usage_numbers
 from lowtide.app.registry import requests_of
-from lowtide.app.usage import allocatable_in
 from lowtide.cluster.reading import Reading
-from lowtide.cluster.state import ClusterState
 from lowtide.framework.profile import Profile
 from lowtide.kube.connection import Connection
 from lowtide.kube.metrics_api import MetricsApi
 from lowtide.kube.service_proxy import ServiceProxy
 from lowtide.logs import Log
-from lowtide.objects.node import Node
 from lowtide.readings.columns import published
 from lowtide.readings.reading import TrafficReading
 from lowtide.readings.request import TrafficRequest
 from lowtide.readings.usage import UsageRequest
-from lowtide.scheduler.metrics import SourceNumbers
+from lowtide.telemetry.metrics import MeasuredNumbers
 from lowtide.telemetry.poller import TrafficPoller
 from lowtide.telemetry.prometheus import Prometheus, shown_address
 from lowtide.telemetry.usage_poller import UsagePoller
@@ -48,14 +46,14 @@ class Measuring:
         profiles: Mapping[str, Profile],
         *,
         connection: Connection,
-        state: ClusterState,
+        known: KnownCluster,
         publish: Callable[[Hashable, Reading], None],
         clock: Clock,
         wall_clock: Clock,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._connection = connection
-        self._state = state
+        self._known = known
         self._publish = publish
         self._clock = clock
         self._wall_clock = wall_clock
@@ -95,17 +93,17 @@ class Measuring:
         for poller in self._pollers:
             await poller.first_result.wait()
 
-    def traffic_numbers(self) -> SourceNumbers:
-        polls = sum((poller.polls for poller in self._traffic.values()), Counter())
-        return traffic_numbers(self._newest_traffic.values(), polls, self._wall_clock())
-
-    def is_traffic_braked(self) -> bool | None:
-        return is_any_braked(self._newest_traffic.values(), self._wall_clock())
-
-    def usage_numbers(self) -> SourceNumbers:
-        polls = sum((poller.polls for poller in self._usage.values()), Counter())
-        newest = [self._handed_on[each].reading for each in self._usage if each in self._handed_on]
-        return usage_numbers(newest, self._state.names, polls, self._wall_clock())
+    def numbers(self) -> MeasuredNumbers:
+        """For /metrics."""
+        now = self._wall_clock()
+        traffic = self._newest_traffic.values()
+        usage = [self._handed_on[each].reading for each in self._usage if each in self._handed_on]
+        names = [node.name for node in self._known.nodes()]
+        return MeasuredNumbers(
+            traffic=traffic_numbers(traffic, _polls(self._traffic.values()), now),
+            is_traffic_braked=is_any_braked(traffic, now),
+            usage=usage_numbers(usage, names, _polls(self._usage.values()), now),
+        )
 
     @property
     def _pollers(self) -> list[TrafficPoller | UsagePoller]:
@@ -150,8 +148,8 @@ class Measuring:
         return TrafficPoller(
             request=request,
             prometheus=client,
-            nodes=self._nodes,
-            pods=self._state.placed_pods,
+            nodes=self._known.nodes,
+            pods=self._known.pods,
             publish=self._publish_traffic,
             clock=self._wall_clock,
             steady_clock=self._clock,
@@ -162,19 +160,19 @@ class Measuring:
         return UsagePoller(
             request=request,
             fetch=MetricsApi(self._connection).node_usage,
-            allocatable=lambda: allocatable_in(self._state),
+            allocatable=self._known.allocatable,
             publish=lambda reading: self._hand_on(request, reading, at=self._clock()),
             clock=self._wall_clock,
             sleep=self._sleep,
         )
 
-    def _nodes(self) -> list[Node]:
-        nodes = self._state.nodes()
-        return [nodes.node(position) for position in range(len(nodes))]
-
     def _publish_traffic(self, reading: TrafficReading) -> None:
         self._newest_traffic[reading.request] = reading
         self._hand_on(reading.request, published(reading), at=self._clock())
+
+
+def _polls(pollers: Iterable[TrafficPoller | UsagePoller]) -> Counter[str]:
+    return sum((poller.polls for poller in pollers), Counter())
 
 
 def _without_values(reading: Reading) -> Reading:

@@ -5,12 +5,13 @@ from collections.abc import Mapping
 from itertools import starmap
 from typing import Any
 
+from lowtide.app.no_binder import NoBinder
 from lowtide.app.registry import requests_of
 from lowtide.app.usage import publish_usage
 from lowtide.cluster.state import ClusterState
 from lowtide.config.errors import ConfigError
 from lowtide.config.load import LoadedConfig, load_config
-from lowtide.framework.plugin import Binder, BindOutcome, PluginError, Pod
+from lowtide.framework.plugin import Binder, PluginError
 from lowtide.framework.profile import Profile
 from lowtide.framework.registry import Built, Registry
 from lowtide.framework.verdicts import Verdicts
@@ -27,16 +28,6 @@ from lowtide.scenario.answer import answered, effective_profile, gated, refused_
 from lowtide.scenario.readings import traffic_reading
 from lowtide.scenario.scenario import Scenario, ScenarioError
 from lowtide.scheduler.decide import decide
-
-
-class NoBinder:
-    """Offline nothing is bound."""
-
-    async def bind(self, pod: Pod, node_name: str) -> BindOutcome:
-        raise RuntimeError(f"{pod.key} cannot be bound to {node_name} without a cluster")
-
-    async def bind_volumes(self, pod: Pod, node_name: str, timeout_seconds: float) -> str | None:
-        raise RuntimeError(f"volumes of {pod.key} cannot be bound without a cluster")
 
 
 class Decider:

@@ -3,16 +3,17 @@
 import asyncio
 import socket
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from typing import Any
 
 from prometheus_client import CollectorRegistry
 
 from lowtide.app.clocks import Clock
+from lowtide.app.known_cluster import BelievedCluster
 from lowtide.app.kube_writes import KubeBinder, KubeWrites
 from lowtide.app.measuring import Measuring
+from lowtide.app.tasks import end, failures, started
 from lowtide.app.volume_writes import KubeBindings, KubeVolumes
 from lowtide.config.types import KubeSchedulerConfiguration
 from lowtide.extenders.asking import Extenders
@@ -35,8 +36,10 @@ from lowtide.scheduler.live import Live
 from lowtide.scheduler.machine import Machine
 from lowtide.scheduler.metrics import PresentNumbers, SchedulerMetrics
 from lowtide.server.health import health_routes
-from lowtide.server.http import Server, TlsFiles
+from lowtide.server.http import Server
 from lowtide.server.metrics import metrics_routes
+from lowtide.server.serving import Serving, make_server
+from lowtide.telemetry.metrics import MeasuredGauges
 
 log = Log("scheduler")
 
@@ -46,20 +49,11 @@ DRAIN_SECONDS = 16.0
 FLUSH_SECONDS = 6.0
 # The lease waits for nothing else: neither for a rate limit nor for a slot.
 _LEASE_REQUESTS_AT_ONCE = 2
-_FIRST_READING_SECONDS = 5.0
+FIRST_READING_SECONDS = 5.0
 
 
 class LeaseLostError(Exception):
     """Another process leads now; this one must not write any more."""
-
-
-@dataclass(frozen=True, slots=True)
-class Serving:
-    """Where health and metrics are served; a port below 0 serves nothing."""
-
-    bind_address: str = "127.0.0.1"
-    port: int = 10259
-    tls: TlsFiles | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +68,7 @@ class SchedulerParts:
     make_profiles: Callable[[Binder], dict[str, Profile]]
     clock: Clock
     wall_clock: Clock
-    serving: Serving = Serving()
+    serving: Serving
     keeps_every_score: bool = False
     on_decision: Callable[[Decided], None] = lambda decided: None
 
@@ -137,11 +131,12 @@ class SchedulerApp:
         self._measuring = Measuring(
             self.profiles,
             connection=self._measuring_connection,
-            state=self.machine.state,
+            known=BelievedCluster(self.machine.state),
             publish=lambda source, reading: self.live.handle(ReadingPublished(source, reading)),
             clock=parts.clock,
             wall_clock=parts.wall_clock,
         )
+        self._registry.register(MeasuredGauges(self._measuring.numbers))
         self.server: Server | None = None
         self._stopping = asyncio.Event()
         self._nodes_listed = asyncio.Event()
@@ -161,7 +156,7 @@ class SchedulerApp:
             await self._connection.check_credentials()
             await self._serve(stack)
             self._metrics.read_present_numbers_from(self._present_numbers)
-            writing = _started(self._events.run(), self._writes.run())
+            writing = started(self._events.run(), self._writes.run())
             background = self._start_background()
             scheduling = asyncio.create_task(self._schedule())
             stopping = asyncio.create_task(self._stopping.wait())
@@ -201,13 +196,13 @@ class SchedulerApp:
         ]
         leading = [self._lead()] if self._lease is not None else []
         measuring = [self._measure()] if self._measuring.is_wanted else []
-        return _started(*watches, *measuring, *leading)
+        return started(*watches, *measuring, *leading)
 
     async def _schedule(self) -> None:
         """Waits a moment for the first readings, so that the first pods are placed by them."""
         await self._nodes_listed.wait()
         try:
-            async with asyncio.timeout(_FIRST_READING_SECONDS):
+            async with asyncio.timeout(FIRST_READING_SECONDS):
                 await self._measuring.first_results()
         except TimeoutError:
             log.warning("Scheduling starts without a traffic reading")
@@ -236,16 +231,14 @@ class SchedulerApp:
         serving = self._parts.serving
         if serving.port < 0:
             return
-        server = Server(
+        server = make_server(
+            serving,
             [
                 *health_routes(
                     healthz=[], livez=[], readyz=[("sched-handler-sync", self._why_not_synced)]
                 ),
                 *metrics_routes(self._registry),
             ],
-            bind_address=serving.bind_address,
-            port=serving.port,
-            tls=serving.tls,
         )
         await server.start()
         stack.push_async_callback(server.stop)
@@ -257,14 +250,14 @@ class SchedulerApp:
     ) -> None:
         """Bindings end first, then what they led to is written, then the lease is released."""
         await self.live.drain(DRAIN_SECONDS)
-        failed = _failures([*writing, *others])
-        await _end(writing)  # what they had begun is in line again
+        failed = failures([*writing, *others])
+        await end(writing)  # what they had begun is in line again
         flushes = [self._events.flush(FLUSH_SECONDS)]
         if self._may_schedule():
             flushes.append(self._writes.flush(FLUSH_SECONDS))
         await asyncio.gather(*flushes)
-        failed += _failures(others)
-        await _end(others)
+        failed += failures(others)
+        await end(others)
         if failed:
             raise failed[0]
 
@@ -291,9 +284,6 @@ class SchedulerApp:
             assumed_pods=self.machine.state.assumed_count,
             bindings_in_flight=self.machine.binding_count,
             is_leader=self._may_schedule(),
-            traffic=self._measuring.traffic_numbers(),
-            is_traffic_braked=self._measuring.is_traffic_braked(),
-            usage=self._measuring.usage_numbers(),
         )
 
     def _make_whole_objects(self) -> WholeObjects | None:
@@ -331,23 +321,3 @@ def _rate_limit(config: KubeSchedulerConfiguration, clock: Clock) -> RateLimit |
     if not connection.qps:
         return None
     return RateLimit(per_second=connection.qps, burst=connection.burst or 100, clock=clock)
-
-
-def _started(*works: Coroutine[Any, Any, None]) -> list[asyncio.Task[None]]:
-    return [asyncio.create_task(work) for work in works]
-
-
-def _failures(tasks: Iterable[asyncio.Task[None]]) -> list[BaseException]:
-    return [
-        error
-        for task in tasks
-        if task.done() and not task.cancelled() and (error := task.exception()) is not None
-    ]
-
-
-async def _end(tasks: Iterable[asyncio.Task[None]]) -> None:
-    """Cancels them and waits until they have tidied up."""
-    ending = list(tasks)
-    for task in ending:
-        task.cancel()
-    await asyncio.gather(*ending, return_exceptions=True)

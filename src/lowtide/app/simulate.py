@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from lowtide.app.offline import NoBinder
+from lowtide.app.no_binder import NoBinder
 from lowtide.app.registry import make_registry, recommended_config, requests_of
 from lowtide.config.load import API_VERSION, LoadedConfig, load_config, load_default
 from lowtide.framework.plugin import Binder, PluginError

@@ -3,11 +3,11 @@
 import math
 from dataclasses import replace
 
+from lowtide.app.known_cluster import BelievedCluster
 from lowtide.app.registry import requests_of
 from lowtide.cluster.state import ClusterState
 from lowtide.framework.profile import Profile
-from lowtide.objects.requests import CPU, MEMORY
-from lowtide.readings.usage import Allocatable, UsageRequest, usage_reading
+from lowtide.readings.usage import UsageRequest, usage_reading
 from lowtide.scenario.scenario import Scenario, ScenarioError
 from lowtide.scenario.usage import usage_samples
 
@@ -20,12 +20,6 @@ def publish_usage(scenario: Scenario, profile: Profile, state: ClusterState) -> 
     except ScenarioError as error:
         raise ScenarioError(f"{scenario.id}: {error}") from None
     for request in requests:
-        reading = usage_reading(request, samples, allocatable_in(state), now=0.0)
+        reading = usage_reading(request, samples, BelievedCluster(state).allocatable(), now=0.0)
         state.publish(request, replace(reading, sampled_at=math.inf))
     return bool(requests)
-
-
-def allocatable_in(state: ClusterState) -> dict[str, Allocatable]:
-    nodes = state.nodes()
-    columns = zip(nodes.allocatable(CPU).tolist(), nodes.allocatable(MEMORY).tolist(), strict=True)
-    return {name: Allocatable(*each) for name, each in zip(nodes.names, columns, strict=True)}

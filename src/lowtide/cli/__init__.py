@@ -11,6 +11,7 @@ from lowtide.cli.decide import decide
 from lowtide.cli.demo import demo
 from lowtide.cli.doctor import doctor
 from lowtide.cli.errors import told_in_one_sentence
+from lowtide.cli.extender import extender
 from lowtide.cli.scheduler import scheduler
 from lowtide.cli.simulate import simulate
 from lowtide.cli.version import version
@@ -22,7 +23,7 @@ def lowtide() -> None:
     """Places Kubernetes pods on nodes whose network is quiet."""
 
 
-for command in (scheduler, decide, simulate, config, doctor, demo, version):
+for command in (scheduler, extender, decide, simulate, config, doctor, demo, version):
     lowtide.add_command(command)
 
 

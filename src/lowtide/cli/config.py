@@ -9,7 +9,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from lowtide.app.offline import NoBinder
+from lowtide.app.no_binder import NoBinder
 from lowtide.app.registry import check_addresses, make_registry, read_config
 from lowtide.cli.errors import told_in_one_sentence
 from lowtide.config.load import LoadedConfig

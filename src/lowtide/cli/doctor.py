@@ -17,7 +17,7 @@ from rich.table import Table
 
 from lowtide.app.clocks import steady_clock
 from lowtide.app.doctor import Doctor, DoctorParts, Examined, Report
-from lowtide.app.offline import NoBinder
+from lowtide.app.no_binder import NoBinder
 from lowtide.app.registry import make_registry, read_config
 from lowtide.cli.errors import told_in_one_sentence
 from lowtide.cli.logging_options import start_logging

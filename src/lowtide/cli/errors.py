@@ -13,7 +13,7 @@ from lowtide.extenders.client import ExtenderCallError
 from lowtide.kube.errors import KubeError
 from lowtide.kube.kubeconfig import KubeconfigError
 from lowtide.scenario.scenario import ScenarioError
-from lowtide.server.http import ServerError
+from lowtide.server.errors import ServerError
 from lowtide.telemetry.prometheus import PrometheusError
 
 EXPECTED = (

@@ -13,9 +13,10 @@ from msgspec.structs import replace
 
 from lowtide.app.clocks import steady_clock
 from lowtide.app.registry import check_addresses, make_registry, read_config
-from lowtide.app.scheduler import SchedulerApp, SchedulerParts, Serving
+from lowtide.app.scheduler import SchedulerApp, SchedulerParts
 from lowtide.cli.errors import told_in_one_sentence
 from lowtide.cli.logging_options import logging_options, start_logging
+from lowtide.cli.serving_options import serving_options
 from lowtide.config.durations import seconds_from_duration
 from lowtide.config.errors import ConfigError, path_text
 from lowtide.config.types import KubeSchedulerConfiguration, LeaderElection
@@ -23,7 +24,7 @@ from lowtide.config.validation import validate
 from lowtide.framework.plugin import Binder
 from lowtide.kube.kubeconfig import load_access
 from lowtide.logs import Log
-from lowtide.server.http import TlsFiles
+from lowtide.server.serving import NOT_SERVING, Serving
 
 log = Log("scheduler")
 
@@ -58,21 +59,11 @@ FILE = click.Path(path_type=Path)
     metavar="URL",
     help="Without --config: switches NetworkTraffic on, asking this Prometheus.",
 )
-@click.option(
-    "--bind-address",
-    default="127.0.0.1",
-    show_default=True,
-    help="Where health and metrics are served.",
-)
-@click.option(
+@serving_options(
     "--secure-port",
-    type=click.IntRange(0, 65535),
-    default=10259,
-    show_default=True,
-    help="Port of health and metrics; 0 serves nothing.",
+    default_port=10259,
+    port_help="Port of health and metrics; 0 serves nothing.",
 )
-@click.option("--tls-cert-file", type=FILE, help="Serve HTTPS with this certificate.")
-@click.option("--tls-private-key-file", type=FILE, help="The key of that certificate.")
 @click.option(
     "--leader-elect",
     type=bool,
@@ -98,10 +89,7 @@ def scheduler(
     kubeconfig: str | None,
     master: str | None,
     prometheus_address: str | None,
-    bind_address: str,
-    secure_port: int,
-    tls_cert_file: Path | None,
-    tls_private_key_file: Path | None,
+    serving: Serving,
     verbosity: int,
     logging_format: str,
     **election: Any,
@@ -113,8 +101,6 @@ def scheduler(
     start_logging(verbosity, logging_format)
     if config_file is not None and prometheus_address is not None:
         raise click.UsageError("--prometheus is for runs without --config; name it in the file")
-    if (tls_cert_file is None) != (tls_private_key_file is None):
-        raise click.UsageError("--tls-cert-file and --tls-private-key-file go together")
     with told_in_one_sentence():
         loaded = read_config(config_file, prometheus_address)
         config = _with_election(loaded.config, election)
@@ -130,9 +116,6 @@ def scheduler(
                 log.warning(warning)
             return built.profiles
 
-        tls = None
-        if tls_cert_file is not None and tls_private_key_file is not None:
-            tls = TlsFiles(tls_cert_file, tls_private_key_file)
         parts = SchedulerParts(
             access=load_access(
                 kubeconfig=kubeconfig or config.client_connection.kubeconfig or None,
@@ -144,7 +127,7 @@ def scheduler(
             make_profiles=make_profiles,
             clock=steady_clock(),
             wall_clock=time.time,
-            serving=Serving(bind_address, secure_port or -1, tls),
+            serving=serving if serving.port else NOT_SERVING,
             keeps_every_score=log.enabled(2),
         )
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

@@ -3,6 +3,8 @@
 Plain ints that are or-ed together: enum.Flag costs too much where every decision tests them.
 """
 
+from lowtide.objects.node import Node
+
 NODE = 1  # this node's own object: labels, taints, allocatable
 PODS = 2  # the pods on this node
 READING = 4  # what is measured on this node
@@ -14,3 +16,13 @@ ROW = NODE | PODS | READING
 
 EVERY_ROW = -1  # in the log of changes, instead of a row
 OBJECTS = 32  # an object of a kind the rule depends on; only for what makes a pod worth a retry
+
+
+def is_same_to_rules(before: Node, after: Node) -> bool:
+    """Heartbeats change only conditions and times, which no rule reads."""
+    return (
+        before.spec == after.spec
+        and before.status == after.status
+        and before.labels == after.labels
+        and before.metadata.annotations == after.metadata.annotations
+    )

@@ -1,10 +1,11 @@
 """Columns that grow with the number of rows, and small integers in place of repeated values.
 
-Used by ClusterState; plugins see the columns through Nodes.
+Used by ClusterState and its parts; plugins see the columns through Nodes.
 """
 
-from collections.abc import Callable, Hashable
-from typing import Any, Generic, TypeVar
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -15,21 +16,54 @@ BoolArray = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.intp]
 
 V = TypeVar("V", bound=Hashable)
+K = TypeVar("K", bound=Hashable)
+
+# What somebody asked for once is kept within these bounds, whatever strangers ask for.
+_MOST_COLUMNS = 512
+_FEWEST_COLUMNS = 8
+_MOST_CELLS = 2**22  # the columns of one kind together: 512 of them for 8192 rows
+
+
+def most_columns(capacity: int) -> int:
+    """How many columns of one kind are kept that were made because somebody asked."""
+    return max(_FEWEST_COLUMNS, min(_MOST_COLUMNS, _MOST_CELLS // capacity))
 
 
 class Interned(Generic[V]):
-    """Gives each distinct value a number, so that a column can hold numbers."""
+    """Gives each distinct value in use a number, so that a column can hold numbers."""
 
     def __init__(self) -> None:
-        self.values: list[V] = []
+        self.values: list[V | None] = []  # None where a number is free
         self._numbers: dict[V, int] = {}
+        self._uses: list[int] = []  # by number
+        self._free: list[int] = []
 
-    def number(self, value: V) -> int:
+    def take(self, value: V) -> int:
+        """Its number, which stays the same until as many gave it back as took it."""
         number = self._numbers.get(value)
         if number is None:
-            number = self._numbers[value] = len(self.values)
-            self.values.append(value)
+            number = self._numbers[value] = self._free_number()
+            self.values[number] = value
+        self._uses[number] += 1
         return number
+
+    def give_back(self, number: int) -> None:
+        self._uses[number] -= 1
+        if self._uses[number]:
+            return
+        del self._numbers[self.values[number]]  # type: ignore[arg-type]  # it is in use
+        self.values[number] = None
+        self._free.append(number)
+        if not self._numbers:
+            for each in (self.values, self._uses, self._free):
+                each.clear()
+
+    def _free_number(self) -> int:
+        if self._free:
+            return self._free.pop()
+        self.values.append(None)
+        self._uses.append(0)
+        return len(self.values) - 1
 
 
 class Column:
@@ -39,33 +73,82 @@ class Column:
         self.empty = empty
         self.array: npt.NDArray[Any] = np.full(capacity, empty, dtype=dtype)
 
-    def grow(self, capacity: int) -> None:
-        grown = np.full(capacity, self.empty, dtype=self.array.dtype)
-        grown[: len(self.array)] = self.array
-        self.array = grown
+    def resize(self, capacity: int) -> None:
+        before = self.array[:capacity]
+        self.array = np.full(capacity, self.empty, dtype=before.dtype)
+        self.array[: len(before)] = before
 
     def move(self, source: int, target: int) -> None:
         self.array[target] = self.array[source]
         self.array[source] = self.empty
 
 
-class LabelColumn:
-    """The values of one label key, one number per row; -1 where a node lacks the label."""
+class MadeWhenAsked(Protocol):
+    """Columns of one kind that can be made anew at any time."""
+
+    @property
+    def columns(self) -> Iterable[Column]: ...
+
+    def let_columns_go(self) -> None: ...
+
+
+class KeptColumns(Generic[K]):
+    """Columns made when somebody asks; the one asked for longest ago makes room for another."""
+
+    def __init__(self) -> None:
+        self._columns: OrderedDict[K, Column] = OrderedDict()  # asked for last comes last
+
+    def __iter__(self) -> Iterator[Column]:
+        return iter(self._columns.values())
+
+    def asked(self, key: K, make: Callable[[], Column]) -> Column:
+        column = self._columns.get(key)
+        if column is not None:
+            self._columns.move_to_end(key)
+            return column
+        column = make()
+        while len(self._columns) >= most_columns(len(column.array)):
+            self._columns.popitem(last=False)
+        self._columns[key] = column
+        return column
+
+    def get(self, key: K) -> Column | None:
+        """To be kept true, if it is there."""
+        return self._columns.get(key)
+
+    def drop(self, key: K) -> None:
+        self._columns.pop(key, None)
+
+    def clear(self) -> None:
+        self._columns.clear()
+
+
+class ValueColumn(Generic[V]):
+    """Values that many rows share, one number per row; -1 where a row has none."""
 
     ABSENT = -1
 
     def __init__(self, capacity: int) -> None:
-        self.interned: Interned[str] = Interned()
+        self.interned: Interned[V] = Interned()
         self.column = Column(np.int32, self.ABSENT, capacity)
 
-    def set(self, row: int, value: str | None) -> None:
-        number = self.ABSENT if value is None else self.interned.number(value)
-        self.column.array[row] = number
+    def set(self, row: int, value: V | None) -> None:
+        before = int(self.column.array[row])
+        # Taken first: a value that stays keeps its number.
+        self.column.array[row] = self.ABSENT if value is None else self.interned.take(value)
+        if before != self.ABSENT:
+            self.interned.give_back(before)
+
+    def fill(self, values: Iterable[V | None]) -> None:
+        """One per row from the first on, in a column that has none yet."""
+        take, absent = self.interned.take, self.ABSENT
+        numbers = [absent if value is None else take(value) for value in values]
+        self.column.array[: len(numbers)] = numbers
 
 
 def by_value(
     numbers: npt.NDArray[Any],
-    values: list[V],
+    values: Sequence[V | None],
     judge: Callable[[V | None], Any],
     dtype: npt.DTypeLike = np.bool_,
 ) -> npt.NDArray[Any]:

@@ -3,15 +3,13 @@
 ClusterState tells of nodes that come, change and go; rules read a column by `nodes.image_sizes`.
 """
 
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from lowtide.cluster.columns import Column
+from lowtide.cluster.columns import Column, KeptColumns
 from lowtide.objects.node import ContainerImage
 
-_MOST_COLUMNS = 512
 # Beyond any image, so that sums of sizes stay whole numbers of 64 bits whatever a node says.
 _LARGEST_BYTES = 2**50
 
@@ -19,11 +17,14 @@ _LARGEST_BYTES = 2**50
 class Images:
     def __init__(self) -> None:
         self._bytes_on: dict[str, dict[str, int]] = {}  # by image name, then by node name
-        self._kept: OrderedDict[str, Column] = OrderedDict()  # by image; used last comes last
+        self._kept: KeptColumns[str] = KeptColumns()  # by image
 
     @property
     def columns(self) -> Iterable[Column]:
-        return self._kept.values()
+        return self._kept
+
+    def let_columns_go(self) -> None:
+        self._kept.clear()
 
     def node_count(self, image: str) -> int:
         """How many nodes hold it."""
@@ -31,16 +32,14 @@ class Images:
 
     def column(self, image: str, *, capacity: int, row_of: Callable[[str], int | None]) -> Column:
         """Its size in bytes on each row; 0 where it is not."""
-        column = self._kept.get(image)
-        if column is not None:
-            self._kept.move_to_end(image)
+
+        def make() -> Column:
+            column = Column(np.int64, 0, capacity)
+            for node_name, size_bytes in self._bytes_on.get(image, {}).items():
+                column.array[row_of(node_name)] = size_bytes
             return column
-        if len(self._kept) == _MOST_COLUMNS:
-            self._kept.popitem(last=False)
-        column = self._kept[image] = Column(np.int64, 0, capacity)
-        for node_name, size_bytes in self._bytes_on.get(image, {}).items():
-            column.array[row_of(node_name)] = size_bytes
-        return column
+
+        return self._kept.asked(image, make)
 
     def replace(
         self,

@@ -17,9 +17,8 @@ Amounts = tuple[float, ...]
 
 
 class Ledger:
-    def __init__(self, capacity: int) -> None:
+    def __init__(self) -> None:
         self.columns: dict[str, Column] = {}
-        self._capacity = capacity
         self._reading = Reading()
         self._position_of: dict[str, int] = {}
         self._entries: dict[str, Amounts] = {}  # by pod uid: what is still to come of it
@@ -46,8 +45,9 @@ class Ledger:
             return {}
         return dict(zip(expects.fields, amounts, strict=True))
 
-    def publish(self, reading: Reading, node_names: Sequence[str]) -> None:
-        """Replaces every row; the entries are to be made anew by `count_in`."""
+    def publish(self, reading: Reading, node_names: Sequence[str], capacity: int) -> None:
+        """Replaces every row; the entries are to be made anew by `count_in`. `capacity` is the
+        length of ClusterState's columns."""
         self._reading = reading
         self._position_of = {name: position for position, name in enumerate(reading.names)}
         self._entries = {}
@@ -56,14 +56,15 @@ class Ledger:
         for field in dict.fromkeys([*self.columns, *fields]):
             column = self.columns.get(field)
             if column is None:
-                column = self.columns[field] = Column(np.float64, np.nan, self._capacity)
+                column = self.columns[field] = Column(np.float64, np.nan, capacity)
             column.array[: len(node_names)] = self._values(field, positions)
 
     def fill(self, row: int, node_name: str) -> None:
         """A row that is new to the table; its pods are to be counted in."""
-        positions = self._positions([node_name])
+        position = self._position_of.get(node_name)
+        expected = self._expected_fields
         for field, column in self.columns.items():
-            column.array[row] = self._values(field, positions)[0]
+            column.array[row] = 0.0 if field in expected else self._value(field, position)
 
     def count_in(self, row: int | None, placed: Iterable[PlacedPod]) -> bool:
         """Counts pods on a row, or on a node that is not known; whether the row changed."""
@@ -87,9 +88,6 @@ class Ledger:
         amounts = self._entries.pop(placed.pod.uid, None)
         return amounts is not None and self._add(row, amounts, -1)
 
-    def grow(self, capacity: int) -> None:
-        self._capacity = capacity
-
     @property
     def _expected_fields(self) -> tuple[str, ...]:
         return () if self._reading.expects is None else self._reading.expects.fields
@@ -104,6 +102,12 @@ class Ledger:
     def _positions(self, node_names: Sequence[str]) -> Rows:
         """Where the reading has each of these nodes; -1 where it has not."""
         return np.array([self._position_of.get(name, -1) for name in node_names], np.intp)
+
+    def _value(self, field: str, position: int | None) -> float:
+        column = self._reading.columns.get(field)
+        if position is None or column is None or not len(column):
+            return self._reading.of_others.get(field, np.nan)
+        return float(column[position])
 
     def _values(self, field: str, positions: Rows) -> FloatArray:
         if field in self._expected_fields:

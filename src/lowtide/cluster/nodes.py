@@ -96,6 +96,14 @@ class Nodes:
         names = self._state.names
         return names if self._rows is None else [names[row] for row in self._rows]
 
+    def position_of(self, node_name: str) -> int | None:
+        """Where this node stands; None where it is not among these."""
+        row = self._state.row_of(node_name)
+        if row is None or self._rows is None:
+            return row
+        found = np.flatnonzero(self._rows == row)
+        return int(found[0]) if len(found) else None
+
     @property
     def unschedulable(self) -> BoolArray:
         return self._gather(self._state.unschedulable.array)
@@ -118,8 +126,9 @@ class Nodes:
             lambda value: matches_requirement(requirement, value),
         )
 
-    def label_numbers(self, key: str) -> tuple[npt.NDArray[np.int32], Sequence[str]]:
-        """The number of each node's value of this label, below 0 without it; values by number."""
+    def label_numbers(self, key: str) -> tuple[npt.NDArray[np.int32], Sequence[str | None]]:
+        """The number of each node's value of this label, below 0 without it; values by number,
+        None for one that no node has. Numbers hold for one question."""
         column = self._state.label_column(key)
         return self._gather(column.column.array), column.interned.values
 

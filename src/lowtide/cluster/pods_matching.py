@@ -9,13 +9,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lowtide.cluster.columns import Column
+from lowtide.cluster.columns import Column, most_columns
 from lowtide.cluster.placed import PlacedPod
 from lowtide.objects.matching import matches_all
 from lowtide.objects.meta import LabelRequirement, LabelSelector
 from lowtide.objects.pod import Pod
-
-_MOST_COLUMNS = 512
 
 # A label that a pod must carry to be counted in a column; None where there is no such label.
 _Label = tuple[str, str] | None
@@ -84,6 +82,10 @@ class PodsMatching:
     def columns(self) -> Iterable[Column]:
         return (kept.column for kept in self._kept.values())
 
+    def let_columns_go(self) -> None:
+        self._kept.clear()
+        self._filed.clear()
+
     def column(
         self,
         selection: PodSelection,
@@ -135,7 +137,7 @@ class PodsMatching:
                     kept.column.array[row] += times
 
     def _keep(self, selection: PodSelection, capacity: int) -> _Kept:
-        if len(self._kept) == _MOST_COLUMNS:
+        while len(self._kept) >= most_columns(capacity):
             _, oldest = self._kept.popitem(last=False)
             self._filed[oldest.filed_under].remove(oldest)
             if not self._filed[oldest.filed_under]:

@@ -5,32 +5,38 @@ A log of changed rows lets kept verdicts see what they have to judge again.
 """
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from typing import Any, TypeVar
 
 import numpy as np
 
-from lowtide.cluster.changes import EVERY_ROW, NODE, PODS, READING, ROW
-from lowtide.cluster.columns import Column, IntArray, Interned, LabelColumn
+from lowtide.cluster.changes import EVERY_ROW, NODE, PODS, READING, ROW, is_same_to_rules
+from lowtide.cluster.columns import Column, IntArray, MadeWhenAsked, ValueColumn
 from lowtide.cluster.images import Images
 from lowtide.cluster.known_objects import KnownObjects
+from lowtide.cluster.labels import LabelColumns
 from lowtide.cluster.ledger import Ledger
 from lowtide.cluster.nodes import Nodes
 from lowtide.cluster.placed import PlacedPod, footprint_of
 from lowtide.cluster.pods_matching import PodSelection, PodsMatching
 from lowtide.cluster.priorities import LowestPriorities
 from lowtide.cluster.reading import Reading
+from lowtide.cluster.resources import Resources
 from lowtide.cluster.storage import Storage
 from lowtide.cluster.terms_carried import TermsCarried
 from lowtide.objects.node import Node, Taint
 from lowtide.objects.pod import Pod
-from lowtide.objects.quantity import QuantityError
-from lowtide.objects.requests import CPU, MEMORY, amounts_as_int
 
 T = TypeVar("T")
 
 _FIRST_CAPACITY = 64
-_LONGEST_LOG = 200_000
+# A table that was once larger than this gives room back: its nodes may have been a stranger's.
+_USUAL_CAPACITY = 16_384
+# Further back in the log, looking at everything anew is cheaper than at each change.
+_MOST_CHANGES_PER_ROW = 16
+# When so many rows go between two questions, columns are cheaper made anew than kept true.
+_MANY_ROWS = 64
+_NO_NODE = Node()
 
 
 class ClusterState:
@@ -47,18 +53,22 @@ class ClusterState:
         self._nomination_of: dict[str, str] = {}  # the same: node names by uid
 
         self.unschedulable = Column(np.bool_, False, _FIRST_CAPACITY)
-        self.taint_set = Column(np.int32, 0, _FIRST_CAPACITY)
-        self.taint_sets: Interned[tuple[Taint, ...]] = Interned()
+        self._number_taints()
         self.pod_count = Column(np.int64, 0, _FIRST_CAPACITY)
         self.lowest_priorities = LowestPriorities(_FIRST_CAPACITY)
-        self._allocatable: dict[str, Column] = {}
-        self._requested: dict[str, Column] = {}
-        self._nonzero = {name: Column(np.int64, 0, _FIRST_CAPACITY) for name in (CPU, MEMORY)}
-        self._labels: dict[str, LabelColumn] = {}
+        self._resources = Resources(_FIRST_CAPACITY)
+        self._labels = LabelColumns()
         self.images = Images()
         self._ports: dict[tuple[str, int], dict[str, Counter[str]]] = {}
         self._pods_matching = PodsMatching()
         self.terms_carried = TermsCarried(self._row_of)
+        self._made_when_asked: tuple[MadeWhenAsked, ...] = (
+            self._labels,
+            self._resources,
+            self.images,
+            self._pods_matching,
+            self.terms_carried,
+        )
         self._ledgers: dict[Hashable, Ledger] = {}  # by source
 
         self.storage = Storage(self.objects, row_of=self._row_of, pods_on=self.placed_on)
@@ -66,10 +76,14 @@ class ClusterState:
 
         self._log: list[tuple[int, int]] = []
         self._log_starts_at = 0
+        self._rows_gone = 0  # since the last question
 
     # Reading it.
 
     def nodes(self) -> Nodes:
+        """For a question, which ends before anything changes here."""
+        self._rows_gone = 0
+        self._labels.make_room(self._capacity)
         return Nodes(self)
 
     def node_at(self, row: int) -> Node:
@@ -104,22 +118,18 @@ class ClusterState:
         return self._nomination_of.get(uid, "")
 
     def allocatable(self, resource: str) -> IntArray:
-        return self._resource_column(self._allocatable, resource).array
+        return self._resources.allocatable(resource, self._capacity).array
 
     def requested(self, resource: str) -> IntArray:
-        return self._resource_column(self._requested, resource).array
+        return self._resources.requested(
+            resource, capacity=self._capacity, row_of=self._row_of, placed=self._placed.values()
+        ).array
 
     def nonzero_requested(self, resource: str) -> IntArray:
-        return self._nonzero[resource].array
+        return self._resources.nonzero[resource].array
 
-    def label_column(self, key: str) -> LabelColumn:
-        """Made at first use, kept true from then on."""
-        column = self._labels.get(key)
-        if column is None:
-            column = self._labels[key] = LabelColumn(self._capacity)
-            for row, node in enumerate(self._nodes):
-                column.set(row, node.labels.get(key))
-        return column
+    def label_column(self, key: str) -> ValueColumn[str]:
+        return self._labels.column(key, capacity=self._capacity, nodes=self._nodes)
 
     def pods_matching(self, selection: PodSelection) -> IntArray:
         """How many such pods are on each row."""
@@ -164,22 +174,23 @@ class ClusterState:
             return
         row = self.count
         if row == self._capacity:
-            self._grow()
+            self._resize(2 * self._capacity)
         self.count += 1
         self.names.append(node.name)
         self._nodes.append(node)
         self._row_of[node.name] = row
-        self._fill_node_columns(row, node)
-        self.images.replace(row, node.name, (), node.status.images)
-        for placed in self.placed_on(node.name).values():
+        self._resources.append(node)
+        self._fill_node_columns(row, _NO_NODE, node)
+        pods = self.placed_on(node.name).values()
+        for placed in pods:
             self._count_in(row, placed, times=1)
             self.lowest_priorities.came(row, placed)
-        self._pods_matching.fill(row, self.placed_on(node.name).values())
-        self.terms_carried.fill(row, node.name)
+        self._pods_matching.fill(row, pods)
+        self.terms_carried.fill(row, pods)
         self.storage.attached.node_changed(node.name)
         for ledger in self._ledgers.values():
             ledger.fill(row, node.name)
-            ledger.count_in(row, self.placed_on(node.name).values())
+            ledger.count_in(row, pods)
         self._changed(row, ROW)
 
     def update_node(self, node: Node) -> None:
@@ -188,10 +199,11 @@ class ClusterState:
             self.add_node(node)
             return
         before, self._nodes[row] = self._nodes[row], node
-        if _is_same_to_rules(before, node):
+        if is_same_to_rules(before, node):
             return
-        self._fill_node_columns(row, node)
-        self.images.replace(row, node.name, before.status.images, node.status.images)
+        if before.status.allocatable != node.status.allocatable:
+            self._resources.replace(row, node)
+        self._fill_node_columns(row, before, node)
         self._changed(row, NODE)
 
     def remove_node(self, node_name: str) -> None:
@@ -201,8 +213,14 @@ class ClusterState:
             return
         for uid in self._nominated.pop(node_name, {}):
             del self._nomination_of[uid]
+        self._taints.set(row, None)
+        self._labels.replace(row, self._nodes[row].labels, {})
+        self._resources.remove(row)
         self.images.remove(node_name, self._nodes[row].status.images)
         self.storage.attached.node_changed(node_name)
+        self._rows_gone += 1
+        if self._rows_gone == _MANY_ROWS:
+            self._let_columns_go()
         last = self.count - 1
         if row != last:
             for column in self._columns():
@@ -216,6 +234,8 @@ class ClusterState:
         self._nodes.pop()
         self.count -= 1
         self._changed(row, ROW)
+        if self._capacity > max(_USUAL_CAPACITY, 4 * self.count):
+            self._resize(self._capacity // 2)
 
     # Pods come, change and go.
 
@@ -247,6 +267,7 @@ class ClusterState:
         if not on_node:
             del self._placed_on[placed.node_name]
         self._count_ports(placed, times=-1)
+        self._resources.went(placed.footprint)
         row = self._row_of.get(placed.node_name)
         self._pods_matching.count(row, placed, times=-1)
         self.terms_carried.count_out(placed)
@@ -285,9 +306,9 @@ class ClusterState:
         """Replaces what is measured under this source, and counts anew what is still to come."""
         ledger = self._ledgers.get(source)
         if ledger is None:
-            ledger = self._ledgers[source] = Ledger(self._capacity)
+            ledger = self._ledgers[source] = Ledger()
         uids = ledger.uids if ledger.is_sampled else tuple(self._placed)
-        ledger.publish(reading, self.names)
+        ledger.publish(reading, self.names, self._capacity)
         for uid in uids if ledger.is_sampled else ():
             placed = self._placed[uid]
             ledger.count_in(self._row_of.get(placed.node_name), [placed])
@@ -306,6 +327,7 @@ class ClusterState:
         self._placed[uid] = placed
         self._placed_on.setdefault(placed.node_name, {})[uid] = placed
         self._count_ports(placed, times=1)
+        self._resources.came(placed.footprint)
         row = self._row_of.get(placed.node_name)
         self._pods_matching.count(row, placed, times=1)
         self.terms_carried.count_in(placed)
@@ -317,12 +339,8 @@ class ClusterState:
             self._changed(row, PODS | READING if any(is_measured_more) else PODS)
 
     def _count_in(self, row: int, placed: PlacedPod, times: int) -> None:
-        footprint = placed.footprint
         self.pod_count.array[row] += times
-        for resource, amount in footprint.requests.items():
-            self._resource_column(self._requested, resource).array[row] += times * amount
-        self._nonzero[CPU].array[row] += times * footprint.nonzero_cpu_milli
-        self._nonzero[MEMORY].array[row] += times * footprint.nonzero_memory_bytes
+        self._resources.count(row, placed.footprint, times)
 
     def _count_ports(self, placed: PlacedPod, times: int) -> None:
         for held in placed.footprint.host_ports:
@@ -336,64 +354,46 @@ class ClusterState:
             if not self._ports[key]:
                 del self._ports[key]
 
-    def _fill_node_columns(self, row: int, node: Node) -> None:
+    def _fill_node_columns(self, row: int, before: Node, node: Node) -> None:
         self.unschedulable.array[row] = node.spec.unschedulable
-        self.taint_set.array[row] = self.taint_sets.number(tuple(node.spec.taints))
-        allocatable = _allocatable_of(node)
-        for resource in allocatable:
-            self._resource_column(self._allocatable, resource)
-        for resource, column in self._allocatable.items():
-            column.array[row] = allocatable.get(resource, 0)
-        for key, labels in self._labels.items():
-            labels.set(row, node.labels.get(key))
+        self._taints.set(row, tuple(node.spec.taints))
+        self._labels.replace(row, before.labels, node.labels)
+        self.images.replace(row, node.name, before.status.images, node.status.images)
 
-    def _resource_column(self, columns: dict[str, Column], resource: str) -> Column:
-        column = columns.get(resource)
-        if column is None:
-            column = columns[resource] = Column(np.int64, 0, self._capacity)
-        return column
+    def _number_taints(self) -> None:
+        """From 0 on: of a table that was larger, many numbers may be free."""
+        self._taints: ValueColumn[tuple[Taint, ...]] = ValueColumn(self._capacity)
+        self._taints.fill(tuple(node.spec.taints) for node in self._nodes)
+        self.taint_set, self.taint_sets = self._taints.column, self._taints.interned
 
-    def _columns(self) -> Iterable[Column]:
+    def _columns(self) -> Iterator[Column]:
+        yield from self._columns_that_stay()
+        for kind in self._made_when_asked:
+            yield from kind.columns
+
+    def _columns_that_stay(self) -> Iterator[Column]:
         yield from (self.unschedulable, self.taint_set, self.pod_count)
         yield self.lowest_priorities.column
-        yield from self._allocatable.values()
-        yield from self._requested.values()
-        yield from self._nonzero.values()
-        yield from (labels.column for labels in self._labels.values())
-        yield from self.images.columns
-        yield from self._pods_matching.columns
-        yield from self.terms_carried.columns
+        yield from self._resources.nonzero.values()
         yield from self.storage.attached.columns
         for ledger in self._ledgers.values():
             yield from ledger.columns.values()
 
-    def _grow(self) -> None:
-        self._capacity *= 2
-        for column in self._columns():
-            column.grow(self._capacity)
-        for ledger in self._ledgers.values():
-            ledger.grow(self._capacity)
+    def _let_columns_go(self) -> None:
+        for kind in self._made_when_asked:
+            kind.let_columns_go()
+
+    def _resize(self, capacity: int) -> None:
+        self._capacity = capacity
+        self._let_columns_go()
+        for column in self._columns_that_stay():
+            column.resize(capacity)
+        self._number_taints()
 
     def _changed(self, row: int, what: int) -> None:
         self._log.append((row, what))
-        if len(self._log) > _LONGEST_LOG:
-            dropped = len(self._log) - _LONGEST_LOG // 2
+        longest = _MOST_CHANGES_PER_ROW * self._capacity
+        if len(self._log) > longest:
+            dropped = len(self._log) - longest // 2
             del self._log[:dropped]
             self._log_starts_at += dropped
-
-
-def _is_same_to_rules(before: Node, after: Node) -> bool:
-    """Heartbeats change only conditions and times, which no rule reads."""
-    return (
-        before.spec == after.spec
-        and before.status == after.status
-        and before.labels == after.labels
-        and before.metadata.annotations == after.metadata.annotations
-    )
-
-
-def _allocatable_of(node: Node) -> dict[str, int]:
-    try:
-        return amounts_as_int(node.status.allocatable, f"node {node.name} status.allocatable")
-    except QuantityError:
-        return {}

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import numpy as np
 
 from lowtide.cluster.affinity_terms import AffinityTerm, Purpose, terms_of
-from lowtide.cluster.columns import Column, IntArray
+from lowtide.cluster.columns import Column, IntArray, KeptColumns
 from lowtide.cluster.placed import PlacedPod
 from lowtide.cluster.pods_matching import PodSelection
 from lowtide.objects.pod import Pod
@@ -25,7 +25,7 @@ _Label = tuple[str, str] | None
 class CarriedTerm:
     """One distinct term, and how many pods carry it on which node."""
 
-    __slots__ = ("by_node", "column", "filed_under", "purpose", "term", "weight")
+    __slots__ = ("by_node", "filed_under", "purpose", "term", "weight")
 
     def __init__(
         self, purpose: Purpose, weight: int, term: AffinityTerm, filed_under: tuple[_Label, ...]
@@ -35,7 +35,6 @@ class CarriedTerm:
         self.term = term
         self.filed_under = filed_under
         self.by_node: Counter[str] = Counter()  # by node name, known or not
-        self.column: Column | None = None  # made at first use, if at all
 
 
 _Key = tuple[Purpose, int, AffinityTerm]
@@ -50,10 +49,14 @@ class TermsCarried:
         self._terms: dict[_Key, CarriedTerm] = {}
         self._filed: dict[_Label, dict[CarriedTerm, None]] = {}
         self._of_pod: dict[str, tuple[CarriedTerm, ...]] = {}  # by uid, of pods that have any
+        self._columns: KeptColumns[CarriedTerm] = KeptColumns()
 
     @property
     def columns(self) -> Iterable[Column]:
-        return (each.column for each in self._terms.values() if each.column is not None)
+        return self._columns
+
+    def let_columns_go(self) -> None:
+        self._columns.clear()
 
     def about(self, pod: Pod) -> Iterator[CarriedTerm]:
         """Those that may be about the pod: whether they are is for the term to say."""
@@ -65,16 +68,18 @@ class TermsCarried:
 
     def pods_carrying(self, carried: CarriedTerm, capacity: int) -> IntArray:
         """On each row; `capacity` is the length of ClusterState's columns."""
-        if carried.column is not None:
-            return carried.column.array
-        column = Column(np.int64, 0, capacity)
-        for node_name, count in carried.by_node.items():
-            row = self._row_of.get(node_name)
-            if row is not None:
-                column.array[row] = count
-        if len(carried.by_node) >= _FEWEST_NODES_FOR_COLUMN:
-            carried.column = column
-        return column.array
+
+        def make() -> Column:
+            column = Column(np.int64, 0, capacity)
+            for node_name, count in carried.by_node.items():
+                row = self._row_of.get(node_name)
+                if row is not None:
+                    column.array[row] = count
+            return column
+
+        if len(carried.by_node) < _FEWEST_NODES_FOR_COLUMN:
+            return make().array
+        return self._columns.asked(carried, make).array
 
     def count_in(self, placed: PlacedPod) -> None:
         keys = [key for key in terms_of(placed.pod).carried() if key[2].selection is not None]
@@ -90,19 +95,24 @@ class TermsCarried:
             if not each.by_node:
                 self._drop(each)
 
-    def fill(self, row: int, node_name: str) -> None:
-        """A row that is new to the table, on which pods were perhaps known to be."""
-        for each in self._terms.values():
-            if each.column is not None:
-                each.column.array[row] = each.by_node[node_name]
+    def fill(self, row: int, placed: Iterable[PlacedPod]) -> None:
+        """A row that is new to the table, and the pods that were known to be on it."""
+        for each in placed:
+            for carried in self._of_pod.get(each.pod.uid, ()):
+                self._count(carried, row, 1)
 
     def _add(self, carried: CarriedTerm, node_name: str, times: int) -> None:
         carried.by_node[node_name] += times
         if not carried.by_node[node_name]:
             del carried.by_node[node_name]
         row = self._row_of.get(node_name)
-        if carried.column is not None and row is not None:
-            carried.column.array[row] += times
+        if row is not None:
+            self._count(carried, row, times)
+
+    def _count(self, carried: CarriedTerm, row: int, times: int) -> None:
+        column = self._columns.get(carried)
+        if column is not None:
+            column.array[row] += times
 
     def _kept(self, key: _Key) -> CarriedTerm:
         carried = self._terms.get(key)
@@ -116,6 +126,7 @@ class TermsCarried:
 
     def _drop(self, carried: CarriedTerm) -> None:
         del self._terms[carried.purpose, carried.weight, carried.term]
+        self._columns.drop(carried)
         for label in carried.filed_under:
             del self._filed[label][carried]
             if not self._filed[label]:

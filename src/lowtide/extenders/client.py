@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import aiohttp
 import msgspec
@@ -16,18 +16,28 @@ from lowtide.config.types import Extender, ExtenderTls
 from lowtide.framework.plugin import Eviction
 from lowtide.objects.extender import (
     BindingArgs,
+    BindingResult,
     ExtenderArgs,
+    FilterResult,
+    HostPriority,
     MetaPod,
-    NamedNodes,
     NodeList,
+    NodesNamed,
     PreemptionArgs,
+    PreemptionResult,
     Victims,
-    fields_of,
+    WordsDecoder,
 )
 from lowtide.objects.pod import Pod
 from lowtide.scheduler.extending import Filtered, Preempted
 
+T = TypeVar("T")
+
 _encode = msgspec.json.Encoder().encode
+_FILTERED = WordsDecoder(FilterResult[NodesNamed])
+_PRIORITIES = WordsDecoder(list[HostPriority])
+_PREEMPTED = WordsDecoder(PreemptionResult)
+_BOUND = WordsDecoder(BindingResult)
 
 
 class ExtenderCallError(Exception):
@@ -61,12 +71,10 @@ class ExtenderClient:
         """`nodes` are those that are left, by name."""
         said = await self._post(self.extender.filter_verb, self._args(pod, nodes), _FILTERED)
         self._refuse_error(said)
-        failed = said.get("FailedNodes", {})
-        unresolvable = said.get("FailedAndUnresolvableNodes", {})
-        if self.extender.node_cache_capable and "NodeNames" in said:
-            kept: Sequence[str] = said["NodeNames"]
+        if self.extender.node_cache_capable and said.node_names is not None:
+            kept = said.node_names
         else:
-            listed: NamedNodes = said.get("Nodes", NamedNodes())
+            listed = said.nodes or NodesNamed()
             kept = [node.metadata.name for node in listed.items or ()]
         for name in kept:
             if name not in nodes:
@@ -74,18 +82,15 @@ class ExtenderClient:
                     f'extender "{self._url}" claims a filtered node "{name}" '
                     "which is not found in the input node list"
                 )
-        return Filtered(tuple(kept), failed, unresolvable)
+        return Filtered(
+            tuple(kept), said.failed_nodes or {}, said.failed_and_unresolvable_nodes or {}
+        )
 
     async def priorities(
         self, pod: msgspec.Raw, nodes: Mapping[str, msgspec.Raw]
     ) -> dict[str, int]:
-        body = await self._answer(self.extender.prioritize_verb, self._args(pod, nodes))
-        try:
-            given = msgspec.json.decode(body, type=list[dict[str, msgspec.Raw]] | None) or []
-            rows = [fields_of(each, {"Host": str, "Score": int}) for each in given]
-        except msgspec.MsgspecError as error:
-            raise self._unreadable(self.extender.prioritize_verb, error) from None
-        return {row["Host"]: row.get("Score", 0) for row in rows if "Host" in row}
+        said = await self._post(self.extender.prioritize_verb, self._args(pod, nodes), _PRIORITIES)
+        return {each.host: each.score for each in said if each.host}
 
     async def preempt(
         self,
@@ -97,51 +102,57 @@ class ExtenderClient:
         said = await self._post(
             self.extender.preempt_verb, self._preemption_args(pod, evictions, victims), _PREEMPTED
         )
-        agreed: Mapping[str, _MetaVictims | None] = said.get("NodeNameToMetaVictims", {})
+        agreed = said.node_name_to_meta_victims or {}
         return Preempted(
             {
                 name: (tuple(each.uid for each in found.pods or ()), found.num_pdb_violations)
                 for name, given in agreed.items()
-                for found in [given or _MetaVictims()]
+                for found in [given or Victims[MetaPod]()]
             }
         )
 
     async def bind(self, pod: Pod, node_name: str) -> None:
         """ExtenderCallError when the pod is not bound."""
         args = BindingArgs(pod.name, pod.namespace, pod.uid, node_name)
-        self._refuse_error(await self._post(self.extender.bind_verb, args, {"Error": str}))
+        said = await self._post(self.extender.bind_verb, args, _BOUND)
+        self._refuse_error(said)
 
-    def _args(self, pod: msgspec.Raw, nodes: Mapping[str, msgspec.Raw]) -> ExtenderArgs:
+    def _args(
+        self, pod: msgspec.Raw, nodes: Mapping[str, msgspec.Raw]
+    ) -> ExtenderArgs[msgspec.Raw]:
         if self.extender.node_cache_capable:
             return ExtenderArgs(pod=pod, node_names=tuple(nodes))
         return ExtenderArgs(pod=pod, nodes=NodeList(items=tuple(nodes.values())))
 
     def _preemption_args(
         self, pod: msgspec.Raw, evictions: Sequence[Eviction], whole: Mapping[str, msgspec.Raw]
-    ) -> PreemptionArgs:
-        is_brief = self.extender.node_cache_capable
+    ) -> PreemptionArgs[msgspec.Raw, msgspec.Raw]:
+        if self.extender.node_cache_capable:
+            brief = {
+                each.node_name: Victims(
+                    [MetaPod(victim.uid) for victim in each.victims], each.budget_violations
+                )
+                for each in evictions
+            }
+            return PreemptionArgs(pod, node_name_to_meta_victims=brief)
         by_node = {
-            eviction.node_name: Victims(
-                pods=tuple(
-                    MetaPod(victim.uid) if is_brief else whole[victim.uid]
-                    for victim in eviction.victims
-                    if is_brief or victim.uid in whole
-                ),
-                num_pdb_violations=eviction.budget_violations,
+            each.node_name: Victims(
+                [whole[victim.uid] for victim in each.victims if victim.uid in whole],
+                each.budget_violations,
             )
-            for eviction in evictions
+            for each in evictions
         }
-        if is_brief:
-            return PreemptionArgs(pod=pod, node_name_to_meta_victims=by_node)
-        return PreemptionArgs(pod=pod, node_name_to_victims=by_node)
+        return PreemptionArgs(pod, node_name_to_victims=by_node)
 
-    async def _post(self, verb: str, args: Any, fields: Mapping[str, type[Any]]) -> dict[str, Any]:
+    async def _post(self, verb: str, args: Any, decoder: WordsDecoder[T]) -> T:
         body = await self._answer(verb, args)
         try:
-            given = msgspec.json.decode(body, type=dict[str, msgspec.Raw] | None) or {}
-            return fields_of(given, fields)
-        except msgspec.MsgspecError as error:
-            raise self._unreadable(verb, error) from None
+            return decoder.decode(body)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            url = f"{self._url}/{verb}"
+            raise ExtenderCallError(
+                f"the extender at URL {url} answered what cannot be read: {error}"
+            ) from None
 
     async def _answer(self, verb: str, args: Any) -> bytes:
         assert self._session is not None
@@ -169,32 +180,9 @@ class ExtenderClient:
             )
         return body
 
-    def _refuse_error(self, said: Mapping[str, Any]) -> None:
-        if said.get("Error"):
-            raise ExtenderCallError(str(said["Error"]))
-
-    def _unreadable(self, verb: str, error: Exception) -> ExtenderCallError:
-        url = f"{self._url}/{verb}"
-        return ExtenderCallError(f"the extender at URL {url} answered what cannot be read: {error}")
-
-
-class _MetaPodSaid(msgspec.Struct):
-    uid: str = msgspec.field(default="", name="UID")
-
-
-class _MetaVictims(msgspec.Struct):
-    pods: list[_MetaPodSaid] | None = msgspec.field(default=None, name="Pods")
-    num_pdb_violations: int = msgspec.field(default=0, name="NumPDBViolations")
-
-
-_FILTERED: Mapping[str, Any] = {
-    "Nodes": NamedNodes,
-    "NodeNames": list[str],
-    "FailedNodes": dict[str, str],
-    "FailedAndUnresolvableNodes": dict[str, str],
-    "Error": str,
-}
-_PREEMPTED: Mapping[str, Any] = {"NodeNameToMetaVictims": dict[str, _MetaVictims | None]}
+    def _refuse_error(self, said: FilterResult[NodesNamed] | BindingResult) -> None:
+        if said.error:
+            raise ExtenderCallError(said.error)
 
 
 def tls_context(extender: Extender) -> ssl.SSLContext | bool:

@@ -32,7 +32,10 @@ nodes, and answers with arrays, one element per row of the `Nodes` it was given;
     scale      None (raw scores lie in 0..100 already), "highest_best", "lowest_best"
     normalize(pod, nodes, raw, feasible) -> ints      instead of `scale`; asked only where some node
                                                       is feasible, whereas `score` may find none
-    in_words(scores, *, brief) -> Iterable[str]       log lines about {node: RuleScore}
+    in_words(scores, nodes, *, brief) -> Iterable[str]
+                                                      whole log lines about {node: RuleScore};
+                                                      `nodes` as they were scored
+    filter_in_words(pod, nodes) -> Iterable[str]      whole log lines about each node's verdict
     tells_readings                                    whether to log each reading, briefly
     reserve(pod, node_name, nodes) -> PodRejection | Iterable[object] | None
                                                       objects of its kinds as they are to be
@@ -111,6 +114,10 @@ class Plugin(Protocol):
 
 class PluginError(Exception):
     """A rule broke its contract: a bug in the rule, named after it."""
+
+    def __init__(self, text: str, *, rule_name: str = "") -> None:
+        super().__init__(text)
+        self.rule_name = rule_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,10 +238,14 @@ def ask(rule: Any, method: str, *arguments: Any, **named: Any) -> Any:
     try:
         answer = getattr(rule, method)(*arguments, **named)
         return list(answer) if isinstance(answer, Iterator) else answer
-    except (PluginError, QuantityError):
+    except PluginError as error:
+        error.rule_name = rule.name
+        raise
+    except QuantityError:
         raise
     except Exception as error:
-        raise PluginError(f"{rule.name}.{method} failed: {error!r}") from error
+        text = f"{rule.name}.{method} failed: {error!r}"
+        raise PluginError(text, rule_name=rule.name) from error
 
 
 def reads_of(plugin: Plugin) -> int:

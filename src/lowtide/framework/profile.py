@@ -3,7 +3,7 @@
 Built by the registry from the configuration; read by verdicts, decide and the machine.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,6 +62,7 @@ class Profile:
     ) -> None:
         self.scheduler_name = scheduler_name
         self.rules_at = {point: tuple(rules) for point, rules in rules_at.items()}
+        self._weights = weights
         self._acting_at = {
             point: tuple(rule for rule in self.rules_at.get(point, ()) if hasattr(rule, method))
             for point, method in METHOD_AT_POINT.items()
@@ -84,6 +85,14 @@ class Profile:
             for kind in getattr(rule, "kinds", ())
         )
         self._waking = {rule.name: _waking(rule) for rule in self.rules}
+
+    def without(self, rule_names: Collection[str]) -> "Profile":
+        """The same but for these rules."""
+        left = {
+            point: [rule for rule in rules if rule.name not in rule_names]
+            for point, rules in self.rules_at.items()
+        }
+        return Profile(self.scheduler_name, left, self._weights)
 
     def at(self, point: str) -> tuple[Any, ...]:
         """The rules at this point that do something there, in order."""

@@ -140,7 +140,8 @@ def post_filtered(
         answer: PostFiltered = ask(rule, "post_filter", pod, state.nodes(), refused)
         if not isinstance(answer, PostFiltered):
             raise PluginError(
-                f"{rule.name}.post_filter answers with {answer!r}; it must be a PostFiltered"
+                f"{rule.name}.post_filter answers with {answer!r}; it must be a PostFiltered",
+                rule_name=rule.name,
             )
         if answer.eviction is not None:
             return replace(answer, said_before=", ".join(reasons)), ""

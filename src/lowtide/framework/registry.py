@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lowtide.config.errors import ConfigError
+from lowtide.config.extender_settings import ENTRY, ExtenderSettings
 from lowtide.config.load import LoadedConfig
 from lowtide.config.plugin_sets import Expansion, expand_profiles, named_plugins, unknown_plugin
 from lowtide.config.types import EnabledPlugin
@@ -47,7 +48,15 @@ class Built:
 
     profiles: dict[str, Profile]
     expansions: dict[str, Expansion]
+    extender_settings: dict[str, ExtenderSettings]
     warnings: tuple[str, ...]
+
+
+class _ExtenderEntry:
+    """No rule: what a pluginConfig says to the extender mode."""
+
+    name = ENTRY
+    args = ExtenderSettings
 
 
 class Registry:
@@ -88,6 +97,7 @@ class Registry:
             unknown_plugin(name, loaded.where(path), self.names)
             for path, name in named_plugins(loaded.config)
             if name not in self._rows and name not in self._name_of
+            if path[2:3] != ("pluginConfig",) or name != ENTRY
         ]
         if problems:
             raise ConfigError(problems)
@@ -96,6 +106,7 @@ class Registry:
             loaded, self.defaults, lambda name, point: self._rows[name].implements(point)
         )
         profiles: dict[str, Profile] = {}
+        settings: dict[str, ExtenderSettings] = {}
         warnings: list[str] = []
         for index, config in enumerate(loaded.config.profiles):
             spelling = Spelling(loaded.written_for, names_enabled(written[index]))
@@ -104,6 +115,8 @@ class Registry:
             rules = {
                 name: self._make(self._rows[name], args, supplies) for name in _names_in(expansion)
             }
+            given = args.decode(_ExtenderEntry)
+            settings[config.scheduler_name] = given or ExtenderSettings()
             args.check_the_rest({name: row.rule for name, row in self._rows.items()})
             problems += args.problems
             warnings += args.warnings
@@ -111,7 +124,7 @@ class Registry:
                 profiles[config.scheduler_name] = _profile(config.scheduler_name, expansion, rules)
         if problems:
             raise ConfigError(problems)
-        return Built(profiles, expansions, tuple(warnings))
+        return Built(profiles, expansions, settings, tuple(warnings))
 
     def _make(self, row: BuiltIn, args: ArgsOf, supplies: Supplies) -> Any:
         needs = getattr(row.rule, "needs", {})

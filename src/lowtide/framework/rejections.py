@@ -1,7 +1,7 @@
 """What one filter refuses, kept for every row: a bit per reason."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -79,17 +79,12 @@ class Rejections:
             also=also,
         )
 
-    def count(self, where: BoolArray) -> dict[str, int]:
-        """How many of the rows `where` are refused for which reason."""
-        if self.bits is None or not where.any():
-            return {}
-        bits = self.bits[: len(where)][where]
-        counts: dict[str, int] = {}
-        for number, reason in enumerate(self._reasons):
-            refused = int(np.count_nonzero(bits & np.uint64(1 << number)))
-            if refused:
-                counts[reason.text] = counts.get(reason.text, 0) + refused
-        return counts
+    def alike(self, rows: Rows) -> Iterator[Rows]:
+        """These rows, all of which it refuses, in groups of equal reasons."""
+        assert self.bits is not None
+        bits = self.bits[rows]
+        for each in np.unique(bits):
+            yield rows[bits == each]
 
     def _firm(self, waited_seconds: float) -> np.uint64:
         """The bits of the reasons that do not give way to a pod that has waited so long."""
@@ -110,7 +105,8 @@ class Rejections:
             if len(self._reasons) == _MOST_REASONS:
                 raise PluginError(
                     f"{self.name} gives more than {_MOST_REASONS} different reasons for one pod; "
-                    "leave node names out of reasons"
+                    "leave node names out of reasons",
+                    rule_name=self.name,
                 )
             self._reasons.append(reason)
         return np.uint64(1 << self._reasons.index(reason))
@@ -118,12 +114,15 @@ class Rejections:
 
 def _check_mask(name: str, mask: Any, count: int) -> None:
     if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_ or mask.shape != (count,):
-        raise PluginError(f"{name} answers with {mask!r}; it must be {count} booleans, one a node")
+        raise PluginError(
+            f"{name} answers with {mask!r}; it must be {count} booleans, one a node", rule_name=name
+        )
 
 
 def _check_rejections(name: str, answer: Any) -> None:
     if answer is None or isinstance(answer, str):
         raise PluginError(
             f"{name}.filter answers with {answer!r}; "
-            "it must yield Rejection(mask, reason), or nothing"
+            "it must yield Rejection(mask, reason), or nothing",
+            rule_name=name,
         )

@@ -111,7 +111,8 @@ class Scores:
         if wrong.any():
             raise PluginError(
                 f"plugin {self.rule.name!r} returns an invalid score {normalized[wrong][0]}, "
-                f"it should in the range of [0, {MAX_SCORE}] after normalizing"
+                f"it should in the range of [0, {MAX_SCORE}] after normalizing",
+                rule_name=self.rule.name,
             )
         return normalized
 
@@ -121,11 +122,16 @@ def _highest_of(raw: IntArray, feasible: BoolArray) -> int:
 
 
 def _check_scores(name: str, scores: Any, count: int) -> None:
+    problem = _problem_of(scores, count)
+    if problem:
+        raise PluginError(f"{name}{problem}", rule_name=name)
+
+
+def _problem_of(scores: Any, count: int) -> str:
     if not isinstance(scores, np.ndarray):
-        raise PluginError(f"{name} scores with {scores!r}; scores are an int64 array, one a node")
+        return f" scores with {scores!r}; scores are an int64 array, one a node"
     if scores.ndim != 1:
-        raise PluginError(f"{name}: scores of the shape {scores.shape} for {count} nodes")
+        return f": scores of the shape {scores.shape} for {count} nodes"
     if len(scores) != count:
-        raise PluginError(f"{name}: {len(scores)} scores for {count} nodes")
-    if scores.dtype != np.int64:
-        raise PluginError(f"{name} scores in {scores.dtype}; scores are int64")
+        return f": {len(scores)} scores for {count} nodes"
+    return "" if scores.dtype == np.int64 else f" scores in {scores.dtype}; scores are int64"

@@ -16,7 +16,8 @@ from lowtide.cluster.columns import BoolArray, IntArray, Rows
 from lowtide.cluster.nodes import Nodes
 from lowtide.cluster.state import ClusterState
 from lowtide.framework.decision import NodeRejection, ScoreTable
-from lowtide.framework.plugin import PluginError, PodRejection, ask
+from lowtide.framework.narrowing import Narrowing
+from lowtide.framework.plugin import MAX_SCORE, PodRejection, ask
 from lowtide.framework.profile import Profile
 from lowtide.framework.rejections import Rejections
 from lowtide.framework.scores import Scores
@@ -29,9 +30,7 @@ _BYTES_PER_RULE = 600
 
 class Verdict:
     _judged_at: dict[Asked, int]
-    _pod_rejections: dict[int, PodRejection]  # by the number of the pre-filter
-    _narrowed_to: dict[int, frozenset[str]]
-    _narrowed: dict[int, BoolArray]
+    _narrowing: Narrowing
     _first: npt.NDArray[np.int16]  # the filter that refuses a row first; -1: excluded before
     _feasible: BoolArray
     _ranked: IntArray
@@ -55,16 +54,8 @@ class Verdict:
 
     @property
     def pod_rejection(self) -> tuple[str, PodRejection] | None:
-        """The rule that refuses the pod everywhere, and why.
-
-        The first for which evicting would not help; else the last of the others, as kube reports.
-        """
-        found = None
-        for number, rejection in sorted(self._pod_rejections.items()):
-            found = (self._pre_filters[number].name, rejection)
-            if not rejection.eviction_helps:
-                break
-        return found
+        """The rule that refuses the pod everywhere, and why."""
+        return self._narrowing.pod_rejection
 
     def refresh(self) -> None:
         """Judges the stale rows again by the filters."""
@@ -143,7 +134,7 @@ class Verdict:
     def rejection_at(self, row: int) -> NodeRejection | None:
         first = int(self._first[row])
         if first < 0:
-            return self._exclusion_at(row)
+            return self._narrowing.exclusion_at(row)
         if first == len(self.filters):
             return None
         by = self._rejections[first]
@@ -177,16 +168,24 @@ class Verdict:
                     found[position] = rejections.as_node_rejection(position)
         return found
 
+    def refused_alike(self, rows: Rows) -> Iterator[tuple[NodeRejection, Rows]]:
+        """Those of these rows that are refused, in groups; each by the first rule that does."""
+        first = self._first[rows]
+        for number in np.unique(first).tolist():
+            refused = rows[first == number]
+            if number < 0:
+                yield self._narrowing.exclusion_at(int(refused[0])), refused
+            elif number < len(self.filters):
+                by = self._rejections[number]
+                for group in by.alike(refused):
+                    yield by.as_node_rejection(int(group[0])), group
+
     def reason_counts(self) -> dict[str, int]:
         """How many nodes were refused for which reason, each by the first rule that refuses it."""
-        first = self._first[: self._state.count]
         counts: dict[str, int] = {}
-        excluded = np.flatnonzero(first < 0)
-        if len(excluded):
-            counts[self._exclusion_at(int(excluded[0])).reasons[0]] = len(excluded)
-        for number, rejections in enumerate(self._rejections):
-            for reason, refused in rejections.count(first == number).items():
-                counts[reason] = counts.get(reason, 0) + refused
+        for rejection, rows in self.refused_alike(np.arange(self._state.count)):
+            for reason in rejection.reasons:
+                counts[reason] = counts.get(reason, 0) + len(rows)
         return counts
 
     def rejected_by(self) -> frozenset[str]:
@@ -194,20 +193,23 @@ class Verdict:
         numbers = np.unique(self._first[: self._state.count])
         names = {self.filters[number].name for number in numbers if 0 <= number < len(self.filters)}
         if len(numbers) and numbers[0] < 0:
-            names.update(self._pre_filters[number].name for number in self._narrowed)
+            names.update(self._narrowing.by)
         return frozenset(names)
 
     @property
     def narrowed_to(self) -> frozenset[str] | None:
         """The names of the nodes that the pre-filters left; None when none of them narrowed."""
-        if not self._narrowed_to:
-            return None
-        return frozenset.intersection(*self._narrowed_to.values())
+        return self._narrowing.names
 
     def object_changed(self, kind: type) -> None:
         for asked, rule in self._rules():
             if kind in getattr(rule, "kinds", ()):
                 self._judged_at.pop(asked, None)
+
+    @property
+    def most_points(self) -> int:
+        """What a node can have at most in `rank`, by the rules that have an opinion."""
+        return MAX_SCORE * sum(scores.weight for scores in self._scores if scores.has_opinion)
 
     @property
     def bytes_when_full(self) -> int:
@@ -224,19 +226,7 @@ class Verdict:
                 continue
             nodes = self._state.nodes()
             answer = ask(rule, "pre_filter", self.pod, nodes)
-            self._pod_rejections.pop(number, None)
-            was_narrowed = self._narrowed_to.pop(number, None) is not None
-            self._narrowed.pop(number, None)
-            if isinstance(answer, PodRejection):
-                self._pod_rejections[number] = answer
-            elif answer is not None:
-                _check_names(rule.name, answer)
-                self._narrowed_to[number] = answer
-                kept = self._narrowed[number] = np.zeros(self._capacity, np.bool_)
-                kept[[row for name in answer if (row := self._state.row_of(name)) is not None]] = (
-                    True
-                )
-            if was_narrowed or number in self._narrowed:
+            if self._narrowing.take(number, answer, self._state.row_of, self._capacity):
                 yield stale.everything
 
     def _ask_filters(self, stale: Stale) -> Iterator[Rows]:
@@ -261,8 +251,7 @@ class Verdict:
             bits = self._rejections[number].bits
             if bits is not None:
                 first[bits[rows] != 0] = number
-        for kept in self._narrowed.values():
-            first[~kept[rows]] = -1
+        first[self._narrowing.excludes(rows)] = -1
         feasible = first == len(self.filters)
         if rows is stale.everything:
             self._refiltered = None
@@ -270,19 +259,6 @@ class Verdict:
             self._refiltered.update(rows[self._feasible[rows] != feasible].tolist())
         self._first[rows] = first
         self._feasible[rows] = feasible
-
-    def _exclusion_at(self, row: int) -> NodeRejection:
-        names = " ".join(self._pre_filters[number].name for number in sorted(self._narrowed))
-        return NodeRejection(
-            plugin="",
-            reasons=(f"node(s) didn't satisfy plugin(s) [{names}]",),
-            eviction_helps=False,
-            excluded_by=tuple(
-                self._pre_filters[number].name
-                for number, kept in sorted(self._narrowed.items())
-                if not kept[row]
-            ),
-        )
 
     # Scores.
 
@@ -362,9 +338,7 @@ class Verdict:
         """Everything is judged anew, in arrays of this length."""
         self._capacity = capacity
         self._judged_at = {}
-        self._pod_rejections = {}
-        self._narrowed_to = {}
-        self._narrowed = {}
+        self._narrowing = Narrowing(self._pre_filters)
         self._rejections = [Rejections(rule.name) for rule in self.filters]
         self._scores = [Scores(each) for each in self.scorers]
         self._first = np.zeros(capacity, np.int16)
@@ -386,11 +360,3 @@ class Verdict:
 
 def _room_for(count: int) -> int:
     return max(64, 2 * count)
-
-
-def _check_names(name: str, answer: Any) -> None:
-    if not isinstance(answer, frozenset):
-        raise PluginError(
-            f"{name}.pre_filter answers with {answer!r}; "
-            "it must be a PodRejection, a frozenset of node names or None"
-        )

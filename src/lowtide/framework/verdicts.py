@@ -8,6 +8,8 @@ from lowtide.framework.verdict import Verdict
 from lowtide.objects.pod import Pod, shape_of
 
 DEFAULT_MAX_BYTES = 128 * 1024 * 1024
+# A shape is kept as a key, and its pod as decoded, which takes some times as much.
+_BYTES_PER_BYTE_OF_SHAPE = 5
 
 
 class Verdicts:
@@ -18,6 +20,7 @@ class Verdicts:
         self.state = state
         self._max_bytes = max_bytes
         self._by_shape: OrderedDict[bytes, Verdict] = OrderedDict()
+        self._shape_bytes = 0
 
     def of(self, pod: Pod) -> Verdict:
         """The verdict on this pod's shape, true for the state as it is now."""
@@ -25,10 +28,11 @@ class Verdicts:
         verdict = self._by_shape.get(shape)
         if verdict is None:
             verdict = self._by_shape[shape] = Verdict(self.profile, self.state, pod)
-            self._drop_oldest()
+            self._shape_bytes += len(shape)
         else:
             self._by_shape.move_to_end(shape)
         verdict.refresh()
+        self._drop_oldest()  # after that: of a table that has grown, each takes more than before
         return verdict
 
     def object_changed(self, kind: type) -> None:
@@ -38,9 +42,11 @@ class Verdicts:
 
     def _drop_oldest(self) -> None:
         while len(self._by_shape) > 1 and self._bytes() > self._max_bytes:
-            self._by_shape.popitem(last=False)
+            shape, _ = self._by_shape.popitem(last=False)
+            self._shape_bytes -= len(shape)
 
     def _bytes(self) -> int:
         # Verdicts of one table are about equally large: the newest stands for all.
         newest = next(reversed(self._by_shape.values()))
-        return newest.bytes_when_full * len(self._by_shape)
+        arrays = newest.bytes_when_full * len(self._by_shape)
+        return arrays + _BYTES_PER_BYTE_OF_SHAPE * self._shape_bytes

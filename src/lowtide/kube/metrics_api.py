@@ -36,8 +36,10 @@ class MetricsApi:
 def _reason(error: ApiError) -> str:
     match error.status:
         case 404:
-            return "metrics-server is not installed: the API server does not know metrics.k8s.io"
+            return (
+                "metrics-server is not installed: the API server does not know nodes.metrics.k8s.io"
+            )
         case 403:
-            return f"{error}; allow to list nodes of the API group metrics.k8s.io"
+            return f"{error}; allow to list nodes.metrics.k8s.io"
         case _:
             return f"GET {NODES_PATH}: {error}"

@@ -1,80 +1,195 @@
 """What schedulers and extenders say to each other over HTTP: the words of the v1 extender API.
 
 The Go types have no JSON names, so keys are spelled as the fields are in Go, and Go reads them in
-any case. Used by the client of extenders."""
+any case. Spoken by the client of extenders, and by the server of the extender that Lowtide is."""
 
-from collections.abc import Mapping
-from typing import Any, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Any, Generic, TypeVar
 
 import msgspec
+from msgspec import inspect
+
+from lowtide.objects.meta import ObjectMeta, Wire
+from lowtide.objects.node import NodeAddress, NodeSpec
+from lowtide.objects.pod import Amounts
 
 T = TypeVar("T")
+PodT = TypeVar("PodT")
+VictimT = TypeVar("VictimT")
+NodesT = TypeVar("NodesT")
+
+Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 
 
-class _Words(msgspec.Struct, frozen=True, rename="pascal"):
-    pass
+class Words(msgspec.Struct, frozen=True, rename="pascal", forbid_unknown_fields=True):
+    """An object with keys as Go spells them; other spellings are for WordsDecoder."""
 
 
 class NodeList(msgspec.Struct, frozen=True):
     """Nodes as the API server spells them, whole."""
 
-    items: tuple[msgspec.Raw, ...]
-    metadata: Mapping[str, str] = {}
+    metadata: msgspec.Raw = msgspec.Raw(b"{}")
+    items: Sequence[msgspec.Raw] | None = None
 
 
-class ExtenderArgs(_Words, frozen=True):
+class ExtenderArgs(Words, Generic[PodT], frozen=True):
     """What `filter` and `prioritize` are asked; nodes by name where the extender knows them."""
 
-    pod: msgspec.Raw
+    pod: PodT
     nodes: NodeList | None = None
-    node_names: tuple[str, ...] | None = None
+    node_names: Sequence[str] | None = None
 
 
-class BindingArgs(_Words, frozen=True):
-    pod_name: str
-    pod_namespace: str
-    pod_uid: str = msgspec.field(name="PodUID")
+class FilterResult(Words, Generic[NodesT], frozen=True):
+    """Nodes as they were asked: whole, or by name."""
+
+    nodes: NodesT | None = None
+    node_names: Sequence[str] | None = None
+    failed_nodes: Mapping[str, str] | None = None
+    failed_and_unresolvable_nodes: Mapping[str, str] | None = None
+    error: str = ""
+
+
+class HostPriority(Words, frozen=True, gc=False):
+    host: str = ""
+    score: int = 0
+
+
+class BindingArgs(Words, frozen=True):
+    pod_name: str = ""
+    pod_namespace: str = ""
+    pod_uid: str = msgspec.field(default="", name="PodUID")
     node: str = ""
 
 
-class MetaPod(_Words, frozen=True):
-    uid: str = msgspec.field(name="UID")
+class BindingResult(Words, frozen=True):
+    error: str = ""
 
 
-class Victims(_Words, frozen=True):
-    """`pods` are whole pods, or their uids where the extender knows them."""
-
-    pods: tuple[msgspec.Raw | MetaPod, ...]
-    num_pdb_violations: int = msgspec.field(name="NumPDBViolations")
+class MetaPod(Words, frozen=True):
+    uid: str = msgspec.field(default="", name="UID")
 
 
-class PreemptionArgs(_Words, frozen=True):
-    pod: msgspec.Raw
-    node_name_to_victims: Mapping[str, Victims] | None = None
-    node_name_to_meta_victims: Mapping[str, Victims] | None = None
+class Victims(Words, Generic[VictimT], frozen=True):
+    """Whole pods, or their uids where the extender knows them."""
+
+    pods: Sequence[VictimT] | None = None
+    num_pdb_violations: Int64 = msgspec.field(default=0, name="NumPDBViolations")
 
 
-class _NamedMeta(msgspec.Struct, frozen=True):
+class PreemptionArgs(Words, Generic[PodT, VictimT], frozen=True):
+    """One of the two says which pods would have to go, by node."""
+
+    pod: PodT
+    node_name_to_victims: Mapping[str, Victims[VictimT] | None] | None = None
+    node_name_to_meta_victims: Mapping[str, Victims[MetaPod] | None] | None = None
+
+
+class PreemptionResult(Words, frozen=True):
+    node_name_to_meta_victims: Mapping[str, Victims[MetaPod] | None] | None = None
+
+
+class NodeStatusSeen(Wire, frozen=True):
+    allocatable: Amounts = {}
+    addresses: list[NodeAddress] = []
+    declared_features: list[str] = []
+
+
+class NodeSeen(Wire, frozen=True):
+    """What is read of a node in a request: all but its images, which are most of its bytes."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatusSeen = NodeStatusSeen()
+
+    @property
+    def name(self) -> str:
+        return self.metadata.name
+
+    @property
+    def labels(self) -> dict[str, str]:
+        return self.metadata.labels
+
+
+class _Identity(msgspec.Struct, frozen=True):
     name: str = ""
+    uid: str = ""
 
 
-class NamedNode(msgspec.Struct, frozen=True):
-    metadata: _NamedMeta = _NamedMeta()
+class ObjectNamed(msgspec.Struct, frozen=True):
+    """Of an object that is whole on the wire, which one it is."""
+
+    metadata: _Identity = _Identity()
 
 
-class NamedNodes(msgspec.Struct, frozen=True):
+class NodesNamed(msgspec.Struct, frozen=True):
     """Of a list of nodes that an extender sends back, the names."""
 
-    items: tuple[NamedNode, ...] | None = None
+    items: Sequence[ObjectNamed] | None = None
 
 
-def fields_of(given: Mapping[str, msgspec.Raw], fields: Mapping[str, type[Any]]) -> dict[str, Any]:
-    """These fields of a JSON object, whatever the case of their keys; one that is null or not
-    there is left out. Raises what msgspec does."""
-    by_lower = {key.lower(): raw for key, raw in given.items()}
-    found = {
-        name: msgspec.json.decode(by_lower[name.lower()], type=kind | None)
-        for name, kind in fields.items()
-        if name.lower() in by_lower
-    }
-    return {name: value for name, value in found.items() if value is not None}
+class WordsDecoder(Generic[T]):
+    """Decodes straight into the type, which is Words or a list of them; only what does not fit is
+    read once more with keys in any case, unknown ones ignored, and nulls for what is not set."""
+
+    def __init__(self, kind: type[T]) -> None:
+        self._type = inspect.type_info(kind)
+        self._decode = msgspec.json.Decoder(kind).decode
+
+    def decode(self, body: bytes | bytearray | memoryview | msgspec.Raw) -> T:
+        """Raises what msgspec does, with paths in Go's spelling."""
+        try:
+            return self._decode(body)
+        except msgspec.ValidationError:
+            return self._decode(_respelled(body, self._type))
+
+
+def _respelled(data: Any, kind: inspect.Type) -> msgspec.Raw:
+    """The same JSON in Go's spelling, as far down as there are Words; what is not of that type is
+    left as it is."""
+    if isinstance(kind, inspect.UnionType):
+        kind = next(each for each in kind.types if not isinstance(each, inspect.NoneType))
+    try:
+        match kind:
+            case inspect.StructType(fields=fields) if _holds_words(kind):
+                return _raw(_fields_in_any_case(_decode_object(data) or {}, fields))
+            case inspect.DictType(value_type=inner) if _holds_words(inner):
+                given = _decode_object(data) or {}
+                return _raw({key: _respelled(each, inner) for key, each in given.items()})
+            case inspect.ListType(item_type=inner) if _holds_words(inner):
+                return _raw([_respelled(each, inner) for each in _decode_list(data) or []])
+    except msgspec.ValidationError:
+        pass
+    return data if isinstance(data, msgspec.Raw) else msgspec.Raw(data)
+
+
+def _holds_words(kind: inspect.Type) -> bool:
+    match kind:
+        case inspect.UnionType(types=types):
+            return any(map(_holds_words, types))
+        case inspect.StructType(forbid_unknown_fields=is_words):
+            return is_words
+    return False
+
+
+def _fields_in_any_case(
+    given: Mapping[str, msgspec.Raw], fields: Iterable[inspect.Field]
+) -> dict[str, msgspec.Raw]:
+    """A key that is spelled exactly goes before others, the last before earlier ones."""
+    by_folded = {key.casefold(): raw for key, raw in given.items()}
+    found: dict[str, msgspec.Raw] = {}
+    for field in fields:
+        name = field.encode_name
+        raw = given[name] if name in given else by_folded.get(name.casefold())
+        if raw is not None and raw != _NULL:
+            found[name] = _respelled(raw, field.type)
+    return found
+
+
+def _raw(data: Any) -> msgspec.Raw:
+    return msgspec.Raw(msgspec.json.encode(data))
+
+
+_NULL = msgspec.Raw(b"null")
+_decode_object = msgspec.json.Decoder(dict[str, msgspec.Raw] | None).decode
+_decode_list = msgspec.json.Decoder(list[msgspec.Raw] | None).decode

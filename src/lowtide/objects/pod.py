@@ -216,6 +216,11 @@ class Pod(Wire, frozen=True):
         return self.status.phase in ("Succeeded", "Failed")
 
     @property
+    def is_refused(self) -> bool:
+        """Whether a scheduler tried to place it last, and found no node."""
+        return any(c.type == "PodScheduled" and c.status == "False" for c in self.status.conditions)
+
+    @property
     def controller(self) -> OwnerReference | None:
         """What made this pod and keeps its like running."""
         return next((o for o in self.metadata.owner_references if o.controller), None)

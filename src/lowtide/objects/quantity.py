@@ -37,9 +37,10 @@ class QuantityError(ValueError):
 @lru_cache(maxsize=65536)
 def parse_nano(quantity: Quantity) -> int:
     """The quantity in nano units; what is finer than that is rounded away from zero."""
-    text = str(quantity).strip()
-    if len(text) > _LONGEST:
-        raise QuantityError(f"{text[:20]!r}... is too long for a quantity")
+    text = str(quantity)
+    if len(text) > _LONGEST:  # spaces too: what is cached must be small
+        raise QuantityError(f"{text.strip()[:20]!r}... is too long for a quantity")
+    text = text.strip()
     form = _FORM.fullmatch(text)
     if form is None:
         raise QuantityError(f"{text!r} is not a quantity; right would be 500m, 2, 1.5Gi or 2e3")

@@ -5,7 +5,6 @@ without a fresh one counts as average unless the args say otherwise.
 """
 
 from collections.abc import Iterator, Mapping
-from itertools import islice
 
 import numpy as np
 
@@ -41,7 +40,6 @@ from lowtide.readings.reading import STATES, State
 
 # The smallest with which pods go where links have room, whatever else counts: see docs.
 RECOMMENDED_WEIGHT = 9
-NODES_TOLD = 100  # in the log, of each reading
 _SYSTEM_CRITICAL_PRIORITY = 2_000_000_000
 
 Columns = Mapping[str, FloatArray]
@@ -159,22 +157,20 @@ class NetworkTraffic:
     def _giving_way(self, mask: BoolArray, reason: str) -> Rejection:
         return Rejection(mask, reason, gives_way_after=self._patience_seconds)
 
-    def in_words(self, scores: Mapping[str, RuleScore], *, brief: bool = False) -> Iterator[str]:
-        """Relative scores in the wording of the first plugins of this name; of many nodes, the
-        first."""
-        told = dict(islice(scores.items(), NODES_TOLD))
+    def in_words(
+        self, scores: Mapping[str, RuleScore], nodes: Nodes, *, brief: bool = False
+    ) -> Iterator[str]:
+        """Relative scores in the wording of the first plugins of this name."""
         if self._scoring == "relative":
-            for name, score in told.items():
-                yield f"node '{name}' bandwidth: {score.raw}"
+            for name, score in scores.items():
+                yield f"[{self.name}] node '{name}' bandwidth: {score.raw}"
             if not brief:
-                yield from _sums_in_words(told)
+                yield from (f"[{self.name}] {line}" for line in _sums_in_words(scores))
         else:
-            for name, score in told.items():
-                yield f"node '{name}' link score: {score.raw}"
-        final = " ".join(f"{{{name} {score.normalized}}}" for name, score in told.items())
-        yield f"Nodes final score: [{final}]"
-        if len(scores) > len(told):
-            yield f"and {len(scores) - len(told)} more nodes"
+            for name, score in scores.items():
+                yield f"[{self.name}] node '{name}' link score: {score.raw}"
+        final = " ".join(f"{{{name} {score.normalized}}}" for name, score in scores.items())
+        yield f"[{self.name}] Nodes final score: [{final}]"
 
 
 def _may_go_anywhere(pod: Pod) -> bool:

@@ -67,5 +67,9 @@ class NodeLabel:
         lacking = ~nodes.label_matches(self._required)
         yield Rejection(lacking, f"node(s) did not have label {self._in_words}")
 
+    def filter_in_words(self, pod: Pod, nodes: Nodes) -> Iterator[str]:
+        for name, has in zip(nodes.names, nodes.label_matches(self._required), strict=True):
+            yield f"Node[ {name} ] Special Label Value: {'true' if has else 'false'}"
+
     def may_help(self, pod: Pod, change: Change) -> bool:
         return change.is_new(lambda node: matches_all([self._required], node.labels))

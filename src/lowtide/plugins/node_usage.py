@@ -100,14 +100,19 @@ class NodeUsage:
             return self._used_shares(columns, nodes)
         return _distances(columns, feasible)
 
-    def in_words(self, scores: Mapping[str, RuleScore], *, brief: bool = False) -> Iterator[str]:
-        for name, score in scores.items():
-            if self._unit == "share":
-                yield f"node '{name}' usage: {score.raw * 100 / _MILLION:.2f} %"
-            else:
-                yield f"node '{name}' score: {score.raw}"
+    def in_words(
+        self, scores: Mapping[str, RuleScore], nodes: Nodes, *, brief: bool = False
+    ) -> Iterator[str]:
+        if self._unit == "share":
+            for name, score in scores.items():
+                yield f"[{self.name}] node '{name}' usage: {score.raw * 100 / _MILLION:.2f} %"
+        else:
+            columns = nodes.reading(self.request)
+            for name, score in scores.items():
+                used = _millicores_in_words(columns, nodes.position_of(name))
+                yield f"Node [ {name} ] Cpu Usage Value: {used}, Score: {score.raw}"
         final = " ".join(f"{{{name} {score.normalized}}}" for name, score in scores.items())
-        yield f"Nodes final score: [{final}]"
+        yield f"[{self.name}] Nodes final score: [{final}]"
 
     def _used_shares(self, columns: Columns, nodes: Nodes) -> IntArray | None:
         """In millionths of what is allocatable; a resource that no node tells of is left out."""
@@ -142,6 +147,21 @@ def _distances(columns: Columns, feasible: BoolArray) -> IntArray | None:
     used = _whole(known + columns[EXPECTED_CPU_MILLI])
     lowest = int(used[feasible].min() if feasible.any() else used.min())
     return lowest - used + 1
+
+
+def _millicores_in_words(columns: Columns, position: int | None) -> str:
+    """What is measured, and what else counts."""
+    if not columns or position is None:
+        return "unknown"
+    fields = (CPU_MILLI, NEUTRAL_CPU_MILLI, EXPECTED_CPU_MILLI)
+    measured, neutral, expected = (float(columns[field][position]) for field in fields)
+    if not np.isnan(measured):
+        used = f"{measured:.0f}"
+    elif np.isnan(neutral):
+        used = "unknown"
+    else:
+        used = f"unknown, counted as {neutral:.0f}"
+    return f"{used} + {expected:.0f} of pods just placed" if expected else used
 
 
 def _whole(values: FloatArray) -> IntArray:

@@ -15,7 +15,7 @@ from lowtide.cluster.state import ClusterState
 from lowtide.config.types import Extender
 from lowtide.framework.decision import Decision, NodeRejection
 from lowtide.framework.plugin import PostFiltered, ask
-from lowtide.framework.refused import RefusedPod, post_filtered, rivals_of
+from lowtide.framework.refused import RefusedPod, post_filtered
 from lowtide.framework.verdict import Verdict
 from lowtide.framework.verdicts import Verdicts
 from lowtide.objects.pod import Pod
@@ -28,6 +28,7 @@ from lowtide.scheduler.extending import (
     points_of_extenders,
     refused_by_extenders,
 )
+from lowtide.scheduler.fitting import fitting
 
 KEPT_NODES = 20
 
@@ -76,17 +77,10 @@ def deciding(
     helped = _Helped(verdicts, verdict, turn, waited_seconds, extenders)
     if verdict.pod_rejection is not None:
         return (yield from helped.remedied(found.pod_rejected(), {}))
-    promised = _refused_for_nominated(pod, verdict, state)
-    feasible = verdict.feasible
-    if promised:
-        feasible = feasible.copy()
-        feasible[list(promised)] = False
+    fit = fitting(pod, verdict, state, waited_seconds=waited_seconds)
+    feasible, promised, is_narrowed = fit.feasible, fit.promised, fit.is_narrowed
     count = int(np.count_nonzero(feasible))
-    is_narrowed = bool(promised)
-    if count == 0:
-        feasible = verdict.feasible_after(waited_seconds)
-        feasible[list(_refused_for_nominated(pod, verdict, state, waited_seconds))] = False
-        count, is_narrowed = int(np.count_nonzero(feasible)), True
+    if fit.has_given_way:
         found.has_given_way(promised)
     nominated = state.row_of(pod.status.nominated_node_name)
     by_nomination = nominated is not None and bool(feasible[nominated])
@@ -359,22 +353,3 @@ def _top(ranked: IntArray, keep: int) -> list[int]:
     order = np.argsort(-ranked[candidates], kind="stable")[:keep]
     rows: list[int] = candidates[order].tolist()
     return rows
-
-
-def _refused_for_nominated(
-    pod: Pod, verdict: Verdict, state: ClusterState, waited_seconds: float = -math.inf
-) -> dict[int, NodeRejection]:
-    """Nodes that have room for the pod, but not beside the pods they were promised to.
-
-    Each node is judged with only the pods nominated to it that matter as much or more. Nothing
-    gives way to a pod before it is said how long it has waited.
-    """
-    pods_by_row = {
-        row: rivals for row, rivals in rivals_of(pod, state).items() if not verdict.is_excluded(row)
-    }
-    if not pods_by_row:
-        return {}
-    rows = np.array(list(pods_by_row), np.intp)
-    nodes = state.nodes().take(rows).with_pods(dict(enumerate(pods_by_row.values())))
-    rejections = verdict.rejections_on(nodes, waited_seconds)
-    return {int(rows[position]): rejection for position, rejection in rejections.items()}

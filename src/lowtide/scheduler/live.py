@@ -203,7 +203,8 @@ class Live:
     def _note_decision(self, decided: Decided) -> None:
         decision, now = decided.decision, self._clock()
         began_at = self._turn_began_at
-        tell_decision(decided, self.machine.profiles[decision.scheduler_name])
+        profile = self.machine.profiles[decision.scheduler_name]
+        tell_decision(decided, profile, self.machine.state.nodes())
         self._on_decision(decided)
         if decision.post_filtered is not None:
             self._metrics.preemption_attempted()

@@ -93,7 +93,7 @@ class Machine:
             max_backoff_seconds=max_backoff_seconds,
         )
         self._surroundings = Surroundings(
-            self.state, self.queue, profiles.values(), self._verdicts.values()
+            self.state, self.queue.wake, profiles.values(), self._verdicts.values()
         )
         self._binding: dict[str, Placement] = {}
         self._waiting = WaitingPlacements()

@@ -18,15 +18,6 @@ def exponential_buckets(first: float, factor: float, count: int) -> tuple[float,
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SourceNumbers:
-    """What is known by one kind of measurement."""
-
-    nodes_by_state: Mapping[str, int]  # empty before the first reading
-    age_seconds: float | None  # None before the first sample
-    polls: Mapping[str, int]  # by result, since the start
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PresentNumbers:
     """Numbers that are read when somebody asks, so that keeping them costs a cycle nothing."""
 
@@ -38,9 +29,6 @@ class PresentNumbers:
     assumed_pods: int
     bindings_in_flight: int
     is_leader: bool
-    traffic: SourceNumbers
-    is_traffic_braked: bool | None  # None before the first reading
-    usage: SourceNumbers
 
 
 class SchedulerMetrics:
@@ -203,60 +191,3 @@ def _gauges(numbers: PresentNumbers | None) -> Iterator[Metric]:
         bindings.add_metric((), numbers.bindings_in_flight)
         leader.add_metric((), int(numbers.is_leader))
     yield from (pending, unschedulable, cache, bindings, leader, incoming)
-    yield from _measured(numbers)
-
-
-def _measured(numbers: PresentNumbers | None) -> Iterator[Metric]:
-    braked = GaugeMetricFamily(
-        "lowtide_readings_braked",
-        "1 while traffic does not count, as too few nodes have a fresh reading of it",
-    )
-    if numbers is not None and numbers.is_traffic_braked is not None:
-        braked.add_metric((), int(numbers.is_traffic_braked))
-    yield braked
-    yield from _source(
-        numbers.traffic if numbers else None,
-        GaugeMetricFamily(
-            "lowtide_reading_nodes",
-            "Nodes by the state of their reading of traffic, the worst where there are several",
-            labels=("state",),
-        ),
-        GaugeMetricFamily(
-            "lowtide_readings_age_seconds",
-            "Seconds since traffic was sampled, of the oldest where several readings count",
-        ),
-        CounterMetricFamily(
-            "lowtide_prometheus_polls", "Polls of Prometheus, by result", labels=("result",)
-        ),
-    )
-    yield from _source(
-        numbers.usage if numbers else None,
-        GaugeMetricFamily(
-            "lowtide_usage_nodes",
-            "Nodes whose cpu usage is known by metrics-server, and others",
-            labels=("state",),
-        ),
-        GaugeMetricFamily(
-            "lowtide_usage_age_seconds",
-            "Seconds since usage was sampled, of the oldest where several readings count",
-        ),
-        CounterMetricFamily(
-            "lowtide_metrics_server_polls", "Polls of metrics-server, by result", labels=("result",)
-        ),
-    )
-
-
-def _source(
-    numbers: SourceNumbers | None,
-    nodes: GaugeMetricFamily,
-    age: GaugeMetricFamily,
-    polls: CounterMetricFamily,
-) -> Iterator[Metric]:
-    if numbers is not None:
-        for state, count in numbers.nodes_by_state.items():
-            nodes.add_metric((state,), count)
-        if numbers.age_seconds is not None:
-            age.add_metric((), numbers.age_seconds)
-        for result, count in numbers.polls.items():
-            polls.add_metric((result,), count)
-    yield from (nodes, age, polls)

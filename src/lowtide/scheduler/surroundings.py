@@ -1,29 +1,28 @@
 """Nodes and all other objects but pods, as the watches tell of them: the state is kept true,
 verdicts on them are judged again, and parked pods that may profit are woken.
 
-Used by the machine."""
+Used by the machine, and by the advisor, where nothing is parked."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any
 
 from lowtide.cluster.state import ClusterState
-from lowtide.framework.change import node_change, object_change
+from lowtide.framework.change import Change, node_change, object_change
 from lowtide.framework.profile import Profile
 from lowtide.framework.verdicts import Verdicts
 from lowtide.objects.node import Node
-from lowtide.scheduler.queue import Queue
 
 
 class Surroundings:
     def __init__(
         self,
         state: ClusterState,
-        queue: Queue,
+        wake: Callable[[Change, float], object],
         profiles: Collection[Profile],
         verdicts: Collection[Verdicts],
     ) -> None:
         self._state = state
-        self._queue = queue
+        self._wake = wake
         self._verdicts = verdicts
         self._kinds_that_wake = {kind for profile in profiles for kind in profile.kinds_that_wake}
 
@@ -38,7 +37,7 @@ class Surroundings:
     def deleted(self, thing: Any, now: float) -> None:
         if isinstance(thing, Node):
             self._state.remove_node(thing.name)
-            self._queue.wake(node_change(thing, None), now)
+            self._wake(node_change(thing, None), now)
             return
         self._state.remove_object(thing)
         self.object_changed(thing, None, now)
@@ -48,7 +47,7 @@ class Surroundings:
         kind = type(change.thing)
         self.judge_again(kind)
         if kind in self._kinds_that_wake:
-            self._queue.wake(change, now)
+            self._wake(change, now)
 
     def judge_again(self, kind: type) -> None:
         for verdicts in self._verdicts:
@@ -59,4 +58,4 @@ class Surroundings:
         before = None if row is None else self._state.node_at(row)
         self._state.update_node(node)
         if self._state.position != position:
-            self._queue.wake(node_change(before, node), now)
+            self._wake(node_change(before, node), now)

@@ -1,14 +1,15 @@
-"""The log lines of the scheduler, in kube-scheduler's wording, and what rules say of their scores.
+"""The log lines of the scheduler, in kube-scheduler's wording, and what rules say of nodes.
 
-Called by live; written from events and decisions."""
+Called by live and by the extender; written from events, decisions and answers."""
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
+from typing import Any
 
 import numpy as np
 
 from lowtide.cluster.nodes import Nodes
 from lowtide.cluster.state import ClusterState
-from lowtide.framework.decision import Decision, RuleScore
+from lowtide.framework.decision import NO_SCORES, Decision, RuleScore, ScoreTable
 from lowtide.framework.plugin import PluginError, ask, readings_of
 from lowtide.framework.profile import Profile
 from lowtide.framework.scores import Scores
@@ -17,12 +18,15 @@ from lowtide.objects.events import Added, Deleted, Modified
 from lowtide.objects.meta import ObjectMeta
 from lowtide.objects.node import Node
 from lowtide.objects.pod import Pod
+from lowtide.objects.quantity import QuantityError
 from lowtide.readings.capacity import CAPACITY_ANNOTATION, is_capacity_readable
 from lowtide.readings.demand import READABLE_TRAFFIC, TRAFFIC_ANNOTATION, is_readable
 from lowtide.scheduler.actions import Decided
 from lowtide.scheduler.events import Event
 
 log = Log("scheduler")
+
+NODES_TOLD = 100  # in the words of a rule; of more nodes, how many they are
 
 
 def tell_event(event: Event, state: ClusterState) -> None:
@@ -60,12 +64,13 @@ def _tell_unreadable(
     )
 
 
-def tell_decision(decided: Decided, profile: Profile) -> None:
+def tell_decision(decided: Decided, profile: Profile, nodes: Nodes) -> None:
+    """`nodes` is the table after the decision, where the pod may count already."""
     if not log.enabled(2):
         return
     decision = decided.decision
     log.v(2, "Attempting to schedule pod", pod=decision.pod.key)
-    _tell_scores(decision, profile)
+    _tell_scores(decision.scores, profile, _as_decided(decision, nodes), level=2)
     if decision.gave_way is not None:
         log.v(
             2,
@@ -84,48 +89,105 @@ def tell_decision(decided: Decided, profile: Profile) -> None:
         )
 
 
-def _tell_scores(decision: Decision, profile: Profile) -> None:
-    """In the words of the rules that have some."""
-    best = decision.best
-    for weighted in profile.scorers:
-        rule = weighted.rule
-        scores = {
-            node.node_name: node.by_rule[rule.name] for node in best if rule.name in node.by_rule
-        }
-        if not scores or not hasattr(rule, "in_words"):
+def tell_filter(pod: Pod, profile: Profile, nodes: Nodes, *, at_info: bool) -> None:
+    """What the rules that filter say of each node that was asked about."""
+    level = 0 if at_info else 2
+    if not log.enabled(level):
+        return
+    told = nodes if len(nodes) <= NODES_TOLD else nodes.take(np.arange(NODES_TOLD))
+    for rule in profile.at("filter"):
+        if not hasattr(rule, "filter_in_words"):
             continue
         try:
-            for line in ask(rule, "in_words", scores):
-                log.v(2, f"[{rule.name}] {line}")
-        except PluginError as error:
-            log.error("Scores cannot be told", err=error)
+            said = ask(rule, "filter_in_words", pod, told)
+            for line in _lines(rule, said, more_nodes=len(nodes) - len(told)):
+                log.v(level, line)
+        except (PluginError, QuantityError) as error:
+            log.error("Verdicts cannot be told", err=error)
+
+
+def tell_priorities(scores: ScoreTable, profile: Profile, nodes: Nodes, *, at_info: bool) -> None:
+    """What the rules that score say of these nodes, which stand in `nodes` as they were scored."""
+    level = 0 if at_info else 2
+    if log.enabled(level):
+        _tell_scores(scores, profile, nodes, level=level)
 
 
 def tell_reading(source: Hashable, profiles: Iterable[Profile], state: ClusterState) -> None:
     """What each node's traffic would score now, for rules that are to log their readings."""
+    nodes = state.nodes()
     for profile in profiles:
         for weighted in profile.scorers:
             rule = weighted.rule
             if source not in readings_of(rule) or not getattr(rule, "tells_readings", False):
                 continue
             try:
-                scores = _scores_of_all(Scores(weighted), state.nodes())
-                for line in ask(rule, "in_words", scores, brief=True) if scores else ():
-                    log.info(f"[{rule.name}] {line}")
+                scores = _scores_of_all(Scores(weighted), nodes)
+                for line in _in_words(rule, scores, nodes, brief=True):
+                    log.info(line)
             except PluginError as error:
                 log.error("A reading cannot be told", err=error)
 
 
-def _scores_of_all(scores: Scores, nodes: Nodes) -> dict[str, RuleScore]:
+def _tell_scores(scores: ScoreTable, profile: Profile, nodes: Nodes, *, level: int) -> None:
+    for weighted in profile.scorers:
+        rule = weighted.rule
+        try:
+            for line in _in_words(rule, scores, nodes):
+                log.v(level, line)
+        except PluginError as error:
+            log.error("Scores cannot be told", err=error)
+
+
+def _in_words(rule: Any, scores: ScoreTable, nodes: Nodes, *, brief: bool = False) -> Iterator[str]:
+    """The first of its scores in the rule's words; nothing where it has none."""
+    if not hasattr(rule, "in_words") or rule.name not in scores.rules or not scores.node_names:
+        return
+    told = _first_scores(scores, rule.name)
+    said = ask(rule, "in_words", told, nodes, brief=brief)
+    yield from _lines(rule, said, more_nodes=len(scores.node_names) - len(told))
+
+
+def _first_scores(scores: ScoreTable, rule_name: str) -> dict[str, RuleScore]:
+    number = scores.rules.index(rule_name)
+    columns = zip(
+        scores.node_names[:NODES_TOLD],
+        scores.raw[number][:NODES_TOLD].tolist(),
+        scores.normalized[number][:NODES_TOLD].tolist(),
+        strict=True,
+    )
+    weight = scores.weights[number]
+    return {name: RuleScore(raw, one, weight * one) for name, raw, one in columns}
+
+
+def _lines(rule: Any, said: Iterable[str], *, more_nodes: int) -> Iterator[str]:
+    yield from said
+    if more_nodes:
+        yield f"[{rule.name}] and {more_nodes} more nodes"
+
+
+def _as_decided(decision: Decision, nodes: Nodes) -> Nodes:
+    """The table without the pod itself."""
+    position = None if decision.node_name is None else nodes.position_of(decision.node_name)
+    return nodes if position is None else nodes.without({position: {decision.pod.uid}})
+
+
+def _scores_of_all(scores: Scores, nodes: Nodes) -> ScoreTable:
     """As if every node were feasible for a pod that asks for nothing."""
     count = len(nodes)
     pod, every = Pod(), np.ones(count, np.bool_)
     scores.judge(pod, nodes, every, nodes.rows, count)
     if not scores.has_opinion or not count:
-        return {}
+        return NO_SCORES
     normalized = scores.normalized_among(pod, nodes, every, scores.raw)
-    columns = zip(nodes.names, scores.raw.tolist(), normalized.tolist(), strict=True)
-    return {name: RuleScore(one, other, scores.weight * other) for name, one, other in columns}
+    return ScoreTable(
+        node_names=tuple(nodes.names),
+        totals=scores.weight * normalized,
+        rules=(scores.rule.name,),
+        weights=(scores.weight,),
+        raw=(scores.raw,),
+        normalized=(normalized,),
+    )
 
 
 def _kind_of(pod: Pod) -> str:

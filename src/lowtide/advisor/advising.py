@@ -1,0 +1,271 @@
+"""Drives the advisor for the extender: what is believed, and the rules, belong to one thread, and
+whoever asks gets an answer in time, whatever a rule does.
+
+App hands in events, the server asks."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from queue import SimpleQueue
+from typing import Any, Final, Generic, Protocol, TypeVar, cast
+
+from lowtide.advisor.advice import (
+    Asked,
+    AskedPreemption,
+    FilterAdvice,
+    PreemptionAdvice,
+    PriorityAdvice,
+)
+from lowtide.advisor.advisor import Advisor
+from lowtide.cluster.nodes import Nodes
+from lowtide.framework.decision import ScoreTable
+from lowtide.framework.plugin import PluginError
+from lowtide.framework.profile import Profile
+from lowtide.logs import Log
+from lowtide.objects.pod import Pod
+from lowtide.objects.quantity import QuantityError
+from lowtide.objects.times import epoch_seconds
+from lowtide.scheduler.events import Event, ReadingPublished
+from lowtide.scheduler.telling import tell_event, tell_filter, tell_priorities, tell_reading
+
+log = Log("extender")
+
+T = TypeVar("T")
+Clock = Callable[[], float]
+
+SLOW: Final = "slow"
+FAILED: Final = "failed"
+# A rule that takes longer than this is taken for hung: the process had better be restarted.
+HUNG_SECONDS: Final = 30.0
+_TOLD_AGAIN_SECONDS: Final = 60.0
+_MOST_TOLD: Final = 1000
+
+
+class Counts(Protocol):
+    """What /metrics is to show."""
+
+    def neutral_answer(self, verb: str, reason: str) -> None: ...
+
+    def rule_error(self, rule_name: str) -> None: ...
+
+
+@dataclass(slots=True)
+class _Question(Generic[T]):
+    """The thread writes the outcome and then wakes who waits for it."""
+
+    work: Callable[[], T] | None  # None: nobody waits any more
+    loop: asyncio.AbstractEventLoop
+    is_answered: asyncio.Event = field(default_factory=asyncio.Event)
+    outcome: tuple[T | None, Exception | None] | None = None
+
+    def ended(self, result: T | None, error: Exception | None) -> None:
+        self.outcome = result, error
+        # Where the loop has ended nobody waits any more.
+        with suppress(RuntimeError):
+            self.loop.call_soon_threadsafe(self.is_answered.set)
+
+    def answer(self) -> T:
+        assert self.outcome is not None
+        result, error = self.outcome
+        if error is not None:
+            raise error
+        return cast(T, result)
+
+
+@dataclass(slots=True)
+class _Told:
+    """What was told lately, so that it is not told with every request."""
+
+    at: dict[str, float] = field(default_factory=dict)
+
+    def is_due(self, text: str, now: float) -> bool:
+        if now - self.at.get(text, -_TOLD_AGAIN_SECONDS) < _TOLD_AGAIN_SECONDS:
+            return False
+        if len(self.at) >= _MOST_TOLD:
+            self.at.clear()
+        self.at[text] = now
+        return True
+
+
+class Listening:
+    """Tells and counts what the advisor hears of; on the thread of the advisor."""
+
+    def __init__(
+        self, counts: Counts, clock: Clock, *, told_profiles: frozenset[str] = frozenset()
+    ) -> None:
+        self._counts = counts
+        self._clock = clock
+        self._told_profiles = told_profiles  # whose answers are told at any level
+        self._told = _Told()
+
+    def rule_failed(self, error: PluginError) -> None:
+        self._counts.rule_error(error.rule_name)
+        if self._told.is_due(str(error), self._clock()):
+            log.error("A rule failed; it has no say in the answer", err=str(error))
+
+    def tells(self, profile: Profile) -> bool:
+        return profile.scheduler_name in self._told_profiles or log.enabled(2)
+
+    def filtered(self, pod: Pod, profile: Profile, nodes: Nodes) -> None:
+        tell_filter(pod, profile, nodes, at_info=profile.scheduler_name in self._told_profiles)
+
+    def scored(self, profile: Profile, scores: ScoreTable, nodes: Nodes) -> None:
+        at_info = profile.scheduler_name in self._told_profiles
+        tell_priorities(scores, profile, nodes, at_info=at_info)
+
+
+class Advising:
+    """`clock` never jumps; `wall_clock` is for the ages of pods."""
+
+    def __init__(
+        self, advisor: Advisor, *, counts: Counts, clock: Clock, wall_clock: Clock
+    ) -> None:
+        self._advisor = advisor
+        self._counts = counts
+        self._clock = clock
+        self._wall_clock = wall_clock
+        self._inbox: SimpleQueue[Event | _Question[Any] | None] = SimpleQueue()
+        self._thread = threading.Thread(target=self._work, name="advisor", daemon=True)
+        self._busy_since: float | None = None
+        self._is_warm = False
+        self._told = _Told()
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """What was asked before is answered; a rule that hangs is not waited for."""
+        self._inbox.put(None)
+        self._thread.join(timeout=1.0)
+
+    def handle(self, event: Event) -> None:
+        """Events and questions are taken in the order in which they come."""
+        self._inbox.put(event)
+
+    # What the server asks.
+
+    async def filter(self, asked: Asked) -> FilterAdvice:
+        waited = self._waited_seconds(asked.pod)
+
+        def work() -> FilterAdvice:
+            return self._advisor.filter(asked, now=self._clock(), waited_seconds=waited)
+
+        def neutral(reason: str) -> FilterAdvice:
+            return FilterAdvice(kept=None, neutral=reason)
+
+        return await self._ask("filter", asked.pod, self._budget_of(asked), work, neutral)
+
+    async def prioritize(self, asked: Asked) -> PriorityAdvice:
+        def work() -> PriorityAdvice:
+            return self._advisor.prioritize(asked, now=self._clock())
+
+        def neutral(reason: str) -> PriorityAdvice:
+            return PriorityAdvice([0] * len(asked.names), neutral=reason)
+
+        return await self._ask("prioritize", asked.pod, self._budget_of(asked), work, neutral)
+
+    async def preempt(self, asked: AskedPreemption) -> PreemptionAdvice:
+        waited = self._waited_seconds(asked.pod)
+        budget = self._advisor.settings_for(asked.pod).nodes_budget_seconds
+
+        def work() -> PreemptionAdvice:
+            return self._advisor.preempt(asked, now=self._clock(), waited_seconds=waited)
+
+        def neutral(reason: str) -> PreemptionAdvice:
+            return PreemptionAdvice(frozenset(asked.victims), neutral=reason)
+
+        return await self._ask("preempt", asked.pod, budget, work, neutral)
+
+    def why_not_ready(self) -> str | None:
+        unlisted = self._advisor.unlisted
+        if unlisted:
+            return f"not listed yet: {', '.join(sorted(unlisted))}"
+        return None if self._is_warm else "the rules are asked for the first time"
+
+    def why_hung(self) -> str | None:
+        """Answers are neutral until then, and go on to be."""
+        since = self._busy_since
+        seconds = 0.0 if since is None else self._clock() - since
+        if seconds < HUNG_SECONDS:
+            return None
+        return f"the rules have been busy with one request for {seconds:.0f} s"
+
+    # How it is done.
+
+    async def _ask(
+        self,
+        verb: str,
+        pod: Pod,
+        budget_seconds: float,
+        work: Callable[[], T],
+        neutral: Callable[[str], T],
+    ) -> T:
+        """QuantityError where the pod cannot be read."""
+        loop = asyncio.get_running_loop()
+        question = _Question(work, loop)
+        self._inbox.put(question)
+        # The loop itself may have been busy for long: then the answer is there all the same.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(budget_seconds):
+                await question.is_answered.wait()
+        try:
+            if question.outcome is not None:
+                return question.answer()
+            question.work = None
+            reason, problem = SLOW, f"the rules took longer than {budget_seconds * 1000:g} ms"
+        except QuantityError:
+            raise
+        except Exception as error:
+            reason, problem = FAILED, f"{type(error).__name__}: {error}"
+        self._counts.neutral_answer(verb, reason)
+        if self._told.is_due(f"{verb} {reason}", self._clock()):
+            log.warning("An answer is neutral", verb=verb, pod=pod.key, err=problem)
+        return neutral(reason)
+
+    def _work(self) -> None:
+        """The thread: events and questions one by one."""
+        while True:
+            item = self._inbox.get()
+            if item is None:
+                return
+            self._busy_since = self._clock()
+            if isinstance(item, _Question):
+                self._answer(item)
+            else:
+                self._apply(item)
+            self._busy_since = None
+
+    def _answer(self, question: _Question[Any]) -> None:
+        work = question.work
+        if work is None:
+            return
+        try:
+            question.ended(work(), None)
+        except Exception as error:
+            if not isinstance(error, QuantityError):
+                log.exception("A request cannot be answered")
+            question.ended(None, error)
+
+    def _apply(self, event: Event) -> None:
+        try:
+            tell_event(event, self._advisor.state)
+            self._advisor.step(event, self._clock())
+            if not self._is_warm and not self._advisor.unlisted:
+                self._advisor.warm_up()
+                self._is_warm = True
+            if isinstance(event, ReadingPublished):
+                tell_reading(event.source, self._advisor.profiles.values(), self._advisor.state)
+        except Exception:
+            log.exception("An event cannot be taken in", event=type(event).__name__)
+
+    def _budget_of(self, asked: Asked) -> float:
+        settings = self._advisor.settings_for(asked.pod)
+        if asked.nodes is None:
+            return settings.names_budget_seconds
+        return settings.nodes_budget_seconds
+
+    def _waited_seconds(self, pod: Pod) -> float:
+        created = epoch_seconds(pod.metadata.creation_timestamp or "")
+        return 0.0 if created is None else max(0.0, self._wall_clock() - created)

@@ -1,0 +1,318 @@
+"""What the rules advise another scheduler that places the pods itself: which of its nodes to leave
+out, and which to prefer. Pure: events in, and advice from what is believed then.
+
+`advising` drives it for the extender."""
+
+from collections.abc import Callable, Mapping
+from typing import Protocol, TypeVar
+
+import numpy as np
+
+from lowtide.advisor.advice import (
+    MOST_PRIORITY,
+    Asked,
+    AskedPreemption,
+    FilterAdvice,
+    PreemptionAdvice,
+    PriorityAdvice,
+)
+from lowtide.advisor.asked_rows import AskedRows, Refusals
+from lowtide.advisor.bookings import Bookings
+from lowtide.advisor.requested_nodes import as_requested
+from lowtide.cluster.nodes import Nodes
+from lowtide.cluster.state import ClusterState
+from lowtide.config.extender_settings import ExtenderSettings
+from lowtide.framework.decision import Decision, ScoreTable
+from lowtide.framework.plugin import PluginError, PodRejection, ask
+from lowtide.framework.profile import Profile, rules_by_kind
+from lowtide.framework.refused import RefusedPod
+from lowtide.framework.verdicts import Verdicts
+from lowtide.objects.events import Added, Deleted, Listed, Modified, Unavailable
+from lowtide.objects.kinds import KIND_OF
+from lowtide.objects.pod import Pod, PodSpec
+from lowtide.scheduler.decide import best_row
+from lowtide.scheduler.events import Event, ReadingPublished
+from lowtide.scheduler.fitting import fitting, refused_for_nominated
+from lowtide.scheduler.machine import NEEDED_KINDS
+from lowtide.scheduler.surroundings import Surroundings
+
+T = TypeVar("T")
+
+UNKNOWN_NODE = "node(s) are not known to Lowtide yet"
+# Kept verdicts: of the profiles as they are, and of what is left of them without broken rules.
+_MOST_BYTES = 64 * 1024 * 1024
+_MOST_BYTES_BROKEN = 4 * 1024 * 1024
+_MOST_BROKEN = 16
+
+
+class Listener(Protocol):
+    """Hears what is to be told and counted."""
+
+    def rule_failed(self, error: PluginError) -> None:
+        """What the rule would have said does not count."""
+
+    def tells(self, profile: Profile) -> bool:
+        """Whether to hand over verdicts and scores, which costs something."""
+
+    def filtered(self, pod: Pod, profile: Profile, nodes: Nodes) -> None: ...
+
+    def scored(self, profile: Profile, scores: ScoreTable, nodes: Nodes) -> None: ...
+
+
+class Advisor:
+    """With one profile it advises on every pod, whatever scheduler the pod names; with several on
+    each by the profile of that name, else by the first."""
+
+    def __init__(
+        self,
+        profiles: Mapping[str, Profile],
+        settings: Mapping[str, ExtenderSettings],
+        listener: Listener,
+    ) -> None:
+        self.state = ClusterState()
+        self.profiles = profiles
+        self._settings = settings
+        self._listener = listener
+        self._verdicts: dict[tuple[str, frozenset[str]], Verdicts] = {}
+        self._surroundings = Surroundings(
+            self.state, lambda change, now: None, profiles.values(), self._verdicts.values()
+        )
+        self._bookings = Bookings(self.state)
+        self._turns = 0
+        self._unlisted = {*NEEDED_KINDS, *(KIND_OF[kind].name for kind in self.rules_by_kind)}
+
+    @property
+    def rules_by_kind(self) -> dict[type, tuple[str, ...]]:
+        """The object types to watch besides nodes and pods, and the rules that need them."""
+        return rules_by_kind(self.profiles.values())
+
+    @property
+    def unlisted(self) -> frozenset[str]:
+        """The kinds of which it is not known yet what exists."""
+        return frozenset(self._unlisted)
+
+    def profile_for(self, pod: Pod) -> Profile:
+        first = next(iter(self.profiles.values()))
+        return self.profiles.get(pod.spec.scheduler_name, first)
+
+    def settings_for(self, pod: Pod) -> ExtenderSettings:
+        return self._settings[self.profile_for(pod).scheduler_name]
+
+    # What the watches and the meters say.
+
+    def step(self, event: Event, now: float) -> None:
+        self._bookings.expire(now)
+        match event:
+            case Added(object=Pod() as pod) | Modified(object=Pod() as pod):
+                self._pod_changed(pod)
+            case Deleted(object=Pod() as pod):
+                self._pod_gone(pod)
+            case Added(object=thing) | Modified(object=thing):
+                self._surroundings.changed(thing, now)
+            case Deleted(object=thing):
+                self._surroundings.deleted(thing, now)
+            case ReadingPublished(source, reading):
+                self.state.publish(source, reading)
+            case Listed(kind=kind):
+                self._unlisted.discard(kind)
+            case Unavailable(kind=kind) if kind not in NEEDED_KINDS:
+                self._unlisted.discard(kind)
+
+    def _pod_changed(self, pod: Pod) -> None:
+        if pod.has_ended:
+            self._pod_gone(pod)
+        elif pod.spec.node_name:
+            self._bookings.settle(pod.uid)
+            self.state.drop_nomination(pod.uid)
+            self.state.place(pod)
+        else:
+            self._pod_pending(pod)
+
+    def _pod_pending(self, pod: Pod) -> None:
+        placed = self.state.placed(pod.uid)
+        if placed is not None and not placed.is_assumed:
+            self.state.remove_pod(pod.uid)  # the server was set back
+        if pod.is_refused:
+            self._bookings.drop(pod.uid)
+        if self._bookings.renew(pod):
+            return
+        if pod.status.nominated_node_name:
+            self.state.nominate(pod, pod.status.nominated_node_name)
+        else:
+            self.state.drop_nomination(pod.uid)
+
+    def _pod_gone(self, pod: Pod) -> None:
+        self._bookings.settle(pod.uid)
+        self.state.drop_nomination(pod.uid)
+        self.state.remove_pod(pod.uid)
+
+    # What it is asked.
+
+    def warm_up(self) -> None:
+        """Judges a pod that wants nothing on every node: what is done for the first time takes
+        longer, and the first who asks should not wait for it."""
+
+        def judge(verdicts: Verdicts) -> None:
+            verdict = verdicts.of(Pod())
+            if self.state.count:
+                verdict.rank_among(np.ones(self.state.count, np.bool_))
+
+        for name in self.profiles:
+            self._without_broken_rules(Pod(spec=PodSpec(scheduler_name=name)), judge)
+
+    def filter(self, asked: Asked, *, now: float, waited_seconds: float = 0.0) -> FilterAdvice:
+        """QuantityError where the pod cannot be read."""
+        return self._advice(
+            asked, now, lambda verdicts: self._filter(asked, verdicts, now, waited_seconds)
+        )
+
+    def prioritize(self, asked: Asked, *, now: float) -> PriorityAdvice:
+        return self._advice(asked, now, lambda verdicts: self._prioritize(asked, verdicts, now))
+
+    def preempt(
+        self, asked: AskedPreemption, *, now: float, waited_seconds: float = 0.0
+    ) -> PreemptionAdvice:
+        """Of refusals that give way in time, only where no other node is left."""
+        self._bookings.expire(now)
+
+        def kept(verdicts: Verdicts) -> PreemptionAdvice:
+            firmly = self._fitting_without_victims(asked, verdicts, -np.inf)
+            return PreemptionAdvice(
+                firmly or self._fitting_without_victims(asked, verdicts, waited_seconds)
+            )
+
+        return self._without_broken_rules(asked.pod, kept)
+
+    def _advice(self, asked: Asked, now: float, work: Callable[[Verdicts], T]) -> T:
+        self._bookings.expire(now)
+        self._bookings.drop(asked.pod.uid)  # it is not in its own way
+        with as_requested(self.state, asked.nodes or ()):
+            return self._without_broken_rules(asked.pod, work)
+
+    def _filter(
+        self, asked: Asked, verdicts: Verdicts, now: float, waited_seconds: float
+    ) -> FilterAdvice:
+        verdict = verdicts.of(asked.pod)
+        rows = AskedRows(asked.names, self.state)
+        if self._listener.tells(verdicts.profile):
+            nodes = self.state.nodes().take(rows.known)
+            self._listener.filtered(asked.pod, verdicts.profile, nodes)
+        refusals = Refusals(self.state.names)
+        refusals.unresolvable.update((asked.names[at], UNKNOWN_NODE) for at in rows.unknown)
+        feasible = np.zeros(self.state.count, np.bool_)
+        if verdict.pod_rejection is not None:
+            _, rejection = verdict.pod_rejection
+            helps = rejection.eviction_helps
+            refusals.add(rows.known, (rejection.reason,), eviction_helps=helps)
+            for each, refused in verdict.refused_alike(rows.known):
+                refusals.add(refused, each.reasons, eviction_helps=helps)
+        else:
+            fit = fitting(
+                asked.pod, verdict, self.state, waited_seconds=waited_seconds, among=rows.among
+            )
+            feasible = fit.feasible
+            for each, refused in verdict.refused_alike(rows.known[~feasible[rows.known]]):
+                refusals.add(refused, each.reasons, eviction_helps=each.eviction_helps)
+            for row, each in fit.promised.items():
+                if rows.among[row] and not feasible[row]:
+                    refusals.add([row], each.reasons, eviction_helps=each.eviction_helps)
+        if not feasible.any():
+            error = self._why_nothing(asked, verdicts.profile, rows, refusals)
+            return FilterAdvice((), refusals.failed, refusals.unresolvable, error)
+        ranked = verdict.rank_among(feasible)
+        self._book(asked.pod, best_row(ranked, self._turns), now)
+        kept = rows.positions(feasible) if refusals.are_any else None
+        return FilterAdvice(kept, refusals.failed, refusals.unresolvable)
+
+    def _why_nothing(
+        self, asked: Asked, profile: Profile, rows: AskedRows, refusals: Refusals
+    ) -> str:
+        """In the words of a rule that refuses the pod as a whole, where one does on these nodes;
+        nothing where the profile does not want it said so."""
+        if not asked.names or not self._settings[profile.scheduler_name].is_empty_an_error:
+            return ""
+        nodes = self.state.nodes().take(rows.known)
+        for rule in profile.at("preFilter"):
+            answer = ask(rule, "pre_filter", asked.pod, nodes)
+            if isinstance(answer, PodRejection):
+                return answer.reason
+        return Decision(
+            pod=asked.pod,
+            scheduler_name=profile.scheduler_name,
+            node_name=None,
+            node_count=len(asked.names),
+            feasible_count=0,
+            reason_counts=refusals.counts(),
+        ).fit_error
+
+    def _prioritize(self, asked: Asked, verdicts: Verdicts, now: float) -> PriorityAdvice:
+        verdict = verdicts.of(asked.pod)
+        rows = AskedRows(asked.names, self.state)
+        if not len(rows.known):
+            return PriorityAdvice([0] * len(asked.names))
+        ranked = verdict.rank_among(rows.among)
+        most = verdict.most_points
+        if self._listener.tells(verdicts.profile):
+            scores = verdict.scores_of(rows.known.tolist(), ranked, rows.among)
+            self._listener.scored(verdicts.profile, scores, self.state.nodes())
+        self._book(asked.pod, best_row(ranked, self._turns), now)
+        return PriorityAdvice(rows.spread(ranked * MOST_PRIORITY // most if most else 0 * ranked))
+
+    def _fitting_without_victims(
+        self, asked: AskedPreemption, verdicts: Verdicts, waited_seconds: float
+    ) -> frozenset[str]:
+        verdict = verdicts.of(asked.pod)
+        rejected = verdict.pod_rejection
+        if rejected is not None and not rejected[1].eviction_helps:
+            return frozenset()
+        rows = {name: self.state.row_of(name) for name in asked.victims}
+        names = [
+            name for name, row in rows.items() if row is not None and not verdict.is_excluded(row)
+        ]
+        if not names:
+            return frozenset()
+        refused = RefusedPod(
+            asked.pod,
+            verdict,
+            profile=verdicts.profile,
+            state=self.state,
+            promised=refused_for_nominated(asked.pod, verdict, self.state),
+            turn=self._turns,
+            waited_seconds=waited_seconds,
+        )
+        nodes = self.state.nodes().take(np.array([rows[name] for name in names], np.intp))
+        without = nodes.without({at: asked.victims[name] for at, name in enumerate(names)})
+        rejections = refused.on(without)
+        return frozenset(name for at, name in enumerate(names) if at not in rejections)
+
+    # How it is done.
+
+    def _book(self, pod: Pod, row: int, now: float) -> None:
+        """So that the next pods find the node less free before this one is seen to be bound."""
+        self._turns += 1
+        seconds = self.settings_for(pod).book_for_seconds
+        if seconds > 0:
+            self._bookings.book(pod, self.state.names[row], until=now + seconds)
+
+    def _without_broken_rules(self, pod: Pod, work: Callable[[Verdicts], T]) -> T:
+        """A rule that fails has no say, and the others have."""
+        broken: frozenset[str] = frozenset()
+        while True:
+            try:
+                return work(self._verdicts_of(self.profile_for(pod), broken))
+            except PluginError as error:
+                if not error.rule_name or error.rule_name in broken:
+                    raise
+                self._listener.rule_failed(error)
+                broken |= {error.rule_name}
+
+    def _verdicts_of(self, profile: Profile, broken: frozenset[str]) -> Verdicts:
+        key = (profile.scheduler_name, broken)
+        verdicts = self._verdicts.get(key)
+        if verdicts is None:
+            if len(self._verdicts) >= len(self.profiles) + _MOST_BROKEN:
+                self._verdicts.clear()
+            left = profile.without(broken) if broken else profile
+            verdicts = Verdicts(left, self.state, _MOST_BYTES_BROKEN if broken else _MOST_BYTES)
+            self._verdicts[key] = verdicts
+        return verdicts

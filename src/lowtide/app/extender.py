@@ -1,0 +1,229 @@
+"""The extender mode: the rules behind another scheduler, which asks over HTTP, and places pods."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass
+from typing import Any, Final
+
+from prometheus_client import CollectorRegistry
+
+from lowtide.advisor.advice import (
+    Asked,
+    AskedPreemption,
+    FilterAdvice,
+    PreemptionAdvice,
+    PriorityAdvice,
+)
+from lowtide.advisor.advising import Advising, Listening
+from lowtide.advisor.advisor import Advisor
+from lowtide.app.clocks import Clock
+from lowtide.app.known_cluster import WatchedCluster
+from lowtide.app.kube_writes import KubeBinder
+from lowtide.app.measuring import Measuring
+from lowtide.app.no_binder import NoBinder
+from lowtide.app.scheduler import FIRST_READING_SECONDS, UNENDED_PODS
+from lowtide.app.tasks import end, failures, started
+from lowtide.framework.plugin import Binder
+from lowtide.framework.registry import Built
+from lowtide.kube.connection import Connection
+from lowtide.kube.kubeconfig import Access
+from lowtide.kube.watch import Watch
+from lowtide.kube.writer import Writer
+from lowtide.logs import Log
+from lowtide.objects.events import Listed
+from lowtide.objects.kinds import KIND_OF, NODE, POD, Kind
+from lowtide.objects.pod import Pod
+from lowtide.scheduler.events import Event, ReadingPublished
+from lowtide.server.extender import extender_routes
+from lowtide.server.extender_metrics import ExtenderMetrics
+from lowtide.server.health import health_routes
+from lowtide.server.http import Server
+from lowtide.server.metrics import metrics_routes
+from lowtide.server.serving import Serving, make_server
+from lowtide.telemetry.metrics import MeasuredGauges
+
+log = Log("extender")
+
+# What became of a binding is looked up for so long; whoever asked has given up by then.
+BIND_SECONDS: Final = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class ExtenderParts:
+    """What an extender is made of; the clocks as in SchedulerParts."""
+
+    access: Access
+    build: Callable[[Binder], Built]
+    clock: Clock
+    wall_clock: Clock
+    serving: Serving
+    url_prefix: str
+    most_body_bytes: int
+
+
+class ExtenderApp:
+    def __init__(self, parts: ExtenderParts) -> None:
+        self._parts = parts
+        self._registry = CollectorRegistry()
+        self._metrics = ExtenderMetrics(self._registry)
+        self._connection = Connection(parts.access, parts.wall_clock)
+        # Readings do not wait for bindings.
+        self._measuring_connection = Connection(parts.access, parts.wall_clock)
+        self._binder = KubeBinder(Writer(self._connection, may_write=lambda: True))
+        built = parts.build(NoBinder())
+        self.profiles = built.profiles
+        listening = Listening(
+            self._metrics,
+            parts.clock,
+            told_profiles=frozenset(
+                name for name, each in built.extender_settings.items() if each.log_answers
+            ),
+        )
+        self.advisor = Advisor(built.profiles, built.extender_settings, listening)
+        self.advising = Advising(
+            self.advisor, counts=self._metrics, clock=parts.clock, wall_clock=parts.wall_clock
+        )
+        self._watched = WatchedCluster()
+        self._measuring = Measuring(
+            built.profiles,
+            connection=self._measuring_connection,
+            known=self._watched,
+            publish=lambda source, reading: self.advising.handle(ReadingPublished(source, reading)),
+            clock=parts.clock,
+            wall_clock=parts.wall_clock,
+        )
+        self._registry.register(MeasuredGauges(self._measuring.numbers))
+        self.server: Server | None = None
+        self._stopping = asyncio.Event()
+        self._nodes_listed = asyncio.Event()
+        self._has_asked = asyncio.Event()  # Prometheus and metrics-server, with or without success
+
+    def stop(self) -> None:
+        """Ends `run`: what was asked is answered first."""
+        self._stopping.set()
+
+    async def run(self) -> None:
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(self._connection)
+            await stack.enter_async_context(self._measuring_connection)
+            await self._connection.check_credentials()
+            self.advising.start()
+            stack.callback(self.advising.stop)
+            await self._serve(stack)
+            background = self._start_background()
+            stopping = asyncio.create_task(self._stopping.wait())
+            try:
+                await asyncio.wait([stopping, *background], return_when=asyncio.FIRST_COMPLETED)
+                failed = failures(background)
+                if self.server is not None:
+                    await self.server.stop()
+            finally:
+                stopping.cancel()
+                await end(background)
+            if failed:
+                raise failed[0]
+
+    # What the server asks.
+
+    async def filter(self, asked: Asked) -> FilterAdvice:
+        return await self.advising.filter(asked)
+
+    async def prioritize(self, asked: Asked) -> PriorityAdvice:
+        return await self.advising.prioritize(asked)
+
+    async def preempt(self, asked: AskedPreemption) -> PreemptionAdvice:
+        return await self.advising.preempt(asked)
+
+    async def bind(self, pod: Pod, node_name: str) -> str:
+        """What went wrong; empty where the pod is bound."""
+        try:
+            async with asyncio.timeout(BIND_SECONDS):
+                outcome = await self._binder.bind(pod, node_name)
+        except TimeoutError:
+            return f"what became of the binding is not known after {BIND_SECONDS:g} s"
+        return outcome.error or ""
+
+    def why_not_ready(self) -> str | None:
+        return self.advising.why_not_ready()
+
+    # Parts of it.
+
+    def _start_background(self) -> list[asyncio.Task[None]]:
+        watches = [
+            self._watch(POD, field_selector=UNENDED_PODS),
+            self._watch(NODE),
+        ]
+        watches += [
+            self._watch(KIND_OF[kind], needed_by=rule_names)
+            for kind, rule_names in self.advisor.rules_by_kind.items()
+        ]
+        return started(
+            *(watch.run() for watch in watches), self._measure(), self._wait_for_readings()
+        )
+
+    async def _measure(self) -> None:
+        await self._nodes_listed.wait()
+        await self._measuring.run()
+
+    async def _wait_for_readings(self) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(FIRST_READING_SECONDS):
+                await self._measuring.first_results()
+        self._has_asked.set()
+        await self._stopping.wait()
+
+    def _handle(self, event: Event) -> None:
+        self._watched.handle(event)
+        self.advising.handle(event)
+        if isinstance(event, Listed) and event.kind == NODE.name:
+            self._nodes_listed.set()
+
+    async def _serve(self, stack: AsyncExitStack) -> None:
+        parts = self._parts
+        server = make_server(
+            parts.serving,
+            [
+                *extender_routes(
+                    self,
+                    metrics=self._metrics,
+                    clock=parts.clock,
+                    most_body_bytes=parts.most_body_bytes,
+                    prefix=parts.url_prefix,
+                ),
+                *health_routes(
+                    healthz=[],
+                    livez=[("rules", self.advising.why_hung)],
+                    readyz=[
+                        ("cluster", self.advising.why_not_ready),
+                        ("readings", self._why_no_readings),
+                        ("rules", self.advising.why_hung),
+                        ("running", self._why_ending),
+                    ],
+                ),
+                *metrics_routes(self._registry),
+            ],
+        )
+        await server.start()
+        stack.push_async_callback(server.stop)
+        self.server = server
+        log.info("Serving schedulers", address=f"{server.address.url}{parts.url_prefix}")
+
+    def _why_no_readings(self) -> str | None:
+        """For a moment after the start; what is not measured then does not count."""
+        return None if self._has_asked.is_set() else "what nodes carry and use was not asked yet"
+
+    def _why_ending(self) -> str | None:
+        return "the process is about to end" if self._stopping.is_set() else None
+
+    def _watch(
+        self, kind: Kind[Any], *, field_selector: str | None = None, needed_by: Sequence[str] = ()
+    ) -> Watch[Any]:
+        return Watch(
+            self._connection,
+            kind,
+            self._handle,
+            clock=self._parts.clock,
+            field_selector=field_selector,
+            needed_by=needed_by,
+        )

@@ -1,0 +1,173 @@
+"""`lowtide extender`: options into the parts of a running extender."""
+
+import asyncio
+import os
+import re
+import signal
+import time
+from pathlib import Path
+from typing import Any, Final
+
+import click
+import uvloop
+
+from lowtide.app.clocks import steady_clock
+from lowtide.app.extender import ExtenderApp, ExtenderParts
+from lowtide.app.kube_scheduler_config import kube_scheduler_config
+from lowtide.app.no_binder import NoBinder
+from lowtide.app.registry import check_addresses, make_registry, read_config
+from lowtide.cli.errors import told_in_one_sentence
+from lowtide.cli.logging_options import logging_options, start_logging
+from lowtide.cli.serving_options import serving_options
+from lowtide.config.load import LoadedConfig
+from lowtide.framework.plugin import Binder
+from lowtide.framework.registry import Built, Registry
+from lowtide.kube.kubeconfig import load_access
+from lowtide.logs import Log
+from lowtide.server.serving import Serving
+
+log = Log("extender")
+
+FILE = click.Path(path_type=Path)
+MIB: Final = 1024 * 1024
+EVERY_ADDRESS: Final = ("0.0.0.0", "::")
+
+
+class UrlPrefix(click.ParamType[str]):
+    """Where the verbs stand, such as /scheduler; empty: at the root."""
+
+    name = "path"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        text = str(value).strip("/")
+        if not re.fullmatch(r"[A-Za-z0-9._~-]*(/[A-Za-z0-9._~-]+)*", text):
+            self.fail(f"{value!r} is not a path; right would be /scheduler", param, ctx)
+        return f"/{text}" if text else ""
+
+
+@click.command()
+@click.option(
+    "--config",
+    "config_file",
+    type=FILE,
+    required=True,
+    help="A KubeSchedulerConfiguration whose profiles name the rules.",
+)
+@click.option(
+    "--kubeconfig",
+    help="How to reach the API server; else the pod's own account, $KUBECONFIG, ~/.kube/config.",
+)
+@click.option("--master", help="Address of the API server; overrides the kubeconfig's.")
+@click.option(
+    "--url-prefix",
+    type=UrlPrefix(),
+    default="/scheduler",
+    show_default=True,
+    help="Where filter, prioritize, preempt and bind are served.",
+)
+@click.option(
+    "--max-body-mib",
+    type=click.IntRange(1, 4096),
+    default=256,
+    show_default=True,
+    help="A request with more is refused; 5000 whole nodes are about 70.",
+)
+@click.option(
+    "--print-kube-scheduler-config",
+    "prints_config",
+    is_flag=True,
+    help="Print what kube-scheduler needs to ask this extender, and end.",
+)
+@click.option(
+    "--url",
+    metavar="URL",
+    help="With it: how kube-scheduler reaches the extender, with the prefix, such as "
+    "http://lowtide-extender.kube-system.svc:8001/scheduler.",
+)
+@serving_options("--port", default_port=8001, port_help="Port of everything; 0: any free one.")
+@logging_options
+@click.pass_obj
+def extender(
+    plugins: dict[str, type[Any]],
+    /,
+    config_file: Path,
+    kubeconfig: str | None,
+    master: str | None,
+    url_prefix: str,
+    max_body_mib: int,
+    prints_config: bool,
+    url: str | None,
+    verbosity: int,
+    logging_format: str,
+    serving: Serving,
+) -> None:
+    """Answers a stock kube-scheduler that asks it as an extender.
+
+    The rules of the profiles filter nodes (filter, preempt) and give them 0 to 10 points
+    (prioritize); bind binds a pod. /healthz, /livez, /readyz and /metrics are served too.
+    """
+    start_logging(verbosity, logging_format)
+    if url is not None and not prints_config:
+        raise click.UsageError("--url is for --print-kube-scheduler-config")
+    with told_in_one_sentence():
+        loaded = read_config(config_file)
+        registry = make_registry(plugins)
+        if prints_config:
+            click.echo(_printed(registry, loaded, serving, url_prefix, url), nl=False)
+            return
+
+        def build(binder: Binder) -> Built:
+            built = registry.build(loaded, {Binder: binder})
+            check_addresses(built.profiles)
+            for warning in (*loaded.warnings, *built.warnings):
+                log.warning(warning)
+            return built
+
+        parts = ExtenderParts(
+            access=load_access(
+                kubeconfig=kubeconfig or loaded.config.client_connection.kubeconfig or None,
+                master=master,
+                environment=os.environ,
+                home=Path.home(),
+            ),
+            build=build,
+            clock=steady_clock(),
+            wall_clock=time.time,
+            serving=serving,
+            url_prefix=url_prefix,
+            most_body_bytes=max_body_mib * MIB,
+        )
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(_run(parts))
+
+
+async def _run(parts: ExtenderParts) -> None:
+    app = ExtenderApp(parts)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, app.stop)
+    log.info(
+        "Starting the Lowtide extender",
+        server=parts.access.cluster.server,
+        profiles=list(app.profiles),
+    )
+    await app.run()
+    log.info("Stopped")
+
+
+def _printed(
+    registry: Registry, loaded: LoadedConfig, serving: Serving, url_prefix: str, url: str | None
+) -> str:
+    if url is None and serving.bind_address in EVERY_ADDRESS:
+        raise click.UsageError(
+            f"--bind-address {serving.bind_address} is nothing to ask at; say by --url how "
+            "kube-scheduler reaches the extender"
+        )
+    built = registry.build(loaded, {Binder: NoBinder()})
+    return kube_scheduler_config(
+        url_prefix=url or f"{serving.url}{url_prefix}",
+        profiles=built.profiles,
+        settings=built.extender_settings,
+        tls=serving.tls is not None,
+        client_certificate=serving.client_ca is not None,
+    )

@@ -1,0 +1,99 @@
+"""The options about serving that every mode with a server has, spelled as kube-scheduler's."""
+
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from lowtide.server.certificate import TlsFiles
+from lowtide.server.errors import ServerError
+from lowtide.server.serving import Serving
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+_FILE = click.Path(path_type=Path)
+
+
+def serving_options(
+    port_option: str, *, default_port: int, port_help: str
+) -> Callable[[Command], Callable[..., Any]]:
+    """Adds the options, and hands what they say to the command as its argument `serving`."""
+
+    def add_to(command: Command) -> Callable[..., Any]:
+        @wraps(command)
+        def with_serving(*arguments: Any, **given: Any) -> Any:
+            flags = {name: given.pop(name) for name in _NAMES}
+            return command(*arguments, serving=_make_serving(**flags), **given)
+
+        port = click.option(
+            port_option,
+            "port",
+            type=click.IntRange(0, 65535),
+            default=default_port,
+            show_default=True,
+            help=port_help,
+        )
+        decorated: Callable[..., Any] = with_serving
+        for option in reversed([_BIND_ADDRESS, port, *_OTHERS]):
+            decorated = option(decorated)
+        return decorated
+
+    return add_to
+
+
+_NAMES = (
+    "bind_address",
+    "port",
+    "tls_cert_file",
+    "tls_private_key_file",
+    "client_ca_file",
+    "is_debug",
+)
+
+_BIND_ADDRESS = click.option(
+    "--bind-address",
+    default="127.0.0.1",
+    show_default=True,
+    help="Address to serve on; 0.0.0.0 is reached from other machines.",
+)
+
+_OTHERS = (
+    click.option("--tls-cert-file", type=_FILE, help="Serve HTTPS with this certificate."),
+    click.option("--tls-private-key-file", type=_FILE, help="The key of that certificate."),
+    click.option(
+        "--client-ca-file",
+        type=_FILE,
+        help="Answer only clients with a certificate of this CA; health is for everybody.",
+    ),
+    click.option(
+        "--debug",
+        "is_debug",
+        is_flag=True,
+        help="Serve /debug too, with stacks and profiles; on loopback only.",
+    ),
+)
+
+
+def _make_serving(
+    *,
+    bind_address: str,
+    port: int,
+    tls_cert_file: Path | None,
+    tls_private_key_file: Path | None,
+    client_ca_file: Path | None,
+    is_debug: bool,
+) -> Serving:
+    """A usage error where flags do not go together."""
+    if (tls_cert_file is None) != (tls_private_key_file is None):
+        raise click.UsageError("--tls-cert-file and --tls-private-key-file go together")
+    tls = None
+    if tls_cert_file is not None and tls_private_key_file is not None:
+        tls = TlsFiles(tls_cert_file, tls_private_key_file)
+    serving = Serving(bind_address, port, tls, client_ca_file, is_debug)
+    try:
+        serving.check()
+    except ServerError as failure:
+        raise click.UsageError(str(failure)) from failure
+    return serving

@@ -1,0 +1,46 @@
+"""How the extender answers by a profile: an entry `Extender` of the profile's pluginConfig.
+
+The registry decodes it as it does the args of rules; the extender mode reads it."""
+
+from collections.abc import Iterator
+from typing import Literal
+
+import msgspec
+
+from lowtide.config.types import Duration
+
+ENTRY = "Extender"
+
+_LONGEST_BUDGET_SECONDS = 30.0
+_LONGEST_BOOKING_SECONDS = 600.0
+
+
+class ExtenderSettings(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    # Where the rules leave no node: `error` says so in the answer's Error. kube-scheduler takes
+    # that for a failure of the extender, and skips one that is ignorable.
+    empty_result: Literal["failedNodes", "error"] = "failedNodes"
+    # After so long the answer is neutral, counted from the decoded request.
+    names_budget_seconds: Duration = msgspec.field(default=0.05, name="namesBudget")
+    nodes_budget_seconds: Duration = msgspec.field(default=0.5, name="nodesBudget")
+    # So long a pod counts on the node that was best for it, unless it is seen to be bound.
+    book_for_seconds: Duration = msgspec.field(default=10.0, name="bookFor")
+    log_answers: bool = False
+
+    @property
+    def is_empty_an_error(self) -> bool:
+        return self.empty_result == "error"
+
+    def problems(self) -> Iterator[tuple[str, str]]:
+        """What is wrong beyond types: field and text."""
+        for name, seconds in (
+            ("namesBudget", self.names_budget_seconds),
+            ("nodesBudget", self.nodes_budget_seconds),
+        ):
+            if not 0.001 <= seconds <= _LONGEST_BUDGET_SECONDS:
+                yield (
+                    name,
+                    f"must be from 1ms to {_LONGEST_BUDGET_SECONDS:g}s, not {seconds:g}s",
+                )
+        if not 0 <= self.book_for_seconds <= _LONGEST_BOOKING_SECONDS:
+            longest, given = _LONGEST_BOOKING_SECONDS, self.book_for_seconds
+            yield "bookFor", f"must be from 0s to {longest:g}s, not {given:g}s"

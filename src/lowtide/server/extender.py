@@ -1,0 +1,258 @@
+"""The routes of the extender: what other schedulers ask of Lowtide by kube-scheduler's v1 API.
+
+App hands in who answers. A request that cannot be used gets 400 and the reason; a problem of
+ours gets a neutral answer, so that the other scheduler goes on without us."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, Protocol, TypeVar
+
+from aiohttp import web
+
+from lowtide.advisor.advice import (
+    Asked,
+    AskedPreemption,
+    FilterAdvice,
+    PreemptionAdvice,
+    PriorityAdvice,
+)
+from lowtide.logs import Log
+from lowtide.objects.pod import Pod
+from lowtide.objects.quantity import QuantityError
+from lowtide.server.bad_request import BadRequestError
+from lowtide.server.bodies import BodyError, body_response, read_body
+from lowtide.server.extender_answers import (
+    binding_answer,
+    error_answer,
+    filter_answer,
+    preemption_answer,
+    priorities_answer,
+)
+from lowtide.server.extender_requests import (
+    Body,
+    binding_request,
+    nodes_request,
+    preemption_request,
+)
+
+_LOG = Log(__name__)
+_FAILED: Final = "failed"  # why an answer is neutral
+# kube-scheduler tells its users no more than the status: the reason has to be in our log, but
+# not with every pod that it tries to place.
+_TOLD_AGAIN_SECONDS: Final = 10.0
+
+T = TypeVar("T")
+
+
+class Asking(Protocol):
+    """Who answers. QuantityError where an amount in the question cannot be read."""
+
+    async def filter(self, asked: Asked) -> FilterAdvice: ...
+
+    async def prioritize(self, asked: Asked) -> PriorityAdvice: ...
+
+    async def preempt(self, asked: AskedPreemption) -> PreemptionAdvice: ...
+
+    async def bind(self, pod: Pod, node_name: str) -> str:
+        """What went wrong; empty where the pod is bound."""
+
+    def why_not_ready(self) -> str | None: ...
+
+
+class Metrics(Protocol):
+    """What /metrics is to show."""
+
+    def observe(self, verb: str, status: str, seconds: float) -> None: ...
+
+    def neutral_answer(self, verb: str, reason: str) -> None: ...
+
+
+def extender_routes(
+    asking: Asking,
+    *,
+    metrics: Metrics,
+    clock: Callable[[], float],
+    most_body_bytes: int,
+    prefix: str,
+) -> list[web.RouteDef]:
+    """`clock` never jumps. The prefix may be empty: then the verbs stand at the root. Any other
+    path that nobody else serves is told which are right: a prefix is easily forgotten."""
+    root = f"/{prefix.strip('/')}".rstrip("/")
+    answering = _Answering(asking, metrics)
+    verbs: dict[str, Verb] = {
+        "filter": answering.filter,
+        "prioritize": answering.prioritize,
+        "preempt": answering.preempt,
+        "bind": answering.bind,
+    }
+    paths = {**{f"{root}/{name}": name for name in verbs}, f"{root}/preemption": "preempt"}
+    handling = _Handling(asking, metrics, clock, most_body_bytes)
+
+    def route(path: str, name: str) -> web.RouteDef:
+        async def handle(request: web.Request) -> web.Response:
+            return await handling.handle(request, name, verbs[name])
+
+        return web.route("*", path, handle)
+
+    async def unknown(request: web.Request) -> web.Response:
+        known = ", ".join(paths)
+        return _refusal(404, f"{request.path} is no path of this extender; right would be {known}")
+
+    # Whatever else is served goes before it, in whatever order the routes are added.
+    elsewhere = web.route("*", "/{path:.*}", unknown)
+    return [*(route(path, name) for path, name in paths.items()), elsewhere]
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    body: bytes
+    pod: Pod
+    nodes: int
+    outcome: str
+
+
+Verb = Callable[[Body], Awaitable[_Answer]]
+
+
+class _Handling:
+    """One request, from its body to the status of its answer."""
+
+    def __init__(
+        self, asking: Asking, metrics: Metrics, clock: Callable[[], float], most_body_bytes: int
+    ) -> None:
+        self._asking = asking
+        self._metrics = metrics
+        self._clock = clock
+        self._most_body_bytes = most_body_bytes
+        self._told_at: float | None = None
+
+    async def handle(self, request: web.Request, name: str, verb: Verb) -> web.Response:
+        if request.method != "POST":
+            return _refusal(
+                405,
+                f"{request.path} is asked by POST, not by {request.method}",
+                headers={"Allow": "POST"},
+            )
+        begun = self._clock()
+        try:
+            response = await self._response(request, name, verb, begun)
+        except Exception as failure:
+            _LOG.exception("A request has met a bug", verb=name)
+            problem = f"{type(failure).__name__}: {failure}"
+            response = _refusal(503, f"Lowtide has a problem with this request: {problem}")
+        self._metrics.observe(name, str(response.status), self._clock() - begun)
+        return response
+
+    async def _response(
+        self, request: web.Request, name: str, verb: Verb, begun: float
+    ) -> web.Response:
+        unready = self._asking.why_not_ready()
+        if unready is not None:
+            return self._refuse(name, 503, f"Lowtide cannot answer yet: {unready}")
+        try:
+            answer = await verb(await read_body(request, self._most_body_bytes))
+        except BodyError as error:
+            return self._refuse(name, error.status, str(error))
+        except BadRequestError as error:
+            return self._refuse(name, 400, str(error))
+        _LOG.v(
+            4,
+            "Answered",
+            verb=name,
+            pod=answer.pod.key,
+            nodes=answer.nodes,
+            outcome=answer.outcome,
+            seconds=round(self._clock() - begun, 6),
+        )
+        return body_response(answer.body)
+
+    def _refuse(self, verb: str, status: int, error: str) -> web.Response:
+        now = self._clock()
+        if self._told_at is None or now - self._told_at >= _TOLD_AGAIN_SECONDS:
+            self._told_at = now
+            _LOG.warning("A request is not answered", verb=verb, status=status, err=error)
+        else:
+            _LOG.v(4, "A request is not answered", verb=verb, status=status, err=error)
+        return _refusal(status, error)
+
+
+class _Answering:
+    """One verb each: the question out of a body, and the answer to it."""
+
+    def __init__(self, asking: Asking, metrics: Metrics) -> None:
+        self._asking = asking
+        self._metrics = metrics
+
+    async def filter(self, body: Body) -> _Answer:
+        request = nodes_request(body)
+        count = len(request.asked.names)
+        advice, answer = await self._advised(
+            "filter",
+            self._asking.filter(request.asked),
+            lambda advice: filter_answer(request, advice),
+            neutral=FilterAdvice(kept=None, neutral=_FAILED),
+        )
+        left = count if advice.kept is None else len(advice.kept)
+        outcome = advice.error or _outcome(f"{left} left", advice.neutral)
+        return _Answer(answer, request.asked.pod, count, outcome)
+
+    async def prioritize(self, body: Body) -> _Answer:
+        request = nodes_request(body)
+        count = len(request.asked.names)
+        advice, answer = await self._advised(
+            "prioritize",
+            self._asking.prioritize(request.asked),
+            lambda advice: priorities_answer(request, advice),
+            neutral=PriorityAdvice([0] * count, neutral=_FAILED),
+        )
+        outcome = _outcome(f"up to {max(advice.priorities, default=0)}", advice.neutral)
+        return _Answer(answer, request.asked.pod, count, outcome)
+
+    async def preempt(self, body: Body) -> _Answer:
+        request = preemption_request(body)
+        advice, answer = await self._advised(
+            "preempt",
+            self._asking.preempt(request.asked),
+            lambda advice: preemption_answer(request, advice),
+            neutral=PreemptionAdvice(frozenset(request.victims), neutral=_FAILED),
+        )
+        outcome = _outcome(f"{len(advice.kept)} left", advice.neutral)
+        return _Answer(answer, request.asked.pod, len(request.victims), outcome)
+
+    async def bind(self, body: Body) -> _Answer:
+        request = binding_request(body)
+        try:
+            error = await self._asking.bind(request.pod, request.node_name)
+        except Exception as failure:
+            _LOG.exception("A binding has a bug", pod=request.pod.key, node=request.node_name)
+            error = f"Lowtide cannot bind the pod: {type(failure).__name__}: {failure}"
+        outcome = error or f"bound to {request.node_name}"
+        return _Answer(binding_answer(error), request.pod, 1, outcome)
+
+    async def _advised(
+        self,
+        verb: str,
+        advice: Awaitable[T],
+        encode: Callable[[T], bytes],
+        *,
+        neutral: T,
+    ) -> tuple[T, bytes]:
+        try:
+            given = await advice
+            return given, encode(given)
+        except QuantityError as error:
+            raise BadRequestError(f"an amount in the request cannot be read: {error}") from None
+        except Exception:
+            _LOG.exception("A request cannot be answered; the answer is neutral", verb=verb)
+            self._metrics.neutral_answer(verb, _FAILED)
+            return neutral, encode(neutral)
+
+
+def _outcome(said: str, neutral: str) -> str:
+    return f"neutral: {neutral}" if neutral else said
+
+
+def _refusal(status: int, error: str, headers: Mapping[str, str] | None = None) -> web.Response:
+    return web.Response(
+        body=error_answer(error), status=status, headers=headers, content_type="application/json"
+    )

@@ -1,0 +1,70 @@
+"""Advice as kube-scheduler reads it: the bodies of answers, in Go's spelling. The routes of the
+extender send them."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from lowtide.advisor.advice import (
+    MOST_PRIORITY,
+    FilterAdvice,
+    PreemptionAdvice,
+    PriorityAdvice,
+)
+from lowtide.objects.extender import (
+    BindingResult,
+    FilterResult,
+    HostPriority,
+    NodeList,
+    PreemptionResult,
+)
+from lowtide.server.extender_requests import NodesRequest, PreemptionRequest
+
+_encode = msgspec.json.Encoder().encode
+
+
+def filter_answer(request: NodesRequest, advice: FilterAdvice) -> bytes:
+    """Nodes go back in the form in which they were asked, whole ones as they came."""
+    if advice.error:
+        return _encode(FilterResult[NodeList](error=advice.error))
+    kept, nodes, names = advice.kept, request.nodes, request.asked.names
+    if kept is not None:
+        names = [names[at] for at in kept]
+        if nodes is not None and nodes.items is not None:
+            nodes = NodeList(nodes.metadata, [nodes.items[at] for at in kept])
+    return _encode(
+        FilterResult(
+            nodes=nodes,
+            node_names=names if request.is_by_name else None,
+            failed_nodes=_or_null(advice.failed),
+            failed_and_unresolvable_nodes=_or_null(advice.unresolvable),
+        )
+    )
+
+
+def priorities_answer(request: NodesRequest, advice: PriorityAdvice) -> bytes:
+    names, priorities = request.asked.names, advice.priorities
+    if len(names) != len(priorities):
+        raise ValueError(f"{len(priorities)} priorities for {len(names)} nodes")
+    impossible = set(priorities).difference(range(MOST_PRIORITY + 1))
+    if impossible:
+        raise ValueError(f"the priority {impossible.pop()}; they go from 0 to {MOST_PRIORITY}")
+    return _encode(list(map(HostPriority, names, priorities)))
+
+
+def preemption_answer(request: PreemptionRequest, advice: PreemptionAdvice) -> bytes:
+    agreed = {name: each for name, each in request.victims.items() if name in advice.kept}
+    return _encode(PreemptionResult(agreed))
+
+
+def binding_answer(error: str) -> bytes:
+    return _encode(BindingResult(error))
+
+
+def error_answer(error: str) -> bytes:
+    """For a request that is not answered; kube-scheduler does not read it, people do."""
+    return _encode({"error": error})
+
+
+def _or_null(reasons: Mapping[str, str]) -> Mapping[str, str] | None:
+    return reasons or None

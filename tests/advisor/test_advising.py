@@ -1,0 +1,213 @@
+"""Advising: an answer in time, whatever the rules do."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from lowtide.advisor.advice import (
+    Asked,
+    AskedPreemption,
+    FilterAdvice,
+    PreemptionAdvice,
+    PriorityAdvice,
+)
+from lowtide.advisor.advising import HUNG_SECONDS, Advising, Listening
+from lowtide.advisor.advisor import Advisor
+from lowtide.config.extender_settings import ExtenderSettings
+from lowtide.framework.plugin import OneNode, Pod, filter_each
+from lowtide.objects.events import Added, Listed
+from lowtide.objects.meta import ObjectMeta
+from lowtide.objects.node import Node
+from lowtide.objects.quantity import QuantityError
+from lowtide.testing import ManualClock, make_node, make_pod, make_profile
+
+pytestmark = pytest.mark.timeout(30)
+
+NEW_SHAPE = make_pod("new", labels={"new": "shape"})
+
+
+class Counted:
+    def __init__(self) -> None:
+        self.neutral: list[tuple[str, str]] = []
+        self.errors: list[str] = []
+
+    def neutral_answer(self, verb: str, reason: str) -> None:
+        self.neutral.append((verb, reason))
+
+    def rule_error(self, rule_name: str) -> None:
+        self.errors.append(rule_name)
+
+
+class Gate:
+    """Judges nothing while it is closed."""
+
+    name = "Gate"
+
+    def __init__(self) -> None:
+        self.is_open = threading.Event()
+        self.is_open.set()
+        self.is_asked = threading.Event()
+
+    @filter_each
+    def filter(self, pod: Pod, node: OneNode) -> str | None:
+        self.is_asked.set()
+        self.is_open.wait()
+        return "node(s) are refused"
+
+
+class Raising:
+    name = "Raising"
+
+    @filter_each
+    def filter(self, pod: Pod, node: OneNode) -> str | None:
+        raise RuntimeError("oops")
+
+
+class Picky:
+    name = "Picky"
+
+    @filter_each
+    def filter(self, pod: Pod, node: OneNode) -> str | None:
+        for container in pod.spec.containers:
+            raise QuantityError(f"cpu is {container.resources.requests['cpu']}")
+        return None
+
+
+class Watched(Node, frozen=True):
+    """A node that tells when somebody takes it in."""
+
+    is_taken: Any = None
+
+    @property
+    def name(self) -> str:
+        self.is_taken.set()
+        return self.metadata.name
+
+
+async def until(is_so: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not is_so():
+            await asyncio.sleep(0)
+
+
+@asynccontextmanager
+async def advising(
+    rule: Any, counted: Counted, clock: ManualClock | None = None, **settings: Any
+) -> AsyncIterator[Advising]:
+    profile = make_profile([rule])
+    clock = clock or ManualClock(1000.0)
+    advisor = Advisor(
+        {"lowtide": profile},
+        {"lowtide": ExtenderSettings(**settings)},
+        Listening(counted, clock),
+    )
+    running = Advising(advisor, counts=counted, clock=clock, wall_clock=clock)
+    running.start()
+    running.handle(Added(make_node("a")))
+    running.handle(Listed("Node"))
+    running.handle(Listed("Pod"))
+    await until(lambda: running.why_not_ready() is None)
+    counted.errors.clear()
+    try:
+        yield running
+    finally:
+        running.stop()
+
+
+async def test_what_was_heard_before_counts() -> None:
+    counted, gate = Counted(), Gate()
+    async with advising(gate, counted) as running:
+        advice = await running.filter(Asked(make_pod(), ["a"]))
+    assert advice == FilterAdvice(kept=(), unresolvable={"a": "node(s) are refused"})
+    assert counted.neutral == []
+
+
+async def test_a_rule_that_hangs_makes_answers_neutral_and_is_told() -> None:
+    counted, gate, clock = Counted(), Gate(), ManualClock(1000.0)
+    async with advising(gate, counted, clock, names_budget_seconds=0.02) as running:
+        gate.is_open.clear()
+        asked = Asked(NEW_SHAPE, ["a", "b"])
+        answers = [await running.filter(asked), await running.prioritize(asked)]
+        assert answers == [
+            FilterAdvice(kept=None, neutral="slow"),
+            PriorityAdvice([0, 0], neutral="slow"),
+        ]
+        assert counted.neutral == [("filter", "slow"), ("prioritize", "slow")]
+        assert running.why_hung() is None
+        clock.advance(HUNG_SECONDS)
+        assert running.why_hung() == "the rules have been busy with one request for 30 s"
+        assert running.why_not_ready() is None
+        gate.is_open.set()
+        await until(lambda: running.why_hung() is None)
+
+
+async def test_an_answer_that_is_there_counts_also_when_the_loop_was_busy() -> None:
+    counted, gate, is_taken = Counted(), Gate(), threading.Event()
+    loop = asyncio.get_running_loop()
+    async with advising(gate, counted, names_budget_seconds=0.005) as running:
+        first = asyncio.create_task(running.filter(Asked(make_pod("first"), ["a"])))
+        await asyncio.sleep(0)  # it is asked now
+        running.handle(Added(Watched(ObjectMeta(name="b"), is_taken=is_taken)))
+        deadline = loop.time() + 0.01
+        while not is_taken.is_set() or loop.time() < deadline:
+            pass  # the loop does something else meanwhile
+        assert (await first).neutral == ""
+
+
+async def test_full_nodes_have_a_budget_of_their_own() -> None:
+    counted, gate = Counted(), Gate()
+    budgets = {"names_budget_seconds": 30.0, "nodes_budget_seconds": 0.02}
+    async with advising(gate, counted, **budgets) as running:
+        gate.is_open.clear()
+        advice = await running.filter(Asked(NEW_SHAPE, ["a"], []))
+        preempted = await running.preempt(AskedPreemption(NEW_SHAPE, {"a": ("x",)}))
+        gate.is_open.set()
+    assert advice.neutral == "slow"
+    assert preempted == PreemptionAdvice(frozenset("a"), neutral="slow")
+
+
+async def test_what_nobody_waits_for_any_more_is_not_worked_out() -> None:
+    counted, gate = Counted(), Gate()
+    async with advising(gate, counted, names_budget_seconds=0.02) as running:
+        gate.is_open.clear()
+        await running.filter(Asked(NEW_SHAPE, ["a"]))
+        await running.filter(Asked(make_pod("second", labels={"another": "shape"}), ["a"]))
+        gate.is_asked.clear()
+        is_taken = threading.Event()
+        running.handle(Added(Watched(ObjectMeta(name="b"), is_taken=is_taken)))
+        gate.is_open.set()
+        await until(is_taken.is_set)
+        assert not gate.is_asked.is_set()
+
+
+async def test_a_pod_that_cannot_be_read_is_the_fault_of_who_asks() -> None:
+    counted = Counted()
+    async with advising(Picky(), counted) as running:
+        with pytest.raises(QuantityError, match="cpu is x"):
+            await running.filter(Asked(make_pod(cpu="x"), ["a"]))
+    assert counted.neutral == []
+
+
+async def test_a_rule_that_fails_is_counted_and_the_answer_is_not_neutral() -> None:
+    counted = Counted()
+    async with advising(Raising(), counted) as running:
+        advice = await running.filter(Asked(make_pod(), ["a"]))
+    assert (advice, counted.errors, counted.neutral) == (FilterAdvice(kept=None), ["Raising"], [])
+
+
+async def test_it_is_not_ready_before_everything_is_listed() -> None:
+    counted, clock = Counted(), ManualClock(0.0)
+    advisor = Advisor(
+        {"lowtide": make_profile([Gate()])},
+        {"lowtide": ExtenderSettings()},
+        Listening(counted, clock),
+    )
+    running = Advising(advisor, counts=counted, clock=clock, wall_clock=clock)
+    assert running.why_not_ready() == "not listed yet: Node, Pod"
+    for event in (Added(make_node("a")), Listed("Node"), Listed("Pod")):
+        advisor.step(event, 0.0)
+    assert running.why_not_ready() == "the rules are asked for the first time"

@@ -1,0 +1,195 @@
+"""The extender's parts as they are joined, on the embedded cluster and over HTTP."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+import aiohttp
+import pytest
+from tests.app.conftest import NOW
+
+from lowtide.app.clocks import steady_clock
+from lowtide.app.extender import ExtenderApp, ExtenderParts
+from lowtide.app.registry import make_registry
+from lowtide.config.load import load_config
+from lowtide.framework.plugin import Binder
+from lowtide.kube.kubeconfig import plain_access
+from lowtide.localcluster import LocalCluster
+from lowtide.server.serving import Serving
+from lowtide.testing import ManualClock
+
+pytestmark = pytest.mark.timeout(60)
+
+LACKS = "node(s) did not have label disk"
+RULES = ("PrioritySort", "DefaultBinder", "NodeLabel", "NodeUsage")
+CONFIG = {
+    "apiVersion": "kubescheduler.config.k8s.io/v1",
+    "kind": "KubeSchedulerConfiguration",
+    "profiles": [
+        {
+            "schedulerName": "asking",
+            "plugins": {
+                "multiPoint": {
+                    "disabled": [{"name": "*"}],
+                    "enabled": [{"name": name} for name in RULES],
+                }
+            },
+            "pluginConfig": [{"name": "NodeLabel", "args": {"label": "disk"}}],
+        }
+    ],
+}
+
+
+class Extender:
+    """A running one, asked over HTTP."""
+
+    def __init__(self, app: ExtenderApp, session: aiohttp.ClientSession) -> None:
+        self.app = app
+        self._session = session
+
+    async def ask(self, verb: str, **args: Any) -> Any:
+        async with self._session.post(f"{self._url}/scheduler/{verb}", json=args) as response:
+            answer = await response.json()
+            return answer if response.status == 200 else (response.status, answer["error"])
+
+    async def get(self, path: str) -> tuple[int, str]:
+        async with self._session.get(f"{self._url}{path}") as response:
+            return response.status, await response.text()
+
+    async def is_ready(self) -> None:
+        """Until it knows what there is."""
+        async with asyncio.timeout(20):
+            while (await self.get("/readyz"))[0] != 200:
+                pass
+
+    @property
+    def _url(self) -> str:
+        assert self.app.server is not None
+        return self.app.server.address.url
+
+
+@asynccontextmanager
+async def extender_on(cluster: LocalCluster) -> AsyncIterator[Extender]:
+    async with extender_at(cluster.url) as extender:
+        await extender.is_ready()
+        yield extender
+
+
+@asynccontextmanager
+async def extender_at(api_server_url: str) -> AsyncIterator[Extender]:
+    loaded = load_config(json.dumps(CONFIG), file="test")
+    app = ExtenderApp(
+        ExtenderParts(
+            access=plain_access(api_server_url),
+            build=lambda binder: make_registry({}).build(loaded, {Binder: binder}),
+            clock=steady_clock(),
+            wall_clock=ManualClock(NOW),
+            serving=Serving(port=0),
+            url_prefix="/scheduler",
+            most_body_bytes=2**20,
+        )
+    )
+    task = asyncio.create_task(app.run())
+    async with aiohttp.ClientSession() as session:
+        try:
+            while app.server is None:
+                await asyncio.sleep(0)
+            yield Extender(app, session)
+        finally:
+            app.stop()
+            await task
+
+
+def pod(name: str) -> dict[str, Any]:
+    spec = {"containers": [{"name": "main", "image": "none"}]}
+    return {"metadata": {"name": name, "namespace": "default", "uid": name}, "spec": spec}
+
+
+async def test_it_answers_from_what_the_watches_say() -> None:
+    async with LocalCluster(clock=ManualClock(NOW)) as cluster, extender_on(cluster) as extender:
+        cluster.add_node("a", labels={"disk": "ssd"})
+        cluster.add_node("b")
+        args = {"Pod": pod("web"), "NodeNames": ["a", "b"]}
+        async with asyncio.timeout(10):
+            while (answer := await extender.ask("filter", **args))["NodeNames"] != ["a"]:
+                pass
+        assert answer == {
+            "Nodes": None,
+            "NodeNames": ["a"],
+            "FailedNodes": None,
+            "FailedAndUnresolvableNodes": {"b": LACKS},
+            "Error": "",
+        }
+        assert await extender.ask("prioritize", **args) == [
+            {"Host": "a", "Score": 0},
+            {"Host": "b", "Score": 0},
+        ]
+
+
+async def test_what_the_request_says_of_nodes_wins() -> None:
+    async with LocalCluster(clock=ManualClock(NOW)) as cluster:
+        cluster.add_node("a", labels={"disk": "ssd"})
+        cluster.add_node("b")
+        async with extender_on(cluster) as extender:
+            nodes = [
+                {"metadata": {"name": "a"}},
+                {"metadata": {"name": "b", "labels": {"disk": ""}}},
+            ]
+            answer = await extender.ask("filter", Pod=pod("web"), Nodes={"items": nodes})
+    assert answer["Nodes"]["items"] == [nodes[1]]
+    assert answer["FailedAndUnresolvableNodes"] == {"a": LACKS}
+
+
+async def test_it_binds_and_tells_what_the_api_server_says() -> None:
+    async with LocalCluster(clock=ManualClock(NOW)) as cluster:
+        cluster.add_node("a")
+        made = cluster.store.create("pods", pod("web"), namespace="default")
+        args = {
+            "PodName": "web",
+            "PodNamespace": "default",
+            "PodUID": made["metadata"]["uid"],
+            "Node": "a",
+        }
+        async with extender_on(cluster) as extender:
+            assert await extender.ask("bind", **args) == {"Error": ""}
+            again = await extender.ask("bind", **{**args, "PodName": "other"})
+        assert cluster.store.get("pods", "default", "web")["spec"]["nodeName"] == "a"
+    assert again == {"Error": 'pods "other" not found (HTTP 404 NotFound)'}
+
+
+async def test_it_goes_on_without_the_api_server() -> None:
+    async with AsyncExitStack() as stack:
+        cluster = await stack.enter_async_context(LocalCluster(clock=ManualClock(NOW)))
+        cluster.add_node("a", labels={"disk": "ssd"})
+        async with extender_on(cluster) as extender:
+            await stack.aclose()
+            answer = await extender.ask("filter", Pod=pod("web"), NodeNames=["a"])
+            assert (answer["NodeNames"], await extender.get("/readyz")) == (["a"], (200, "ok"))
+
+
+async def test_health_and_metrics_are_served_beside_the_verbs() -> None:
+    async with LocalCluster(clock=ManualClock(NOW)) as cluster, extender_on(cluster) as extender:
+        await extender.ask("filter", Pod=pod("web"), NodeNames=[])
+        await extender.ask("filter")
+        for path in ("/healthz", "/livez", "/readyz"):
+            assert await extender.get(path) == (200, "ok")
+        _, metrics = await extender.get("/metrics")
+    told = {
+        line for line in metrics.splitlines() if line.startswith("lowtide_extender_requests_total")
+    }
+    assert told == {
+        'lowtide_extender_requests_total{code="200",verb="filter"} 1.0',
+        'lowtide_extender_requests_total{code="400",verb="filter"} 1.0',
+    }
+
+
+async def test_before_it_knows_the_cluster_it_says_why_it_cannot_answer() -> None:
+    async with extender_at("http://127.0.0.1:9") as extender:  # where nobody listens
+        assert await extender.ask("filter", Pod=pod("web"), NodeNames=["a"]) == (
+            503,
+            "Lowtide cannot answer yet: not listed yet: Node, Pod",
+        )
+        status, text = await extender.get("/readyz/cluster")
+    assert (status, text) == (500, "internal server error: not listed yet: Node, Pod\n")

@@ -1,0 +1,279 @@
+"""What is made of requests about nodes, and what is said of those that cannot be used."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from lowtide.advisor.advice import Asked
+from lowtide.objects.extender import (
+    NodeList,
+    NodeSeen,
+)
+from lowtide.objects.meta import ObjectMeta
+from lowtide.objects.pod import Pod, PodSpec
+from lowtide.server.bad_request import BadRequestError
+from lowtide.server.extender_requests import (
+    NodesRequest,
+    nodes_request,
+)
+
+POD = Pod(metadata=ObjectMeta(name="web"))
+ONE, TWO = (NodeSeen(metadata=ObjectMeta(name=name)) for name in ("one", "two"))
+NODES_FORM = "right would be an object with Pod, and Nodes or NodeNames"
+NESTED = "[" * 100_000
+DIGITS = "9" * 5000
+
+
+def raw(data: Any) -> msgspec.Raw:
+    return msgspec.Raw(msgspec.json.encode(data))
+
+
+def node_items(*names: str) -> list[dict[str, Any]]:
+    return [{"metadata": {"name": name}, "images": [name]} for name in names]
+
+
+@pytest.mark.parametrize(
+    ("body", "want"),
+    [
+        pytest.param(
+            {
+                "Pod": {"metadata": {"name": "web"}},
+                "Nodes": None,
+                "NodeNames": ["one", "two"],
+            },
+            NodesRequest(Asked(POD, ["one", "two"]), None, is_by_name=True),
+            id="has names where names are asked",
+        ),
+        pytest.param(
+            {
+                "Pod": {"metadata": {"name": "web"}},
+                "Nodes": {"metadata": {"resourceVersion": "7"}, "items": node_items("one", "two")},
+                "NodeNames": None,
+            },
+            NodesRequest(
+                Asked(POD, ["one", "two"], [ONE, TWO]),
+                NodeList(
+                    raw({"resourceVersion": "7"}), [raw(each) for each in node_items("one", "two")]
+                ),
+                is_by_name=False,
+            ),
+            id="has nodes where nodes are asked",
+        ),
+        pytest.param(
+            {
+                "Pod": {"metadata": {"name": "web"}},
+                "Nodes": {"items": node_items("one")},
+                "NodeNames": ["one", "two"],
+            },
+            NodesRequest(
+                Asked(POD, ["one"], [ONE]),
+                NodeList(items=[raw(each) for each in node_items("one")]),
+                is_by_name=True,
+            ),
+            id="goes by the nodes where names are asked too",
+        ),
+        pytest.param(
+            {"pod": {"metadata": {"name": "web"}}, "nodeNAMES": ["one"], "trace": {"id": 1}},
+            NodesRequest(Asked(POD, ["one"]), None, is_by_name=True),
+            id="is read in any case",
+        ),
+        pytest.param(
+            {
+                "Pod": {
+                    "metadata": {"name": "web", "labels": None},
+                    "spec": {"containers": None, "priority": None},
+                },
+                "Nodes": {"items": [{"metadata": {"name": "one"}, "spec": {"taints": None}}]},
+            },
+            NodesRequest(
+                Asked(POD, ["one"], [ONE]),
+                NodeList(items=[raw({"metadata": {"name": "one"}, "spec": {"taints": None}})]),
+                is_by_name=False,
+            ),
+            id="takes nulls in objects for what is not set",
+        ),
+        pytest.param(
+            {"Pod": {"metadata": {"name": "web"}}, "Nodes": {"metadata": {}, "items": None}},
+            NodesRequest(Asked(POD, [], []), NodeList(items=None), is_by_name=False),
+            id="has no nodes where Go has a nil list",
+        ),
+        pytest.param(
+            {"Pod": {"metadata": {"name": "web"}, "spec": {"priority": -(2**31)}}, "NodeNames": []},
+            NodesRequest(
+                Asked(Pod(metadata=POD.metadata, spec=PodSpec(priority=-(2**31))), []),
+                None,
+                is_by_name=True,
+            ),
+            id="takes the least priority there is",
+        ),
+    ],
+)
+def test_a_request_about_nodes(body: Any, want: NodesRequest) -> None:
+    assert nodes_request(msgspec.json.encode(body)) == want
+
+
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        pytest.param("", f"the body is empty; {NODES_FORM}", id="nothing"),
+        pytest.param(
+            "{]",
+            f"the body is not JSON: object keys must be strings (byte 1); {NODES_FORM}",
+            id="not JSON",
+        ),
+        pytest.param(
+            '{"Pod":', f"the body is not JSON: input data was truncated; {NODES_FORM}", id="half"
+        ),
+        pytest.param("[1]", f"the body is [1]; {NODES_FORM}", id="not an object"),
+        pytest.param(
+            NESTED, f"the body cannot be read; {NODES_FORM}", id="nothing but open brackets"
+        ),
+        pytest.param("{}", f"the body has no Pod; {NODES_FORM}", id="no pod"),
+        pytest.param(
+            '{"Pod":null,"NodeNames":[]}', "Pod is null; right would be an object", id="a null pod"
+        ),
+        pytest.param(
+            '{"POD":["web"],"NodeNames":[]}',
+            'Pod is ["web"]; right would be an object',
+            id="a pod that is a list",
+        ),
+        pytest.param(
+            '{"Pod":{}}', f"the body has neither Nodes nor NodeNames; {NODES_FORM}", id="no nodes"
+        ),
+        pytest.param(
+            '{"Pod":{},"NodeNames":"one"}',
+            'NodeNames is "one"; right would be a list',
+            id="names that are no list",
+        ),
+        pytest.param(
+            '{"Pod":{},"Nodes":null,"NodeNames":"' + "a" * 2**20 + '"}',
+            "NodeNames cannot be read; right would be a list",
+            id="names that are no list, in a body too large to look into",
+        ),
+        pytest.param(
+            '{"Pod":{},"nodenames":["one",2]}',
+            "NodeNames[1] is 2; right would be a string",
+            id="a name that is a number",
+        ),
+        pytest.param(
+            '{"Pod":{},"NodeNames":["one",""]}',
+            "NodeNames[1] is missing or empty; right would be the name of a node",
+            id="a name that is empty",
+        ),
+        pytest.param(
+            '{"Pod":{},"NodeNames":["one","two","one"]}',
+            'NodeNames[2] is "one" as NodeNames[0] is; '
+            "right would be the name of a node, each once",
+            id="a name twice",
+        ),
+        pytest.param(
+            '{"Pod":{},"Nodes":[]}', "Nodes is []; right would be an object", id="a bare list"
+        ),
+        pytest.param(
+            '{"Pod":{},"Nodes":{"items":{}}}',
+            "Nodes.items is {}; right would be a list",
+            id="items that are no list",
+        ),
+        pytest.param(
+            '{"Pod":{},"Nodes":{"items":[null]}}',
+            "Nodes.items[0] is null; right would be an object",
+            id="a node that is null",
+        ),
+        pytest.param(
+            '{"Pod":{},"Nodes":{"items":[{"metadata":{"name":"one"}},{"metadata":{}}]}}',
+            "Nodes.items[1].metadata.name is missing or empty; right would be the name of a node",
+            id="a node without a name",
+        ),
+        pytest.param(
+            '{"Pod":{},"Nodes":{"items":[{"metadata":{"name":"one","labels":{"a":"b","c":5}}}]}}',
+            'Nodes.items[0].metadata.labels["c"] is 5; right would be a string',
+            id="a label that is a number",
+        ),
+        pytest.param(
+            '{"Pod":{"spec":{"containers":[{},{"ports":[{"hostPort":"80"}]}]}},"NodeNames":[]}',
+            'Pod.spec.containers[1].ports[0].hostPort is "80"; right would be a whole number',
+            id="a port that is a text",
+        ),
+        pytest.param(
+            '{"Pod":{"spec":{"overhead":{"cpu":"1","memory":{"a":1}}}},"NodeNames":[]}',
+            'Pod.spec.overhead["memory"] is {"a":1}; '
+            "right would be a whole number, a number or a string",
+            id="an amount that is an object",
+        ),
+        pytest.param(
+            '{"Pod":{"spec":{"nodeName":[' + '"a",' * 100 + '"a"]}},"NodeNames":[]}',
+            "Pod.spec.nodeName is [" + '"a",' * 14 + '"a"...; right would be a string',
+            id="a long value, cut",
+        ),
+        pytest.param(
+            '{"Pod":{"spec":{"priority":2147483648}},"NodeNames":[]}',
+            "Pod.spec.priority is 2147483648; "
+            "right would be a whole number from -2147483648 to 2147483647",
+            id="a priority beyond 32 bits",
+        ),
+        pytest.param(
+            '{"Pod":{"spec":{"affinity":{"nodeAffinity":{"preferredDuringSchedulingIgnoredDuring'
+            'Execution":[{"weight":1},{"weight":-99999999999999999999}]}}}},"NodeNames":[]}',
+            "Pod.spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[1]"
+            ".weight is -99999999999999999999; "
+            "right would be a whole number from -2147483648 to 2147483647",
+            id="a weight beyond 64 bits",
+        ),
+        pytest.param(
+            f'{{"Pod":{{"spec":{{"priority":{DIGITS}}}}},"NodeNames":[]}}',
+            "Pod.spec.priority cannot be read: integer value out of range",
+            id="a number of 5000 digits",
+        ),
+        pytest.param(
+            '{"Pod":{"spec":{"priority":1e400}},"NodeNames":[]}',
+            "Pod.spec.priority cannot be read: number out of range",
+            id="a number beyond floats",
+        ),
+        pytest.param(
+            '{"Pod":{"spec":{"priority":NaN}},"NodeNames":[]}',
+            f"the body is not JSON: invalid character (byte 27); {NODES_FORM}",
+            id="NaN",
+        ),
+        pytest.param(
+            f'{{"Pod":{{"unknown":{NESTED}}},"NodeNames":[]}}',
+            f"the body is nested too deeply; {NODES_FORM}",
+            id="deep nesting in what nobody reads",
+        ),
+        pytest.param(
+            f'{{"Pod":{{}},"nodes":{NESTED}}}',
+            f"the body is nested too deeply; {NODES_FORM}",
+            id="deep nesting in odd spelling",
+        ),
+    ],
+)
+def test_a_request_about_nodes_that_cannot_be_used(body: str, problem: str) -> None:
+    with pytest.raises(BadRequestError) as error:
+        nodes_request(body.encode())
+    assert str(error.value) == problem
+
+
+@pytest.mark.parametrize(
+    ("body", "at"),
+    [
+        pytest.param(b'{"Pod":{"x":"\xff"},"NodeNames":[]}', 13, id="in what nobody reads"),
+        pytest.param(
+            b'{"Pod":{},"Nodes":{"items":["' + b"a" * 2**20 + b'\xc3"]}}',
+            29 + 2**20,
+            id="far behind",
+        ),
+        pytest.param(b'{"Pod":{},"NodeNames":["\xc3', 24, id="at the end"),
+    ],
+)
+def test_what_is_not_utf8_cannot_be_used(body: bytes, at: int) -> None:
+    with pytest.raises(
+        BadRequestError, match=r"the body is not UTF-8: .* near byte (\d+)"
+    ) as error:
+        nodes_request(body)
+    assert str(error.value).rsplit(" ", 1)[1] == str(at)
+
+
+def test_letters_that_lie_across_what_is_checked_at_once_are_fine() -> None:
+    head = b'{"Pod":{},"NodeNames":["'
+    name = "a" * (2**20 - len(head) - 1) + "潮"
+    assert nodes_request(head + name.encode() + b'"]}').asked.names == [name]

@@ -1,0 +1,58 @@
+from pathlib import Path
+
+import pytest
+from tests.server.conftest import RawClient, running
+
+from lowtide.server.certificate import TlsFiles
+from lowtide.server.errors import ServerError
+from lowtide.server.health import health_routes
+from lowtide.server.serving import Serving, make_server
+
+HEALTH = health_routes(healthz=[], livez=[], readyz=[])
+TLS = TlsFiles(certificate=Path("tls.crt"), private_key=Path("tls.key"))
+NO_TLS = "--client-ca-file is for HTTPS: give --tls-cert-file and --tls-private-key-file too"
+
+
+def not_loopback(bind_address: str) -> str:
+    return (
+        f"--debug is not for --bind-address {bind_address}: who reaches the debug endpoints can "
+        "see and slow down the process, so they are served on loopback only, such as 127.0.0.1"
+    )
+
+
+@pytest.mark.parametrize(
+    ("is_debug", "want"),
+    [
+        pytest.param(True, [200, 200], id="serves debug endpoints that are asked for"),
+        pytest.param(False, [200, 404], id="serves no debug endpoints by itself"),
+    ],
+)
+async def test_the_server_that_is_made(is_debug: bool, want: list[int]) -> None:
+    server = make_server(Serving(port=0, is_debug=is_debug), HEALTH)
+    async with running(server):
+        client = await RawClient.connected(server.address.port)
+        answers = [await client.ask(path) for path in ("/healthz", "/debug/stacks")]
+        await client.close()
+    assert [answer.status for answer in answers] == want
+
+
+@pytest.mark.parametrize(
+    ("serving", "want"),
+    [
+        pytest.param(Serving(client_ca=Path("ca.crt")), NO_TLS, id="a client CA without TLS"),
+        pytest.param(
+            Serving(bind_address="0.0.0.0", is_debug=True),
+            not_loopback("0.0.0.0"),
+            id="debug endpoints for everybody",
+        ),
+        pytest.param(
+            Serving(bind_address="::", tls=TLS, client_ca=Path("ca.crt"), is_debug=True),
+            not_loopback("::"),
+            id="debug endpoints for everybody with a certificate",
+        ),
+    ],
+)
+def test_refuses(serving: Serving, want: str) -> None:
+    with pytest.raises(ServerError) as caught:
+        make_server(serving, HEALTH)
+    assert str(caught.value) == want
