@@ -3,6 +3,7 @@
 Prints tables and writes bench/results.json. Machines are noisy: read the ratios."""
 
 import argparse
+import itertools
 import json
 import sys
 import time
@@ -19,6 +20,13 @@ from rich.console import Console  # noqa: E402
 from burst import Burst, BurstResult  # noqa: E402
 from cycle import Cycle, CycleResult, CycleWorkload  # noqa: E402
 from drain import SCHEDULERS, Drain, DrainResult, Workload  # noqa: E402
+from extender import (  # noqa: E402
+    EVEN,
+    RANDOM,
+    ExtenderBench,
+    NamesResult,
+    WholeNodesResult,
+)
 from poll import Poll, PollResult  # noqa: E402
 from recorded import RecordedResult, decide_recorded  # noqa: E402
 from reports import (  # noqa: E402
@@ -26,14 +34,25 @@ from reports import (  # noqa: E402
     burst_report,
     cycle_report,
     drain_report,
+    names_report,
     poll_report,
     recorded_report,
+    whole_nodes_report,
 )
 
 RESULTS = HERE / "results.json"
+NAMES_SECONDS = 60.0
 
 Say = Callable[[str], None]
-Result = DrainResult | BurstResult | CycleResult | PollResult | RecordedResult
+Result = (
+    DrainResult
+    | BurstResult
+    | CycleResult
+    | PollResult
+    | RecordedResult
+    | NamesResult
+    | WholeNodesResult
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +151,26 @@ def _decide() -> Bench:
     return Bench("decide/recorded", rounds=1, run=run, report=recorded_report)
 
 
+def _extender_names() -> Bench:
+    def run(rounds: int, say: Say) -> Iterator[NamesResult]:
+        with ExtenderBench(NAMES_SECONDS, rounds) as bench:
+            for number, arrivals in itertools.product(range(1, rounds + 1), (EVEN, RANDOM)):
+                say(f"extender/names: round {number} of {rounds}, requests {arrivals} ...")
+                yield from bench.names(arrivals, number)
+
+    return Bench("extender/names", rounds=3, run=run, report=names_report)
+
+
+def _extender_nodes() -> Bench:
+    def run(rounds: int, say: Say) -> Iterator[WholeNodesResult]:
+        with ExtenderBench(0.0, rounds) as bench:
+            for number, nodes in itertools.product(range(1, rounds + 1), (1000, 5000)):
+                say(f"extender/nodes: round {number} of {rounds}, {nodes} whole nodes ...")
+                yield from bench.whole_nodes(nodes, number)
+
+    return Bench("extender/nodes", rounds=3, run=run, report=whole_nodes_report)
+
+
 BENCHES = (
     _drain(Workload("basic", nodes=100, pods=3000)),
     _burst("equal"),
@@ -141,6 +180,8 @@ BENCHES = (
     _cycle(CycleWorkload("twenty-owners", shapes=20, has_owners=True)),
     _poll(),
     _decide(),
+    _extender_names(),
+    _extender_nodes(),
 )
 
 main()

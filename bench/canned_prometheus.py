@@ -1,13 +1,14 @@
 """A server that answers each query of Prometheus's API with a file, compressed as Prometheus does.
 
-Run as a program by poll, so that the CPU time of answering is not the scheduler's.
-`FOLDER/queries.json` names the file of each query. Each time that a query is asked its answer is
-later than the last by the interval of polls."""
+Run as a program by the benchmarks of polls and of the extender, so that the CPU time of answering
+is not Lowtide's. `FOLDER/queries.json` names the file of each query. An answer is of the moment in
+which it is asked for; with `--every-seconds` it is later than the last to that query by so much."""
 
 import argparse
 import asyncio
 import gzip
 import json
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -17,7 +18,7 @@ NO_SAMPLES = {"status": "success", "data": {"resultType": "matrix", "result": []
 
 
 class Canned:
-    def __init__(self, folder: Path, answered_at: float, every_seconds: float) -> None:
+    def __init__(self, folder: Path, answered_at: float, every_seconds: float | None) -> None:
         self._answered_at = answered_at
         self._every_seconds = every_seconds
         self._times_asked: Counter[str] = Counter()
@@ -30,13 +31,19 @@ class Canned:
         body = self._bodies.get(query)
         if body is None:
             return web.json_response(NO_SAMPLES)
-        at = self._answered_at + self._times_asked[query] * self._every_seconds
-        self._times_asked[query] += 1
+        at = self._answered_now(query)
         body = body.replace(str(self._answered_at).encode(), str(at).encode())
         headers = {"Content-Encoding": "gzip"}
         return web.Response(
             body=gzip.compress(body), content_type="application/json", headers=headers
         )
+
+    def _answered_now(self, query: str) -> float:
+        if self._every_seconds is None:
+            return time.time()
+        asked_before = self._times_asked[query]
+        self._times_asked[query] += 1
+        return self._answered_at + asked_before * self._every_seconds
 
 
 async def serve(canned: Canned, port: int) -> None:
@@ -53,7 +60,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--answered-at", type=float, required=True, help="as in the files")
-    parser.add_argument("--every-seconds", type=float, required=True)
+    parser.add_argument("--every-seconds", type=float)
     options = parser.parse_args()
     canned = Canned(options.folder, options.answered_at, options.every_seconds)
     asyncio.run(serve(canned, options.port))

@@ -8,7 +8,7 @@ import socket
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,9 +17,11 @@ import numpy as np
 import uvloop
 
 from lowtide.objects.events import Added, Modified
+from lowtide.objects.node import Node
 from lowtide.readings.columns import published
 from lowtide.readings.meter import LINKS_EVERY_SECONDS, PODS_EVERY_SECONDS, TrafficMeter
 from lowtide.readings.reading import TrafficReading
+from lowtide.readings.request import TrafficRequest
 from lowtide.scheduler.events import ReadingPublished
 from lowtide.scheduler.machine import Machine
 from lowtide.telemetry.poller import TrafficPoller
@@ -68,7 +70,7 @@ class Poll:
             folder=folder,
         )
         try:
-            write_answers(folder, machine)
+            write_answers(folder, request_of(machine), nodes_of(machine))
             server.start()
             server.wait_until_ready(lambda: listens(port))
             with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -121,10 +123,10 @@ def asked_at(seconds: float) -> str:
     return TRAFFIC if seconds % PODS_EVERY_SECONDS else PODS_TOO
 
 
-def write_answers(folder: Path, machine: Machine) -> None:
+def write_answers(folder: Path, request: TrafficRequest, nodes: Sequence[Node]) -> None:
     """One file for each query of the first poll, which asks for everything."""
     chance = np.random.default_rng(1)
-    queries = TrafficMeter(request_of(machine)).due(ANSWERED_AT, nodes_of(machine))
+    queries = TrafficMeter(request).due(ANSWERED_AT, nodes)
     for name in queries:
         result = [
             {"metric": row.labels, "value": (ANSWERED_AT, repr(row.value))}

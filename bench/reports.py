@@ -11,6 +11,7 @@ from rich.table import Table
 from burst import BurstResult
 from cycle import CycleResult
 from drain import SCHEDULERS, DrainResult
+from extender import NamesResult, WholeNodesResult
 from poll import TRAFFIC, PollResult
 from recorded import RecordedResult
 
@@ -22,6 +23,9 @@ FEWEST_NODES_USED = 20
 CYCLE_RATIO = 1.20
 POLL_MS = 100.0
 RECORDED_SECONDS = 90.0
+NAMES_P99_MS = 10.0
+WHOLE_NODES_P99_MS = {1000: 150.0, 5000: 1000.0}
+EXTENDER_MEMORY_MB = 500.0
 
 
 def drain_report(results: Sequence[DrainResult]) -> Report:
@@ -143,6 +147,72 @@ def recorded_report(results: Sequence[RecordedResult]) -> Report:
         f"decide, {slowest.cases} recorded decisions: {slowest.seconds:.0f} s, "
         f"{slowest.ms_per_case:.1f} ms each"
         f"{_goal(f'under {RECORDED_SECONDS:.0f} s', is_met=slowest.seconds < RECORDED_SECONDS)}"
+    )
+
+
+def names_report(results: Sequence[NamesResult]) -> Report:
+    yield _table(
+        ("requests come", "verb", "names", "round"),
+        ("requests", "p50 ms", "p99 ms", "highest", "of p99 unsent", "neutral", "CPU", "load"),
+        (
+            (
+                *(each.arrivals, each.verb, each.nodes, each.round, each.requests),
+                f"{each.p50_ms:.1f}",
+                f"{each.p99_ms:.1f}",
+                f"{each.max_ms:.1f}",
+                f"{each.sent_late_p99_ms:.1f}",
+                each.neutral,
+                f"{100 * each.cpu_share:.0f} %",
+                f"{each.machine_load:.1f}",
+            )
+            for each in results
+        ),
+    )
+    for arrivals, verb in dict.fromkeys((each.arrivals, each.verb) for each in results):
+        found = [each for each in results if (each.arrivals, each.verb) == (arrivals, verb)]
+        p99_ms = [each.p99_ms for each in found]
+        neutral = sum(each.neutral for each in found)
+        is_met = statistics.median(p99_ms) < NAMES_P99_MS and not neutral
+        goal = f"under {NAMES_P99_MS:.0f} ms in the median and no neutral answer"
+        yield (
+            f"extender, {verb}, requests {arrivals}: p99 {_spread(p99_ms)} ms, "
+            f"{neutral} neutral answers{_goal(goal, is_met=is_met)}"
+        )
+
+
+def whole_nodes_report(results: Sequence[WholeNodesResult]) -> Report:
+    yield _table(
+        ("asked with whole nodes", "nodes", "round"),
+        ("requests", "MB there", "and back", "p50 ms", "p99 ms", "neutral", "peak MB", "load"),
+        (
+            (
+                *(each.asked, each.nodes, each.round, each.requests),
+                f"{each.request_mb:.0f}",
+                f"{each.answer_mb:.1f}",
+                f"{each.p50_ms:.0f}",
+                f"{each.p99_ms:.0f}",
+                each.neutral,
+                f"{each.peak_memory_mb:.0f}",
+                f"{each.machine_load:.1f}",
+            )
+            for each in results
+        ),
+    )
+    for asked, nodes in dict.fromkeys((each.asked, each.nodes) for each in results):
+        found = [each for each in results if (each.asked, each.nodes) == (asked, nodes)]
+        p99_ms, most_ms = [each.p99_ms for each in found], WHOLE_NODES_P99_MS[nodes]
+        neutral = sum(each.neutral for each in found)
+        is_met = statistics.median(p99_ms) < most_ms and not neutral
+        goal = f"under {most_ms:.0f} ms in the median and no neutral answer"
+        yield (
+            f"extender, {nodes} whole nodes, {asked}: p99 {_spread(p99_ms)} ms, "
+            f"{neutral} neutral answers{_goal(goal, is_met=is_met)}"
+        )
+    peak_mb = max(each.peak_memory_mb for each in results)
+    is_met = peak_mb < EXTENDER_MEMORY_MB
+    yield (
+        f"extender: {peak_mb:.0f} MB of memory at most"
+        f"{_goal(f'under {EXTENDER_MEMORY_MB:.0f} MB', is_met=is_met)}"
     )
 
 

@@ -23,23 +23,27 @@ from lowtide.testing import ManualClock
 pytestmark = pytest.mark.timeout(60)
 
 LACKS = "node(s) did not have label disk"
-RULES = ("PrioritySort", "DefaultBinder", "NodeLabel", "NodeUsage")
-CONFIG = {
-    "apiVersion": "kubescheduler.config.k8s.io/v1",
-    "kind": "KubeSchedulerConfiguration",
-    "profiles": [
+NEEDED = ("PrioritySort", "DefaultBinder")
+
+
+def config(*rules: str) -> str:
+    enabled = [{"name": name} for name in (*NEEDED, *rules)]
+    return json.dumps(
         {
-            "schedulerName": "asking",
-            "plugins": {
-                "multiPoint": {
-                    "disabled": [{"name": "*"}],
-                    "enabled": [{"name": name} for name in RULES],
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "profiles": [
+                {
+                    "schedulerName": "asking",
+                    "plugins": {"multiPoint": {"disabled": [{"name": "*"}], "enabled": enabled}},
+                    "pluginConfig": [{"name": "NodeLabel", "args": {"label": "disk"}}],
                 }
-            },
-            "pluginConfig": [{"name": "NodeLabel", "args": {"label": "disk"}}],
+            ],
         }
-    ],
-}
+    )
+
+
+LABEL_AND_USAGE = config("NodeLabel", "NodeUsage")
 
 
 class Extender:
@@ -71,15 +75,19 @@ class Extender:
 
 
 @asynccontextmanager
-async def extender_on(cluster: LocalCluster) -> AsyncIterator[Extender]:
-    async with extender_at(cluster.url) as extender:
+async def extender_on(
+    cluster: LocalCluster, config: str = LABEL_AND_USAGE
+) -> AsyncIterator[Extender]:
+    async with extender_at(cluster.url, config) as extender:
         await extender.is_ready()
         yield extender
 
 
 @asynccontextmanager
-async def extender_at(api_server_url: str) -> AsyncIterator[Extender]:
-    loaded = load_config(json.dumps(CONFIG), file="test")
+async def extender_at(
+    api_server_url: str, config: str = LABEL_AND_USAGE
+) -> AsyncIterator[Extender]:
+    loaded = load_config(config, file="test")
     app = ExtenderApp(
         ExtenderParts(
             access=plain_access(api_server_url),
@@ -126,6 +134,14 @@ async def test_it_answers_from_what_the_watches_say() -> None:
             {"Host": "a", "Score": 0},
             {"Host": "b", "Score": 0},
         ]
+
+
+async def test_it_needs_nothing_that_is_measured() -> None:
+    async with LocalCluster(clock=ManualClock(NOW)) as cluster:
+        cluster.add_node("a", labels={"disk": "ssd"})
+        async with extender_on(cluster, config("NodeLabel")) as extender:
+            answer = await extender.ask("filter", Pod=pod("web"), NodeNames=["a"])
+    assert answer["NodeNames"] == ["a"]
 
 
 async def test_what_the_request_says_of_nodes_wins() -> None:

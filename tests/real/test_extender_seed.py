@@ -327,6 +327,6 @@ def test_the_log_tells_of_usage_as_the_article_does(story: Story, serving: str) 
     last = {name: (int(millicores), int(score)) for name, millicores, score in lines}
     used = {name: millicores for name, (millicores, _) in last.items()}
     stated = {name: int(cpu.removesuffix("m")) for name, cpu in USES.items()}
-    assert used == {name: pytest.approx(cpu, rel=0.03) for name, cpu in stated.items()}
+    assert used == {name: pytest.approx(cpu, rel=0.1) for name, cpu in stated.items()}
     scores = {name: score for name, (_, score) in last.items()}
     assert scores == {name: used["k8s-node2"] - cpu + 1 for name, cpu in used.items()}

@@ -158,9 +158,8 @@ class ExtenderApp:
             self._watch(KIND_OF[kind], needed_by=rule_names)
             for kind, rule_names in self.advisor.rules_by_kind.items()
         ]
-        return started(
-            *(watch.run() for watch in watches), self._measure(), self._wait_for_readings()
-        )
+        measuring = [self._measure()] if self._measuring.is_wanted else []
+        return started(*(watch.run() for watch in watches), *measuring, self._wait_for_readings())
 
     async def _measure(self) -> None:
         await self._nodes_listed.wait()
