@@ -1,5 +1,5 @@
 """What every test goes by: which tests are `real`, that `long` ones run only when asked for, and
-how a test runs `lowtide scheduler` as a process of its own."""
+how a test runs `lowtide scheduler` and `lowtide extender` as processes of their own."""
 
 import os
 import sys
@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.extender_process import StartExtender, extenders_in
 
 from realparts.process import Process, free_port
 
@@ -76,6 +77,13 @@ def lowtide_scheduler(tmp_path: Path) -> Iterator[Callable[..., Process]]:
         for line in process.log().splitlines()
         if line.startswith("Traceback")
     ] == []
+
+
+@pytest.fixture
+def lowtide_extender(tmp_path: Path) -> Iterator[StartExtender]:
+    """Starts `lowtide extender -v 2` until it is ready; see extenders_in."""
+    with extenders_in(tmp_path) as start:
+        yield start
 
 
 def is_ready(scheduler: Process) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from urllib.parse import urlsplit
 
-from tests.real.extender_process import Extender, Json
+from tests.extender_process import Extender, Json
 
 from realparts.control_plane import ControlPlane
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 import yaml
+from tests.extender_process import BY_LABEL, LABEL, Extender, Json, StartExtender
 from tests.integration.conftest import Cluster
-from tests.real.extender_process import BY_LABEL, LABEL, Extender, Json, StartExtender
 from tests.real.extender_refusals import refusals_of
 from tests.real.extender_service import Kubelet, Service
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.real.extender_process import LABEL, Extender, Tls, extenders_in
+from tests.extender_process import LABEL, Extender, Tls, extenders_in
 
 from realparts.certificates import Authority
 from realparts.control_plane import ControlPlane

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.real.extender_process import Extender, Json, StartExtender, Tls
+from tests.extender_process import Extender, Json, StartExtender, Tls
 from tests.real.extender_traffic import CAPACITY_BYTES_PER_SECOND, DEVICE, Links
 
 from realparts.certificates import Authority

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.integration.conftest import Cluster
-from tests.real.extender_process import (
+from tests.extender_process import (
     BY_LABEL,
     LABEL,
     Extender,
@@ -18,6 +17,7 @@ from tests.real.extender_process import (
     StartExtender,
     extenders_in,
 )
+from tests.integration.conftest import Cluster
 from tests.real.extender_refusals import refusals_of
 
 from realparts.control_plane import ControlPlane

@@ -1,0 +1,42 @@
+"""Lowtide's scheduler asks Lowtide's extender, the same on the embedded and the real API server."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from tests.extender_process import BY_LABEL, LABEL, StartExtender
+
+from realparts.process import Process
+
+Start = Callable[..., Process]
+Configuration = Callable[..., dict[str, Any]]
+VERBS = {
+    "filterVerb": "filter",
+    "prioritizeVerb": "prioritize",
+    "weight": 1,
+    "preemptVerb": "preempt",
+    "bindVerb": "bind",
+}
+
+
+@pytest.mark.parametrize("knows_nodes", [True, False], ids=["by names", "by whole nodes"])
+def test_pods_go_where_the_extender_lets_them(
+    cluster: Any,
+    configuration: Configuration,
+    lowtide_scheduler: Start,
+    lowtide_extender: StartExtender,
+    knows_nodes: bool,
+) -> None:
+    for name in ("with", "without", "also-without"):
+        cluster.create_node(name)
+    extender = lowtide_extender(BY_LABEL, cluster.kubeconfig)
+    said = {"urlPrefix": f"{extender.url}/scheduler", "nodeCacheCapable": knows_nodes, **VERBS}
+    lowtide_scheduler(configuration(extenders=[said]), cluster.kubeconfig)
+    cluster.create_pod("waits")
+    event = cluster.wait_for_event("waits", "FailedScheduling")
+    refused = f"0/3 nodes are available: 3 node(s) did not have label {LABEL}."
+    assert event["note"].startswith(refused)
+    cluster.send("PATCH", "/api/v1/nodes/with", {"metadata": {"labels": {LABEL: "true"}}})
+    assert cluster.wait_for_placement("waits") == "with"
+    cluster.wait_for_event("waits", "Scheduled")
+    assert extender.answers("bind") == 1
