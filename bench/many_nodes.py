@@ -12,7 +12,7 @@ from numpy.random import Generator
 from lowtide.app.registry import make_registry, read_config, requests_of
 from lowtide.framework.plugin import Binder, BindOutcome
 from lowtide.objects.events import Added, Listed
-from lowtide.objects.kinds import KIND_OF
+from lowtide.objects.kinds import KIND_OF, NEEDED_KINDS
 from lowtide.objects.node import Node
 from lowtide.objects.pod import Pod
 from lowtide.readings.request import (
@@ -27,7 +27,7 @@ from lowtide.readings.request import (
     UNAME,
     TrafficRequest,
 )
-from lowtide.scheduler.machine import NEEDED_KINDS, Machine
+from lowtide.scheduler.machine import Machine
 from lowtide.testing import make_node, make_pod
 
 NODES = 5000

@@ -153,7 +153,7 @@ def recorded_report(results: Sequence[RecordedResult]) -> Report:
 def names_report(results: Sequence[NamesResult]) -> Report:
     yield _table(
         ("requests come", "verb", "names", "round"),
-        ("requests", "p50 ms", "p99 ms", "highest", "of p99 unsent", "neutral", "CPU", "load"),
+        ("requests", "p50 ms", "p99 ms", "highest", "of p99 unsent", "neutral", "CPU", "others"),
         (
             (
                 *(each.arrivals, each.verb, each.nodes, each.round, each.requests),
@@ -163,7 +163,7 @@ def names_report(results: Sequence[NamesResult]) -> Report:
                 f"{each.sent_late_p99_ms:.1f}",
                 each.neutral,
                 f"{100 * each.cpu_share:.0f} %",
-                f"{each.machine_load:.1f}",
+                f"{each.others_cores:.2f}",
             )
             for each in results
         ),
@@ -183,7 +183,7 @@ def names_report(results: Sequence[NamesResult]) -> Report:
 def whole_nodes_report(results: Sequence[WholeNodesResult]) -> Report:
     yield _table(
         ("asked with whole nodes", "nodes", "round"),
-        ("requests", "MB there", "and back", "p50 ms", "p99 ms", "neutral", "peak MB", "load"),
+        ("requests", "MB there", "and back", "p50 ms", "p99 ms", "neutral", "peak MB", "others"),
         (
             (
                 *(each.asked, each.nodes, each.round, each.requests),
@@ -193,7 +193,7 @@ def whole_nodes_report(results: Sequence[WholeNodesResult]) -> Report:
                 f"{each.p99_ms:.0f}",
                 each.neutral,
                 f"{each.peak_memory_mb:.0f}",
-                f"{each.machine_load:.1f}",
+                f"{each.others_cores:.2f}",
             )
             for each in results
         ),

@@ -17,12 +17,14 @@ from lowtide.advisor.advice import (
 )
 from lowtide.advisor.advising import HUNG_SECONDS, Advising, Listening
 from lowtide.advisor.advisor import Advisor
+from lowtide.cluster.nodes import Nodes
 from lowtide.config.extender_settings import ExtenderSettings
 from lowtide.framework.plugin import OneNode, Pod, filter_each
-from lowtide.objects.events import Added, Listed
+from lowtide.objects.events import Added, Listed, Modified
 from lowtide.objects.meta import ObjectMeta
 from lowtide.objects.node import Node
 from lowtide.objects.quantity import QuantityError
+from lowtide.objects.requests import nonzero_requests
 from lowtide.testing import ManualClock, make_node, make_pod, make_profile
 
 pytestmark = pytest.mark.timeout(30)
@@ -72,8 +74,7 @@ class Picky:
 
     @filter_each
     def filter(self, pod: Pod, node: OneNode) -> str | None:
-        for container in pod.spec.containers:
-            raise QuantityError(f"cpu is {container.resources.requests['cpu']}")
+        nonzero_requests(pod)
         return None
 
 
@@ -139,7 +140,7 @@ async def test_a_rule_that_hangs_makes_answers_neutral_and_is_told() -> None:
         assert counted.neutral == [("filter", "slow"), ("prioritize", "slow")]
         assert running.why_hung() is None
         clock.advance(HUNG_SECONDS)
-        assert running.why_hung() == "the rules have been busy with one request for 30 s"
+        assert running.why_hung() == "the rules have been busy with one thing for 10 s"
         assert running.why_not_ready() is None
         gate.is_open.set()
         await until(lambda: running.why_hung() is None)
@@ -187,7 +188,7 @@ async def test_what_nobody_waits_for_any_more_is_not_worked_out() -> None:
 async def test_a_pod_that_cannot_be_read_is_the_fault_of_who_asks() -> None:
     counted = Counted()
     async with advising(Picky(), counted) as running:
-        with pytest.raises(QuantityError, match="cpu is x"):
+        with pytest.raises(QuantityError, match="'x'"):
             await running.filter(Asked(make_pod(cpu="x"), ["a"]))
     assert counted.neutral == []
 
@@ -197,6 +198,56 @@ async def test_a_rule_that_fails_is_counted_and_the_answer_is_not_neutral() -> N
     async with advising(Raising(), counted) as running:
         advice = await running.filter(Asked(make_pod(), ["a"]))
     assert (advice, counted.errors, counted.neutral) == (FilterAdvice(kept=None), ["Raising"], [])
+
+
+class Ending:
+    """Wants to end the process when it is asked about a pod of this shape."""
+
+    name = "Ending"
+
+    @filter_each
+    def filter(self, pod: Pod, node: OneNode) -> str | None:
+        if pod.labels:
+            raise SystemExit(3)
+        return None
+
+
+async def test_no_rule_ends_the_thread() -> None:
+    counted = Counted()
+    async with advising(Ending(), counted) as running:
+        answers = [await running.filter(Asked(pod, ["a"])) for pod in (NEW_SHAPE, make_pod("next"))]
+    assert [answer.neutral for answer in answers] == ["failed", ""]
+    assert counted.neutral == [("filter", "failed")]
+
+
+async def test_an_event_that_cannot_be_taken_in_is_left_out() -> None:
+    async with advising(Gate(), Counted()) as running:
+        running.handle(Added(None))
+        running.handle(Modified(Watched(ObjectMeta(name="c"), is_taken=None)))
+        advice = await running.filter(Asked(make_pod(), ["a"]))
+    assert advice.neutral == ""
+
+
+async def test_idle_rules_do_not_hang() -> None:
+    clock = ManualClock(1000.0)
+    async with advising(Gate(), Counted(), clock) as running:
+        await running.filter(Asked(make_pod(), ["a"]))
+        clock.advance(2 * HUNG_SECONDS)
+        assert running.why_hung() is None
+
+
+class Malformed:
+    name = "Malformed"
+
+    def filter(self, pod: Pod, nodes: Nodes) -> Any:
+        return 42
+
+
+async def test_a_malformed_answer_is_that_rules_fault_and_nobody_waits_for_it() -> None:
+    counted = Counted()
+    async with advising(Malformed(), counted) as running:
+        advice = await running.filter(Asked(make_pod(), ["a"]))
+    assert (advice, counted.errors, counted.neutral) == (FilterAdvice(kept=None), ["Malformed"], [])
 
 
 async def test_it_is_not_ready_before_everything_is_listed() -> None:

@@ -29,10 +29,12 @@ from lowtide.framework.plugin import (
     score_each,
 )
 from lowtide.framework.profile import Profile
-from lowtide.objects.events import Added, Deleted, Listed, Modified
+from lowtide.objects.events import Added, Deleted, Listed, Modified, Unavailable
 from lowtide.objects.extender import NodeSeen
 from lowtide.objects.meta import ObjectMeta
+from lowtide.objects.node import NodeSpec
 from lowtide.objects.pod import PodCondition, PodStatus
+from lowtide.objects.quantity import QuantityError
 from lowtide.plugins.node_label import NodeLabel, NodeLabelArgs
 from lowtide.plugins.node_usage import NodeUsage, NodeUsageArgs
 from lowtide.readings.usage import Allocatable, UsageSample, usage_reading
@@ -41,6 +43,7 @@ from lowtide.testing import make_node, make_pod, make_profile
 
 LACKS = "node(s) did not have label disk"
 LABELLED = {"disk": "ssd"}
+USED = ["k8s-master", "k8s-node1", "k8s-node2"]
 
 
 class Heard:
@@ -83,8 +86,46 @@ class FewestPods:
         return len(node.pods)
 
 
+class Only:
+    """Leaves one node to be searched."""
+
+    def __init__(self, name: str) -> None:
+        self.name = "Only"
+        self._left = name
+
+    def pre_filter(self, pod: Pod, nodes: Nodes) -> frozenset[str]:
+        return frozenset([self._left])
+
+
+class Hot:
+    """Refuses nodes with a label for a minute."""
+
+    name = "Hot"
+
+    def filter(self, pod: Pod, nodes: Nodes) -> Iterator[Rejection]:
+        is_hot = np.array(["hot" in nodes.node(at).labels for at in range(len(nodes))], np.bool_)
+        yield Rejection(is_hot, "node(s) were hot", gives_way_after=60.0)
+
+
+class Schedulable:
+    name = "Schedulable"
+
+    @filter_each
+    def filter(self, pod: Pod, node: OneNode) -> str | None:
+        is_off = node.object.spec.unschedulable or node.object.metadata.annotations
+        return "node(s) are off" if is_off else None
+
+
+class Unreadable:
+    name = "Unreadable"
+
+    @filter_each
+    def filter(self, pod: Pod, node: OneNode) -> str | None:
+        raise QuantityError("volume v")
+
+
 class Free:
-    """Scores by a label; refuses nodes that hold a pod, which evicting would help."""
+    """Refuses nodes that hold a pod, which evicting would help."""
 
     name = "Free"
 
@@ -162,10 +203,7 @@ def test_nodes_that_are_not_known_are_refused() -> None:
     [
         pytest.param({"a": {}, "b": {}}, ["a", "b"], "all node do not have label disk", id="no"),
         pytest.param(
-            {"a": {}, "b": {}, "c": LABELLED},
-            ["a", "b"],
-            "all node do not have label disk",
-            id="no asked",
+            {"a": {}, "b": {}, "c": {}}, ["a"], "all node do not have label disk", id="no asked"
         ),
         pytest.param({}, ["a"], f"0/1 nodes are available: 1 {UNKNOWN_NODE}.", id="no known"),
     ],
@@ -176,6 +214,12 @@ def test_where_node_fits_the_profile_may_want_an_error(
     made = with_nodes(by_label(empty_result="error"), nodes)
     assert ask_filter(made, *asked).error == error
     assert ask_filter(with_nodes(by_label(), nodes), *asked).error == ""
+
+
+def test_there_is_no_error_where_the_rules_leave_a_node_that_was_not_asked_about() -> None:
+    """kube-scheduler has taken it out, perhaps for want of room, and may evict pods there."""
+    made = with_nodes(by_label(empty_result="error"), {"a": {}, "b": LABELLED})
+    assert ask_filter(made, "a") == FilterAdvice(kept=(), unresolvable={"a": LACKS})
 
 
 def test_a_pod_that_is_refused_as_a_whole_is_told_what_each_node_lacks() -> None:
@@ -254,22 +298,51 @@ def test_invalid_scores_have_no_say() -> None:
     assert error.startswith("Broken: plugin 'Broken' returns an invalid score 1000")
 
 
-def test_each_answer_books_the_pod_on_its_best_node() -> None:
-    made = with_nodes(advisor(FewestPods()), {"a": {}, "b": {}, "c": {}})
-    best = []
-    for number in range(3):
-        asked = Asked(make_pod(f"web-{number}"), ["a", "b", "c"])
-        made.filter(asked, now=0.0)
-        priorities = made.prioritize(asked, now=0.0).priorities
-        best.append(priorities)
-    assert [sum(each) for each in best] == [30, 20, 10]
+def best_of(made: Advisor, pod: Pod) -> str:
+    """The node that is preferred most, of those of usage_advisor."""
+    priorities = made.prioritize(Asked(pod, USED), now=0.0).priorities
+    return USED[max(range(len(USED)), key=priorities.__getitem__)]
+
+
+def test_a_burst_spreads_as_each_answer_books_the_pod_on_its_best_node() -> None:
+    made = usage_advisor()
+    pods = [make_pod(f"web-{number}", cpu="100m") for number in range(5)]
+    assert [best_of(made, pod) for pod in pods] == [
+        "k8s-node2",  # 67m, from now on 167m
+        "k8s-node1",  # 87m, from now on 187m
+        "k8s-node2",
+        "k8s-node1",
+        "k8s-master",
+    ]
+
+
+def test_filter_books_too() -> None:
+    made = usage_advisor()
+    made.filter(Asked(make_pod("first", cpu="100m"), USED), now=0.0)
+    assert best_of(made, make_pod("second")) == "k8s-node1"
 
 
 def test_a_pod_is_not_in_its_own_way() -> None:
+    made = usage_advisor()
+    assert [best_of(made, make_pod("web", cpu="100m")) for _ in range(3)] == ["k8s-node2"] * 3
+
+
+def test_a_booking_refuses_no_node() -> None:
     made = with_nodes(advisor(Free()), {"a": {}})
-    assert ask_filter(made, "a").kept is None
-    assert ask_filter(made, "a").kept is None
-    assert ask_filter(made, "a", pod=make_pod("other")).failed == {"a": "node(s) had a pod"}
+    assert ask_filter(made, "a", pod=make_pod("first")).kept is None
+    assert ask_filter(made, "a", pod=make_pod("second")).kept is None
+
+
+def test_equal_nodes_take_turns_from_pod_to_pod() -> None:
+    made = with_nodes(advisor(Free(), FewestPods()), {name: {} for name in "abcd"})
+    booked = []
+    for number in range(4):
+        pod = make_pod(f"web-{number}")
+        asked = Asked(pod, ["a", "b", "c", "d"])
+        made.filter(asked, now=0.0)
+        made.prioritize(asked, now=0.0)
+        booked.append(made.state.ledgers.booked_on(pod.uid))
+    assert sorted(booked) == ["a", "b", "c", "d"]
 
 
 @pytest.mark.parametrize(
@@ -278,7 +351,7 @@ def test_a_pod_is_not_in_its_own_way() -> None:
         pytest.param(lambda made, pod: made.step(Listed("Event"), 10.0), id="time passes"),
         pytest.param(lambda made, pod: made.step(Deleted(pod), 1.0), id="the pod goes"),
         pytest.param(
-            lambda made, pod: made.step(Modified(make_pod(pod.name, on="b")), 1.0),
+            lambda made, pod: made.step(Modified(make_pod(pod.name, on="k8s-master")), 1.0),
             id="it is bound elsewhere",
         ),
         pytest.param(
@@ -295,12 +368,11 @@ def test_a_pod_is_not_in_its_own_way() -> None:
     ],
 )
 def test_a_booking_ends_when(happening: Any) -> None:
-    made = with_nodes(advisor(Free()), {"a": {}})
-    pod = make_pod("first")
-    ask_filter(made, "a", pod=pod)
-    assert ask_filter(made, "a", pod=make_pod("second")).kept == ()
+    made, pod = usage_advisor(), make_pod("first", cpu="100m")
+    best_of(made, pod)
     happening(made, pod)
-    assert ask_filter(made, "a", pod=make_pod("second")).kept is None
+    assert made.state.ledgers.booked_on(pod.uid) is None
+    assert best_of(made, make_pod("second")) == "k8s-node2"
 
 
 def test_what_a_request_says_of_a_nomination_does_not_count() -> None:
@@ -310,32 +382,24 @@ def test_what_a_request_says_of_a_nomination_does_not_count() -> None:
     assert made.state.nominated() == {}
 
 
-def test_what_the_watch_said_of_it_counts_again_after_a_booking() -> None:
-    made = with_nodes(advisor(Free()), {"a": {}, "b": {}})
-    first, second = make_pod("first", nominated="a"), make_pod("second", nominated="b")
-    made.step(Added(first), 0.0)
-    for pod in (first, second):
-        ask_filter(made, "a", "b", pod=pod)
-    assert made.state.nominated() == {}
-    made.step(Modified(second), 0.0)
-    assert made.state.nominated() == {}
-    made.step(Listed("Event"), 10.0)
-    assert made.state.nominated() == {"a": {first.uid: first}, "b": {second.uid: second}}
+def test_a_pod_that_was_bound_is_pending_again_after_the_server_was_set_back() -> None:
+    made = with_nodes(advisor(Free()), {"a": {}})
+    made.step(Added(make_pod("web", on="a")), 0.0)
+    made.step(Modified(make_pod("web")), 0.0)
+    assert made.state.placed_count == 0
 
 
 def test_booked_for_no_time_nothing_is_booked() -> None:
     made = with_nodes(advisor(Free(), book_for_seconds=0.0), {"a": {}})
     ask_filter(made, "a", pod=make_pod("first"))
-    assert made.state.placed_count == 0
+    assert made.state.ledgers.booked_on("default/first") is None
 
 
-def test_a_pod_that_has_a_node_is_not_moved() -> None:
+def test_a_pod_that_has_a_node_is_not_booked() -> None:
     made = with_nodes(advisor(FewestPods()), {"a": {}, "b": {}})
     made.step(Added(make_pod("web", on="a")), 0.0)
     made.prioritize(Asked(make_pod("web"), ["a", "b"]), now=0.0)
-    placed = made.state.placed(make_pod("web").uid)
-    assert placed is not None
-    assert placed.node_name == "a"
+    assert made.state.ledgers.booked_on("default/web") is None
 
 
 def test_preempting_leaves_nodes_where_the_pod_fits_without_its_victims() -> None:
@@ -351,6 +415,78 @@ def test_preempting_leaves_nodes_where_the_pod_fits_without_its_victims() -> Non
         make_pod("web"), {name: (pod.uid,) for name, pod in pods.items()} | {"new": ("x",)}
     )
     assert made.preempt(asked, now=0.0) == PreemptionAdvice(frozenset("a"))
+
+
+def test_preempting_asks_what_the_pre_filters_left() -> None:
+    made = with_nodes(advisor(Only("b"), Free()), {"a": {}, "b": {}})
+    victims = {"a": ("x",), "b": ("y",)}
+    asked = AskedPreemption(make_pod("web"), victims)
+    assert made.preempt(asked, now=0.0) == PreemptionAdvice(frozenset("b"))
+
+
+def test_preempting_a_refusal_gives_way_only_where_no_node_is_left() -> None:
+    made = with_nodes(advisor(Hot()), {"a": {}, "b": {"hot": ""}})
+    asked = {
+        name: AskedPreemption(make_pod("web"), dict.fromkeys(name, ("x",))) for name in ("ab", "b")
+    }
+    assert made.preempt(asked["ab"], now=0.0, waited_seconds=60.0).kept == {"a"}
+    assert made.preempt(asked["b"], now=0.0, waited_seconds=59.0).kept == frozenset()
+    assert made.preempt(asked["b"], now=0.0, waited_seconds=60.0).kept == {"b"}
+
+
+def test_a_refusal_gives_way_to_a_pod_that_has_waited() -> None:
+    made = with_nodes(advisor(Hot()), {"a": {}, "b": {"hot": ""}})
+    asked = Asked(make_pod("web"), ["b"])
+    assert made.filter(asked, now=0.0, waited_seconds=59.0).kept == ()
+    assert made.filter(asked, now=0.0, waited_seconds=60.0).kept is None
+
+
+def test_whatever_the_request_says_of_a_node_counts() -> None:
+    made = with_nodes(advisor(Schedulable()), {"a": {}, "b": {}, "c": {}})
+    nodes = [
+        NodeSeen(metadata=ObjectMeta(name="a"), spec=NodeSpec(unschedulable=True)),
+        NodeSeen(metadata=ObjectMeta(name="b", annotations={"off": ""})),
+        NodeSeen(metadata=ObjectMeta(name="c")),
+    ]
+    asked = Asked(make_pod("web"), ["a", "b", "c"], nodes)
+    assert made.filter(asked, now=0.0).kept == [2]
+    assert ask_filter(made, "a", "b", "c").kept is None
+
+
+def test_nodes_of_a_request_are_put_back_also_when_a_rule_fails() -> None:
+    made = with_nodes(advisor(Unreadable()), {"a": {}})
+    with pytest.raises(RuntimeError, match="a rule read what cannot be read: volume v"):
+        made.filter(Asked(make_pod("web"), ["a", "b"], [seen("a", LABELLED), seen("b")]), now=0.0)
+    assert made.state.names == ["a"]
+    assert "disk" not in made.state.node_at(0).labels
+
+
+def test_a_promise_that_ends_leaves_the_node_again() -> None:
+    made = with_nodes(advisor(Free()), {"a": {}, "b": {}})
+    rival = make_pod("rival", nominated="a", priority=5)
+    made.step(Added(rival), 0.0)
+    assert ask_filter(made, "a", "b").kept == [1]
+    made.step(Deleted(rival), 0.0)
+    assert ask_filter(made, "a", "b").kept is None
+
+
+def test_only_asked_nodes_are_told() -> None:
+    made = with_nodes(by_label(), {"a": {}, "b": LABELLED, "c": {}})
+    assert ask_filter(made, "a", "b") == FilterAdvice(kept=[1], unresolvable={"a": LACKS})
+
+
+def test_scores_are_of_all_asked_nodes_also_of_those_that_a_filter_would_refuse() -> None:
+    made = with_nodes(
+        advisor(NodeLabel(NodeLabelArgs(label="disk")), FewestPods()), {"a": {}, "b": LABELLED}
+    )
+    made.step(Added(make_pod("other", on="b")), 0.0)
+    assert made.prioritize(Asked(make_pod("web"), ["a", "b"]), now=0.0).priorities == [10, 0]
+
+
+def test_nodes_that_cannot_be_listed_are_not_listed() -> None:
+    made = advisor(FewestPods())
+    made.step(Unavailable("Node", 403, "no"), 0.0)
+    assert made.unlisted == {"Pod", "Node"}
 
 
 def test_each_profile_answers_for_its_own_scheduler_and_the_first_for_all_others() -> None:
@@ -372,6 +508,7 @@ def test_to_warm_up_books_nothing_and_forgives_a_broken_rule() -> None:
     made = with_nodes(advisor(Broken(), heard=heard), {"a": {}})
     made.warm_up()
     assert (made.state.placed_count, len(heard.errors)) == (0, 1)
+    assert made.state.ledgers.booked_on("") is None
 
 
 def test_until_everything_is_listed_it_says_what_is_not() -> None:

@@ -1,6 +1,9 @@
 """Bookings: what bounds them. What they mean for advice is tested with the advisor."""
 
+from msgspec.structs import replace
+
 from lowtide.advisor.bookings import MOST_BOOKINGS, MOST_BYTES, Bookings
+from lowtide.objects.meta import ObjectMeta
 from lowtide.testing import make_node, make_pod, make_state
 
 
@@ -9,9 +12,9 @@ def test_the_oldest_goes_where_there_are_too_many() -> None:
     bookings = Bookings(state)
     for number in range(MOST_BOOKINGS + 2):
         bookings.book(make_pod(f"web-{number}"), "a", until=10.0)
-    assert len(bookings) == state.placed_count == MOST_BOOKINGS
-    assert state.placed("default/web-1") is None
-    assert state.placed("default/web-2") is not None
+    assert len(bookings) == MOST_BOOKINGS
+    booked = [state.ledgers.booked_on(f"default/web-{number}") for number in (1, 2)]
+    assert booked == [None, "a"]
 
 
 def test_large_pods_are_fewer() -> None:
@@ -20,13 +23,17 @@ def test_large_pods_are_fewer() -> None:
     for number in range(5):
         large = make_pod(f"web-{number}", annotations={"large": "x" * (MOST_BYTES // 3)})
         bookings.book(large, "a", until=10.0)
-    assert (len(bookings), state.placed_count) == (2, 2)
-    bookings.settle("default/web-4")
+    assert len(bookings) == 2
+    bookings.drop("default/web-4")
+    bookings.book(make_pod("small"), "a", until=10.0)
+    assert len(bookings) == 2
     bookings.expire(10.0)
-    assert (len(bookings), state.placed_count) == (0, 1)
+    assert len(bookings) == 0
 
 
-def test_a_pod_without_a_uid_is_not_booked() -> None:
+def test_a_pod_that_has_a_node_or_no_uid_is_not_booked() -> None:
     state = make_state([make_node("a")])
-    Bookings(state).book(make_pod("web", on="a"), "a", until=10.0)
-    assert state.placed_count == 0
+    bookings = Bookings(state)
+    bookings.book(make_pod("web", on="a"), "a", until=10.0)
+    bookings.book(replace(make_pod("web"), metadata=ObjectMeta(name="web")), "a", until=10.0)
+    assert len(bookings) == 0

@@ -17,8 +17,9 @@ from lowtide.config.load import load_config
 from lowtide.framework.plugin import Binder
 from lowtide.kube.kubeconfig import plain_access
 from lowtide.localcluster import LocalCluster
+from lowtide.server.http import Drain
 from lowtide.server.serving import Serving
-from lowtide.testing import ManualClock
+from lowtide.testing import ManualClock, make_pod
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -97,6 +98,7 @@ async def extender_at(
             serving=Serving(port=0),
             url_prefix="/scheduler",
             most_body_bytes=2**20,
+            drain=Drain(),
         )
     )
     task = asyncio.create_task(app.run())
@@ -209,3 +211,33 @@ async def test_before_it_knows_the_cluster_it_says_why_it_cannot_answer() -> Non
         )
         status, text = await extender.get("/readyz/cluster")
     assert (status, text) == (500, "internal server error: not listed yet: Node, Pod\n")
+
+
+async def test_a_binding_that_was_not_sent_is_told_at_once() -> None:
+    async with extender_at("http://127.0.0.1:9") as extender:  # where nobody listens
+        assert await extender.app.bind(make_pod("web"), "a") == (
+            "No answer from http://127.0.0.1:9 to POST "
+            "/api/v1/namespaces/default/pods/web/binding: Connection refused"
+        )
+
+
+@pytest.mark.parametrize(
+    ("fault", "known"),
+    [
+        pytest.param(
+            {"status": 500, "message": "etcd is gone"},
+            "etcd is gone (HTTP 500 InternalError)",
+            id="by what the API server said",
+        ),
+        pytest.param(
+            {"seconds": 2.0}, "the API server has not answered", id="where it said nothing"
+        ),
+    ],
+)
+async def test_a_binding_in_doubt_is_told_in_time(fault: dict[str, Any], known: str) -> None:
+    async with LocalCluster(clock=ManualClock(NOW)) as cluster, extender_on(cluster) as extender:
+        set_fault = cluster.faults.answer if "status" in fault else cluster.faults.delay
+        for path in ("/pods/web/binding", "/pods/web"):
+            set_fault("*", path, times=100, **fault)
+        told = await extender.app.bind(make_pod("web"), "a")
+    assert told == f"{known}; whether the pod is bound is not known after 1.5 s"

@@ -103,6 +103,9 @@ def test_the_verbs_of_a_profile_that(rules: list[Any], want: Extender) -> None:
         pytest.param({}, (True, 2.0), id="ignored where it fails, by default"),
         pytest.param({"empty_result": "error"}, (False, 2.0), id="not ignored where Error counts"),
         pytest.param({"names_budget_seconds": 1.2}, (True, 3.0), id="waited for beyond its budget"),
+        pytest.param(
+            {"nodes_budget_seconds": 4.0}, (True, 8.0), id="waited for where it is asked to preempt"
+        ),
     ],
 )
 def test_by_its_settings_the_extender_is(
@@ -210,26 +213,55 @@ def test_binding_is_left_to_who_wants_it() -> None:
             "http://127.0.0.1:8001/scheduler",
             id="the URL and what is served differ",
         ),
-        pytest.param(
-            [Filtering()],
-            "lowtide-extender:8001",
-            "the URL must be such as http://lowtide-extender:8001/scheduler, and is "
-            "lowtide-extender:8001",
-            id="the URL has no scheme",
-        ),
-        pytest.param(
-            [Filtering()],
-            "http://[::1/scheduler",
-            "the URL must be such as http://lowtide-extender:8001/scheduler, and is "
-            "http://[::1/scheduler",
-            id="the URL is none",
-        ),
     ],
 )
 def test_it_is_told_that(rules: list[Any], url: str, sentence: str) -> None:
     with pytest.raises(ConfigError) as refused:
         printed(*rules, url=url, tls=bool(rules))
     assert str(refused.value) == sentence
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        pytest.param("lowtide-extender:8001", id="has no scheme"),
+        pytest.param("ftp://lowtide-extender:8001", id="has another scheme"),
+        pytest.param("http://:8001/scheduler", id="has no host"),
+        pytest.param("http://[::1/scheduler", id="is none"),
+        pytest.param("http://lowtide-extender:0/scheduler", id="has port 0"),
+        pytest.param("http://lowtide-extender:65536/scheduler", id="has a port beyond the last"),
+        pytest.param("http://lowtide-extender:http/scheduler", id="has a port in words"),
+        pytest.param("http://lowtide-extender:8001/scheduler?a=b", id="has a query"),
+        pytest.param("http://lowtide extender:8001/scheduler", id="has a space"),
+    ],
+)
+def test_a_url_is_refused_that(url: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        printed(Filtering(), url=url)
+    assert str(refused.value) == (
+        "the URL must be such as http://lowtide-extender:8001/scheduler, with a port from 1 to "
+        f"65535, and is {url}"
+    )
+
+
+@pytest.mark.parametrize("port", ["", ":1", ":65535"])
+def test_the_url_is_printed_as_given(port: str) -> None:
+    url = f"http://lowtide-extender{port}/scheduler"
+    (extender,) = read(printed(Filtering(), url=url)).extenders
+    assert extender.url_prefix == url
+
+
+def test_a_profile_that_only_scores_is_not_waited_for_as_if_it_preempted() -> None:
+    text = printed(Scoring(), nodes_budget_seconds=4.0)
+    (extender,) = read(text).extenders
+    assert extender.http_timeout_seconds == 2.0
+    assert "within 50 ms, if need be" in text
+
+
+def test_the_time_of_each_answer_is_told() -> None:
+    text = printed(Filtering(), names_budget_seconds=0.2, nodes_budget_seconds=4.0)
+    assert "  # Lowtide answers within 200 ms (preempt: 4000 ms), if need be neutrally" in text
+    assert "A\n  # binding is given 1.5 s: " in text
 
 
 @pytest.mark.real("kube-scheduler")

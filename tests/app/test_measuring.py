@@ -1,13 +1,18 @@
-"""Measuring on the embedded cluster: what is handed on, and that an error does not end it."""
+"""Measuring on the embedded cluster: what is handed on, that an error does not end it, and that
+the event loop does not wait while an answer is read."""
 
 import asyncio
-from collections.abc import Callable, Hashable, Iterator
-from contextlib import suppress
+import logging
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 from tests.app.conftest import NOW
 
 from lowtide.app.known_cluster import BelievedCluster
@@ -61,6 +66,15 @@ class Site:
             else:
                 happening()
 
+        async with self.running(rule, sleep) as measuring:
+            await ended.wait()
+        return measuring
+
+    @asynccontextmanager
+    async def running(
+        self, rule: Any, sleep: Callable[[float], Awaitable[None]]
+    ) -> AsyncIterator[Measuring]:
+        """Until the end of the block."""
         async with Connection(plain_access(self.cluster.url), self.clock) as connection:
             measuring = Measuring(
                 {"lowtide": make_profile([rule])},
@@ -72,11 +86,33 @@ class Site:
                 sleep=sleep,
             )
             running = asyncio.create_task(measuring.run())
-            await ended.wait()
+            yield measuring
             running.cancel()
             with suppress(asyncio.CancelledError):
                 await running
-        return measuring
+
+
+class Holding(logging.Handler):
+    """Holds whoever reads an answer with a warning in it, when it tells of that."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_held = asyncio.Event()
+        self.may_go_on = threading.Event()
+        self.held: list[threading.Thread] = []
+        self._loop = asyncio.get_running_loop()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.getMessage() == "Prometheus warns":
+            self.held.append(threading.current_thread())
+            self._loop.call_soon_threadsafe(self.is_held.set)
+            self.may_go_on.wait(timeout=10)
+
+    def let_go(self) -> None:
+        """And waits until the thread has ended."""
+        self.may_go_on.set()
+        for thread in self.held:
+            thread.join(timeout=10)
 
 
 def traffic_rule(cluster: LocalCluster) -> NetworkTraffic:
@@ -177,3 +213,58 @@ async def test_what_is_told_of_traffic(site: Site) -> None:
     # The second poll was one interval ago, and what it was answered is a little older.
     assert numbers.age_seconds is not None
     assert INTERVAL_SECONDS <= numbers.age_seconds < INTERVAL_SECONDS + 2
+
+
+# The thread.
+
+
+@pytest.fixture
+async def warning_rule() -> AsyncIterator[NetworkTraffic]:
+    """Its Prometheus knows of no series, and warns."""
+
+    async def answer(request: web.Request) -> web.Response:
+        data = {"resultType": "vector", "result": []}
+        return web.json_response({"status": "success", "data": data, "warnings": ["a warning"]})
+
+    application = web.Application()
+    application.router.add_post("/api/v1/query", answer)
+    async with TestServer(application) as server:
+        address = f"http://127.0.0.1:{server.port}"
+        yield NetworkTraffic(NetworkTrafficArgs(prometheus_address=address))
+
+
+@pytest.fixture
+async def holding() -> AsyncIterator[Holding]:
+    made = Holding()
+    logger = logging.getLogger("telemetry")
+    logger.addHandler(made)
+    yield made
+    logger.removeHandler(made)
+    made.may_go_on.set()
+
+
+async def test_the_loop_goes_on_while_an_answer_is_read(
+    site: Site, warning_rule: NetworkTraffic, holding: Holding
+) -> None:
+    has_polled = asyncio.Event()
+
+    async def sleep(seconds: float) -> None:
+        has_polled.set()
+        await asyncio.Event().wait()
+
+    async with site.running(warning_rule, sleep):
+        await holding.is_held.wait()
+        assert ([each.name for each in holding.held], site.handed_on) == (["measuring_0"], [])
+        holding.may_go_on.set()
+        await has_polled.wait()
+        assert [source for source, _ in site.handed_on] == list(warning_rule.readings)
+
+
+async def test_it_ends_at_once_though_an_answer_is_being_read(
+    site: Site, warning_rule: NetworkTraffic, holding: Holding
+) -> None:
+    async with site.running(warning_rule, asyncio.sleep):
+        await holding.is_held.wait()
+    assert ([each.is_alive() for each in holding.held], site.handed_on) == ([True], [])
+    holding.let_go()
+    assert [each.is_alive() for each in holding.held] == [False]

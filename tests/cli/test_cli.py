@@ -11,6 +11,7 @@ from tests.cli.conftest import Run
 COMMANDS = [
     [],
     ["scheduler"],
+    ["extender"],
     ["decide"],
     ["config"],
     ["config", "validate"],

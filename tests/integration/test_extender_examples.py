@@ -236,6 +236,16 @@ def test_its_configuration_is_where_it_looks(name: str, program: str, examples: 
 
 
 @both
+def test_only_names_are_taken_as_only_names_are_sent(name: str, examples: Path) -> None:
+    folder = examples / name
+    for file in folder.glob("*-scheduler-config.yaml"):
+        (extender,) = yaml.safe_load(file.read_text())["extenders"]
+        assert extender["nodeCacheCapable"] is True
+    for container, _ in containers(manifests(folder), "lowtide"):
+        assert "--max-body-mib=4" in container["args"]
+
+
+@both
 def test_nobody_else_may_ask(name: str, examples: Path) -> None:
     objects = manifests(examples / name)
     (policy,) = of_kind(objects, "NetworkPolicy")

@@ -8,6 +8,7 @@ from tests.kube.conftest import Answer, ApiServer, ManualClock, cut, document, s
 
 from lowtide.kube.connection import Connection
 from lowtide.kube.errors import ApiError, Unreadable
+from lowtide.kube.kubeconfig import plain_access
 from lowtide.kube.writer import Outcome, Writer, Written
 from lowtide.objects.meta import ObjectMeta
 from lowtide.objects.pod import Pod, PodCondition
@@ -77,8 +78,19 @@ async def test_bind_without_an_answer_is_unknown_and_not_repeated(
 ) -> None:
     server.answers = [cut]
     written = await writer.bind("default", "x", "u", "n")
-    assert written.outcome is Outcome.UNKNOWN
+    assert (written.outcome, written.was_sent) == (Outcome.UNKNOWN, True)
     assert len(server.asked) == 1
+
+
+async def test_what_finds_no_connection_was_not_sent(clock: ManualClock) -> None:
+    async with Connection(plain_access("http://127.0.0.1:1"), clock) as connection:
+        written = await Writer(connection, may_write=lambda: True).bind("default", "x", "u", "n")
+    assert written == Written(
+        Outcome.UNKNOWN,
+        "No answer from http://127.0.0.1:1 to POST /api/v1/namespaces/default/pods/x/binding: "
+        "Connection refused",
+        was_sent=False,
+    )
 
 
 async def test_bind_is_repeated_after_429(

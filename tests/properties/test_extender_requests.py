@@ -18,11 +18,25 @@ from tests.properties.request_mutations import Mutator
 from tests.server.recorded_extender import Recorded
 
 from lowtide.server.bad_request import BadRequestError
-from lowtide.server.extender_requests import binding_request, nodes_request, preemption_request
+from lowtide.server.extender_requests import (
+    NodesRequest,
+    binding_request,
+    nodes_request,
+    preemption_request,
+    read_names,
+)
+from lowtide.server.name_lists import NameLists
+
+LISTS = NameLists(read_names)
+
+
+def by_names_or_nodes(body: bytes) -> NodesRequest:
+    return nodes_request(body, LISTS)
+
 
 DECODED_BY = {
-    "filter": nodes_request,
-    "prioritize": nodes_request,
+    "filter": by_names_or_nodes,
+    "prioritize": by_names_or_nodes,
     "preempt": preemption_request,
     "bind": binding_request,
 }

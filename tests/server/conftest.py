@@ -96,7 +96,12 @@ def tls_files(folder: Path, name: str = "tls") -> TlsFiles:
 
 
 def write_pair(
-    files: TlsFiles, *, name: str, signed_by: TlsFiles | None = None, password: bytes | None = None
+    files: TlsFiles,
+    *,
+    name: str,
+    signed_by: TlsFiles | None = None,
+    password: bytes | None = None,
+    ends_in: timedelta = timedelta(days=30),
 ) -> None:
     """A certificate for 127.0.0.1 and localhost, and its key; its own CA unless told otherwise."""
     key = ec.generate_private_key(ec.SECP256R1())
@@ -117,8 +122,8 @@ def write_pair(
         .issuer_name(issuer)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(datetime.now(UTC) - timedelta(days=1))
-        .not_valid_after(datetime.now(UTC) + timedelta(days=1))
+        .not_valid_before(datetime.now(UTC) - timedelta(days=60))
+        .not_valid_after(datetime.now(UTC) + ends_in)
         .add_extension(x509.SubjectAlternativeName(addresses), critical=False)
         .add_extension(constraints, critical=True)
         .sign(signing_key, hashes.SHA256())

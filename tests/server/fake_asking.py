@@ -27,6 +27,7 @@ class FakeAsking:
     bind_error: str = ""
     failure: Exception | None = None
     not_ready: str | None = None
+    hung: bool = False
     questions: list[object] = field(default_factory=list)
 
     async def filter(self, asked: Asked) -> FilterAdvice:
@@ -55,6 +56,9 @@ class FakeAsking:
 
     def why_not_ready(self) -> str | None:
         return self.not_ready
+
+    def is_hung(self) -> bool:
+        return self.hung
 
     def _hear(self, question: object) -> None:
         self.questions.append(question)

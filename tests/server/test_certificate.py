@@ -1,8 +1,11 @@
 import asyncio
 import io
+import os
 import socket
 import ssl
+import time
 from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
 
 import aiohttp
@@ -11,10 +14,11 @@ from aiohttp import web
 from cryptography import x509
 from tests.server.conftest import messages, running, tls_files, write_pair
 
-from lowtide.server.certificate import TlsFiles
+from lowtide.server.certificate import Certificate, TlsFiles
 from lowtide.server.errors import ServerError
 from lowtide.server.health import health_routes
 from lowtide.server.http import Server
+from lowtide.testing import ManualClock
 
 
 async def hello(_: web.Request) -> web.Response:
@@ -137,7 +141,70 @@ async def test_files_that_cannot_be_used(
     )
 
 
+async def test_a_file_that_differs_in_nothing_but_its_place_on_disk_is_read_again(
+    tmp_path: Path,
+) -> None:
+    files, newer = tls_files(tmp_path), tls_files(tmp_path, "new")
+    write_pair(files, name="first")
+    write_pair(newer, name="other")
+    pairs = [(files.certificate, newer.certificate), (files.private_key, newer.private_key)]
+    for old, new in pairs:
+        size_bytes = max(old.stat().st_size, new.stat().st_size)
+        for path in (old, new):
+            path.write_bytes(path.read_bytes().ljust(size_bytes, b"\n"))
+            os.utime(path, ns=(0, 0))
+    server = Server(ROUTES, port=0, tls=files)
+    async with running(server):
+        before = await served_name(server.address.port, "localhost")
+        for old, new in pairs:
+            new.replace(old)
+        after = await served_name(server.address.port, "localhost")
+    assert (before, after) == ("first", "other")
+
+
+@pytest.mark.parametrize(
+    ("ends_in", "want"),
+    [
+        pytest.param(timedelta(days=-1), "has expired", id="that has expired"),
+        pytest.param(timedelta(days=6, hours=23), "ends at ", id="that ends in a week"),
+        pytest.param(timedelta(days=7, hours=1), None, id="that ends later, not"),
+    ],
+)
+async def test_is_warned_of_a_certificate(
+    tmp_path: Path, ends_in: timedelta, want: str | None, log_lines: io.StringIO
+) -> None:
+    files, ca = tls_files(tmp_path), tls_files(tmp_path, "ca")
+    write_pair(ca, name="ca")
+    write_pair(files, name="first", signed_by=ca, ends_in=ends_in)
+    server = Server(ROUTES, port=0, tls=files)
+    async with running(server):
+        at_load = messages(log_lines)
+        write_pair(files, name="second", ends_in=ends_in)
+        await served_name(server.address.port, "localhost")
+        reloaded, *at_reload = messages(log_lines)[len(at_load) :]
+    assert reloaded == f'"Reloaded the certificate" file="{files.certificate}"'
+    for told in (at_load, at_reload):
+        if want is None:
+            assert told == []
+        else:
+            (line,) = told
+            start = f'"The certificate needs to be renewed" err="{want}'
+            assert line.startswith(start)
+            assert line.endswith(f' file="{files.certificate}"')
+
+
 # Certificates of clients.
+
+
+def shake_hands(client: ssl.SSLContext, server: ssl.SSLContext) -> None:
+    """The two ends of one connection, by turns; an error where the server does not want it."""
+    to_client, to_server = ssl.MemoryBIO(), ssl.MemoryBIO()
+    asking = client.wrap_bio(to_client, to_server, server_hostname="localhost")
+    answering = server.wrap_bio(to_server, to_client, server_side=True)
+    for _ in range(5):
+        for end in (asking, answering):
+            with suppress(ssl.SSLWantReadError):
+                end.do_handshake()
 
 
 class Site:
@@ -227,7 +294,26 @@ async def test_a_certificate_of_another_ca_fails_the_handshake(
         answers = [
             await site.ask(f"{url}/{path}", site.other_client) for path in ("hello", "livez")
         ]
-    assert (answers, messages(log_lines)) == ([None, None], [])
+    refused = (
+        '"The certificate of a client is refused" err="unable to get local issuer certificate"'
+    )
+    assert answers == [None, None]
+    assert messages(log_lines) == [f'{refused} ca="{site.client_ca}"']
+
+
+async def test_refused_certificates_are_told_of_every_10_seconds(
+    site: Site, log_lines: io.StringIO
+) -> None:
+    clock = ManualClock()
+    certificate = Certificate(site.server, site.client_ca, clock=clock, wall_clock=time.time)
+    context = certificate.serving_context()
+    counts = []
+    for seconds in (0.0, 9.0, 1.0):
+        clock.advance(seconds)
+        with pytest.raises(ssl.SSLCertVerificationError):
+            shake_hands(site.client_context(site.other_client), context)
+        counts.append(len(messages(log_lines)))
+    assert counts == [1, 1, 2]
 
 
 async def test_a_changed_ca_counts_for_the_next_client(site: Site, log_lines: io.StringIO) -> None:
@@ -243,7 +329,7 @@ async def test_a_changed_ca_counts_for_the_next_client(site: Site, log_lines: io
     hello_to = (200, "hello")
     assert (before, both, after) == ([hello_to, None], [hello_to, hello_to], [None, hello_to])
     told = f'"Reloaded the CA of clients" file="{site.client_ca}"'
-    assert messages(log_lines) == [told, told]
+    assert [line for line in messages(log_lines) if "is refused" not in line] == [told, told]
 
 
 async def test_a_broken_ca_file_keeps_the_ca_in_use(site: Site, log_lines: io.StringIO) -> None:

@@ -1,5 +1,6 @@
 """The routes of the extender over HTTP: statuses, what is asked behind them, what goes wrong."""
 
+import io
 import json
 import logging
 from typing import Any
@@ -218,6 +219,50 @@ async def test_a_body_beyond_the_limit_is_refused() -> None:
         assert (status, list(said)) == (413, ["error"])
         assert (await sent(f"{url}/scheduler/filter", BY_NAME))[0] == 200
     assert metrics.observed == [("filter", "413"), ("filter", "200")]
+
+
+async def test_too_many_nodes_are_refused() -> None:
+    body = {**BY_NAME, "NodeNames": [""] * 50_001}
+    assert await answered(FakeAsking(), "filter", body) == (
+        413,
+        {"error": "NodeNames has 50001 entries; right would be at most 50000"},
+    )
+
+
+async def test_answers_that_are_not_read_yet_count_as_bodies() -> None:
+    size_bytes = 32 * 1024 * 1024  # more than sockets hold
+    nodes = [{"metadata": {"name": "one"}, "status": {"images": ["x" * size_bytes]}}]
+    body = json.dumps({"Pod": POD_DATA, "Nodes": {"items": nodes}}).encode()
+    async with served(FakeAsking(), FakeMetrics(), most_body_bytes=len(body)) as url:
+        filter_url = f"{url}/scheduler/filter"
+        async with aiohttp.ClientSession() as session:
+            async with session.post(filter_url, data=io.BytesIO(body)) as unread:
+                async with session.post(filter_url, data=io.BytesIO(body)) as refused:
+                    problem = await refused.json()
+                assert len(await unread.read()) > size_bytes
+            async with session.post(filter_url, data=io.BytesIO(body)) as after:
+                assert len(await after.read()) > size_bytes
+    assert [each.status for each in (unread, refused, after)] == [200, 503, 200]
+    assert problem == {
+        "error": f"requests under way hold {len(body)} bytes already, the limit that "
+        "--max-body-mib sets for all of them at once; ask again"
+    }
+
+
+@pytest.mark.parametrize(
+    ("is_hung", "want"),
+    [
+        pytest.param(True, "close", id="sends away who asks while the rules hang"),
+        pytest.param(False, None, id="keeps connections otherwise"),
+    ],
+)
+async def test_the_extender(is_hung: bool, want: str | None) -> None:
+    async with (
+        served(FakeAsking(hung=is_hung), FakeMetrics()) as url,
+        aiohttp.ClientSession() as session,
+        session.post(f"{url}/scheduler/filter", json=BY_NAME) as response,
+    ):
+        assert (response.status, response.headers.get("Connection")) == (200, want)
 
 
 @pytest.mark.parametrize("verb", BODIES)

@@ -1,5 +1,6 @@
 """What is made of requests about nodes, and what is said of those that cannot be used."""
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -12,11 +13,20 @@ from lowtide.objects.extender import (
 )
 from lowtide.objects.meta import ObjectMeta
 from lowtide.objects.pod import Pod, PodSpec
-from lowtide.server.bad_request import BadRequestError
+from lowtide.server.bad_request import BadRequestError, TooMuchAskedError
 from lowtide.server.extender_requests import (
+    MOST_NODES,
     NodesRequest,
     nodes_request,
+    preemption_request,
+    read_names,
 )
+from lowtide.server.name_lists import NameLists
+
+
+def read(body: bytes) -> NodesRequest:
+    return nodes_request(body, NameLists(read_names))
+
 
 POD = Pod(metadata=ObjectMeta(name="web"))
 ONE, TWO = (NodeSeen(metadata=ObjectMeta(name=name)) for name in ("one", "two"))
@@ -110,7 +120,7 @@ def node_items(*names: str) -> list[dict[str, Any]]:
     ],
 )
 def test_a_request_about_nodes(body: Any, want: NodesRequest) -> None:
-    assert nodes_request(msgspec.json.encode(body)) == want
+    assert read(msgspec.json.encode(body)) == want
 
 
 @pytest.mark.parametrize(
@@ -249,7 +259,7 @@ def test_a_request_about_nodes(body: Any, want: NodesRequest) -> None:
 )
 def test_a_request_about_nodes_that_cannot_be_used(body: str, problem: str) -> None:
     with pytest.raises(BadRequestError) as error:
-        nodes_request(body.encode())
+        read(body.encode())
     assert str(error.value) == problem
 
 
@@ -269,11 +279,66 @@ def test_what_is_not_utf8_cannot_be_used(body: bytes, at: int) -> None:
     with pytest.raises(
         BadRequestError, match=r"the body is not UTF-8: .* near byte (\d+)"
     ) as error:
-        nodes_request(body)
+        read(body)
     assert str(error.value).rsplit(" ", 1)[1] == str(at)
 
 
 def test_letters_that_lie_across_what_is_checked_at_once_are_fine() -> None:
     head = b'{"Pod":{},"NodeNames":["'
     name = "a" * (2**20 - len(head) - 1) + "潮"
-    assert nodes_request(head + name.encode() + b'"]}').asked.names == [name]
+    assert read(head + name.encode() + b'"]}').asked.names == [name]
+
+
+# How much is answered at once.
+
+
+def asked_by_name(count: int) -> dict[str, Any]:
+    return {"NodeNames": [f"node-{at}" for at in range(count)]}
+
+
+def asked_whole(count: int) -> dict[str, Any]:
+    return {"Nodes": {"items": [{"metadata": {"name": f"node-{at}"}} for at in range(count)]}}
+
+
+def victims_on_nodes(count: int) -> dict[str, Any]:
+    return {"NodeNameToMetaVictims": {f"node-{at}": None for at in range(count)}}
+
+
+def victims_on_two_nodes(count: int) -> dict[str, Any]:
+    pods = [{"metadata": {"uid": f"u-{at}"}} for at in range(count)]
+    return {"NodeNameToVictims": {"one": {"Pods": pods[:-1]}, "two": {"Pods": pods[-1:]}}}
+
+
+@pytest.mark.parametrize(
+    ("take", "asked", "what"),
+    [
+        pytest.param(read, asked_by_name, "NodeNames", id="names"),
+        pytest.param(read, asked_whole, "Nodes.items", id="whole nodes"),
+        pytest.param(
+            preemption_request, victims_on_nodes, "NodeNameToMetaVictims", id="nodes with victims"
+        ),
+        pytest.param(
+            preemption_request,
+            victims_on_two_nodes,
+            "NodeNameToVictims, its Pods together,",
+            id="victims in all",
+        ),
+    ],
+)
+def test_too_much_at_once(
+    take: Callable[[bytes], Any], asked: Callable[[int], Any], what: str
+) -> None:
+    take(msgspec.json.encode({"Pod": {}, **asked(MOST_NODES)}))
+    with pytest.raises(TooMuchAskedError) as error:
+        take(msgspec.json.encode({"Pod": {}, **asked(MOST_NODES + 1)}))
+    assert (error.value.status, str(error.value)) == (
+        413,
+        f"{what} has 50001 entries; right would be at most 50000",
+    )
+
+
+def test_too_much_at_once_is_refused_before_it_is_read() -> None:
+    """Nothing but the first could be read."""
+    items = [{"metadata": {"name": "one"}}, *["no node"] * MOST_NODES]
+    with pytest.raises(TooMuchAskedError):
+        read(msgspec.json.encode({"Pod": {}, "Nodes": {"items": items}}))

@@ -103,6 +103,12 @@ def test_a_request_about_victims(body: Any, want: PreemptionRequest) -> None:
             id="a pod without a spec",
         ),
         pytest.param(
+            '{"Pod":{"spec":{"priority":2147483648}},"NodeNameToVictims":{}}',
+            "Pod.spec.priority is 2147483648; "
+            "right would be a whole number from -2147483648 to 2147483647",
+            id="a priority beyond 32 bits",
+        ),
+        pytest.param(
             '{"Pod":{},"NodeNameToMetaVictims":{"one":{},"two":{"Pods":[{"uid":7}]}}}',
             'NodeNameToMetaVictims["two"].Pods[0].UID is 7; right would be a string',
             id="a uid that is a number",

@@ -14,10 +14,17 @@ from lowtide.objects.extender import (
 )
 from lowtide.objects.pod import Pod
 from lowtide.server.extender_requests import (
+    NodesRequest,
     binding_request,
     nodes_request,
     preemption_request,
+    read_names,
 )
+from lowtide.server.name_lists import NameLists
+
+
+def read(body: bytes) -> NodesRequest:
+    return nodes_request(body, NameLists(read_names))
 
 
 def raw(data: Any) -> msgspec.Raw:
@@ -28,7 +35,7 @@ def raw(data: Any) -> msgspec.Raw:
     "recorded", recorded_requests("filter", "prioritize"), ids=lambda each: each.name
 )
 def test_recorded_questions_about_nodes(recorded: Recorded) -> None:
-    request = nodes_request(recorded.body)
+    request = read(recorded.body)
     data = recorded.data
     assert request.is_by_name == recorded.is_by_name
     args = ExtenderArgs(

@@ -1,20 +1,19 @@
 import asyncio
 import io
 import socket
+import ssl
+from collections import Counter
+from pathlib import Path
 
 import aiohttp
 import pytest
 from aiohttp import web
-from tests.server.conftest import RawAnswer, RawClient, messages, running
+from tests.server.conftest import RawAnswer, RawClient, messages, running, tls_files, write_pair
+from tests.server.slow_routes import HALF_A_REQUEST, LARGE, SlowRoutes, hello
 
-from lowtide.server.bodies import body_response, read_body
+from lowtide.logs import configure_logs
 from lowtide.server.errors import ServerError
 from lowtide.server.http import Address, Drain, Server
-
-
-async def hello(_: web.Request) -> web.Response:
-    return web.Response(text="hello")
-
 
 ROUTES = [web.get("/hello", hello)]
 
@@ -105,42 +104,60 @@ def test_a_server_has_no_address_before_it_is_started() -> None:
         _ = Server(ROUTES, port=0).address
 
 
+# What is no request, and what is a bug.
+
+
+@pytest.mark.parametrize(
+    ("sent", "want"),
+    [
+        pytest.param(b"\x16\x03\x01\r\n\r\n", "Received HTTPS traffic", id="TLS"),
+        pytest.param(
+            b"GET / HTTP/9.9\r\n\r\n", "Bad status line: Invalid HTTP version", id="version"
+        ),
+        pytest.param(
+            b"GET /hello HTTP/1.1\r\nHost: a\r\nContent-Length: x\r\n\r\n",
+            "Invalid character in Content-Length",
+            id="a length that is no number",
+        ),
+        pytest.param(b"GET /hello HTTP/1.1\r\n\r\n", "Missing 'Host' header", id="no host"),
+    ],
+)
+async def test_what_is_not_http_is_one_line_for_who_wants_it(
+    sent: bytes, want: str, log_lines: io.StringIO
+) -> None:
+    server = Server(ROUTES, port=0)
+    async with running(server):
+        lines = []
+        for verbosity in (3, 4):
+            configure_logs(verbosity=verbosity, format="text", stream=log_lines, clock=lambda: 0.0)
+            client = await RawClient.connected(server.address.port)
+            await client.send(sent)
+            answer = await client.reader.read()
+            assert answer.startswith(b"HTTP/1.0 400 Bad Request\r\n")
+            await client.close()
+            lines.append(messages(log_lines))
+    (line,) = lines[1]
+    assert lines[0] == []
+    assert line.startswith(f'"A request is not HTTP" err="{want}')
+
+
+async def test_a_bug_of_ours_is_told_with_its_stack(log_lines: io.StringIO) -> None:
+    async def fail(_: web.Request) -> web.Response:
+        raise KeyError("row 7")
+
+    server = Server([web.get("/bug", fail)], port=0)
+    async with running(server):
+        client = await RawClient.connected(server.address.port)
+        answer = await client.ask("/bug")
+        await client.close()
+    assert answer.status == 500
+    assert "KeyError: 'row 7'" in log_lines.getvalue()
+
+
 # Stopping.
 
 PATIENT = Drain(request_seconds=60.0, idle_seconds=60.0)
 NOTHING_IS_IDLE = Drain(request_seconds=60.0, idle_seconds=0.0)
-HALF_A_REQUEST = b"POST /slow HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\nfirst"
-LARGE = bytes(range(256)) * (16 * 4096)  # 16 MiB: more than sockets hold
-
-
-class SlowRoutes:
-    """Answers what it was sent, once it may; and something large at once."""
-
-    def __init__(self) -> None:
-        self.asked = 0
-        self.is_asked = asyncio.Condition()
-        self.may_answer = asyncio.Event()
-        self.routes = [
-            web.post("/slow", self._slow),
-            web.get("/slow", self._slow),
-            web.get("/hello", hello),
-            web.get("/large", self._large),
-        ]
-
-    async def wait_until_asked(self, times: int) -> None:
-        async with self.is_asked:
-            await self.is_asked.wait_for(lambda: self.asked >= times)
-
-    async def _slow(self, request: web.Request) -> web.Response:
-        async with self.is_asked:
-            self.asked += 1
-            self.is_asked.notify_all()
-        body = await read_body(request, 1000)
-        await self.may_answer.wait()
-        return body_response(body or b"nothing", content_type="text/plain")
-
-    async def _large(self, _: web.Request) -> web.Response:
-        return body_response(LARGE)
 
 
 def outcome(answer: RawAnswer) -> tuple[int, str | None, bytes]:
@@ -278,4 +295,97 @@ async def test_a_client_that_goes_away_is_no_error_of_ours(log_lines: io.StringI
     await client.reader.readuntil(b"HTTP/1.1 200 OK\r\n")
     client.writer.transport.abort()
     await server.stop()
+    assert messages(log_lines) == []
+
+
+async def test_new_connections_are_answered_for_a_while_when_the_server_stops() -> None:
+    server = Server(ROUTES, port=0, drain=Drain(accept_seconds=0.5))
+    await server.start()
+    port = server.address.port
+    kept = await RawClient.connected(port)
+    before = await kept.ask("/hello")
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(server.stop())
+        await asyncio.sleep(0)  # it has begun
+        clients = [await RawClient.connected(port) for _ in range(3)]
+        answers = [await client.ask("/hello") for client in (kept, *clients)]
+        ends = [await client.reader.read() for client in (kept, *clients)]
+    assert outcome(before) == (200, None, b"hello")
+    assert [outcome(answer) for answer in answers] == [(200, "close", b"hello")] * 4
+    assert ends == [b""] * 4
+    for client in (kept, *clients):
+        await client.close()
+
+
+@pytest.mark.parametrize(
+    "is_tls", [pytest.param(False, id="over HTTP"), pytest.param(True, id="over HTTPS")]
+)
+async def test_nobody_who_came_in_is_lost_when_the_server_stops(
+    tmp_path: Path, is_tls: bool
+) -> None:
+    """Connections without end, until one is refused; each asks one thing."""
+    tls = tls_files(tmp_path)
+    write_pair(tls, name="server")
+    client_tls = ssl.create_default_context(cafile=tls.certificate) if is_tls else None
+    server = Server(ROUTES, port=0, tls=tls if is_tls else None)
+    await server.start()
+    port = server.address.port
+    outcomes: Counter[str] = Counter()
+
+    async def hurry() -> None:
+        while True:
+            try:
+                client = await RawClient.connected(port, client_tls)
+            except ConnectionRefusedError:
+                return
+            try:
+                outcomes[(await client.ask("/hello")).body.decode()] += 1
+            except (ConnectionError, asyncio.IncompleteReadError) as failure:
+                outcomes[type(failure).__name__] += 1
+            await client.close()
+
+    async with asyncio.TaskGroup() as tasks:
+        for _ in range(20):
+            tasks.create_task(hurry())
+        while outcomes.total() < 100:
+            await asyncio.sleep(0)
+        await server.stop()
+    assert list(outcomes) == ["hello"]
+
+
+async def test_a_handshake_under_way_is_waited_for_when_the_server_stops(tmp_path: Path) -> None:
+    tls = tls_files(tmp_path)
+    write_pair(tls, name="server")
+    client_tls = ssl.create_default_context(cafile=tls.certificate)
+    server = Server(ROUTES, port=0, tls=tls)
+    await server.start()
+    plain = socket.create_connection(("127.0.0.1", server.address.port))
+    async with asyncio.TaskGroup() as tasks:
+        stopping = tasks.create_task(server.stop())
+        ended, _ = await asyncio.wait([stopping], timeout=0.1)
+        client = RawClient(
+            *await asyncio.open_connection(sock=plain, ssl=client_tls, server_hostname="localhost")
+        )
+        answer = await client.ask("/hello")
+    assert (ended, outcome(answer)) == (set(), (200, "close", b"hello"))
+    await client.close()
+
+
+async def test_what_a_client_asked_who_is_gone_is_ended_when_the_server_stops(
+    log_lines: io.StringIO,
+) -> None:
+    """A binding, say."""
+    slow = SlowRoutes()
+    server = Server(slow.routes, port=0, drain=PATIENT)
+    await server.start()
+    port = server.address.port
+    client = await RawClient.connected(port)
+    await client.send(HALF_A_REQUEST + b"other")
+    await slow.wait_until_asked(1)
+    client.writer.transport.abort()
+    async with asyncio.TaskGroup() as tasks:
+        stopping = tasks.create_task(server.stop())
+        await refused_connection(port)
+        assert not stopping.done()
+        slow.may_answer.set()
     assert messages(log_lines) == []

@@ -1,3 +1,4 @@
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -6,6 +7,7 @@ from tests.server.conftest import RawClient, running
 from lowtide.server.certificate import TlsFiles
 from lowtide.server.errors import ServerError
 from lowtide.server.health import health_routes
+from lowtide.server.http import Drain
 from lowtide.server.serving import Serving, make_server
 
 HEALTH = health_routes(healthz=[], livez=[], readyz=[])
@@ -34,6 +36,20 @@ async def test_the_server_that_is_made(is_debug: bool, want: list[int]) -> None:
         answers = [await client.ask(path) for path in ("/healthz", "/debug/stacks")]
         await client.close()
     assert [answer.status for answer in answers] == want
+
+
+async def test_the_server_stops_as_it_is_told() -> None:
+    server = make_server(Serving(port=0), HEALTH, drain=Drain(accept_seconds=0.5))
+    await server.start()
+    port = server.address.port
+    async with asyncio.TaskGroup() as tasks:
+        stopping = tasks.create_task(server.stop())
+        ended, _ = await asyncio.wait([stopping], timeout=0.2)
+        assert not ended
+        client = await RawClient.connected(port)
+        answer = await client.ask("/healthz")
+        await client.close()
+    assert (answer.status, answer.headers["connection"]) == (200, "close")
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import pytest
@@ -35,6 +35,7 @@ POD_RECEIVE, POD_TRANSMIT = (
 EVERYTHING = {RECEIVE, SPEED, FLAGS, PARENT, NUMBER, POD_RECEIVE, POD_TRANSMIT}
 
 LogLines = Callable[[], list[str]]
+Result = TypeVar("Result")
 
 
 class FakePrometheus:
@@ -121,6 +122,7 @@ class Bench:
         self.nodes: Sequence[Node] = [make_node("a"), make_node("b")]
         self.pods: list[Pod] = []
         self.slept: list[float] = []
+        self.while_aside: Callable[[], None] = lambda: None
         self.steady_behind_seconds = 0.0
         self.request = TrafficRequest(
             access=PrometheusAccess(addresses=(prometheus.address,)),
@@ -137,7 +139,12 @@ class Bench:
             clock=clock,
             steady_clock=lambda: clock.now - self.steady_behind_seconds,
             sleep=self.sleep,
+            aside=self.aside,
         )
+
+    async def aside(self, work: Callable[[], Result], /) -> Result:
+        self.while_aside()
+        return work()
 
     async def poll(self, times: int = 1, *, every_seconds: float = 0.0) -> None:
         for _ in range(times):
@@ -246,15 +253,35 @@ async def test_a_node_that_joins_while_prometheus_is_asked_is_asked_about_next_t
     assert bench.asked() == sorted([RECEIVE, RECEIVE, SPEED, FLAGS, PARENT, NUMBER])
 
 
-async def test_what_pods_carry_is_learned(bench: Bench) -> None:
+def running_pod(name: str) -> Pod:
     status = {"phase": "Running", "startTime": "1970-01-01T00:00:00Z"}
-    running = make_pod("web")
-    bench.pods = [
-        msgspec.structs.replace(running, status=msgspec.convert(status, type(running.status)))
-    ]
+    pod = make_pod(name)
+    return msgspec.structs.replace(pod, status=msgspec.convert(status, type(pod.status)))
+
+
+async def test_what_pods_carry_is_learned(bench: Bench) -> None:
+    bench.pods = [running_pod("web")]
     bench.fake.pod_traffic = {"web": "30"}
     await bench.poll()
     assert bench.published[0].pods.of(make_pod("other")) == (30.0, 30.0)
+
+
+async def test_pods_that_go_while_the_reading_is_made_are_learned_from(bench: Bench) -> None:
+    bench.pods = [running_pod("web")]
+    bench.fake.pod_traffic = {"web": "30"}
+    bench.while_aside = bench.pods.clear
+    await bench.poll()
+    assert bench.published[0].pods.of(make_pod("other")) == (30.0, 30.0)
+
+
+async def test_an_error_while_the_reading_is_made_arrives(bench: Bench) -> None:
+    def fail() -> None:
+        raise RuntimeError("nobody expects this")
+
+    bench.while_aside = fail
+    with pytest.raises(RuntimeError, match=r"^nobody expects this$"):
+        await bench.poll()
+    assert bench.published == []
 
 
 # Prometheus fails.

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 from aiohttp import web
@@ -15,6 +16,8 @@ from lowtide.readings.series import Series
 from lowtide.telemetry.errors import Fault
 from lowtide.telemetry.prometheus import Prometheus, PrometheusError, query_url, shown_address
 from lowtide.testing import ManualClock
+
+Result = TypeVar("Result")
 
 BAD_QUERY = Said('{"status":"error","errorType":"bad_data","error":"parse error"}', 400)
 TIMED_OUT = Said('{"status":"error","errorType":"timeout","error":"too slow"}', 503)
@@ -81,6 +84,31 @@ async def test_a_vector_and_a_matrix() -> None:
             assert await prometheus.query_range_vector("up[1m]") == [
                 ({"node": "a"}, [(85.0, 1.0), (100.0, 1.5)])
             ]
+
+
+async def test_an_answer_is_read_aside_and_one_that_cannot_be_read_is_the_addresss_fault(
+    pair: Pair,
+) -> None:
+    done: list[str] = []
+
+    async def aside(work: Callable[[], Result], /) -> Result:
+        try:
+            result = work()
+        except Exception as error:
+            done.append(type(error).__name__)
+            raise
+        done.append("read")
+        return result
+
+    pair.first.answer = Said("<html>Sign in</html>")
+    access = PrometheusAccess(addresses=pair.addresses)
+    async with Prometheus(access, clock=pair.clock, aside=aside) as prometheus:
+        assert await prometheus.query("up") == []
+        assert (done, pair.counts(), prometheus.address) == (
+            ["AddressFailure", "read"],
+            (1, 1),
+            pair.addresses[1],
+        )
 
 
 async def test_one_address_is_asked_each_time_however_often_it_failed() -> None:

@@ -4,7 +4,8 @@ import asyncio
 import io
 import logging
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from typing import TypeVar
 
 import pytest
 
@@ -13,6 +14,8 @@ from lowtide.logs import LineHandler, TextFormatter
 from lowtide.readings.usage import Allocatable, NoUsage, UsageRequest, UsageSample
 from lowtide.telemetry.usage_poller import UsagePoller
 from lowtide.testing import ManualClock
+
+Result = TypeVar("Result")
 
 ABSENT = NoUsage("metrics-server is not installed")
 FAILED = (
@@ -31,6 +34,7 @@ class Bench:
         self.takes_seconds = 0.0
         self.published: list[Reading] = []
         self.slept: list[float] = []
+        self.made_aside: list[object] = []
         self.nodes = ["a", "b"]
         self.poller = UsagePoller(
             request=UsageRequest(every_seconds=15.0, stale_after_seconds=300.0),
@@ -39,7 +43,13 @@ class Bench:
             publish=self.published.append,
             clock=self.clock,
             sleep=self.sleep,
+            aside=self.aside,
         )
+
+    async def aside(self, work: Callable[[], Result], /) -> Result:
+        result = work()
+        self.made_aside.append(result)
+        return result
 
     async def fetch(self) -> Mapping[str, UsageSample] | NoUsage:
         self.clock.advance(self.takes_seconds)
@@ -93,6 +103,8 @@ async def test_what_is_published(bench: Bench, log_lines: io.StringIO) -> None:
     assert bench.poller.first_result.is_set()
     assert bench.cpu() == [{"a": 5, "b": 7}]
     assert (bench.published[0].sampled_at, bench.poller.polls) == (1000.0, {"success": 1})
+    # The reading, and the nodes without a usage.
+    assert bench.made_aside == [bench.published[0], ()]
     assert lines(log_lines) == []
 
 

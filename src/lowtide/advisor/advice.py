@@ -5,6 +5,7 @@ The server makes questions of requests and answers of advice; `advisor` works th
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from lowtide.advisor.asked_rows import AskedRows
 from lowtide.objects.extender import NodeSeen
 from lowtide.objects.pod import Pod
 
@@ -18,6 +19,7 @@ class Asked:
     pod: Pod
     names: Sequence[str]
     nodes: Sequence[NodeSeen] | None = None  # one for each name
+    rows: AskedRows | None = None  # of the names, where they were looked up already
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,3 +56,15 @@ class PreemptionAdvice:
 
     kept: frozenset[str]
     neutral: str = ""
+
+
+def neutral_filter(reason: str) -> FilterAdvice:
+    return FilterAdvice(kept=None, neutral=reason)
+
+
+def neutral_priorities(asked: Asked, reason: str) -> PriorityAdvice:
+    return PriorityAdvice([0] * len(asked.names), neutral=reason)
+
+
+def neutral_preemption(asked: AskedPreemption, reason: str) -> PreemptionAdvice:
+    return PreemptionAdvice(frozenset(asked.victims), neutral=reason)

@@ -7,7 +7,8 @@ import asyncio
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from queue import SimpleQueue
 from typing import Any, Final, Generic, Protocol, TypeVar, cast
 
@@ -17,8 +18,12 @@ from lowtide.advisor.advice import (
     FilterAdvice,
     PreemptionAdvice,
     PriorityAdvice,
+    neutral_filter,
+    neutral_preemption,
+    neutral_priorities,
 )
 from lowtide.advisor.advisor import Advisor
+from lowtide.advisor.asked_rows import RowFinder
 from lowtide.cluster.nodes import Nodes
 from lowtide.framework.decision import ScoreTable
 from lowtide.framework.plugin import PluginError
@@ -38,7 +43,7 @@ Clock = Callable[[], float]
 SLOW: Final = "slow"
 FAILED: Final = "failed"
 # A rule that takes longer than this is taken for hung: the process had better be restarted.
-HUNG_SECONDS: Final = 30.0
+HUNG_SECONDS: Final = 10.0
 _TOLD_AGAIN_SECONDS: Final = 60.0
 _MOST_TOLD: Final = 1000
 
@@ -131,6 +136,7 @@ class Advising:
         self._busy_since: float | None = None
         self._is_warm = False
         self._told = _Told()
+        self._finder = RowFinder(advisor.state)
 
     def start(self) -> None:
         self._thread.start()
@@ -147,23 +153,21 @@ class Advising:
     # What the server asks.
 
     async def filter(self, asked: Asked) -> FilterAdvice:
+        asked = self._looked_up(asked)
         waited = self._waited_seconds(asked.pod)
 
         def work() -> FilterAdvice:
             return self._advisor.filter(asked, now=self._clock(), waited_seconds=waited)
 
-        def neutral(reason: str) -> FilterAdvice:
-            return FilterAdvice(kept=None, neutral=reason)
-
-        return await self._ask("filter", asked.pod, self._budget_of(asked), work, neutral)
+        return await self._ask("filter", asked.pod, self._budget_of(asked), work, neutral_filter)
 
     async def prioritize(self, asked: Asked) -> PriorityAdvice:
+        asked = self._looked_up(asked)
+
         def work() -> PriorityAdvice:
             return self._advisor.prioritize(asked, now=self._clock())
 
-        def neutral(reason: str) -> PriorityAdvice:
-            return PriorityAdvice([0] * len(asked.names), neutral=reason)
-
+        neutral = partial(neutral_priorities, asked)
         return await self._ask("prioritize", asked.pod, self._budget_of(asked), work, neutral)
 
     async def preempt(self, asked: AskedPreemption) -> PreemptionAdvice:
@@ -173,10 +177,9 @@ class Advising:
         def work() -> PreemptionAdvice:
             return self._advisor.preempt(asked, now=self._clock(), waited_seconds=waited)
 
-        def neutral(reason: str) -> PreemptionAdvice:
-            return PreemptionAdvice(frozenset(asked.victims), neutral=reason)
-
-        return await self._ask("preempt", asked.pod, budget, work, neutral)
+        return await self._ask(
+            "preempt", asked.pod, budget, work, partial(neutral_preemption, asked)
+        )
 
     def why_not_ready(self) -> str | None:
         unlisted = self._advisor.unlisted
@@ -190,7 +193,10 @@ class Advising:
         seconds = 0.0 if since is None else self._clock() - since
         if seconds < HUNG_SECONDS:
             return None
-        return f"the rules have been busy with one request for {seconds:.0f} s"
+        return f"the rules have been busy with one thing for {seconds:.0f} s"
+
+    def is_hung(self) -> bool:
+        return self.why_hung() is not None
 
     # How it is done.
 
@@ -243,22 +249,39 @@ class Advising:
             return
         try:
             question.ended(work(), None)
-        except Exception as error:
-            if not isinstance(error, QuantityError):
-                log.exception("A request cannot be answered")
+        except QuantityError as error:
             question.ended(None, error)
+        except BaseException as error:  # also a rule that wants to end the process
+            log.exception("A request cannot be answered")
+            question.ended(None, RuntimeError(f"{type(error).__name__}: {error}"))
 
     def _apply(self, event: Event) -> None:
+        advisor = self._advisor
         try:
-            tell_event(event, self._advisor.state)
-            self._advisor.step(event, self._clock())
-            if not self._is_warm and not self._advisor.unlisted:
-                self._advisor.warm_up()
-                self._is_warm = True
+            try:
+                tell_event(event, advisor.state)
+            finally:
+                advisor.step(event, self._clock())
             if isinstance(event, ReadingPublished):
-                tell_reading(event.source, self._advisor.profiles.values(), self._advisor.state)
-        except Exception:
+                tell_reading(event.source, advisor.profiles.values(), advisor.state)
+        except BaseException:
             log.exception("An event cannot be taken in", event=type(event).__name__)
+        if not self._is_warm and not advisor.unlisted:
+            self._warm_up()
+
+    def _warm_up(self) -> None:
+        """It only saves time: whatever goes wrong in it, questions are answered."""
+        try:
+            self._advisor.warm_up()
+        except BaseException as error:
+            log.error("The rules cannot be warmed up", err=f"{type(error).__name__}: {error}")
+        self._is_warm = True
+
+    def _looked_up(self, asked: Asked) -> Asked:
+        """Here, where the names were read a moment ago: another core would have to fetch them."""
+        if asked.nodes is not None:
+            return asked
+        return replace(asked, rows=self._finder.of(asked.names))
 
     def _budget_of(self, asked: Asked) -> float:
         settings = self._advisor.settings_for(asked.pod)

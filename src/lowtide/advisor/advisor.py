@@ -16,7 +16,7 @@ from lowtide.advisor.advice import (
     PreemptionAdvice,
     PriorityAdvice,
 )
-from lowtide.advisor.asked_rows import AskedRows, Refusals
+from lowtide.advisor.asked_rows import AskedRows, Refusals, RowFinder
 from lowtide.advisor.bookings import Bookings
 from lowtide.advisor.requested_nodes import as_requested
 from lowtide.cluster.nodes import Nodes
@@ -28,12 +28,13 @@ from lowtide.framework.profile import Profile, rules_by_kind
 from lowtide.framework.refused import RefusedPod
 from lowtide.framework.verdicts import Verdicts
 from lowtide.objects.events import Added, Deleted, Listed, Modified, Unavailable
-from lowtide.objects.kinds import KIND_OF
+from lowtide.objects.kinds import KIND_OF, NEEDED_KINDS
 from lowtide.objects.pod import Pod, PodSpec
+from lowtide.objects.quantity import QuantityError
+from lowtide.objects.requests import scored_requests
 from lowtide.scheduler.decide import best_row
 from lowtide.scheduler.events import Event, ReadingPublished
-from lowtide.scheduler.fitting import fitting, refused_for_nominated
-from lowtide.scheduler.machine import NEEDED_KINDS
+from lowtide.scheduler.fitting import fitting
 from lowtide.scheduler.surroundings import Surroundings
 
 T = TypeVar("T")
@@ -78,6 +79,7 @@ class Advisor:
             self.state, lambda change, now: None, profiles.values(), self._verdicts.values()
         )
         self._bookings = Bookings(self.state)
+        self._finder = RowFinder(self.state)
         self._turns = 0
         self._unlisted = {*NEEDED_KINDS, *(KIND_OF[kind].name for kind in self.rules_by_kind)}
 
@@ -122,7 +124,7 @@ class Advisor:
         if pod.has_ended:
             self._pod_gone(pod)
         elif pod.spec.node_name:
-            self._bookings.settle(pod.uid)
+            self._bookings.drop(pod.uid)
             self.state.drop_nomination(pod.uid)
             self.state.place(pod)
         else:
@@ -134,15 +136,13 @@ class Advisor:
             self.state.remove_pod(pod.uid)  # the server was set back
         if pod.is_refused:
             self._bookings.drop(pod.uid)
-        if self._bookings.renew(pod):
-            return
         if pod.status.nominated_node_name:
             self.state.nominate(pod, pod.status.nominated_node_name)
         else:
             self.state.drop_nomination(pod.uid)
 
     def _pod_gone(self, pod: Pod) -> None:
-        self._bookings.settle(pod.uid)
+        self._bookings.drop(pod.uid)
         self.state.drop_nomination(pod.uid)
         self.state.remove_pod(pod.uid)
 
@@ -174,6 +174,7 @@ class Advisor:
     ) -> PreemptionAdvice:
         """Of refusals that give way in time, only where no other node is left."""
         self._bookings.expire(now)
+        self._bookings.drop(asked.pod.uid)  # it is not in its own way
 
         def kept(verdicts: Verdicts) -> PreemptionAdvice:
             firmly = self._fitting_without_victims(asked, verdicts, -np.inf)
@@ -185,7 +186,9 @@ class Advisor:
 
     def _advice(self, asked: Asked, now: float, work: Callable[[Verdicts], T]) -> T:
         self._bookings.expire(now)
-        self._bookings.drop(asked.pod.uid)  # it is not in its own way
+        if asked.pod.uid not in self._bookings:
+            self._turns += 1
+        self._bookings.drop(asked.pod.uid)
         with as_requested(self.state, asked.nodes or ()):
             return self._without_broken_rules(asked.pod, work)
 
@@ -193,7 +196,7 @@ class Advisor:
         self, asked: Asked, verdicts: Verdicts, now: float, waited_seconds: float
     ) -> FilterAdvice:
         verdict = verdicts.of(asked.pod)
-        rows = AskedRows(asked.names, self.state)
+        rows = self._rows_of(asked)
         if self._listener.tells(verdicts.profile):
             nodes = self.state.nodes().take(rows.known)
             self._listener.filtered(asked.pod, verdicts.profile, nodes)
@@ -203,21 +206,21 @@ class Advisor:
         if verdict.pod_rejection is not None:
             _, rejection = verdict.pod_rejection
             helps = rejection.eviction_helps
-            refusals.add(rows.known, (rejection.reason,), eviction_helps=helps)
+            refusals.add(rows.known.tolist(), (rejection.reason,), eviction_helps=helps)
             for each, refused in verdict.refused_alike(rows.known):
-                refusals.add(refused, each.reasons, eviction_helps=helps)
+                refusals.add(refused.tolist(), each.reasons, eviction_helps=helps)
         else:
             fit = fitting(
                 asked.pod, verdict, self.state, waited_seconds=waited_seconds, among=rows.among
             )
             feasible = fit.feasible
             for each, refused in verdict.refused_alike(rows.known[~feasible[rows.known]]):
-                refusals.add(refused, each.reasons, eviction_helps=each.eviction_helps)
+                refusals.add(refused.tolist(), each.reasons, eviction_helps=each.eviction_helps)
             for row, each in fit.promised.items():
                 if rows.among[row] and not feasible[row]:
                     refusals.add([row], each.reasons, eviction_helps=each.eviction_helps)
         if not feasible.any():
-            error = self._why_nothing(asked, verdicts.profile, rows, refusals)
+            error = self._why_nothing(asked, verdicts, rows, refusals)
             return FilterAdvice((), refusals.failed, refusals.unresolvable, error)
         ranked = verdict.rank_among(feasible)
         self._book(asked.pod, best_row(ranked, self._turns), now)
@@ -225,11 +228,17 @@ class Advisor:
         return FilterAdvice(kept, refusals.failed, refusals.unresolvable)
 
     def _why_nothing(
-        self, asked: Asked, profile: Profile, rows: AskedRows, refusals: Refusals
+        self, asked: Asked, verdicts: Verdicts, rows: AskedRows, refusals: Refusals
     ) -> str:
-        """In the words of a rule that refuses the pod as a whole, where one does on these nodes;
-        nothing where the profile does not want it said so."""
+        """Where the profile wants it said in one sentence: in the words of a rule that refuses the
+        pod as a whole, where one does on these nodes.
+
+        Nothing where the rules leave a node that was not asked about: whoever asks has taken it out
+        by itself, perhaps for want of room, and would evict nobody for the pod after an error."""
+        profile, verdict = verdicts.profile, verdicts.of(asked.pod)
         if not asked.names or not self._settings[profile.scheduler_name].is_empty_an_error:
+            return ""
+        if verdict.pod_rejection is None and verdict.feasible.any():
             return ""
         nodes = self.state.nodes().take(rows.known)
         for rule in profile.at("preFilter"):
@@ -247,7 +256,7 @@ class Advisor:
 
     def _prioritize(self, asked: Asked, verdicts: Verdicts, now: float) -> PriorityAdvice:
         verdict = verdicts.of(asked.pod)
-        rows = AskedRows(asked.names, self.state)
+        rows = self._rows_of(asked)
         if not len(rows.known):
             return PriorityAdvice([0] * len(asked.names))
         ranked = verdict.rank_among(rows.among)
@@ -276,7 +285,7 @@ class Advisor:
             verdict,
             profile=verdicts.profile,
             state=self.state,
-            promised=refused_for_nominated(asked.pod, verdict, self.state),
+            promised={},
             turn=self._turns,
             waited_seconds=waited_seconds,
         )
@@ -287,9 +296,14 @@ class Advisor:
 
     # How it is done.
 
+    def _rows_of(self, asked: Asked) -> AskedRows:
+        found = asked.rows
+        if found is None or found.version != self.state.table_version:
+            found = self._finder.of(asked.names)
+        return found
+
     def _book(self, pod: Pod, row: int, now: float) -> None:
         """So that the next pods find the node less free before this one is seen to be bound."""
-        self._turns += 1
         seconds = self.settings_for(pod).book_for_seconds
         if seconds > 0:
             self._bookings.book(pod, self.state.names[row], until=now + seconds)
@@ -305,6 +319,9 @@ class Advisor:
                     raise
                 self._listener.rule_failed(error)
                 broken |= {error.rule_name}
+            except QuantityError as error:
+                scored_requests(pod)  # raises the same where it is the pod that cannot be read
+                raise RuntimeError(f"a rule read what cannot be read: {error}") from error
 
     def _verdicts_of(self, profile: Profile, broken: frozenset[str]) -> Verdicts:
         key = (profile.scheduler_name, broken)

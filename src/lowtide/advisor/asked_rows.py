@@ -2,24 +2,28 @@
 
 Used by the advisor."""
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections import Counter, OrderedDict
+from collections.abc import Sequence
+from itertools import repeat
 
 import numpy as np
 
 from lowtide.cluster.columns import BoolArray, IntArray, Rows
 from lowtide.cluster.state import ClusterState
 
+MOST_LISTS = 16
 _NOT_KNOWN = -1  # instead of a row
 
 
 class AskedRows:
-    def __init__(self, names: Sequence[str], state: ClusterState) -> None:
-        row_of = state.row_of
-        rows = [_NOT_KNOWN if (row := row_of(name)) is None else row for name in names]
-        self._rows: Rows = np.array(rows, np.intp)
-        self.known: Rows = self._rows[self._rows >= 0]
-        self.among: BoolArray = np.zeros(state.count, np.bool_)  # by row: whether it was asked
+    """True as long as the table has this `version`. A row below 0 stands for a node that is not in
+    a table of `count` rows."""
+
+    def __init__(self, rows: Rows, *, count: int, version: int) -> None:
+        self.version = version
+        self._rows = rows
+        self.known: Rows = rows[rows >= 0]
+        self.among: BoolArray = np.zeros(count, np.bool_)  # by row: whether it was asked
         self.among[self.known] = True
 
     @property
@@ -39,6 +43,46 @@ class AskedRows:
         return values
 
 
+class RowFinder:
+    """Looks names up, and remembers the lists that were asked about lately: who asks hands over the
+    same list when the same nodes are asked about again.
+
+    Where the table belongs to another thread, what is found may be out of date at once, as its
+    version then tells."""
+
+    def __init__(self, state: ClusterState) -> None:
+        self._state = state
+        self._version = -1
+        self._row_of: dict[str, int] = {}
+        self._known: OrderedDict[int, tuple[Sequence[str], AskedRows]] = OrderedDict()  # by id
+
+    def of(self, names: Sequence[str]) -> AskedRows:
+        if self._version != self._state.table_version:
+            self._read_table()
+        known = self._known.get(id(names))
+        if known is not None:
+            self._known.move_to_end(id(names))
+            return known[1]
+        found = map(self._row_of.get, names, repeat(_NOT_KNOWN))
+        rows = AskedRows(
+            np.fromiter(found, np.intp, len(names)),
+            count=len(self._row_of),
+            version=self._version,
+        )
+        self._known[id(names)] = names, rows  # with the list, so that no other gets its id
+        if len(self._known) > MOST_LISTS:
+            self._known.popitem(last=False)
+        return rows
+
+    def _read_table(self) -> None:
+        """Copies of the names lie side by side in memory. Those of the table lie among all that is
+        known of their nodes, and to look 5000 of them up there took five times as long."""
+        self._version = self._state.table_version  # first: what changes meanwhile is read again
+        names = list(self._state.names)
+        self._row_of = {name.encode().decode(): row for row, name in enumerate(names)}
+        self._known.clear()
+
+
 class Refusals:
     """By node: why it is refused; what is said of a node last counts."""
 
@@ -51,15 +95,14 @@ class Refusals:
     def are_any(self) -> bool:
         return bool(self.failed or self.unresolvable)
 
-    def add(self, rows: Iterable[int], reasons: Sequence[str], *, eviction_helps: bool) -> None:
+    def add(self, rows: Sequence[int], reasons: Sequence[str], *, eviction_helps: bool) -> None:
         told, other = self.failed, self.unresolvable
         if not eviction_helps:
             told, other = other, told
-        reason = ", ".join(reasons)
-        for row in rows:
-            name = self._names[row]
-            told[name] = reason
-            other.pop(name, None)
+        refused = dict.fromkeys([self._names[row] for row in rows], ", ".join(reasons))
+        told.update(refused)
+        for name in other.keys() & refused.keys():
+            del other[name]
 
     def counts(self) -> Counter[str]:
         """How many nodes are refused for which reason."""

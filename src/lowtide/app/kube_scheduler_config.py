@@ -7,12 +7,14 @@ import math
 from collections.abc import Iterator, Mapping
 from urllib.parse import urlsplit
 
+from lowtide.app.extender import BIND_SECONDS
+from lowtide.app.extender_config import check_profiles
 from lowtide.config.defaults import DEFAULT_SCHEDULER_NAME
 from lowtide.config.errors import ConfigError
 from lowtide.config.extender_settings import ExtenderSettings
 from lowtide.framework.profile import Profile
 
-_SHORTEST_TIMEOUT_SECONDS = 2
+_SHORTEST_TIMEOUT_SECONDS = 2  # more than a binding takes
 _TIMEOUT_IN_BUDGETS = 2  # the budget counts from the decoded request
 
 _HEAD = """\
@@ -48,7 +50,8 @@ _PRIORITIZE = """\
   weight: {weight}
 """
 _BIND = """\
-  # Lowtide binds the pods instead of kube-scheduler; it must be allowed to create pods/binding.
+  # Lowtide binds the pods instead of kube-scheduler; it must be allowed to create pods/binding. A
+  # binding is given {bind_seconds:g} s: then, at the latest, the answer says what is known of it.
   # bindVerb: bind
 """
 _NAMES = """\
@@ -67,7 +70,8 @@ _NOT_IGNORABLE = """\
   ignorable: false
 """
 _TIMEOUT = """\
-  # Lowtide answers within {budget_ms:g} ms, if need be neutrally; this counts only when it hangs.
+  # Lowtide answers within {budgets}, if need be neutrally; this counts only
+  # when it hangs.
   httpTimeout: {timeout_seconds}s
 """
 _TLS = """\
@@ -93,6 +97,7 @@ def kube_scheduler_config(
 ) -> str:
     """As YAML with comments. The extender answers by these profiles and settings, with TLS and
     asking for client certificates or not; ConfigError where that cannot work."""
+    check_profiles(profiles)
     is_https = _is_https(url_prefix)
     if tls and not is_https:
         raise ConfigError(
@@ -107,7 +112,7 @@ def kube_scheduler_config(
         "extenders:\n",
         f"- urlPrefix: {_quoted(url_prefix)}\n",
         *_verbs(profiles),
-        *_manner(list(settings.values())),
+        *_manner(list(settings.values()), preempts=_filters(profiles)),
     ]
     if is_https:
         parts += [_TLS, _CLIENT_CERTIFICATE if client_certificate else ""]
@@ -117,12 +122,22 @@ def kube_scheduler_config(
 def _is_https(url: str) -> bool:
     try:
         parts = urlsplit(url)
-        is_right = parts.scheme in ("http", "https") and bool(parts.hostname)
+        # urlsplit itself refuses ports above 65535, when asked for the port.
+        is_right = (
+            parts.scheme in ("http", "https")
+            and bool(parts.hostname)
+            and parts.port != 0
+            and not (parts.query or parts.fragment or parts.username)
+            and not any(letter.isspace() for letter in url)
+        )
     except ValueError:
         is_right = False
     if not is_right:
         raise ConfigError(
-            [f"the URL must be such as http://lowtide-extender:8001/scheduler, and is {url}"]
+            [
+                "the URL must be such as http://lowtide-extender:8001/scheduler, with a port from "
+                f"1 to 65535, and is {url}"
+            ]
         )
     return parts.scheme == "https"
 
@@ -135,31 +150,30 @@ def _identity(scheduler_names: list[str]) -> str:
 
 def _verbs(profiles: Mapping[str, Profile]) -> Iterator[str]:
     """kube-scheduler asks in one way for all of its profiles."""
-    each = profiles.values()
-    filters = any(profile.at("preFilter") or profile.at("filter") for profile in each)
-    weight = max(sum(scorer.weight for scorer in profile.scorers) for profile in each)
-    if not filters and not weight:
-        raise ConfigError(
-            [
-                f"profile {', '.join(profiles)}: no rule filters or scores nodes, so there is "
-                "nothing to ask the extender; enable one, such as NetworkTraffic"
-            ]
-        )
-    if filters:
+    weight = max(sum(scorer.weight for scorer in each.scorers) for each in profiles.values())
+    if _filters(profiles):
         yield _FILTER
     if weight:
         yield _PRIORITIZE.format(weight=weight)
-    yield _BIND
+    yield _BIND.format(bind_seconds=BIND_SECONDS)
 
 
-def _manner(settings: list[ExtenderSettings]) -> Iterator[str]:
+def _filters(profiles: Mapping[str, Profile]) -> bool:
+    return any(each.at("preFilter") or each.at("filter") for each in profiles.values())
+
+
+def _manner(settings: list[ExtenderSettings], *, preempts: bool) -> Iterator[str]:
     yield _NAMES
     yield _NOT_IGNORABLE if any(each.is_empty_an_error for each in settings) else _IGNORABLE
-    budget_seconds = max(each.names_budget_seconds for each in settings)
-    timeout_seconds = math.ceil(_TIMEOUT_IN_BUDGETS * budget_seconds)
+    longest_seconds = max(each.names_budget_seconds for each in settings)
+    budgets = f"{longest_seconds * 1000:g} ms"
+    if preempts:
+        preempt_seconds = max(each.nodes_budget_seconds for each in settings)
+        budgets += f" (preempt: {preempt_seconds * 1000:g} ms)"
+        longest_seconds = max(longest_seconds, preempt_seconds)
+    timeout_seconds = math.ceil(_TIMEOUT_IN_BUDGETS * longest_seconds)
     yield _TIMEOUT.format(
-        budget_ms=budget_seconds * 1000,
-        timeout_seconds=max(_SHORTEST_TIMEOUT_SECONDS, timeout_seconds),
+        budgets=budgets, timeout_seconds=max(_SHORTEST_TIMEOUT_SECONDS, timeout_seconds)
     )
 
 

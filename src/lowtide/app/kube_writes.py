@@ -12,7 +12,7 @@ from lowtide.kube.event_form import ObjectReference
 from lowtide.kube.kube_events import KubeEvents
 from lowtide.kube.pacing import write_behind_bindings
 from lowtide.kube.timestamps import second_time
-from lowtide.kube.writer import Outcome, Writer
+from lowtide.kube.writer import Outcome, Writer, Written
 from lowtide.logs import Log
 from lowtide.objects.pod import PodCondition
 from lowtide.scheduler.actions import Evict, WriteCondition, WriteKubeEvent
@@ -41,6 +41,10 @@ class KubeBinder:
 
     async def bind(self, pod: Pod, node_name: str) -> BindOutcome:
         written = await self._writer.bind(pod.namespace, pod.name, pod.uid, node_name)
+        return await self.settle(pod, node_name, written)
+
+    async def settle(self, pod: Pod, node_name: str, written: Written) -> BindOutcome:
+        """What became of a binding that was written so."""
         match written.outcome:
             case Outcome.BOUND:
                 return BindOutcome()

@@ -1,12 +1,17 @@
 """What the rules of some profiles want measured: asks Prometheus and metrics-server for it in the
-background, and hands each reading on. Every mode that runs on a cluster has one."""
+background, and hands each reading on. Every mode that runs on a cluster has one.
+
+With thousands of nodes an answer takes long to read: that is done on a thread of its own, so that
+the event loop goes on."""
 
 import asyncio
 import math
 from collections import Counter
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 
@@ -30,6 +35,8 @@ from lowtide.telemetry.prometheus import Prometheus, shown_address
 from lowtide.telemetry.usage_poller import UsagePoller
 
 log = Log("scheduler")
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +65,14 @@ class Measuring:
         self._clock = clock
         self._wall_clock = wall_clock
         self._sleep = sleep
+        self._thread: ThreadPoolExecutor | None = None
         self._newest_traffic: dict[TrafficRequest, TrafficReading] = {}  # for metrics
         self._handed_on: dict[Hashable, _HandedOn] = {}
         wanted = requests_of(profiles.values(), TrafficRequest)
         proxy = ServiceProxy(connection)
-        self._clients = [Prometheus(one.access, clock=clock, proxy=proxy) for one in wanted]
+        self._clients = [
+            Prometheus(one.access, clock=clock, proxy=proxy, aside=self._aside) for one in wanted
+        ]
         self._traffic = {
             request: self._traffic_poller(request, client)
             for request, client in zip(wanted, self._clients, strict=True)
@@ -81,6 +91,9 @@ class Measuring:
         """Until cancelled. Readings are matched to the nodes that are known, so these have to be
         known first."""
         async with AsyncExitStack() as stack:
+            # One: what clients and pollers remember is used by one at a time.
+            self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="measuring")
+            stack.callback(self._thread.shutdown, wait=False, cancel_futures=True)
             for client in self._clients:
                 await stack.enter_async_context(client)
             await asyncio.gather(
@@ -108,6 +121,9 @@ class Measuring:
     @property
     def _pollers(self) -> list[TrafficPoller | UsagePoller]:
         return [*self._traffic.values(), *self._usage.values()]
+
+    async def _aside(self, work: Callable[[], Result], /) -> Result:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
     async def _poll_for_ever(
         self, request: TrafficRequest | UsageRequest, poller: TrafficPoller | UsagePoller
@@ -154,6 +170,7 @@ class Measuring:
             clock=self._wall_clock,
             steady_clock=self._clock,
             sleep=self._sleep,
+            aside=self._aside,
         )
 
     def _usage_poller(self, request: UsageRequest) -> UsagePoller:
@@ -164,6 +181,7 @@ class Measuring:
             publish=lambda reading: self._hand_on(request, reading, at=self._clock()),
             clock=self._wall_clock,
             sleep=self._sleep,
+            aside=self._aside,
         )
 
     def _publish_traffic(self, reading: TrafficReading) -> None:

@@ -13,8 +13,10 @@ from lowtide.config.load import (
     load_config,
     load_default,
 )
+from lowtide.framework.plugin import Binder
 from lowtide.framework.profile import Profile
-from lowtide.framework.registry import Registry
+from lowtide.framework.registry import Built, Registry
+from lowtide.logs import Log
 from lowtide.plugins import BUILT_IN
 from lowtide.plugins.network_traffic import RECOMMENDED_WEIGHT
 from lowtide.readings.request import TrafficRequest
@@ -46,6 +48,15 @@ def check_addresses(profiles: Mapping[str, Profile]) -> None:
                     problems.append(f"profile {scheduler_name}: NetworkTraffic: {error}")
     if problems:
         raise ConfigError(problems)
+
+
+def build_for_cluster(registry: Registry, loaded: LoadedConfig, binder: Binder, log: Log) -> Built:
+    """For a mode that runs on a cluster; what a user should know of the configuration is logged."""
+    built = registry.build(loaded, {Binder: binder})
+    check_addresses(built.profiles)
+    for warning in (*loaded.warnings, *built.warnings):
+        log.warning(warning)
+    return built
 
 
 def read_config(path: Path | None, prometheus_address: str | None = None) -> LoadedConfig:

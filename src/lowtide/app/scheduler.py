@@ -15,6 +15,7 @@ from lowtide.app.kube_writes import KubeBinder, KubeWrites
 from lowtide.app.measuring import Measuring
 from lowtide.app.tasks import end, failures, started
 from lowtide.app.volume_writes import KubeBindings, KubeVolumes
+from lowtide.app.watching import FIRST_READING_SECONDS, make_watches
 from lowtide.config.types import KubeSchedulerConfiguration
 from lowtide.extenders.asking import Extenders
 from lowtide.framework.plugin import Binder
@@ -24,12 +25,11 @@ from lowtide.kube.kube_events import KubeEvents
 from lowtide.kube.kubeconfig import Access
 from lowtide.kube.lease import LeaderLease, LeaseTimings, make_identity
 from lowtide.kube.rate_limit import RateLimit
-from lowtide.kube.watch import Watch
 from lowtide.kube.whole_objects import WholeObjects
 from lowtide.kube.writer import Writer
 from lowtide.logs import Log
 from lowtide.objects.events import Deleted, Listed
-from lowtide.objects.kinds import KIND_OF, NODE, POD
+from lowtide.objects.kinds import NODE
 from lowtide.scheduler.actions import Decided
 from lowtide.scheduler.events import Event, ReadingPublished
 from lowtide.scheduler.live import Live
@@ -43,13 +43,11 @@ from lowtide.telemetry.metrics import MeasuredGauges
 
 log = Log("scheduler")
 
-UNENDED_PODS = "status.phase!=Succeeded,status.phase!=Failed"
 # Together, and with the release of the lease, below the 30 seconds that Kubernetes grants.
 DRAIN_SECONDS = 16.0
 FLUSH_SECONDS = 6.0
 # The lease waits for nothing else: neither for a rate limit nor for a slot.
 _LEASE_REQUESTS_AT_ONCE = 2
-FIRST_READING_SECONDS = 5.0
 
 
 class LeaseLostError(Exception):
@@ -173,30 +171,16 @@ class SchedulerApp:
 
     def _start_background(self) -> list[asyncio.Task[None]]:
         keep = None if self._whole_objects is None else self._whole_objects.keep
-        watches = [
-            Watch(
-                self._connection,
-                POD,
-                self._handle,
-                clock=self._clock,
-                field_selector=UNENDED_PODS,
-                keep=keep,
-            ).run(),
-            Watch(self._connection, NODE, self._handle_node, clock=self._clock, keep=keep).run(),
-        ]
-        watches += [
-            Watch(
-                self._connection,
-                KIND_OF[kind],
-                self.live.handle,
-                clock=self._clock,
-                needed_by=rule_names,
-            ).run()
-            for kind, rule_names in self.machine.rules_by_kind.items()
-        ]
+        watches = make_watches(
+            self._connection,
+            self._handle,
+            self.machine.rules_by_kind,
+            clock=self._clock,
+            keep=keep,
+        )
         leading = [self._lead()] if self._lease is not None else []
         measuring = [self._measure()] if self._measuring.is_wanted else []
-        return started(*watches, *measuring, *leading)
+        return started(*(watch.run() for watch in watches), *measuring, *leading)
 
     async def _schedule(self) -> None:
         """Waits a moment for the first readings, so that the first pods are placed by them."""
@@ -216,10 +200,7 @@ class SchedulerApp:
         if self._whole_objects is not None and isinstance(event, Deleted):
             self._whole_objects.forget(event)
         self.live.handle(event)
-
-    def _handle_node(self, event: Event) -> None:
-        self._handle(event)
-        if isinstance(event, Listed):
+        if isinstance(event, Listed) and event.kind == NODE.name:
             self._nodes_listed.set()
 
     async def _lead(self) -> None:

@@ -1,9 +1,9 @@
 """`lowtide extender`: options into the parts of a running extender."""
 
 import asyncio
-import os
 import re
 import signal
+import sys
 import time
 from pathlib import Path
 from typing import Any, Final
@@ -13,16 +13,17 @@ import uvloop
 
 from lowtide.app.clocks import steady_clock
 from lowtide.app.extender import ExtenderApp, ExtenderParts
+from lowtide.app.extender_config import check_profiles, warnings_for_extender
 from lowtide.app.kube_scheduler_config import kube_scheduler_config
 from lowtide.app.no_binder import NoBinder
-from lowtide.app.registry import check_addresses, make_registry, read_config
+from lowtide.app.registry import build_for_cluster, make_registry, read_config
+from lowtide.cli.cluster_options import access_for, cluster_options
 from lowtide.cli.errors import told_in_one_sentence
 from lowtide.cli.logging_options import logging_options, start_logging
 from lowtide.cli.serving_options import serving_options
 from lowtide.config.load import LoadedConfig
 from lowtide.framework.plugin import Binder
 from lowtide.framework.registry import Built, Registry
-from lowtide.kube.kubeconfig import load_access
 from lowtide.logs import Log
 from lowtide.server.serving import Serving
 
@@ -30,6 +31,8 @@ log = Log("extender")
 
 FILE = click.Path(path_type=Path)
 MIB: Final = 1024 * 1024
+# The loop and the thread of the rules take turns; Python's 5 ms are as long as a whole answer.
+SWITCH_SECONDS: Final = 0.0005
 EVERY_ADDRESS: Final = ("0.0.0.0", "::")
 
 
@@ -53,11 +56,7 @@ class UrlPrefix(click.ParamType[str]):
     required=True,
     help="A KubeSchedulerConfiguration whose profiles name the rules.",
 )
-@click.option(
-    "--kubeconfig",
-    help="How to reach the API server; else the pod's own account, $KUBECONFIG, ~/.kube/config.",
-)
-@click.option("--master", help="Address of the API server; overrides the kubeconfig's.")
+@cluster_options
 @click.option(
     "--url-prefix",
     type=UrlPrefix(),
@@ -115,22 +114,9 @@ def extender(
         if prints_config:
             click.echo(_printed(registry, loaded, serving, url_prefix, url), nl=False)
             return
-
-        def build(binder: Binder) -> Built:
-            built = registry.build(loaded, {Binder: binder})
-            check_addresses(built.profiles)
-            for warning in (*loaded.warnings, *built.warnings):
-                log.warning(warning)
-            return built
-
         parts = ExtenderParts(
-            access=load_access(
-                kubeconfig=kubeconfig or loaded.config.client_connection.kubeconfig or None,
-                master=master,
-                environment=os.environ,
-                home=Path.home(),
-            ),
-            build=build,
+            access=access_for(loaded.config, kubeconfig=kubeconfig, master=master),
+            build=lambda binder: _build(registry, loaded, binder),
             clock=steady_clock(),
             wall_clock=time.time,
             serving=serving,
@@ -142,6 +128,7 @@ def extender(
 
 
 async def _run(parts: ExtenderParts) -> None:
+    sys.setswitchinterval(SWITCH_SECONDS)
     app = ExtenderApp(parts)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -155,19 +142,38 @@ async def _run(parts: ExtenderParts) -> None:
     log.info("Stopped")
 
 
+def _build(registry: Registry, loaded: LoadedConfig, binder: Binder) -> Built:
+    built = build_for_cluster(registry, loaded, binder, log)
+    check_profiles(built.profiles)
+    defaults = (plugin.name for plugin in registry.defaults)
+    for warning in warnings_for_extender(loaded, built, defaults):
+        log.warning(warning)
+    return built
+
+
 def _printed(
     registry: Registry, loaded: LoadedConfig, serving: Serving, url_prefix: str, url: str | None
 ) -> str:
-    if url is None and serving.bind_address in EVERY_ADDRESS:
-        raise click.UsageError(
-            f"--bind-address {serving.bind_address} is nothing to ask at; say by --url how "
-            "kube-scheduler reaches the extender"
-        )
-    built = registry.build(loaded, {Binder: NoBinder()})
+    if url is None:
+        _check_can_be_asked(serving)
+    built = _build(registry, loaded, NoBinder())
     return kube_scheduler_config(
         url_prefix=url or f"{serving.url}{url_prefix}",
         profiles=built.profiles,
         settings=built.extender_settings,
         tls=serving.tls is not None,
         client_certificate=serving.client_ca is not None,
+    )
+
+
+def _check_can_be_asked(serving: Serving) -> None:
+    """A usage error where what is to be served on says nothing about where to ask."""
+    if serving.bind_address in EVERY_ADDRESS:
+        vague = f"--bind-address {serving.bind_address}"
+    elif serving.port == 0:
+        vague = "--port 0"
+    else:
+        return
+    raise click.UsageError(
+        f"{vague} is nothing to ask at; say by --url how kube-scheduler reaches the extender"
     )

@@ -1,7 +1,6 @@
 """`lowtide scheduler`: options into the parts of a running scheduler."""
 
 import asyncio
-import os
 import signal
 import time
 from pathlib import Path
@@ -12,8 +11,9 @@ import uvloop
 from msgspec.structs import replace
 
 from lowtide.app.clocks import steady_clock
-from lowtide.app.registry import check_addresses, make_registry, read_config
+from lowtide.app.registry import build_for_cluster, make_registry, read_config
 from lowtide.app.scheduler import SchedulerApp, SchedulerParts
+from lowtide.cli.cluster_options import access_for, cluster_options
 from lowtide.cli.errors import told_in_one_sentence
 from lowtide.cli.logging_options import logging_options, start_logging
 from lowtide.cli.serving_options import serving_options
@@ -21,8 +21,6 @@ from lowtide.config.durations import seconds_from_duration
 from lowtide.config.errors import ConfigError, path_text
 from lowtide.config.types import KubeSchedulerConfiguration, LeaderElection
 from lowtide.config.validation import validate
-from lowtide.framework.plugin import Binder
-from lowtide.kube.kubeconfig import load_access
 from lowtide.logs import Log
 from lowtide.server.serving import NOT_SERVING, Serving
 
@@ -48,11 +46,7 @@ FILE = click.Path(path_type=Path)
 
 @click.command()
 @click.option("--config", "config_file", type=FILE, help="A KubeSchedulerConfiguration.")
-@click.option(
-    "--kubeconfig",
-    help="How to reach the API server; else the pod's own account, $KUBECONFIG, ~/.kube/config.",
-)
-@click.option("--master", help="Address of the API server; overrides the kubeconfig's.")
+@cluster_options
 @click.option(
     "--prometheus",
     "prometheus_address",
@@ -108,23 +102,10 @@ def scheduler(
         if problems:
             raise ConfigError(problems)
         registry = make_registry(plugins)
-
-        def make_profiles(binder: Binder) -> Any:
-            built = registry.build(loaded, {Binder: binder})
-            check_addresses(built.profiles)
-            for warning in (*loaded.warnings, *built.warnings):
-                log.warning(warning)
-            return built.profiles
-
         parts = SchedulerParts(
-            access=load_access(
-                kubeconfig=kubeconfig or config.client_connection.kubeconfig or None,
-                master=master,
-                environment=os.environ,
-                home=Path.home(),
-            ),
+            access=access_for(config, kubeconfig=kubeconfig, master=master),
             config=config,
-            make_profiles=make_profiles,
+            make_profiles=lambda binder: build_for_cluster(registry, loaded, binder, log).profiles,
             clock=steady_clock(),
             wall_clock=time.time,
             serving=serving if serving.port else NOT_SERVING,

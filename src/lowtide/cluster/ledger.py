@@ -1,6 +1,6 @@
 """What one source measures, as columns of the table, with what was placed since counted in.
 
-ClusterState keeps one of these per source. A pod's entry stands from its placement until the
+Ledgers keeps one of these per source. A pod's entry stands from its placement until the
 reading has measured it whole; between two readings only coming and going pods change a row.
 """
 
@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from lowtide.cluster.columns import Column, FloatArray, Rows
-from lowtide.cluster.placed import PlacedPod
 from lowtide.cluster.reading import Reading
 from lowtide.objects.pod import Pod
 
@@ -66,26 +65,26 @@ class Ledger:
         for field, column in self.columns.items():
             column.array[row] = 0.0 if field in expected else self._value(field, position)
 
-    def count_in(self, row: int | None, placed: Iterable[PlacedPod]) -> bool:
+    def count_in(self, row: int | None, pods: Iterable[Pod]) -> bool:
         """Counts pods on a row, or on a node that is not known; whether the row changed."""
         expects = self._reading.expects
         if expects is None:
             return False
         changed = False
-        for each in placed:
-            share = self._reading.still_to_come(each.pod)
+        for pod in pods:
+            share = self._reading.still_to_come(pod)
             if share > 0:
                 # Whole numbers: adding and taking away leaves exactly what was there.
-                amounts = tuple(float(round(share * one)) for one in expects.of(each.pod))
-                self._entries[each.pod.uid] = amounts
+                amounts = tuple(float(round(share * one)) for one in expects.of(pod))
+                self._entries[pod.uid] = amounts
                 changed |= self._add(row, amounts, 1)
             else:
                 # Of a node that comes: an entry from before the pod started is out of date.
-                self._entries.pop(each.pod.uid, None)
+                self._entries.pop(pod.uid, None)
         return changed
 
-    def count_out(self, row: int | None, placed: PlacedPod) -> bool:
-        amounts = self._entries.pop(placed.pod.uid, None)
+    def count_out(self, row: int | None, uid: str) -> bool:
+        amounts = self._entries.pop(uid, None)
         return amounts is not None and self._add(row, amounts, -1)
 
     @property

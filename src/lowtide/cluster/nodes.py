@@ -255,7 +255,7 @@ class Nodes:
 
     def reading(self, source: Hashable) -> Mapping[str, FloatArray]:
         """The columns published under this source; NaN where nothing is known, none before that."""
-        ledger = self._state.ledger(source)
+        ledger = self._state.ledgers.of(source)
         if ledger is None:
             return {}
         columns = {field: self._gather(each.array) for field, each in ledger.columns.items()}
@@ -269,7 +269,7 @@ class Nodes:
 
     def expected(self, source: Hashable, pod: Pod) -> Mapping[str, float]:
         """What the pod would add to what is measured under this source, by field."""
-        ledger = self._state.ledger(source)
+        ledger = self._state.ledgers.of(source)
         return {} if ledger is None else ledger.expected(pod)
 
     # What else there is.

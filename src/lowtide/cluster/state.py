@@ -15,7 +15,7 @@ from lowtide.cluster.columns import Column, IntArray, MadeWhenAsked, ValueColumn
 from lowtide.cluster.images import Images
 from lowtide.cluster.known_objects import KnownObjects
 from lowtide.cluster.labels import LabelColumns
-from lowtide.cluster.ledger import Ledger
+from lowtide.cluster.ledgers import Ledgers
 from lowtide.cluster.nodes import Nodes
 from lowtide.cluster.placed import PlacedPod, footprint_of
 from lowtide.cluster.pods_matching import PodSelection, PodsMatching
@@ -42,6 +42,7 @@ _NO_NODE = Node()
 class ClusterState:
     def __init__(self) -> None:
         self.count = 0
+        self.table_version = 0  # of which node is at which row
         self.names: list[str] = []
         self._nodes: list[Node] = []
         self._row_of: dict[str, int] = {}
@@ -69,7 +70,7 @@ class ClusterState:
             self._pods_matching,
             self.terms_carried,
         )
-        self._ledgers: dict[Hashable, Ledger] = {}  # by source
+        self.ledgers = Ledgers(self._row_of, lambda row: self._changed(row, READING))
 
         self.storage = Storage(self.objects, row_of=self._row_of, pods_on=self.placed_on)
         self.known_objects = KnownObjects(self.storage.object_changed)
@@ -141,10 +142,6 @@ class ClusterState:
         """By node name: how many pods hold this port on which address."""
         return self._ports.get((protocol, port), {})
 
-    def ledger(self, source: Hashable) -> Ledger | None:
-        """What is measured under this source; None before it was."""
-        return self._ledgers.get(source)
-
     def objects(self, kind: type[T]) -> Mapping[tuple[str, str], T]:
         """Objects other than nodes and pods, by namespace and name."""
         return self.known_objects.of(kind)
@@ -179,6 +176,7 @@ class ClusterState:
         self.names.append(node.name)
         self._nodes.append(node)
         self._row_of[node.name] = row
+        self.table_version += 1
         self._resources.append(node)
         self._fill_node_columns(row, _NO_NODE, node)
         pods = self.placed_on(node.name).values()
@@ -188,9 +186,7 @@ class ClusterState:
         self._pods_matching.fill(row, pods)
         self.terms_carried.fill(row, pods)
         self.storage.attached.node_changed(node.name)
-        for ledger in self._ledgers.values():
-            ledger.fill(row, node.name)
-            ledger.count_in(row, pods)
+        self.ledgers.fill(row, node.name, pods)
         self._changed(row, ROW)
 
     def update_node(self, node: Node) -> None:
@@ -211,6 +207,7 @@ class ClusterState:
         row = self._row_of.pop(node_name, None)
         if row is None:
             return
+        self.table_version += 1
         for uid in self._nominated.pop(node_name, {}):
             del self._nomination_of[uid]
         self._taints.set(row, None)
@@ -272,11 +269,11 @@ class ClusterState:
         self._pods_matching.count(row, placed, times=-1)
         self.terms_carried.count_out(placed)
         self.storage.count_out(placed)
-        is_measured_less = [each.count_out(row, placed) for each in self._ledgers.values()]
+        is_measured_less = self.ledgers.count_out(row, uid)
         if row is not None:
             self._count_in(row, placed, times=-1)
             self.lowest_priorities.went(row, placed, on_node.values())
-            self._changed(row, PODS | READING if any(is_measured_less) else PODS)
+            self._changed(row, PODS | READING if is_measured_less else PODS)
         return placed
 
     def nominate(self, pod: Pod, node_name: str) -> None:
@@ -304,14 +301,7 @@ class ClusterState:
 
     def publish(self, source: Hashable, reading: Reading) -> None:
         """Replaces what is measured under this source, and counts anew what is still to come."""
-        ledger = self._ledgers.get(source)
-        if ledger is None:
-            ledger = self._ledgers[source] = Ledger()
-        uids = ledger.uids if ledger.is_sampled else tuple(self._placed)
-        ledger.publish(reading, self.names, self._capacity)
-        for uid in uids if ledger.is_sampled else ():
-            placed = self._placed[uid]
-            ledger.count_in(self._row_of.get(placed.node_name), [placed])
+        self.ledgers.publish(source, reading, self.names, self._capacity, self._placed)
         self._changed(EVERY_ROW, READING)
 
     # How it is done.
@@ -332,11 +322,11 @@ class ClusterState:
         self._pods_matching.count(row, placed, times=1)
         self.terms_carried.count_in(placed)
         self.storage.count_in(placed)
-        is_measured_more = [each.count_in(row, [placed]) for each in self._ledgers.values()]
+        is_measured_more = self.ledgers.count_in(row, placed.pod)
         if row is not None:
             self._count_in(row, placed, times=1)
             self.lowest_priorities.came(row, placed)
-            self._changed(row, PODS | READING if any(is_measured_more) else PODS)
+            self._changed(row, PODS | READING if is_measured_more else PODS)
 
     def _count_in(self, row: int, placed: PlacedPod, times: int) -> None:
         self.pod_count.array[row] += times
@@ -376,8 +366,7 @@ class ClusterState:
         yield self.lowest_priorities.column
         yield from self._resources.nonzero.values()
         yield from self.storage.attached.columns
-        for ledger in self._ledgers.values():
-            yield from ledger.columns.values()
+        yield from self.ledgers.columns
 
     def _let_columns_go(self) -> None:
         for kind in self._made_when_asked:

@@ -22,7 +22,8 @@ class ExtenderSettings(msgspec.Struct, frozen=True, rename="camel", forbid_unkno
     # After so long the answer is neutral, counted from the decoded request.
     names_budget_seconds: Duration = msgspec.field(default=0.05, name="namesBudget")
     nodes_budget_seconds: Duration = msgspec.field(default=0.5, name="nodesBudget")
-    # So long a pod counts on the node that was best for it, unless it is seen to be bound.
+    # So long a pod counts in what is measured on the node that was best for it, unless it is
+    # seen to be bound.
     book_for_seconds: Duration = msgspec.field(default=10.0, name="bookFor")
     log_answers: bool = False
 

@@ -120,7 +120,10 @@ def _check_mask(name: str, mask: Any, count: int) -> None:
 
 
 def _check_rejections(name: str, answer: Any) -> None:
-    if answer is None or isinstance(answer, str):
+    is_right = isinstance(answer, Iterable) and all(
+        isinstance(each, Rejection) and isinstance(each.reason, str) for each in answer
+    )
+    if not is_right:
         raise PluginError(
             f"{name}.filter answers with {answer!r}; "
             "it must yield Rejection(mask, reason), or nothing",

@@ -19,7 +19,7 @@ from yarl import URL
 
 from lowtide.kube.credentials import Credentials, Presented
 from lowtide.kube.decoding import AnswerDecoder
-from lowtide.kube.errors import ApiError, NoAnswer, NotTrusted, Unreadable
+from lowtide.kube.errors import ApiError, NoAnswer, NotConnected, NotTrusted, Unreadable
 from lowtide.kube.kubeconfig import Access
 from lowtide.kube.rate_limit import RateLimit
 
@@ -316,7 +316,8 @@ class Connection:
             cause_text = os.strerror(error.errno) if error.errno else str(error.os_error)
         else:
             cause_text = "it took too long" if isinstance(error, TimeoutError) else str(error)
-        return NoAnswer(
+        kind = NotConnected if isinstance(error, aiohttp.ClientConnectorError) else NoAnswer
+        return kind(
             f"No answer from {self.server} to {method} {url.path}: "
             f"{cause_text or type(error).__name__}"
         )

@@ -26,6 +26,10 @@ class NoAnswer(KubeError):  # noqa: N818
     """The connection failed or timed out: the request may or may not have been applied."""
 
 
+class NotConnected(NoAnswer):
+    """No connection could be opened: nothing was sent."""
+
+
 class NotTrusted(NoAnswer):
     """The TLS handshake failed: nothing was sent, and trying again will not help by itself."""
 

@@ -13,7 +13,7 @@ import msgspec
 
 from lowtide.kube.connection import JSON, MERGE_PATCH, STRATEGIC_MERGE_PATCH, Connection
 from lowtide.kube.decoding import AnswerDecoder
-from lowtide.kube.errors import ApiError, KubeError
+from lowtide.kube.errors import ApiError, CredentialsError, KubeError, NotConnected
 from lowtide.objects.meta import ObjectMeta, Wire
 from lowtide.objects.pod import Pod, PodCondition
 
@@ -40,6 +40,7 @@ class Written:
 
     outcome: Outcome
     message: str = ""
+    was_sent: bool = True
 
 
 class Writer:
@@ -184,7 +185,8 @@ def _may_pass(error: KubeError) -> bool:
 def _written(error: KubeError) -> Written:
     message = str(error)
     if not isinstance(error, ApiError) or error.status >= 500:
-        return Written(Outcome.UNKNOWN, message)
+        was_sent = not isinstance(error, NotConnected | CredentialsError)
+        return Written(Outcome.UNKNOWN, message, was_sent)
     # A status patch for a pod that was replaced under its name is told so by 422.
     if error.status == 409 or (error.status == 422 and "metadata.uid" in message):
         return Written(Outcome.CONFLICT, message)

@@ -39,6 +39,9 @@ POD = Kind("Pod", "pods", "/api/v1", Pod)
 NODE = Kind("Node", "nodes", "/api/v1", Node)
 NAMESPACE = Kind("Namespace", "namespaces", "/api/v1", Namespace)
 
+# Without these nothing can be placed; without others, only some rules are blind.
+NEEDED_KINDS = frozenset({POD.name, NODE.name})
+
 _STORAGE = "/apis/storage.k8s.io/v1"
 _POLICY = "/apis/policy/v1"
 

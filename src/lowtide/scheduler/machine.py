@@ -20,7 +20,7 @@ from lowtide.framework.plugin import Eviction, PluginError, PodRejection
 from lowtide.framework.profile import Profile, rules_by_kind
 from lowtide.framework.verdicts import Verdicts
 from lowtide.objects.events import Added, Deleted, Listed, Modified, Unavailable
-from lowtide.objects.kinds import KIND_OF
+from lowtide.objects.kinds import KIND_OF, NEEDED_KINDS
 from lowtide.objects.pod import Pod
 from lowtide.objects.quantity import QuantityError
 from lowtide.scheduler.actions import (
@@ -56,9 +56,6 @@ from lowtide.scheduler.queue import (
 )
 from lowtide.scheduler.surroundings import Surroundings
 from lowtide.scheduler.waiting import WaitingPlacements
-
-# Without these nothing can be placed; without others, only some rules are blind.
-NEEDED_KINDS = frozenset({"Pod", "Node"})
 
 UNSCHEDULABLE = "Unschedulable"
 SCHEDULER_ERROR = "SchedulerError"

@@ -32,6 +32,15 @@ _MOST_SEARCHED_BYTES = 1024 * 1024
 class BadRequestError(Exception):
     """A request cannot be answered; its text is one sentence for whoever sent it."""
 
+    status = 400
+
+
+class TooMuchAskedError(BadRequestError):
+    status = 413
+
+    def __init__(self, field: str, count: int, most: int) -> None:
+        super().__init__(f"{field} has {count} entries; right would be at most {most}")
+
 
 def why_unreadable(error: Exception, data: Any, *, at: str, right: str) -> BadRequestError:
     """`data` is the JSON of what stands at `at`, empty for the body; `right` is what fits there."""

@@ -3,6 +3,7 @@
 `http.Server` listens with the context that is made here."""
 
 import ssl
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,8 +12,11 @@ from aiohttp.typedefs import Handler
 
 from lowtide.logs import Log
 from lowtide.server.errors import ServerError
+from lowtide.server.expiry import why_renew
 
 _LOG = Log(__name__)
+_RENEW_AHEAD_SECONDS = 7 * 24 * 3600.0
+_TOLD_AGAIN_SECONDS = 10.0
 # The kubelet's probes have no certificate to show.
 _FOR_EVERYBODY = frozenset({"/healthz", "/livez", "/readyz"})
 
@@ -30,12 +34,22 @@ class Certificate:
 
     The files are looked at when a client connects: no timer, and never an old certificate
     for a new client. Files that do not fit together (a renewal half done) leave what is in
-    use as it is.
+    use as it is. `clock` never jumps; `wall_clock` is for the dates in certificates.
     """
 
-    def __init__(self, files: TlsFiles, client_ca: Path | None = None) -> None:
+    def __init__(
+        self,
+        files: TlsFiles,
+        client_ca: Path | None = None,
+        *,
+        clock: Callable[[], float],
+        wall_clock: Callable[[], float],
+    ) -> None:
         self._files = files
         self._client_ca = client_ca
+        self._clock = clock
+        self._wall_clock = wall_clock
+        self._told_at: float | None = None
         self._stamps: dict[Path, object] = {}
         self._current: ssl.SSLContext | None = None
 
@@ -43,9 +57,34 @@ class Certificate:
         """The context to listen with; each handshake on it gets the newest certificates."""
         self._stamps = self._read_stamps()
         context = self._load()
+        self._warn_of_expiry(context)
         self._current = context
         context.sni_callback = self._at_handshake
+        context.sslobject_class = self._make_connection_class()
         return context
+
+    def _make_connection_class(self) -> type[ssl.SSLObject]:
+        tell = self._tell_of_refusal
+
+        class TellingConnection(ssl.SSLObject):
+            """Loops close a connection whose handshake fails, and say nothing."""
+
+            def do_handshake(self) -> None:
+                try:
+                    super().do_handshake()
+                except ssl.SSLCertVerificationError as failure:
+                    tell(failure.verify_message)
+                    raise
+
+        return TellingConnection
+
+    def _tell_of_refusal(self, reason: str) -> None:
+        now = self._clock()
+        if self._told_at is None or now - self._told_at >= _TOLD_AGAIN_SECONDS:
+            self._told_at = now
+            _LOG.warning(
+                "The certificate of a client is refused", err=reason, ca=str(self._client_ca)
+            )
 
     def _at_handshake(
         self, connection: ssl.SSLObject | ssl.SSLSocket, _name: str | None, _: ssl.SSLContext
@@ -66,8 +105,17 @@ class Certificate:
             return
         if changed - {self._client_ca}:
             _LOG.info("Reloaded the certificate", file=str(self._files.certificate))
+            self._warn_of_expiry(self._current)
         if self._client_ca in changed:
             _LOG.info("Reloaded the CA of clients", file=str(self._client_ca))
+
+    def _warn_of_expiry(self, context: ssl.SSLContext) -> None:
+        file = self._files.certificate
+        reason = why_renew(
+            context, file, now=self._wall_clock(), ahead_seconds=_RENEW_AHEAD_SECONDS
+        )
+        if reason is not None:
+            _LOG.warning("The certificate needs to be renewed", file=str(file), err=reason)
 
     def _read_stamps(self) -> dict[Path, object]:
         paths = (self._files.certificate, self._files.private_key, self._client_ca)

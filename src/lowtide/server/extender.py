@@ -15,12 +15,23 @@ from lowtide.advisor.advice import (
     FilterAdvice,
     PreemptionAdvice,
     PriorityAdvice,
+    neutral_filter,
+    neutral_preemption,
+    neutral_priorities,
 )
+from lowtide.advisor.advising import FAILED
 from lowtide.logs import Log
 from lowtide.objects.pod import Pod
 from lowtide.objects.quantity import QuantityError
 from lowtide.server.bad_request import BadRequestError
-from lowtide.server.bodies import BodyError, body_response, read_body
+from lowtide.server.bodies import (
+    BodyBudget,
+    BodyError,
+    BodyShare,
+    body_response,
+    read_body,
+    write_response,
+)
 from lowtide.server.extender_answers import (
     binding_answer,
     error_answer,
@@ -33,10 +44,12 @@ from lowtide.server.extender_requests import (
     binding_request,
     nodes_request,
     preemption_request,
+    read_names,
 )
+from lowtide.server.http import part_after
+from lowtide.server.name_lists import NameLists
 
 _LOG = Log(__name__)
-_FAILED: Final = "failed"  # why an answer is neutral
 # kube-scheduler tells its users no more than the status: the reason has to be in our log, but
 # not with every pod that it tries to place.
 _TOLD_AGAIN_SECONDS: Final = 10.0
@@ -58,6 +71,9 @@ class Asking(Protocol):
 
     def why_not_ready(self) -> str | None: ...
 
+    def is_hung(self) -> bool:
+        """Whoever asks had better ask another replica."""
+
 
 class Metrics(Protocol):
     """What /metrics is to show."""
@@ -75,8 +91,9 @@ def extender_routes(
     most_body_bytes: int,
     prefix: str,
 ) -> list[web.RouteDef]:
-    """`clock` never jumps. The prefix may be empty: then the verbs stand at the root. Any other
-    path that nobody else serves is told which are right: a prefix is easily forgotten."""
+    """`clock` never jumps. `most_body_bytes` is for each body, and for all of them at once. The
+    prefix may be empty: then the verbs stand at the root. Any other path that nobody else serves
+    is told which are right: a prefix is easily forgotten."""
     root = f"/{prefix.strip('/')}".rstrip("/")
     answering = _Answering(asking, metrics)
     verbs: dict[str, Verb] = {
@@ -123,7 +140,7 @@ class _Handling:
         self._asking = asking
         self._metrics = metrics
         self._clock = clock
-        self._most_body_bytes = most_body_bytes
+        self._budget = BodyBudget(most_body_bytes)
         self._told_at: float | None = None
 
     async def handle(self, request: web.Request, name: str, verb: Verb) -> web.Response:
@@ -134,27 +151,29 @@ class _Handling:
                 headers={"Allow": "POST"},
             )
         begun = self._clock()
-        try:
-            response = await self._response(request, name, verb, begun)
-        except Exception as failure:
-            _LOG.exception("A request has met a bug", verb=name)
-            problem = f"{type(failure).__name__}: {failure}"
-            response = _refusal(503, f"Lowtide has a problem with this request: {problem}")
-        self._metrics.observe(name, str(response.status), self._clock() - begun)
+        with self._budget.share() as share:
+            try:
+                response = await self._response(request, share, name, verb)
+            except Exception as failure:
+                _LOG.exception("A request has met a bug", verb=name)
+                problem = f"{type(failure).__name__}: {failure}"
+                response = _refusal(503, f"Lowtide has a problem with this request: {problem}")
+            self._metrics.observe(name, str(response.status), self._clock() - begun)
+            await write_response(request, response)
         return response
 
     async def _response(
-        self, request: web.Request, name: str, verb: Verb, begun: float
+        self, request: web.Request, share: BodyShare, name: str, verb: Verb
     ) -> web.Response:
+        begun = self._clock()
         unready = self._asking.why_not_ready()
         if unready is not None:
             return self._refuse(name, 503, f"Lowtide cannot answer yet: {unready}")
         try:
-            answer = await verb(await read_body(request, self._most_body_bytes))
-        except BodyError as error:
+            answer = await verb(await read_body(request, self._budget.most_bytes, share))
+        except (BodyError, BadRequestError) as error:
             return self._refuse(name, error.status, str(error))
-        except BadRequestError as error:
-            return self._refuse(name, 400, str(error))
+        share.become(len(answer.body))
         _LOG.v(
             4,
             "Answered",
@@ -164,7 +183,10 @@ class _Handling:
             outcome=answer.outcome,
             seconds=round(self._clock() - begun, 6),
         )
-        return body_response(answer.body)
+        response = body_response(answer.body)
+        if self._asking.is_hung():
+            part_after(response)
+        return response
 
     def _refuse(self, verb: str, status: int, error: str) -> web.Response:
         now = self._clock()
@@ -182,28 +204,29 @@ class _Answering:
     def __init__(self, asking: Asking, metrics: Metrics) -> None:
         self._asking = asking
         self._metrics = metrics
+        self._lists = NameLists(read_names)
 
     async def filter(self, body: Body) -> _Answer:
-        request = nodes_request(body)
+        request = nodes_request(body, self._lists)
         count = len(request.asked.names)
         advice, answer = await self._advised(
             "filter",
             self._asking.filter(request.asked),
             lambda advice: filter_answer(request, advice),
-            neutral=FilterAdvice(kept=None, neutral=_FAILED),
+            neutral=neutral_filter(FAILED),
         )
         left = count if advice.kept is None else len(advice.kept)
         outcome = advice.error or _outcome(f"{left} left", advice.neutral)
         return _Answer(answer, request.asked.pod, count, outcome)
 
     async def prioritize(self, body: Body) -> _Answer:
-        request = nodes_request(body)
+        request = nodes_request(body, self._lists)
         count = len(request.asked.names)
         advice, answer = await self._advised(
             "prioritize",
             self._asking.prioritize(request.asked),
             lambda advice: priorities_answer(request, advice),
-            neutral=PriorityAdvice([0] * count, neutral=_FAILED),
+            neutral=neutral_priorities(request.asked, FAILED),
         )
         outcome = _outcome(f"up to {max(advice.priorities, default=0)}", advice.neutral)
         return _Answer(answer, request.asked.pod, count, outcome)
@@ -214,7 +237,7 @@ class _Answering:
             "preempt",
             self._asking.preempt(request.asked),
             lambda advice: preemption_answer(request, advice),
-            neutral=PreemptionAdvice(frozenset(request.victims), neutral=_FAILED),
+            neutral=neutral_preemption(request.asked, FAILED),
         )
         outcome = _outcome(f"{len(advice.kept)} left", advice.neutral)
         return _Answer(answer, request.asked.pod, len(request.victims), outcome)
@@ -244,7 +267,7 @@ class _Answering:
             raise BadRequestError(f"an amount in the request cannot be read: {error}") from None
         except Exception:
             _LOG.exception("A request cannot be answered; the answer is neutral", verb=verb)
-            self._metrics.neutral_answer(verb, _FAILED)
+            self._metrics.neutral_answer(verb, FAILED)
             return neutral, encode(neutral)
 
 

@@ -3,7 +3,7 @@ it; a body that cannot be used is a BadRequestError."""
 
 import codecs
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
@@ -20,20 +20,41 @@ from lowtide.objects.extender import (
     ObjectNamed,
     PreemptionArgs,
     Victims,
+    Words,
     WordsDecoder,
 )
 from lowtide.objects.meta import ObjectMeta
 from lowtide.objects.pod import Pod
-from lowtide.server.bad_request import UNREADABLE, BadRequestError, shown, why_unreadable
+from lowtide.server.bad_request import (
+    UNREADABLE,
+    BadRequestError,
+    TooMuchAskedError,
+    shown,
+    why_unreadable,
+)
+from lowtide.server.name_lists import NameLists
 
 T = TypeVar("T")
 Body = bytes | bytearray
+
+# In one request, and victims on all of its nodes: Kubernetes is built for 5,000 nodes, and the loop
+# waits while they are read.
+MOST_NODES: Final = 50_000
 
 _NODES_FORM: Final = "an object with Pod, and Nodes or NodeNames"
 _PREEMPTION_FORM: Final = "an object with Pod, and NodeNameToVictims or NodeNameToMetaVictims"
 _BINDING_FORM: Final = "an object with PodName, PodNamespace, PodUID and Node"
 
+
+class _ArgsByNames(Words, frozen=True):
+    pod: Pod
+    node_names: msgspec.Raw
+    nodes: None = None
+
+
 # As kube-scheduler spells it, the whole body is read in one go.
+_decode_args_by_names = msgspec.json.Decoder(_ArgsByNames).decode
+_decode_names = msgspec.json.Decoder(list[str]).decode
 _decode_usual_args = msgspec.json.Decoder(ExtenderArgs[Pod]).decode
 _ARGS = WordsDecoder(ExtenderArgs[msgspec.Raw])
 _PREEMPTION = WordsDecoder(PreemptionArgs[msgspec.Raw, ObjectNamed])
@@ -73,9 +94,16 @@ class BindingRequest:
     node_name: str
 
 
-def nodes_request(body: Body) -> NodesRequest:
+def nodes_request(body: Body, lists: NameLists) -> NodesRequest:
+    """`lists` are of `read_names`."""
     _refuse_other_than_utf8(body)
+    by_names = _by_names(body, lists)
+    if by_names is not None:
+        return by_names
     args = _args(body)
+    _refuse_too_many(args.node_names or (), "NodeNames")
+    items = (args.nodes and args.nodes.items) or ()
+    _refuse_too_many(items, "Nodes.items")
     _refuse_large_numbers(args.pod.spec, "Pod.spec")
     is_by_name = args.node_names is not None
     if args.nodes is None:
@@ -83,12 +111,20 @@ def nodes_request(body: Body) -> NodesRequest:
             raise BadRequestError(
                 f"the body has neither Nodes nor NodeNames; right would be {_NODES_FORM}"
             )
-        _refuse_unusable(args.node_names, lambda at: f"NodeNames[{at}]", "the name of a node")
+        _refuse_unusable_names(args.node_names)
         return NodesRequest(Asked(args.pod, args.node_names), None, is_by_name)
-    seen = _nodes_seen(args.nodes.items or ())
+    seen = _nodes_seen(items)
     names = [node.metadata.name for node in seen]
     _refuse_unusable(names, lambda at: f"Nodes.items[{at}].metadata.name", "the name of a node")
     return NodesRequest(Asked(args.pod, names, seen), args.nodes, is_by_name)
+
+
+def read_names(json: bytes) -> Sequence[str]:
+    """Raises what is wrong with them."""
+    names = _decode_names(json)
+    _refuse_too_many(names, "NodeNames")
+    _refuse_unusable_names(names)
+    return names
 
 
 def preemption_request(body: Body) -> PreemptionRequest:
@@ -96,6 +132,7 @@ def preemption_request(body: Body) -> PreemptionRequest:
     args = _words(_PREEMPTION, body, _PREEMPTION_FORM)
     pod = _pod(args.pod)
     _refuse_large_numbers(pod.spec, "Pod.spec")
+    _refuse_too_many_victims(args)
     victims = _victims(args)
     uids: dict[str, tuple[str, ...]] = {}
     for name, of_node in victims.items():
@@ -120,6 +157,22 @@ def binding_request(body: Body) -> BindingRequest:
         raise BadRequestError(f"PodUID is {shown(args.pod_uid)}; right would be the uid of the pod")
     meta = ObjectMeta(name=args.pod_name, namespace=args.pod_namespace, uid=args.pod_uid)
     return BindingRequest(Pod(metadata=meta), args.node)
+
+
+def _by_names(body: Body, lists: NameLists) -> NodesRequest | None:
+    """As kube-scheduler asks where it sends names; None where that is not so, or where something
+    is wrong, for which there are better words."""
+    try:
+        args = _decode_args_by_names(body)
+        names = lists.of(bytes(args.node_names))
+    except (*UNREADABLE, BadRequestError):
+        return None
+    _refuse_large_numbers(args.pod.spec, "Pod.spec")
+    return NodesRequest(Asked(args.pod, names), None, is_by_name=True)
+
+
+def _refuse_unusable_names(names: Sequence[str]) -> None:
+    _refuse_unusable(names, lambda at: f"NodeNames[{at}]", "the name of a node")
 
 
 def _args(body: Body) -> ExtenderArgs[Pod]:
@@ -173,6 +226,22 @@ def _victims(args: PreemptionArgs[msgspec.Raw, ObjectNamed]) -> dict[str, Victim
         for name, given in args.node_name_to_victims.items()
         for victims in [given or Victims[ObjectNamed]()]
     }
+
+
+def _refuse_too_many(entries: Sized, field: str) -> None:
+    if len(entries) > MOST_NODES:
+        raise TooMuchAskedError(field, len(entries), MOST_NODES)
+
+
+def _refuse_too_many_victims(args: PreemptionArgs[msgspec.Raw, ObjectNamed]) -> None:
+    for field, by_node in (
+        ("NodeNameToMetaVictims", args.node_name_to_meta_victims or {}),
+        ("NodeNameToVictims", args.node_name_to_victims or {}),
+    ):
+        _refuse_too_many(by_node, field)
+        pods = sum(len(each.pods or ()) for each in by_node.values() if each is not None)
+        if pods > MOST_NODES:
+            raise TooMuchAskedError(f"{field}, its Pods together,", pods, MOST_NODES)
 
 
 def _victim_place(node_name: str) -> Callable[[int], str]:

@@ -2,27 +2,42 @@
 
 import asyncio
 import errno
+import logging
 import os
 import socket
+import time
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.typedefs import Handler
 
 from lowtide.logs import Log
+from lowtide.server.bodies import write_response
 from lowtide.server.certificate import Certificate, TlsFiles, refuse_without_certificate
+from lowtide.server.connections import Connection, Connections
 from lowtide.server.errors import ServerError
+from lowtide.server.newcomers import ignore_newcomers
 
 _LOG = Log(__name__)
 DEFAULT_MAX_BODY_BYTES = 1024 * 1024
 _LOOK_SECONDS = 0.01
+_BACKLOG = 1024
 # What is left when the drain is over has had its time (0 would wait for ever).
 _CUT_OFF_SECONDS = 0.1
 # A client that is refused may not have sent all of its body, and reads only after that.
 _UNREAD_BODY_SECONDS = 2.0
+# The head of a request is a few hundred bytes.
+_HEAD_SECONDS = 30.0
+# Longer than clients written in Go keep a connection that they do not use: whoever closes it first
+# may cross with a request of the other.
+_KEPT_SECONDS = 120.0
+# When we stop to take more connections: for those in line, and for a handshake under way.
+_IN_LINE_SECONDS = 0.5
+_HANDSHAKE_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +55,18 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Drain:
-    """How long a stopping server waits: for requests under way, and for one that may be on its
+    """How long a stopping server waits: for clients to hear that they had better go elsewhere,
+    while it still takes connections; then for requests under way, and for one that may be on its
     way through a connection without any, as its client cannot know yet that we stop."""
 
     request_seconds: float = 5.0  # kube-scheduler's
     idle_seconds: float = 0.2
+    accept_seconds: float = 0.0
 
 
 DEFAULT_DRAIN = Drain()
+# Of a server behind a Service, whose endpoints follow only after its /readyz has failed.
+SERVICE_DRAIN = Drain(accept_seconds=3.0)
 
 
 class Server:
@@ -67,6 +86,7 @@ class Server:
         client_ca: Path | None = None,
         max_body_bytes: int = DEFAULT_MAX_BODY_BYTES,
         drain: Drain = DEFAULT_DRAIN,
+        head_seconds: float = _HEAD_SECONDS,
     ) -> None:
         self._routes = tuple(routes)
         self._port = port
@@ -75,15 +95,16 @@ class Server:
         self._client_ca = client_ca
         self._max_body_bytes = max_body_bytes
         self._drain = drain
-        self._runner: web.AppRunner | None = None
+        self._head_seconds = head_seconds
+        self._connections = Connections(time.monotonic)
+        self._started: _Started | None = None
         self._is_draining = False
-        self._asking: set[object] = set()  # connections with a request under way
 
     @property
     def address(self) -> Address:
-        if self._runner is None or not self._runner.addresses:
+        if self._started is None:
             raise ServerError(f"the server on {self._wanted} has no address before it is started")
-        host, port = self._runner.addresses[0][:2]
+        host, port = self._started.listening.sockets[0].getsockname()[:2]
         return Address("https" if self._tls else "http", host, port)
 
     async def start(self) -> None:
@@ -91,30 +112,49 @@ class Server:
             raise ServerError(f"cannot serve on {self._wanted}: a port is a number from 0 to 65535")
         context = None
         if self._tls is not None:
-            context = Certificate(self._tls, self._client_ca).serving_context()
+            certificate = Certificate(
+                self._tls, self._client_ca, clock=time.monotonic, wall_clock=time.time
+            )
+            context = certificate.serving_context()
         runner = web.AppRunner(
             self._make_application(),
             access_log=None,
             auto_decompress=False,  # nobody sends us such, and small ones can become large
+            keepalive_timeout=_KEPT_SECONDS,
             lingering_time=_UNREAD_BODY_SECONDS,
+            logger=_QuietAboutClients(logging.getLogger(__name__)),
             shutdown_timeout=_CUT_OFF_SECONDS,
         )
         await runner.setup()
+        make_handler = runner.server
+        assert make_handler is not None
         try:
-            await web.TCPSite(runner, self._bind_address, self._port, ssl_context=context).start()
+            listening = await asyncio.get_running_loop().create_server(
+                lambda: self._connections.accept(make_handler()),
+                self._bind_address,
+                self._port,
+                ssl=context,
+                backlog=_BACKLOG,
+            )
         except OSError as failure:
             await runner.cleanup()
             raise ServerError(self._why_not_bound(failure)) from failure
-        self._runner = runner
+        closing = asyncio.create_task(self._close_unfinished())
+        self._started = _Started(runner, listening, closing)
         self._is_draining = False
 
     async def stop(self) -> None:
-        """Takes no new connections, and answers what was asked before it closes the others."""
-        if self._runner is None:
+        """Takes new connections for a while, and answers what was asked before it closes the
+        others."""
+        if self._started is None:
             return
-        runner, self._runner = self._runner, None
-        await self._drain_connections(runner)
-        await runner.cleanup()
+        started, self._started = self._started, None
+        self._is_draining = True
+        await asyncio.sleep(self._drain.accept_seconds)
+        await self._stop_listening(started.listening)
+        await self._drain_connections()
+        started.closing.cancel()
+        await started.runner.cleanup()
 
     # Parts of it.
 
@@ -130,40 +170,59 @@ class Server:
     @web.middleware
     async def _answer(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Knows of each request until its answer is written to the last byte."""
-        self._asking.add(request.protocol)
-        try:
+        with self._connections.asking(request):
             response = await handler(request)
-            with suppress(ConnectionError):  # the client is gone: aiohttp sees that by itself
-                await response.prepare(request)
-                await response.write_eof()
+            await write_response(request, response)
             return response
-        finally:
-            self._asking.discard(request.protocol)
 
     async def _part_when_draining(self, _: web.Request, response: web.StreamResponse) -> None:
         if self._is_draining:
-            response.force_close()
-            response.headers["Connection"] = "close"
+            part_after(response)
 
-    async def _drain_connections(self, runner: web.AppRunner) -> None:
-        """aiohttp's own way stops reading at once, and loses requests with half a body."""
-        assert runner.server is not None
-        self._is_draining = True
-        await asyncio.sleep(_LOOK_SECONDS)  # lets in who stands in line already
-        for site in runner.sites:
-            await site.stop()
-        loop = asyncio.get_running_loop()
-        begun = loop.time()
-        while connections := runner.server.connections:
-            waited_seconds = loop.time() - begun
-            if waited_seconds >= self._drain.idle_seconds:
-                for connection in connections:
-                    if connection not in self._asking:
-                        connection.force_close()
-            if waited_seconds >= self._drain.request_seconds:
-                _LOG.warning("Stopping without an answer to some", requests=len(self._asking))
-                return
+    async def _close_unfinished(self) -> None:
+        """Those on which no request comes, or half a one."""
+        while True:
+            await asyncio.sleep(self._head_seconds / 10)
+            now = self._connections.clock()
+            for connection in self._connections.open:
+                if connection.seconds_waited_for(now) >= self._head_seconds:
+                    connection.close()
+
+    async def _stop_listening(self, listening: asyncio.Server) -> None:
+        """Once everybody is in who stands in line already."""
+        connections = self._connections
+        for each in listening.sockets:
+            ignore_newcomers(each)
+        begun = connections.clock()
+        while True:
+            accepted = connections.accepted
             await asyncio.sleep(_LOOK_SECONDS)
+            is_late = connections.clock() - begun >= _IN_LINE_SECONDS
+            if connections.accepted == accepted or is_late:
+                break
+        listening.close()
+
+    async def _drain_connections(self) -> None:
+        """aiohttp's own way stops reading at once, and loses requests with half a body."""
+        connections = self._connections
+        begun = connections.clock()
+        silent_before: set[Connection] = set()
+        while (opened := connections.open) or connections.are_arriving(_HANDSHAKE_SECONDS):
+            now = connections.clock()
+            if now - begun >= self._drain.request_seconds:
+                asking = sum(each.is_asking for each in opened)
+                _LOG.warning("Stopping without an answer to some", requests=asking)
+                return
+            silent = {each for each in opened if self._is_silent(each, now, begun)}
+            # Twice: after a moment in which the loop was busy, what has come is not read yet.
+            for connection in silent & silent_before:
+                connection.close()
+            silent_before = silent
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    def _is_silent(self, connection: Connection, now: float, begun: float) -> bool:
+        seconds = min(connection.seconds_silent(now), now - begun)
+        return not connection.is_asking and seconds >= self._drain.idle_seconds
 
     @property
     def _wanted(self) -> str:
@@ -186,6 +245,30 @@ class Server:
             f"cannot serve on {self._wanted}: {reason}; "
             "the bind address must be an address of this machine, such as 127.0.0.1 or 0.0.0.0"
         )
+
+
+def part_after(response: web.StreamResponse) -> None:
+    """The connection ends with this answer, and its client is told so."""
+    response.force_close()
+    response.headers["Connection"] = "close"
+
+
+@dataclass(frozen=True, slots=True)
+class _Started:
+    runner: web.AppRunner
+    listening: asyncio.Server
+    closing: asyncio.Task[None]
+
+
+class _QuietAboutClients(logging.LoggerAdapter[logging.Logger]):
+    """aiohttp's log, in which requests that are not HTTP would be errors of ours."""
+
+    def log(self, level: int, msg: object, *args: object, **options: Any) -> None:
+        failure = options.get("exc_info")
+        if isinstance(failure, HttpProcessingError):
+            _LOG.v(4, "A request is not HTTP", err=" ".join(failure.message.split()))
+        else:
+            super().log(level, msg, *args, **options)
 
 
 def _host_and_port(host: str, port: int) -> str:

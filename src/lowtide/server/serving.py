@@ -9,7 +9,7 @@ from aiohttp import web
 from lowtide.server.certificate import TlsFiles
 from lowtide.server.debug import debug_routes
 from lowtide.server.errors import ServerError
-from lowtide.server.http import DEFAULT_MAX_BODY_BYTES, Address, Server
+from lowtide.server.http import DEFAULT_DRAIN, DEFAULT_MAX_BODY_BYTES, Address, Drain, Server
 from lowtide.server.loopback import is_loopback
 
 
@@ -51,6 +51,7 @@ def make_server(
     routes: Iterable[web.AbstractRouteDef],
     *,
     max_body_bytes: int = DEFAULT_MAX_BODY_BYTES,
+    drain: Drain = DEFAULT_DRAIN,
 ) -> Server:
     """The server of those routes, and of the debug endpoints where they are wanted."""
     serving.check()
@@ -61,4 +62,5 @@ def make_server(
         tls=serving.tls,
         client_ca=serving.client_ca,
         max_body_bytes=max_body_bytes,
+        drain=drain,
     )

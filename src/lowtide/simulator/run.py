@@ -15,7 +15,7 @@ import numpy as np
 from lowtide.framework.plugin import BindOutcome, PluginError
 from lowtide.framework.profile import Profile
 from lowtide.objects.events import Added, Deleted, Listed, Modified
-from lowtide.objects.kinds import KIND_OF
+from lowtide.objects.kinds import KIND_OF, NEEDED_KINDS
 from lowtide.objects.node import Node
 from lowtide.objects.pod import Pod
 from lowtide.objects.requests import CPU
@@ -25,7 +25,7 @@ from lowtide.readings.request import TrafficRequest, is_exact
 from lowtide.scenario.simulation import Simulation
 from lowtide.scheduler.actions import AttemptFailed, Bind
 from lowtide.scheduler.events import BindingEnded, Event, ReadingPublished, Turn
-from lowtide.scheduler.machine import NEEDED_KINDS, Machine
+from lowtide.scheduler.machine import Machine
 from lowtide.simulator.cluster_objects import (
     PodMaker,
     nodes_of,

@@ -6,6 +6,9 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from functools import partial
+
+import numpy as np
 
 from lowtide.logs import Log
 from lowtide.objects.node import Node
@@ -15,7 +18,7 @@ from lowtide.readings.reading import STATES, State, TrafficReading
 from lowtide.readings.request import TrafficRequest, directions, duration
 from lowtide.telemetry.errors import PrometheusError
 from lowtide.telemetry.polling import NODES_NAMED_IN_A_LINE, poll_for_ever
-from lowtide.telemetry.prometheus import Prometheus
+from lowtide.telemetry.prometheus import Aside, Prometheus, at_once
 
 log = Log("telemetry")
 
@@ -25,7 +28,7 @@ class TrafficPoller:
 
     `clock` tells seconds since 1970, by which readings are dated; `steady_clock` never jumps.
     `first_result` is set once the first poll has ended, well or badly, and its reading was
-    published."""
+    published. Readings are made aside, but published by whoever polls."""
 
     def __init__(
         self,
@@ -38,6 +41,7 @@ class TrafficPoller:
         clock: Callable[[], float],
         steady_clock: Callable[[], float],
         sleep: Callable[[float], Awaitable[None]],
+        aside: Aside = at_once,
     ) -> None:
         self.first_result = asyncio.Event()
         self._request = request
@@ -49,6 +53,7 @@ class TrafficPoller:
         self._clock = clock
         self._steady_clock = steady_clock
         self._sleep = sleep
+        self._aside = aside
         self._failing_since: float | None = None
         self._unusable: dict[State, tuple[str, ...]] = {}
         self._unanswered: AbstractSet[str] = frozenset()  # beside what is measured
@@ -88,7 +93,10 @@ class TrafficPoller:
         answers, failures = await self._prometheus.query_all(queries)
         self.polls["failure" if failures else "success"] += 1
         now, steady_now = self._clock(), self._steady_clock()
-        reading = self._meter.take(answers, nodes, self._pods(), now, steady_now=steady_now)
+        pods = list(self._pods())  # others come and go meanwhile
+        reading = await self._aside(
+            partial(self._meter.take, answers, nodes, pods, now, steady_now=steady_now)
+        )
         self._report_failures(failures, answers.keys(), steady_now)
         self._has_read |= self._failing_since is None
         self._publish(reading)
@@ -187,7 +195,6 @@ class TrafficPoller:
 def _unusable(reading: TrafficReading) -> dict[State, tuple[str, ...]]:
     """The nodes of each state but fresh, sorted; a state without nodes is left out."""
     found: dict[State, list[str]] = {}
-    for name, code in zip(reading.names, reading.state.tolist(), strict=True):
-        if STATES[code] is not State.FRESH:
-            found.setdefault(STATES[code], []).append(name)
+    for position in np.flatnonzero(~reading.is_fresh).tolist():
+        found.setdefault(STATES[reading.state[position]], []).append(reading.names[position])
     return {state: tuple(sorted(found[state])) for state in State if state in found}

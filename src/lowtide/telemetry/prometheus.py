@@ -3,10 +3,11 @@
 Called by the poller; made and closed by app."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from types import TracebackType
-from typing import Final, Self, TypeVar
+from typing import Final, Protocol, Self, TypeVar
 
 import aiohttp
 from yarl import URL
@@ -25,7 +26,15 @@ from lowtide.telemetry.prometheus_endpoints import (
     UrlEndpoint,
 )
 
-__all__ = ["KubeServiceProxy", "Prometheus", "PrometheusError", "query_url", "shown_address"]
+__all__ = [
+    "Aside",
+    "KubeServiceProxy",
+    "Prometheus",
+    "PrometheusError",
+    "at_once",
+    "query_url",
+    "shown_address",
+]
 
 log = Log("telemetry")
 
@@ -33,6 +42,18 @@ FIRST_BACKOFF_SECONDS: Final = 1.0
 LONGEST_BACKOFF_SECONDS: Final = 60.0
 
 Result = TypeVar("Result")
+
+
+class Aside(Protocol):
+    """Does what takes long with many nodes where the event loop need not wait for it, one thing
+    at a time; its result or error is that of the work."""
+
+    def __call__(self, work: Callable[[], Result], /) -> Awaitable[Result]: ...
+
+
+async def at_once(work: Callable[[], Result], /) -> Result:
+    """Not aside at all."""
+    return work()
 
 
 @dataclass(slots=True)
@@ -49,7 +70,8 @@ class Prometheus:
     """Speaks to Prometheus, or to what answers its queries (Thanos, Mimir, VictoriaMetrics).
 
     Of several addresses the first that answers is asked; one that fails is left alone for a
-    while. `clock` never jumps. The first query opens the connections; `close` ends them."""
+    while. `clock` never jumps. The first query opens the connections; `close` ends them. Answers
+    are read aside."""
 
     def __init__(
         self,
@@ -57,9 +79,11 @@ class Prometheus:
         *,
         clock: Callable[[], float],
         proxy: KubeServiceProxy | None = None,
+        aside: Aside = at_once,
     ) -> None:
         credentials = Credentials(access)
         self._clock = clock
+        self._aside = aside
         self._candidates = [
             _Candidate(self._endpoint(_parsed(address), access, credentials, proxy))
             # Without any address the missing one is told like a malformed one.
@@ -126,7 +150,8 @@ class Prometheus:
         for candidate in self._in_turn():
             failures_before = candidate.failures
             try:
-                result = read(await candidate.endpoint.ask(promql), promql)
+                answer = await candidate.endpoint.ask(promql)
+                result = await self._aside(partial(read, answer, promql))
             except AddressFailure as failure:
                 if failure.fault is Fault.QUERY:
                     self._note_answer(candidate)

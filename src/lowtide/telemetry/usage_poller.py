@@ -5,6 +5,7 @@ App starts one for each distinct UsageRequest of the profiles."""
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 
 from lowtide.cluster.reading import Reading
 from lowtide.logs import Log
@@ -17,6 +18,7 @@ from lowtide.readings.usage import (
     without_usage,
 )
 from lowtide.telemetry.polling import NODES_NAMED_IN_A_LINE, poll_for_ever
+from lowtide.telemetry.prometheus import Aside, at_once
 
 log = Log("telemetry")
 
@@ -28,7 +30,8 @@ class UsagePoller:
 
     `clock` tells seconds since 1970, since metrics-server's times are compared with it.
     `allocatable` is what the known nodes have. `first_result` is set once the first poll has
-    ended, well or badly, and its reading was published."""
+    ended, well or badly, and its reading was published. Readings are made aside, but published by
+    whoever polls."""
 
     def __init__(
         self,
@@ -39,6 +42,7 @@ class UsagePoller:
         publish: Callable[[Reading], None],
         clock: Callable[[], float],
         sleep: Callable[[float], Awaitable[None]],
+        aside: Aside = at_once,
     ) -> None:
         self.first_result = asyncio.Event()
         self.polls: Counter[str] = Counter()  # by result, since the start
@@ -48,6 +52,7 @@ class UsagePoller:
         self._publish = publish
         self._clock = clock
         self._sleep = sleep
+        self._aside = aside
         self._samples: Mapping[str, UsageSample] = {}
         self._failing_since: float | None = None
         self._unknown: tuple[str, ...] = ()
@@ -72,9 +77,12 @@ class UsagePoller:
             self.polls["success"] += 1
             self._report_success(now)
             self._samples = answer
-        reading = usage_reading(self._request, self._samples, nodes, now)
+        reading = await self._aside(
+            partial(usage_reading, self._request, self._samples, nodes, now)
+        )
         if not isinstance(answer, NoUsage):
-            self._report_nodes(without_usage(reading, nodes), len(nodes))
+            unknown = await self._aside(partial(without_usage, reading, nodes))
+            self._report_nodes(unknown, len(nodes))
         self._publish(reading)
         self.first_result.set()
 

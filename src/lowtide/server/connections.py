@@ -1,0 +1,114 @@
+"""The connections of a server: which of them ask something at the moment, and for how long the
+others have said nothing. `http.Server` listens with it, and closes by it."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from weakref import WeakSet
+
+from aiohttp import web
+
+Clock = Callable[[], float]
+
+
+class Connection(asyncio.Protocol):
+    """Stands between a transport and aiohttp's handler of it: takes note, and changes nothing."""
+
+    def __init__(self, connections: "Connections", handler: web.RequestHandler) -> None:
+        self._connections = connections
+        self._handler = handler
+        self.accepted_at = connections.clock()
+        self.heard_at: float | None = None  # the first byte of a request that is not read yet
+        self.has_asked = False
+        self.is_asking = False
+        self.is_lost = False
+
+    def seconds_silent(self, now: float) -> float:
+        return now - (self.accepted_at if self.heard_at is None else self.heard_at)
+
+    def seconds_waited_for(self, now: float) -> float:
+        """Since a request has begun to come, or ought to have; one that is kept may be silent."""
+        if self.is_asking or (self.has_asked and self.heard_at is None):
+            return 0.0
+        return self.seconds_silent(now)
+
+    def close(self) -> None:
+        self._handler.force_close()
+
+    # What the loop calls.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._connections.opened(self._handler, self)
+        self._handler.connection_made(transport)
+
+    def data_received(self, data: bytes) -> None:
+        if not self.is_asking and self.heard_at is None:
+            self.heard_at = self._connections.clock()
+        self._handler.data_received(data)
+
+    def eof_received(self) -> None:
+        self._handler.eof_received()
+
+    def pause_writing(self) -> None:
+        self._handler.pause_writing()
+
+    def resume_writing(self) -> None:
+        self._handler.resume_writing()
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        self._handler.connection_lost(exc)
+        self.is_lost = True
+        self._connections.lost(self._handler, self)
+
+
+class Connections:
+    """`clock` never jumps."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        self.accepted = 0  # since the start
+        # Nobody tells of a TLS handshake that fails: then the loop just lets go of it.
+        self._arriving: WeakSet[Connection] = WeakSet()
+        self._open: dict[web.RequestHandler, Connection] = {}
+
+    def accept(self, handler: web.RequestHandler) -> Connection:
+        """The protocol of a new connection."""
+        self.accepted += 1
+        connection = Connection(self, handler)
+        self._arriving.add(connection)
+        return connection
+
+    @contextmanager
+    def asking(self, request: web.BaseRequest) -> Iterator[None]:
+        """While this lasts, the request is under way."""
+        handler = request.protocol
+        connection = self._open.get(handler)
+        if connection is None:  # lost before anybody looked at the request
+            yield
+            return
+        connection.heard_at = None
+        connection.has_asked = connection.is_asking = True
+        try:
+            yield
+        finally:
+            connection.is_asking = False
+            if connection.is_lost:
+                self.lost(handler, connection)
+
+    @property
+    def open(self) -> list[Connection]:
+        """Also those that were lost, while what they asked is under way: a binding, say."""
+        return list(self._open.values())
+
+    def are_arriving(self, within_seconds: float) -> bool:
+        """Whether any is in the middle of a TLS handshake that is not older than that."""
+        since = self.clock() - within_seconds
+        return any(each.accepted_at > since for each in list(self._arriving))
+
+    def opened(self, handler: web.RequestHandler, connection: Connection) -> None:
+        self._arriving.discard(connection)
+        self._open[handler] = connection
+
+    def lost(self, handler: web.RequestHandler, connection: Connection) -> None:
+        if not connection.is_asking:
+            self._open.pop(handler, None)

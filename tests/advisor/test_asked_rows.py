@@ -1,0 +1,25 @@
+"""The rows of asked nodes, kept while the table and the list are the same."""
+
+from lowtide.advisor.asked_rows import MOST_LISTS, RowFinder
+from lowtide.testing import make_node, make_state
+
+
+def test_rows_are_kept_for_the_same_list_until_the_table_changes() -> None:
+    state = make_state([make_node("a"), make_node("b")])
+    lists, names = RowFinder(state), ["b", "a", "c"]
+    first = lists.of(names)
+    assert (first.known.tolist(), first.unknown) == ([1, 0], [2])
+    assert lists.of(names) is first
+    assert lists.of(list(names)) is not first
+    state.add_node(make_node("c"))
+    assert lists.of(names).known.tolist() == [1, 0, 2]
+    state.remove_node("a")
+    assert lists.of(names).known.tolist() == [1, 0]
+
+
+def test_few_lists_are_kept() -> None:
+    lists = RowFinder(make_state([make_node("a")]))
+    many = [["a"] for _ in range(MOST_LISTS + 1)]
+    rows = [lists.of(names) for names in many]
+    assert lists.of(many[1]) is rows[1]
+    assert lists.of(many[0]) is not rows[0]
