@@ -14,6 +14,7 @@ from lowtide.advisor.advice import (
 )
 from lowtide.objects.extender import MetaPod, NodeList, NodeSeen, Victims
 from lowtide.objects.meta import ObjectMeta
+from lowtide.objects.node_names import NodeNames
 from lowtide.objects.pod import Pod
 from lowtide.server.extender_answers import (
     binding_answer,
@@ -33,6 +34,21 @@ NODES = NodeList(
 )
 WHOLE = NodesRequest(Asked(Pod(), NAMES, SEEN), NODES, is_by_name=False)
 BOTH = NodesRequest(WHOLE.asked, NODES, is_by_name=True)
+
+
+def as_bytes() -> NodesRequest:
+    """The same question, with the names as they came."""
+    names = NodeNames.of(b'["one","two","three"]')
+    assert names is not None
+    return NodesRequest(Asked(Pod(), names), None, is_by_name=True)
+
+
+@pytest.mark.parametrize("kept", [None, (), [0], [0, 2]], ids=str)
+def test_names_as_they_came_are_answered_in_the_same_way(kept: list[int] | None) -> None:
+    advice = FilterAdvice(kept, {"two": "busy"})
+    assert filter_answer(as_bytes(), advice) == filter_answer(BY_NAME, advice)
+    priorities = PriorityAdvice([0, 10, 7])
+    assert priorities_answer(as_bytes(), priorities) == priorities_answer(BY_NAME, priorities)
 
 
 @pytest.mark.parametrize(

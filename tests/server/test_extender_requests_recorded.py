@@ -39,7 +39,7 @@ def test_recorded_questions_about_nodes(recorded: Recorded) -> None:
     data = recorded.data
     assert request.is_by_name == recorded.is_by_name
     args = ExtenderArgs(
-        raw(data["Pod"]), request.nodes, request.asked.names if request.is_by_name else None
+        raw(data["Pod"]), request.nodes, list(request.asked.names) if request.is_by_name else None
     )
     assert json.loads(msgspec.json.encode(args)) == data
     assert [request.asked.pod] == msgspec.convert([data["Pod"]], list[Pod])

@@ -8,7 +8,7 @@ import pytest
 from lowtide.readings.series import Series
 from lowtide.telemetry.errors import AddressFailure, Fault
 from lowtide.telemetry.prometheus_access import quoter
-from lowtide.telemetry.prometheus_answers import Answer, AnswerReader
+from lowtide.telemetry.prometheus_answers import ROWS_AT_ONCE, Answer, AnswerReader
 
 VECTOR = '{"status":"success","data":{"resultType":"vector","result":[%s]}}'
 MATRIX = '{"status":"success","data":{"resultType":"matrix","result":[%s]}}'
@@ -33,6 +33,13 @@ def answer(body: str | bytes, status: int = 200, location: str = "") -> Answer:
 def test_values(written: str, want: float) -> None:
     found = AnswerReader().vector(answer(VECTOR % (ONE_ROW % written)), "up")
     assert found == [Series({"instance": "a:9100", "device": "eth0"}, want, 1435781451.781)]
+
+
+def test_many_series_are_read_in_order() -> None:
+    written = [*map(str, range(2 * ROWS_AT_ONCE)), "+Inf", "7"]
+    body = VECTOR % ",".join(ONE_ROW % value for value in written)
+    found = AnswerReader().vector(answer(body), "up")
+    assert [one.value for one in found] == [*range(2 * ROWS_AT_ONCE), math.inf, 7]
 
 
 def test_nan_is_handed_on() -> None:

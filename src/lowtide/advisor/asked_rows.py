@@ -10,6 +10,7 @@ import numpy as np
 
 from lowtide.cluster.columns import BoolArray, IntArray, Rows
 from lowtide.cluster.state import ClusterState
+from lowtide.objects.node_names import NodeNames
 
 MOST_LISTS = 16
 _NOT_KNOWN = -1  # instead of a row
@@ -53,7 +54,7 @@ class RowFinder:
     def __init__(self, state: ClusterState) -> None:
         self._state = state
         self._version = -1
-        self._row_of: dict[str, int] = {}
+        self._row_of: dict[bytes, int] = {}  # by name
         self._known: OrderedDict[int, tuple[Sequence[str], AskedRows]] = OrderedDict()  # by id
 
     def of(self, names: Sequence[str]) -> AskedRows:
@@ -63,7 +64,8 @@ class RowFinder:
         if known is not None:
             self._known.move_to_end(id(names))
             return known[1]
-        found = map(self._row_of.get, names, repeat(_NOT_KNOWN))
+        parts = names.parts if isinstance(names, NodeNames) else map(str.encode, names)
+        found = map(self._row_of.get, parts, repeat(_NOT_KNOWN))
         rows = AskedRows(
             np.fromiter(found, np.intp, len(names)),
             count=len(self._row_of),
@@ -79,7 +81,7 @@ class RowFinder:
         known of their nodes, and to look 5000 of them up there took five times as long."""
         self._version = self._state.table_version  # first: what changes meanwhile is read again
         names = list(self._state.names)
-        self._row_of = {name.encode().decode(): row for row, name in enumerate(names)}
+        self._row_of = {name.encode(): row for row, name in enumerate(names)}
         self._known.clear()
 
 

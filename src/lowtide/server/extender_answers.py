@@ -1,7 +1,8 @@
 """Advice as kube-scheduler reads it: the bodies of answers, in Go's spelling. The routes of the
 extender send them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
 
@@ -18,24 +19,24 @@ from lowtide.objects.extender import (
     NodeList,
     PreemptionResult,
 )
+from lowtide.objects.node_names import NodeNames
 from lowtide.server.extender_requests import NodesRequest, PreemptionRequest
 
 _encode = msgspec.json.Encoder().encode
+_SCORE_AND_NEXT_HOST = [b'","Score":%d},{"Host":"' % score for score in range(MOST_PRIORITY + 1)]
 
 
 def filter_answer(request: NodesRequest, advice: FilterAdvice) -> bytes:
     """Nodes go back in the form in which they were asked, whole ones as they came."""
     if advice.error:
         return _encode(FilterResult[NodeList](error=advice.error))
-    kept, nodes, names = advice.kept, request.nodes, request.asked.names
-    if kept is not None:
-        names = [names[at] for at in kept]
-        if nodes is not None and nodes.items is not None:
-            nodes = NodeList(nodes.metadata, [nodes.items[at] for at in kept])
+    kept, nodes = advice.kept, request.nodes
+    if kept is not None and nodes is not None and nodes.items is not None:
+        nodes = NodeList(nodes.metadata, [nodes.items[at] for at in kept])
     return _encode(
         FilterResult(
             nodes=nodes,
-            node_names=names if request.is_by_name else None,
+            node_names=_names_left(request.asked.names, kept) if request.is_by_name else None,
             failed_nodes=_or_null(advice.failed),
             failed_and_unresolvable_nodes=_or_null(advice.unresolvable),
         )
@@ -49,6 +50,8 @@ def priorities_answer(request: NodesRequest, advice: PriorityAdvice) -> bytes:
     impossible = set(priorities).difference(range(MOST_PRIORITY + 1))
     if impossible:
         raise ValueError(f"the priority {impossible.pop()}; they go from 0 to {MOST_PRIORITY}")
+    if isinstance(names, NodeNames):
+        return _hosts_and_scores(names.parts, priorities)
     return _encode(list(map(HostPriority, names, priorities)))
 
 
@@ -64,6 +67,22 @@ def binding_answer(error: str) -> bytes:
 def error_answer(error: str) -> bytes:
     """For a request that is not answered; kube-scheduler does not read it, people do."""
     return _encode({"error": error})
+
+
+def _names_left(names: Sequence[str], kept: Sequence[int] | None) -> Any:
+    """What msgspec writes as a list of them."""
+    if isinstance(names, NodeNames):
+        return msgspec.Raw(names.json if kept is None else names.json_of(kept))
+    return names if kept is None else [names[at] for at in kept]
+
+
+def _hosts_and_scores(hosts: Sequence[bytes], priorities: Sequence[int]) -> bytes:
+    """The same as msgspec writes of HostPriority, from pieces that are there already."""
+    pieces = [b""] * (2 * len(hosts))
+    pieces[0::2] = hosts
+    pieces[1::2] = map(_SCORE_AND_NEXT_HOST.__getitem__, priorities)
+    pieces[-1] = b'","Score":%d}]' % priorities[-1]
+    return b'[{"Host":"' + b"".join(pieces)
 
 
 def _or_null(reasons: Mapping[str, str]) -> Mapping[str, str] | None:

@@ -24,6 +24,7 @@ from lowtide.objects.extender import (
     WordsDecoder,
 )
 from lowtide.objects.meta import ObjectMeta
+from lowtide.objects.node_names import NodeNames
 from lowtide.objects.pod import Pod
 from lowtide.server.bad_request import (
     UNREADABLE,
@@ -121,9 +122,11 @@ def nodes_request(body: Body, lists: NameLists) -> NodesRequest:
 
 def read_names(json: bytes) -> Sequence[str]:
     """Raises what is wrong with them."""
-    names = _decode_names(json)
+    names: Sequence[str] = NodeNames.of(json) or _decode_names(json)
     _refuse_too_many(names, "NodeNames")
-    _refuse_unusable_names(names)
+    parts = names.parts if isinstance(names, NodeNames) else names
+    if not all(parts) or len(set(parts)) != len(parts):
+        _refuse_unusable_names(names)
     return names
 
 

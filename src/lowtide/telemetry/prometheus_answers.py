@@ -18,6 +18,7 @@ from lowtide.telemetry.errors import AddressFailure, Fault
 log = Log("telemetry")
 
 MOST_WARNINGS_REMEMBERED: Final = 100
+ROWS_AT_ONCE: Final = 500
 REDIRECTS: Final = (301, 302, 303, 307, 308)
 # With them Prometheus says that the query is wrong, or that it cannot be computed.
 QUERY_REFUSED: Final = (400, 422)
@@ -81,6 +82,7 @@ class AnswerReader:
     def __init__(self) -> None:
         self._warnings_seen: set[str] = set()
         self._documents = msgspec.json.Decoder(_Document)
+        self._raw_rows = msgspec.json.Decoder(list[msgspec.Raw])
         self._rows = msgspec.json.Decoder(list[_Row], strict=False)
         self._written_rows = msgspec.json.Decoder(list[_WrittenRow])
         self._range_rows = msgspec.json.Decoder(list[_RangeRow], strict=False)
@@ -103,15 +105,23 @@ class AnswerReader:
             _fail_unreadable(answer, promql, "matrix", error)
 
     def _series(self, result: msgspec.Raw) -> list[Series]:
+        """In pieces: other threads wait while one is read."""
+        rows = self._raw_rows.decode(result)
+        found: list[Series] = []
+        for start in range(0, len(rows), ROWS_AT_ONCE):
+            found += self._some_series(b"[%b]" % b",".join(rows[start : start + ROWS_AT_ONCE]))
+        return found
+
+    def _some_series(self, rows: bytes) -> list[Series]:
         try:
             # Two thirds of the time for many nodes, but msgspec does not know "+Inf".
             return [
-                Series(row.metric, row.value[1], row.value[0]) for row in self._rows.decode(result)
+                Series(row.metric, row.value[1], row.value[0]) for row in self._rows.decode(rows)
             ]
         except msgspec.ValidationError:
             return [
                 Series(row.metric, float(row.value[1]), row.value[0])
-                for row in self._written_rows.decode(result)
+                for row in self._written_rows.decode(rows)
             ]
 
     def _range_series(self, result: msgspec.Raw) -> list[RangeSeries]:
