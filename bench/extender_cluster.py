@@ -35,7 +35,9 @@ class BusyCluster:
             self._store.create("nodes", node)
         for running in make_running_pods():
             pod: Json = msgspec.to_builtins(running)
-            self._store.create("pods", pod)
+            created = self._store.create("pods", pod)
+            # Every pod begins as pending, whatever it says.
+            self._store.update("pods", {**created, "status": pod["status"]}, part=Part.STATUS)
         numbers = itertools.count()
         for scheduler_name, count in self._pending.items():
             for number in itertools.islice(numbers, count):

@@ -718,7 +718,7 @@ class ForgetsTraffic(ClusterState):
     """Lets what pods were to carry stay on their rows when they go."""
 
     def remove_pod(self, uid: str) -> Any:
-        columns = [each for ledger in self._ledgers.values() for each in ledger.columns.values()]
+        columns = list(self.ledgers.columns)
         before = [column.array.copy() for column in columns]
         removed = super().remove_pod(uid)
         for column, array in zip(columns, before, strict=True):
