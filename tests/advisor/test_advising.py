@@ -99,11 +99,13 @@ async def until(is_so: Callable[[], bool]) -> None:
 async def advising(
     rule: Any, counted: Counted, clock: ManualClock | None = None, **settings: Any
 ) -> AsyncIterator[Advising]:
+    """Patient, unless a budget is given: what is slow here may be the machine."""
     profile = make_profile([rule])
     clock = clock or ManualClock(1000.0)
+    budgets = {"names_budget_seconds": 30.0, "nodes_budget_seconds": 30.0}
     advisor = Advisor(
         {"lowtide": profile},
-        {"lowtide": ExtenderSettings(**settings)},
+        {"lowtide": ExtenderSettings(**{**budgets, **settings})},
         Listening(counted, clock),
     )
     running = Advising(advisor, counts=counted, clock=clock, wall_clock=clock)

@@ -1,9 +1,14 @@
 """Node names as a request has them."""
 
 import msgspec
+import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
-from lowtide.objects.node_names import NodeNames
+from lowtide.objects.node_names import NameTable, NodeNames
+
+NAMES = st.text(st.sampled_from("ab-.é"), max_size=20)
 
 
 @pytest.mark.parametrize(
@@ -42,7 +47,42 @@ def test_they_are_what_json_says(json: bytes) -> None:
         pytest.param(b'["a",1,"b"]', id="a number"),
         pytest.param(b'["a",["b"],"c"]', id="a list"),
         pytest.param(b'["a"', id="no end"),
+        pytest.param(b'["a":"b"]', id="a colon"),
+        pytest.param(b'["a","b","]', id="an odd quote"),
     ],
 )
 def test_with_this_in_it_a_list_is_read_by_others(json: bytes) -> None:
     assert NodeNames.of(json) is None
+
+
+@given(table=st.lists(NAMES, unique=True), asked=st.lists(NAMES))
+@example(table=["node-1"], asked=["node-1", "node-10", "node-1node-1", "node-"])
+def test_each_is_found_where_it_stands(table: list[str], asked: list[str]) -> None:
+    found = NameTable(NodeNames.made_of(table)).find(NodeNames.made_of([*asked, *table]))
+    want = [table.index(name) if name in table else -1 for name in [*asked, *table]]
+    assert found.tolist() == want
+
+
+@given(st.lists(NAMES, min_size=1))
+def test_that_one_stands_there_twice_is_never_overlooked(names: list[str]) -> None:
+    made = NodeNames.made_of(names)
+    assert made == names
+    assert made.may_repeat or len(set(names)) == len(names)
+
+
+def test_of_many_none_is_mistaken_for_another() -> None:
+    names = NodeNames.made_of([f"pool-{number % 7}-node-{number}" for number in range(50_000)])
+    assert not names.may_repeat
+    found = NameTable(names).find(NodeNames.made_of(reversed(names)))
+    assert np.array_equal(found, np.arange(50_000)[::-1])
+    others = NodeNames.made_of([f"{name}x" for name in names])
+    assert set(NameTable(names).find(others).tolist()) == {-1}
+
+
+def test_names_of_one_hash_are_told_apart() -> None:
+    class Alike(NodeNames):
+        def hashes(self, seed: int = 0) -> np.ndarray:  # type: ignore[type-arg]
+            return np.full(len(self), 7, np.uint64) if seed < 2 else super().hashes(seed)
+
+    table = NameTable(Alike.made_of(["a", "b"]))
+    assert table.find(Alike.made_of(["b", "c", "a"])).tolist() == [1, -1, 0]

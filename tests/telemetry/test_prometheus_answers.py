@@ -42,6 +42,14 @@ def test_many_series_are_read_in_order() -> None:
     assert [one.value for one in found] == [*range(2 * ROWS_AT_ONCE), math.inf, 7]
 
 
+def test_it_rests_between_the_pieces_of_a_long_answer() -> None:
+    rests: list[None] = []
+    reader = AnswerReader(rest=lambda: rests.append(None))
+    rows = (ONE_ROW % "1" for _ in range(3 * ROWS_AT_ONCE))
+    reader.vector(answer(VECTOR % ",".join(rows)), "up")
+    assert len(rests) == 3
+
+
 def test_nan_is_handed_on() -> None:
     found = AnswerReader().vector(answer(VECTOR % (ONE_ROW % "NaN")), "up")
     assert [math.isnan(one.value) for one in found] == [True]

@@ -62,14 +62,18 @@ class _Question(Generic[T]):
 
     work: Callable[[], T] | None  # None: nobody waits any more
     loop: asyncio.AbstractEventLoop
-    is_answered: asyncio.Event = field(default_factory=asyncio.Event)
+    awaited: asyncio.Future[None]
     outcome: tuple[T | None, Exception | None] | None = None
 
     def ended(self, result: T | None, error: Exception | None) -> None:
         self.outcome = result, error
         # Where the loop has ended nobody waits any more.
         with suppress(RuntimeError):
-            self.loop.call_soon_threadsafe(self.is_answered.set)
+            self.loop.call_soon_threadsafe(self.stop_waiting)
+
+    def stop_waiting(self) -> None:
+        if not self.awaited.done():
+            self.awaited.set_result(None)
 
     def answer(self) -> T:
         assert self.outcome is not None
@@ -210,12 +214,14 @@ class Advising:
     ) -> T:
         """QuantityError where the pod cannot be read."""
         loop = asyncio.get_running_loop()
-        question = _Question(work, loop)
+        question = _Question(work, loop, loop.create_future())
         self._inbox.put(question)
-        # The loop itself may have been busy for long: then the answer is there all the same.
-        with suppress(TimeoutError):
-            async with asyncio.timeout(budget_seconds):
-                await question.is_answered.wait()
+        timer = loop.call_later(budget_seconds, question.stop_waiting)
+        try:
+            # The loop itself may be busy for longer: then the answer is there all the same.
+            await question.awaited
+        finally:
+            timer.cancel()
         try:
             if question.outcome is not None:
                 return question.answer()
@@ -248,12 +254,14 @@ class Advising:
         if work is None:
             return
         try:
-            question.ended(work(), None)
+            outcome: tuple[Any, Exception | None] = work(), None
         except QuantityError as error:
-            question.ended(None, error)
+            outcome = None, error
         except BaseException as error:  # also a rule that wants to end the process
             log.exception("A request cannot be answered")
-            question.ended(None, RuntimeError(f"{type(error).__name__}: {error}"))
+            outcome = None, RuntimeError(f"{type(error).__name__}: {error}")
+        self._busy_since = None  # before who waits looks at it
+        question.ended(*outcome)
 
     def _apply(self, event: Event) -> None:
         advisor = self._advisor

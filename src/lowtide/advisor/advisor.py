@@ -200,25 +200,26 @@ class Advisor:
         if self._listener.tells(verdicts.profile):
             nodes = self.state.nodes().take(rows.known)
             self._listener.filtered(asked.pod, verdicts.profile, nodes)
-        refusals = Refusals(self.state.names)
-        refusals.unresolvable.update((asked.names[at], UNKNOWN_NODE) for at in rows.unknown)
+        refusals = Refusals(asked.names, rows)
+        refusals.add_unknown(UNKNOWN_NODE)
         feasible = np.zeros(self.state.count, np.bool_)
         if verdict.pod_rejection is not None:
             _, rejection = verdict.pod_rejection
             helps = rejection.eviction_helps
-            refusals.add(rows.known.tolist(), (rejection.reason,), eviction_helps=helps)
+            refusals.add(rows.known, (rejection.reason,), eviction_helps=helps)
             for each, refused in verdict.refused_alike(rows.known):
-                refusals.add(refused.tolist(), each.reasons, eviction_helps=helps)
+                refusals.add(refused, each.reasons, eviction_helps=helps)
         else:
             fit = fitting(
                 asked.pod, verdict, self.state, waited_seconds=waited_seconds, among=rows.among
             )
             feasible = fit.feasible
             for each, refused in verdict.refused_alike(rows.known[~feasible[rows.known]]):
-                refusals.add(refused.tolist(), each.reasons, eviction_helps=each.eviction_helps)
+                refusals.add(refused, each.reasons, eviction_helps=each.eviction_helps)
             for row, each in fit.promised.items():
                 if rows.among[row] and not feasible[row]:
-                    refusals.add([row], each.reasons, eviction_helps=each.eviction_helps)
+                    at = np.array([row], np.intp)
+                    refusals.add(at, each.reasons, eviction_helps=each.eviction_helps)
         if not feasible.any():
             error = self._why_nothing(asked, verdicts, rows, refusals)
             return FilterAdvice((), refusals.failed, refusals.unresolvable, error)

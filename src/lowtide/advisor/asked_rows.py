@@ -3,17 +3,16 @@
 Used by the advisor."""
 
 from collections import Counter, OrderedDict
-from collections.abc import Sequence
-from itertools import repeat
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 
 import numpy as np
 
 from lowtide.cluster.columns import BoolArray, IntArray, Rows
 from lowtide.cluster.state import ClusterState
-from lowtide.objects.node_names import NodeNames
+from lowtide.objects.node_names import NameTable, NodeNames
 
 MOST_LISTS = 16
-_NOT_KNOWN = -1  # instead of a row
 
 
 class AskedRows:
@@ -28,9 +27,18 @@ class AskedRows:
         self.among[self.known] = True
 
     @property
-    def unknown(self) -> list[int]:
+    def unknown(self) -> Rows:
         """The positions of nodes that are not in the table."""
-        positions: list[int] = np.flatnonzero(self._rows < 0).tolist()
+        return np.flatnonzero(self._rows < 0)
+
+    def positions_of(self, rows: Rows) -> Rows:
+        """Of rows that were asked about."""
+        return self._position_of_row[rows]
+
+    @cached_property
+    def _position_of_row(self) -> Rows:
+        positions = np.zeros(len(self.among), np.intp)
+        positions[self.known] = np.flatnonzero(self._rows >= 0)
         return positions
 
     def positions(self, feasible: BoolArray) -> list[int]:
@@ -54,7 +62,7 @@ class RowFinder:
     def __init__(self, state: ClusterState) -> None:
         self._state = state
         self._version = -1
-        self._row_of: dict[bytes, int] = {}  # by name
+        self._table = NameTable(NodeNames.made_of(()))
         self._known: OrderedDict[int, tuple[Sequence[str], AskedRows]] = OrderedDict()  # by id
 
     def of(self, names: Sequence[str]) -> AskedRows:
@@ -64,48 +72,86 @@ class RowFinder:
         if known is not None:
             self._known.move_to_end(id(names))
             return known[1]
-        parts = names.parts if isinstance(names, NodeNames) else map(str.encode, names)
-        found = map(self._row_of.get, parts, repeat(_NOT_KNOWN))
-        rows = AskedRows(
-            np.fromiter(found, np.intp, len(names)),
-            count=len(self._row_of),
-            version=self._version,
-        )
+        asked = names if isinstance(names, NodeNames) else NodeNames.made_of(names)
+        found = self._table.find(asked)
+        rows = AskedRows(found, count=len(self._table), version=self._version)
         self._known[id(names)] = names, rows  # with the list, so that no other gets its id
         if len(self._known) > MOST_LISTS:
             self._known.popitem(last=False)
         return rows
 
     def _read_table(self) -> None:
-        """Copies of the names lie side by side in memory. Those of the table lie among all that is
-        known of their nodes, and to look 5000 of them up there took five times as long."""
         self._version = self._state.table_version  # first: what changes meanwhile is read again
-        names = list(self._state.names)
-        self._row_of = {name.encode(): row for row, name in enumerate(names)}
+        self._table = NameTable(NodeNames.made_of(list(self._state.names)))
         self._known.clear()
 
 
-class Refusals:
-    """By node: why it is refused; what is said of a node last counts."""
+class NodeReasons(Mapping[str, str]):
+    """By node: why it is refused. Of many nodes few reasons are said, so they are kept together,
+    and the names are looked up only where somebody wants them."""
 
-    def __init__(self, names: Sequence[str]) -> None:
-        self.failed: dict[str, str] = {}
-        self.unresolvable: dict[str, str] = {}  # evicting pods would not help
-        self._names = names  # by row
+    def __init__(self, names: Sequence[str], groups: Sequence[tuple[str, list[int]]]) -> None:
+        self.names = names
+        self.groups = groups  # a reason, and the positions of the names
+
+    def __getitem__(self, name: str) -> str:
+        return self._by_name[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._by_name)
+
+    def __len__(self) -> int:
+        return sum(len(positions) for _, positions in self.groups)
+
+    @cached_property
+    def _by_name(self) -> dict[str, str]:
+        return {self.names[at]: reason for reason, positions in self.groups for at in positions}
+
+
+class Refusals:
+    """Why which of the asked nodes is refused; what is said of a node last counts."""
+
+    def __init__(self, names: Sequence[str], rows: AskedRows) -> None:
+        self._names = names
+        self._rows = rows
+        self._said: list[tuple[str, bool]] = []  # reasons, and whether evicting pods would help
+        self._number = np.zeros(len(names), np.intp)  # by position, of what was said; from 1
+
+    def add(self, rows: Rows, reasons: Sequence[str], *, eviction_helps: bool) -> None:
+        self._add(self._rows.positions_of(rows), ", ".join(reasons), eviction_helps=eviction_helps)
+
+    def add_unknown(self, reason: str) -> None:
+        self._add(self._rows.unknown, reason, eviction_helps=False)
 
     @property
     def are_any(self) -> bool:
-        return bool(self.failed or self.unresolvable)
+        return bool(self._number.any())
 
-    def add(self, rows: Sequence[int], reasons: Sequence[str], *, eviction_helps: bool) -> None:
-        told, other = self.failed, self.unresolvable
-        if not eviction_helps:
-            told, other = other, told
-        refused = dict.fromkeys([self._names[row] for row in rows], ", ".join(reasons))
-        told.update(refused)
-        for name in other.keys() & refused.keys():
-            del other[name]
+    @property
+    def failed(self) -> NodeReasons:
+        return self._where(eviction_helps=True)
+
+    @property
+    def unresolvable(self) -> NodeReasons:
+        """Evicting pods would not help."""
+        return self._where(eviction_helps=False)
 
     def counts(self) -> Counter[str]:
         """How many nodes are refused for which reason."""
-        return Counter((*self.failed.values(), *self.unresolvable.values()))
+        counts: Counter[str] = Counter()
+        for reasons in (self.failed, self.unresolvable):
+            for reason, positions in reasons.groups:
+                counts[reason] += len(positions)
+        return counts
+
+    def _add(self, positions: Rows, reason: str, *, eviction_helps: bool) -> None:
+        self._said.append((reason, eviction_helps))
+        self._number[positions] = len(self._said)
+
+    def _where(self, *, eviction_helps: bool) -> NodeReasons:
+        groups = [
+            (reason, np.flatnonzero(self._number == number).tolist())
+            for number, (reason, helps) in enumerate(self._said, start=1)
+            if helps == eviction_helps
+        ]
+        return NodeReasons(self._names, groups)

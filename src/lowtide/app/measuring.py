@@ -15,7 +15,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from lowtide.app.clocks import Clock
+from lowtide.app.clocks import Clock, short_rest
 from lowtide.app.known_cluster import KnownCluster
 from lowtide.app.measured import is_any_braked, traffic_numbers, usage_numbers
 from lowtide.app.registry import requests_of
@@ -28,6 +28,7 @@ from lowtide.logs import Log
 from lowtide.readings.columns import published
 from lowtide.readings.reading import TrafficReading
 from lowtide.readings.request import TrafficRequest
+from lowtide.readings.rest import Rest
 from lowtide.readings.usage import UsageRequest
 from lowtide.telemetry.metrics import MeasuredNumbers
 from lowtide.telemetry.poller import TrafficPoller
@@ -58,7 +59,9 @@ class Measuring:
         clock: Clock,
         wall_clock: Clock,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        rest: Rest = short_rest,
     ) -> None:
+        self._rest = rest
         self._connection = connection
         self._known = known
         self._publish = publish
@@ -71,7 +74,8 @@ class Measuring:
         wanted = requests_of(profiles.values(), TrafficRequest)
         proxy = ServiceProxy(connection)
         self._clients = [
-            Prometheus(one.access, clock=clock, proxy=proxy, aside=self._aside) for one in wanted
+            Prometheus(one.access, clock=clock, proxy=proxy, aside=self._aside, rest=rest)
+            for one in wanted
         ]
         self._traffic = {
             request: self._traffic_poller(request, client)
@@ -171,6 +175,7 @@ class Measuring:
             steady_clock=self._clock,
             sleep=self._sleep,
             aside=self._aside,
+            rest=self._rest,
         )
 
     def _usage_poller(self, request: UsageRequest) -> UsagePoller:

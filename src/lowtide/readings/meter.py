@@ -34,6 +34,7 @@ from lowtide.readings.request import (
     sample_query,
     traffic_queries,
 )
+from lowtide.readings.rest import Rest, no_rest
 from lowtide.readings.rhythm import Rhythm
 from lowtide.readings.series import Series
 
@@ -56,8 +57,9 @@ _NEARLY: Final = 0.99  # scrapes are never apart to the millisecond
 class TrafficMeter:
     """`now` is by a clock that never jumps, but for `take`, which tells both."""
 
-    def __init__(self, request: TrafficRequest) -> None:
+    def __init__(self, request: TrafficRequest, rest: Rest = no_rest) -> None:
         self.request = request
+        self._rest = rest
         self.window_seconds = request.window_seconds  # widened where scrapes are rare
         self._scrape_interval_seconds = 0.0
         self._pod_scrape_interval_seconds: float | None = None
@@ -188,7 +190,9 @@ class TrafficMeter:
         self._ahead.learn(answers, steady_now)
         self._remember(answers, nodes)
         ahead_seconds = self._ahead.seconds + steady_now - now  # of the clock that may jump
+        self._rest()
         self._learn(answers, pods, ahead_seconds)
+        self._rest()
         self._reading = self._judged(now, ahead_seconds)
         self._before = before_the_next(self._reading, self._before)
         return self._reading
@@ -205,7 +209,9 @@ class TrafficMeter:
             self._uname = answers.get(UNAME, self._uname)
             identities = [identity_of(node) for node in nodes]
             self._finder.match(NodeMatcher(identities, self._uname, self.request.match_label))
-        self._finder.take({name: answers[name] for name in self._of_devices & answers.keys()})
+        for name in sorted(self._of_devices & answers.keys()):
+            self._rest()
+            self._finder.take({name: answers[name]})
         self._nodes = nodes
 
     def _learn(self, answers: Answers, pods: Iterable[Pod], ahead_seconds: float) -> None:

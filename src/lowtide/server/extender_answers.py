@@ -12,6 +12,7 @@ from lowtide.advisor.advice import (
     PreemptionAdvice,
     PriorityAdvice,
 )
+from lowtide.advisor.asked_rows import NodeReasons
 from lowtide.objects.extender import (
     BindingResult,
     FilterResult,
@@ -37,8 +38,8 @@ def filter_answer(request: NodesRequest, advice: FilterAdvice) -> bytes:
         FilterResult(
             nodes=nodes,
             node_names=_names_left(request.asked.names, kept) if request.is_by_name else None,
-            failed_nodes=_or_null(advice.failed),
-            failed_and_unresolvable_nodes=_or_null(advice.unresolvable),
+            failed_nodes=_reasons(advice.failed),
+            failed_and_unresolvable_nodes=_reasons(advice.unresolvable),
         )
     )
 
@@ -47,9 +48,9 @@ def priorities_answer(request: NodesRequest, advice: PriorityAdvice) -> bytes:
     names, priorities = request.asked.names, advice.priorities
     if len(names) != len(priorities):
         raise ValueError(f"{len(priorities)} priorities for {len(names)} nodes")
-    impossible = set(priorities).difference(range(MOST_PRIORITY + 1))
-    if impossible:
-        raise ValueError(f"the priority {impossible.pop()}; they go from 0 to {MOST_PRIORITY}")
+    for extreme in (min(priorities, default=0), max(priorities, default=0)):
+        if not 0 <= extreme <= MOST_PRIORITY:
+            raise ValueError(f"the priority {extreme}; they go from 0 to {MOST_PRIORITY}")
     if isinstance(names, NodeNames):
         return _hosts_and_scores(names.parts, priorities)
     return _encode(list(map(HostPriority, names, priorities)))
@@ -85,5 +86,22 @@ def _hosts_and_scores(hosts: Sequence[bytes], priorities: Sequence[int]) -> byte
     return b'[{"Host":"' + b"".join(pieces)
 
 
-def _or_null(reasons: Mapping[str, str]) -> Mapping[str, str] | None:
-    return reasons or None
+def _reasons(reasons: Mapping[str, str]) -> Any:
+    """What msgspec writes as an object of them, or null where there are none."""
+    if not reasons:
+        return None
+    if isinstance(reasons, NodeReasons) and isinstance(reasons.names, NodeNames):
+        return msgspec.Raw(_names_and_reasons(reasons.names.parts, reasons.groups))
+    return reasons if isinstance(reasons, dict) else dict(reasons)
+
+
+def _names_and_reasons(
+    names: Sequence[bytes], groups: Sequence[tuple[str, Sequence[int]]]
+) -> bytes:
+    """The same as msgspec writes, from pieces that are there already."""
+    pieces = []
+    for reason, positions in groups:
+        if positions:
+            end = b'":' + _encode(reason)
+            pieces.append((end + b',"').join([names[at] for at in positions]) + end)
+    return b'{"' + b',"'.join(pieces) + b"}"

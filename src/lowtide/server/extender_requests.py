@@ -124,8 +124,7 @@ def read_names(json: bytes) -> Sequence[str]:
     """Raises what is wrong with them."""
     names: Sequence[str] = NodeNames.of(json) or _decode_names(json)
     _refuse_too_many(names, "NodeNames")
-    parts = names.parts if isinstance(names, NodeNames) else names
-    if not all(parts) or len(set(parts)) != len(parts):
+    if not isinstance(names, NodeNames) or not names.lengths.all() or names.may_repeat:
         _refuse_unusable_names(names)
     return names
 

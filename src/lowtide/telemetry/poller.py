@@ -16,6 +16,7 @@ from lowtide.objects.pod import Pod
 from lowtide.readings.meter import TrafficMeter
 from lowtide.readings.reading import STATES, State, TrafficReading
 from lowtide.readings.request import TrafficRequest, directions, duration
+from lowtide.readings.rest import Rest, no_rest
 from lowtide.telemetry.errors import PrometheusError
 from lowtide.telemetry.polling import NODES_NAMED_IN_A_LINE, poll_for_ever
 from lowtide.telemetry.prometheus import Aside, Prometheus, at_once
@@ -42,10 +43,11 @@ class TrafficPoller:
         steady_clock: Callable[[], float],
         sleep: Callable[[float], Awaitable[None]],
         aside: Aside = at_once,
+        rest: Rest = no_rest,
     ) -> None:
         self.first_result = asyncio.Event()
         self._request = request
-        self._meter = TrafficMeter(request)
+        self._meter = TrafficMeter(request, rest)
         self._prometheus = prometheus
         self._nodes = nodes
         self._pods = pods

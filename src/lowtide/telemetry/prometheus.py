@@ -15,6 +15,7 @@ from yarl import URL
 from lowtide.logs import Log
 from lowtide.readings.access import PrometheusAccess
 from lowtide.readings.address import ServiceAddress, UrlAddress, parse_address, shown_address
+from lowtide.readings.rest import Rest, no_rest
 from lowtide.readings.series import Series
 from lowtide.telemetry.errors import AddressFailure, Fault, PrometheusError
 from lowtide.telemetry.prometheus_access import Credentials
@@ -80,6 +81,7 @@ class Prometheus:
         clock: Callable[[], float],
         proxy: KubeServiceProxy | None = None,
         aside: Aside = at_once,
+        rest: Rest = no_rest,
     ) -> None:
         credentials = Credentials(access)
         self._clock = clock
@@ -90,7 +92,7 @@ class Prometheus:
             for address in access.addresses or ("",)
         ]
         self._answered = self._candidates[0]
-        self._reader = AnswerReader()
+        self._reader = AnswerReader(rest)
         self._session: aiohttp.ClientSession | None = None
 
     @property

@@ -12,13 +12,14 @@ import msgspec
 
 from lowtide.logs import Log
 from lowtide.readings.address import shown_address
+from lowtide.readings.rest import Rest, no_rest
 from lowtide.readings.series import Series
 from lowtide.telemetry.errors import AddressFailure, Fault
 
 log = Log("telemetry")
 
 MOST_WARNINGS_REMEMBERED: Final = 100
-ROWS_AT_ONCE: Final = 500
+ROWS_AT_ONCE: Final = 250
 REDIRECTS: Final = (301, 302, 303, 307, 308)
 # With them Prometheus says that the query is wrong, or that it cannot be computed.
 QUERY_REFUSED: Final = (400, 422)
@@ -79,7 +80,8 @@ class _Document(msgspec.Struct, rename="camel"):
 class AnswerReader:
     """Reads answers; logs a warning in them once per text."""
 
-    def __init__(self) -> None:
+    def __init__(self, rest: Rest = no_rest) -> None:
+        self._rest = rest
         self._warnings_seen: set[str] = set()
         self._documents = msgspec.json.Decoder(_Document)
         self._raw_rows = msgspec.json.Decoder(list[msgspec.Raw])
@@ -110,6 +112,7 @@ class AnswerReader:
         found: list[Series] = []
         for start in range(0, len(rows), ROWS_AT_ONCE):
             found += self._some_series(b"[%b]" % b",".join(rows[start : start + ROWS_AT_ONCE]))
+            self._rest()
         return found
 
     def _some_series(self, rows: bytes) -> list[Series]:
