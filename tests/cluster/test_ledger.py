@@ -80,9 +80,9 @@ def incoming(table: ClusterState | Nodes, source: str = SOURCE) -> list[float]:
 
 def changes(state: ClusterState, change: Callable[[ClusterState], object]) -> list[tuple[int, int]]:
     """What this change leaves in the log."""
-    before = state.position
+    before = state.log.position
     change(state)
-    found = state.changes_since(before)
+    found = state.log.since(before)
     assert found is not None
     return found
 

@@ -1,8 +1,11 @@
 """Pods that are gone in thought, and come back one by one."""
 
+import numpy as np
 import pytest
 
 from lowtide.cluster.nodes import Nodes
+from lowtide.cluster.overlay import Overlays, imagined
+from lowtide.cluster.placed import PlacedPod
 from lowtide.cluster.pods_matching import PodSelection, labels_required
 from lowtide.testing import make_node, make_pod, make_state
 
@@ -38,12 +41,49 @@ def test_a_pod_that_returns_counts_again_where(is_asked_before: bool) -> None:
     nodes = emptied()
     if is_asked_before:
         assert seen(nodes) == [[0, 500], [0, 0], [0, 1], [-1, 0]]
-    returned = nodes.returning({0: "default/a"})
+    returned = nodes.returning(np.array([0]))
     assert seen(returned) == [[1000, 500], [2**30, 0], [1, 1], [0, 0]]
-    assert seen(returned.returning({0: "default/b"})) == [[3000, 500], [2**30, 0], [2, 1], [0, 0]]
+    assert seen(returned.returning(np.array([1]))) == [[3000, 500], [2**30, 0], [2, 1], [0, 0]]
     assert seen(nodes) == [[0, 500], [0, 0], [0, 1], [-1, 0]]
 
 
 def test_it_is_there_again() -> None:
-    returned = emptied().returning({0: "default/b"})
+    returned = emptied().returning(np.array([1]))
     assert [pod.name for pod in returned.pods(0)] == ["b"]
+
+
+def test_it_can_go_once_more() -> None:
+    nodes = emptied()
+    returned = nodes.returning(np.array([0, 1]))
+    assert seen(returned.without({0: ["default/b", "default/a"]})) == seen(nodes)
+
+
+def test_pods_of_several_rows_are_counted_in_the_order_in_which_they_were_taken_away() -> None:
+    nodes = emptied().returning(np.array([0, 1])).without({1: ["default/c"]})
+    taken = nodes.take(np.array([1, 0]))
+    assert seen(taken) == [[0, 3000], [0, 2**30], [0, 2], [0, 0]]
+    assert seen(taken.returning(np.array([2]))) == [[500, 3000], [0, 2**30], [1, 2], [0, 0]]
+
+
+def test_a_pod_that_comes_beside_those_that_went_is_counted_with_what_is_remembered() -> None:
+    nodes = emptied()
+    assert seen(nodes) == [[0, 500], [0, 0], [0, 1], [-1, 0]]
+    more = nodes.with_pods({1: [make_pod("new", cpu="7", labels={"app": "web"})]})
+    assert seen(more) == [[0, 7500], [0, 0], [0, 2], [-1, 1]]
+    assert seen(more.returning(np.array([0]))) == [[1000, 7500], [2**30, 0], [1, 2], [0, 1]]
+
+
+def test_a_pod_is_asked_only_once_what_it_counts_for() -> None:
+    asked: list[str] = []
+
+    def amount(placed: PlacedPod) -> int:
+        asked.append(placed.pod.name)
+        return 1
+
+    nothing = Overlays.none(2)
+    overlays = nothing.adding({0: [imagined(make_pod("a"))]})
+    more = overlays.adding({1: [imagined(make_pod("b"))]})
+    assert overlays.change("column", amount).tolist() == [1, 0]
+    assert more.change("column", amount).tolist() == [1, 1]
+    assert more.returning(np.array([0])).change("column", amount).tolist() == [0, 1]
+    assert asked == ["a", "b"]

@@ -49,7 +49,7 @@ def row(**different: Any) -> dict[str, Any]:
 
 
 def changes(state: ClusterState, since: int) -> list[tuple[int, int]]:
-    found = state.changes_since(since)
+    found = state.log.since(since)
     assert found is not None
     return found
 
@@ -108,7 +108,7 @@ def heartbeat(node: Node) -> Node:
 
 def test_a_heartbeat_is_kept_and_changes_nothing() -> None:
     state = make_state([make_node("a")])
-    before = state.position
+    before = state.log.position
     later = heartbeat(make_node("a"))
     state.update_node(later)
     assert changes(state, before) == []
@@ -127,7 +127,7 @@ def test_a_heartbeat_is_kept_and_changes_nothing() -> None:
 )
 def test_a_node_changes_for_rules_by(after: Node) -> None:
     state = make_state([make_node("a")])
-    before = state.position
+    before = state.log.position
     state.update_node(after)
     assert changes(state, before) == [(0, NODE)]
 
@@ -153,7 +153,7 @@ def test_removing_a_node(gone: str, order: list[str], changed_row: int) -> None:
     )
     zone_is(state, "a")
     state.publish("traffic", make_reading({name: {"value": float(cpus[name])} for name in names}))
-    before = state.position
+    before = state.log.position
     state.remove_node(gone)
     assert table(state) == {
         name: row(
@@ -185,7 +185,7 @@ def test_a_new_node_finds_nothing_left_in_the_row_of_one_that_went() -> None:
 
 def test_removing_an_unknown_node_changes_nothing() -> None:
     state = make_state([make_node("a")])
-    before = state.position
+    before = state.log.position
     state.remove_node("b")
     assert (table(state), changes(state, before)) == ({"a": row()}, [])
 
@@ -252,8 +252,8 @@ def test_the_log_is_no_longer_than_the_table_needs() -> None:
     state = make_state([make_node("a")])
     for number in range(10_000):
         state.update_node(make_node("a", labels={"number": str(number)}))
-    assert state.position == 10_001
-    kept = next(n for n in range(10_001) if state.changes_since(n) is not None)
+    assert state.log.position == 10_001
+    kept = next(n for n in range(10_001) if state.log.since(n) is not None)
     assert 10_001 - 16 * 64 <= kept <= 10_001 - 8 * 64
 
 
@@ -315,7 +315,7 @@ def test_a_pod_that_changes_counts_as_it_is_now() -> None:
 
 def test_a_pod_that_only_changes_its_status_is_kept_and_changes_nothing() -> None:
     state = make_state([make_node("a")], [make_pod("p", on="a", cpu="1")])
-    before = state.position
+    before = state.log.position
     later = make_pod("p", on="a", cpu="1", phase="Running")
     state.place(later)
     assert changes(state, before) == []
@@ -324,7 +324,7 @@ def test_a_pod_that_only_changes_its_status_is_kept_and_changes_nothing() -> Non
 
 def test_a_pod_goes() -> None:
     state = make_state([make_node("a")], [make_pod("p", on="a", cpu="1")])
-    before = state.position
+    before = state.log.position
     removed = state.remove_pod("default/p")
     assert removed is not None
     assert removed.pod.name == "p"
@@ -365,7 +365,7 @@ def test_a_forgotten_pod_leaves_nothing() -> None:
 def test_confirming_an_assumption_changes_no_row() -> None:
     state = make_state([make_node("a")])
     state.assume(pending(), "a")
-    before = state.position
+    before = state.log.position
     state.place(make_pod("p", on="a", cpu="1", memory="1Mi"))
     assert changes(state, before) == []
     assert state.assumed_count == 0
@@ -389,7 +389,7 @@ def test_forgetting_an_unknown_pod_changes_nothing() -> None:
 def test_a_pod_bound_elsewhere_than_assumed_moves() -> None:
     state = make_state([make_node("a"), make_node("b")])
     state.assume(make_pod("p", cpu="1", memory="1Mi", host_ports=[80]), "a")
-    before = state.position
+    before = state.log.position
     state.place(make_pod("p", on="b", cpu="1", memory="1Mi", host_ports=[80]))
     assert table(state) == {"a": row(), "b": row(asked=1000, nonzero=1, pods=["p"], count=1)}
     assert changes(state, before) == [(0, PODS), (1, PODS)]

@@ -11,7 +11,7 @@ from lowtide.testing import make_node, make_reading, make_state
 
 
 def changes(state: ClusterState, since: int) -> list[tuple[int, int]]:
-    found = state.changes_since(since)
+    found = state.log.since(since)
     assert found is not None
     return found
 
@@ -26,7 +26,7 @@ def test_before_anything_is_published_there_are_no_columns() -> None:
 
 def test_a_reading_fills_every_row() -> None:
     state = make_state([make_node("a"), make_node("b")])
-    before = state.position
+    before = state.log.position
     given = make_reading({"a": {"value": 5.0}, "unknown": {"value": 9.0}}, {"value": 7.0})
     state.publish("traffic", given)
     assert reading(state) == {"value": [5.0, 7.0]}
@@ -88,6 +88,6 @@ def test_what_is_too_long_ago_cannot_be_told() -> None:
     state = make_state([make_node("a")])
     for _ in range(1024):
         state.publish("traffic", Reading())
-    assert state.changes_since(0) is None
-    recent = state.position - 2
+    assert state.log.since(0) is None
+    recent = state.log.position - 2
     assert changes(state, recent) == [(EVERY_ROW, READING)] * 2

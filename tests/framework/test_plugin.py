@@ -7,6 +7,8 @@ import pytest
 
 from lowtide.framework.plugin import (
     NODE,
+    PODS,
+    READING,
     ROW,
     OneNode,
     PluginError,
@@ -14,6 +16,7 @@ from lowtide.framework.plugin import (
     Rejection,
     filter_each,
     readings_of,
+    reads_about,
     reads_of,
     score_each,
 )
@@ -141,3 +144,17 @@ def test_a_rule_reads_its_row_unless_it_says_otherwise() -> None:
 
 def test_a_rejection_says_that_eviction_does_not_help_unless_told() -> None:
     assert not Rejection(np.ones(1, np.bool_), "why").eviction_helps
+
+
+class OfPorts:
+    name = "OfPorts"
+    reads = NODE | PODS
+
+    def reads_about(self, pod: Pod, point: str) -> int:
+        return PODS | READING if point == "filter" else 0
+
+
+def test_what_is_read_about_a_pod_is_never_more_than_what_is_read() -> None:
+    assert reads_about(OfPorts(), Pod(), "filter") == PODS
+    assert reads_about(OfPorts(), Pod(), "score") == 0
+    assert reads_about(SameRack(), Pod(), "filter") == ROW

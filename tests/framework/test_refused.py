@@ -3,10 +3,14 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from lowtide.framework.decision import Decision
 from lowtide.framework.plugin import (
+    NODE,
+    PODS,
+    READING,
     Eviction,
     Nodes,
     PluginError,
@@ -14,6 +18,7 @@ from lowtide.framework.plugin import (
     PodRejection,
     PostFiltered,
     Refused,
+    Rejection,
     filter_each,
 )
 from lowtide.testing import make_node, make_pod, place
@@ -146,3 +151,50 @@ def test_of_the_rules_before_the_filters_were_reached(
     found = decided(*rules, WasReached()).post_filtered
     assert found is not None
     assert found.reason == want
+
+
+class Counting:
+    """Counts how often it is asked."""
+
+    def __init__(self, name: str, reads: int) -> None:
+        self.name = name
+        self.reads = reads
+        self.asked = 0
+
+    def filter(self, pod: Pod, nodes: Nodes) -> list[Rejection]:
+        self.asked += 1
+        return [Rejection(np.array([name == "b" for name in nodes.names]), self.name)]
+
+
+class InThought:
+    name = "InThought"
+    reads = 0
+
+    def post_filter(self, pod: Pod, nodes: Nodes, refused: Refused) -> PostFiltered:
+        face = nodes.take(np.array([1, 0])).without({1: ["default/victim"]})
+        on = refused.on(face)
+        return PostFiltered(" ".join(f"{at}:{on[at].plugin}" for at in sorted(on)))
+
+
+@pytest.mark.parametrize(
+    ("reads", "times"),
+    [
+        pytest.param(NODE, 1, id="reads nodes alone is not asked again"),
+        pytest.param(NODE | PODS, 2, id="reads pods is asked again"),
+        pytest.param(READING, 2, id="reads what is measured is asked again"),
+    ],
+)
+def test_in_thought_a_rule_that(reads: int, times: int) -> None:
+    rule = Counting("Counting", reads)
+    found = decided(rule, InThought()).post_filtered
+    assert found is not None
+    # `Full` is asked first, and refuses both nodes in thought too.
+    assert (found.reason, rule.asked) == ("0:Full 1:Full", times)
+
+
+@pytest.mark.parametrize("reads", [NODE, PODS])
+def test_in_thought_the_first_rule_that_refuses_a_node_is_told(reads: int) -> None:
+    rules = [Counting("First", reads), Full(), InThought()]
+    found = place(rules, make_pod(), [make_node("a"), make_node("b")]).post_filtered
+    assert found is not None
+    assert found.reason == "0:First 1:Full"

@@ -288,6 +288,19 @@ def test_the_search_goes_on_until_a_candidate_breaks_no_budget() -> None:
     assert victims(answer) == ("n3", ["on-n3"], 0)
 
 
+def test_each_node_of_a_long_search_is_a_candidate_once() -> None:
+    names = [f"n{number}" for number in range(200)]
+    pods = [low(f"on-{n}", n, labels={} if n == "n180" else {"app": "db"}) for n in names]
+    vips = [low(f"vip-{n}", n, cpu="100m", priority=99) for n in names[:10]]
+    nodes = [small(n) for n in names]
+    db = budget("db", allowed=0, app="db")
+    answer = found(big(), nodes, [*pods, *vips], budgets=[db])
+    # 100 are wanted, and the first 10 cannot be had: 10 are missing when the next 100 are tried.
+    assert [each.node_name for each in answer.candidates] == names[10:181]
+    assert sorted(answer.still_refused) == sorted(names[:10])
+    assert victims(answer) == ("n180", ["on-n180"], 0)
+
+
 # When it evicts nobody.
 
 

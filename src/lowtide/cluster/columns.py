@@ -156,7 +156,12 @@ def by_value(
 
     A negative number stands for rows without a value, about which `judge(None)` is asked.
     """
-    used, positions = np.unique(numbers, return_inverse=True)
-    answers = np.array([judge(values[each] if each >= 0 else None) for each in used], dtype=dtype)
-    gathered: npt.NDArray[Any] = answers[positions]
+    is_used = np.zeros(len(values) + 1, np.bool_)
+    is_used[numbers] = True  # -1 is the last
+    answers = np.zeros(len(values) + 1, dtype)
+    if is_used[-1]:
+        answers[-1] = judge(None)
+    for number in np.flatnonzero(is_used[:-1]).tolist():
+        answers[number] = judge(values[number])
+    gathered: npt.NDArray[Any] = answers[numbers]
     return gathered

@@ -37,12 +37,25 @@ class Ledger:
         expects = self._reading.expects
         return {} if expects is None else dict(zip(expects.fields, expects.of(pod), strict=True))
 
-    def entry(self, uid: str) -> Mapping[str, float]:
-        """What is counted for a pod that was placed."""
-        expects, amounts = self._reading.expects, self._entries.get(uid)
-        if expects is None or amounts is None:
-            return {}
-        return dict(zip(expects.fields, amounts, strict=True))
+    @property
+    def expected_fields(self) -> tuple[str, ...]:
+        """What pods that are placed add to."""
+        return () if self._reading.expects is None else self._reading.expects.fields
+
+    def counted(self, uid: str) -> Amounts | None:
+        """What is counted for a pod that was placed, one amount per field."""
+        return self._entries.get(uid)
+
+    def would_count_whole(self, pod: Pod) -> Amounts | None:
+        """What would be counted for the pod if it was placed now, and had not started."""
+        return self._amounts(pod, float(self._reading.has_more_to_come))
+
+    def _amounts(self, pod: Pod, share: float) -> Amounts | None:
+        expects = self._reading.expects
+        if expects is None or share <= 0:
+            return None
+        # Whole numbers: adding and taking away leaves exactly what was there.
+        return tuple(float(round(share * one)) for one in expects.of(pod))
 
     def publish(self, reading: Reading, node_names: Sequence[str], capacity: int) -> None:
         """Replaces every row; the entries are to be made anew by `count_in`. `capacity` is the
@@ -51,7 +64,7 @@ class Ledger:
         self._position_of = {name: position for position, name in enumerate(reading.names)}
         self._entries = {}
         positions = self._positions(node_names)
-        fields = [*reading.columns, *reading.of_others, *self._expected_fields]
+        fields = [*reading.columns, *reading.of_others, *self.expected_fields]
         for field in dict.fromkeys([*self.columns, *fields]):
             column = self.columns.get(field)
             if column is None:
@@ -61,21 +74,18 @@ class Ledger:
     def fill(self, row: int, node_name: str) -> None:
         """A row that is new to the table; its pods are to be counted in."""
         position = self._position_of.get(node_name)
-        expected = self._expected_fields
+        expected = self.expected_fields
         for field, column in self.columns.items():
             column.array[row] = 0.0 if field in expected else self._value(field, position)
 
     def count_in(self, row: int | None, pods: Iterable[Pod]) -> bool:
         """Counts pods on a row, or on a node that is not known; whether the row changed."""
-        expects = self._reading.expects
-        if expects is None:
+        if self._reading.expects is None:
             return False
         changed = False
         for pod in pods:
-            share = self._reading.still_to_come(pod)
-            if share > 0:
-                # Whole numbers: adding and taking away leaves exactly what was there.
-                amounts = tuple(float(round(share * one)) for one in expects.of(pod))
+            amounts = self._amounts(pod, self._reading.still_to_come(pod))
+            if amounts is not None:
                 self._entries[pod.uid] = amounts
                 changed |= self._add(row, amounts, 1)
             else:
@@ -87,14 +97,10 @@ class Ledger:
         amounts = self._entries.pop(uid, None)
         return amounts is not None and self._add(row, amounts, -1)
 
-    @property
-    def _expected_fields(self) -> tuple[str, ...]:
-        return () if self._reading.expects is None else self._reading.expects.fields
-
     def _add(self, row: int | None, amounts: Amounts, times: int) -> bool:
         if row is None or not any(amounts):
             return False
-        for field, amount in zip(self._expected_fields, amounts, strict=True):
+        for field, amount in zip(self.expected_fields, amounts, strict=True):
             self.columns[field].array[row] += times * amount
         return True
 
@@ -109,7 +115,7 @@ class Ledger:
         return float(column[position])
 
     def _values(self, field: str, positions: Rows) -> FloatArray:
-        if field in self._expected_fields:
+        if field in self.expected_fields:
             return np.zeros(len(positions))
         other = self._reading.of_others.get(field, np.nan)
         column = self._reading.columns.get(field)

@@ -6,15 +6,17 @@ pods added or removed (`with_pods`, `without`). Rules use positions 0..len-1 of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from lowtide.cluster.columns import BoolArray, FloatArray, IntArray, Rows, by_value
-from lowtide.cluster.overlay import Amount, Overlay
-from lowtide.cluster.placed import HostPort, PlacedPod, footprint_of
+from lowtide.cluster.ledger import Amounts, Ledger
+from lowtide.cluster.overlay import Amount, Overlays, imagined
+from lowtide.cluster.placed import HostPort, PlacedPod
 from lowtide.cluster.pods_matching import PodSelection
 from lowtide.cluster.priorities import lowest_priority_of
 from lowtide.cluster.terms_carried import CarriedTerm
@@ -36,11 +38,11 @@ class Nodes:
         self,
         state: ClusterState,
         rows: Rows | None = None,
-        overlays: Mapping[int, Overlay] | None = None,
+        overlays: Overlays | None = None,
     ) -> None:
         self._state = state
         self._rows = rows
-        self._overlays = overlays or {}
+        self._overlays = overlays
 
     def __len__(self) -> int:
         return self._state.count if self._rows is None else len(self._rows)
@@ -55,36 +57,46 @@ class Nodes:
     @property
     def everything(self) -> Nodes:
         """The whole table as it is, for rules that read the pods of other nodes."""
-        return Nodes(self._state) if self._overlays or self._rows is not None else self
+        is_whole = self._overlays is None and self._rows is None
+        return self if is_whole else Nodes(self._state)
 
     def take(self, positions: Rows) -> Nodes:
         rows = positions if self._rows is None else self._rows[positions]
-        if not self._overlays:
-            return Nodes(self._state, rows)
-        kept = {
-            new: self._overlays[int(old)]
-            for new, old in enumerate(positions)
-            if int(old) in self._overlays
-        }
-        return Nodes(self._state, rows, kept)
+        overlays = self._overlays
+        return Nodes(self._state, rows, None if overlays is None else overlays.take(positions))
 
     def with_pods(self, pods: Mapping[int, Sequence[Pod]]) -> Nodes:
         """The table as if each position had these pods too, and no other position changed."""
-        return self._overlaid(
-            {at: Overlay(added=tuple(_imagined(pod) for pod in each)) for at, each in pods.items()}
-        )
+        return self.with_placed({at: map(imagined, each) for at, each in pods.items()})
+
+    def with_placed(self, pods: Mapping[int, Iterable[PlacedPod]]) -> Nodes:
+        """The same, for pods of which it is worked out what they take."""
+        return Nodes(self._state, self._rows, self._thoughts.adding(pods))
 
     def without(self, pods: Mapping[int, Collection[str]]) -> Nodes:
         """The table as if each position had lost the pods with these uids."""
-        return self._overlaid({at: Overlay(removed=frozenset(uids)) for at, uids in pods.items()})
+        return Nodes(self._state, self._rows, self._thoughts.removing(pods, self._really_on))
 
-    def returning(self, pods: Mapping[int, str]) -> Nodes:
-        """The table as if of those that a position had lost, the pod with this uid was back."""
-        returned = {
-            at: self._overlays[at].returning(self._state.placed_on(self._name(at))[uid])
-            for at, uid in pods.items()
-        }
-        return Nodes(self._state, self._rows, {**self._overlays, **returned})
+    def without_lower(self, priority: int) -> tuple[Nodes, list[list[Pod]]]:
+        """The table without all pods of a lower priority, and these by position."""
+        lower = [
+            [placed for placed in self._placed(at) if placed.pod.spec.priority < priority]
+            for at in range(len(self))
+        ]
+        pods = [[placed.pod for placed in each] for each in lower]
+        if self._overlays is None:
+            overlays = self._thoughts.removing_all(dict(enumerate(lower)))
+            return Nodes(self._state, self._rows, overlays), pods
+        return self.without({at: [pod.uid for pod in each] for at, each in enumerate(pods)}), pods
+
+    def returning(self, numbers: Rows) -> Nodes:
+        """The table as if of all that were taken away these were back: numbers count them in the
+        order in which they were told of."""
+        return Nodes(self._state, self._rows, self._thoughts.returning(numbers))
+
+    def overlaid(self, overlays: Overlays) -> Nodes:
+        """The table as it is thought of in overlays for these positions."""
+        return Nodes(self._state, self._rows, overlays)
 
     # What a node is.
 
@@ -167,8 +179,12 @@ class Nodes:
         """cpu or memory asked for, counting kube's default for containers that do not say."""
         asked = self._gather(self._state.nonzero_requested(resource))
         if resource == "cpu":
-            return self._adjusted(asked, lambda placed: placed.footprint.nonzero_cpu_milli)
-        return self._adjusted(asked, lambda placed: placed.footprint.nonzero_memory_bytes)
+            return self._adjusted(
+                asked, lambda placed: placed.footprint.nonzero_cpu_milli, "nonzero cpu"
+            )
+        return self._adjusted(
+            asked, lambda placed: placed.footprint.nonzero_memory_bytes, "nonzero memory"
+        )
 
     @property
     def pod_count(self) -> IntArray:
@@ -178,9 +194,9 @@ class Nodes:
     def lowest_priority(self) -> IntArray:
         """Of the pods on each node; more than any priority where there is none."""
         lowest: IntArray = self._gather(self._state.lowest_priorities.column.array)
-        if self._overlays:
+        if self._overlays is not None:
             lowest = lowest.copy()
-            for position in self._overlays:
+            for position in self._overlays.positions:
                 lowest[position] = lowest_priority_of(self._placed(position))
         return lowest
 
@@ -190,15 +206,16 @@ class Nodes:
     def pods_matching(self, selection: PodSelection) -> IntArray:
         """How many pods of this selection are on each node."""
         column = self._gather(self._state.pods_matching(selection))
-        return self._adjusted(column, lambda placed: selection.counts(placed.pod))
+        return self._adjusted(
+            column, lambda placed: selection.counts(placed.pod), ("counted", selection)
+        )
 
     def imagined_matching(self, selection: PodSelection) -> IntArray | None:
         """How many matching pods each position gains by `with_pods` and loses by `without`,
         terminating ones too; None where neither was said."""
-        if not self._overlays:
+        if self._overlays is None:
             return None
-        unchanged = np.zeros(len(self), np.int64)
-        return self._adjusted(unchanged, lambda placed: selection.matches(placed.pod), selection)
+        return self._overlays.change(selection, lambda placed: selection.matches(placed.pod))
 
     def terms_about(self, pod: Pod) -> Iterator[CarriedTerm]:
         """Affinity terms of placed pods that may be about this one: ask each whether it is."""
@@ -211,11 +228,7 @@ class Nodes:
 
     def imagined(self) -> Iterator[tuple[int, Pod, int]]:
         """Pods that a position gained by `with_pods` (1) or lost by `without` (-1)."""
-        for position, overlay in self._overlays.items():
-            present = self._state.placed_on(self._name(position))
-            gone = overlay.removed & present.keys()
-            yield from ((position, placed.pod, 1) for placed in overlay.added)
-            yield from ((position, present[uid].pod, -1) for uid in gone)
+        return iter(()) if self._overlays is None else self._overlays.pods()
 
     @property
     def volumes(self) -> VolumesOnNodes:
@@ -225,27 +238,27 @@ class Nodes:
 
     def uses_port(self, wanted: HostPort) -> BoolArray:
         """Where a pod on the node holds a host port that conflicts with this one."""
-        used = np.zeros(len(self), np.bool_)
+        holding = np.zeros(len(self), np.int64)
         holders = self._state.port_holders(wanted.protocol, wanted.port)
-        if not holders and not self._overlays:
-            return used
         if self._rows is None:
             for name, ips in holders.items():
                 row = self._state.row_of(name)
                 if row is not None:
-                    used[row] = any(wanted.conflicts(ip) for ip in ips)
-        else:
+                    holding[row] = _conflicting(wanted, ips)
+        elif holders:
             for position, name in enumerate(self.names):
-                used[position] = any(wanted.conflicts(ip) for ip in holders.get(name, ()))
-        for position in self._overlays:
-            used[position] = any(
-                held.protocol == wanted.protocol
-                and held.port == wanted.port
-                and wanted.conflicts(held.ip)
-                for placed in self._placed(position)
-                for held in placed.footprint.host_ports
-            )
-        return used
+                if name in holders:
+                    holding[position] = _conflicting(wanted, holders[name])
+
+        def held_by(placed: PlacedPod) -> int:
+            held = [
+                each.ip
+                for each in placed.footprint.host_ports
+                if (each.protocol, each.port) == (wanted.protocol, wanted.port)
+            ]
+            return sum(map(wanted.conflicts, held))
+
+        return self._adjusted(holding, held_by, wanted) > 0
 
     def one(self, position: int) -> OneNode:
         """A single node, for rules that judge one at a time."""
@@ -259,12 +272,11 @@ class Nodes:
         if ledger is None:
             return {}
         columns = {field: self._gather(each.array) for field, each in ledger.columns.items()}
-        for position, overlay in self._overlays.items():
-            present = self._state.placed_on(self._name(position))
-            for placed in overlay.added:
-                _add(columns, position, ledger.expected(placed.pod), 1)
-            for uid in overlay.removed & present.keys():
-                _add(columns, position, ledger.entry(uid), -1)
+        if self._overlays is not None:
+            counted = _Counted(ledger)
+            for number, field in enumerate(ledger.expected_fields):
+                change = self._overlays.change_now(partial(counted.amount, number))
+                columns[field] = columns[field] + change
         return columns
 
     def expected(self, source: Hashable, pod: Pod) -> Mapping[str, float]:
@@ -282,6 +294,10 @@ class Nodes:
         """Those of one namespace, by name."""
         return self._state.objects_in(kind, namespace)
 
+    def selected_by_services(self, pod: Pod) -> dict[str, str]:
+        """All labels that the Services which select this pod ask for."""
+        return self._state.service_selectors.about(pod)
+
     # How it is done.
 
     def _row(self, position: int) -> int:
@@ -294,36 +310,24 @@ class Nodes:
         whole.flags.writeable = False  # a rule must not write into what the scheduler believes
         return whole
 
-    def _overlaid(self, overlays: Mapping[int, Overlay]) -> Nodes:
-        merged = dict(self._overlays)
-        for position, overlay in overlays.items():
-            before = merged.get(position, Overlay())
-            stay = tuple(p for p in before.added if p.pod.uid not in overlay.removed)
-            merged[position] = Overlay(
-                added=stay + overlay.added, removed=before.removed | overlay.removed
-            )
-        return Nodes(self._state, self._rows, merged)
+    @property
+    def _thoughts(self) -> Overlays:
+        return Overlays.none(len(self)) if self._overlays is None else self._overlays
 
-    def _adjusted(self, column: IntArray, amount: Amount, name: Hashable = None) -> IntArray:
-        """Columns with a name are asked for often: overlays remember what changes in them."""
-        if not self._overlays:
+    def _adjusted(self, column: IntArray, amount: Amount, name: Hashable) -> IntArray:
+        """Of a column with this name, overlays remember what each pod adds."""
+        if self._overlays is None:
             return column
-        column = column.copy()
-        for position, overlay in self._overlays.items():
-            present = self._state.placed_on(self._name(position))
-            column[position] += overlay.change(name, amount, present)
-        return column
+        return column + self._overlays.change(name, amount)
 
     def _placed(self, position: int) -> list[PlacedPod]:
-        present = self._state.placed_on(self._name(position))
-        overlay = self._overlays.get(position)
-        if overlay is None:
-            return list(present.values())
-        stay = [placed for uid, placed in present.items() if uid not in overlay.removed]
-        return [*stay, *overlay.added]
+        really = self._really_on(position)
+        if self._overlays is None:
+            return list(really.values())
+        return self._overlays.placed(position, really)
 
-    def _name(self, position: int) -> str:
-        return self._state.names[self._row(position)]
+    def _really_on(self, position: int) -> Mapping[str, PlacedPod]:
+        return self._state.placed_on(self._state.names[self._row(position)])
 
 
 class OneNode:
@@ -359,14 +363,25 @@ class OneNode:
         return {field: float(column[self._position]) for field, column in columns.items()}
 
 
-def _imagined(pod: Pod) -> PlacedPod:
-    return PlacedPod(pod, "", footprint_of(pod), is_assumed=True)
+def _conflicting(wanted: HostPort, ips: Mapping[str, int]) -> int:
+    return sum(count for ip, count in ips.items() if wanted.conflicts(ip))
 
 
-def _add(
-    columns: dict[str, FloatArray], position: int, amounts: Mapping[str, float], times: int
-) -> None:
-    for field, amount in amounts.items():
-        if not columns[field].flags.writeable:
-            columns[field] = columns[field].copy()
-        columns[field][position] += times * amount
+class _Counted:
+    """What a ledger counts for pods that are thought to come, or to go."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._of_pods: dict[int, Amounts | None] = {}  # by the id of what is imagined
+
+    def amount(self, number: int, placed: PlacedPod) -> int:
+        """Of the field of this number: a whole number."""
+        if id(placed) not in self._of_pods:
+            is_imagined = not placed.node_name
+            self._of_pods[id(placed)] = (
+                self._ledger.would_count_whole(placed.pod)
+                if is_imagined
+                else self._ledger.counted(placed.pod.uid)
+            )
+        amounts = self._of_pods[id(placed)]
+        return 0 if amounts is None else int(amounts[number])

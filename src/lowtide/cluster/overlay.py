@@ -1,43 +1,194 @@
-"""Pods added to and removed from one row, in thought only. Nodes makes them for `with_pods`,
-`without` and `returning`."""
+"""Pods added to and removed from rows, in thought only: what `with_pods`, `without` and `returning`
+of Nodes say. Preemption thinks so of thousands of pods, step by step: what a pod counts for is
+asked once, and each step only adds it up."""
 
-from collections.abc import Callable, Hashable, Mapping
+from __future__ import annotations
 
-from lowtide.cluster.placed import PlacedPod
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import chain
+
+import numpy as np
+
+from lowtide.cluster.columns import IntArray, Rows
+from lowtide.cluster.placed import PlacedPod, footprint_of
+from lowtide.objects.pod import Pod
 
 Amount = Callable[[PlacedPod], int]  # what one pod adds to a column
+Thought = tuple[int, Pod, int]  # a position, a pod, and 1 (added) or -1 (removed)
+
+_NOWHERE = -1
+_MOST_COLUMNS = 64  # are remembered: nominated pods may stay for long, whatever others ask about
 
 
-class Overlay:
-    """Remembers by how much columns change: preemption asks about overlays by the thousand that
-    differ from another by one pod."""
+def imagined(pod: Pod) -> PlacedPod:
+    """A pod that has no node yet, with what it takes."""
+    return PlacedPod(pod, "", footprint_of(pod), is_assumed=True)
 
-    __slots__ = ("_changes", "added", "removed")
+
+class ImaginedPods:
+    """All pods that a series of thoughts is about. Each has a place, which stands for a row of the
+    table: unlike positions, places stay the same from face to face."""
 
     def __init__(
-        self, added: tuple[PlacedPod, ...] = (), removed: frozenset[str] = frozenset()
+        self,
+        pods: Sequence[PlacedPod],
+        places: Rows,
+        *,
+        times: int,
+        place_count: int,
+        before: ImaginedPods | None = None,
     ) -> None:
-        self.added = added
-        self.removed = removed
-        self._changes: dict[Hashable, tuple[int, Amount]] = {}  # by column
+        """`times` is 1 where these are added, -1 where they are removed. Those of `before` come
+        first; what was asked about them is not asked again."""
+        self._new = pods
+        self._before = before
+        self._amounts: dict[Hashable, IntArray] = {}
+        self.place_count = place_count
+        self.pods = pods
+        self.places = places
+        self.times: IntArray = np.full(len(pods), times, np.int64)
+        if before is not None:
+            self.pods = [*before.pods, *pods]
+            self.places = np.concatenate([before.places, places])
+            self.times = np.concatenate([before.times, self.times])
 
-    def change(self, column: Hashable, amount: Amount, present: Mapping[str, PlacedPod]) -> int:
-        """By how much this column differs; `present` are the pods that the row really has.
-        Nothing is remembered of a column that is None."""
-        known = self._changes.get(column)
-        if known is not None:
-            return known[0]
-        change = sum(amount(placed) for placed in self.added)
-        change -= sum(amount(present[uid]) for uid in self.removed if uid in present)
-        if column is not None:
-            self._changes[column] = change, amount
-        return change
+    def amounts(self, column: Hashable, amount: Amount) -> IntArray:
+        known = self._amounts.get(column)
+        if known is None:
+            known = np.array([amount(placed) for placed in self._new], np.int64)
+            if self._before is not None:
+                known = np.concatenate([self._before.amounts(column, amount), known])
+            if len(self._amounts) >= _MOST_COLUMNS:
+                self._amounts.clear()
+            self._amounts[column] = known
+        return known
 
-    def returning(self, placed: PlacedPod) -> "Overlay":
-        """The same, with a removed pod back again."""
-        overlay = Overlay(self.added, self.removed - {placed.pod.uid})
-        overlay._changes = {
-            column: (change + amount(placed), amount)
-            for column, (change, amount) in self._changes.items()
-        }
-        return overlay
+    @cached_property
+    def at_places(self) -> Mapping[int, Sequence[int]]:
+        """The numbers of the pods by place."""
+        found: dict[int, list[int]] = {}
+        for number, place in enumerate(self.places.tolist()):
+            found.setdefault(place, []).append(number)
+        return found
+
+
+class Overlays:
+    """Which of the imagined pods count on a face, and at which places its positions are."""
+
+    __slots__ = ("_imagined", "_places", "_times")
+
+    def __init__(self, imagined: ImaginedPods, places: Rows, times: IntArray) -> None:
+        self._imagined = imagined
+        self._places = places  # by position
+        self._times = times  # by the number of the pod; 0 where it is as if nothing was thought
+
+    @classmethod
+    def none(cls, count: int) -> Overlays:
+        nothing = ImaginedPods((), np.empty(0, np.intp), times=0, place_count=0)
+        return cls(nothing, np.full(count, _NOWHERE, np.intp), nothing.times)
+
+    def take(self, positions: Rows) -> Overlays | None:
+        """None where nothing is thought of these positions."""
+        places = self._places[positions]
+        return Overlays(self._imagined, places, self._times) if (places >= 0).any() else None
+
+    def adding(self, pods: Mapping[int, Iterable[PlacedPod]]) -> Overlays:
+        return self._with({at: list(each) for at, each in pods.items()}, self._times, 1)
+
+    def removing(
+        self,
+        pods: Mapping[int, Collection[str]],
+        really_on: Callable[[int], Mapping[str, PlacedPod]],
+    ) -> Overlays:
+        """By uid; those that are not there are passed over."""
+        times = self._times.copy()
+        removed: dict[int, list[PlacedPod]] = {}
+        for at, uids in pods.items():
+            really = really_on(at)
+            known = self._removed_again(at, uids, times) if len(times) else ()
+            new = [uid for uid in dict.fromkeys(uids) if uid in really and uid not in known]
+            removed[at] = [really[uid] for uid in new]
+        return self._with(removed, times, -1)
+
+    def removing_all(self, pods: Mapping[int, Sequence[PlacedPod]]) -> Overlays:
+        """Of positions of which nothing is thought yet: pods that are really there."""
+        return self._with(pods, self._times, -1)
+
+    def returning(self, numbers: Rows) -> Overlays:
+        """As if nothing was thought of these pods: they are numbered in the order in which they
+        were told of."""
+        times = self._times.copy()
+        times[numbers] = 0
+        return Overlays(self._imagined, self._places, times)
+
+    def change(self, column: Hashable, amount: Amount) -> IntArray:
+        """By how much this column differs at each position."""
+        return self._summed(self._imagined.amounts(column, amount))
+
+    def change_now(self, amount: Amount) -> IntArray:
+        """The same for what a pod adds now, and may not later: it is not remembered."""
+        return self._summed(np.array([amount(each) for each in self._imagined.pods], np.int64))
+
+    @property
+    def positions(self) -> list[int]:
+        """Those of which something is thought."""
+        return np.flatnonzero(self._places >= 0).tolist()
+
+    def pods(self) -> Iterator[Thought]:
+        positions = np.full(self._imagined.place_count, _NOWHERE, np.intp)
+        touched = np.flatnonzero(self._places >= 0)
+        positions[self._places[touched]] = touched
+        numbers = np.flatnonzero(self._times)
+        numbers = numbers[positions[self._imagined.places[numbers]] >= 0]
+        at, pods = positions[self._imagined.places[numbers]].tolist(), self._imagined.pods
+        told = [pods[number].pod for number in numbers.tolist()]
+        return zip(at, told, self._times[numbers].tolist(), strict=True)
+
+    def placed(self, position: int, really: Mapping[str, PlacedPod]) -> list[PlacedPod]:
+        """What is on a position that really has these pods."""
+        pods, left = self._imagined.pods, dict(really)
+        added: list[PlacedPod] = []
+        for number in self._imagined.at_places.get(int(self._places[position]), ()):
+            if self._times[number] < 0:
+                left.pop(pods[number].pod.uid, None)
+            elif self._times[number] > 0:
+                added.append(pods[number])
+        return [*left.values(), *added]
+
+    def _summed(self, amounts: IntArray) -> IntArray:
+        imagined = self._imagined
+        by_place = np.zeros(imagined.place_count + 1, np.int64)  # the last is for `_NOWHERE`
+        np.add.at(by_place, imagined.places, self._times * amounts)
+        changes: IntArray = by_place[self._places]
+        return changes
+
+    def _removed_again(self, position: int, uids: Collection[str], times: IntArray) -> set[str]:
+        """Those of which something was thought before: what was added is not any more."""
+        found = set()
+        for number in self._imagined.at_places.get(int(self._places[position]), ()):
+            uid = self._imagined.pods[number].pod.uid
+            if uid in uids and self._imagined.times[number] > 0:
+                times[number] = 0
+            elif uid in uids:
+                times[number] = -1
+                found.add(uid)
+        return found
+
+    def _with(
+        self, pods: Mapping[int, Sequence[PlacedPod]], before: IntArray, times: int
+    ) -> Overlays:
+        """`before` are the times of the pods that were thought of until now."""
+        touched = np.fromiter(pods, np.intp, len(pods))
+        count, places = self._imagined.place_count, self._places.copy()
+        new = touched[places[touched] == _NOWHERE]
+        places[new] = np.arange(count, count + len(new))
+        lengths = np.fromiter(map(len, pods.values()), np.intp, len(pods))
+        imagined = ImaginedPods(
+            list(chain.from_iterable(pods.values())),
+            np.repeat(places[touched], lengths),
+            times=times,
+            place_count=count + len(new),
+            before=self._imagined if len(before) else None,
+        )
+        return Overlays(imagined, places, np.concatenate([before, imagined.times[len(before) :]]))

@@ -43,9 +43,14 @@ class Reading:
     def is_sampled(self) -> bool:
         return not math.isnan(self.sampled_at)
 
+    @property
+    def has_more_to_come(self) -> bool:
+        """Whether there can be traffic of pods that this reading has not measured."""
+        return self.is_sampled and self.sampled_at != math.inf
+
     def still_to_come(self, pod: Pod) -> float:
         """The share of the pod's traffic that this reading has not measured, 0 to 1."""
-        if self.sampled_at == math.inf or not self.is_sampled:
+        if not self.has_more_to_come:
             return 0.0
         started_at = pod.started_at
         if started_at is None:

@@ -10,18 +10,21 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from lowtide.cluster.change_log import ChangeLog
 from lowtide.cluster.changes import EVERY_ROW, NODE, PODS, READING, ROW, is_same_to_rules
-from lowtide.cluster.columns import Column, IntArray, MadeWhenAsked, ValueColumn
+from lowtide.cluster.columns import Column, IntArray, MadeWhenAsked, Rows, ValueColumn
 from lowtide.cluster.images import Images
 from lowtide.cluster.known_objects import KnownObjects
 from lowtide.cluster.labels import LabelColumns
 from lowtide.cluster.ledgers import Ledgers
 from lowtide.cluster.nodes import Nodes
+from lowtide.cluster.nominated import NominatedPods
 from lowtide.cluster.placed import PlacedPod, footprint_of
 from lowtide.cluster.pods_matching import PodSelection, PodsMatching
 from lowtide.cluster.priorities import LowestPriorities
 from lowtide.cluster.reading import Reading
 from lowtide.cluster.resources import Resources
+from lowtide.cluster.service_selectors import ServiceSelectors
 from lowtide.cluster.storage import Storage
 from lowtide.cluster.terms_carried import TermsCarried
 from lowtide.objects.node import Node, Taint
@@ -32,8 +35,6 @@ T = TypeVar("T")
 _FIRST_CAPACITY = 64
 # A table that was once larger than this gives room back: its nodes may have been a stranger's.
 _USUAL_CAPACITY = 16_384
-# Further back in the log, looking at everything anew is cheaper than at each change.
-_MOST_CHANGES_PER_ROW = 16
 # When so many rows go between two questions, columns are cheaper made anew than kept true.
 _MANY_ROWS = 64
 _NO_NODE = Node()
@@ -52,6 +53,7 @@ class ClusterState:
         self._placed_on: dict[str, dict[str, PlacedPod]] = {}  # by node name, known or not
         self._nominated: dict[str, dict[str, Pod]] = {}  # by node name, then uid
         self._nomination_of: dict[str, str] = {}  # the same: node names by uid
+        self.nominated_pods = NominatedPods()
 
         self.unschedulable = Column(np.bool_, False, _FIRST_CAPACITY)
         self._number_taints()
@@ -73,13 +75,21 @@ class ClusterState:
         self.ledgers = Ledgers(self._row_of, lambda row: self._changed(row, READING))
 
         self.storage = Storage(self.objects, row_of=self._row_of, pods_on=self.placed_on)
-        self.known_objects = KnownObjects(self.storage.object_changed)
+        self.service_selectors = ServiceSelectors()
+        self.known_objects = KnownObjects(self._object_changed)
 
-        self._log: list[tuple[int, int]] = []
-        self._log_starts_at = 0
+        self._every_row: Rows = np.empty(0, np.intp)
+        self.log = ChangeLog(_FIRST_CAPACITY)
         self._rows_gone = 0  # since the last question
 
     # Reading it.
+
+    @property
+    def every_row(self) -> Rows:
+        """The same array until nodes come or go."""
+        if len(self._every_row) != self.count:
+            self._every_row = np.arange(self.count)
+        return self._every_row
 
     def nodes(self) -> Nodes:
         """For a question, which ends before anything changes here."""
@@ -150,19 +160,6 @@ class ClusterState:
         """Those of one namespace, by name."""
         return self.known_objects.inside(kind, namespace)
 
-    # Which rows changed.
-
-    @property
-    def position(self) -> int:
-        """Where the log of changes ends now."""
-        return self._log_starts_at + len(self._log)
-
-    def changes_since(self, position: int) -> list[tuple[int, int]] | None:
-        """(row or EVERY_ROW, what) in order; None when that is too long ago to tell."""
-        if position < self._log_starts_at:
-            return None
-        return self._log[position - self._log_starts_at :]
-
     # Nodes come, change and go.
 
     def add_node(self, node: Node) -> None:
@@ -227,6 +224,7 @@ class ClusterState:
         else:
             for column in self._columns():
                 column.array[last] = column.empty
+        self.log.row_is_gone(last)
         self.names.pop()
         self._nodes.pop()
         self.count -= 1
@@ -306,6 +304,10 @@ class ClusterState:
 
     # How it is done.
 
+    def _object_changed(self, before: Any, after: Any) -> None:
+        self.storage.object_changed(before, after)
+        self.service_selectors.object_changed(before, after)
+
     def _put(self, placed: PlacedPod) -> None:
         uid = placed.pod.uid
         before = self._placed.get(uid)
@@ -326,7 +328,9 @@ class ClusterState:
         if row is not None:
             self._count_in(row, placed, times=1)
             self.lowest_priorities.came(row, placed)
+            version = int(self.log.versions[row])
             self._changed(row, PODS | READING if is_measured_more else PODS)
+            self.log.pod_came(row, uid, version)
 
     def _count_in(self, row: int, placed: PlacedPod, times: int) -> None:
         self.pod_count.array[row] += times
@@ -363,6 +367,7 @@ class ClusterState:
 
     def _columns_that_stay(self) -> Iterator[Column]:
         yield from (self.unschedulable, self.taint_set, self.pod_count)
+        yield self.log.version_column
         yield self.lowest_priorities.column
         yield from self._resources.nonzero.values()
         yield from self.storage.attached.columns
@@ -380,9 +385,4 @@ class ClusterState:
         self._number_taints()
 
     def _changed(self, row: int, what: int) -> None:
-        self._log.append((row, what))
-        longest = _MOST_CHANGES_PER_ROW * self._capacity
-        if len(self._log) > longest:
-            dropped = len(self._log) - longest // 2
-            del self._log[:dropped]
-            self._log_starts_at += dropped
+        self.log.add(row, what)

@@ -63,6 +63,10 @@ class Narrowing:
         """The rules that narrowed the search."""
         return [self._rules[number].name for number in sorted(self._kept)]
 
+    @property
+    def is_any(self) -> bool:
+        return bool(self._kept)
+
     def excludes(self, rows: Rows) -> BoolArray:
         excluded = np.zeros(len(rows), np.bool_)
         for kept in self._kept.values():

@@ -8,6 +8,9 @@ nodes, and answers with arrays, one element per row of the `Nodes` it was given;
                default), NODES (any node's object), OTHERS (the pods of other nodes), FEASIBLE
                (for `score`: which nodes the filters left). A row is judged again only by the
                rules that read what changed on it.
+    reads_about(pod, point) -> int                    less than that, for pods of this shape: 0
+                                                      where only the pod decides; `point` is
+                                                      "preFilter", "filter" or "score"
     kinds      other object types it depends on, read by `nodes.objects(type)`; a change of one
                makes every row stale for it
     args       a msgspec Struct: its `<Name>Args`, decoded strictly; handed to the constructor
@@ -100,6 +103,7 @@ __all__ = [
     "ask",
     "filter_each",
     "readings_of",
+    "reads_about",
     "reads_of",
     "score_each",
 ]
@@ -250,6 +254,13 @@ def ask(rule: Any, method: str, *arguments: Any, **named: Any) -> Any:
 
 def reads_of(plugin: Plugin) -> int:
     return int(getattr(plugin, "reads", ROW))
+
+
+def reads_about(plugin: Plugin, pod: Pod, point: str) -> int:
+    """What it reads to answer at this extension point about pods of this one's shape."""
+    reads = reads_of(plugin)
+    narrowed = getattr(plugin, "reads_about", None)
+    return reads if narrowed is None else reads & int(narrowed(pod, point))
 
 
 def readings_of(plugin: Plugin) -> tuple[Hashable, ...]:

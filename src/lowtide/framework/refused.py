@@ -2,7 +2,7 @@
 in thought. Made by `decide`; the nominated pods that stand in a pod's way are found here too."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -12,6 +12,7 @@ import numpy as np
 from lowtide.cluster.changes import OTHERS, PODS, READING
 from lowtide.cluster.columns import BoolArray, Rows
 from lowtide.cluster.nodes import Nodes
+from lowtide.cluster.nominated import Rivals
 from lowtide.cluster.state import ClusterState
 from lowtide.framework.decision import NodeRejection
 from lowtide.framework.plugin import PluginError, PostFiltered, ask, reads_of
@@ -52,8 +53,8 @@ class RefusedPod:
             _, rejection = self._verdict.pod_rejection
             return np.full(self._state.count, rejection.eviction_helps)
         helps = self._verdict.eviction_may_help
-        for row, refused in self._promised.items():
-            helps[row] = refused.eviction_helps
+        rows = np.fromiter(self._promised, np.intp, len(self._promised))
+        helps[rows] = [refused.eviction_helps for refused in self._promised.values()]
         return helps
 
     def was_reached(self, rule_name: str) -> bool:
@@ -82,18 +83,17 @@ class RefusedPod:
         return fits
 
     @cached_property
-    def _rivals(self) -> Mapping[int, Sequence[Pod]]:
+    def _rivals(self) -> Rivals | None:
         return rivals_of(self._pod, self._state)
 
     def _promised_among(self, nodes: Nodes) -> tuple[Rows, Nodes]:
         """The positions that pods which matter as much are nominated to, with these pods."""
-        if not self._rivals:
+        if self._rivals is None:
             return np.empty(0, np.intp), nodes
-        rows = nodes.rows.tolist()
-        positions = [at for at, row in enumerate(rows) if row in self._rivals]
-        pods = {number: self._rivals[rows[at]] for number, at in enumerate(positions)}
-        chosen = np.array(positions, np.intp)
-        return chosen, nodes.take(chosen).with_pods(pods)
+        chosen = np.flatnonzero(np.isin(nodes.rows, self._rivals.rows))
+        rows = nodes.rows[chosen].tolist()
+        pods = {position: self._rivals.by_row[row] for position, row in enumerate(rows)}
+        return chosen, nodes.take(chosen).with_placed(pods)
 
     def _is_accepted(self, nodes: Nodes) -> BoolArray:
         accepted = np.ones(len(nodes), np.bool_)
@@ -114,19 +114,9 @@ class RefusedPod:
         ]
 
 
-def rivals_of(pod: Pod, state: ClusterState) -> dict[int, Sequence[Pod]]:
-    """By row: the pods nominated to that node that matter as much as this one or more."""
-    found: dict[int, Sequence[Pod]] = {}
-    for node_name, nominated in state.nominated().items():
-        row = state.row_of(node_name)
-        rivals = [
-            rival
-            for uid, rival in nominated.items()
-            if uid != pod.uid and rival.spec.priority >= pod.spec.priority
-        ]
-        if row is not None and rivals:
-            found[row] = rivals
-    return found
+def rivals_of(pod: Pod, state: ClusterState) -> Rivals | None:
+    """The nominated pods that matter as much as this one or more; None where there are none."""
+    return state.nominated_pods.rivals_of(pod, state)
 
 
 def post_filtered(

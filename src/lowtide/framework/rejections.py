@@ -11,6 +11,8 @@ from lowtide.cluster.columns import BoolArray, Rows
 from lowtide.framework.decision import NodeRejection
 from lowtide.framework.plugin import PluginError, Rejection
 
+Bits = npt.NDArray[np.uint64]
+
 _MOST_REASONS = 64
 _NOT_AT_ALL = -math.inf  # so long has a pod waited to which nothing gives way
 
@@ -26,7 +28,7 @@ class Rejections:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.bits: npt.NDArray[np.uint64] | None = None
+        self.bits: Bits | None = None
         self._reasons: list[_Reason] = []
 
     def start_again(self) -> None:
@@ -35,16 +37,38 @@ class Rejections:
         self._reasons = []
 
     def judge(self, rejections: Iterable[Rejection], rows: Rows, capacity: int) -> None:
-        found = np.zeros(len(rows), np.uint64)
+        self.put(rows, self.read(rejections, len(rows)), capacity)
+
+    def read(self, rejections: Iterable[Rejection], count: int) -> Bits:
+        """The reasons for refusing each of so many nodes; nothing of it is kept."""
+        found = np.zeros(count, np.uint64)
         _check_rejections(self.name, rejections)
         for rejection in rejections:
-            _check_mask(self.name, rejection.mask, len(rows))
+            _check_mask(self.name, rejection.mask, count)
             found[rejection.mask] |= self._bit(rejection)
+        return found
+
+    def put(self, rows: Rows | slice, found: Bits, capacity: int) -> None:
         if self.bits is None:
             if not found.any():
                 return
             self.bits = np.zeros(capacity, np.uint64)
         self.bits[rows] = found
+
+    def put_one(self, row: int, found: int, capacity: int) -> None:
+        if self.bits is not None:
+            self.bits[row] = found
+        elif found:
+            self.put(np.array([row]), np.array([found], np.uint64), capacity)
+
+    def refused_anew(self, before: Bits | None, everything: Rows) -> Rows:
+        """The rows that it refuses and did not before all were judged, or the other way round."""
+        if before is None and self.bits is None:
+            return everything[:0]
+        if before is None or self.bits is None:
+            return everything
+        count = len(everything)
+        return np.flatnonzero((before[:count] != 0) != (self.bits[:count] != 0))
 
     def stands(self, count: int, waited_seconds: float) -> BoolArray | None:
         """Where it refuses a pod that has waited so long; None: nowhere."""

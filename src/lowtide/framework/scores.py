@@ -1,6 +1,6 @@
 """How one rule scores, kept for every row: raw, and normalised to 0..100."""
 
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -16,62 +16,99 @@ from lowtide.objects.pod import Pod
 class Scores:
     """Scaled again as a whole only when the highest raw score changes."""
 
-    def __init__(self, weighted: Weighted) -> None:
+    def __init__(self, weighted: Weighted, raw: IntArray, normalized: IntArray) -> None:
+        """The arrays have room for every row, and are zeros."""
         rule = weighted.rule
         self.rule = rule
         self.weight = weighted.weight
         self._is_never_silent = weighted.is_never_silent
         self.has_opinion = False
-        self.raw: IntArray = np.empty(0, np.int64)
-        self.normalized: IntArray = np.empty(0, np.int64)
+        self._is_heard = False  # whether what it said counts in somebody's totals
+        self.raw = raw
+        self.normalized = normalized
         self.reads_feasible = bool(reads_of(rule) & FEASIBLE)
         self._scale = getattr(rule, "scale", None)
         self._has_normalize = hasattr(rule, "normalize")
+        self._is_as_given = self._scale is None and not self._has_normalize
         self._highest = 0
         self._has_highest = False
 
-    def judge(self, pod: Pod, nodes: Nodes, feasible: BoolArray, rows: Rows, capacity: int) -> None:
-        raw = self._asked(pod, nodes, feasible)
+    def judge(self, pod: Pod, nodes: Nodes, feasible: BoolArray, rows: Rows | slice) -> None:
+        self.put(self.asked(pod, nodes, feasible), rows)
+
+    def put(self, raw: IntArray | None, rows: Rows | slice) -> None:
         had_opinion, self.has_opinion = self.has_opinion, raw is not None
         if raw is None:
             return
         if not had_opinion:
-            self.raw = np.zeros(capacity, np.int64)
-            self.normalized = np.zeros(capacity, np.int64)
+            self.raw[:] = 0
             self._has_highest = False
         elif self._has_highest and bool((self.raw[rows] == self._highest).any()):
             self._has_highest = False
         self.raw[rows] = raw
 
+    def put_one(self, raw: int, row: int) -> None:
+        """Where the rule has an opinion, and had one."""
+        if self._has_highest and self.raw[row] == self._highest:
+            self._has_highest = False
+        self.raw[row] = raw
+
     def rescale(
         self, pod: Pod, feasible: BoolArray, judged: Rows, refiltered: Rows, stale: Stale
-    ) -> Rows:
-        """Brings the normalised scores up to date; returns the rows that may have changed.
+    ) -> tuple[Rows, IntArray | int]:
+        """Brings the normalised scores up to date; returns the rows that may have changed, and what
+        they gain by that in points.
 
         `judged` rows have new raw scores, `refiltered` ones may have changed feasibility.
         """
         touched = stale.union([judged, refiltered])
-        if not self.has_opinion or not len(touched):
-            return NO_ROWS
+        if not self.has_opinion:
+            return self._withdrawn(stale) if self._is_heard else (NO_ROWS, 0)
+        if not len(touched):
+            return NO_ROWS, 0
+        if self._is_as_given and len(touched) == 1:
+            return touched, self._take_as_given(int(touched[0]), feasible)
         if self._has_normalize:
             if not feasible.any():
-                return NO_ROWS  # nothing of it counts, and a node that comes is refiltered
+                return NO_ROWS, 0  # nothing of it counts, and a node that comes is refiltered
             nodes = stale.nodes(stale.everything)
-            self.normalized[: len(feasible)] = self.normalized_among(pod, nodes, feasible, self.raw)
-            return stale.everything
+            values = self.normalized_among(pod, nodes, feasible, self.raw)
+            return stale.everything, self._write(stale.everything, values, stale)
         if self._scale is not None:
             few = None if touched is stale.everything else touched
             if self._finds_new_highest(feasible, few):
                 touched = stale.everything
-        values = scaled(self.raw[touched], self._highest, self._scale)
-        self.normalized[touched] = self._checked(values, feasible[touched])
-        return touched
+        some = stale.index(touched)
+        values = self._checked(scaled(self.raw[some], self._highest, self._scale), feasible[some])
+        return touched, self._write(touched, values, stale)
+
+    def _write(self, rows: Rows, values: IntArray, stale: Stale) -> IntArray:
+        """The points that the rows gain."""
+        self._is_heard = True
+        some = stale.index(rows)
+        gained: IntArray = self.weight * (values - self.normalized[some])
+        self.normalized[some] = values
+        return gained
+
+    def _withdrawn(self, stale: Stale) -> tuple[Rows, IntArray]:
+        """What it said does not count any more."""
+        gained = self._write(stale.everything, np.zeros(len(stale.everything), np.int64), stale)
+        self._is_heard = False
+        return stale.everything, gained
+
+    def _take_as_given(self, row: int, feasible: BoolArray) -> int:
+        raw = int(self.raw[row])
+        if not 0 <= raw <= MAX_SCORE and feasible[row]:
+            self._refuse(raw)
+        gained = self.weight * (raw - int(self.normalized[row]))
+        self.normalized[row] = raw
+        return gained
 
     def raw_among(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray:
         """The raw scores if only these nodes were feasible; nothing of it is kept."""
         if not self.reads_feasible:
             return self.raw[: len(feasible)]
-        raw = self._asked(pod, nodes, feasible)
+        raw = self.asked(pod, nodes, feasible)
         return np.zeros(len(feasible), np.int64) if raw is None else raw
 
     def normalized_among(
@@ -86,7 +123,7 @@ class Scores:
             normalized = scaled(raw, _highest_of(raw, feasible), self._scale)
         return self._checked(normalized, feasible)
 
-    def _asked(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray | None:
+    def asked(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray | None:
         raw: IntArray | None = ask(self.rule, "score", pod, nodes, feasible)
         if raw is None and self._is_never_silent:
             return np.zeros(len(nodes), np.int64)
@@ -109,12 +146,15 @@ class Scores:
     def _checked(self, normalized: IntArray, feasible: BoolArray) -> IntArray:
         wrong = feasible & ((normalized < 0) | (normalized > MAX_SCORE))
         if wrong.any():
-            raise PluginError(
-                f"plugin {self.rule.name!r} returns an invalid score {normalized[wrong][0]}, "
-                f"it should in the range of [0, {MAX_SCORE}] after normalizing",
-                rule_name=self.rule.name,
-            )
+            self._refuse(int(normalized[wrong][0]))
         return normalized
+
+    def _refuse(self, score: int) -> NoReturn:
+        raise PluginError(
+            f"plugin {self.rule.name!r} returns an invalid score {score}, "
+            f"it should in the range of [0, {MAX_SCORE}] after normalizing",
+            rule_name=self.rule.name,
+        )
 
 
 def _highest_of(raw: IntArray, feasible: BoolArray) -> int:

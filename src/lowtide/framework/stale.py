@@ -1,6 +1,4 @@
-"""Which rows each rule has to judge again, by what changed since it last did and what it reads."""
-
-from typing import Any
+"""Which rows rules have to judge again, by what changed since they last did and what they read."""
 
 import numpy as np
 
@@ -8,41 +6,41 @@ from lowtide.cluster.changes import EVERY_ROW, NODE, NODES, OTHERS, PODS, ROW
 from lowtide.cluster.columns import Rows
 from lowtide.cluster.nodes import Nodes
 from lowtide.cluster.state import ClusterState
-from lowtide.framework.plugin import reads_of
 
-Asked = tuple[str, int]  # an extension point, and the number of the rule there
-
-NEVER = -1
 NO_ROWS: Rows = np.empty(0, np.intp)
 
 
 class Stale:
-    """One look at the log of changes, shared by the rules of a verdict.
+    """One look at the log of changes, shared by the rules of a verdict, which all judged last when
+    the log ended at `since`.
 
-    `judged_at` says where in the log each rule last judged; `done` brings it up to now. The array
-    `everything` stands for all rows wherever it comes back: it is compared by identity.
+    The array `everything` stands for all rows wherever it comes back: it is compared by identity.
     """
 
-    def __init__(self, state: ClusterState, judged_at: dict[Asked, int]) -> None:
-        self.everything: Rows = np.arange(state.count)
+    def __init__(self, state: ClusterState, since: int) -> None:
+        self.everything: Rows = state.every_row
+        self.since = since
+        self.until = state.log.position
         self._state = state
-        self._judged_at = judged_at
-        self._rows: dict[tuple[int, int], Rows | None] = {}
+        self._changes = state.log.since(since)
+        self._anything = 0  # that changed anywhere
+        self._everywhere = 0  # that changed on every row
+        self._has_new_rows = False
+        for row, what in self._changes or ():
+            self._anything |= what
+            if row == EVERY_ROW:
+                self._everywhere |= what
+            elif what == ROW:
+                self._has_new_rows = True
+        self._rows: dict[int, Rows | None] = {}  # by what is read
         self._views: dict[int, Nodes] = {}
-        self._asked: list[Asked] = []
 
-    def rows(self, asked: Asked, rule: Any) -> Rows | None:
-        """None when the rule has nothing to judge again."""
-        since = self._judged_at.get(asked, NEVER)
-        self._asked.append(asked)
-        if since == NEVER:
-            return self.everything
-        if since == self._state.position:
-            return None
-        reads = reads_of(rule)
-        if (since, reads) not in self._rows:
-            self._rows[since, reads] = self._work_out(since, reads)
-        return self._rows[since, reads]
+    def rows(self, reads: int) -> Rows | None:
+        """None when rules that read this have nothing to judge again."""
+        if reads in self._rows:
+            return self._rows[reads]
+        rows = self._rows[reads] = self._work_out(reads)
+        return rows
 
     def nodes(self, rows: Rows) -> Nodes:
         """One face per set of rows, shared by the rules."""
@@ -53,9 +51,9 @@ class Stale:
             view = self._views[id(rows)] = self._state.nodes().take(rows)
         return view
 
-    def done(self) -> None:
-        for asked in self._asked:
-            self._judged_at[asked] = self._state.position
+    def index(self, rows: Rows) -> Rows | slice:
+        """What picks these rows out of an array, faster where that is all of them."""
+        return slice(len(rows)) if rows is self.everything else rows
 
     def union(self, parts: list[Rows]) -> Rows:
         different: list[Rows] = []
@@ -77,18 +75,14 @@ class Stale:
         count = self._state.count
         return np.array(sorted(row for row in rows if row < count), np.intp)
 
-    def _work_out(self, since: int, reads: int) -> Rows | None:
-        count = self._state.count
-        changes = self._state.changes_since(since)
-        if changes is None or len(changes) > 4 * count + 64:
+    def _work_out(self, reads: int) -> Rows | None:
+        count, changes, anything = self._state.count, self._changes, self._anything
+        if changes is None or len(changes) > 4 * count + 64 or self._everywhere & reads:
             return self.everything
-        anything = 0
-        for row, what in changes:
-            anything |= what
-            if row == EVERY_ROW and what & reads:
-                return self.everything
         if (reads & NODES and anything & NODE) or (reads & OTHERS and anything & (PODS | NODE)):
             return self.everything
+        if not anything & reads and not self._has_new_rows:
+            return None
         # A row that came or moved is new to every rule, whatever it reads.
         rows = {row for row, what in changes if (what & reads or what == ROW) and row < count}
         rows.discard(EVERY_ROW)
@@ -97,3 +91,7 @@ class Stale:
         if len(rows) > count // 2:
             return self.everything
         return np.array(sorted(rows), np.intp)
+
+    def is_since(self, since: int) -> bool:
+        """Whether it is also what one would see who looks now at what changed since."""
+        return since == self.since and self.until == self._state.log.position

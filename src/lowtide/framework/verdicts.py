@@ -31,6 +31,7 @@ class Verdicts:
             self._shape_bytes += len(shape)
         else:
             self._by_shape.move_to_end(shape)
+        verdict.asked_about(pod)
         verdict.refresh()
         self._drop_oldest()  # after that: of a table that has grown, each takes more than before
         return verdict

@@ -4,7 +4,7 @@ where that does the least harm."""
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import msgspec
 import numpy as np
@@ -12,7 +12,7 @@ import numpy as np
 from lowtide.framework.decision import NodeRejection
 from lowtide.framework.plugin import Eviction, Nodes, Pod, PostFiltered, Refused
 from lowtide.objects.policy import PodDisruptionBudget
-from lowtide.plugins.default_preemption_victims import Budgets, DryRun, dry_run, start_time_of
+from lowtide.plugins.default_preemption_victims import Budgets, dry_run, start_time_of
 
 _NEVER = "not eligible due to preemptionPolicy=Never."
 _TERMINATING = "not eligible due to a terminating pod on the nominated node."
@@ -25,6 +25,7 @@ _NO_VICTIMS = NodeRejection(
 
 DISRUPTION_TARGET = "DisruptionTarget"
 BY_SCHEDULER = "PreemptionByScheduler"
+_FEWEST_AT_ONCE = 50  # nodes: fewer cost as much
 _PRIORITY_OFFSET = 2**31  # makes every priority positive, so that fewer victims are better
 
 
@@ -89,12 +90,12 @@ class DefaultPreemption:
             tied_nodes=tuple(each.node_name for each in tied),
         )
 
-    def _search(self, pod: Pod, nodes: Nodes, refused: Refused) -> DryRun:
+    def _search(self, pod: Pod, nodes: Nodes, refused: Refused) -> "_Found":
         """Goes over the nodes, from another one each time, until enough candidates are found and
         one of them breaks no budget."""
         rows = np.flatnonzero(refused.eviction_may_help)
         has_victims = nodes.lowest_priority[rows] < pod.spec.priority
-        total = DryRun([], dict.fromkeys(nodes.take(rows[~has_victims]).names, _NO_VICTIMS), [])
+        total = _Found(dict.fromkeys(nodes.take(rows[~has_victims]).names, _NO_VICTIMS))
         if not has_victims.any():
             return total
         wanted = self._args.candidates_among(len(rows))
@@ -104,10 +105,15 @@ class DefaultPreemption:
         breaks_none = False  # whether some candidate breaks no budget
         while len(rows):
             batch, rows = rows[:wanted], rows[wanted:]
-            found = dry_run(pod, nodes, batch, refused, budgets)
-            total.refused.update(found.refused)
-            total.errors.extend(found.errors)
-            for eviction in found.evictions:
+            tried = dry_run(pod, nodes, batch, refused, budgets)
+            total.refused.update(tried.refused)
+            # Where few are missing, most of another batch would be looked at in vain.
+            missing = wanted - len(total.evictions)
+            at_once = max(missing, _FEWEST_AT_ONCE) if missing > 0 else wanted
+            for eviction in tried.evictions(at_once):
+                if not eviction.victims:
+                    total.errors.append(_expected_victims(eviction.node_name))
+                    continue
                 total.evictions.append(eviction)
                 breaks_none |= not eviction.budget_violations
                 if breaks_none and len(total.evictions) >= wanted:
@@ -115,21 +121,33 @@ class DefaultPreemption:
         return total
 
 
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """Where evicting does not help, by name; whom to evict elsewhere; what went wrong."""
+
+    refused: dict[str, NodeRejection]
+    evictions: list[Eviction] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+
+
+def _expected_victims(node_name: str) -> str:
+    return f'expected at least one victim pod on node "{node_name}"'
+
+
 def _why_not_eligible(pod: Pod, nodes: Nodes, refused: Refused) -> str | None:
     if pod.spec.preemption_policy == "Never":
         return _NEVER
     if refused.gives_way_after < math.inf:
         return _GIVES_WAY
-    nominated = pod.status.nominated_node_name
-    if nominated and nominated in nodes.names:
-        row = nodes.names.index(nominated)
-        # Where nothing that is evicted helps, other nodes are looked at again.
-        if refused.eviction_may_help[row] and any(
-            each.spec.priority < pod.spec.priority and _is_being_preempted(each)
-            for each in nodes.pods(row)
-        ):
-            return _TERMINATING
-    return None
+    row = nodes.position_of(pod.status.nominated_node_name)
+    # Where nothing that is evicted helps, other nodes are looked at again.
+    if row is None or not refused.eviction_may_help[row]:
+        return None
+    is_awaited = any(
+        each.spec.priority < pod.spec.priority and _is_being_preempted(each)
+        for each in nodes.pods(row)
+    )
+    return _TERMINATING if is_awaited else None
 
 
 def _is_being_preempted(pod: Pod) -> bool:
@@ -143,8 +161,9 @@ def _is_being_preempted(pod: Pod) -> bool:
 
 def _least_harmful(evictions: Sequence[Eviction]) -> list[Eviction]:
     """The best by kube-scheduler's criteria, in the order of their names."""
-    lowest = min(_harm(each) for each in evictions)
-    best = [each for each in evictions if _harm(each) == lowest]
+    harms = [_harm(each) for each in evictions]
+    lowest = min(harms)
+    best = [each for each, harm in zip(evictions, harms, strict=True) if harm == lowest]
     return sorted(best, key=lambda each: each.node_name)
 
 

@@ -5,8 +5,9 @@ Called by DefaultPreemption; every step asks the filters about all nodes at once
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 import numpy as np
 
@@ -21,11 +22,28 @@ from lowtide.objects.times import epoch_seconds
 
 @dataclass(frozen=True, slots=True)
 class DryRun:
-    """What became of some nodes: where an eviction helps, where it does not, what went wrong."""
+    """Some nodes without all pods that matter less than another; `refused` tells, by name, where
+    that one does not fit even then."""
 
-    evictions: list[Eviction]  # in the order of the rows
+    emptied: Nodes
+    lower: Sequence[Sequence[Pod]]  # by position: the pods that are gone
     refused: dict[str, NodeRejection]
-    errors: list[str]
+    asked: Refused
+    budgets: "Budgets"
+
+    def evictions(self, at_once: int) -> Iterator[Eviction]:
+        """Of the other nodes, in their order: who has to go. So many are looked at together, and
+        no more once nobody asks any further."""
+        first = [0, *accumulate(map(len, self.lower))]
+        names = self.emptied.names
+        left = [at for at, name in enumerate(names) if name not in self.refused]
+        for start in range(0, len(left), at_once):
+            searches = [
+                _search(at, names[at], self.lower[at], first[at], self.budgets)
+                for at in left[start : start + at_once]
+            ]
+            has_to_go = _reprieve(searches, self.emptied, self.asked, first[-1])
+            yield from (search.eviction(has_to_go) for search in searches)
 
 
 class Budgets:
@@ -35,41 +53,31 @@ class Budgets:
     def __init__(self, nodes: Nodes) -> None:
         self._nodes = nodes
         self._by_namespace: dict[str, _NamespaceBudgets] = {}
+        self.are_any = bool(nodes.objects(PodDisruptionBudget))
 
-    def of(self, pod: Pod) -> Iterator[tuple[str, PodDisruptionBudget]]:
-        """By name, but for those that know already that the pod goes."""
+    def of(self, pod: Pod) -> list[tuple[str, PodDisruptionBudget]]:
+        """By namespace and name, but for those that know already that the pod goes."""
         if not pod.labels:
-            return
+            return []
         inside = self._by_namespace.get(pod.namespace)
         if inside is None:
             found = self._nodes.objects_in(PodDisruptionBudget, pod.namespace)
             inside = self._by_namespace[pod.namespace] = _readable(found)
-        for name, budget in inside.selecting(pod.labels):
-            if pod.name not in budget.status.disrupted_pods:
-                yield name, budget
+        if not inside.budgets:
+            return []
+        return [
+            each
+            for each in inside.selecting(pod.labels)
+            if pod.name not in each[1].status.disrupted_pods
+        ]
 
 
 def dry_run(pod: Pod, nodes: Nodes, rows: Rows, refused: Refused, budgets: Budgets) -> DryRun:
     """`rows` are those of the whole table `nodes`, each with some pod that matters less."""
-    found = DryRun([], {}, [])
-    potential = [_potential_victims(pod, nodes, row) for row in rows.tolist()]
-    emptied = nodes.take(rows).without(
-        {at: [victim.uid for victim in victims] for at, victims in enumerate(potential)}
-    )
-    still_refused = refused.on(emptied)
-    searches = {}
-    for at, (name, victims) in enumerate(zip(emptied.names, potential, strict=True)):
-        if at in still_refused:
-            found.refused[name] = still_refused[at]
-        else:
-            searches[at] = _Search(name, _by_budget(victims, budgets))
-    _reprieve(searches, emptied, refused)
-    for search in searches.values():
-        if search.kept_out:
-            found.evictions.append(search.eviction)
-        else:
-            found.errors.append(f'expected at least one victim pod on node "{search.node_name}"')
-    return found
+    emptied, lower = nodes.take(rows).without_lower(pod.spec.priority)
+    names = emptied.names
+    still_refused = {names[at]: rejection for at, rejection in refused.on(emptied).items()}
+    return DryRun(emptied, lower, still_refused, refused, budgets)
 
 
 def start_time_of(pod: Pod) -> float:
@@ -83,64 +91,66 @@ def _importance(pod: Pod) -> tuple[int, float, str]:
     return (-pod.spec.priority, start_time_of(pod), pod.key)
 
 
-def _potential_victims(pod: Pod, nodes: Nodes, row: int) -> list[Pod]:
-    """The most important ones first."""
-    victims = [each for each in nodes.pods(row) if each.spec.priority < pod.spec.priority]
-    return sorted(victims, key=_importance)
-
-
 @dataclass(frozen=True, slots=True)
-class _Candidate:
-    pod: Pod
-    violates_budget: bool
-
-
-@dataclass(slots=True)
 class _Search:
-    """The victims of one node: each in `queue` is tried to be kept, in this order."""
+    """The candidates of one node, by numbers that count those of all nodes as they were taken away:
+    each in `queue` is tried to be kept, in this order."""
 
+    position: int
     node_name: str
-    queue: Sequence[_Candidate]
-    kept_out: list[_Candidate] = field(default_factory=list)
+    by_importance: Mapping[int, Pod]
+    queue: Sequence[int]
+    breaking: Collection[int]  # those that a budget would rather keep
 
-    @property
-    def eviction(self) -> Eviction:
+    def eviction(self, has_to_go: Sequence[bool]) -> Eviction:
+        numbers = [number for number in self.by_importance if has_to_go[number]]
         return Eviction(
             self.node_name,
-            victims=tuple(sorted((each.pod for each in self.kept_out), key=_importance)),
-            budget_violations=sum(each.violates_budget for each in self.kept_out),
+            victims=tuple(self.by_importance[number] for number in numbers),
+            budget_violations=sum(number in self.breaking for number in numbers),
         )
 
 
-def _reprieve(searches: Mapping[int, _Search], nodes: Nodes, refused: Refused) -> None:
-    """`searches` are by the position in `nodes`, where all potential victims are gone. One step
-    tries one pod of every node: asking about all costs little more than asking about one."""
-    for step in range(max((len(search.queue) for search in searches.values()), default=0)):
-        tried = [at for at, search in searches.items() if step < len(search.queue)]
-        uids = [searches[at].queue[step].pod.uid for at in tried]
-        trial = nodes.take(np.array(tried, np.intp)).returning(dict(enumerate(uids)))
-        fits = refused.fits(trial).tolist()
-        nodes = nodes.returning(
-            {at: uid for at, uid, is_kept in zip(tried, uids, fits, strict=True) if is_kept}
-        )
-        for at, is_kept in zip(tried, fits, strict=True):
-            if not is_kept:
-                searches[at].kept_out.append(searches[at].queue[step])
+def _search(
+    position: int, node_name: str, pods: Sequence[Pod], first_number: int, budgets: Budgets
+) -> _Search:
+    ranked = sorted(
+        (*_importance(pod), number) for number, pod in enumerate(pods, start=first_number)
+    )
+    by_importance = {number: pods[number - first_number] for *_, number in ranked}
+    breaking = _breaking(by_importance, budgets) if budgets.are_any else {}
+    # Those first that a budget protects; both parts keep their order.
+    queue = [*breaking, *(number for number in by_importance if number not in breaking)]
+    return _Search(position, node_name, by_importance, queue, breaking)
 
 
-def _by_budget(victims: Iterable[Pod], budgets: Budgets) -> list[_Candidate]:
-    """Those first that a budget protects; both parts keep their order."""
+def _breaking(by_importance: Mapping[int, Pod], budgets: Budgets) -> dict[int, None]:
+    """Those that a budget does not allow to go after the ones before them."""
+    breaking: dict[int, None] = {}
     spent: Counter[str] = Counter()  # by the budget's namespace and name
-    protected: list[_Candidate] = []
-    others: list[_Candidate] = []
-    for pod in victims:
-        violates = False
+    for number, pod in by_importance.items():
         for name, budget in budgets.of(pod):
-            spent[f"{pod.namespace}/{name}"] += 1
-            allowed = budget.status.disruptions_allowed
-            violates |= spent[f"{pod.namespace}/{name}"] > allowed
-        (protected if violates else others).append(_Candidate(pod, violates))
-    return protected + others
+            spent[name] += 1
+            if spent[name] > budget.status.disruptions_allowed:
+                breaking[number] = None
+    return breaking
+
+
+def _reprieve(
+    searches: Sequence[_Search], nodes: Nodes, refused: Refused, count: int
+) -> Sequence[bool]:
+    """By number, of `count` candidates that are all gone from `nodes`: who has to go. One step
+    tries one pod of every node: asking about all costs little more than asking about one."""
+    has_to_go = np.zeros(count, np.bool_)
+    for step in range(max((len(search.queue) for search in searches), default=0)):
+        tried = [search for search in searches if step < len(search.queue)]
+        positions = np.array([search.position for search in tried], np.intp)
+        numbers = np.array([search.queue[step] for search in tried], np.intp)
+        fits = refused.fits(nodes.take(positions).returning(numbers))
+        nodes = nodes.returning(numbers[fits])
+        has_to_go[numbers[~fits]] = True
+    answer: list[bool] = has_to_go.tolist()
+    return answer
 
 
 _Selective = tuple[str, PodDisruptionBudget, LabelSelector]
@@ -155,7 +165,7 @@ class _NamespaceBudgets:
     )
 
     def selecting(self, labels: Mapping[str, str]) -> list[tuple[str, PodDisruptionBudget]]:
-        values = tuple(labels.get(key) for key in self.label_keys)
+        values = tuple([labels.get(key) for key in self.label_keys])
         matching = self.known.get(values)
         if matching is None:
             matching = self.known[values] = [
@@ -178,7 +188,7 @@ def _readable(found: Mapping[str, PodDisruptionBudget]) -> _NamespaceBudgets:
             each.operator not in ("Gt", "Lt") and is_valid_requirement(each)
             for each in selector.match_expressions
         ):
-            budgets.append((name, budget, selector))
+            budgets.append((f"{budget.metadata.namespace}/{name}", budget, selector))
             keys.update(dict.fromkeys(selector.match_labels))
             keys.update(dict.fromkeys(each.key for each in selector.match_expressions))
     return _NamespaceBudgets(budgets, tuple(keys))

@@ -58,6 +58,9 @@ class InterPodAffinity:
         self._hard_weight = args.hard_pod_affinity_weight
         self._ignores_preferences_of_others = args.ignore_preferred_terms_of_existing_pods
 
+    def reads_about(self, pod: Pod, point: str) -> int:
+        return 0 if point == "preFilter" else self.reads
+
     def pre_filter(self, pod: Pod, nodes: Nodes) -> PodRejection | None:
         """Refuses a pod whose terms make no sense."""
         problems = terms_of(pod).problems

@@ -13,6 +13,9 @@ class NodePorts:
     name = "NodePorts"
     reads = PODS
 
+    def reads_about(self, pod: Pod, point: str) -> int:
+        return PODS if host_ports_of(pod) else 0
+
     def filter(self, pod: Pod, nodes: Nodes) -> Iterator[Rejection]:
         wanted = host_ports_of(pod)
         if not wanted:

@@ -58,6 +58,12 @@ class PodTopologySpread:
         self._defaults = args.constraints
         self._is_system = args.is_system
 
+    def reads_about(self, pod: Pod, point: str) -> int:
+        """Before filtering, only whether the pod's constraints make sense is asked."""
+        given = pod.spec.topology_spread_constraints or self._defaults
+        action = {"filter": DO_NOT_SCHEDULE, "score": SCHEDULE_ANYWAY}.get(point)
+        return self.reads if any(each.when_unsatisfiable == action for each in given) else 0
+
     def pre_filter(self, pod: Pod, nodes: Nodes) -> PodRejection | None:
         for number, constraint in enumerate(pod.spec.topology_spread_constraints):
             path = f"spec.topologySpreadConstraints[{number}].labelSelector"

@@ -1,7 +1,7 @@
 """The constraints that PodTopologySpread goes by: the pod's own, or the configuration's defaults
 with a selector from the Services and the controller that the pod belongs to."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,7 +11,7 @@ from lowtide.cluster.pods_matching import PodSelection, labels_required, require
 from lowtide.framework.plugin import Nodes, Pod
 from lowtide.objects.meta import LabelRequirement
 from lowtide.objects.pod import TopologySpreadConstraint
-from lowtide.objects.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
+from lowtide.objects.workloads import ReplicaSet, ReplicationController, StatefulSet
 
 DO_NOT_SCHEDULE = "DoNotSchedule"
 SCHEDULE_ANYWAY = "ScheduleAnyway"
@@ -156,10 +156,7 @@ def _selection(requirements: Requirements, pod: Pod) -> PodSelection:
 
 def _default_requirements(pod: Pod, nodes: Nodes) -> Requirements:
     """What the Services that select the pod and its controller ask for, all of it together."""
-    labels: dict[str, str] = {}
-    for service in nodes.objects_in(Service, pod.namespace).values():
-        if service.spec.selector and _are_on(service.spec.selector.items(), pod):
-            labels |= service.spec.selector
+    labels = nodes.selected_by_services(pod)
     owner = pod.controller
     if owner is None:
         return labels_required(labels)
@@ -173,7 +170,3 @@ def _default_requirements(pod: Pod, nodes: Nodes) -> Requirements:
     if made_by is None or made_by.spec.selector is None:
         return labels_required(labels)
     return (*labels_required(labels), *requirements_of(made_by.spec.selector))
-
-
-def _are_on(labels: Iterable[tuple[str, str]], pod: Pod) -> bool:
-    return all(pod.labels.get(key) == value for key, value in labels)

@@ -36,6 +36,9 @@ class VolumeRestrictions:
     reads = PODS | OTHERS
     kinds = (PersistentVolumeClaim,)
 
+    def reads_about(self, pod: Pod, point: str) -> int:
+        return self.reads if point == "filter" and pod.spec.volumes else 0
+
     def pre_filter(self, pod: Pod, nodes: Nodes) -> PodRejection | None:
         for name in _claim_names(pod):
             if (pod.namespace, name) not in nodes.objects(PersistentVolumeClaim):

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from lowtide.cluster.columns import BoolArray, IntArray
+from lowtide.cluster.columns import BoolArray, IntArray, Rows
 from lowtide.cluster.state import ClusterState
 from lowtide.config.types import Extender
 from lowtide.framework.decision import Decision, NodeRejection
@@ -156,9 +156,12 @@ class _Found:
         promised: Mapping[int, NodeRejection],
         full: bool,
     ) -> Decision:
-        row = best_row(ranked, turn)
+        best = _best_rows(ranked)
+        row = int(best[turn % len(best)])
         is_left = ranked >= 0 if feasible is None else feasible
-        kept = [r for r in _top(ranked, len(ranked) if full else keep) if is_left[r]]
+        kept = best[:keep].tolist()
+        if full or len(best) < keep:
+            kept = [r for r in _top(ranked, len(ranked) if full else keep) if is_left[r]]
         scores = self._verdict.scores_of(kept, ranked, feasible)
         if self._points is not None:
             scores = scores.with_points(EXTENDER, self._points[kept])
@@ -339,8 +342,12 @@ class _Helped:
 
 def best_row(ranked: IntArray, turn: int) -> int:
     """One of the rows with the highest rank; equal ones take turns."""
-    ties = np.flatnonzero(ranked == ranked.max())
-    return int(ties[turn % len(ties)])
+    best = _best_rows(ranked)
+    return int(best[turn % len(best)])
+
+
+def _best_rows(ranked: IntArray) -> Rows:
+    return np.flatnonzero(ranked == ranked.max())
 
 
 def _top(ranked: IntArray, keep: int) -> list[int]:

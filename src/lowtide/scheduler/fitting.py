@@ -20,11 +20,7 @@ class Fitting:
     feasible: BoolArray
     promised: Mapping[int, NodeRejection]  # rows that are refused because of nominated pods
     has_given_way: bool = False  # every node was refused; what is left gave way
-
-    @property
-    def is_narrowed(self) -> bool:
-        """Whether this is not just what the filters leave."""
-        return bool(self.promised) or self.has_given_way
+    is_narrowed: bool = False  # whether this is not just what the filters leave
 
 
 def fitting(
@@ -37,12 +33,15 @@ def fitting(
 ) -> Fitting:
     """`among` are the rows that can be had at all; all of them where it is None."""
     promised = refused_for_nominated(pod, verdict, state)
+    if not promised and among is None and verdict.feasible.any():
+        return Fitting(verdict.feasible, promised)
     feasible = _less(verdict.feasible, promised, among)
     if feasible.any():
-        return Fitting(feasible, promised)
+        is_narrowed = not np.array_equal(feasible, verdict.feasible)
+        return Fitting(feasible, promised, is_narrowed=is_narrowed)
     later = refused_for_nominated(pod, verdict, state, waited_seconds)
     feasible = _less(verdict.feasible_after(waited_seconds), later, among)
-    return Fitting(feasible, promised, has_given_way=True)
+    return Fitting(feasible, promised, has_given_way=True, is_narrowed=True)
 
 
 def _less(
@@ -65,12 +64,13 @@ def refused_for_nominated(
     Each node is judged with only the pods nominated to it that matter as much or more. Nothing
     gives way to a pod before it is said how long it has waited.
     """
-    pods_by_row = {
-        row: rivals for row, rivals in rivals_of(pod, state).items() if not verdict.is_excluded(row)
-    }
-    if not pods_by_row:
+    rivals = rivals_of(pod, state)
+    if rivals is None:
         return {}
-    rows = np.array(list(pods_by_row), np.intp)
-    nodes = state.nodes().take(rows).with_pods(dict(enumerate(pods_by_row.values())))
+    nodes = rivals.with_them(state.nodes())
+    if verdict.narrowed_to is not None:
+        excluded = [verdict.is_excluded(row) for row in rivals.rows.tolist()]
+        nodes = nodes.take(np.flatnonzero(~np.array(excluded, np.bool_)))
+    rows = nodes.rows.tolist()
     rejections = verdict.rejections_on(nodes, waited_seconds)
-    return {int(rows[position]): rejection for position, rejection in rejections.items()}
+    return {rows[position]: rejection for position, rejection in rejections.items()}

@@ -54,8 +54,8 @@ class Surroundings:
             verdicts.object_changed(kind)
 
     def _node_changed(self, node: Node, now: float) -> None:
-        row, position = self._state.row_of(node.name), self._state.position
+        row, position = self._state.row_of(node.name), self._state.log.position
         before = None if row is None else self._state.node_at(row)
         self._state.update_node(node)
-        if self._state.position != position:
+        if self._state.log.position != position:
             self._wake(node_change(before, node), now)

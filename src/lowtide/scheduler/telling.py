@@ -11,7 +11,7 @@ from lowtide.cluster.nodes import Nodes
 from lowtide.cluster.state import ClusterState
 from lowtide.framework.decision import NO_SCORES, Decision, RuleScore, ScoreTable
 from lowtide.framework.plugin import PluginError, ask, readings_of
-from lowtide.framework.profile import Profile
+from lowtide.framework.profile import Profile, Weighted
 from lowtide.framework.scores import Scores
 from lowtide.logs import Log
 from lowtide.objects.events import Added, Deleted, Modified
@@ -122,7 +122,7 @@ def tell_reading(source: Hashable, profiles: Iterable[Profile], state: ClusterSt
             if source not in readings_of(rule) or not getattr(rule, "tells_readings", False):
                 continue
             try:
-                scores = _scores_of_all(Scores(weighted), nodes)
+                scores = _scores_of_all(weighted, nodes)
                 for line in _in_words(rule, scores, nodes, brief=True):
                     log.info(line)
             except PluginError as error:
@@ -172,11 +172,12 @@ def _as_decided(decision: Decision, nodes: Nodes) -> Nodes:
     return nodes if position is None else nodes.without({position: {decision.pod.uid}})
 
 
-def _scores_of_all(scores: Scores, nodes: Nodes) -> ScoreTable:
+def _scores_of_all(weighted: Weighted, nodes: Nodes) -> ScoreTable:
     """As if every node were feasible for a pod that asks for nothing."""
     count = len(nodes)
     pod, every = Pod(), np.ones(count, np.bool_)
-    scores.judge(pod, nodes, every, nodes.rows, count)
+    scores = Scores(weighted, np.zeros(count, np.int64), np.zeros(count, np.int64))
+    scores.judge(pod, nodes, every, nodes.rows)
     if not scores.has_opinion or not count:
         return NO_SCORES
     normalized = scores.normalized_among(pod, nodes, every, scores.raw)

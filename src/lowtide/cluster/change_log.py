@@ -1,0 +1,73 @@
+"""What changed on which row, in order. ClusterState writes it; kept verdicts read from it what they
+have to judge again, and whether what they expected is all that happened."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from lowtide.cluster.changes import EVERY_ROW
+from lowtide.cluster.columns import Column, IntArray
+
+# Further back in the log, looking at everything anew is cheaper than at each change.
+_MOST_CHANGES_PER_ROW = 16
+
+
+class _Came(NamedTuple):
+    uid: str
+    before: int  # the row's version
+
+
+class ChangeLog:
+    def __init__(self, capacity: int) -> None:
+        self._changes: list[tuple[int, int]] = []
+        self._starts_at = 0
+        self._came: dict[int, _Came] = {}  # by row: the pod whose coming was its last change
+        self.version_column = Column(np.int64, 0, capacity)
+
+    @property
+    def position(self) -> int:
+        """Where the log ends now."""
+        return self._starts_at + len(self._changes)
+
+    def since(self, position: int) -> list[tuple[int, int]] | None:
+        """(row or EVERY_ROW, what) in order; None when that is too long ago to tell."""
+        if position < self._starts_at:
+            return None
+        return self._changes[position - self._starts_at :]
+
+    @property
+    def versions(self) -> IntArray:
+        """Of each row: another after each change of it."""
+        return self.version_column.array
+
+    def came_last(self, row: int) -> str | None:
+        """The pod whose coming was the last change of this row."""
+        came = self._came.get(row)
+        return None if came is None else came.uid
+
+    def came_since(self, row: int, version: int) -> str | None:
+        """The pod whose coming is all that changed on this row since it had that version."""
+        came = self._came.get(row)
+        return came.uid if came is not None and came.before == version else None
+
+    def add(self, row: int, what: int) -> None:
+        """`row` may be EVERY_ROW."""
+        self._changes.append((row, what))
+        if row == EVERY_ROW:
+            self.versions[:] = self.position
+            self._came.clear()
+        else:
+            self.versions[row] = self.position
+            self._came.pop(row, None)
+        longest = _MOST_CHANGES_PER_ROW * len(self.versions)
+        if len(self._changes) > longest:
+            dropped = len(self._changes) - longest // 2
+            del self._changes[:dropped]
+            self._starts_at += dropped
+
+    def pod_came(self, row: int, uid: str, version: int) -> None:
+        """After that was added: the row had this version before it."""
+        self._came[row] = _Came(uid, version)
+
+    def row_is_gone(self, row: int) -> None:
+        self._came.pop(row, None)

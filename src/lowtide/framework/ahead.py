@@ -1,0 +1,94 @@
+"""What rules would say of some rows if one more pod of the shape came to each of them.
+
+To judge one row costs a rule as much as to judge hundreds at once, and after a pod was placed just
+one row is new. So a Verdict has the rows judged ahead that the next pods of the shape will probably
+go to; where one then really came, and nothing else, what was said is true."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from lowtide.cluster.columns import IntArray, Rows
+from lowtide.cluster.nodes import Nodes
+from lowtide.cluster.overlay import imagined
+from lowtide.cluster.state import ClusterState
+from lowtide.framework.stale import NO_ROWS
+from lowtide.objects.pod import Pod
+
+_ROWS_AHEAD = 256
+_MOST_UIDS = 4096
+Answers = Sequence[npt.NDArray[np.generic]]  # by rule: one value per row
+
+
+class Ahead:
+    """`uids` are the pods of the shape: whoever came has to be one of them."""
+
+    def __init__(self, state: ClusterState, uids: "Uids") -> None:
+        self._state = state
+        self._uids = uids
+        self._position_of: dict[int, int] = {}  # by row
+        self._versions: IntArray = np.empty(0, np.int64)  # of the rows, when they were judged
+        self._answers: Answers = ()
+
+    def forget(self) -> None:
+        self._position_of = {}
+
+    def keep(self, rows: Rows, answers: Answers) -> None:
+        self._position_of = dict(zip(rows.tolist(), range(len(rows)), strict=True))
+        self._versions = self._state.log.versions[rows]
+        self._answers = answers
+
+    def of(self, row: int) -> list[int] | None:
+        """What each rule said of the row as it is now; None where that is not known."""
+        position = self._position_of.get(row)
+        if position is None:
+            return None
+        uid = self._state.log.came_since(row, int(self._versions[position]))
+        if uid is None or uid not in self._uids:
+            return None
+        return [int(answer[position]) for answer in self._answers]
+
+
+class Uids:
+    """The pods that a verdict was asked about lately."""
+
+    def __init__(self) -> None:
+        self._uids: set[str] = set()
+
+    def __contains__(self, uid: str) -> bool:
+        return uid in self._uids
+
+    def add(self, uid: str) -> None:
+        if len(self._uids) >= _MOST_UIDS:
+            self._uids.clear()  # those that came meanwhile are judged again
+        self._uids.add(uid)
+
+
+def rows_ahead(state: ClusterState, uids: Uids, changed: list[int], ranked: IntArray) -> Rows:
+    """Which rows to judge ahead after these changed; `ranked` is how rows ranked before. None where
+    what came to them are pods of other shapes, or no pods."""
+    for row in changed:
+        uid = state.log.came_last(row)
+        if uid is not None and uid in uids:
+            return _next_rows(ranked[: state.count], after=row)
+    return NO_ROWS
+
+
+def with_one_more(state: ClusterState, rows: Rows, ahead: Rows, pod: Pod) -> Nodes:
+    """The rows as they are, and then those ahead with the pod on each of them."""
+    nodes = state.nodes().take(np.concatenate([rows, ahead]))
+    if not len(ahead):
+        return nodes
+    one_more = (imagined(pod),)
+    return nodes.with_placed(dict.fromkeys(range(len(rows), len(nodes)), one_more))
+
+
+def _next_rows(ranked: IntArray, after: int) -> Rows:
+    """Where the next pods will probably go: the best rows, of equal ones those after that row."""
+    if len(ranked) <= _ROWS_AHEAD:
+        return np.flatnonzero(ranked >= 0)
+    best = np.flatnonzero(ranked == ranked.max())
+    if len(best) < _ROWS_AHEAD:
+        return np.argpartition(ranked, -_ROWS_AHEAD)[-_ROWS_AHEAD:]
+    return np.take(best, np.searchsorted(best, after) + np.arange(_ROWS_AHEAD), mode="wrap")

@@ -1,0 +1,149 @@
+"""What the pre-filters and filters say about one shape of pod on every row: half of a Verdict."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from lowtide.cluster.columns import BoolArray, IntArray, Rows
+from lowtide.cluster.state import ClusterState
+from lowtide.framework.ahead import Ahead, Uids, rows_ahead, with_one_more
+from lowtide.framework.narrowing import Narrowing
+from lowtide.framework.plugin import ask
+from lowtide.framework.profile import Profile
+from lowtide.framework.rejections import Rejections
+from lowtide.framework.rules_asked import RulesAsked
+from lowtide.framework.stale import Stale
+from lowtide.objects.pod import Pod
+
+_NEVER = -1
+_EXCLUDED = -1  # by a pre-filter, instead of the number of a filter
+
+
+class Filtering:
+    narrowing: Narrowing
+    rejections: list[Rejections]  # by filter
+    first: npt.NDArray[np.int16]  # the filter that refuses a row first; -1: excluded before
+    feasible: BoolArray
+    refiltered: set[int] | None  # rows that came or went since scores were told; None: any
+
+    def __init__(self, profile: Profile, state: ClusterState, pod: Pod, uids: Uids) -> None:
+        self._state = state
+        self._pod = pod
+        self._uids = uids
+        self._pre_filters = RulesAsked(tuple(profile.at("preFilter")), pod, "preFilter")
+        self._filters = RulesAsked(tuple(profile.at("filter")), pod, "filter")
+        self.rules = self._filters.rules
+
+    def start_again(self, capacity: int) -> None:
+        """Everything is judged anew, in arrays of this length."""
+        self._capacity = capacity
+        self._judged_at = _NEVER
+        self._settled_count = 0
+        self._ahead = Ahead(self._state, self._uids)
+        self._pre_filters.all_anew()
+        self._filters.all_anew()
+        self.narrowing = Narrowing(self._pre_filters.rules)
+        self.rejections = [Rejections(rule.name) for rule in self._filters.rules]
+        self.first = np.zeros(capacity, np.int16)
+        self.feasible = np.zeros(capacity, np.bool_)
+        self.refiltered = None
+
+    def object_changed(self, kind: type) -> None:
+        self._pre_filters.object_changed(kind)
+        if self._filters.object_changed(kind):
+            self._ahead.forget()
+
+    def refresh(self, ranked: IntArray) -> Stale | None:
+        """Judges the stale rows again; `ranked` is how rows ranked last. Returns what was stale;
+        None: nothing."""
+        state = self._state
+        is_anew = self._filters.anew or self._pre_filters.anew
+        if self._judged_at == state.log.position and not is_anew:
+            return None
+        stale = Stale(state, self._judged_at)
+        touched = [*self._ask_pre_filters(stale), *self._ask_filters(stale, ranked)]
+        if state.count > self._settled_count:
+            touched.append(np.arange(self._settled_count, state.count))
+        self._settle(stale.union(touched), stale)
+        self._judged_at = state.log.position
+        self._pre_filters.anew.clear()
+        self._filters.anew.clear()
+        return stale
+
+    def _ask_pre_filters(self, stale: Stale) -> Iterator[Rows]:
+        """Their answer is about the pod, so they always see the whole table."""
+        asked = self._pre_filters
+        for number, _ in (*asked.others(stale), *asked.local_ones(stale)):
+            answer = ask(asked.rules[number], "pre_filter", self._pod, self._state.nodes())
+            if self.narrowing.take(number, answer, self._state.row_of, self._capacity):
+                yield stale.everything
+
+    def _ask_filters(self, stale: Stale, ranked: IntArray) -> Iterator[Rows]:
+        for number, rows in self._filters.others(stale):
+            yield self._judge(number, rows, stale)
+        local = self._filters.local_rows(stale)
+        if local is stale.everything:
+            self._ahead.forget()
+            for number, rows in self._filters.local_ones(stale):
+                yield self._judge(number, rows, stale)
+        elif local is not None:
+            self._judge_few(local, stale, ranked)
+            yield local
+
+    def _judge(self, number: int, rows: Rows, stale: Stale) -> Rows:
+        """Returns the rows that this may concern."""
+        rejections = self.rejections[number]
+        before = rejections.bits
+        if rows is stale.everything:
+            rejections.start_again()
+        answer = ask(self.rules[number], "filter", self._pod, stale.nodes(rows))
+        rejections.put(stale.index(rows), rejections.read(answer, len(rows)), self._capacity)
+        return rejections.refused_anew(before, rows) if rows is stale.everything else rows
+
+    def _judge_few(self, rows: Rows, stale: Stale, ranked: IntArray) -> None:
+        """By the local filters, and some more as they would be with the next pods of the shape."""
+        numbers = self._filters.local
+        unknown: list[int] = []
+        for row in rows.tolist():
+            said = self._ahead.of(row)
+            if said is None:
+                unknown.append(row)
+                continue
+            for number, found in zip(numbers, said, strict=True):
+                self.rejections[number].put_one(row, found, self._capacity)
+        if not unknown:
+            return
+        few = np.array(unknown, np.intp)
+        ahead = rows_ahead(self._state, self._uids, unknown, ranked)
+        nodes = with_one_more(self._state, few, ahead, self._pod)
+        answers = []
+        for number in numbers:
+            if not len(ahead) and stale.rows(self._filters.reads[number]) is None:
+                continue
+            rejections = self.rejections[number]
+            bits = rejections.read(ask(self.rules[number], "filter", self._pod, nodes), len(nodes))
+            rejections.put(few, bits[: len(few)], self._capacity)
+            answers.append(bits[len(few) :])
+        self._ahead.keep(ahead, answers)
+
+    def _settle(self, rows: Rows, stale: Stale) -> None:
+        """Works out for these rows which rule refuses first, and whether any does."""
+        self._settled_count = self._state.count
+        if not len(rows):
+            return
+        some = stale.index(rows)
+        first = np.full(len(rows), len(self.rules), np.int16)
+        for number in reversed(range(len(self.rules))):
+            bits = self.rejections[number].bits
+            if bits is not None:
+                first[bits[some] != 0] = number
+        if self.narrowing.is_any:
+            first[self.narrowing.excludes(rows)] = _EXCLUDED
+        feasible = first == len(self.rules)
+        if rows is stale.everything:
+            self.refiltered = None
+        elif self.refiltered is not None:
+            self.refiltered.update(rows[self.feasible[rows] != feasible].tolist())
+        self.first[some] = first
+        self.feasible[some] = feasible

@@ -1,0 +1,69 @@
+"""The rules of one extension point that are asked about one shape of pod, and which of them have
+to judge which rows again. Used by what a Verdict consists of: filtering and scoring."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from lowtide.cluster.changes import FEASIBLE, NODES, OTHERS, PODS, READING
+from lowtide.cluster.columns import Rows
+from lowtide.framework.plugin import reads_about
+from lowtide.framework.stale import Stale
+from lowtide.objects.pod import Pod
+
+
+class RulesAsked:
+    """They are known by their numbers. What the `local` ones say of a row changes with that row's
+    pods, and with nothing elsewhere; they are asked about few rows together."""
+
+    def __init__(self, rules: Sequence[Any], pod: Pod, point: str) -> None:
+        self.rules = rules
+        self.reads = [reads_about(rule, pod, point) for rule in rules]
+        self.local = [number for number, reads in enumerate(self.reads) if _is_local(reads)]
+        self._local_reads = 0
+        for number in self.local:
+            self._local_reads |= self.reads[number]
+        self._others: dict[int, list[int]] = {}  # by what they read
+        for number, reads in enumerate(self.reads):
+            if number not in self.local:
+                self._others.setdefault(reads, []).append(number)
+        self.anew: set[int] = set()  # who has to judge every row
+
+    def all_anew(self) -> None:
+        self.anew = set(range(len(self.rules)))
+
+    def object_changed(self, kind: type) -> bool:
+        """Whether that concerns any of them."""
+        concerned = [n for n, rule in enumerate(self.rules) if kind in getattr(rule, "kinds", ())]
+        self.anew.update(concerned)
+        return bool(concerned)
+
+    def others(self, stale: Stale) -> Iterator[tuple[int, Rows]]:
+        """Those that are not local, and what they have to judge again."""
+        for reads, numbers in self._others.items():
+            rows = stale.rows(reads)
+            if rows is not None or self.anew:
+                yield from self._with_rows(numbers, rows, stale)
+
+    def local_rows(self, stale: Stale) -> Rows | None:
+        """What any of the local ones has to judge again."""
+        if self.anew and not self.anew.isdisjoint(self.local):
+            return stale.everything
+        return stale.rows(self._local_reads) if self.local else None
+
+    def local_ones(self, stale: Stale) -> Iterator[tuple[int, Rows]]:
+        """The same for each of them."""
+        for number in self.local:
+            yield from self._with_rows([number], stale.rows(self.reads[number]), stale)
+
+    def _with_rows(
+        self, numbers: Sequence[int], rows: Rows | None, stale: Stale
+    ) -> Iterator[tuple[int, Rows]]:
+        for number in numbers:
+            if number in self.anew:
+                yield number, stale.everything
+            elif rows is not None:
+                yield number, rows
+
+
+def _is_local(reads: int) -> bool:
+    return bool(reads & (PODS | READING)) and not reads & (NODES | OTHERS | FEASIBLE)

@@ -1,0 +1,158 @@
+"""How the rules score one shape of pod on every row, and how rows rank by that: half of a
+Verdict."""
+
+import numpy as np
+
+from lowtide.cluster.columns import BoolArray, IntArray, Rows
+from lowtide.cluster.state import ClusterState
+from lowtide.framework.ahead import Ahead, Uids, rows_ahead, with_one_more
+from lowtide.framework.profile import Profile
+from lowtide.framework.rules_asked import RulesAsked
+from lowtide.framework.scores import Scores
+from lowtide.framework.stale import NO_ROWS, Stale
+from lowtide.objects.pod import Pod
+
+_NEVER = -1
+
+
+class Scoring:
+    ranked: IntArray  # by row: the total of all scores; below 0 where the node is not feasible
+    scores: list[Scores]
+
+    def __init__(self, profile: Profile, state: ClusterState, pod: Pod, uids: Uids) -> None:
+        self._state = state
+        self._pod = pod
+        self._uids = uids
+        self._scorers = profile.scorers
+        rules = tuple(each.rule for each in profile.scorers)
+        self._rules = RulesAsked(rules, pod, "score")
+
+    def start_again(self, capacity: int) -> None:
+        """Everything is judged anew, in arrays of this length."""
+        self._judged_at = _NEVER
+        self._count = 0
+        self._ahead = Ahead(self._state, self._uids)
+        self._rules.all_anew()
+        # One array for all, so that a column of it is what all say of a row.
+        self.raw: IntArray = np.zeros((len(self._scorers), capacity), np.int64)
+        self.normalized: IntArray = np.zeros((len(self._scorers), capacity), np.int64)
+        arrays = zip(self._scorers, self.raw, self.normalized, strict=True)
+        self.scores = [Scores(*each) for each in arrays]
+        self._totals = np.zeros(capacity, np.int64)  # also of rows that are not feasible
+        self.ranked = np.full(capacity, -1, np.int64)
+
+    def object_changed(self, kind: type) -> None:
+        if self._rules.object_changed(kind):
+            self._ahead.forget()
+
+    @property
+    def opinions(self) -> list[Scores]:
+        """Of the rules that have one."""
+        return [scores for scores in self.scores if scores.has_opinion]
+
+    def refresh(
+        self, feasible: BoolArray, refiltered: set[int] | None, stale: Stale | None
+    ) -> None:
+        """`refiltered` are the rows whose feasibility changed since; None: any. `stale` is what
+        filtering saw, which may be the same."""
+        state, count = self._state, self._state.count
+        if self._judged_at == state.log.position and refiltered == set() and not self._rules.anew:
+            return
+        if count < self._count:
+            # A row is gone, and with it perhaps the highest score.
+            refiltered = None
+        if stale is None or not stale.is_since(self._judged_at):
+            stale = Stale(state, self._judged_at)
+        changed = stale.of(refiltered)
+        judged = self._judge_local(feasible, stale)
+        for number, rows in self._rules.others(stale):
+            judged[number] = self._judge(number, rows, feasible, stale)
+        dirty = [changed]
+        for number, scores in enumerate(self.scores):
+            rows = judged.get(number, NO_ROWS)
+            if scores.reads_feasible and len(changed) and rows is not stale.everything:
+                rows = self._judge(number, stale.everything, feasible, stale)
+            if len(rows) or len(changed):
+                touched, gained = scores.rescale(self._pod, feasible[:count], rows, changed, stale)
+                self._totals[stale.index(touched)] += gained
+                dirty.append(touched)
+        self._rank(stale.union(dirty), feasible, stale)
+        self._judged_at = state.log.position
+        self._rules.anew.clear()
+        self._count = count
+
+    def _judge_local(self, feasible: BoolArray, stale: Stale) -> dict[int, Rows]:
+        """By number: the rows that were judged."""
+        rows = self._rules.local_rows(stale)
+        if rows is None:
+            return {}
+        if rows is not stale.everything:
+            return self._judge_few(rows, feasible, stale)
+        self._ahead.forget()
+        return {
+            number: self._judge(number, own, feasible, stale)
+            for number, own in self._rules.local_ones(stale)
+        }
+
+    def _judge(self, number: int, rows: Rows, feasible: BoolArray, stale: Stale) -> Rows:
+        """Returns the rows whose raw scores may have changed."""
+        scores = self.scores[number]
+        had_opinion = scores.has_opinion
+        some = stale.index(rows)
+        scores.judge(self._pod, stale.nodes(rows), feasible[some], some)
+        if not had_opinion and not scores.has_opinion:
+            return NO_ROWS
+        if scores.has_opinion == had_opinion or rows is stale.everything:
+            return rows
+        return self._changed_its_mind(number, feasible, stale)
+
+    def _changed_its_mind(self, number: int, feasible: BoolArray, stale: Stale) -> Rows:
+        """About having an opinion at all: that concerns every row."""
+        some = stale.index(stale.everything)
+        self.scores[number].judge(self._pod, self._state.nodes(), feasible[some], some)
+        return stale.everything
+
+    def _judge_few(self, rows: Rows, feasible: BoolArray, stale: Stale) -> dict[int, Rows]:
+        """By the local rules, and some more as they would be with the next pods of the shape."""
+        numbers = self._rules.local
+        judged = {number: rows for number in numbers if self.scores[number].has_opinion}
+        unknown: list[int] = []
+        for row in rows.tolist():
+            said = self._ahead.of(row)
+            if said is None:
+                unknown.append(row)
+                continue
+            for number, score in zip(numbers, said, strict=True):
+                if number in judged:
+                    self.scores[number].put_one(score, row)
+        if not unknown:
+            return judged
+        few = np.array(unknown, np.intp)
+        ahead = rows_ahead(self._state, self._uids, unknown, self.ranked)
+        nodes = with_one_more(self._state, few, ahead, self._pod)
+        asked_feasible = feasible[np.concatenate([few, ahead])]
+        answers = []
+        for number in numbers:
+            if not len(ahead) and stale.rows(self._rules.reads[number]) is None:
+                continue
+            scores = self.scores[number]
+            raw = scores.asked(self._pod, nodes, asked_feasible)
+            answers.append(np.zeros(len(ahead), np.int64) if raw is None else raw[len(few) :])
+            if (raw is not None) != scores.has_opinion:
+                judged[number] = self._changed_its_mind(number, feasible, stale)
+            elif raw is not None:
+                scores.put(raw[: len(few)], few)
+        self._ahead.keep(ahead, answers)
+        return judged
+
+    def _rank(self, rows: Rows, feasible: BoolArray, stale: Stale) -> None:
+        if not len(rows):
+            return
+        # kube-scheduler gives every node 1 when nothing scores.
+        for_nothing = 0 if any(scores.has_opinion for scores in self.scores) else 1
+        if len(rows) == 1:
+            row = int(rows[0])
+            self.ranked[row] = self._totals[row] + for_nothing if feasible[row] else -1
+            return
+        some = stale.index(rows)
+        self.ranked[some] = np.where(feasible[some], self._totals[some] + for_nothing, -1)

@@ -1,0 +1,93 @@
+"""Which of the nominated pods stand in a pod's way, as nominations come and go."""
+
+from typing import Any
+
+import pytest
+
+from lowtide.cluster.nominated import NominatedPods
+from lowtide.cluster.state import ClusterState
+from lowtide.testing import make_node, make_pod, make_state
+
+
+def cluster(**nominated: Any) -> ClusterState:
+    """Nodes a, b and c, and pods with a priority and a node."""
+    state = make_state([make_node(name) for name in "abc"])
+    for name, (priority, node_name) in nominated.items():
+        state.nominate(make_pod(name, cpu="1", priority=priority), node_name)
+    return state
+
+
+def rivals(
+    state: ClusterState, kept: NominatedPods | None = None, **pod: Any
+) -> dict[str, list[str]]:
+    """By node, of a pod of priority 5."""
+    found = (kept or NominatedPods()).rivals_of(make_pod(**{"priority": 5, **pod}), state)
+    if found is None:
+        return {}
+    nodes = found.with_them(state.nodes())
+    assert nodes.rows.tolist() == found.rows.tolist()
+    by_node = {
+        name: [pod.name for pod in nodes.pods(position)]
+        for position, name in enumerate(nodes.names)
+    }
+    assert by_node == {
+        state.names[row]: [placed.pod.name for placed in pods] for row, pods in found.by_row.items()
+    }
+    assert nodes.requested("cpu").tolist() == [1000 * len(pods) for pods in by_node.values()]
+    return by_node
+
+
+@pytest.mark.parametrize(
+    ("state", "want"),
+    [
+        pytest.param(cluster(), {}, id="nobody, where nobody is nominated"),
+        pytest.param(cluster(x=(4, "a")), {}, id="nobody that matters less"),
+        pytest.param(cluster(x=(5, "a"), y=(9, "c")), {"a": ["x"], "c": ["y"]}, id="its equals"),
+        pytest.param(
+            cluster(x=(9, "b"), y=(1, "b"), z=(5, "b")), {"b": ["x", "z"]}, id="some of a node"
+        ),
+        pytest.param(cluster(pod=(5, "a"), y=(5, "a")), {"a": ["y"]}, id="others, not itself"),
+        pytest.param(cluster(pod=(5, "a")), {}, id="nobody where only itself is nominated"),
+        pytest.param(
+            cluster(x=(5, "unknown"), y=(5, "c")), {"c": ["y"]}, id="those on known nodes"
+        ),
+    ],
+)
+def test_in_the_way_of_a_pod_stand(state: ClusterState, want: dict[str, list[str]]) -> None:
+    assert rivals(state) == want
+
+
+def test_changes_are_seen() -> None:
+    state, kept = cluster(x=(5, "a"), y=(5, "a")), NominatedPods()
+    assert rivals(state, kept) == {"a": ["x", "y"]}
+    state.nominate(make_pod("y", cpu="1", priority=5), "b")
+    assert rivals(state, kept) == {"a": ["x"], "b": ["y"]}
+    state.nominate(make_pod("y", cpu="1", priority=1), "b")
+    assert rivals(state, kept) == {"a": ["x"]}
+    state.drop_nomination("default/x")
+    assert rivals(state, kept) == {}
+    state.add_node(make_node("late"))
+    state.nominate(make_pod("z", cpu="1", priority=5), "late")
+    assert rivals(state, kept) == {"late": ["z"]}
+    state.remove_node("a")
+    assert rivals(state, kept) == {"late": ["z"]}
+    assert rivals(state, kept, priority=6) == {}
+
+
+def test_a_pod_that_moves_between_nodes_with_others_is_seen() -> None:
+    state, kept = cluster(x=(5, "a"), y=(5, "a"), z=(5, "b")), NominatedPods()
+    assert rivals(state, kept) == {"a": ["x", "y"], "b": ["z"]}
+    for name, node_name in (("y", "b"), ("z", "b")):
+        state.nominate(make_pod(name, cpu="1", priority=5), node_name)
+    assert rivals(state, kept) == {"a": ["x"], "b": ["y", "z"]}
+
+
+def test_what_a_pod_takes_is_worked_out_once() -> None:
+    state, kept = cluster(x=(5, "a")), NominatedPods()
+    pod = make_pod(priority=5)
+    before = kept.rivals_of(pod, state)
+    state.nominate(make_pod("y", priority=5), "b")
+    after = kept.rivals_of(pod, state)
+    assert before is not None
+    assert after is not None
+    assert after.by_row[0][0] is before.by_row[0][0]

@@ -1,0 +1,66 @@
+"""Which labels Services ask for that select a pod."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from lowtide.cluster.service_selectors import ServiceSelectors
+from lowtide.objects.pod import Pod
+from lowtide.objects.workloads import Service
+from lowtide.testing import make_pod
+
+POD = make_pod("web", labels={"app": "web", "tier": "front"})
+
+
+def service(name: str, selector: dict[str, str], namespace: str = "default") -> Service:
+    meta: dict[str, Any] = {"name": name, "namespace": namespace}
+    return msgspec.convert({"metadata": meta, "spec": {"selector": selector}}, Service)
+
+
+def told_of(*services: Service) -> ServiceSelectors:
+    selectors = ServiceSelectors()
+    for each in services:
+        selectors.object_changed(None, each)
+    return selectors
+
+
+@pytest.mark.parametrize(
+    ("services", "want"),
+    [
+        pytest.param([], {}, id="is nothing where there is no Service"),
+        pytest.param([service("a", {})], {}, id="is nothing for a Service without a selector"),
+        pytest.param([service("a", {"app": "web"})], {"app": "web"}, id="is the selector"),
+        pytest.param(
+            [service("a", {"app": "web"}), service("b", {"tier": "front", "app": "web"})],
+            {"app": "web", "tier": "front"},
+            id="is what all of them ask for",
+        ),
+        pytest.param(
+            [service("a", {"app": "web", "zone": "a"})],
+            {},
+            id="is nothing where a label misses",
+        ),
+        pytest.param(
+            [service("a", {"app": "web"}, "other")], {}, id="is nothing in another namespace"
+        ),
+        pytest.param([service("a", {"app": "db"})], {}, id="is nothing for another value"),
+    ],
+)
+def test_what_is_asked_for(services: list[Service], want: dict[str, str]) -> None:
+    assert told_of(*services).about(POD) == want
+
+
+def test_a_service_that_changes_or_goes() -> None:
+    first, then = service("a", {"app": "web"}), service("a", {"tier": "front"})
+    selectors = told_of(first, service("b", {"app": "web"}))
+    selectors.object_changed(first, then)
+    assert selectors.about(POD) == {"app": "web", "tier": "front"}
+    selectors.object_changed(then, None)
+    assert selectors.about(POD) == {"app": "web"}
+    selectors.object_changed(service("b", {"app": "web"}), None)
+    assert selectors.about(POD) == {}
+
+
+def test_a_pod_without_labels() -> None:
+    assert told_of(service("a", {"app": "web"})).about(Pod()) == {}

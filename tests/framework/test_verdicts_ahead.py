@@ -1,0 +1,144 @@
+"""Rows that were judged ahead: what is kept is what is judged anew, whatever happens to them."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lowtide.cluster.reading import Reading
+from lowtide.cluster.state import ClusterState
+from lowtide.framework.plugin import NODE, PODS, BoolArray, IntArray, Nodes, Pod, Rejection
+from lowtide.framework.profile import Profile
+from lowtide.framework.verdict import Verdict
+from lowtide.framework.verdicts import Verdicts
+from lowtide.objects.kinds import Namespace
+from lowtide.plugins.node_resources_fit import NodeResourcesFit, NodeResourcesFitArgs
+from lowtide.testing import make_node, make_pod, make_profile, make_state
+
+NODES = 600  # more than are judged ahead
+
+
+class Crowd:
+    """Likes nodes with few pods, and refuses those with three; remembers what it was asked."""
+
+    name = "Crowd"
+    reads = NODE | PODS
+    kinds = (Namespace,)
+
+    def __init__(self) -> None:
+        self.most = 3
+        self.asked: list[int] = []
+
+    def filter(self, pod: Pod, nodes: Nodes) -> Iterable[Rejection]:
+        self.asked.append(len(nodes))
+        yield Rejection(nodes.pod_count >= self.most, "crowded")
+
+    def score(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray:
+        by_pods = np.array([len(nodes.pods(position)) for position in range(len(nodes))], np.int64)
+        return 100 - 10 * np.minimum(by_pods, 10)
+
+
+def pod(number: int, cpu: str = "100m") -> Pod:
+    return make_pod(f"{cpu}-{number}", cpu=cpu)
+
+
+def table(profile: Profile, state: ClusterState, verdict: Verdict) -> tuple[Any, Any]:
+    return verdict.feasible.tolist(), verdict.rank().tolist()
+
+
+def anew(profile: Profile, state: ClusterState) -> tuple[Any, Any]:
+    verdict = Verdict(profile, state, pod(0))
+    verdict.refresh()
+    return table(profile, state, verdict)
+
+
+class Placing:
+    """Pods of one shape, each on one of the best nodes."""
+
+    def __init__(self, nodes: int = NODES) -> None:
+        self.crowd = Crowd()
+        self.profile = make_profile([self.crowd, NodeResourcesFit(NodeResourcesFitArgs())])
+        self.state = make_state([make_node(f"n{number}", cpu="1") for number in range(nodes)])
+        self.verdicts = Verdicts(self.profile, self.state)
+        self.placed = 0
+        self.last = 0
+
+    def place(self) -> None:
+        one = pod(self.placed)
+        verdict = self.verdicts.of(one)
+        ranked = verdict.rank()
+        best = np.flatnonzero(ranked == ranked.max())
+        self.last = int(best[self.placed % len(best)])
+        self.state.assume(one, self.state.names[self.last])
+        self.placed += 1
+
+    def seen(self) -> tuple[Any, Any]:
+        return table(self.profile, self.state, self.verdicts.of(pod(self.placed)))
+
+
+@pytest.mark.parametrize("nodes", [5, 300, NODES])
+def test_what_is_kept_is_what_is_judged_anew(nodes: int) -> None:
+    placing = Placing(nodes)
+    for _ in range(min(2 * nodes, 400)):
+        placing.place()
+        assert placing.seen() == anew(placing.profile, placing.state)
+
+
+def test_few_questions_are_asked_about_many_pods() -> None:
+    placing = Placing()
+    for _ in range(200):
+        placing.place()
+    assert len(placing.crowd.asked) < 10
+
+
+@pytest.mark.parametrize(
+    "happens",
+    [
+        pytest.param(
+            lambda it: it.state.assume(pod(0, cpu="300m"), it.state.names[it.last]),
+            id="another pod comes to the row too",
+        ),
+        pytest.param(
+            lambda it: [
+                it.state.assume(pod(number, cpu="300m"), it.state.names[it.last + number])
+                for number in range(1, 9)
+            ],
+            id="other pods come to the next rows",
+        ),
+        pytest.param(
+            lambda it: it.state.assume(pod(7777), it.state.names[it.last]),
+            id="one of the shape comes that was not asked about",
+        ),
+        pytest.param(
+            lambda it: it.state.remove_pod(pod(it.placed - 1).uid),
+            id="the pod goes again",
+        ),
+        pytest.param(
+            lambda it: it.state.update_node(make_node(it.state.names[it.last], cpu="64")),
+            id="the node changes",
+        ),
+        pytest.param(lambda it: it.state.remove_node(it.state.names[it.last]), id="the node goes"),
+        pytest.param(lambda it: it.state.remove_node(it.state.names[-1]), id="the last node goes"),
+        pytest.param(
+            lambda it: it.state.add_node(make_node("new", cpu="2")), id="another node comes"
+        ),
+        pytest.param(lambda it: it.state.publish("source", Reading()), id="a reading is published"),
+        pytest.param(
+            lambda it: (setattr(it.crowd, "most", 1), it.verdicts.object_changed(Namespace)),
+            id="an object changes that a rule depends on",
+        ),
+    ],
+)
+@pytest.mark.parametrize("placed_before", [2, 3, 40])
+def test_what_was_said_ahead_does_not_count_where(
+    happens: Callable[[Placing], object], placed_before: int
+) -> None:
+    placing = Placing()
+    for _ in range(placed_before):
+        placing.place()
+    happens(placing)
+    assert placing.seen() == anew(placing.profile, placing.state)
+    for _ in range(20):
+        placing.place()
+        assert placing.seen() == anew(placing.profile, placing.state)

@@ -1,0 +1,40 @@
+"""Rows judged ahead by every default rule: pods of one shape come one after the other, and what is
+kept equals what is judged from nothing. Uses the rules and clusters of test_incremental."""
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.properties.test_incremental import SHAPES, Incremental, nodes, running
+
+from lowtide.objects.node import Node
+from lowtide.objects.pod import Pod
+
+SETTINGS = settings(
+    max_examples=12,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=list(HealthCheck),
+)
+
+
+@SETTINGS
+@given(
+    some_nodes=st.lists(nodes, max_size=4),
+    pods=st.lists(running, max_size=6),
+    turn=st.integers(0, 20),
+    is_measured=st.booleans(),
+)
+def test_pods_of_one_shape_in_a_row(
+    some_nodes: list[Node], pods: list[Pod], turn: int, is_measured: bool
+) -> None:
+    cluster = Incremental()
+    cluster.start()
+    cluster.many_nodes_come(12)
+    for node in some_nodes:
+        cluster.node_comes_or_changes(node)
+    for pod in pods:
+        cluster.pod_is_bound_or_changes(pod)
+    if is_measured:
+        names = cluster.state.names
+        cluster.reading_is_published({name: float(at % 3) for at, name in enumerate(names)}, 15.0)
+    for shape in SHAPES:
+        cluster.pods_of_one_shape_are_placed(shape, turn, 4)
