@@ -7,8 +7,11 @@ READY := $(VENV)/.ready
 
 # How long `make demo` runs, in seconds; empty: until Ctrl-C.
 FOR ?=
-# What `make bench` runs; empty: what has a goal.
+# What `make bench` runs (ONLY=drain/basic/5000); empty: what has a goal, at 5000 nodes; ALL=1: everything.
 ONLY ?=
+ALL ?=
+# A file that `make bench` draws where the time goes into (FLAME=drain.svg).
+FLAME ?=
 
 CODE := src tests tools bench
 
@@ -36,8 +39,8 @@ format: $(READY)  ## Put the code into its form.
 	$(BIN)/ruff format $(CODE)
 	$(BIN)/ruff check --fix $(CODE)
 
-bench: $(READY)  ## Lowtide beside kube-scheduler on real parts, and its own costs (ONLY=burst).
-	$(BIN)/python bench $(if $(ONLY),--only $(ONLY))
+bench: $(READY)  ## Lowtide beside kube-scheduler on real parts, and its own costs (ONLY=drain/basic/5000, ALL=1).
+	$(BIN)/python bench $(if $(ONLY),--only $(ONLY)) $(if $(ALL),--all) $(if $(FLAME),--flame $(FLAME))
 
 clean:  ## Remove the environment and all caches (the real parts stay in their cache).
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

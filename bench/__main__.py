@@ -7,7 +7,7 @@ import itertools
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,11 @@ from rich.console import Console  # noqa: E402
 
 from burst import Burst, BurstResult  # noqa: E402
 from cycle import Cycle, CycleResult, CycleWorkload  # noqa: E402
-from drain import SCHEDULERS, Drain, DrainResult, Workload  # noqa: E402
+from decide import Decide, DecideResult, DecideWorkload  # noqa: E402
+from decide_report import decide_report, decide_workloads  # noqa: E402
+from drain import LOWTIDE, SCHEDULERS, TURNS, Drain, DrainResult  # noqa: E402
+from drain_steady import Steady, SteadyResult  # noqa: E402
+from drain_traffic import Traffic  # noqa: E402
 from extender import (  # noqa: E402
     EVEN,
     RANDOM,
@@ -27,29 +31,49 @@ from extender import (  # noqa: E402
     NamesResult,
     WholeNodesResult,
 )
+from flame import Flame  # noqa: E402
+from flame_scheduler import LookedAtDrain  # noqa: E402
 from poll import Poll, PollResult  # noqa: E402
+from preempt import PreemptResult, preempt, preempt_report  # noqa: E402
+from progress import Progress, took_seconds  # noqa: E402
+from ready import Ready, ReadyResult  # noqa: E402
+from ready_report import ready_report  # noqa: E402
 from recorded import RecordedResult, decide_recorded  # noqa: E402
 from reports import (  # noqa: E402
     Report,
     burst_report,
     cycle_report,
-    drain_report,
     names_report,
     poll_report,
     recorded_report,
     whole_nodes_report,
 )
+from reports_drain import PACES, drain_report, steady_report, traffic_report  # noqa: E402
+from workloads import DRAINED, Workload  # noqa: E402
 
 RESULTS = HERE / "results.json"
 NAMES_SECONDS = 60.0
+# What runs unless told otherwise: together under an hour.
+WITH_A_GOAL = (
+    *(f"drain/{name}/5000" for name in PACES),
+    *(f"decide/{name}/5000" for name in ("one-shape", "replicaset", "all-different", "affinity")),
+    "preempt/5000",
+    "steady",
+    "traffic",
+    "ready",
+)
 
 Say = Callable[[str], None]
 Result = (
     DrainResult
     | BurstResult
     | CycleResult
+    | DecideResult
     | PollResult
+    | PreemptResult
+    | ReadyResult
     | RecordedResult
+    | SteadyResult
     | NamesResult
     | WholeNodesResult
 )
@@ -63,56 +87,141 @@ class Bench:
     rounds: int
     run: Callable[[int, Say], Iterator[Any]]
     report: Callable[[list[Any]], Report]
+    # Where the scheduler is a process of its own.
+    run_looked_at: Callable[[int, Say, Flame], Iterator[Any]] | None = None
 
 
 def main() -> None:
     options = _options()
-    chosen = [bench for bench in BENCHES if bench.name.startswith(options.only)]
+    benches = _benches(options.turns)
+    chosen = [bench for bench in benches if _is_chosen(bench.name, options)]
     if not chosen:
-        names = ", ".join(bench.name for bench in BENCHES)
+        names = ", ".join(bench.name for bench in benches)
         sys.exit(f"bench: --only {options.only} names nothing; there are {names}")
-    console = Console(width=None if sys.stdout.isatty() else 120)
-
-    def say(line: str) -> None:
-        console.print(line, highlight=False)
-
+    # Not on a terminal, wide enough for the widest table.
+    console = Console(width=None if sys.stdout.isatty() else 160)
+    flame = None if options.flame is None else Flame(options.flame)
     started = time.monotonic()
     found: dict[Callable[[list[Any]], Report], list[Result]] = {}
-    for bench in chosen:
-        results = list(bench.run(options.rounds or bench.rounds, say))
-        _write(bench.name, results)
-        found.setdefault(bench.report, []).extend(results)
+    failed: list[str] = []
+    expected_seconds = {
+        bench.name: took_seconds(bench.name) * (options.rounds or bench.rounds) / bench.rounds
+        for bench in chosen
+    }
+    with Progress(console, expected_seconds) as progress:
+        for bench in chosen:
+            progress.begin(bench.name)
+            rounds = options.rounds or bench.rounds
+            results: list[Result] = []
+            try:
+                # Looking on takes time too: such figures are not kept.
+                if flame is None:
+                    results = list(bench.run(rounds, progress.say))
+                    _write(options.results, bench.name, results)
+                else:
+                    results = list(_run_looked_at(bench, rounds, progress.say, flame))
+            except Exception:  # the others are worth an hour
+                console.print_exception()
+                failed.append(bench.name)
+            found.setdefault(bench.report, []).extend(results)
     for report, results in found.items():
-        for part in report(results):
-            console.print(part)
-    say(f"took {time.monotonic() - started:.0f} s; rows in {RESULTS.name}")
+        for part in report(results) if results else ():
+            console.print(part, highlight=False)
+    if flame is not None:
+        print(f"flame graph: {', '.join(map(str, flame.write()))}")
+    print(f"took {time.monotonic() - started:.0f} s; rows in {options.results}")
+    if failed:
+        sys.exit(f"bench: not measured, see above: {', '.join(failed)}")
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
-    names = ", ".join(bench.name for bench in BENCHES)
+    names = ", ".join(bench.name for bench in _benches(TURNS))
     parser.add_argument("--only", default="", metavar="NAME", help=f"the beginning of: {names}")
+    parser.add_argument("--all", action="store_true", help="else what has a goal, at 5000 nodes")
     parser.add_argument("--rounds", type=int, help="else each has its own number")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="where rows are kept")
+    parser.add_argument(
+        "--turns",
+        type=_turns,
+        default=TURNS,
+        metavar="NAME,NAME",
+        help=f"who takes turns at drains, of {', '.join(TURNS)}",
+    )
+    parser.add_argument(
+        "--flame", type=Path, metavar="FILE.svg", help="write where the time goes, for a browser"
+    )
     return parser.parse_args()
 
 
-def _write(name: str, results: list[Result]) -> None:
-    """Replaces the rows of this benchmark only."""
-    rows = json.loads(RESULTS.read_text()) if RESULTS.exists() else []
-    others = [row for row in rows if row.get("bench") != name]
+def _turns(text: str) -> tuple[str, ...]:
+    names = tuple(text.split(","))
+    unknown = [name for name in names if name not in TURNS]
+    if unknown:
+        raise argparse.ArgumentTypeError(f"{unknown[0]} is none of {', '.join(TURNS)}")
+    return names
+
+
+def _is_chosen(name: str, options: argparse.Namespace) -> bool:
+    """Whole words between slashes: 5000 is not the beginning of 50000."""
+    if options.only:
+        return f"{name}/".startswith(f"{options.only.rstrip('/')}/")
+    return options.all or name in WITH_A_GOAL
+
+
+def _run_looked_at(bench: Bench, rounds: int, say: Say, flame: Flame) -> Iterator[Any]:
+    if bench.run_looked_at is not None:
+        yield from bench.run_looked_at(rounds, say, flame)
+        return
+    with flame.of_this_process():
+        yield from bench.run(rounds, say)
+
+
+def _write(file: Path, name: str, results: list[Result]) -> None:
+    """Replaces the rows of this benchmark, and of those schedulers that took their turns."""
+    rows = json.loads(file.read_text()) if file.exists() else []
     ours = [{"bench": name, **asdict(result)} for result in results]
-    RESULTS.write_text(json.dumps([*others, *ours], indent=1) + "\n")
+    replaced = {(name, row.get("scheduler")) for row in ours}
+    others = [row for row in rows if (row.get("bench"), row.get("scheduler")) not in replaced]
+    file.write_text(json.dumps([*others, *ours], indent=1) + "\n")
 
 
-def _drain(workload: Workload) -> Bench:
+def _drain(workload: Workload, turns: Sequence[str]) -> Bench:
     def run(rounds: int, say: Say) -> Iterator[DrainResult]:
         with Drain(workload) as drain:
             for number in range(1, rounds + 1):
-                for scheduler in SCHEDULERS:
+                for scheduler in turns:
                     say(f"drain/{workload}: round {number} of {rounds}, {scheduler} ...")
                     yield drain.run(scheduler, number)
 
-    return Bench(f"drain/{workload}", rounds=3, run=run, report=drain_report)
+    def run_looked_at(rounds: int, say: Say, flame: Flame) -> Iterator[DrainResult]:
+        with LookedAtDrain(workload, flame) as drain:
+            for number in range(1, rounds + 1):
+                say(f"drain/{workload}: round {number} of {rounds}, looked at ...")
+                yield drain.run(LOWTIDE, number)
+
+    return Bench(f"drain/{workload}", 3, run, drain_report, run_looked_at)
+
+
+def _traffic() -> Bench:
+    def run(rounds: int, say: Say) -> Iterator[DrainResult]:
+        say("traffic: Prometheus scrapes 5000 nodes until there are rates ...")
+        with Traffic(Workload.of("traffic", 5000)) as drain:
+            for number in range(1, rounds + 1):
+                say(f"traffic: round {number} of {rounds}, {LOWTIDE} ...")
+                yield drain.run(LOWTIDE, number)
+
+    return Bench("traffic", rounds=3, run=run, report=traffic_report)
+
+
+def _steady() -> Bench:
+    def run(rounds: int, say: Say) -> Iterator[SteadyResult]:
+        with Steady() as steady:
+            for number, scheduler in itertools.product(range(1, rounds + 1), SCHEDULERS):
+                say(f"steady: round {number} of {rounds}, {scheduler} ...")
+                yield steady.measure(scheduler, number)
+
+    return Bench("steady", rounds=5, run=run, report=steady_report)
 
 
 def _burst(links: str) -> Bench:
@@ -142,13 +251,34 @@ def _poll() -> Bench:
     return Bench("cycle/poll", rounds=1, run=run, report=poll_report)
 
 
-def _decide() -> Bench:
+def _decide(name: str, workloads: list[DecideWorkload]) -> Bench:
+    def run(rounds: int, say: Say) -> Iterator[DecideResult]:
+        for workload in workloads:
+            say(f"{name}{workload.kind and ', '}{workload.kind}: {rounds} rounds ...")
+            decide = Decide(workload)
+            yield from map(decide.run, range(1, rounds + 1))
+
+    return Bench(name, rounds=3, run=run, report=decide_report)
+
+
+def _ready() -> Bench:
+    def run(rounds: int, say: Say, flame: Flame | None = None) -> Iterator[ReadyResult]:
+        say("ready: a full cluster is made, which takes minutes ...")
+        with Ready(flame) as ready:
+            for number in range(1, rounds + 1):
+                say(f"ready: start {number} of {rounds} ...")
+                yield ready.run(number)
+
+    return Bench("ready", rounds=3, run=run, report=ready_report, run_looked_at=run)
+
+
+def _recorded() -> Bench:
     def run(rounds: int, say: Say) -> Iterator[RecordedResult]:
         for number in range(1, rounds + 1):
-            say(f"decide/recorded: round {number} of {rounds} ...")
+            say(f"recorded: round {number} of {rounds} ...")
             yield decide_recorded(number)
 
-    return Bench("decide/recorded", rounds=1, run=run, report=recorded_report)
+    return Bench("recorded", rounds=1, run=run, report=recorded_report)
 
 
 def _extender_names() -> Bench:
@@ -171,17 +301,30 @@ def _extender_nodes() -> Bench:
     return Bench("extender/nodes", rounds=3, run=run, report=whole_nodes_report)
 
 
-BENCHES = (
-    _drain(Workload("basic", nodes=100, pods=3000)),
-    _burst("equal"),
-    _burst("mixed"),
-    _cycle(CycleWorkload("one-shape", shapes=1)),
-    _cycle(CycleWorkload("twenty-shapes", shapes=20)),
-    _cycle(CycleWorkload("twenty-owners", shapes=20, has_owners=True)),
-    _poll(),
-    _decide(),
-    _extender_names(),
-    _extender_nodes(),
-)
+def _benches(turns: Sequence[str]) -> tuple[Bench, ...]:
+    return (
+        *(
+            _drain(Workload.of(name, nodes), turns)
+            for nodes in (5000, 1000, 100)
+            for name in DRAINED
+        ),
+        _drain(Workload.of("fair", 5000), turns),
+        _steady(),
+        _traffic(),
+        _burst("equal"),
+        _burst("mixed"),
+        _cycle(CycleWorkload("one-shape", shapes=1)),
+        _cycle(CycleWorkload("twenty-shapes", shapes=20)),
+        _cycle(CycleWorkload("twenty-owners", shapes=20, has_owners=True)),
+        _poll(),
+        *(_decide(name, workloads) for name, workloads in decide_workloads()),
+        Bench("preempt/5000", rounds=3, run=preempt, report=preempt_report),
+        _ready(),
+        _recorded(),
+        _extender_names(),
+        _extender_nodes(),
+    )
 
-main()
+
+if __name__ == "__main__":
+    main()

@@ -1,8 +1,8 @@
 """A large cluster without a server: nodes, their pods, and what Prometheus would answer of them.
 
-Cycle and poll measure the scheduler on it."""
+Cycle, decide and poll measure the scheduler on it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -53,12 +53,13 @@ class NowhereBinder:
         return BindOutcome()
 
 
-def make_machine(prometheus_address: str | None) -> Machine:
-    """The default profile on the large cluster, or with an address the recommended one."""
+def make_machine(prometheus_address: str | None, nodes: Iterable[Node] | None = None) -> Machine:
+    """The default profile on these nodes or the large cluster's; with an address the recommended
+    profile."""
     loaded = read_config(None, prometheus_address)
     built = make_registry({}).build(loaded, {Binder: NowhereBinder()})
     machine = Machine(built.profiles)
-    for node in make_nodes():
+    for node in make_nodes() if nodes is None else nodes:
         machine.step(Added(node), now=0.0)
     for kind in (*NEEDED_KINDS, *(KIND_OF[each].name for each in machine.rules_by_kind)):
         machine.step(Listed(kind), now=0.0)
@@ -86,7 +87,7 @@ def make_nodes() -> Iterator[Node]:
             cpu="32",
             memory="64Gi",
             labels=labels,
-            addresses=[_address(number)],
+            addresses=[node_address(number)],
         )
 
 
@@ -103,28 +104,28 @@ def make_running_pods() -> Iterator[Pod]:
 
 
 def node_name(number: int) -> str:
-    return f"ip-{_address(number).replace('.', '-')}"
+    return f"ip-{node_address(number).replace('.', '-')}"
 
 
-def answer_rows(query_name: str, chance: Generator) -> Sequence[Row]:
+def answer_rows(query_name: str, chance: Generator, node_count: int = NODES) -> Sequence[Row]:
     """What Prometheus says to that query of a TrafficRequest about each node or pod."""
     match query_name:
         case "receive" | "transmit":
-            carried = chance.uniform(0.05, 0.60, NODES) * LINK_BYTES_PER_SECOND
+            carried = chance.uniform(0.05, 0.60, node_count) * LINK_BYTES_PER_SECOND
             return _of_devices(carried.tolist())
         case "uname":
             return [
                 Row({"nodename": node_name(number), **_target(number)}, 1.0)
-                for number in range(NODES)
+                for number in range(node_count)
             ]
         case "speed":
-            return _of_devices([LINK_BYTES_PER_SECOND] * NODES)
+            return _of_devices([LINK_BYTES_PER_SECOND] * node_count)
         case "flags":
-            return _of_devices([float(_FLAGS_OF_A_DEVICE)] * NODES)
+            return _of_devices([float(_FLAGS_OF_A_DEVICE)] * node_count)
         case "number" | "parent":
-            return _of_devices([2.0] * NODES)
+            return _of_devices([2.0] * node_count)
         case "pod_receive" | "pod_transmit":
-            return _of_pods(chance)
+            return _of_pods(chance, node_count)
     raise ValueError(f"no answer is made for the query {query_name}; there are {QUERY_NAMES}")
 
 
@@ -147,8 +148,10 @@ def _of_devices(values: Sequence[float]) -> list[Row]:
     ]
 
 
-def _of_pods(chance: Generator) -> list[Row]:
-    names = [_pod_name(node, number) for node in range(NODES) for number in range(PODS_PER_NODE)]
+def _of_pods(chance: Generator, node_count: int) -> list[Row]:
+    names = [
+        _pod_name(node, number) for node in range(node_count) for number in range(PODS_PER_NODE)
+    ]
     carried = np.exp(chance.normal(np.log(3e7), 1.0, len(names))).tolist()
     return [
         Row({"namespace": "default", "pod": name}, value)
@@ -159,10 +162,10 @@ def _of_pods(chance: Generator) -> list[Row]:
 def _target(number: int) -> dict[str, str]:
     """What the queries leave of the labels that an operator's scrape of a DaemonSet's pods has:
     `max by (node, kubernetes_node, nodename, instance, job, ...)`, of which it has two."""
-    return {"instance": f"{_address(number)}:9100", "job": "node-exporter"}
+    return {"instance": f"{node_address(number)}:9100", "job": "node-exporter"}
 
 
-def _address(number: int) -> str:
+def node_address(number: int) -> str:
     return f"10.0.{number // 250}.{number % 250 + 1}"
 
 

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from burst import BurstResult
 from cycle import CycleResult
-from drain import SCHEDULERS, DrainResult
+from drain import SCHEDULERS
 from extender import NamesResult, WholeNodesResult
 from poll import TRAFFIC, PollResult
 from recorded import RecordedResult
@@ -26,36 +26,6 @@ RECORDED_SECONDS = 90.0
 NAMES_P99_MS = 10.0
 WHOLE_NODES_P99_MS = {1000: 150.0, 5000: 1000.0}
 EXTENDER_MEMORY_MB = 500.0
-
-
-def drain_report(results: Sequence[DrainResult]) -> Report:
-    """Lowtide against kube-scheduler, round by round, and the median of it."""
-    yield _table(
-        ("workload", "nodes", "pods", "round", "scheduler"),
-        ("pods/s", "CPU ms/pod", "memory MB", "nodes used"),
-        (
-            (
-                *(each.workload, each.nodes, each.pods, each.round, each.scheduler),
-                f"{each.pods_per_second:.0f}",
-                f"{each.scheduler_cpu_ms_per_pod:.2f}",
-                f"{each.rss_mb:.0f}",
-                each.nodes_used,
-            )
-            for each in results
-        ),
-    )
-    for workload, nodes in dict.fromkeys((each.workload, each.nodes) for each in results):
-        of_workload = [each for each in results if (each.workload, each.nodes) == (workload, nodes)]
-        ours, theirs = (_of_scheduler(of_workload, name) for name in SCHEDULERS)
-        pairs = list(zip(ours, theirs, strict=True))
-        speed = [one.pods_per_second / other.pods_per_second for one, other in pairs]
-        cpu = [
-            one.scheduler_cpu_ms_per_pod / other.scheduler_cpu_ms_per_pod for one, other in pairs
-        ]
-        yield (
-            f"{workload}, {nodes} nodes: pods/s {_spread(speed)} times kube-scheduler's, "
-            f"CPU per pod {_spread(cpu)} times"
-        )
 
 
 def burst_report(results: Sequence[BurstResult]) -> Report:
@@ -225,10 +195,6 @@ def _table(names: Iterable[str], numbers: Iterable[str], rows: Iterable[Sequence
     for row in rows:
         table.add_row(*map(str, row))
     return table
-
-
-def _of_scheduler(results: Iterable[DrainResult], scheduler: str) -> list[DrainResult]:
-    return [each for each in results if each.scheduler == scheduler]
 
 
 def _spread(values: Sequence[float]) -> str:

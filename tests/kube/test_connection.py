@@ -17,7 +17,7 @@ from cryptography.x509.oid import NameOID
 from tests.kube.conftest import ApiServer, ManualClock, cut, document, serve, status
 
 from lowtide.kube.connection import Connection
-from lowtide.kube.errors import ApiError, NoAnswer, NotTrusted
+from lowtide.kube.errors import ApiError, NoAnswer, NotConnected, NotTrusted
 from lowtide.kube.kubeconfig import Access, Cluster, Pem, User
 
 
@@ -131,11 +131,16 @@ async def test_a_timeout_is_no_answer(connection: Connection, server: ApiServer)
         await connection.request("POST", "/x", body=b"{}", timeout_seconds=0.05)
 
 
-async def test_a_refused_connection_is_no_answer(clock: ManualClock) -> None:
+@pytest.mark.parametrize(
+    "body", [pytest.param(None, id="to a read"), pytest.param(b"{}", id="to a write")]
+)
+async def test_a_refused_connection_is_no_answer(clock: ManualClock, body: bytes | None) -> None:
     access = Access(Cluster("http://127.0.0.1:1"), User(), "default", "test")
     async with Connection(access, clock) as connection:
-        with pytest.raises(NoAnswer, match=r"^No answer from http://127\.0\.0\.1:1 to GET /x: "):
-            await connection.request("GET", "/x")
+        with pytest.raises(NotConnected) as caught:
+            await connection.request("PUT", "/x", body=body)
+    want = "No answer from http://127.0.0.1:1 to PUT /x: Connection refused"
+    assert str(caught.value) == want
 
 
 async def test_a_401_is_tried_once_more_with_the_token_read_again(
@@ -212,6 +217,46 @@ async def test_a_check_is_made_again_before_a_request_is_sent_again(
     checks: list[int] = []
     await connection.request("GET", "/x", check=lambda: checks.append(len(server.asked)))
     assert checks == [0, 1]
+
+
+async def test_a_check_is_made_when_the_connection_has_come_about(
+    connection: Connection, server: ApiServer
+) -> None:
+    server.answers = [document({})]
+
+    def check() -> None:
+        raise ApiError(403, "NotLeader", "not any more")
+
+    with pytest.raises(ApiError, match="not any more"):
+        await connection.request("POST", "/x", body=b"{}", check=check)
+    await connection.request("POST", "/y", body=b"{}")
+    assert server.requests() == [("POST", "/y")]
+
+
+async def test_a_server_behind_a_path_is_asked_under_it(
+    server: ApiServer, clock: ManualClock
+) -> None:
+    server.answers = [document({})]
+    access = Access(Cluster(f"{server.url}/clusters/a"), User(token="t"), "default", "test")
+    async with Connection(access, clock) as connection:
+        await connection.request("POST", "/x", body=b"{}")
+        await connection.request("GET", "/x")
+    seen = [(asked.path, asked.headers["Authorization"]) for asked in server.asked]
+    assert seen == [("/clusters/a/x", "Bearer t")] * 2
+
+
+async def test_a_long_answer_to_a_write_is_whole(connection: Connection, server: ApiServer) -> None:
+    async def pieces(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        response.enable_chunked_encoding()
+        await response.prepare(request)
+        for _ in range(50):
+            await response.write(b"x" * 4000)
+        return response
+
+    server.answers = [pieces]
+    response = await connection.request("PATCH", "/x", body=b"{}")
+    assert response.body == b"x" * 200_000
 
 
 async def test_stream_yields_whole_lines_only(connection: Connection, server: ApiServer) -> None:
@@ -306,8 +351,11 @@ async def serve_tls(stack: AsyncExitStack, pair: tuple[Path, Path], clients: Pat
     return await serve(stack, name_of_client, ssl_context=context)
 
 
+@pytest.mark.parametrize(
+    "body", [pytest.param(None, id="for reads"), pytest.param(b"{}", id="for writes")]
+)
 async def test_client_certificates_are_loaded_again_when_their_files_change(
-    stack: AsyncExitStack, clock: ManualClock, tmp_path: Path
+    stack: AsyncExitStack, clock: ManualClock, tmp_path: Path, body: bytes | None
 ) -> None:
     authority = Authority(tmp_path, "authority")
     url = await serve_tls(stack, authority.pair("server"), authority.file)
@@ -319,15 +367,18 @@ async def test_client_certificates_are_loaded_again_when_their_files_change(
     cluster = Cluster(url, certificate_authority=Pem(file=authority.file))
     seen = []
     async with Connection(Access(cluster, user, "default", "test"), clock) as connection:
-        seen.append((await connection.request("GET", "/x")).body)
+        seen.append((await connection.request("PUT", "/x", body=body)).body)
         for source, target in zip(second, used, strict=True):
             target.write_bytes(source.read_bytes())
-        seen.append((await connection.request("GET", "/x")).body)
+        seen.append((await connection.request("PUT", "/x", body=body)).body)
         clock.advance(61)
-        seen.append((await connection.request("GET", "/x")).body)
+        seen.append((await connection.request("PUT", "/x", body=body)).body)
     assert seen == [b'["first"]', b'["first"]', b'["second"]']
 
 
+@pytest.mark.parametrize(
+    "body", [pytest.param(None, id="of a read"), pytest.param(b"{}", id="of a write")]
+)
 @pytest.mark.parametrize(
     ("problem", "want"),
     [
@@ -339,7 +390,12 @@ async def test_client_certificates_are_loaded_again_when_their_files_change(
     ],
 )
 async def test_certificate_problems(
-    stack: AsyncExitStack, clock: ManualClock, tmp_path: Path, problem: str, want: str
+    stack: AsyncExitStack,
+    clock: ManualClock,
+    tmp_path: Path,
+    problem: str,
+    want: str,
+    body: bytes | None,
 ) -> None:
     authority, other = Authority(tmp_path, "authority"), Authority(tmp_path, "other")
     pair = authority.pair("server", days=-1 if problem == "expired" else 5)
@@ -350,7 +406,7 @@ async def test_certificate_problems(
         cluster = replace(cluster, tls_server_name="kubernetes.example")
     async with Connection(Access(cluster, User(), "default", "test"), clock) as connection:
         with pytest.raises(NotTrusted) as caught:
-            await connection.request("GET", "/x")
+            await connection.request("GET" if body is None else "POST", "/x", body=body)
     sentence = str(caught.value)
     assert sentence.startswith(f"The certificate of {url} is not accepted with the CA {trusted}: ")
     assert want in sentence

@@ -315,6 +315,18 @@ async def test_while_bindings_are_under_way_events_go_one_by_one_with_pauses(
     assert clock.now - 1_800_000_000.0 >= 0.1
 
 
+async def test_before_events_would_be_lost_they_do_not_give_way(
+    events: KubeEvents, server: ApiServer, clock: ManualClock, bindings: Bindings
+) -> None:
+    bindings.is_under_way = True
+    server.answers = [OK]
+    for number in range(5):
+        record(events, pod=pod(f"p{number}"))
+    async with running(events):
+        await server.asked_times(5)
+    assert clock.now == 1_800_000_000.0
+
+
 async def test_flush_ends_in_time_and_tells_what_was_left(
     events: KubeEvents, server: ApiServer, caplog: pytest.LogCaptureFixture
 ) -> None:

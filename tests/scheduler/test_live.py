@@ -198,6 +198,20 @@ async def test_it_rests_while_all_bindings_are_under_way() -> None:
         await bench.until(lambda: bench.binder.started == ["failed", "held", "failed"])
 
 
+async def test_it_is_busy_while_pods_are_ready_or_bindings_under_way() -> None:
+    bench = Bench(outcome=None)
+    seen = [bench.live.is_busy]
+    bench.add("web")
+    seen.append(bench.live.is_busy)
+    bench.may_schedule = False
+    seen.append(bench.live.is_busy)
+    bench.may_schedule = True
+    async with bench.running():
+        await bench.until(lambda: bench.binder.under_way != {})
+        seen.append(bench.live.is_busy)
+    assert [*seen, bench.live.is_busy] == [False, True, False, True, False]
+
+
 async def test_a_binding_waits_until_no_condition_can_come_after_it() -> None:
     bench = Bench()
     bench.writes.may_bind.clear()

@@ -1,7 +1,6 @@
 """The extender mode: the rules behind another scheduler, which asks over HTTP, and places pods."""
 
 import asyncio
-import gc
 from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from lowtide.advisor.advice import (
 from lowtide.advisor.advising import Advising, Listening
 from lowtide.advisor.advisor import Advisor
 from lowtide.app.clocks import Clock
+from lowtide.app.garbage import leave_out_what_is_known
 from lowtide.app.known_cluster import WatchedCluster
 from lowtide.app.kube_writes import KubeBinder
 from lowtide.app.measuring import Measuring
@@ -174,7 +174,7 @@ class ExtenderApp:
         with suppress(TimeoutError):
             async with asyncio.timeout(FIRST_READING_SECONDS):
                 await self._measuring.first_results()
-        _let_garbage_collection_rest()
+        leave_out_what_is_known()
         self._has_asked.set()
         await self._stopping.wait()
 
@@ -221,10 +221,3 @@ class ExtenderApp:
 
     def _why_ending(self) -> str | None:
         return "the process is about to end" if self._stopping.is_set() else None
-
-
-def _let_garbage_collection_rest() -> None:
-    """What is known by now stays for long. To look through all of it time and again would stop
-    every thread for 150 ms with 5000 nodes."""
-    gc.collect()
-    gc.freeze()

@@ -2,8 +2,9 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from itertools import islice
+
+from msgspec.structs import replace
 
 from lowtide.app.kube_evictions import KubeEvictions
 from lowtide.framework.plugin import BindOutcome, Pod

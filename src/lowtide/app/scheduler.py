@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from prometheus_client import CollectorRegistry
 
 from lowtide.app.clocks import Clock
+from lowtide.app.garbage import leave_out_what_is_known, look_seldom_for_garbage
 from lowtide.app.known_cluster import BelievedCluster
 from lowtide.app.kube_writes import KubeBinder, KubeWrites
 from lowtide.app.measuring import Measuring
@@ -145,6 +146,7 @@ class SchedulerApp:
 
     async def run(self) -> None:
         """Until `stop`; LeaseLostError when another process took over."""
+        look_seldom_for_garbage()
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(self._connection)
             await stack.enter_async_context(self._lease_connection)
@@ -199,9 +201,12 @@ class SchedulerApp:
     def _handle(self, event: Event) -> None:
         if self._whole_objects is not None and isinstance(event, Deleted):
             self._whole_objects.forget(event)
+        was_synced = self.machine.is_synced
         self.live.handle(event)
         if isinstance(event, Listed) and event.kind == NODE.name:
             self._nodes_listed.set()
+        if self.machine.is_synced and not was_synced:
+            leave_out_what_is_known()
 
     async def _lead(self) -> None:
         assert self._lease is not None

@@ -1,13 +1,11 @@
-"""One keep-alive HTTP session with the API server, on which everything else in kube stands.
+"""Kept HTTP connections with the API server, on which everything else in kube stands.
 
 `request` answers or raises; `stream` yields the lines of a watch. Made and closed by app."""
 
 import asyncio
 import os
 import socket
-import ssl
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from types import TracebackType
 from typing import Self
@@ -17,9 +15,9 @@ import aiohttp
 import msgspec
 from yarl import URL
 
+from lowtide.kube.channels import Channels, probe_when_idle
 from lowtide.kube.credentials import Credentials, Presented
-from lowtide.kube.decoding import AnswerDecoder
-from lowtide.kube.errors import ApiError, NoAnswer, NotConnected, NotTrusted, Unreadable
+from lowtide.kube.failures import api_error, no_answer, not_connected
 from lowtide.kube.kubeconfig import Access
 from lowtide.kube.rate_limit import RateLimit
 
@@ -27,12 +25,12 @@ JSON = "application/json"
 STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 
-DEFAULT_RETRY_AFTER_SECONDS = 1.0
-LONGEST_RETRY_AFTER_SECONDS = 30.0
 # Less than the five seconds between the renew deadline of a lease and its end.
 CHECKED_CONNECT_SECONDS = 4.0
 # Lists of a hundred thousand pods arrive in few pieces with a large buffer.
 READ_BUFFER_BYTES = 1 << 20
+# Tokens are renewed, and those that were are of no use.
+MOST_KEPT_HEADERS = 16
 
 
 class Response(msgspec.Struct, frozen=True, gc=False):
@@ -41,24 +39,17 @@ class Response(msgspec.Struct, frozen=True, gc=False):
     headers: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class _Sending:
+class _Sending(msgspec.Struct, frozen=True, gc=False):
     """One request as it is sent, as often as that is needed."""
 
     method: str
-    url: URL
+    target: str  # path and query
     body: bytes | None
     content_type: str | None
-    timeout: aiohttp.ClientTimeout
+    timeout_seconds: float
+    connect_seconds: float
     check: Callable[[], None] | None = None
-    headers: Mapping[str, str] = field(default_factory=dict)
-
-
-class _Status(msgspec.Struct):
-    """The API server's answer to a request that failed."""
-
-    message: str = ""
-    reason: str = ""
+    headers: Mapping[str, str] | None = None
 
 
 class Connection:
@@ -83,6 +74,16 @@ class Connection:
         self._rate_limit = rate_limit
         self._attempts = attempts
         self._session: aiohttp.ClientSession | None = None
+        self._server_url = URL(access.cluster.server)
+        self._path = self._server_url.raw_path.rstrip("/")
+        self._channels: Channels | None = None
+        self._own_headers = {
+            "User-Agent": f"lowtide/{_version()}",
+            "Accept": JSON,
+            # Unpacking costs more than loopback or a data centre's network saves.
+            "Accept-Encoding": "identity",
+        }
+        self._heads: dict[tuple[str | None, str | None], bytes] = {}
         self._headers: dict[tuple[str | None, str | None], dict[str, str]] = {}
 
     @property
@@ -94,13 +95,10 @@ class Connection:
             connector=aiohttp.TCPConnector(limit=0, socket_factory=_socket),
             cookie_jar=aiohttp.DummyCookieJar(),
             read_bufsize=READ_BUFFER_BYTES,
-            headers={
-                "User-Agent": f"lowtide/{_version()}",
-                "Accept": JSON,
-                # Unpacking costs more than loopback or a data centre's network saves.
-                "Accept-Encoding": "identity",
-            },
+            headers=self._own_headers,
         )
+        if self._cluster.proxy_url is None:
+            self._channels = Channels(self._server_url, self._cluster.tls_server_name)
         return self
 
     async def __aexit__(
@@ -116,6 +114,9 @@ class Connection:
         await self._credentials.current()
 
     async def close(self) -> None:
+        if self._channels is not None:
+            self._channels.close()
+            self._channels = None
         if self._session is not None:
             await self._session.close()
             self._session = None
@@ -136,26 +137,26 @@ class Connection:
 
         Names in `path` are Kubernetes names, which need no quoting. `check` is called each time
         right before sending, after all waiting for a turn; what it raises ends the request."""
-        url = self._url(path, params)
         left = self._attempts if attempts is None else attempts
-        # A check is only as fresh as the connection is quick to come about.
-        connect_seconds = timeout_seconds if check is None else CHECKED_CONNECT_SECONDS
         sending = _Sending(
             method,
-            url,
+            _target(path, params),
             body,
             content_type if body is not None else None,
-            aiohttp.ClientTimeout(total=timeout_seconds, sock_connect=connect_seconds),
+            timeout_seconds,
+            # A check is only as fresh as the connection is quick to come about.
+            timeout_seconds if check is None else CHECKED_CONNECT_SECONDS,
             check,
         )
         while True:
             left -= 1
-            try:
-                return await self._renewing(sending)
-            except ApiError as error:
-                if error.retry_after_seconds is None or left <= 0:
-                    raise
-                await self._sleep(error.retry_after_seconds)
+            response = await self._answered(sending)
+            if response.status < 400:
+                return response
+            error = api_error(response.status, response.body, response.headers)
+            if error.retry_after_seconds is None or left <= 0:
+                raise error
+            await self._sleep(error.retry_after_seconds)
 
     async def pass_on(
         self,
@@ -171,10 +172,11 @@ class Connection:
         return await self._answered(
             _Sending(
                 "GET",
-                self._url(path, params),
+                _target(path, params),
                 None,
                 None,
-                aiohttp.ClientTimeout(total=timeout_seconds),
+                timeout_seconds,
+                timeout_seconds,
                 headers=headers,
             )
         )
@@ -185,10 +187,10 @@ class Connection:
         """The lines of a watch; NoAnswer when it is cut or silent for `silence_seconds`.
 
         A line that was cut in the middle is not yielded. Close it with `contextlib.aclosing`."""
-        url = self._url(path, params)
+        target = _target(path, params)
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=30.0, sock_read=silence_seconds)
         try:
-            response = await self._open_stream(url, timeout)
+            response = await self._open_stream(self._url(target), timeout)
             try:
                 rest = b""
                 async for piece in response.content.iter_any():
@@ -200,16 +202,11 @@ class Connection:
             finally:
                 response.close()
         except (aiohttp.ClientError, OSError) as error:
-            raise self._no_answer("GET", url, error) from None
-
-    async def _renewing(self, sending: _Sending) -> Response:
-        response = await self._answered(sending)
-        if response.status >= 400:
-            raise _api_error(response.status, response.body, response.headers)
-        return response
+            raise no_answer(self._cluster, "GET", target, error) from None
 
     async def _answered(self, sending: _Sending) -> Response:
-        await self._wait_for_turn()
+        if self._rate_limit is not None:
+            await self._wait_for_turn(self._rate_limit)
         presented = await self._credentials.current()
         async with self._slots:
             response = await self._send(sending, presented)
@@ -220,32 +217,78 @@ class Connection:
         return response
 
     async def _send(self, sending: _Sending, presented: Presented) -> Response:
+        if sending.body is not None and self._channels is not None:
+            return await self._write(self._channels, sending, sending.body, presented)
         session = self._open_session()
         if sending.check is not None:
             sending.check()
         try:
             async with session.request(
                 sending.method,
-                sending.url,
+                self._url(sending.target),
                 data=sending.body,
                 headers={
-                    **sending.headers,
+                    **(sending.headers or {}),
                     **self._headers_for(presented.authorization, sending.content_type),
                 },
                 ssl=presented.tls or True,
                 server_hostname=self._cluster.tls_server_name,
                 proxy=self._cluster.proxy_url,
-                timeout=sending.timeout,
+                timeout=aiohttp.ClientTimeout(
+                    total=sending.timeout_seconds, sock_connect=sending.connect_seconds
+                ),
                 allow_redirects=False,
             ) as response:
                 return Response(response.status, await response.read(), response.headers)
         except (aiohttp.ClientError, OSError) as error:
-            raise self._no_answer(sending.method, sending.url, error) from None
+            raise no_answer(self._cluster, sending.method, sending.target, error) from None
+
+    async def _write(
+        self, channels: Channels, sending: _Sending, body: bytes, presented: Presented
+    ) -> Response:
+        try:
+            channel = await channels.take(presented.tls, sending.connect_seconds)
+        except OSError as error:
+            raise not_connected(self._cluster, sending.method, sending.target, error) from None
+        try:
+            if sending.check is not None:
+                sending.check()
+            request = self._bytes_of(sending, body, presented)
+            answer = await channel.ask(request, sending.timeout_seconds)
+        except OSError as error:
+            raise no_answer(self._cluster, sending.method, sending.target, error) from None
+        finally:
+            channels.give_back(channel, presented.tls)
+        # Only those of an error tell something; to read them takes as long as all the rest.
+        headers = answer.headers() if answer.status >= 400 else {}
+        return Response(answer.status, answer.body, headers)
+
+    def _bytes_of(self, sending: _Sending, body: bytes, presented: Presented) -> bytes:
+        shown = presented.authorization, sending.content_type
+        head = self._heads.get(shown)
+        if head is None:
+            head = self._head(*shown)
+            if len(self._heads) > MOST_KEPT_HEADERS:
+                self._heads.clear()
+            self._heads[shown] = head
+        request = f"{sending.method} {self._path}{sending.target} HTTP/1.1\r\n".encode()
+        return b"%b%bContent-Length: %d\r\n\r\n%b" % (request, head, len(body), body)
+
+    def _head(self, authorization: str | None, content_type: str | None) -> bytes:
+        headers = {
+            "Host": self._server_url.raw_authority,
+            **self._own_headers,
+            **self._headers_for(authorization, content_type),
+        }
+        if any("\r" in value or "\n" in value for value in headers.values()):
+            raise ValueError("a token has more than one line; it must be one word")
+        return "".join(f"{name}: {value}\r\n" for name, value in headers.items()).encode()
 
     async def _open_stream(
         self, url: URL, timeout: aiohttp.ClientTimeout
     ) -> aiohttp.ClientResponse:
-        await self._wait_for_turn()
+        if self._rate_limit is not None:
+            await self._wait_for_turn(self._rate_limit)
         presented = await self._credentials.current()
         response = await self._start(url, timeout, presented)
         if response.status == 401 and await self._credentials.renew(presented):
@@ -253,7 +296,7 @@ class Connection:
             response = await self._start(url, timeout, await self._credentials.current())
         if response.status >= 400:
             async with response:
-                raise _api_error(response.status, await response.read(), response.headers)
+                raise api_error(response.status, await response.read(), response.headers)
         return response
 
     async def _start(
@@ -270,11 +313,10 @@ class Connection:
             allow_redirects=False,
         )
 
-    async def _wait_for_turn(self) -> None:
-        if self._rate_limit is not None:
-            wait_seconds = self._rate_limit.reserve_seconds()
-            if wait_seconds > 0:
-                await self._sleep(wait_seconds)
+    async def _wait_for_turn(self, rate_limit: RateLimit) -> None:
+        wait_seconds = rate_limit.reserve_seconds()
+        if wait_seconds > 0:
+            await self._sleep(wait_seconds)
 
     def _open_session(self) -> aiohttp.ClientSession:
         if self._session is None:
@@ -283,9 +325,8 @@ class Connection:
             )
         return self._session
 
-    def _url(self, path: str, params: Mapping[str, str] | None) -> URL:
-        query = f"?{urlencode(params)}" if params else ""
-        return URL(f"{self._cluster.server}{path}{query}", encoded=True)
+    def _url(self, target: str) -> URL:
+        return URL(f"{self._cluster.server}{target}", encoded=True)
 
     def _headers_for(self, authorization: str | None, content_type: str | None) -> dict[str, str]:
         headers = self._headers.get((authorization, content_type))
@@ -295,32 +336,14 @@ class Connection:
                 headers["Authorization"] = authorization
             if content_type is not None:
                 headers["Content-Type"] = content_type
-            if len(self._headers) > 16:  # tokens that were renewed
+            if len(self._headers) > MOST_KEPT_HEADERS:
                 self._headers.clear()
             self._headers[authorization, content_type] = headers
         return headers
 
-    def _no_answer(self, method: str, url: URL, error: Exception) -> NoAnswer:
-        authority = self._cluster.certificate_authority
-        trusted = f"CA {authority}" if authority is not None else "CAs of the system"
-        if isinstance(error, aiohttp.ClientConnectorCertificateError):
-            cause = error.certificate_error
-            problem = getattr(cause, "verify_message", None) or str(cause)
-            return NotTrusted(
-                f"The certificate of {self.server} is not accepted with the {trusted}: {problem}"
-            )
-        if isinstance(error, aiohttp.ClientSSLError | ssl.SSLError):
-            return NotTrusted(f"No TLS connection to {self.server} with the {trusted}: {error}")
-        if isinstance(error, aiohttp.ClientConnectorError):
-            # asyncio's own text repeats the address in a form of its own.
-            cause_text = os.strerror(error.errno) if error.errno else str(error.os_error)
-        else:
-            cause_text = "it took too long" if isinstance(error, TimeoutError) else str(error)
-        kind = NotConnected if isinstance(error, aiohttp.ClientConnectorError) else NoAnswer
-        return kind(
-            f"No answer from {self.server} to {method} {url.path}: "
-            f"{cause_text or type(error).__name__}"
-        )
+
+def _target(path: str, params: Mapping[str, str] | None) -> str:
+    return f"{path}?{urlencode(params)}" if params else path
 
 
 def _version() -> str:
@@ -331,33 +354,7 @@ def _version() -> str:
 
 
 def _socket(address: tuple[int, int, int, str, tuple[object, ...]]) -> socket.socket:
-    """Probes idle connections, so that a server that vanished is noticed within 30 seconds."""
     family, kind, protocol, _, _ = address
     made = socket.socket(family, kind, protocol)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for option, value in (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3)):
-        if hasattr(socket, option):
-            made.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+    probe_when_idle(made)
     return made
-
-
-def _api_error(status: int, body: bytes, headers: Mapping[str, str]) -> ApiError:
-    try:
-        said = AnswerDecoder(_Status).decode(body, "The error")
-    except Unreadable:
-        said = _Status(message=body[:200].decode(errors="replace").strip())
-    retry_after_seconds: float | None = None
-    if status == 429 or (status == 503 and "Retry-After" in headers):
-        retry_after_seconds = _retry_after_seconds(headers.get("Retry-After", ""))
-    return ApiError(
-        status,
-        said.reason or "Unknown",
-        said.message or "the server gave no message",
-        retry_after_seconds,
-    )
-
-
-def _retry_after_seconds(text: str) -> float:
-    if text.isascii() and text.isdigit():
-        return min(float(text), LONGEST_RETRY_AFTER_SECONDS)
-    return DEFAULT_RETRY_AFTER_SECONDS

@@ -5,7 +5,8 @@ The tasks of scheduler/live record them; `run` and, at the end, `flush` write th
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+
+import msgspec
 
 from lowtide.kube.connection import JSON, STRATEGIC_MERGE_PATCH, Connection
 from lowtide.kube.errors import ApiError, KubeError
@@ -21,8 +22,8 @@ from lowtide.kube.event_form import (
 from lowtide.kube.pacing import write_behind_bindings
 from lowtide.logs import Log
 
-QUEUE_LENGTH = 5000
-CONCURRENT_WRITES = 8
+QUEUE_LENGTH = 20_000  # about 600 bytes each
+CONCURRENT_WRITES = 16
 SWEEP_EVERY_SECONDS = 60.0
 SERIES_ENDS_AFTER_SECONDS = 6 * 60.0
 SERIES_WRITTEN_EVERY_SECONDS = 30 * 60.0
@@ -32,8 +33,7 @@ log = Log("kube")
 _Isomorphic = tuple[str, str, str, str, ObjectReference, ObjectReference | None]
 
 
-@dataclass(frozen=True, slots=True)
-class _Write:
+class _Write(msgspec.Struct, frozen=True):
     """One thing to write about a series: the Event itself, or how often it was seen."""
 
     series: Series
@@ -130,11 +130,15 @@ class KubeEvents:
     async def _write_forever(self) -> None:
         await write_behind_bindings(
             has_work=self._has_work,
-            is_busy=self._is_busy,
+            is_busy=self._should_give_way,
             write_next=self._write_next,
             at_once=CONCURRENT_WRITES,
             sleep=self._sleep,
         )
+
+    def _should_give_way(self) -> bool:
+        """Unless so many wait that some would soon be lost."""
+        return len(self._queue) < 0.8 * self._queue_length and self._is_busy()
 
     async def _sweep_forever(self) -> None:
         while True:

@@ -5,7 +5,6 @@ Called by the tasks that scheduler/live starts for the machine's actions."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
@@ -34,8 +33,7 @@ class Outcome(Enum):
     UNKNOWN = "unknown"  # no answer or 5xx: read the pod again before deciding anything
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(msgspec.Struct, frozen=True):
     """What became of a write; `message` is empty when it was done."""
 
     outcome: Outcome

@@ -1,6 +1,6 @@
 """What comes out of the machine: what its driver has to do. Data, no I/O."""
 
-from dataclasses import dataclass
+import msgspec
 
 from lowtide.framework.decision import Decision
 from lowtide.framework.profile import Profile
@@ -9,8 +9,7 @@ from lowtide.scheduler.extending import Question
 from lowtide.scheduler.queue import QueuedPod
 
 
-@dataclass(frozen=True, slots=True)
-class Decided:
+class Decided(msgspec.Struct, frozen=True):
     """A pod had its turn; nothing to do but to tell."""
 
     decision: Decision
@@ -18,15 +17,13 @@ class Decided:
     first_seen_at: float
 
 
-@dataclass(frozen=True, slots=True)
-class Bind:
+class Bind(msgspec.Struct, frozen=True):
     pod: Pod
     node_name: str
     profile: Profile
 
 
-@dataclass(frozen=True, slots=True)
-class WriteCondition:
+class WriteCondition(msgspec.Struct, frozen=True):
     """PodScheduled=False on the pod, and the node it is nominated to."""
 
     pod: Pod
@@ -46,8 +43,7 @@ class WriteCondition:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class WriteKubeEvent:
+class WriteKubeEvent(msgspec.Struct, frozen=True):
     pod: Pod
     type: str
     reason: str
@@ -57,8 +53,7 @@ class WriteKubeEvent:
     related: Pod | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Evict:
+class Evict(msgspec.Struct, frozen=True):
     """The victims are to be deleted, so that `pod` fits on the node; `EvictionEnded` tells of the
     end. The nominations of the `nominated` are to be taken back."""
 
@@ -68,15 +63,13 @@ class Evict:
     nominated: tuple[Pod, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class AskExtenders:
+class AskExtenders(msgspec.Struct, frozen=True):
     """The cycle goes on when `ExtendersAnswered` brings the answer."""
 
     question: Question
 
 
-@dataclass(frozen=True, slots=True)
-class AttemptFailed:
+class AttemptFailed(msgspec.Struct, frozen=True):
     """Something went wrong that is not the pod's fault; it is tried again."""
 
     pod: Pod

@@ -1,7 +1,8 @@
 """What goes into the machine besides the events of watches: readings, outcomes, turns."""
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+
+import msgspec
 
 from lowtide.cluster.reading import Reading
 from lowtide.framework.plugin import BindOutcome
@@ -10,22 +11,19 @@ from lowtide.objects.pod import Pod
 from lowtide.scheduler.extending import Answer
 
 
-@dataclass(frozen=True, slots=True)
-class ReadingPublished:
+class ReadingPublished(msgspec.Struct, frozen=True):
     """What was measured for the rules that asked for `source`."""
 
     source: Hashable
     reading: Reading
 
 
-@dataclass(frozen=True, slots=True)
-class BindingEnded:
+class BindingEnded(msgspec.Struct, frozen=True):
     uid: str
     outcome: BindOutcome
 
 
-@dataclass(frozen=True, slots=True)
-class EvictionEnded:
+class EvictionEnded(msgspec.Struct, frozen=True):
     """The writes for the pod with this uid have ended: whom they evicted, the uids of those that
     were gone before, and what went wrong."""
 
@@ -35,8 +33,7 @@ class EvictionEnded:
     error: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PermitAnswered:
+class PermitAnswered(msgspec.Struct, frozen=True):
     """A rule that made a pod wait lets it go, or says why not."""
 
     uid: str
@@ -44,15 +41,13 @@ class PermitAnswered:
     refusal: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ExtendersAnswered:
+class ExtendersAnswered(msgspec.Struct, frozen=True):
     """What was asked in the course of the cycle that is under way."""
 
     answer: Answer
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
+class Turn(msgspec.Struct, frozen=True):
     """Time to place one pod."""
 
 

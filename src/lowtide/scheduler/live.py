@@ -40,6 +40,7 @@ log = Log("scheduler")
 MOST_BINDINGS_IN_FLIGHT = 64
 _TURNS_BETWEEN_BREATHS = 8
 _HELD_BACK_SECONDS = 1.0
+_LONGEST_WAIT_SECONDS = 3600.0
 
 
 class ClusterWrites(Protocol):
@@ -138,7 +139,7 @@ class Live:
     @property
     def is_busy(self) -> bool:
         """Whether bindings are under way or about to be."""
-        return self._binding_count > 0
+        return self._binding_count > 0 or self._may_take_turn()
 
     @property
     def _binding_count(self) -> int:
@@ -171,12 +172,13 @@ class Live:
         if self._is_held_back():
             seconds = _HELD_BACK_SECONDS
         else:
-            seconds = self.machine.next_change_at() - self._clock()
+            seconds = min(self.machine.next_change_at() - self._clock(), _LONGEST_WAIT_SECONDS)
+        loop = asyncio.get_running_loop()
+        timer = loop.call_later(max(seconds, 0.0), self._something_happened.set)
         try:
-            async with asyncio.timeout(max(seconds, 0.0) if seconds < 3600.0 else None):
-                await self._something_happened.wait()
-        except TimeoutError:
-            pass
+            await self._something_happened.wait()
+        finally:
+            timer.cancel()
 
     # What the machine wants done.
 
@@ -221,7 +223,8 @@ class Live:
 
     async def _bind(self, bind: Bind) -> None:
         """Whatever happens, the machine hears of an end; what is our own fault ends `run`."""
-        log.v(2, "Attempting to bind pod to node", pod=bind.pod.key, node=bind.node_name)
+        if log.enabled(2):
+            log.v(2, "Attempting to bind pod to node", pod=bind.pod.key, node=bind.node_name)
         try:
             outcome = await self._outcome_of(bind)
             attempt = self._attempts.pop(bind.pod.uid, None)
@@ -303,8 +306,8 @@ class Live:
     async def _bound(self, bind: Bind) -> BindOutcome:
         """By the extender that binds, else by the first rule that does."""
         outcome = BindOutcome(error="no rule binds pods in this profile")
-        extenders = [] if self._extenders is None else [self._extenders]
-        for binder in (*extenders, *bind.profile.at("bind")):
+        binders = bind.profile.at("bind")
+        for binder in binders if self._extenders is None else (self._extenders, *binders):
             answer = await binder.bind(bind.pod, bind.node_name)
             if answer is not None:
                 outcome = answer
@@ -315,14 +318,15 @@ class Live:
 
     def _note_success(self, bind: Bind, attempt: _Attempt) -> None:
         decision, now = attempt.decided.decision, self._clock()
-        log.v(
-            2,
-            "Successfully bound pod to node",
-            pod=bind.pod.key,
-            node=bind.node_name,
-            evaluatedNodes=decision.node_count,
-            feasibleNodes=decision.feasible_count,
-        )
+        if log.enabled(2):
+            log.v(
+                2,
+                "Successfully bound pod to node",
+                pod=bind.pod.key,
+                node=bind.node_name,
+                evaluatedNodes=decision.node_count,
+                feasibleNodes=decision.feasible_count,
+            )
         self._metrics.pod_scheduled(
             decision.scheduler_name,
             attempts=attempt.decided.attempts,

@@ -1,0 +1,274 @@
+"""Decisions alone: what one pod's turn costs the machine, on clusters up to 50,000 nodes.
+
+The whole default profile and NetworkTraffic judge every node. Measured is the CPU time of
+`machine.step(Turn())`: the pod is taken from the queue, judged, assumed on its node, and the
+actions are made. Not measured: how the pod came into the queue, its binding, the watch that
+confirms it, and the reading that is published before each round; what that makes stale is judged
+in the next turn, and counts. `make bench` runs it."""
+
+import gc
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from lowtide.framework.plugin import BindOutcome
+from lowtide.objects.events import Added, Modified
+from lowtide.objects.node import Node
+from lowtide.objects.pod import Pod
+from lowtide.objects.workloads import ReplicaSet, Service
+from lowtide.readings.columns import published
+from lowtide.readings.meter import TrafficMeter
+from lowtide.readings.request import RECEIVE, SPEED, TRANSMIT
+from lowtide.readings.series import Series
+from lowtide.scheduler.actions import Action, Bind
+from lowtide.scheduler.events import BindingEnded, ReadingPublished, Turn
+from lowtide.scheduler.machine import Machine
+from lowtide.simulator.cluster_objects import running
+from lowtide.testing import make_node, make_pod
+from many_nodes import answer_rows, make_machine, node_address, node_name, request_of
+
+ADDRESS = "http://127.0.0.1:9090"  # which nobody asks
+BEGIN = 1_750_000_000.0
+ROUND_SECONDS = 15.0  # one poll
+SCRAPE_SECONDS = 15.0
+ZONES = 10
+PODS_PER_NODE = 2
+APPS = 200
+ZONE = "topology.kubernetes.io/zone"
+HOSTNAME = "kubernetes.io/hostname"
+DISK = "example.com/disk"
+MEBIBYTE = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class DecideWorkload:
+    """`make_pod` makes the pod of that number; a `kind` tells apart what has one name."""
+
+    name: str
+    nodes: int
+    pods: int
+    make_pod: Callable[[int], Pod]
+    kind: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DecideResult:
+    workload: str
+    nodes: int
+    pods: int
+    scheduler: str
+    round: int
+    kind: str
+    us_per_pod: float
+    p50_us: float
+    p99_us: float
+    max_us: float
+
+
+class Decide:
+    """One machine, whose cluster fills up from round to round."""
+
+    def __init__(self, workload: DecideWorkload) -> None:
+        self._workload = workload
+        self._now = BEGIN
+        self._made = 0
+        nodes = [_make_node(number) for number in range(workload.nodes)]
+        self._machine = make_machine(ADDRESS, nodes)
+        for thing in (*_owners(), *_running_pods(workload.nodes)):
+            self._machine.step(Added(thing), BEGIN)
+        self._readings = _Readings(self._machine, nodes)
+
+    def run(self, number: int) -> DecideResult:
+        """A reading, and the pods until the next."""
+        self._machine.step(self._readings.at(self._now), self._now)
+        count = self._workload.pods
+        pods = [self._workload.make_pod(self._made + each) for each in range(count)]
+        self._made += count
+        gc.collect()  # what this bench left behind; from here on as in production
+        took_us = np.array([self._place(pod) for pod in pods]) * 1e6
+        return DecideResult(
+            workload=self._workload.name,
+            nodes=self._workload.nodes,
+            pods=count,
+            scheduler="lowtide",
+            round=number,
+            kind=self._workload.kind,
+            us_per_pod=float(took_us.mean()),
+            p50_us=float(np.percentile(took_us, 50)),
+            p99_us=float(np.percentile(took_us, 99)),
+            max_us=float(took_us.max()),
+        )
+
+    def _place(self, pod: Pod) -> float:
+        """The CPU seconds of its turn."""
+        self._now += ROUND_SECONDS / self._workload.pods
+        now, machine = self._now, self._machine
+        machine.step(Added(pod), now)
+        begin = time.thread_time()
+        actions = _measured_turn(machine, now)
+        seconds = time.thread_time() - begin
+        (bind,) = (each for each in actions if isinstance(each, Bind))
+        machine.step(BindingEnded(pod.uid, BindOutcome()), now)
+        machine.step(Modified(running(pod, bind.node_name, now)), now)
+        return seconds
+
+
+def _measured_turn(machine: Machine, now: float) -> list[Action]:
+    """By its name, flame knows what to show."""
+    return machine.step(Turn(), now)
+
+
+class _Readings:
+    """What polls would publish; the traffic of pods is not modelled."""
+
+    def __init__(self, machine: Machine, nodes: list[Node]) -> None:
+        self._nodes = nodes
+        self._request = request_of(machine)
+        self._meter = TrafficMeter(self._request)
+        self._meter.scrapes_are_apart(SCRAPE_SECONDS, lag_seconds=SCRAPE_SECONDS / 2)
+        self._chance = np.random.default_rng(1)
+
+    def at(self, now: float) -> ReadingPublished:
+        answers = {
+            name: [
+                Series(dict(row.labels), row.value, now)
+                for row in answer_rows(name, self._chance, len(self._nodes))
+            ]
+            for name in (RECEIVE, TRANSMIT, SPEED)
+        }
+        reading = self._meter.take(answers, self._nodes, (), now)
+        return ReadingPublished(self._request, published(reading))
+
+
+# The pods of each workload.
+
+
+def plain_pod(number: int) -> Pod:
+    """Of nobody, and no Service selects it."""
+    return _make_pod(f"plain-{number}", cpu="100m", labels={"task": "plain"})
+
+
+def replicaset_pod(number: int) -> Pod:
+    return _owned(_make_pod(f"web-{number}", cpu="100m", labels={"app": "web"}), "web")
+
+
+def different_pod(number: int) -> Pod:
+    """No two are of one shape; every fourth chooses its nodes, every fifth tolerates a taint."""
+    spec: dict[str, Any] = {}
+    if number % 4 == 0:
+        wants = {"key": DISK, "operator": "In", "values": ["ssd", f"type-{number}"]}
+        required = {"nodeSelectorTerms": [{"matchExpressions": [wants]}]}
+        likes = {"key": ZONE, "operator": "In", "values": [f"zone-{number % ZONES}"]}
+        preferred = [{"weight": 10, "preference": {"matchExpressions": [likes]}}]
+        spec["affinity"] = {
+            "nodeAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": required,
+                "preferredDuringSchedulingIgnoredDuringExecution": preferred,
+            }
+        }
+    if number % 5 == 0:
+        spec["tolerations"] = [{"key": "dedicated", "operator": "Exists"}]
+    name = f"different-{number}"
+    cpu, memory = f"{50 + number % 400}m", f"{64 + number % 300}Mi"
+    return _make_pod(name, cpu=cpu, memory=memory, labels={"app": name}, **spec)
+
+
+def anti_affinity_pod(number: int) -> Pod:
+    """One on each host."""
+    return _attached_pod("apart", number, rule="podAntiAffinity", topology_key=HOSTNAME)
+
+
+def affinity_pod(number: int) -> Pod:
+    """All in the zone of the first."""
+    return _attached_pod("together", number, rule="podAffinity", topology_key=ZONE)
+
+
+def _attached_pod(group: str, number: int, *, rule: str, topology_key: str) -> Pod:
+    labels = {"group": group}
+    term = {"labelSelector": {"matchLabels": labels}, "topologyKey": topology_key}
+    affinity = {rule: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    return _make_pod(f"{group}-{number}", cpu="100m", labels=labels, affinity=affinity)
+
+
+# The cluster.
+
+
+def _make_node(number: int) -> Node:
+    """In zones, some tainted; a quarter holds the image that all pods run."""
+    taints = []
+    if number % 20 == 7:
+        taints.append({"key": "dedicated", "value": "batch", "effect": "NoSchedule"})
+    if number % 10 == 3:
+        taints.append({"key": "old", "value": "yes", "effect": "PreferNoSchedule"})
+    images = {_image_name(each): 100 * MEBIBYTE for each in range(number % 7, number % 7 + 5)}
+    if number % 4 == 0:
+        images[_image_name(APPS)] = 400 * MEBIBYTE
+    return make_node(
+        node_name(number),
+        cpu="32",
+        memory="64Gi",
+        labels={
+            ZONE: f"zone-{number % ZONES}",
+            "node.kubernetes.io/instance-type": f"type-{number % 5}",
+            DISK: "ssd" if number % 3 else "hdd",
+        },
+        taints=taints,
+        images=images,
+        addresses=[node_address(number)],
+    )
+
+
+def _running_pods(node_count: int) -> Iterator[Pod]:
+    for number in range(PODS_PER_NODE * node_count):
+        app = _app_name(number % APPS)
+        name, on = f"{app}-{number}", node_name(number % node_count)
+        cpu = f"{100 + 50 * (number % 5)}m"
+        pod = _make_pod(name, on=on, cpu=cpu, labels={"app": app}, phase="Running")
+        yield _owned(pod, app)
+
+
+def _owners() -> Iterator[ReplicaSet | Service]:
+    """Each app has a ReplicaSet, and a Service in front of it."""
+    for name in ("web", *map(_app_name, range(APPS))):
+        labels, meta = {"app": name}, {"name": name, "namespace": "default", "uid": name}
+        spec = {"selector": {"matchLabels": labels}}
+        yield msgspec.convert({"metadata": meta, "spec": spec}, ReplicaSet)
+        yield msgspec.convert({"metadata": meta, "spec": {"selector": labels}}, Service)
+
+
+def _make_pod(
+    name: str,
+    *,
+    cpu: str,
+    labels: dict[str, str],
+    memory: str = "100Mi",
+    on: str = "",
+    phase: str = "Pending",
+    **spec: Any,
+) -> Pod:
+    container = {
+        "name": "main",
+        "image": _image_name(APPS),
+        "resources": {"requests": {"cpu": cpu, "memory": memory}},
+    }
+    whole = {"containers": [container], **spec}
+    return make_pod(name, labels=labels, on=on, phase=phase, spec=whole)
+
+
+def _owned(pod: Pod, name: str) -> Pod:
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "uid": name}
+    raw: dict[str, Any] = msgspec.to_builtins(pod)
+    raw["metadata"]["ownerReferences"] = [{**owner, "controller": True}]
+    return msgspec.convert(raw, Pod)
+
+
+def _app_name(number: int) -> str:
+    return f"app-{number}"
+
+
+def _image_name(number: int) -> str:
+    return f"registry.example.com/image-{number}:v1"

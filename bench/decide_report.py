@@ -1,0 +1,80 @@
+"""Which decisions `make bench` measures alone, and how they compare with what was aimed at."""
+
+import statistics
+from collections.abc import Iterator, Sequence
+
+from rich.console import RenderableType
+from rich.table import Table
+
+from decide import (
+    DecideResult,
+    DecideWorkload,
+    affinity_pod,
+    anti_affinity_pod,
+    different_pod,
+    plain_pod,
+    replicaset_pod,
+)
+
+NODE_COUNTS = (5000, 15_000, 50_000)
+# Microseconds per pod, by workload and nodes.
+GOALS_US = {
+    ("decide/one-shape", 5000): 100.0,
+    ("decide/replicaset", 5000): 300.0,
+    ("decide/all-different", 5000): 1000.0,
+    ("decide/affinity", 5000): 1500.0,
+    ("decide/one-shape", 50_000): 700.0,
+    ("decide/replicaset", 50_000): 2500.0,
+    ("decide/all-different", 50_000): 10_000.0,
+    ("decide/affinity", 50_000): 15_000.0,
+}
+
+
+def decide_workloads() -> Iterator[tuple[str, list[DecideWorkload]]]:
+    """By the name of the benchmark; those of one name are run in turn."""
+    for nodes in NODE_COUNTS:
+        for workload in (
+            DecideWorkload("decide/one-shape", nodes, 1000, plain_pod),
+            DecideWorkload("decide/replicaset", nodes, 1000, replicaset_pod),
+            DecideWorkload("decide/all-different", nodes, 200, different_pod),
+        ):
+            yield f"{workload.name}/{nodes}", [workload]
+        yield (
+            f"decide/affinity/{nodes}",
+            [
+                DecideWorkload("decide/affinity", nodes, 500, anti_affinity_pod, "anti-affinity"),
+                DecideWorkload("decide/affinity", nodes, 500, affinity_pod, "affinity"),
+            ],
+        )
+
+
+def decide_report(results: Sequence[DecideResult]) -> Iterator[RenderableType]:
+    table = Table()
+    for heading in ("decisions alone", "kind", "nodes", "pods", "round"):
+        table.add_column(heading)
+    for heading in ("µs/pod", "p50", "p99", "highest"):
+        table.add_column(heading, justify="right")
+    for each in results:
+        names = (each.workload, each.kind, each.nodes, each.pods, each.round)
+        figures = (each.us_per_pod, each.p50_us, each.p99_us, each.max_us)
+        table.add_row(*map(str, names), *(f"{figure:.0f}" for figure in figures))
+    yield table
+    for workload, nodes, kind in dict.fromkeys(map(_series, results)):
+        found = [each.us_per_pod for each in results if _series(each) == (workload, nodes, kind)]
+        yield _line(f"{workload} {kind}".rstrip(), nodes, found, GOALS_US.get((workload, nodes)))
+
+
+def _series(result: DecideResult) -> tuple[str, int, str]:
+    return result.workload, result.nodes, result.kind
+
+
+def _line(name: str, nodes: int, us_per_pod: Sequence[float], goal_us: float | None) -> str:
+    median = statistics.median(us_per_pod)
+    line = (
+        f"{name}, {nodes} nodes: {median:.0f} µs per pod "
+        f"({min(us_per_pod):.0f} to {max(us_per_pod):.0f})"
+    )
+    if goal_us is None:
+        return line
+    word = "met" if median <= goal_us else "MISSED"
+    return f"{line}; the goal, at most {goal_us:.0f} µs in the median, is {word}"

@@ -1,0 +1,108 @@
+"""`make bench` with --flame: where the time of a benchmark goes, as a flame graph for a browser.
+
+A decision is looked at in this process; a scheduler that runs by itself is asked for its stacks at
+/debug/profile. Beside the picture, the same stacks are written as text."""
+
+import signal
+import threading
+import urllib.error
+import urllib.request
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+from flame_svg import flame_svg
+from lowtide.server.sampling import Names, Stacks, collapsed_text
+
+LOOK_SECONDS = 0.001
+PIECE_SECONDS = 2.0
+PIECE_HZ = 250.0
+# A benchmark that measures only a part of what it does has that part in a function of this name:
+# all else is left out of the picture.
+MEASURED = "_measured_turn"
+
+
+class FlameError(Exception):
+    """The picture cannot be made; says why."""
+
+
+class Flame:
+    def __init__(self, file: Path) -> None:
+        if file.suffix != ".svg":
+            raise FlameError(f"--flame is {file}; right would be a name that ends in .svg")
+        self._file = file
+        self._stacks: Stacks = Counter()
+        self._problem = "nothing was seen running"
+
+    @contextmanager
+    def of_this_process(self) -> Iterator[None]:
+        """Looks at the main thread, whatever it does meanwhile, waiting included."""
+        names = Names()
+
+        def look(_: int, frame: FrameType | None) -> None:
+            if frame is not None:
+                stack = names.of_stack(frame)
+                # Time inside numpy shows on the line that called it.
+                line = frame.f_lineno or frame.f_code.co_firstlineno
+                stack.append(f"{stack[-1]}:{line}")
+                self._stacks[tuple(stack)] += 1
+
+        before = signal.signal(signal.SIGALRM, look)
+        signal.setitimer(signal.ITIMER_REAL, LOOK_SECONDS, LOOK_SECONDS)
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0.0)
+            signal.signal(signal.SIGALRM, before)
+
+    @contextmanager
+    def of_scheduler(self, url: str) -> Iterator[None]:
+        """Asks a scheduler with --debug at this address for its stacks, piece by piece."""
+        is_over = threading.Event()
+        thread = threading.Thread(target=self._ask, args=(url, is_over), daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            is_over.set()
+            thread.join()
+
+    def write(self) -> list[Path]:
+        """The picture, and the stacks as text."""
+        stacks = _measured(self._stacks)
+        if not stacks:
+            raise FlameError(f"{self._file} is not written: {self._problem}")
+        text_file = self._file.with_suffix(".txt")
+        text_file.write_text(collapsed_text(stacks))
+        self._file.write_text(flame_svg(stacks))
+        return [self._file, text_file]
+
+    def _ask(self, url: str, is_over: threading.Event) -> None:
+        """In vain before the server listens, and when it ends in the middle of a piece."""
+        asked = f"{url}/debug/profile?seconds={PIECE_SECONDS:g}&hz={PIECE_HZ:g}"
+        while not is_over.is_set():
+            try:
+                with urllib.request.urlopen(asked, timeout=30.0) as response:
+                    text = response.read().decode()
+            except urllib.error.HTTPError as failure:
+                self._problem = f"{asked} was answered {failure.code}; is --debug on?"
+                return
+            except OSError:
+                is_over.wait(0.05)
+                continue
+            for line in text.splitlines():
+                stack, _, count = line.rpartition(" ")
+                self._stacks[tuple(stack.split(";"))] += int(count)
+
+
+def _measured(stacks: Stacks) -> Stacks:
+    """From the function on that is measured, where there is one."""
+    found: Stacks = Counter()
+    for stack, count in stacks.items():
+        for depth, name in enumerate(stack):
+            if name.replace(":", ".").rpartition(".")[2] == MEASURED:
+                found[stack[depth + 1 :]] += count
+                break
+    return found or stacks

@@ -1,0 +1,229 @@
+"""Tables of what drains found, and lines that compare it with what is aimed at.
+
+Called by `make bench` after the last run. Ratios are taken round by round: both sides of one were
+measured within a minute or two on the same API server."""
+
+import statistics
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from rich.console import RenderableType
+from rich.table import Table
+
+from drain import KUBE_SCHEDULER, KUBE_SCHEDULER_ALL_NODES, LOWTIDE, NONE, DrainResult
+from drain_steady import SteadyResult
+
+Report = Iterator[RenderableType]
+Figure = Callable[[DrainResult], float | None]
+
+GOAL_NODES = 5000
+LEAST_OF_LIMIT = 0.65
+MOST_CPU = 1 / 3
+MOST_STEADY_P99 = 1.1
+# The NetworkTraffic of the seeds at 5000 nodes, one query for each node and pod.
+SEEDS_PODS_PER_SECOND = 3.0
+LEAST_TIMES_THE_SEEDS = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How many times kube-scheduler's pods/s, at least."""
+
+    to_last_binding: float | None
+    to_last_event: float | None
+
+
+SIMPLE = Pace(3.0, 1.8)
+HARD = Pace(3.5, 2.0)
+PACES: Mapping[str, Pace] = {
+    "basic": SIMPLE,
+    "mixed-sizes": SIMPLE,
+    "node-affinity": HARD,
+    "spread-preferred": HARD,
+    "spread-required": HARD,
+    "anti-affinity": HARD,
+    "affinity": HARD,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """What one figure is to be, as a ratio to that of `other`."""
+
+    what: str
+    figure: Figure
+    other: str
+    least: float | None = None
+    most: float | None = None
+
+    def __str__(self) -> str:
+        if self.least is not None:
+            return f"at least {self.least:.2f} in the median"
+        return f"at most {self.most:.2f} in the median"
+
+    def is_met(self, median: float) -> bool:
+        is_enough = self.least is None or median >= self.least
+        return is_enough and (self.most is None or median <= self.most)
+
+
+def pods_per_second(result: DrainResult) -> float:
+    return result.pods_per_second
+
+
+def with_events(result: DrainResult) -> float | None:
+    return result.pods_per_second_with_events
+
+
+def cpu(result: DrainResult) -> float:
+    return result.scheduler_cpu_ms_per_pod
+
+
+def drain_report(results: Sequence[DrainResult]) -> Report:
+    yield _table(results)
+    for workload, nodes in dict.fromkeys((each.workload, each.nodes) for each in results):
+        found = [each for each in results if (each.workload, each.nodes) == (workload, nodes)]
+        for goal in _goals(workload, nodes):
+            yield from _compared(found, goal)
+        yield from _warnings(found)
+
+
+def steady_report(results: Sequence[SteadyResult]) -> Report:
+    table = Table(title="steady load: from creation to binding, in ms")
+    for heading in ("nodes", "pods", "pods/s", "scheduler", "round"):
+        table.add_column(heading)
+    for heading in ("p50", "p99", "highest", "CPU ms/pod", "memory MB"):
+        table.add_column(heading, justify="right")
+    for each in results:
+        seconds = (each.p50_seconds, each.p99_seconds, each.max_seconds)
+        table.add_row(
+            *(str(each.nodes), str(each.pods), f"{each.pods_per_second:.0f}", each.scheduler),
+            str(each.round),
+            *(f"{1000 * one:.1f}" for one in seconds),
+            *(f"{each.scheduler_cpu_ms_per_pod:.2f}", f"{each.rss_mb:.0f}"),
+        )
+    yield table
+    p99 = {(each.scheduler, each.round): each.p99_seconds for each in results}
+    ratios = [
+        seconds / p99[KUBE_SCHEDULER, number]
+        for (scheduler, number), seconds in p99.items()
+        if scheduler == LOWTIDE and (KUBE_SCHEDULER, number) in p99
+    ]
+    if ratios:
+        is_met = statistics.median(ratios) <= MOST_STEADY_P99
+        yield (
+            f"steady, {results[0].nodes} nodes: p99 {spread(ratios)} times kube-scheduler's"
+            f"{_goal(f'at most {MOST_STEADY_P99:.1f} in the median', is_met=is_met)}"
+        )
+    for each in results:
+        if each.unbound:
+            name = f"steady, round {each.round}, {each.scheduler}"
+            yield f"{name}: {each.unbound} of {each.pods} pods were not bound in time"
+
+
+def traffic_report(results: Sequence[DrainResult]) -> Report:
+    yield _table(results)
+    found = [each.pods_per_second for each in results]
+    least = SEEDS_PODS_PER_SECOND * LEAST_TIMES_THE_SEEDS
+    is_met = statistics.median(found) >= least
+    goal = f"at least {least:.0f}, which is {LEAST_TIMES_THE_SEEDS} times the seeds' plugin"
+    yield (
+        f"traffic, {results[0].nodes} nodes: {_cell(iter(found), 0).replace(chr(10), ' ')} pods/s "
+        f"with NetworkTraffic on{_goal(goal, is_met=is_met)}"
+    )
+    yield from _warnings(results)
+
+
+def _goals(workload: str, nodes: int) -> Iterator[Goal]:
+    """Those of the workload; where nothing is aimed at, figures alone."""
+    has_goal = nodes == GOAL_NODES and workload in PACES
+    pace = PACES[workload] if has_goal else Pace(None, None)
+    to_last_binding, to_last_event = "pods/s to the last binding", "pods/s to the last Event"
+    yield Goal(to_last_binding, pods_per_second, KUBE_SCHEDULER, pace.to_last_binding)
+    yield Goal(to_last_event, with_events, KUBE_SCHEDULER, pace.to_last_event)
+    yield Goal("CPU per pod", cpu, KUBE_SCHEDULER, most=MOST_CPU if has_goal else None)
+    yield Goal(to_last_binding, pods_per_second, KUBE_SCHEDULER_ALL_NODES)
+    of_limit = LEAST_OF_LIMIT if has_goal and workload == "basic" else None
+    yield Goal(to_last_binding, pods_per_second, NONE, of_limit)
+
+
+def _compared(results: Sequence[DrainResult], goal: Goal) -> Iterator[str]:
+    ours, theirs = (_by_round(results, name, goal.figure) for name in (LOWTIDE, goal.other))
+    ratios = [ours[number] / theirs[number] for number in ours.keys() & theirs.keys()]
+    if not ratios:
+        return
+    first, median = results[0], statistics.median(ratios)
+    other = "the raw binding limit" if goal.other == NONE else f"{goal.other}'s"
+    line = (
+        f"drain, {first.workload}, {first.nodes} nodes: {goal.what} {spread(ratios)} times {other}"
+    )
+    ours_pods, their_pods = (_pods(results, name) for name in (LOWTIDE, goal.other))
+    if ours_pods != their_pods:
+        line += f", with {ours_pods} pods against {their_pods}"
+    if goal.least is not None or goal.most is not None:
+        line += _goal(str(goal), is_met=goal.is_met(median))
+    yield line
+
+
+def _warnings(results: Sequence[DrainResult]) -> Iterator[str]:
+    for each in results:
+        name = f"drain, {each.workload}, {each.nodes} nodes, round {each.round}, {each.scheduler}"
+        if each.unbound:
+            yield f"{name}: {each.unbound} of {each.pods} pods were not bound in time"
+        elif each.events < each.pods and each.scheduler != NONE:
+            yield f"{name}: {each.pods - each.events} of {each.pods} Events were never written"
+
+
+def _pods(results: Sequence[DrainResult], scheduler: str) -> int:
+    return next(each.pods for each in results if each.scheduler == scheduler)
+
+
+def _by_round(results: Sequence[DrainResult], scheduler: str, figure: Figure) -> dict[int, float]:
+    figures = {each.round: figure(each) for each in results if each.scheduler == scheduler}
+    return {number: value for number, value in figures.items() if value is not None}
+
+
+def _table(results: Sequence[DrainResult]) -> Table:
+    table = Table(title="drains: median of the rounds (lowest to highest)")
+    for heading in ("workload", "nodes", "pods", "scheduler"):
+        table.add_column(heading, no_wrap=True)
+    columns: dict[str, tuple[Figure, int]] = {
+        "pods/s": (pods_per_second, 0),
+        "with Events": (with_events, 0),
+        "CPU ms/pod": (cpu, 2),
+        "API server": (lambda each: each.api_server_cpu_ms_per_pod, 2),
+        "etcd": (lambda each: each.etcd_cpu_ms_per_pod, 2),
+        "p50 s": (lambda each: each.p50_seconds, 1),
+        "p99 s": (lambda each: each.p99_seconds, 1),
+        "memory MB": (lambda each: each.rss_mb, 0),
+        "nodes used": (lambda each: each.nodes_used, 0),
+    }
+    for heading in columns:
+        table.add_column(heading, justify="right")
+    keys = dict.fromkeys((each.workload, each.nodes, each.pods, each.scheduler) for each in results)
+    for key in keys:
+        found = [
+            each
+            for each in results
+            if (each.workload, each.nodes, each.pods, each.scheduler) == key
+        ]
+        cells = (_cell(map(figure, found), digits) for figure, digits in columns.values())
+        table.add_row(*map(str, key), *cells)
+    return table
+
+
+def _cell(figures: Iterator[float | None], digits: int) -> str:
+    known = [each for each in figures if each is not None]
+    if not known:
+        return ""
+    median = f"{statistics.median(known):.{digits}f}"
+    if len(known) == 1:
+        return median
+    return f"{median}\n({min(known):.{digits}f} to {max(known):.{digits}f})"
+
+
+def _goal(goal: str, *, is_met: bool) -> str:
+    return f"; the goal, {goal}, is {'met' if is_met else 'MISSED'}"
+
+
+def spread(values: Sequence[float]) -> str:
+    return f"{statistics.median(values):.2f} ({min(values):.2f} to {max(values):.2f})"

@@ -1,0 +1,112 @@
+"""What is seen of a drain, found in the bytes of two watches."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from drain_observer import Looking
+from drain_posting import is_whole
+
+
+class FakeWatch:
+    """Brings the lines of one look after another."""
+
+    def __init__(self, *looks: list[bytes]) -> None:
+        self._looks = list(looks)
+
+    def lines(self) -> Iterator[bytes]:
+        yield from self._looks.pop(0) if self._looks else []
+
+
+class FakeCpu:
+    """One second more at each look."""
+
+    def __init__(self) -> None:
+        self.looks = 0
+
+    def seconds(self) -> dict[str, float]:
+        self.looks += 1
+        return {"scheduler": float(self.looks)}
+
+
+def line(change: str, kind: str, name: str, **spec: Any) -> bytes:
+    metadata = {"name": name, "managedFields": [{"fieldsV1": {"f:spec": {"f:nodeName": {}}}}]}
+    told = {"kind": kind, "metadata": metadata, "spec": {"hostname": "x", **spec}}
+    return json.dumps({"type": change, "object": told}, separators=(",", ":")).encode()
+
+
+def bound(name: str, node_name: str, change: str = "ADDED") -> bytes:
+    return line(change, "Pod", name, nodeName=node_name)
+
+
+def looked(
+    pods: FakeWatch, events: FakeWatch, wanted: int, victims: FakeWatch | None = None
+) -> Looking:
+    looking = Looking(pods, events, victims or FakeWatch(), wanted)
+    looking.run(FakeCpu(), longest_seconds=20.0, has_events=True)
+    return looking
+
+
+def test_sees_each_binding_once_and_its_event() -> None:
+    looking = looked(
+        FakeWatch([], [bound("one", "a")], [bound("one", "a", "MODIFIED"), bound("two", "a")]),
+        FakeWatch([], [], [line("ADDED", "Event", "one.1")], [line("ADDED", "Event", "two.1")]),
+        wanted=2,
+    )
+    assert looking.node_of == {"one": "a", "two": "a"}
+    assert looking.begun_at == looking.bound_at["one"]
+    assert looking.bound_at["one"] < looking.bound_at["two"] < looking.event_at[1]
+    assert looking.event_at[0] == looking.bound_at["two"]
+    # Looked at when it began and once in vain; then at the first binding, and in the end.
+    assert (looking.cpu_before, looking.cpu_after) == ({"scheduler": 2.0}, {"scheduler": 4.0})
+
+
+def test_begins_with_the_eviction_that_makes_room() -> None:
+    looking = looked(
+        FakeWatch([], [], [], [bound("one", "a")]),
+        FakeWatch([], [], [], [line("ADDED", "Event", "one.1")]),
+        wanted=1,
+        victims=FakeWatch([], [bound("low", "a", "DELETED")]),
+    )
+    assert 0 < looking.begun_at < looking.bound_at["one"]
+    # Looked at when it began and once in vain; not again before the first binding.
+    assert (looking.cpu_before, looking.cpu_after) == ({"scheduler": 2.0}, {"scheduler": 4.0})
+
+
+def test_does_not_count_a_pod_that_goes() -> None:
+    looking = looked(
+        FakeWatch([bound("gone", "a", "DELETED"), bound("one", "b")]),
+        FakeWatch([line("ADDED", "Event", "one.1")]),
+        wanted=1,
+    )
+    assert looking.node_of == {"one": "b"}
+
+
+def test_tells_of_a_pod_that_is_bound_twice() -> None:
+    pods = FakeWatch([bound("one", "a"), bound("one", "b", "MODIFIED")])
+    with pytest.raises(AssertionError, match="pod one was bound to a and then to b"):
+        looked(pods, FakeWatch(), wanted=2)
+
+
+@pytest.mark.parametrize(
+    ("answer", "want"),
+    [
+        pytest.param(b"HTTP/1.1 201 Created\r\nContent-Le", False, id="is not its head's half"),
+        pytest.param(b"HTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\n{", False, id="lacks one"),
+        pytest.param(b"HTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\n{}", True, id="has all"),
+        pytest.param(
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n",
+            False,
+            id="waits for the last chunk",
+        ),
+        pytest.param(
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
+            True,
+            id="ends with the last chunk",
+        ),
+    ],
+)
+def test_the_whole_of_an_answer(answer: bytes, want: bool) -> None:
+    assert is_whole(answer) is want
