@@ -1,8 +1,18 @@
 """A pod on a node: its host ports, its footprint, and when two look alike."""
 
+from typing import Any
+
+import msgspec
 import pytest
 
-from lowtide.cluster.placed import Footprint, HostPort, PlacedPod, footprint_of, host_ports_of
+from lowtide.cluster.placed import (
+    Footprint,
+    Footprints,
+    HostPort,
+    PlacedPod,
+    footprint_of,
+    host_ports_of,
+)
 from lowtide.objects.pod import Pod
 from lowtide.testing import make_pod
 
@@ -97,3 +107,44 @@ BEFORE = placed(make_pod(on="a", cpu="1", labels={"app": "web"}), is_assumed=Tru
 )
 def test_whether_a_rule_can_tell(after: PlacedPod, is_alike: bool) -> None:
     assert BEFORE.looks_like(after) is is_alike
+
+
+def pod_of(spec: dict[str, Any], status: dict[str, Any] | None = None) -> Pod:
+    container = {"name": "main", "resources": {"requests": {"cpu": "1"}}}
+    whole = {"containers": [container], **spec}
+    return msgspec.convert({"spec": whole, "status": status or {}}, Pod)
+
+
+LARGE = {"requests": {"cpu": "3", "memory": "1Gi"}}
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pytest.param(
+            pod_of({"containers": [{"name": "main", "resources": LARGE}]}), id="containers"
+        ),
+        pytest.param(
+            pod_of({"initContainers": [{"name": "first", "resources": LARGE}]}),
+            id="init containers",
+        ),
+        pytest.param(pod_of({"overhead": {"cpu": "250m"}}), id="overhead"),
+        pytest.param(pod_of({"resources": LARGE}), id="the pod's own resources"),
+        pytest.param(
+            pod_of({}, {"containerStatuses": [{"name": "main", "resources": LARGE}]}),
+            id="what its container was given",
+        ),
+    ],
+)
+def test_after_a_pod_what_the_next_takes_is_its_own_where_it_differs_in(other: Pod) -> None:
+    footprints, one = Footprints(), pod_of({})
+    assert [footprints.of(each) for each in (one, other, one)] == [
+        footprint_of(one),
+        footprint_of(other),
+        footprint_of(one),
+    ]
+
+
+def test_what_pods_alike_take_is_kept_once() -> None:
+    footprints = Footprints()
+    assert footprints.of(pod_of({})) is footprints.of(pod_of({"nodeName": "a", "priority": 3}))

@@ -13,6 +13,7 @@ from lowtide.framework.plugin import (
     NODES,
     PODS,
     READING,
+    TERMS,
     BoolArray,
     IntArray,
     Nodes,
@@ -294,3 +295,22 @@ def test_reasons_that_nobody_gives_any_more_are_let_go() -> None:
         state.publish("x", Reading())
         verdicts.of(POD)
     assert verdicts.of(POD).reason_counts() == {"refused 100 times": 10}
+
+
+def test_terms_that_pods_carry_concern_every_row() -> None:
+    counts = Counts(NODES | TERMS)
+    state = ten()
+    verdicts = Verdicts(make_profile([counts]), state)
+    term = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "a"}}}
+    terms = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+    carrier = make_pod("carrier", on="n3", spec={"affinity": {"podAntiAffinity": terms}})
+    for change in (
+        lambda: state.place(carrier),
+        lambda: state.place(make_pod("plain", on="n3")),
+        lambda: state.remove_pod(carrier.uid),
+        lambda: state.remove_pod(make_pod("plain").uid),
+    ):
+        verdicts.of(POD)
+        change()
+    verdicts.of(POD)
+    assert counts.judged == [10, 10, 10]  # at first, and when the carrier came and went

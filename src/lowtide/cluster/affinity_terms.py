@@ -83,13 +83,13 @@ class PodTerms:
             yield Purpose.WEIGHS, preference.weight, preference.term
 
 
-_NO_TERMS = PodTerms()
+NO_TERMS = PodTerms()
 
 
 def terms_of(pod: Pod) -> PodTerms:
     affinity = pod.spec.affinity
     if affinity is None or not (affinity.pod_affinity or affinity.pod_anti_affinity):
-        return _NO_TERMS
+        return NO_TERMS
     return _Reader(pod).read(affinity)
 
 

@@ -61,6 +61,33 @@ def footprint_of(pod: Pod) -> Footprint:
     return Footprint(requests, cpu_milli, memory_bytes, host_ports_of(pod))
 
 
+class Footprints:
+    """What pods take. Those that come one after the other are mostly alike, in a list of them as
+    in a drain: then it is worked out once, and kept once."""
+
+    def __init__(self) -> None:
+        self._last: tuple[Pod, Footprint] | None = None
+
+    def of(self, pod: Pod) -> Footprint:
+        if self._last is None or not _take_the_same(self._last[0], pod):
+            self._last = pod, footprint_of(pod)
+        return self._last[1]
+
+
+def _take_the_same(one: Pod, other: Pod) -> bool:
+    """Without working it out; what runs already may take something else than its spec says."""
+    runs = any(
+        pod.status.container_statuses or pod.status.init_container_statuses for pod in (one, other)
+    )
+    return (
+        not runs
+        and one.spec.containers == other.spec.containers
+        and one.spec.init_containers == other.spec.init_containers
+        and one.spec.overhead == other.spec.overhead
+        and one.spec.resources == other.spec.resources
+    )
+
+
 def host_ports_of(pod: Pod) -> tuple[HostPort, ...]:
     """Ports of containers, and of init containers that go on running beside them."""
     containers = [*pod.spec.containers, *(c for c in pod.spec.init_containers if c.is_sidecar)]

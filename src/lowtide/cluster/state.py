@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from lowtide.cluster.change_log import ChangeLog
-from lowtide.cluster.changes import EVERY_ROW, NODE, PODS, READING, ROW, is_same_to_rules
+from lowtide.cluster.changes import EVERY_ROW, NODE, PODS, READING, ROW, TERMS, is_same_to_rules
 from lowtide.cluster.columns import Column, IntArray, MadeWhenAsked, Rows, ValueColumn
 from lowtide.cluster.images import Images
 from lowtide.cluster.known_objects import KnownObjects
@@ -19,7 +19,7 @@ from lowtide.cluster.labels import LabelColumns
 from lowtide.cluster.ledgers import Ledgers
 from lowtide.cluster.nodes import Nodes
 from lowtide.cluster.nominated import NominatedPods
-from lowtide.cluster.placed import PlacedPod, footprint_of
+from lowtide.cluster.placed import Footprints, PlacedPod
 from lowtide.cluster.pods_matching import PodSelection, PodsMatching
 from lowtide.cluster.priorities import LowestPriorities
 from lowtide.cluster.reading import Reading
@@ -49,6 +49,7 @@ class ClusterState:
         self._row_of: dict[str, int] = {}
         self._capacity = _FIRST_CAPACITY
 
+        self._footprints = Footprints()
         self._placed: dict[str, PlacedPod] = {}  # by uid
         self._placed_on: dict[str, dict[str, PlacedPod]] = {}  # by node name, known or not
         self._nominated: dict[str, dict[str, Pod]] = {}  # by node name, then uid
@@ -236,7 +237,7 @@ class ClusterState:
 
     def place(self, pod: Pod) -> PlacedPod:
         """A bound pod as the API server has it: added, changed, or an assumption confirmed."""
-        placed = PlacedPod(pod, pod.spec.node_name, footprint_of(pod), is_assumed=False)
+        placed = PlacedPod(pod, pod.spec.node_name, self._footprints.of(pod), is_assumed=False)
         self._put(placed)
         return placed
 
@@ -245,7 +246,7 @@ class ClusterState:
         if pod.uid in self._placed:
             raise ValueError(f"pod {pod.key} is on {self._placed[pod.uid].node_name} already")
         self.drop_nomination(pod.uid)
-        self._put(PlacedPod(pod, node_name, footprint_of(pod), is_assumed=True))
+        self._put(PlacedPod(pod, node_name, self._footprints.of(pod), is_assumed=True))
 
     def forget(self, uid: str) -> None:
         """Takes an assumption back; a pod that was confirmed meanwhile stays."""
@@ -265,13 +266,14 @@ class ClusterState:
         self._resources.went(placed.footprint)
         row = self._row_of.get(placed.node_name)
         self._pods_matching.count(row, placed, times=-1)
-        self.terms_carried.count_out(placed)
+        what = PODS | TERMS if self.terms_carried.count_out(placed) else PODS
         self.storage.count_out(placed)
-        is_measured_less = self.ledgers.count_out(row, uid)
+        if self.ledgers.count_out(row, uid):
+            what |= READING
         if row is not None:
             self._count_in(row, placed, times=-1)
             self.lowest_priorities.went(row, placed, on_node.values())
-            self._changed(row, PODS | READING if is_measured_less else PODS)
+            self._changed(row, what)
         return placed
 
     def nominate(self, pod: Pod, node_name: str) -> None:
@@ -322,14 +324,15 @@ class ClusterState:
         self._resources.came(placed.footprint)
         row = self._row_of.get(placed.node_name)
         self._pods_matching.count(row, placed, times=1)
-        self.terms_carried.count_in(placed)
+        what = PODS | TERMS if self.terms_carried.count_in(placed) else PODS
         self.storage.count_in(placed)
-        is_measured_more = self.ledgers.count_in(row, placed.pod)
+        if self.ledgers.count_in(row, placed.pod):
+            what |= READING
         if row is not None:
             self._count_in(row, placed, times=1)
             self.lowest_priorities.came(row, placed)
             version = int(self.log.versions[row])
-            self._changed(row, PODS | READING if is_measured_more else PODS)
+            self._changed(row, what)
             self.log.pod_came(row, uid, version)
 
     def _count_in(self, row: int, placed: PlacedPod, times: int) -> None:

@@ -81,19 +81,24 @@ class TermsCarried:
             return make().array
         return self._columns.asked(carried, make).array
 
-    def count_in(self, placed: PlacedPod) -> None:
+    def count_in(self, placed: PlacedPod) -> bool:
+        """Whether it carries any."""
         keys = [key for key in terms_of(placed.pod).carried() if key[2].selection is not None]
         if not keys:
-            return
+            return False
         carried = self._of_pod[placed.pod.uid] = tuple(map(self._kept, keys))
         for each in carried:
             self._add(each, placed.node_name, 1)
+        return True
 
-    def count_out(self, placed: PlacedPod) -> None:
-        for each in self._of_pod.pop(placed.pod.uid, ()):
+    def count_out(self, placed: PlacedPod) -> bool:
+        """Whether it carried any."""
+        carried = self._of_pod.pop(placed.pod.uid, ())
+        for each in carried:
             self._add(each, placed.node_name, -1)
             if not each.by_node:
                 self._drop(each)
+        return bool(carried)
 
     def fill(self, row: int, placed: Iterable[PlacedPod]) -> None:
         """A row that is new to the table, and the pods that were known to be on it."""

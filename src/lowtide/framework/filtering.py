@@ -132,6 +132,9 @@ class Filtering:
         self._settled_count = self._state.count
         if not len(rows):
             return
+        if len(rows) == 1:
+            self._settle_one(int(rows[0]), rows)
+            return
         some = stale.index(rows)
         first = np.full(len(rows), len(self.rules), np.int16)
         for number in reversed(range(len(self.rules))):
@@ -147,3 +150,18 @@ class Filtering:
             self.refiltered.update(rows[self.feasible[rows] != feasible].tolist())
         self.first[some] = first
         self.feasible[some] = feasible
+
+    def _settle_one(self, row: int, rows: Rows) -> None:
+        """The same for a single row: it is what a pod that was placed leaves to do."""
+        first = len(self.rules)
+        for number, rejections in enumerate(self.rejections):
+            if rejections.bits is not None and rejections.bits[row]:
+                first = number
+                break
+        if self.narrowing.is_any and self.narrowing.excludes(rows)[0]:
+            first = _EXCLUDED
+        feasible = first == len(self.rules)
+        if self.refiltered is not None and bool(self.feasible[row]) != feasible:
+            self.refiltered.add(row)
+        self.first[row] = first
+        self.feasible[row] = feasible

@@ -5,9 +5,9 @@ nodes, and answers with arrays, one element per row of the `Nodes` it was given;
 `score_each` lift a method that judges a single node. Everything but `name` is optional:
 
     reads      what its answer for a row depends on: NODE | PODS | READING (this row's, the
-               default), NODES (any node's object), OTHERS (the pods of other nodes), FEASIBLE
-               (for `score`: which nodes the filters left). A row is judged again only by the
-               rules that read what changed on it.
+               default), NODES (any node's object), OTHERS (the pods of other nodes), TERMS (the
+               affinity terms that pods carry), FEASIBLE (for `score`: which nodes the filters
+               left). A row is judged again only by the rules that read what changed on it.
     reads_about(pod, point) -> int                    less than that, for pods of this shape: 0
                                                       where only the pod decides; `point` is
                                                       "preFilter", "filter" or "score"
@@ -62,7 +62,7 @@ from typing import TYPE_CHECKING, Any, Protocol, overload
 
 import numpy as np
 
-from lowtide.cluster.changes import FEASIBLE, NODE, NODES, OTHERS, PODS, READING, ROW
+from lowtide.cluster.changes import FEASIBLE, NODE, NODES, OTHERS, PODS, READING, ROW, TERMS
 from lowtide.cluster.columns import BoolArray, FloatArray, IntArray
 from lowtide.cluster.nodes import Nodes, OneNode
 from lowtide.framework.change import Change
@@ -81,6 +81,7 @@ __all__ = [
     "PODS",
     "READING",
     "ROW",
+    "TERMS",
     "Allow",
     "BindOutcome",
     "Binder",

@@ -4,7 +4,7 @@ to judge which rows again. Used by what a Verdict consists of: filtering and sco
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from lowtide.cluster.changes import FEASIBLE, NODES, OTHERS, PODS, READING
+from lowtide.cluster.changes import FEASIBLE, NODES, OTHERS, PODS, READING, TERMS
 from lowtide.cluster.columns import Rows
 from lowtide.framework.plugin import reads_about
 from lowtide.framework.stale import Stale
@@ -66,4 +66,4 @@ class RulesAsked:
 
 
 def _is_local(reads: int) -> bool:
-    return bool(reads & (PODS | READING)) and not reads & (NODES | OTHERS | FEASIBLE)
+    return bool(reads & (PODS | READING)) and not reads & (NODES | OTHERS | TERMS | FEASIBLE)

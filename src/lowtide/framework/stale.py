@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from lowtide.cluster.changes import EVERY_ROW, NODE, NODES, OTHERS, PODS, ROW
+from lowtide.cluster.changes import EVERY_ROW, NODE, NODES, OTHERS, PODS, ROW, TERMS
 from lowtide.cluster.columns import Rows
 from lowtide.cluster.nodes import Nodes
 from lowtide.cluster.state import ClusterState
@@ -80,6 +80,8 @@ class Stale:
         if changes is None or len(changes) > 4 * count + 64 or self._everywhere & reads:
             return self.everything
         if (reads & NODES and anything & NODE) or (reads & OTHERS and anything & (PODS | NODE)):
+            return self.everything
+        if reads & TERMS and anything & TERMS:
             return self.everything
         if not anything & reads and not self._has_new_rows:
             return None

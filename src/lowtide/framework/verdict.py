@@ -84,8 +84,8 @@ class Verdict:
         if feasible is None:
             numbers = [n for n, each in enumerate(self._scoring.scores) if each.has_opinion]
             opinions = [self._scoring.scores[number] for number in numbers]
-            some = np.ix_(numbers, rows)
-            raw, normalized = tuple(self._scoring.raw[some]), tuple(self._scoring.normalized[some])
+            of_all = self._scoring.raw[:, rows], self._scoring.normalized[:, rows]
+            raw, normalized = (tuple([each[number] for number in numbers]) for each in of_all)
         else:
             scored = list(self._scored_among(feasible))
             opinions = [scores for scores, _, _ in scored]

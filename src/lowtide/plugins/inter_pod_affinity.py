@@ -8,7 +8,7 @@ from functools import partial
 import msgspec
 import numpy as np
 
-from lowtide.cluster.affinity_terms import AffinityTerm, PodTerms, Purpose, terms_of
+from lowtide.cluster.affinity_terms import NO_TERMS, AffinityTerm, PodTerms, Purpose, terms_of
 from lowtide.cluster.pods_matching import PodSelection
 from lowtide.framework.plugin import (
     MAX_SCORE,
@@ -16,6 +16,7 @@ from lowtide.framework.plugin import (
     NODES,
     OTHERS,
     PODS,
+    TERMS,
     BoolArray,
     Change,
     IntArray,
@@ -50,7 +51,7 @@ class InterPodAffinityArgs(msgspec.Struct, frozen=True, rename="camel", forbid_u
 
 class InterPodAffinity:
     name = "InterPodAffinity"
-    reads = NODE | PODS | NODES | OTHERS
+    reads = NODE | PODS | NODES | OTHERS | TERMS
     kinds = (Namespace,)
     args = InterPodAffinityArgs
 
@@ -59,7 +60,10 @@ class InterPodAffinity:
         self._ignores_preferences_of_others = args.ignore_preferred_terms_of_existing_pods
 
     def reads_about(self, pod: Pod, point: str) -> int:
-        return 0 if point == "preFilter" else self.reads
+        """About a pod that has no terms, only what those of others say."""
+        if point == "preFilter":
+            return 0
+        return NODE | NODES | TERMS if terms_of(pod) == NO_TERMS else self.reads
 
     def pre_filter(self, pod: Pod, nodes: Nodes) -> PodRejection | None:
         """Refuses a pod whose terms make no sense."""
