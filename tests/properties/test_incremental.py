@@ -695,9 +695,9 @@ class ForgetsMoves(ClusterState):
     """Says nothing of the row that moved into the gap of a removed node."""
 
     def remove_node(self, node_name: str) -> None:
-        changes = len(self._log)
+        changes = len(self.log._changes)
         super().remove_node(node_name)
-        del self._log[changes:]
+        del self.log._changes[changes:]
 
 
 class ForgetsPorts(ClusterState):
@@ -708,9 +708,9 @@ class ForgetsPorts(ClusterState):
 
 class ForgetsReadings(ClusterState):
     def publish(self, *published: Any) -> None:
-        changes = len(self._log)
+        changes = len(self.log._changes)
         super().publish(*published)
-        del self._log[changes:]
+        del self.log._changes[changes:]
 
 
 class ForgetsAssumed(ClusterState):

@@ -233,7 +233,7 @@ def what_is_held_after(state: ClusterState, requests: int) -> Mapping[str, int]:
     volumes.attached_count(DRIVER)  # counts what was put off
     volumes.attach_limit(DRIVER)
     state._let_columns_go()
-    state._log.clear()
+    state.log._changes.clear()
     return held(state)
 
 

@@ -73,6 +73,11 @@ class Footprints:
             self._last = pod, footprint_of(pod)
         return self._last[1]
 
+    def forget(self, uid: str) -> None:
+        """A pod that is gone; nothing of it is held."""
+        if self._last is not None and self._last[0].uid == uid:
+            self._last = None
+
 
 def _take_the_same(one: Pod, other: Pod) -> bool:
     """Without working it out; what runs already may take something else than its spec says."""

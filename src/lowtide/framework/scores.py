@@ -144,6 +144,8 @@ class Scores:
         return not had_highest or self._highest != before
 
     def _checked(self, normalized: IntArray, feasible: BoolArray) -> IntArray:
+        if not len(normalized) or (normalized.min() >= 0 and normalized.max() <= MAX_SCORE):
+            return normalized
         wrong = feasible & ((normalized < 0) | (normalized > MAX_SCORE))
         if wrong.any():
             self._refuse(int(normalized[wrong][0]))
