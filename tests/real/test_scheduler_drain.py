@@ -41,27 +41,43 @@ class PodAudit:
         )
         self._token = plane.admin_token
         self._node_names: dict[str, str] = {}
+        self._version = ""
+        self._is_stopped = False
         self._thread = threading.Thread(target=self._follow, daemon=True)
 
     def start(self, resource_version: str) -> None:
-        self._connection.request(
-            "GET",
-            f"{PODS}?watch=true&resourceVersion={resource_version}",
-            headers={"Authorization": f"Bearer {self._token}"},
-        )
-        self._response = self._connection.getresponse()
+        self._version = resource_version
+        self._open()
         self._thread.start()
 
     def stop(self) -> None:
-        self._connection.sock.shutdown(socket.SHUT_RDWR)
+        self._is_stopped = True
+        with suppress(OSError, AttributeError):  # it is closed already
+            self._connection.sock.shutdown(socket.SHUT_RDWR)
         self._thread.join()
         self._response.close()
         self._connection.close()
 
+    def _open(self) -> None:
+        self._connection.request(
+            "GET",
+            f"{PODS}?watch=true&resourceVersion={self._version}",
+            headers={"Authorization": f"Bearer {self._token}"},
+        )
+        self._response = self._connection.getresponse()
+
     def _follow(self) -> None:
-        with suppress(OSError, http.client.HTTPException):  # how a watch ends
-            for line in self._response:
-                self._take(json.loads(line)["object"])
+        """The API server ends a watch that does not keep up: it goes on where it stopped."""
+        while not self._is_stopped:
+            with suppress(OSError, http.client.HTTPException):  # how a watch ends
+                for line in self._response:
+                    event = json.loads(line)
+                    assert event["type"] != "ERROR", event
+                    self._version = event["object"]["metadata"]["resourceVersion"]
+                    self._take(event["object"])
+            if not self._is_stopped:
+                self._connection.close()
+                self._open()
 
     def _take(self, pod: dict[str, Any]) -> None:
         name, node_name = pod["metadata"]["name"], pod["spec"].get("nodeName", "")
