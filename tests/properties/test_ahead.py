@@ -3,8 +3,16 @@ kept equals what is judged from nothing. Uses the rules and clusters of test_inc
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.properties.test_incremental import SHAPES, Incremental, nodes, running
+from tests.properties.test_incremental import (
+    SHAPES,
+    Incremental,
+    nodes,
+    renamed,
+    running,
+    verdict_on,
+)
 
+from lowtide.framework.verdicts import Verdicts
 from lowtide.objects.node import Node
 from lowtide.objects.pod import Pod
 
@@ -37,4 +45,10 @@ def test_pods_of_one_shape_in_a_row(
         names = cluster.state.names
         cluster.reading_is_published({name: float(at % 3) for at, name in enumerate(names)}, 15.0)
     for shape in SHAPES:
-        cluster.pods_of_one_shape_are_placed(shape, turn, 4)
+        for number in range(4):
+            cluster.pod_is_placed_by_decision(renamed(shape, f"{number}"), turn)
+            fresh, again = (
+                Verdicts(cluster.profile, cluster.from_nothing()),
+                renamed(shape, "again"),
+            )
+            assert verdict_on(cluster.verdicts, again) == verdict_on(fresh, again)

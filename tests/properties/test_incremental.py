@@ -486,15 +486,6 @@ class Incremental(RuleBasedStateMachine):
             self.placed[pod.uid] = (pod, decision.node_name)
             self.counted[pod.uid] = pod
 
-    @rule(shape=shapes, turn=st.integers(0, 20), count=st.integers(2, 5))
-    def pods_of_one_shape_are_placed(self, shape: Pod, turn: int, count: int) -> None:
-        """So that rows are judged ahead."""
-        for number in range(count):
-            self.pod_is_placed_by_decision(renamed(shape, f"{number}"), turn)
-            fresh = Verdicts(self.profile, self.from_nothing())
-            again = renamed(shape, "again")
-            assert verdict_on(self.verdicts, again) == verdict_on(fresh, again)
-
     # What must hold.
 
     @rule(shape=shapes)
