@@ -61,7 +61,6 @@ class _Question(Generic[T]):
     """The thread writes the outcome and then wakes who waits for it."""
 
     work: Callable[[], T] | None  # None: nobody waits any more
-    loop: asyncio.AbstractEventLoop
     awaited: asyncio.Future[None]
     outcome: tuple[T | None, Exception | None] | None = None
 
@@ -69,7 +68,7 @@ class _Question(Generic[T]):
         self.outcome = result, error
         # Where the loop has ended nobody waits any more.
         with suppress(RuntimeError):
-            self.loop.call_soon_threadsafe(self.stop_waiting)
+            self.awaited.get_loop().call_soon_threadsafe(self.stop_waiting)
 
     def stop_waiting(self) -> None:
         if not self.awaited.done():
@@ -214,7 +213,7 @@ class Advising:
     ) -> T:
         """QuantityError where the pod cannot be read."""
         loop = asyncio.get_running_loop()
-        question = _Question(work, loop, loop.create_future())
+        question = _Question(work, loop.create_future())
         self._inbox.put(question)
         timer = loop.call_later(budget_seconds, question.stop_waiting)
         try:

@@ -10,8 +10,8 @@ PODS = 2  # the pods on this node
 READING = 4  # what is measured on this node
 NODES = 8  # any node's object
 OTHERS = 16  # the pods of other nodes
-TERMS = 128  # the affinity terms that pods of any node carry
 FEASIBLE = 64  # which nodes the filters left; only for scores
+TERMS = 128  # the affinity terms that pods of any node carry
 
 ROW = NODE | PODS | READING
 

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from lowtide.cluster.columns import BoolArray, IntArray, Rows
 from lowtide.cluster.state import ClusterState
-from lowtide.framework.ahead import Ahead, Uids, rows_ahead, with_one_more
+from lowtide.framework.ahead import Ahead, Uids
 from lowtide.framework.narrowing import Narrowing
 from lowtide.framework.plugin import ask
 from lowtide.framework.profile import Profile
@@ -40,7 +40,7 @@ class Filtering:
         self._capacity = capacity
         self._judged_at = _NEVER
         self._settled_count = 0
-        self._ahead = Ahead(self._state, self._uids)
+        self._ahead = Ahead(self._state, self._pod, self._uids)
         self._pre_filters.all_anew()
         self._filters.all_anew()
         self.narrowing = Narrowing(self._pre_filters.rules)
@@ -104,19 +104,13 @@ class Filtering:
     def _judge_few(self, rows: Rows, stale: Stale, ranked: IntArray) -> None:
         """By the local filters, and some more as they would be with the next pods of the shape."""
         numbers = self._filters.local
-        unknown: list[int] = []
-        for row in rows.tolist():
-            said = self._ahead.of(row)
-            if said is None:
-                unknown.append(row)
-                continue
+        known, unknown = self._ahead.said_of(rows)
+        for row, said in known.items():
             for number, found in zip(numbers, said, strict=True):
                 self.rejections[number].put_one(row, found, self._capacity)
         if not unknown:
             return
-        few = np.array(unknown, np.intp)
-        ahead = rows_ahead(self._state, self._uids, unknown, ranked)
-        nodes = with_one_more(self._state, few, ahead, self._pod)
+        few, ahead, nodes = self._ahead.face(unknown, ranked)
         answers = []
         for number in numbers:
             if not len(ahead) and stale.rows(self._filters.reads[number]) is None:

@@ -5,7 +5,7 @@ import numpy as np
 
 from lowtide.cluster.columns import BoolArray, IntArray, Rows
 from lowtide.cluster.state import ClusterState
-from lowtide.framework.ahead import Ahead, Uids, rows_ahead, with_one_more
+from lowtide.framework.ahead import Ahead, Uids
 from lowtide.framework.profile import Profile
 from lowtide.framework.rules_asked import RulesAsked
 from lowtide.framework.scores import Scores
@@ -31,7 +31,7 @@ class Scoring:
         """Everything is judged anew, in arrays of this length."""
         self._judged_at = _NEVER
         self._count = 0
-        self._ahead = Ahead(self._state, self._uids)
+        self._ahead = Ahead(self._state, self._pod, self._uids)
         self._rules.all_anew()
         # One array for all, so that a column of it is what all say of a row.
         self.raw: IntArray = np.zeros((len(self._scorers), capacity), np.int64)
@@ -116,20 +116,14 @@ class Scoring:
         """By the local rules, and some more as they would be with the next pods of the shape."""
         numbers = self._rules.local
         judged = {number: rows for number in numbers if self.scores[number].has_opinion}
-        unknown: list[int] = []
-        for row in rows.tolist():
-            said = self._ahead.of(row)
-            if said is None:
-                unknown.append(row)
-                continue
+        known, unknown = self._ahead.said_of(rows)
+        for row, said in known.items():
             for number, score in zip(numbers, said, strict=True):
                 if number in judged:
                     self.scores[number].put_one(score, row)
         if not unknown:
             return judged
-        few = np.array(unknown, np.intp)
-        ahead = rows_ahead(self._state, self._uids, unknown, self.ranked)
-        nodes = with_one_more(self._state, few, ahead, self._pod)
+        few, ahead, nodes = self._ahead.face(unknown, self.ranked)
         asked_feasible = feasible[np.concatenate([few, ahead])]
         answers = []
         for number in numbers:

@@ -221,7 +221,7 @@ class Verdict:
     @property
     def bytes_when_full(self) -> int:
         filters, rules = len(self.filters), self._rule_count
-        per_row = 8 * (filters + 2 * (rules - filters) + 1) + 3
+        per_row = 8 * (filters + 2 * (rules - filters) + 2) + 3  # totals and ranks too
         return per_row * self._capacity + (rules + 1) * _BYTES_PER_RULE
 
     # How it is done.
