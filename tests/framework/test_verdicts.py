@@ -334,6 +334,8 @@ def test_a_rule_that_reads_which_nodes_are_feasible_is_asked_again_when_that_cha
     state.update_node(make_node("b", unschedulable=True))
     assert verdicts.of(POD).rank().tolist() == [2, -1, 2]
     assert verdicts.of(POD).rank_among(np.array([True, False, False])).tolist() == [1, -1, -1]
+    state.update_node(make_node("c", labels={"disk": "ssd"}))
+    assert verdicts.of(POD).rank().tolist() == [2, -1, 2]  # asked about all, not about c alone
 
 
 def test_a_rank_among_fewer_nodes_scales_anew_and_keeps_nothing() -> None:

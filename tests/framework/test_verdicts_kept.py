@@ -220,6 +220,27 @@ def test_a_rule_that_loses_its_opinion_takes_its_points_along() -> None:
     assert ranks(verdicts) == [80, 5]
 
 
+def test_the_only_node_loses_the_points_of_a_rule_that_loses_its_opinion() -> None:
+    profile = make_profile([Raw("a", reads=NODES), Raw("b")])
+    state = make_state([make_node("n0", labels={"a": "90"})])
+    verdicts = Verdicts(profile, state)
+    assert ranks(verdicts) == [90]
+    state.update_node(make_node("n0", labels={"a-silent": ""}))
+    assert ranks(verdicts) == [0]
+
+
+def test_a_row_that_went_keeps_no_points_of_a_rule_that_lost_its_opinion_meanwhile() -> None:
+    profile = make_profile([Raw("a", reads=NODES), Raw("b")])
+    state = make_state([make_node(f"n{each}", labels={"a": "90"}) for each in range(3)])
+    verdicts = Verdicts(profile, state)
+    assert ranks(verdicts) == [90, 90, 90]
+    state.remove_node("n2")
+    state.update_node(make_node("n0", labels={"a-silent": ""}))
+    assert ranks(verdicts) == [0, 0]
+    state.add_node(make_node("n2"))
+    assert ranks(verdicts) == [0, 0, 0]
+
+
 def test_a_rule_that_finds_its_opinion_on_one_row_is_asked_about_all() -> None:
     profile = make_profile([Raw("a"), Raw("b")])
     nodes = [make_node(f"n{each}", labels={"a": "7", "a-silent": ""}) for each in range(6)]

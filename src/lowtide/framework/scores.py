@@ -100,6 +100,7 @@ class Scores:
         raw = int(self.raw[row])
         if not 0 <= raw <= MAX_SCORE and feasible[row]:
             self._refuse(raw)
+        self._is_heard = True
         gained = self.weight * (raw - int(self.normalized[row]))
         self.normalized[row] = raw
         return gained

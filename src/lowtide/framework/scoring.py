@@ -59,7 +59,9 @@ class Scoring:
         if self._judged_at == state.log.position and refiltered == set() and not self._rules.anew:
             return
         if count < self._count:
-            # A row is gone, and with it perhaps the highest score.
+            # Rows are gone, with what was said of them, and perhaps with the highest score.
+            self.normalized[:, count:] = 0
+            self._totals[count:] = 0
             refiltered = None
         if stale is None or not stale.is_since(self._judged_at):
             stale = Stale(state, self._judged_at)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from lowtide.cluster.changes import EVERY_ROW, NODE, NODES, OTHERS, PODS, ROW, TERMS
+from lowtide.cluster.changes import EVERY_ROW, FEASIBLE, NODE, NODES, OTHERS, PODS, ROW, TERMS
 from lowtide.cluster.columns import Rows
 from lowtide.cluster.nodes import Nodes
 from lowtide.cluster.state import ClusterState
@@ -90,8 +90,8 @@ class Stale:
         rows.discard(EVERY_ROW)
         if not rows:
             return None
-        if len(rows) > count // 2:
-            return self.everything
+        if reads & FEASIBLE or len(rows) > count // 2:
+            return self.everything  # which nodes are feasible can only be seen of all
         return np.array(sorted(rows), np.intp)
 
     def is_since(self, since: int) -> bool:
