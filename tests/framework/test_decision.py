@@ -56,8 +56,8 @@ def test_scores_are_unpacked_best_first() -> None:
         totals=np.array([250, 90]),
         rules=("Quiet", "Near"),
         weights=(2, 1),
-        raw=(np.array([4, 9]), np.array([50, 30])),
-        normalized=(np.array([100, 30]), np.array([50, 30])),
+        raw=np.array([[4, 9], [50, 30]]),
+        normalized=np.array([[100, 30], [50, 30]]),
     )
     decision = Decision(make_pod(), "lowtide", "b", 2, 2, scores=table)
     assert decision.best == (

@@ -10,6 +10,7 @@ from lowtide.framework.plugin import (
     PODS,
     READING,
     ROW,
+    Nodes,
     OneNode,
     PluginError,
     Pod,
@@ -150,11 +151,14 @@ class OfPorts:
     name = "OfPorts"
     reads = NODE | PODS
 
-    def reads_about(self, pod: Pod, point: str) -> int:
-        return PODS | READING if point == "filter" else 0
+    def reads_about(self, pod: Pod, nodes: Nodes, point: str) -> int:
+        return {"filter": PODS | READING, "score": 0}[point]
 
 
 def test_what_is_read_about_a_pod_is_never_more_than_what_is_read() -> None:
-    assert reads_about(OfPorts(), Pod(), "filter") == PODS
-    assert reads_about(OfPorts(), Pod(), "score") == 0
-    assert reads_about(SameRack(), Pod(), "filter") == ROW
+    nodes = make_state([]).nodes()
+    assert reads_about(OfPorts(), Pod(), nodes, "filter") == PODS
+    assert reads_about(OfPorts(), Pod(), nodes, "score") == 0
+    assert reads_about(SameRack(), Pod(), nodes, "filter") == ROW
+    with pytest.raises(PluginError, match=r"OfPorts\.reads_about failed: KeyError\('bind'\)"):
+        reads_about(OfPorts(), Pod(), nodes, "bind")

@@ -242,7 +242,7 @@ def scores_of(rule_name: str, node_names: Sequence[str], *, weight: int = 1) -> 
     """0, 1, 2 and so on; normalised to ten times as much."""
     raw = np.arange(len(node_names))
     totals = 10 * weight * raw
-    return ScoreTable(tuple(node_names), totals, (rule_name,), (weight,), (raw,), (10 * raw,))
+    return ScoreTable(tuple(node_names), totals, (rule_name,), (weight,), raw[None], 10 * raw[None])
 
 
 @pytest.mark.parametrize(

@@ -63,12 +63,15 @@ def footprint_of(pod: Pod) -> Footprint:
 
 class Footprints:
     """What pods take. Those that come one after the other are mostly alike, in a list of them as
-    in a drain: then it is worked out once, and kept once."""
+    in a drain: then it is worked out once, and kept once. What runs already may take something
+    else than its spec says, and is worked out each time."""
 
     def __init__(self) -> None:
         self._last: tuple[Pod, Footprint] | None = None
 
     def of(self, pod: Pod) -> Footprint:
+        if pod.status.container_statuses or pod.status.init_container_statuses:
+            return footprint_of(pod)
         if self._last is None or not _take_the_same(self._last[0], pod):
             self._last = pod, footprint_of(pod)
         return self._last[1]
@@ -80,13 +83,9 @@ class Footprints:
 
 
 def _take_the_same(one: Pod, other: Pod) -> bool:
-    """Without working it out; what runs already may take something else than its spec says."""
-    runs = any(
-        pod.status.container_statuses or pod.status.init_container_statuses for pod in (one, other)
-    )
+    """Of two that do not run yet, without working it out."""
     return (
-        not runs
-        and one.spec.containers == other.spec.containers
+        one.spec.containers == other.spec.containers
         and one.spec.init_containers == other.spec.init_containers
         and one.spec.overhead == other.spec.overhead
         and one.spec.resources == other.spec.resources

@@ -59,12 +59,22 @@ class Ahead:
     def forget(self) -> None:
         self._position_of = {}
 
+    def said_of_one(self, row: int) -> list[int] | None:
+        """What each rule said of this row as it is now; None where that is not known."""
+        position = self._position_of.get(row)
+        if position is None:
+            return None
+        uid = self._state.log.came_since(row, int(self._versions[position]))
+        if uid is None or uid not in self._uids:
+            return None
+        return [int(answer[position]) for answer in self._answers]
+
     def said_of(self, rows: Rows) -> tuple[dict[int, list[int]], list[int]]:
         """By row: what each rule said of it as it is now; and the rows where that is not known."""
         known: dict[int, list[int]] = {}
         unknown: list[int] = []
         for row in rows.tolist():
-            said = self._said_of(row)
+            said = self.said_of_one(row)
             if said is None:
                 unknown.append(row)
             else:
@@ -84,15 +94,6 @@ class Ahead:
         self._position_of = dict(zip(rows.tolist(), range(len(rows)), strict=True))
         self._versions = self._state.log.versions[rows]
         self._answers = answers
-
-    def _said_of(self, row: int) -> list[int] | None:
-        position = self._position_of.get(row)
-        if position is None:
-            return None
-        uid = self._state.log.came_since(row, int(self._versions[position]))
-        if uid is None or uid not in self._uids:
-            return None
-        return [int(answer[position]) for answer in self._answers]
 
     def _rows_ahead(self, changed: list[int], ranked: IntArray) -> Rows:
         """None where what came to these are pods of other shapes, or no pods."""

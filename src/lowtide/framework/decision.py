@@ -36,8 +36,8 @@ class ScoreTable:
     totals: IntArray
     rules: tuple[str, ...]
     weights: tuple[int, ...]
-    raw: tuple[IntArray, ...]  # one array per rule, one element per node
-    normalized: tuple[IntArray, ...]
+    raw: IntArray  # one row per rule, one element per node
+    normalized: IntArray
 
     def unpacked(self) -> tuple[NodeScore, ...]:
         return tuple(
@@ -51,8 +51,8 @@ class ScoreTable:
             self,
             rules=(*self.rules, name),
             weights=(*self.weights, 1),
-            raw=(*self.raw, points),
-            normalized=(*self.normalized, points),
+            raw=np.vstack([self.raw, points]),
+            normalized=np.vstack([self.normalized, points]),
         )
 
     def _by_rule(self, number: int) -> dict[str, RuleScore]:
@@ -65,7 +65,8 @@ class ScoreTable:
         }
 
 
-NO_SCORES = ScoreTable((), np.empty(0, np.int64), (), (), (), ())
+_NOTHING = np.empty((0, 0), np.int64)
+NO_SCORES = ScoreTable((), np.empty(0, np.int64), (), (), _NOTHING, _NOTHING)
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,15 +61,35 @@ class Filtering:
         is_anew = self._filters.anew or self._pre_filters.anew
         if self._judged_at == state.log.position and not is_anew:
             return None
+        self._pre_filters.tell_apart(state)
+        self._filters.tell_apart(state)
         stale = Stale(state, self._judged_at)
+        if not self._takes_what_was_said(stale):
+            self._judge_again(stale, ranked)
+        self._judged_at = state.log.position
+        return stale
+
+    def _takes_what_was_said(self, stale: Stale) -> bool:
+        """Ahead, of the one row that a pod of the shape came to: nobody has to be asked."""
+        row, asked = stale.only_row, (self._pre_filters, self._filters)
+        if row is None or any(each.are_others_concerned(stale) for each in asked):
+            return False
+        said = None if self._pre_filters.local else self._ahead.said_of_one(row)
+        if said is None:
+            return False
+        for number, found in zip(self._filters.local, said, strict=True):
+            self.rejections[number].put_one(row, found, self._capacity)
+        self._settle_one(row)
+        return True
+
+    def _judge_again(self, stale: Stale, ranked: IntArray) -> None:
+        state = self._state
         touched = [*self._ask_pre_filters(stale), *self._ask_filters(stale, ranked)]
         if state.count > self._settled_count:
             touched.append(np.arange(self._settled_count, state.count))
         self._settle(stale.union(touched), stale)
-        self._judged_at = state.log.position
         self._pre_filters.anew.clear()
         self._filters.anew.clear()
-        return stale
 
     def _ask_pre_filters(self, stale: Stale) -> Iterator[Rows]:
         """Their answer is about the pod, so they always see the whole table."""
@@ -127,7 +147,7 @@ class Filtering:
         if not len(rows):
             return
         if len(rows) == 1:
-            self._settle_one(int(rows[0]), rows)
+            self._settle_one(int(rows[0]))
             return
         some = stale.index(rows)
         first = np.full(len(rows), len(self.rules), np.int16)
@@ -145,14 +165,14 @@ class Filtering:
         self.first[some] = first
         self.feasible[some] = feasible
 
-    def _settle_one(self, row: int, rows: Rows) -> None:
+    def _settle_one(self, row: int) -> None:
         """The same for a single row: it is what a pod that was placed leaves to do."""
         first = len(self.rules)
         for number, rejections in enumerate(self.rejections):
             if rejections.bits is not None and rejections.bits[row]:
                 first = number
                 break
-        if self.narrowing.is_any and self.narrowing.excludes(rows)[0]:
+        if self.narrowing.is_any and self.narrowing.excludes(np.array([row]))[0]:
             first = _EXCLUDED
         feasible = first == len(self.rules)
         if self.refiltered is not None and bool(self.feasible[row]) != feasible:

@@ -8,8 +8,9 @@ nodes, and answers with arrays, one element per row of the `Nodes` it was given;
                default), NODES (any node's object), OTHERS (the pods of other nodes), TERMS (the
                affinity terms that pods carry), FEASIBLE (for `score`: which nodes the filters
                left). A row is judged again only by the rules that read what changed on it.
-    reads_about(pod, point) -> int                    less than that, for pods of this shape: 0
-                                                      where only the pod decides; `point` is
+    reads_about(pod, nodes, point) -> int             less than that, for pods of this shape: 0
+                                                      where only the pod decides, and objects of
+                                                      its kinds, which `nodes` is for; `point` is
                                                       "preFilter", "filter" or "score"
     kinds      other object types it depends on, read by `nodes.objects(type)`; a change of one
                makes every row stale for it
@@ -257,11 +258,12 @@ def reads_of(plugin: Plugin) -> int:
     return int(getattr(plugin, "reads", ROW))
 
 
-def reads_about(plugin: Plugin, pod: Pod, point: str) -> int:
+def reads_about(plugin: Plugin, pod: Pod, nodes: Nodes, point: str) -> int:
     """What it reads to answer at this extension point about pods of this one's shape."""
     reads = reads_of(plugin)
-    narrowed = getattr(plugin, "reads_about", None)
-    return reads if narrowed is None else reads & int(narrowed(pod, point))
+    if not hasattr(plugin, "reads_about"):
+        return reads
+    return reads & int(ask(plugin, "reads_about", pod, nodes, point))
 
 
 def readings_of(plugin: Plugin) -> tuple[Hashable, ...]:

@@ -6,8 +6,9 @@ from typing import Any
 
 from lowtide.cluster.changes import FEASIBLE, NODES, OTHERS, PODS, READING, TERMS
 from lowtide.cluster.columns import Rows
+from lowtide.cluster.state import ClusterState
 from lowtide.framework.plugin import reads_about
-from lowtide.framework.stale import Stale
+from lowtide.framework.stale import Stale, touching
 from lowtide.objects.pod import Pod
 
 
@@ -17,28 +18,49 @@ class RulesAsked:
 
     def __init__(self, rules: Sequence[Any], pod: Pod, point: str) -> None:
         self.rules = rules
-        self.reads = [reads_about(rule, pod, point) for rule in rules]
+        self._pod = pod
+        self._point = point
+        self._are_told_apart = False
+        self.anew: set[int] = set()  # who has to judge every row
+
+    def tell_apart(self, state: ClusterState) -> bool:
+        """By what each reads about the pod, which may change with objects of its kinds. Whether
+        that was not known yet."""
+        if self._are_told_apart:
+            return False
+        nodes = state.nodes()
+        self._are_told_apart = True
+        self.reads = [reads_about(rule, self._pod, nodes, self._point) for rule in self.rules]
         self.local = [number for number, reads in enumerate(self.reads) if _is_local(reads)]
         self._local_reads = 0
         for number in self.local:
             self._local_reads |= self.reads[number]
         self._others: dict[int, list[int]] = {}  # by what they read
+        self._others_touched_by = 0
         for number, reads in enumerate(self.reads):
             if number not in self.local:
                 self._others.setdefault(reads, []).append(number)
-        self.anew: set[int] = set()  # who has to judge every row
+                self._others_touched_by |= touching(reads)
+        return True
 
     def all_anew(self) -> None:
         self.anew = set(range(len(self.rules)))
+        self._are_told_apart = False
 
     def object_changed(self, kind: type) -> bool:
         """Whether that concerns any of them."""
         concerned = [n for n, rule in enumerate(self.rules) if kind in getattr(rule, "kinds", ())]
         self.anew.update(concerned)
+        self._are_told_apart &= not concerned
         return bool(concerned)
+
+    def are_others_concerned(self, stale: Stale) -> bool:
+        return bool(self.anew) or stale.concerns(self._others_touched_by)
 
     def others(self, stale: Stale) -> Iterator[tuple[int, Rows]]:
         """Those that are not local, and what they have to judge again."""
+        if not self.are_others_concerned(stale):
+            return
         for reads, numbers in self._others.items():
             rows = stale.rows(reads)
             if rows is not None or self.anew:

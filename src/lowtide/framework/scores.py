@@ -29,7 +29,7 @@ class Scores:
         self.reads_feasible = bool(reads_of(rule) & FEASIBLE)
         self._scale = getattr(rule, "scale", None)
         self._has_normalize = hasattr(rule, "normalize")
-        self._is_as_given = self._scale is None and not self._has_normalize
+        self.is_as_given = self._scale is None and not self._has_normalize
         self._highest = 0
         self._has_highest = False
 
@@ -53,6 +53,15 @@ class Scores:
             self._has_highest = False
         self.raw[row] = raw
 
+    def put_as_given(self, raw: int, row: int, feasible: BoolArray) -> int:
+        """The same where the raw score is what counts; returns the points that the row gains."""
+        if not 0 <= raw <= MAX_SCORE and feasible[row]:
+            self._refuse(raw)
+        self._is_heard = True
+        gained = self.weight * (raw - int(self.normalized[row]))
+        self.raw[row] = self.normalized[row] = raw
+        return gained
+
     def rescale(
         self, pod: Pod, feasible: BoolArray, judged: Rows, refiltered: Rows, stale: Stale
     ) -> tuple[Rows, IntArray | int]:
@@ -66,8 +75,9 @@ class Scores:
             return self._withdrawn(stale) if self._is_heard else (NO_ROWS, 0)
         if not len(touched):
             return NO_ROWS, 0
-        if self._is_as_given and len(touched) == 1:
-            return touched, self._take_as_given(int(touched[0]), feasible)
+        if self.is_as_given and len(touched) == 1:
+            row = int(touched[0])
+            return touched, self.put_as_given(int(self.raw[row]), row, feasible)
         if self._has_normalize:
             if not feasible.any():
                 return NO_ROWS, 0  # nothing of it counts, and a node that comes is refiltered
@@ -95,15 +105,6 @@ class Scores:
         gained = self._write(stale.everything, np.zeros(len(stale.everything), np.int64), stale)
         self._is_heard = False
         return stale.everything, gained
-
-    def _take_as_given(self, row: int, feasible: BoolArray) -> int:
-        raw = int(self.raw[row])
-        if not 0 <= raw <= MAX_SCORE and feasible[row]:
-            self._refuse(raw)
-        self._is_heard = True
-        gained = self.weight * (raw - int(self.normalized[row]))
-        self.normalized[row] = raw
-        return gained
 
     def raw_among(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray:
         """The raw scores if only these nodes were feasible; nothing of it is kept."""

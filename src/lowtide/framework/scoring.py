@@ -1,6 +1,8 @@
 """How the rules score one shape of pod on every row, and how rows rank by that: half of a
 Verdict."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from lowtide.cluster.columns import BoolArray, IntArray, Rows
@@ -15,7 +17,16 @@ from lowtide.objects.pod import Pod
 _NEVER = -1
 
 
+class Voices(NamedTuple):
+    """The rules that have an opinion on the shape."""
+
+    numbers: Rows  # as a column, to pick rows of them
+    rules: tuple[str, ...]
+    weights: tuple[int, ...]
+
+
 class Scoring:
+    voices: Voices
     ranked: IntArray  # by row: the total of all scores; below 0 where the node is not feasible
     scores: list[Scores]
 
@@ -38,6 +49,7 @@ class Scoring:
         self.normalized: IntArray = np.zeros((len(self._scorers), capacity), np.int64)
         arrays = zip(self._scorers, self.raw, self.normalized, strict=True)
         self.scores = [Scores(*each) for each in arrays]
+        self.voices = self._voices()
         self._totals = np.zeros(capacity, np.int64)  # also of rows that are not feasible
         self.ranked = np.full(capacity, -1, np.int64)
 
@@ -65,6 +77,11 @@ class Scoring:
             refiltered = None
         if stale is None or not stale.is_since(self._judged_at):
             stale = Stale(state, self._judged_at)
+        if self._rules.tell_apart(state):
+            self._is_local_as_given = all(self.scores[n].is_as_given for n in self._rules.local)
+        if refiltered == set() and self._takes_what_was_said(feasible, stale):
+            self._judged_at = state.log.position
+            return
         changed = stale.of(refiltered)
         judged = self._judge_local(feasible, stale)
         for number, rows in self._rules.others(stale):
@@ -78,10 +95,35 @@ class Scoring:
                 touched, gained = scores.rescale(self._pod, feasible[:count], rows, changed, stale)
                 self._totals[stale.index(touched)] += gained
                 dirty.append(touched)
+        self.voices = self._voices()
         self._rank(stale.union(dirty), feasible, stale)
         self._judged_at = state.log.position
         self._rules.anew.clear()
         self._count = count
+
+    def _voices(self) -> Voices:
+        heard = [(n, each) for n, each in enumerate(self.scores) if each.has_opinion]
+        return Voices(
+            numbers=np.array([[number] for number, _ in heard], np.intp).reshape(-1, 1),
+            rules=tuple(scores.rule.name for _, scores in heard),
+            weights=tuple(scores.weight for _, scores in heard),
+        )
+
+    def _takes_what_was_said(self, feasible: BoolArray, stale: Stale) -> bool:
+        """Ahead, of the one row that a pod of the shape came to: nobody has to be asked, and no
+        row but that one is ranked again."""
+        row = stale.only_row
+        if row is None or not self._is_local_as_given or self._rules.are_others_concerned(stale):
+            return False
+        said = self._ahead.said_of_one(row)
+        if said is None:
+            return False
+        for number, raw in zip(self._rules.local, said, strict=True):
+            scores = self.scores[number]
+            if scores.has_opinion:
+                self._totals[row] += scores.put_as_given(raw, row, feasible)
+        self._rank_one(row, feasible)
+        return True
 
     def _judge_local(self, feasible: BoolArray, stale: Stale) -> dict[int, Rows]:
         """By number: the rows that were judged."""
@@ -144,11 +186,16 @@ class Scoring:
     def _rank(self, rows: Rows, feasible: BoolArray, stale: Stale) -> None:
         if not len(rows):
             return
-        # kube-scheduler gives every node 1 when nothing scores.
-        for_nothing = 0 if any(scores.has_opinion for scores in self.scores) else 1
         if len(rows) == 1:
-            row = int(rows[0])
-            self.ranked[row] = self._totals[row] + for_nothing if feasible[row] else -1
+            self._rank_one(int(rows[0]), feasible)
             return
         some = stale.index(rows)
-        self.ranked[some] = np.where(feasible[some], self._totals[some] + for_nothing, -1)
+        self.ranked[some] = np.where(feasible[some], self._totals[some] + self._for_nothing, -1)
+
+    def _rank_one(self, row: int, feasible: BoolArray) -> None:
+        self.ranked[row] = self._totals[row] + self._for_nothing if feasible[row] else -1
+
+    @property
+    def _for_nothing(self) -> int:
+        """kube-scheduler gives every node 1 when nothing scores."""
+        return 0 if self.voices.rules else 1

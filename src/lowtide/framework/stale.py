@@ -2,12 +2,23 @@
 
 import numpy as np
 
-from lowtide.cluster.changes import EVERY_ROW, FEASIBLE, NODE, NODES, OTHERS, PODS, ROW, TERMS
+from lowtide.cluster.changes import (
+    EVERY_ROW,
+    FEASIBLE,
+    NODE,
+    NODES,
+    OTHERS,
+    PODS,
+    READING,
+    ROW,
+    TERMS,
+)
 from lowtide.cluster.columns import Rows
 from lowtide.cluster.nodes import Nodes
 from lowtide.cluster.state import ClusterState
 
 NO_ROWS: Rows = np.empty(0, np.intp)
+_ABOUT_PODS = PODS | READING | TERMS
 
 
 class Stale:
@@ -32,8 +43,13 @@ class Stale:
                 self._everywhere |= what
             elif what == ROW:
                 self._has_new_rows = True
+        self.only_row = _only_row(self._changes)
         self._rows: dict[int, Rows | None] = {}  # by what is read
         self._views: dict[int, Nodes] = {}
+
+    def concerns(self, touched_by: int) -> bool:
+        """Whether rules may have something to judge again that such changes touch."""
+        return self._changes is None or self._has_new_rows or bool(self._anything & touched_by)
 
     def rows(self, reads: int) -> Rows | None:
         """None when rules that read this have nothing to judge again."""
@@ -97,3 +113,24 @@ class Stale:
     def is_since(self, since: int) -> bool:
         """Whether it is also what one would see who looks now at what changed since."""
         return since == self.since and self.until == self._state.log.position
+
+
+def touching(reads: int) -> int:
+    """The changes, on whatever row, that rules hear of which read this."""
+    touched_by = reads
+    if reads & NODES:
+        touched_by |= NODE
+    if reads & OTHERS:
+        touched_by |= PODS | NODE
+    return touched_by
+
+
+def _only_row(changes: list[tuple[int, int]] | None) -> int | None:
+    """The one that changed, where nothing happened but to the pods on it."""
+    if not changes:
+        return None
+    first, _ = changes[0]
+    for row, what in changes:
+        if row != first or what & ~_ABOUT_PODS:
+            return None
+    return None if first == EVERY_ROW else first

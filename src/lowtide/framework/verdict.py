@@ -5,7 +5,7 @@ Placing a pod changes one row; only the rules that read what changed judge that 
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -60,13 +60,15 @@ class Verdict:
         count = self._state.count
         if count > self._capacity:
             self._start_again()
-        with self._forgotten_if_it_fails():
+        try:
             self._stale = self._filtering.refresh(self._scoring.ranked)
+        except Exception:
+            self._start_again()
+            raise
 
     def rank(self) -> IntArray:
         """Total score per row; below 0 where the node is not feasible."""
-        with self._forgotten_if_it_fails():
-            self._refresh_scores()
+        self._refresh_scores()
         return self._scoring.ranked[: self._state.count]
 
     def rank_among(self, feasible: BoolArray) -> IntArray:
@@ -74,7 +76,7 @@ class Verdict:
         total = np.zeros(self._state.count, np.int64)
         for scores, _, normalized in self._scored_among(feasible):
             total += scores.weight * normalized
-        return np.where(feasible, total if self._scoring.opinions else total + 1, -1)
+        return np.where(feasible, total if self._scoring.voices.rules else total + 1, -1)
 
     def scores_of(
         self, rows: list[int], ranked: IntArray, feasible: BoolArray | None = None
@@ -82,23 +84,15 @@ class Verdict:
         """What each rule with an opinion says of these rows; `feasible` as in `rank_among`."""
         names = tuple([self._state.names[row] for row in rows])
         if feasible is None:
-            numbers = [n for n, each in enumerate(self._scoring.scores) if each.has_opinion]
-            opinions = [self._scoring.scores[number] for number in numbers]
-            of_all = self._scoring.raw[:, rows], self._scoring.normalized[:, rows]
-            raw, normalized = (tuple([each[number] for number in numbers]) for each in of_all)
+            voices = self._scoring.voices
+            raw = self._scoring.raw[voices.numbers, rows]
+            normalized = self._scoring.normalized[voices.numbers, rows]
         else:
             scored = list(self._scored_among(feasible))
-            opinions = [scores for scores, _, _ in scored]
-            raw = tuple(each[rows] for _, each, _ in scored)
-            normalized = tuple(each[rows] for _, _, each in scored)
-        return ScoreTable(
-            node_names=names,
-            totals=ranked[rows],
-            rules=tuple([scores.rule.name for scores in opinions]),
-            weights=tuple([scores.weight for scores in opinions]),
-            raw=raw,
-            normalized=normalized,
-        )
+            voices, shape = self._scoring.voices, (len(scored), len(rows))
+            raw = np.array([each[rows] for _, each, _ in scored], np.int64).reshape(shape)
+            normalized = np.array([each[rows] for *_, each in scored], np.int64).reshape(shape)
+        return ScoreTable(names, ranked[rows], voices.rules, voices.weights, raw, normalized)
 
     def feasible_after(self, waited_seconds: float) -> BoolArray:
         """Where nothing refuses the pod but what gives way to a pod that has waited so long."""
@@ -216,7 +210,7 @@ class Verdict:
     @property
     def most_points(self) -> int:
         """What a node can have at most in `rank`, by the rules that have an opinion."""
-        return MAX_SCORE * sum(scores.weight for scores in self._scoring.opinions)
+        return MAX_SCORE * sum(self._scoring.voices.weights)
 
     @property
     def bytes_when_full(self) -> int:
@@ -228,37 +222,30 @@ class Verdict:
 
     def _refresh_scores(self) -> None:
         filtering = self._filtering
-        self._scoring.refresh(filtering.feasible, filtering.refiltered, self._stale)
-        self._filtering.refiltered = set()
+        try:
+            self._scoring.refresh(filtering.feasible, filtering.refiltered, self._stale)
+        except Exception:
+            self._start_again()
+            raise
+        if filtering.refiltered != set():
+            filtering.refiltered = set()
 
     def _scored_among(self, feasible: BoolArray) -> Iterator[tuple[Scores, IntArray, IntArray]]:
         """With each rule's raw and normalised scores."""
-        with self._forgotten_if_it_fails():
-            self._refresh_scores()
+        self._refresh_scores()
+        try:
             for scores in self._scoring.opinions:
                 nodes = self._state.nodes()
                 raw = scores.raw_among(self.pod, nodes, feasible)
                 yield scores, raw, scores.normalized_among(self.pod, nodes, feasible, raw)
+        except Exception:
+            self._start_again()
+            raise
 
     def _start_again(self) -> None:
-        """Everything is judged anew, in arrays that have room."""
+        """Everything is judged anew, in arrays that have room; also after a rule failed, which
+        leaves arrays half written."""
         capacity = self._capacity = max(64, 2 * self._state.count)
         self._stale = None
         self._filtering.start_again(capacity)
         self._scoring.start_again(capacity)
-
-    def _forgotten_if_it_fails(self) -> "_Forgetting":
-        """A rule that raises leaves arrays half written: nothing of them is used again."""
-        return _Forgetting(self._start_again)
-
-
-class _Forgetting:
-    def __init__(self, start_again: Callable[[], None]) -> None:
-        self._start_again = start_again
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is not None and issubclass(kind, Exception):
-            self._start_again()

@@ -59,7 +59,7 @@ class InterPodAffinity:
         self._hard_weight = args.hard_pod_affinity_weight
         self._ignores_preferences_of_others = args.ignore_preferred_terms_of_existing_pods
 
-    def reads_about(self, pod: Pod, point: str) -> int:
+    def reads_about(self, pod: Pod, nodes: Nodes, point: str) -> int:
         """About a pod that has no terms, only what those of others say."""
         if point == "preFilter":
             return 0

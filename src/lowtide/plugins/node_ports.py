@@ -13,7 +13,7 @@ class NodePorts:
     name = "NodePorts"
     reads = PODS
 
-    def reads_about(self, pod: Pod, point: str) -> int:
+    def reads_about(self, pod: Pod, nodes: Nodes, point: str) -> int:
         return PODS if host_ports_of(pod) else 0
 
     def filter(self, pod: Pod, nodes: Nodes) -> Iterator[Rejection]:

@@ -26,7 +26,7 @@ class NodeVolumeLimits:
     reads = PODS
     kinds = (PersistentVolumeClaim, PersistentVolume, StorageClass, CSINode, VolumeAttachment)
 
-    def reads_about(self, pod: Pod, point: str) -> int:
+    def reads_about(self, pod: Pod, nodes: Nodes, point: str) -> int:
         return PODS if pod.spec.volumes else 0
 
     def filter(self, pod: Pod, nodes: Nodes) -> Iterator[Rejection]:

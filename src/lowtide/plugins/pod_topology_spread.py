@@ -58,11 +58,11 @@ class PodTopologySpread:
         self._defaults = args.constraints
         self._is_system = args.is_system
 
-    def reads_about(self, pod: Pod, point: str) -> int:
+    def reads_about(self, pod: Pod, nodes: Nodes, point: str) -> int:
         """Before filtering, only whether the pod's constraints make sense is asked."""
-        given = pod.spec.topology_spread_constraints or self._defaults
         action = {"filter": DO_NOT_SCHEDULE, "score": SCHEDULE_ANYWAY}.get(point)
-        return self.reads if any(each.when_unsatisfiable == action for each in given) else 0
+        has_any = action is not None and constraints_of(pod, nodes, action, self._defaults)
+        return self.reads if has_any else 0
 
     def pre_filter(self, pod: Pod, nodes: Nodes) -> PodRejection | None:
         for number, constraint in enumerate(pod.spec.topology_spread_constraints):

@@ -36,7 +36,7 @@ class VolumeRestrictions:
     reads = PODS | OTHERS
     kinds = (PersistentVolumeClaim,)
 
-    def reads_about(self, pod: Pod, point: str) -> int:
+    def reads_about(self, pod: Pod, nodes: Nodes, point: str) -> int:
         return self.reads if point == "filter" and pod.spec.volumes else 0
 
     def pre_filter(self, pod: Pod, nodes: Nodes) -> PodRejection | None:

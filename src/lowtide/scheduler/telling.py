@@ -186,8 +186,8 @@ def _scores_of_all(weighted: Weighted, nodes: Nodes) -> ScoreTable:
         totals=scores.weight * normalized,
         rules=(scores.rule.name,),
         weights=(scores.weight,),
-        raw=(scores.raw,),
-        normalized=(normalized,),
+        raw=scores.raw[np.newaxis],
+        normalized=normalized[np.newaxis],
     )
 
 
