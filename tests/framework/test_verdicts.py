@@ -344,7 +344,7 @@ def test_a_rank_among_fewer_nodes_scales_anew_and_keeps_nothing() -> None:
     few = np.array([True, False, True])
     assert verdict.rank_among(few).tolist() == [10, -1, 100]
     assert verdict.rank().tolist() == [6, 100, 66]
-    table = verdict.scores_of([2, 0], verdict.rank_among(few), few)
+    table = verdict.scores_of(np.array([2, 0]), verdict.rank_among(few), few)
     assert (table.node_names, table.totals.tolist()) == (("c", "a"), [100, 10])
     assert [column.tolist() for column in (*table.raw, *table.normalized)] == [[10, 1], [100, 10]]
 

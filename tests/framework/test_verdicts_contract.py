@@ -234,7 +234,7 @@ def test_the_raw_scores_told_are_those_among_the_feasible_nodes() -> None:
 
     verdict = verdict_of([CountsFeasible()], three())
     feasible = np.array([True, True, False])
-    scores = verdict.scores_of([0, 1], verdict.rank_among(feasible), feasible)
+    scores = verdict.scores_of(np.array([0, 1]), verdict.rank_among(feasible), feasible)
     one = RuleScore(raw=2, normalized=2, weighted=2)
     assert scores.unpacked() == (
         NodeScore("a", 2, {"CountsFeasible": one}),

@@ -601,7 +601,7 @@ def verdict_on(verdicts: Verdicts, pod: Pod) -> dict[str, Any]:
         "rejected by": verdict.rejected_by(),
         "narrowed to": verdict.narrowed_to,
         "rank": ranked.tolist(),
-        "scores": verdict.scores_of(feasible, ranked).unpacked(),
+        "scores": verdict.scores_of(np.array(feasible, np.intp), ranked).unpacked(),
     }
 
 

@@ -263,7 +263,7 @@ class Advisor:
         ranked = verdict.rank_among(rows.among)
         most = verdict.most_points
         if self._listener.tells(verdicts.profile):
-            scores = verdict.scores_of(rows.known.tolist(), ranked, rows.among)
+            scores = verdict.scores_of(rows.known, ranked, rows.among)
             self._listener.scored(verdicts.profile, scores, self.state.nodes())
         self._book(asked.pod, best_row(ranked, self._turns), now)
         return PriorityAdvice(rows.spread(ranked * MOST_PRIORITY // most if most else 0 * ranked))

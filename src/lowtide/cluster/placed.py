@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+import msgspec
+
 from lowtide.objects.pod import Pod
 from lowtide.objects.quantity import QuantityError
 from lowtide.objects.requests import nonzero_requests, pod_requests
@@ -29,8 +31,7 @@ class Footprint:
     host_ports: tuple[HostPort, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class PlacedPod:
+class PlacedPod(msgspec.Struct, frozen=True):
     pod: Pod
     node_name: str
     footprint: Footprint

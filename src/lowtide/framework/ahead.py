@@ -22,21 +22,6 @@ _MOST_UIDS = 4096
 Answers = Sequence[npt.NDArray[np.generic]]  # by rule: one value per row
 
 
-class Uids:
-    """The pods that a verdict was asked about lately."""
-
-    def __init__(self) -> None:
-        self._uids: set[str] = set()
-
-    def __contains__(self, uid: str) -> bool:
-        return uid in self._uids
-
-    def add(self, uid: str) -> None:
-        if len(self._uids) >= _MOST_UIDS:
-            self._uids.clear()  # those that came meanwhile are judged again
-        self._uids.add(uid)
-
-
 class Faced(NamedTuple):
     """What rules are asked about: few rows as they are, and then those ahead with one more pod."""
 
@@ -45,33 +30,72 @@ class Faced(NamedTuple):
     nodes: Nodes
 
 
-class Ahead:
-    """`uids` are the pods of this one's shape: whoever came has to be one of them."""
+class Faces:
+    """What the rules of a verdict are asked about where pods of its shape came to rows: those that
+    filter and those that score are mostly asked about the same."""
 
-    def __init__(self, state: ClusterState, pod: Pod, uids: Uids) -> None:
+    def __init__(self, state: ClusterState, pod: Pod) -> None:
         self._state = state
         self._pod = pod
-        self._uids = uids
+        self._uids: set[str] = set()
+        self._last: tuple[int, list[int], Faced] | None = None
+
+    def asked_about(self, uid: str) -> None:
+        """A pod of the shape: where it comes to a node, what comes is known."""
+        if len(self._uids) >= _MOST_UIDS:
+            self._uids.clear()  # those that came meanwhile are judged again
+        self._uids.add(uid)
+
+    def is_of_the_shape(self, uid: str | None) -> bool:
+        return uid in self._uids
+
+    def of(self, unknown: list[int], ranked: IntArray) -> Faced:
+        """These rows, and with them some to judge ahead; `ranked` is how rows ranked before."""
+        position = self._state.log.position
+        if self._last is None or self._last[:2] != (position, unknown):
+            self._last = position, unknown, self._made(unknown, ranked)
+        return self._last[2]
+
+    def _made(self, unknown: list[int], ranked: IntArray) -> Faced:
+        few, ahead = np.array(unknown, np.intp), self._rows_ahead(unknown, ranked)
+        nodes = self._state.nodes().take(np.concatenate([few, ahead]))
+        if len(ahead):
+            one_more = (imagined(self._pod),)
+            nodes = nodes.with_placed(dict.fromkeys(range(len(few), len(nodes)), one_more))
+        return Faced(few, ahead, nodes)
+
+    def _rows_ahead(self, changed: list[int], ranked: IntArray) -> Rows:
+        """None where what came to these are pods of other shapes, or no pods."""
+        for row in changed:
+            if self.is_of_the_shape(self._state.log.came_last(row)):
+                return _next_rows(ranked[: self._state.count], after=row)
+        return NO_ROWS
+
+
+class Ahead:
+    """What some rules of a verdict said of the rows that they judged ahead."""
+
+    def __init__(self, state: ClusterState, faces: Faces) -> None:
+        self._state = state
+        self._faces = faces
         self._position_of: dict[int, int] = {}  # by row
-        self._versions: IntArray = np.empty(0, np.int64)  # of the rows, when they were judged
-        self._answers: Answers = ()
+        self._versions: list[int] = []  # of the rows, when they were judged
+        self._answers: list[tuple[int, ...]] = []  # by row: one of each rule
 
     def forget(self) -> None:
         self._position_of = {}
 
-    def said_of_one(self, row: int) -> list[int] | None:
+    def said_of_one(self, row: int) -> tuple[int, ...] | None:
         """What each rule said of this row as it is now; None where that is not known."""
         position = self._position_of.get(row)
         if position is None:
             return None
-        uid = self._state.log.came_since(row, int(self._versions[position]))
-        if uid is None or uid not in self._uids:
-            return None
-        return [int(answer[position]) for answer in self._answers]
+        uid = self._state.log.came_since(row, self._versions[position])
+        return self._answers[position] if self._faces.is_of_the_shape(uid) else None
 
-    def said_of(self, rows: Rows) -> tuple[dict[int, list[int]], list[int]]:
+    def said_of(self, rows: Rows) -> tuple[dict[int, tuple[int, ...]], list[int]]:
         """By row: what each rule said of it as it is now; and the rows where that is not known."""
-        known: dict[int, list[int]] = {}
+        known: dict[int, tuple[int, ...]] = {}
         unknown: list[int] = []
         for row in rows.tolist():
             said = self.said_of_one(row)
@@ -81,27 +105,11 @@ class Ahead:
                 known[row] = said
         return known, unknown
 
-    def face(self, unknown: list[int], ranked: IntArray) -> Faced:
-        """These rows, and with them some to judge ahead; `ranked` is how rows ranked before."""
-        few, ahead = np.array(unknown, np.intp), self._rows_ahead(unknown, ranked)
-        nodes = self._state.nodes().take(np.concatenate([few, ahead]))
-        if len(ahead):
-            one_more = (imagined(self._pod),)
-            nodes = nodes.with_placed(dict.fromkeys(range(len(few), len(nodes)), one_more))
-        return Faced(few, ahead, nodes)
-
     def keep(self, rows: Rows, answers: Answers) -> None:
+        """`answers` are those of each rule."""
         self._position_of = dict(zip(rows.tolist(), range(len(rows)), strict=True))
-        self._versions = self._state.log.versions[rows]
-        self._answers = answers
-
-    def _rows_ahead(self, changed: list[int], ranked: IntArray) -> Rows:
-        """None where what came to these are pods of other shapes, or no pods."""
-        for row in changed:
-            uid = self._state.log.came_last(row)
-            if uid is not None and uid in self._uids:
-                return _next_rows(ranked[: self._state.count], after=row)
-        return NO_ROWS
+        self._versions = self._state.log.versions[rows].tolist()
+        self._answers = list(zip(*(each.tolist() for each in answers), strict=True))
 
 
 def _next_rows(ranked: IntArray, after: int) -> Rows:

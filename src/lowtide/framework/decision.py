@@ -5,9 +5,11 @@ Made by `scheduler.decide`; events, logs, conditions and explanations are all wr
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 
+import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from lowtide.cluster.columns import IntArray
 from lowtide.framework.plugin import PodRejection, PostFiltered
@@ -28,8 +30,7 @@ class NodeScore:
     by_rule: Mapping[str, RuleScore]
 
 
-@dataclass(frozen=True, slots=True)
-class ScoreTable:
+class ScoreTable(msgspec.Struct, frozen=True):
     """The scores of a few nodes, best first, as arrays: cheap to keep, unpacked when looked at."""
 
     node_names: tuple[str, ...]
@@ -69,8 +70,7 @@ _NOTHING = np.empty((0, 0), np.int64)
 NO_SCORES = ScoreTable((), np.empty(0, np.int64), (), (), _NOTHING, _NOTHING)
 
 
-@dataclass(frozen=True, slots=True)
-class NodeRejection:
+class NodeRejection(msgspec.Struct, frozen=True):
     """Why a node was refused: by the first rule that refuses it, as kube-scheduler reports it."""
 
     plugin: str
@@ -80,8 +80,7 @@ class NodeRejection:
     excluded_by: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(msgspec.Struct, frozen=True):
     pod: Pod
     scheduler_name: str
     node_name: str | None
@@ -91,8 +90,8 @@ class Decision:
     by_nomination: bool = False
     pod_rejection: PodRejection | None = None
     rejected_by: frozenset[str] = frozenset()
-    reason_counts: Mapping[str, int] = field(default_factory=dict)
-    rejections: Mapping[str, NodeRejection] = field(default_factory=dict)  # only if asked for
+    reason_counts: Mapping[str, int] = {}
+    rejections: Mapping[str, NodeRejection] = {}  # only if asked for
     narrowed_to: frozenset[str] | None = None
     gives_way_after: float = math.inf  # seconds of waiting in all, after which to try again
     gave_way: NodeRejection | None = None  # why the node was refused while others were hoped for

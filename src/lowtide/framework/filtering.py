@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from lowtide.cluster.columns import BoolArray, IntArray, Rows
 from lowtide.cluster.state import ClusterState
-from lowtide.framework.ahead import Ahead, Uids
+from lowtide.framework.ahead import Ahead, Faces
 from lowtide.framework.narrowing import Narrowing
 from lowtide.framework.plugin import ask
 from lowtide.framework.profile import Profile
@@ -27,10 +27,10 @@ class Filtering:
     feasible: BoolArray
     refiltered: set[int] | None  # rows that came or went since scores were told; None: any
 
-    def __init__(self, profile: Profile, state: ClusterState, pod: Pod, uids: Uids) -> None:
+    def __init__(self, profile: Profile, state: ClusterState, pod: Pod, faces: Faces) -> None:
         self._state = state
         self._pod = pod
-        self._uids = uids
+        self._faces = faces
         self._pre_filters = RulesAsked(tuple(profile.at("preFilter")), pod, "preFilter")
         self._filters = RulesAsked(tuple(profile.at("filter")), pod, "filter")
         self.rules = self._filters.rules
@@ -40,7 +40,7 @@ class Filtering:
         self._capacity = capacity
         self._judged_at = _NEVER
         self._settled_count = 0
-        self._ahead = Ahead(self._state, self._pod, self._uids)
+        self._ahead = Ahead(self._state, self._faces)
         self._pre_filters.all_anew()
         self._filters.all_anew()
         self.narrowing = Narrowing(self._pre_filters.rules)
@@ -71,10 +71,10 @@ class Filtering:
 
     def _takes_what_was_said(self, stale: Stale) -> bool:
         """Ahead, of the one row that a pod of the shape came to: nobody has to be asked."""
-        row, asked = stale.only_row, (self._pre_filters, self._filters)
-        if row is None or any(each.are_others_concerned(stale) for each in asked):
+        row = stale.only_row
+        if row is None or self._pre_filters.are_any_concerned(stale):
             return False
-        said = None if self._pre_filters.local else self._ahead.said_of_one(row)
+        said = None if self._filters.are_others_concerned(stale) else self._ahead.said_of_one(row)
         if said is None:
             return False
         for number, found in zip(self._filters.local, said, strict=True):
@@ -130,7 +130,7 @@ class Filtering:
                 self.rejections[number].put_one(row, found, self._capacity)
         if not unknown:
             return
-        few, ahead, nodes = self._ahead.face(unknown, ranked)
+        few, ahead, nodes = self._faces.of(unknown, ranked)
         answers = []
         for number in numbers:
             if not len(ahead) and stale.rows(self._filters.reads[number]) is None:

@@ -54,6 +54,10 @@ class RulesAsked:
         self._are_told_apart &= not concerned
         return bool(concerned)
 
+    def are_any_concerned(self, stale: Stale) -> bool:
+        touched_by = self._others_touched_by | self._local_reads
+        return bool(self.anew) or stale.concerns(touched_by)
+
     def are_others_concerned(self, stale: Stale) -> bool:
         return bool(self.anew) or stale.concerns(self._others_touched_by)
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from lowtide.cluster.columns import BoolArray, IntArray, Rows
 from lowtide.cluster.state import ClusterState
-from lowtide.framework.ahead import Ahead, Uids
+from lowtide.framework.ahead import Ahead, Faces
 from lowtide.framework.profile import Profile
 from lowtide.framework.rules_asked import RulesAsked
 from lowtide.framework.scores import Scores
@@ -30,10 +30,10 @@ class Scoring:
     ranked: IntArray  # by row: the total of all scores; below 0 where the node is not feasible
     scores: list[Scores]
 
-    def __init__(self, profile: Profile, state: ClusterState, pod: Pod, uids: Uids) -> None:
+    def __init__(self, profile: Profile, state: ClusterState, pod: Pod, faces: Faces) -> None:
         self._state = state
         self._pod = pod
-        self._uids = uids
+        self._faces = faces
         self._scorers = profile.scorers
         rules = tuple(each.rule for each in profile.scorers)
         self._rules = RulesAsked(rules, pod, "score")
@@ -42,7 +42,7 @@ class Scoring:
         """Everything is judged anew, in arrays of this length."""
         self._judged_at = _NEVER
         self._count = 0
-        self._ahead = Ahead(self._state, self._pod, self._uids)
+        self._ahead = Ahead(self._state, self._faces)
         self._rules.all_anew()
         # One array for all, so that a column of it is what all say of a row.
         self.raw: IntArray = np.zeros((len(self._scorers), capacity), np.int64)
@@ -167,7 +167,7 @@ class Scoring:
                     self.scores[number].put_one(score, row)
         if not unknown:
             return judged
-        few, ahead, nodes = self._ahead.face(unknown, self.ranked)
+        few, ahead, nodes = self._faces.of(unknown, self.ranked)
         asked_feasible = feasible[np.concatenate([few, ahead])]
         answers = []
         for number in numbers:

@@ -13,7 +13,7 @@ from lowtide.cluster.changes import OTHERS, PODS, READING
 from lowtide.cluster.columns import BoolArray, IntArray, Rows
 from lowtide.cluster.nodes import Nodes
 from lowtide.cluster.state import ClusterState
-from lowtide.framework.ahead import Uids
+from lowtide.framework.ahead import Faces
 from lowtide.framework.decision import NodeRejection, ScoreTable
 from lowtide.framework.filtering import Filtering
 from lowtide.framework.plugin import MAX_SCORE, PodRejection, ask, reads_of
@@ -32,10 +32,10 @@ class Verdict:
     def __init__(self, profile: Profile, state: ClusterState, pod: Pod) -> None:
         self.pod = pod
         self._state = state
-        self._uids = Uids()
+        self._faces = Faces(state, pod)
         self._stale: Stale | None = None  # what was, when the filters were asked last
-        self._filtering = Filtering(profile, state, pod, self._uids)
-        self._scoring = Scoring(profile, state, pod, self._uids)
+        self._filtering = Filtering(profile, state, pod, self._faces)
+        self._scoring = Scoring(profile, state, pod, self._faces)
         self.filters = self._filtering.rules
         self._rule_count = len(self.filters) + len(profile.scorers)
         self._start_again()
@@ -53,7 +53,7 @@ class Verdict:
 
     def asked_about(self, pod: Pod) -> None:
         """One of the shape: where it then comes to a node, what comes is known."""
-        self._uids.add(pod.uid)
+        self._faces.asked_about(pod.uid)
 
     def refresh(self) -> None:
         """Judges the stale rows again by the filters."""
@@ -79,10 +79,11 @@ class Verdict:
         return np.where(feasible, total if self._scoring.voices.rules else total + 1, -1)
 
     def scores_of(
-        self, rows: list[int], ranked: IntArray, feasible: BoolArray | None = None
+        self, rows: Rows, ranked: IntArray, feasible: BoolArray | None = None
     ) -> ScoreTable:
         """What each rule with an opinion says of these rows; `feasible` as in `rank_among`."""
-        names = tuple([self._state.names[row] for row in rows])
+        names = self._state.names
+        kept = tuple([names[row] for row in rows.tolist()])
         if feasible is None:
             voices = self._scoring.voices
             raw = self._scoring.raw[voices.numbers, rows]
@@ -92,7 +93,7 @@ class Verdict:
             voices, shape = self._scoring.voices, (len(scored), len(rows))
             raw = np.array([each[rows] for _, each, _ in scored], np.int64).reshape(shape)
             normalized = np.array([each[rows] for *_, each in scored], np.int64).reshape(shape)
-        return ScoreTable(names, ranked[rows], voices.rules, voices.weights, raw, normalized)
+        return ScoreTable(kept, ranked[rows], voices.rules, voices.weights, raw, normalized)
 
     def feasible_after(self, waited_seconds: float) -> BoolArray:
         """Where nothing refuses the pod but what gives way to a pod that has waited so long."""

@@ -2,7 +2,7 @@
 meanwhile is held until it has ended, so that the cluster it decides on stays as it was. Used by
 the machine."""
 
-from dataclasses import dataclass
+import msgspec
 
 from lowtide.framework.decision import Decision
 from lowtide.framework.profile import Profile
@@ -11,8 +11,7 @@ from lowtide.scheduler.extending import Answer, Course, Question
 from lowtide.scheduler.queue import QueuedPod
 
 
-@dataclass(frozen=True, slots=True)
-class Cycle:
+class Cycle(msgspec.Struct, frozen=True):
     queued: QueuedPod
     profile: Profile
     course: Course[Decision]

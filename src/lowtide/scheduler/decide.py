@@ -6,9 +6,9 @@ Called by the machine for each pod, and by the offline modes.
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
+from msgspec.structs import replace
 
 from lowtide.cluster.columns import BoolArray, IntArray, Rows
 from lowtide.cluster.state import ClusterState
@@ -79,7 +79,7 @@ def deciding(
         return (yield from helped.remedied(found.pod_rejected(), {}))
     fit = fitting(pod, verdict, state, waited_seconds=waited_seconds)
     feasible, promised, is_narrowed = fit.feasible, fit.promised, fit.is_narrowed
-    count = int(np.count_nonzero(feasible))
+    count = fit.count
     if fit.has_given_way:
         found.has_given_way(promised)
     nominated = state.row_of(pod.status.nominated_node_name)
@@ -158,10 +158,10 @@ class _Found:
     ) -> Decision:
         best = _best_rows(ranked)
         row = int(best[turn % len(best)])
-        is_left = ranked >= 0 if feasible is None else feasible
-        kept = best[:keep].tolist()
+        kept = best[:keep]
         if full or len(best) < keep:
-            kept = [r for r in _top(ranked, len(ranked) if full else keep) if is_left[r]]
+            kept = _top(ranked, len(ranked) if full else keep)
+            kept = kept[ranked[kept] >= 0 if feasible is None else feasible[kept]]
         scores = self._verdict.scores_of(kept, ranked, feasible)
         if self._points is not None:
             scores = scores.with_points(EXTENDER, self._points[kept])
@@ -172,7 +172,7 @@ class _Found:
             node_count=self._state.count,
             feasible_count=feasible_count,
             scores=scores,
-            rejections=self._rejections(promised, given_way=kept) if full else {},
+            rejections=self._rejections(promised, given_way=kept.tolist()) if full else {},
             narrowed_to=self._verdict.narrowed_to,
             gave_way=self.gave_way(row),
         )
@@ -347,16 +347,16 @@ def best_row(ranked: IntArray, turn: int) -> int:
 
 
 def _best_rows(ranked: IntArray) -> Rows:
-    return np.flatnonzero(ranked == ranked.max())
-
-
-def _top(ranked: IntArray, keep: int) -> list[int]:
-    """The rows with the highest ranks, best first, equal ones in the order of the table."""
-    if keep < len(ranked):
-        lowest_kept = np.partition(ranked, len(ranked) - keep)[len(ranked) - keep]
-        candidates = np.flatnonzero(ranked >= lowest_kept)
-    else:
-        candidates = np.arange(len(ranked))
-    order = np.argsort(-ranked[candidates], kind="stable")[:keep]
-    rows: list[int] = candidates[order].tolist()
+    rows: Rows = (ranked == ranked.max()).nonzero()[0]
     return rows
+
+
+def _top(ranked: IntArray, keep: int) -> Rows:
+    """The rows with the highest ranks, best first, equal ones in the order of the table."""
+    candidates = np.arange(len(ranked))
+    if keep < len(ranked):
+        parted = ranked.copy()
+        parted.partition(len(ranked) - keep)
+        candidates = (ranked >= parted[len(ranked) - keep]).nonzero()[0]
+    order = (-ranked[candidates]).argsort(kind="stable")[:keep]
+    return candidates[order]

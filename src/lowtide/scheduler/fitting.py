@@ -3,8 +3,8 @@ nothing, what gives way. Used by `decide` and by the advisor."""
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from lowtide.cluster.columns import BoolArray
@@ -15,9 +15,9 @@ from lowtide.framework.verdict import Verdict
 from lowtide.objects.pod import Pod
 
 
-@dataclass(frozen=True, slots=True)
-class Fitting:
+class Fitting(msgspec.Struct, frozen=True):
     feasible: BoolArray
+    count: int  # of the rows where it is
     promised: Mapping[int, NodeRejection]  # rows that are refused because of nominated pods
     has_given_way: bool = False  # every node was refused; what is left gave way
     is_narrowed: bool = False  # whether this is not just what the filters leave
@@ -33,15 +33,16 @@ def fitting(
 ) -> Fitting:
     """`among` are the rows that can be had at all; all of them where it is None."""
     promised = refused_for_nominated(pod, verdict, state)
-    if not promised and among is None and verdict.feasible.any():
-        return Fitting(verdict.feasible, promised)
-    feasible = _less(verdict.feasible, promised, among)
-    if feasible.any():
-        is_narrowed = not np.array_equal(feasible, verdict.feasible)
-        return Fitting(feasible, promised, is_narrowed=is_narrowed)
+    by_filters = verdict.feasible
+    feasible = _less(by_filters, promised, among)
+    count = int(np.count_nonzero(feasible))
+    if count:
+        is_narrowed = feasible is not by_filters and count < int(np.count_nonzero(by_filters))
+        return Fitting(feasible, count, promised, is_narrowed=is_narrowed)
     later = refused_for_nominated(pod, verdict, state, waited_seconds)
     feasible = _less(verdict.feasible_after(waited_seconds), later, among)
-    return Fitting(feasible, promised, has_given_way=True, is_narrowed=True)
+    count = int(np.count_nonzero(feasible))
+    return Fitting(feasible, count, promised, has_given_way=True, is_narrowed=True)
 
 
 def _less(

@@ -1,7 +1,7 @@
 """A placement under way: a pod that is assumed on a node until its binding has ended, and what the
 rules that reserve and permit say of it. Used by the machine."""
 
-from dataclasses import dataclass, field
+import msgspec
 
 from lowtide.cluster.state import ClusterState
 from lowtide.framework.decision import Decision
@@ -12,13 +12,12 @@ from lowtide.scheduler.events import PermitAnswered
 from lowtide.scheduler.queue import QueuedPod
 
 
-@dataclass(frozen=True, slots=True)
-class Placement:
+class Placement(msgspec.Struct, frozen=True):
     queued: QueuedPod
     node_name: str
     profile: Profile
-    waits: dict[str, float] = field(default_factory=dict)  # seconds, by the rule that wants it
-    answers: list[PermitAnswered] = field(default_factory=list)  # for pods that wait already
+    waits: dict[str, float] = {}  # seconds, by the rule that wants it
+    answers: list[PermitAnswered] = []  # for pods that wait already
 
     def refusal(self, state: ClusterState) -> tuple[str, str] | None:
         """Asks every rule that reserves or permits; the first that refuses, and why. What rules
