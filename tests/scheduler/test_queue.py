@@ -480,4 +480,4 @@ def test_a_queue_that_nobody_takes_from_forgets_pods_that_left() -> None:
         pod = make_pod(f"pod-{number}")
         queue.add(pod, NOW)
         queue.remove(pod.uid)
-    assert len(queue._heaps[Place.ACTIVE]._entries) <= 65
+    assert len(queue._active._entries) <= 65

@@ -20,14 +20,10 @@ class _Came(NamedTuple):
 class ChangeLog:
     def __init__(self, capacity: int) -> None:
         self._changes: list[tuple[int, int]] = []
+        self.position = 0  # where it ends now
         self._starts_at = 0
         self._came: dict[int, _Came] = {}  # by row: the pod whose coming was its last change
         self.version_column = Column(np.int64, 0, capacity)
-
-    @property
-    def position(self) -> int:
-        """Where the log ends now."""
-        return self._starts_at + len(self._changes)
 
     def since(self, position: int) -> list[tuple[int, int]] | None:
         """(row or EVERY_ROW, what) in order; None when that is too long ago to tell."""
@@ -52,22 +48,30 @@ class ChangeLog:
 
     def add(self, row: int, what: int) -> None:
         """`row` may be EVERY_ROW."""
-        self._changes.append((row, what))
         if row == EVERY_ROW:
-            self.versions[:] = self.position
             self._came.clear()
+            row_or_all: int | slice = slice(None)
         else:
-            self.versions[row] = self.position
             self._came.pop(row, None)
+            row_or_all = row
+        self._note(row, what)
+        self.versions[row_or_all] = self.position
+
+    def pod_came(self, row: int, what: int, uid: str) -> None:
+        """Adds what that changed."""
+        versions = self.versions
+        self._came[row] = _Came(uid, versions.item(row))
+        self._note(row, what)
+        versions[row] = self.position
+
+    def _note(self, row: int, what: int) -> None:
+        self._changes.append((row, what))
+        self.position += 1
         longest = _MOST_CHANGES_PER_ROW * len(self.versions)
         if len(self._changes) > longest:
             dropped = len(self._changes) - longest // 2
             del self._changes[:dropped]
             self._starts_at += dropped
-
-    def pod_came(self, row: int, uid: str, version: int) -> None:
-        """After that was added: the row had this version before it."""
-        self._came[row] = _Came(uid, version)
 
     def row_is_gone(self, row: int) -> None:
         self._came.pop(row, None)

@@ -130,7 +130,8 @@ class ValueColumn(Generic[V]):
 
     def __init__(self, capacity: int) -> None:
         self.interned: Interned[V] = Interned()
-        self.column = Column(np.int32, self.ABSENT, capacity)
+        # As wide as numpy's indices: what gathers by them then needs no copy of them.
+        self.column = Column(np.intp, self.ABSENT, capacity)
 
     def set(self, row: int, value: V | None) -> None:
         before = int(self.column.array[row])
@@ -152,16 +153,20 @@ def by_value(
     judge: Callable[[V | None], Any],
     dtype: npt.DTypeLike = np.bool_,
 ) -> npt.NDArray[Any]:
-    """Asks `judge` once per distinct value that some row has, then gathers it for all rows.
+    """Asks `judge` once per distinct value, then gathers it for all rows.
 
     A negative number stands for rows without a value, about which `judge(None)` is asked.
     """
-    is_used = np.zeros(len(values) + 1, np.bool_)
-    is_used[numbers] = True  # -1 is the last
     answers = np.zeros(len(values) + 1, dtype)
-    if is_used[-1]:
+    if numbers.min(initial=0) < 0:
         answers[-1] = judge(None)
-    for number in np.flatnonzero(is_used[:-1]).tolist():
+    for number in _worth_asking(numbers, values):
         answers[number] = judge(values[number])
-    gathered: npt.NDArray[Any] = answers[numbers]
-    return gathered
+    return answers.take(numbers, mode="wrap")  # -1 is the last
+
+
+def _worth_asking(numbers: npt.NDArray[Any], values: Sequence[V | None]) -> Iterable[int]:
+    """Of fewer rows than there are values, only what they have; else all that any row has."""
+    if len(numbers) < len(values):
+        return set(numbers[numbers >= 0].tolist())
+    return [number for number, value in enumerate(values) if value is not None]

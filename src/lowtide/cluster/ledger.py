@@ -4,7 +4,7 @@ Ledgers keeps one of these per source. A pod's entry stands from its placement u
 reading has measured it whole; between two readings only coming and going pods change a row.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -55,7 +55,7 @@ class Ledger:
         if expects is None or share <= 0:
             return None
         # Whole numbers: adding and taking away leaves exactly what was there.
-        return tuple(float(round(share * one)) for one in expects.of(pod))
+        return tuple([float(round(share * one)) for one in expects.of(pod)])
 
     def publish(self, reading: Reading, node_names: Sequence[str], capacity: int) -> None:
         """Replaces every row; the entries are to be made anew by `count_in`. `capacity` is the
@@ -78,20 +78,17 @@ class Ledger:
         for field, column in self.columns.items():
             column.array[row] = 0.0 if field in expected else self._value(field, position)
 
-    def count_in(self, row: int | None, pods: Iterable[Pod]) -> bool:
-        """Counts pods on a row, or on a node that is not known; whether the row changed."""
+    def count_in(self, row: int | None, pod: Pod) -> bool:
+        """Counts a pod on a row, or on a node that is not known; whether the row changed."""
         if self._reading.expects is None:
             return False
-        changed = False
-        for pod in pods:
-            amounts = self._amounts(pod, self._reading.still_to_come(pod))
-            if amounts is not None:
-                self._entries[pod.uid] = amounts
-                changed |= self._add(row, amounts, 1)
-            else:
-                # Of a node that comes: an entry from before the pod started is out of date.
-                self._entries.pop(pod.uid, None)
-        return changed
+        amounts = self._amounts(pod, self._reading.still_to_come(pod))
+        if amounts is None:
+            # Of a node that comes: an entry from before the pod started is out of date.
+            self._entries.pop(pod.uid, None)
+            return False
+        self._entries[pod.uid] = amounts
+        return self._add(row, amounts, 1)
 
     def count_out(self, row: int | None, uid: str) -> bool:
         amounts = self._entries.pop(uid, None)

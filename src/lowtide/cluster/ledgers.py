@@ -51,7 +51,7 @@ class Ledgers:
         ledger.publish(reading, names, capacity)
         for uid in uids if ledger.is_sampled else ():
             counted = placed.get(uid) or self._booked[uid]
-            ledger.count_in(self._row_of.get(counted.node_name), [counted.pod])
+            ledger.count_in(self._row_of.get(counted.node_name), counted.pod)
 
     def fill(self, row: int, node_name: str, placed: Iterable[PlacedPod]) -> None:
         """A row that is new to the table, with the pods on that node."""
@@ -61,12 +61,15 @@ class Ledgers:
         pods += [each.pod for each in self._booked.values() if each.node_name == node_name]
         for ledger in self._by_source.values():
             ledger.fill(row, node_name)
-            ledger.count_in(row, pods)
+            for pod in pods:
+                ledger.count_in(row, pod)
 
     def count_in(self, row: int | None, pod: Pod) -> bool:
         """Whether anything that is measured on the row changed."""
-        changed = [ledger.count_in(row, [pod]) for ledger in self._by_source.values()]
-        return any(changed)
+        changed = False
+        for ledger in self._by_source.values():
+            changed |= ledger.count_in(row, pod)
+        return changed
 
     def count_out(self, row: int | None, uid: str) -> bool:
         changed = [ledger.count_out(row, uid) for ledger in self._by_source.values()]

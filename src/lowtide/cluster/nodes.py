@@ -138,7 +138,7 @@ class Nodes:
             lambda value: matches_requirement(requirement, value),
         )
 
-    def label_numbers(self, key: str) -> tuple[npt.NDArray[np.int32], Sequence[str | None]]:
+    def label_numbers(self, key: str) -> tuple[Rows, Sequence[str | None]]:
         """The number of each node's value of this label, below 0 without it; values by number,
         None for one that no node has. Numbers hold for one question."""
         column = self._state.label_column(key)

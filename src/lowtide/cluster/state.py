@@ -332,9 +332,7 @@ class ClusterState:
         if row is not None:
             self._count_in(row, placed, times=1)
             self.lowest_priorities.came(row, placed)
-            version = int(self.log.versions[row])
-            self._changed(row, what)
-            self.log.pod_came(row, uid, version)
+            self.log.pod_came(row, what, uid)
 
     def _count_in(self, row: int, placed: PlacedPod, times: int) -> None:
         self.pod_count.array[row] += times

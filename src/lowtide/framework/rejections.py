@@ -45,12 +45,14 @@ class Rejections:
         _check_rejections(self.name, rejections)
         for rejection in rejections:
             _check_mask(self.name, rejection.mask, count)
-            found[rejection.mask] |= self._bit(rejection)
+            bit = self._bit(rejection)  # also of an empty mask: reasons keep their order
+            if rejection.mask.any():
+                found[rejection.mask] |= bit
         return found
 
     def put(self, rows: Rows | slice, found: Bits, capacity: int) -> None:
         if self.bits is None:
-            if not found.any():
+            if not found.max(initial=0):
                 return
             self.bits = np.zeros(capacity, np.uint64)
         self.bits[rows] = found

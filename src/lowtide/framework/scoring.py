@@ -20,7 +20,7 @@ _NEVER = -1
 class Voices(NamedTuple):
     """The rules that have an opinion on the shape."""
 
-    numbers: Rows  # as a column, to pick rows of them
+    numbers: Rows
     rules: tuple[str, ...]
     weights: tuple[int, ...]
 
@@ -104,7 +104,7 @@ class Scoring:
     def _voices(self) -> Voices:
         heard = [(n, each) for n, each in enumerate(self.scores) if each.has_opinion]
         return Voices(
-            numbers=np.array([[number] for number, _ in heard], np.intp).reshape(-1, 1),
+            numbers=np.array([number for number, _ in heard], np.intp),
             rules=tuple(scores.rule.name for _, scores in heard),
             weights=tuple(scores.weight for _, scores in heard),
         )

@@ -16,6 +16,7 @@ from lowtide.cluster.state import ClusterState
 from lowtide.framework.ahead import Faces
 from lowtide.framework.decision import NodeRejection, ScoreTable
 from lowtide.framework.filtering import Filtering
+from lowtide.framework.leaders import Leaders
 from lowtide.framework.plugin import MAX_SCORE, PodRejection, ask, reads_of
 from lowtide.framework.profile import Profile
 from lowtide.framework.rejections import Rejections
@@ -33,6 +34,7 @@ class Verdict:
         self.pod = pod
         self._state = state
         self._faces = Faces(state, pod)
+        self.leaders = Leaders()  # for whoever ranks
         self._stale: Stale | None = None  # what was, when the filters were asked last
         self._filtering = Filtering(profile, state, pod, self._faces)
         self._scoring = Scoring(profile, state, pod, self._faces)
@@ -86,8 +88,8 @@ class Verdict:
         kept = tuple([names[row] for row in rows.tolist()])
         if feasible is None:
             voices = self._scoring.voices
-            raw = self._scoring.raw[voices.numbers, rows]
-            normalized = self._scoring.normalized[voices.numbers, rows]
+            raw = self._scoring.raw.take(rows, 1)[voices.numbers]
+            normalized = self._scoring.normalized.take(rows, 1)[voices.numbers]
         else:
             scored = list(self._scored_among(feasible))
             voices, shape = self._scoring.voices, (len(scored), len(rows))

@@ -228,6 +228,8 @@ class Pod(Wire, frozen=True):
     @property
     def started_at(self) -> float | None:
         """When its first running container began, in seconds since 1970; None before that."""
+        if not self.status.container_statuses and not self.status.start_time:
+            return None
         begun = [
             status.state.running.started_at
             for status in self.status.container_statuses

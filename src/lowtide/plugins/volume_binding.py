@@ -109,6 +109,8 @@ class VolumeBinding:
 
     def reserve(self, pod: Pod, node_name: str, nodes: Nodes) -> PodRejection | tuple[Any, ...]:
         """The volumes and claims as they are to be from now on."""
+        if not pod.spec.volumes:
+            return ()
         claims = claims_of(pod, nodes)
         if isinstance(claims, str):
             return PodRejection(claims)

@@ -183,7 +183,9 @@ def is_readable(pod: Pod) -> bool:
 def stated_traffic(pod: Pod) -> Traffic | None:
     """What the pod's annotation says: `240M` for both directions, or
     `receive=240M,transmit=80M`, in bits/s; None where it says nothing that can be read."""
-    text = pod.metadata.annotations.get(TRAFFIC_ANNOTATION, "").strip()
+    if TRAFFIC_ANNOTATION not in pod.metadata.annotations:
+        return None
+    text = pod.metadata.annotations[TRAFFIC_ANNOTATION].strip()
     if not text:
         return None
     if text == IGNORE:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from msgspec.structs import replace
 
-from lowtide.cluster.columns import BoolArray, IntArray, Rows
+from lowtide.cluster.columns import BoolArray, IntArray
 from lowtide.cluster.state import ClusterState
 from lowtide.config.types import Extender
 from lowtide.framework.decision import Decision, NodeRejection
@@ -156,11 +156,9 @@ class _Found:
         promised: Mapping[int, NodeRejection],
         full: bool,
     ) -> Decision:
-        best = _best_rows(ranked)
+        best, kept = self._verdict.leaders.best(ranked, len(ranked) if full else keep)
         row = int(best[turn % len(best)])
-        kept = best[:keep]
-        if full or len(best) < keep:
-            kept = _top(ranked, len(ranked) if full else keep)
+        if len(kept) > len(best):
             kept = kept[ranked[kept] >= 0 if feasible is None else feasible[kept]]
         scores = self._verdict.scores_of(kept, ranked, feasible)
         if self._points is not None:
@@ -342,21 +340,5 @@ class _Helped:
 
 def best_row(ranked: IntArray, turn: int) -> int:
     """One of the rows with the highest rank; equal ones take turns."""
-    best = _best_rows(ranked)
+    best = np.flatnonzero(ranked == ranked.max())
     return int(best[turn % len(best)])
-
-
-def _best_rows(ranked: IntArray) -> Rows:
-    rows: Rows = (ranked == ranked.max()).nonzero()[0]
-    return rows
-
-
-def _top(ranked: IntArray, keep: int) -> Rows:
-    """The rows with the highest ranks, best first, equal ones in the order of the table."""
-    candidates = np.arange(len(ranked))
-    if keep < len(ranked):
-        parted = ranked.copy()
-        parted.partition(len(ranked) - keep)
-        candidates = (ranked >= parted[len(ranked) - keep]).nonzero()[0]
-    order = (-ranked[candidates]).argsort(kind="stable")[:keep]
-    return candidates[order]

@@ -82,9 +82,11 @@ class Queue:
         self._initial_backoff_seconds = initial_backoff_seconds
         self._max_backoff_seconds = max_backoff_seconds
         self._waiting: dict[str, QueuedPod] = {}
-        self._heaps = {
-            place: _Heap(place) for place in (Place.ACTIVE, Place.BACKOFF, Place.ERROR_BACKOFF)
-        }
+        self._active = _Heap(Place.ACTIVE)
+        self._backoff = _Heap(Place.BACKOFF)
+        self._error_backoff = _Heap(Place.ERROR_BACKOFF)
+        heaps = (self._active, self._backoff, self._error_backoff)
+        self._heaps = {heap.place: heap for heap in heaps}
         self._parked: dict[_Group, dict[str, QueuedPod]] = {}  # then by uid
         self._next_flush_at = math.inf
         self.incoming: Counter[tuple[str, str]] = Counter()  # by queue and event, since the start
@@ -146,7 +148,7 @@ class Queue:
         When no pod is ready, one that backs off is taken early; not one that met an error.
         """
         self._release(now)
-        queued = self._heaps[Place.ACTIVE].first() or self._heaps[Place.BACKOFF].first()
+        queued = self._active.first() or self._backoff.first()
         if queued is None:
             return None
         self._leave(queued)
@@ -216,19 +218,18 @@ class Queue:
 
     def is_ready(self, now: float) -> bool:
         self._release(now)
-        return bool(self._heaps[Place.ACTIVE].first() or self._heaps[Place.BACKOFF].first())
+        return bool(self._active.first() or self._backoff.first())
 
     def next_change_at(self) -> float:
         """When time alone will make a pod ready; infinity when nothing waits for time."""
-        first = self._heaps[Place.ERROR_BACKOFF].first()
+        first = self._error_backoff.first()
         retry_at = first.backoff_until if first else math.inf
         return min(retry_at, self._next_flush_at)
 
     # How it is done.
 
     def _release(self, now: float) -> None:
-        for place in (Place.BACKOFF, Place.ERROR_BACKOFF):
-            heap = self._heaps[place]
+        for heap in (self._backoff, self._error_backoff):
             while (queued := heap.first()) is not None and queued.backoff_until <= now:
                 self._leave(queued)
                 self._enter(queued, Place.ACTIVE, because="BackoffComplete")
@@ -293,7 +294,7 @@ class _Heap:
     """A heap whose entries may be void: a pod left it, or entered again with another key."""
 
     def __init__(self, place: Place) -> None:
-        self._place = place
+        self.place = place
         self._entries: list[tuple[Any, int, QueuedPod]] = []
         self._pushed = 0
         self._clean_at = _FEW_ENTRIES
@@ -320,7 +321,7 @@ class _Heap:
 
     def _is_valid(self, item: tuple[Any, int, QueuedPod]) -> bool:
         _, entry, queued = item
-        return queued.place is self._place and queued.entry == entry
+        return queued.place is self.place and queued.entry == entry
 
 
 def _asks_the_same(before: Pod, after: Pod) -> bool:
