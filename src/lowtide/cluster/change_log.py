@@ -12,6 +12,10 @@ from lowtide.cluster.columns import Column, IntArray
 _MOST_CHANGES_PER_ROW = 16
 
 
+# So many pods that came to a row one after the other are remembered.
+MOST_COMINGS = 8
+
+
 class _Came(NamedTuple):
     uid: str
     before: int  # the row's version
@@ -22,7 +26,9 @@ class ChangeLog:
         self._changes: list[tuple[int, int]] = []
         self.position = 0  # where it ends now
         self._starts_at = 0
-        self._came: dict[int, _Came] = {}  # by row: the pod whose coming was its last change
+        self._came: dict[
+            int, list[_Came]
+        ] = {}  # by row: the pods whose coming were its last changes
         self.version_column = Column(np.int64, 0, capacity)
 
     def since(self, position: int) -> list[tuple[int, int]] | None:
@@ -39,12 +45,16 @@ class ChangeLog:
     def came_last(self, row: int) -> str | None:
         """The pod whose coming was the last change of this row."""
         came = self._came.get(row)
-        return None if came is None else came.uid
+        return None if came is None else came[-1].uid
 
-    def came_since(self, row: int, version: int) -> str | None:
-        """The pod whose coming is all that changed on this row since it had that version."""
-        came = self._came.get(row)
-        return came.uid if came is not None and came.before == version else None
+    def came_since(self, row: int, version: int) -> list[str]:
+        """The pods whose coming is all that changed on this row since it had that version; none
+        where anything else did, or nothing."""
+        came = self._came.get(row, ())
+        for number, each in enumerate(came):
+            if each.before == version:
+                return [one.uid for one in came[number:]]
+        return []
 
     def add(self, row: int, what: int) -> None:
         """`row` may be EVERY_ROW."""
@@ -60,7 +70,10 @@ class ChangeLog:
     def pod_came(self, row: int, what: int, uid: str) -> None:
         """Adds what that changed."""
         versions = self.versions
-        self._came[row] = _Came(uid, versions.item(row))
+        came = self._came.setdefault(row, [])
+        came.append(_Came(uid, versions.item(row)))
+        if len(came) > MOST_COMINGS:
+            del came[0]
         self._note(row, what)
         versions[row] = self.position
 

@@ -5,8 +5,9 @@ asked once, and each step only adds it up."""
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
+from operator import is_
 
 import numpy as np
 
@@ -42,6 +43,7 @@ class ImaginedPods:
         """`times` is 1 where these are added, -1 where they are removed. Those of `before` come
         first; what was asked about them is not asked again."""
         self._new = pods
+        self._is_one = len(pods) > 1 and all(map(partial(is_, pods[0]), pods))  # again and again
         self._before = before
         self._amounts: dict[Hashable, IntArray] = {}
         self.place_count = place_count
@@ -56,13 +58,27 @@ class ImaginedPods:
     def amounts(self, column: Hashable, amount: Amount) -> IntArray:
         known = self._amounts.get(column)
         if known is None:
-            known = np.array([amount(placed) for placed in self._new], np.int64)
+            known = self._of_new(amount)
             if self._before is not None:
                 known = np.concatenate([self._before.amounts(column, amount), known])
             if len(self._amounts) >= _MOST_COLUMNS:
                 self._amounts.clear()
             self._amounts[column] = known
         return known
+
+    def amounts_now(self, amount: Amount) -> IntArray:
+        """The same for what a pod adds now, and may not later: it is not remembered."""
+        known = self._of_new(amount)
+        return (
+            known
+            if self._before is None
+            else np.concatenate([self._before.amounts_now(amount), known])
+        )
+
+    def _of_new(self, amount: Amount) -> IntArray:
+        if self._is_one:
+            return np.full(len(self._new), amount(self._new[0]), np.int64)
+        return np.array([amount(placed) for placed in self._new], np.int64)
 
     @cached_property
     def at_places(self) -> Mapping[int, Sequence[int]]:
@@ -128,7 +144,7 @@ class Overlays:
 
     def change_now(self, amount: Amount) -> IntArray:
         """The same for what a pod adds now, and may not later: it is not remembered."""
-        return self._summed(np.array([amount(each) for each in self._imagined.pods], np.int64))
+        return self._summed(self._imagined.amounts_now(amount))
 
     @property
     def positions(self) -> list[int]:

@@ -1,8 +1,8 @@
-"""What rules would say of some rows if one more pod of the shape came to each of them.
+"""What rules would say of some rows if another pod of the shape came to each of them, or a few.
 
 To judge one row costs a rule as much as to judge hundreds at once, and after a pod was placed just
 one row is new. So a Verdict has the rows judged ahead that the next pods of the shape will probably
-go to; where one then really came, and nothing else, what was said is true."""
+go to; where they then really came, and nothing else, what was said is true."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -18,15 +18,18 @@ from lowtide.framework.stale import NO_ROWS
 from lowtide.objects.pod import Pod
 
 _ROWS_AHEAD = 256
+_MOST_PODS_AHEAD = 4  # on a row: where nodes are alike, some come to one before the next
 _MOST_UIDS = 4096
-Answers = Sequence[npt.NDArray[np.generic]]  # by rule: one value per row
+Answers = Sequence[npt.NDArray[np.integer]]  # by rule
 
 
 class Faced(NamedTuple):
-    """What rules are asked about: few rows as they are, and then those ahead with one more pod."""
+    """What rules are asked about: few rows as they are, and then those ahead, each with one more
+    pod, each with two more, and so on."""
 
     few: Rows
     ahead: Rows
+    rows: Rows  # all of that, in order
     nodes: Nodes
 
 
@@ -58,11 +61,13 @@ class Faces:
 
     def _made(self, unknown: list[int], ranked: IntArray) -> Faced:
         few, ahead = np.array(unknown, np.intp), self._rows_ahead(unknown, ranked)
-        nodes = self._state.nodes().take(np.concatenate([few, ahead]))
+        rows = np.concatenate([few, *[ahead] * _MOST_PODS_AHEAD])
+        nodes = self._state.nodes().take(rows)
         if len(ahead):
-            one_more = (imagined(self._pod),)
-            nodes = nodes.with_placed(dict.fromkeys(range(len(few), len(nodes)), one_more))
-        return Faced(few, ahead, nodes)
+            one = imagined(self._pod)
+            more = ((one,) * (1 + number // len(ahead)) for number in range(len(rows) - len(few)))
+            nodes = nodes.with_placed(dict(enumerate(more, start=len(few))))
+        return Faced(few, ahead, rows, nodes)
 
     def _rows_ahead(self, changed: list[int], ranked: IntArray) -> Rows:
         """None where what came to these are pods of other shapes, or no pods."""
@@ -80,22 +85,28 @@ class Ahead:
         self._faces = faces
         self._position_of: dict[int, int] = {}  # by row
         self._versions: list[int] = []  # of the rows, when they were judged
-        self._answers: list[tuple[int, ...]] = []  # by row: one of each rule
+        self._answers: Answers = ()
 
     def forget(self) -> None:
         self._position_of = {}
 
-    def said_of_one(self, row: int) -> tuple[int, ...] | None:
+    def said_of_one(self, row: int) -> list[int] | None:
         """What each rule said of this row as it is now; None where that is not known."""
         position = self._position_of.get(row)
         if position is None:
             return None
-        uid = self._state.log.came_since(row, self._versions[position])
-        return self._answers[position] if self._faces.is_of_the_shape(uid) else None
+        uids = self._state.log.came_since(row, self._versions[position])
+        if not 0 < len(uids) <= _MOST_PODS_AHEAD:
+            return None
+        for uid in uids:
+            if not self._faces.is_of_the_shape(uid):
+                return None
+        at = position + (len(uids) - 1) * len(self._position_of)
+        return [answer.item(at) for answer in self._answers]
 
-    def said_of(self, rows: Rows) -> tuple[dict[int, tuple[int, ...]], list[int]]:
+    def said_of(self, rows: Rows) -> tuple[dict[int, list[int]], list[int]]:
         """By row: what each rule said of it as it is now; and the rows where that is not known."""
-        known: dict[int, tuple[int, ...]] = {}
+        known: dict[int, list[int]] = {}
         unknown: list[int] = []
         for row in rows.tolist():
             said = self.said_of_one(row)
@@ -106,10 +117,10 @@ class Ahead:
         return known, unknown
 
     def keep(self, rows: Rows, answers: Answers) -> None:
-        """`answers` are those of each rule."""
+        """`answers` are those of each rule, in the order in which it faced the rows."""
         self._position_of = dict(zip(rows.tolist(), range(len(rows)), strict=True))
         self._versions = self._state.log.versions[rows].tolist()
-        self._answers = list(zip(*(each.tolist() for each in answers), strict=True))
+        self._answers = answers
 
 
 def _next_rows(ranked: IntArray, after: int) -> Rows:

@@ -4,31 +4,38 @@ import numpy as np
 
 from lowtide.cluster.columns import IntArray, Rows
 
-# So many times as many rows as are asked for are looked at, at the least and at the most.
-_LEAST, _MOST = 4, 16
+# So many times as many rows as are asked for are compared with each other: about, and at the most.
+_ABOUT, _MOST = 4, 16
 
 
 class Leaders:
-    """Remembers only a rank that some of the best rows reach: for the next pod that is mostly still
-    so, and few rows have to be compared with each other."""
+    """Remembers only a rank that few rows exceed: for the next pod that is mostly still so, and
+    only those have to be put in order."""
 
     def __init__(self) -> None:
-        self._floor = 0
+        self._exceeded = 0
 
     def best(self, ranked: IntArray, keep: int) -> tuple[Rows, Rows]:
         """All that rank highest, in order; and the `keep` best ones, the best first."""
-        rows: Rows = (ranked >= self._floor).nonzero()[0]
-        if not keep <= len(rows) <= _MOST * keep:
-            self._floor = _nth_highest(ranked, _LEAST * keep)
-            rows = (ranked >= self._floor).nonzero()[0]
-        values = ranked[rows]
-        best = rows[values == values.max()]
+        above, level = self._split(ranked, keep)
+        if not len(above) <= _MOST * keep or len(above) + len(level) < keep:
+            self._exceeded = _nth_highest(ranked, _ABOUT * keep)
+            above, level = self._split(ranked, keep)
+        if not len(above):
+            return level, level[:keep]
+        values = ranked[above]
+        best = above[values == values.max()]
         if len(best) >= keep:
             return best, best[:keep]
-        if len(rows) > _MOST * keep:  # of those that only just reach it, the first will do
-            passed_over = (values == self._floor).nonzero()[0][keep:]
-            rows, values = np.delete(rows, passed_over), np.delete(values, passed_over)
-        return best, rows[(-values).argsort(kind="stable")[:keep]]
+        order = (-values).argsort(kind="stable")[:keep]
+        return best, np.concatenate([above[order], level[: keep - len(order)]])
+
+    def _split(self, ranked: IntArray, keep: int) -> tuple[Rows, Rows]:
+        """The rows that exceed it, and if those are too few the rows that reach it."""
+        above: Rows = (ranked > self._exceeded).nonzero()[0]
+        if len(above) >= keep:
+            return above, above[:0]
+        return above, (ranked == self._exceeded).nonzero()[0]
 
 
 def _nth_highest(ranked: IntArray, number: int) -> int:

@@ -167,15 +167,15 @@ class Scoring:
                     self.scores[number].put_one(score, row)
         if not unknown:
             return judged
-        few, ahead, nodes = self._faces.of(unknown, self.ranked)
-        asked_feasible = feasible[np.concatenate([few, ahead])]
+        few, ahead, faced, nodes = self._faces.of(unknown, self.ranked)
+        asked_feasible = feasible[faced]
         answers = []
         for number in numbers:
             if not len(ahead) and stale.rows(self._rules.reads[number]) is None:
                 continue
             scores = self.scores[number]
             raw = scores.asked(self._pod, nodes, asked_feasible)
-            answers.append(np.zeros(len(ahead), np.int64) if raw is None else raw[len(few) :])
+            answers.append(np.zeros(len(faced), np.int64) if raw is None else raw[len(few) :])
             if (raw is not None) != scores.has_opinion:
                 judged[number] = self._changed_its_mind(number, feasible, stale)
             elif raw is not None:
