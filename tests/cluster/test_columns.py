@@ -5,6 +5,8 @@ import pytest
 
 from lowtide.cluster.columns import (
     Column,
+    FloatArray,
+    Gathered,
     Interned,
     KeptColumns,
     ValueColumn,
@@ -139,5 +141,31 @@ def test_a_value_that_no_row_has_any_more_is_not_judged() -> None:
     assert asked == ["here"]
 
 
+def test_a_number_that_is_free_is_not_judged() -> None:
+    asked: list[str | None] = []
+
+    def judge(value: str | None) -> bool:
+        asked.append(value)
+        return value == "b"
+
+    assert by_value(np.array([2, 0, 2, 2]), ["a", None, "b"], judge).tolist() == [1, 0, 1, 1]
+    assert asked == ["a", "b"]
+
+
 def test_absent_everywhere_needs_no_values() -> None:
     assert by_value(np.array([-1, -1]), [], lambda value: value is None).tolist() == [True, True]
+
+
+def test_a_column_is_gathered_when_it_is_looked_at() -> None:
+    looked: list[float] = []
+
+    def first_two(array: FloatArray) -> FloatArray:
+        looked.append(float(array[0]))
+        return array[:2]
+
+    columns = {"low": Column(np.float64, 1.0, 4), "high": Column(np.float64, 9.0, 4)}
+    gathered = Gathered(columns, first_two)
+    assert (list(gathered), len(gathered), looked) == (["low", "high"], 2, [])
+    assert gathered["high"].tolist() == [9.0, 9.0]
+    assert looked == [9.0]
+    assert "other" not in gathered

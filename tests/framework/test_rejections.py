@@ -10,6 +10,7 @@ import pytest
 from lowtide.cluster.reading import Reading
 from lowtide.cluster.state import ClusterState
 from lowtide.framework.plugin import NODE, READING, Nodes, Pod, Rejection
+from lowtide.framework.rejections import Rejections
 from lowtide.framework.verdict import Verdict
 from lowtide.framework.verdicts import Verdicts
 from lowtide.testing import make_node, make_pod, make_profile, make_state
@@ -157,3 +158,13 @@ def test_a_rule_that_judges_again_may_give_way_at_another_time() -> None:
     rule.after = {"a": 10, "b": 60, "c": 60}
     state.publish("x", Reading())
     assert left(verdicts.of(POD), 30) == "a"
+
+
+def test_reasons_keep_the_order_in_which_the_rule_gives_them() -> None:
+    rejections = Rejections("TooSmall")
+    nowhere, everywhere = np.array([False]), np.array([True])
+    rows = np.array([0])
+    rejections.judge([Rejection(nowhere, "cpu"), Rejection(everywhere, "memory")], rows, 1)
+    assert rejections.as_node_rejection(0).reasons == ("memory",)
+    rejections.judge([Rejection(everywhere, "cpu"), Rejection(everywhere, "memory")], rows, 1)
+    assert rejections.as_node_rejection(0).reasons == ("cpu", "memory")

@@ -4,7 +4,7 @@ Used by ClusterState and its parts; plugins see the columns through Nodes.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
@@ -20,13 +20,13 @@ K = TypeVar("K", bound=Hashable)
 
 # What somebody asked for once is kept within these bounds, whatever strangers ask for.
 _MOST_COLUMNS = 512
-_FEWEST_COLUMNS = 8
+FEWEST_COLUMNS = 8
 _MOST_CELLS = 2**22  # the columns of one kind together: 512 of them for 8192 rows
 
 
 def most_columns(capacity: int) -> int:
     """How many columns of one kind are kept that were made because somebody asked."""
-    return max(_FEWEST_COLUMNS, min(_MOST_COLUMNS, _MOST_CELLS // capacity))
+    return max(FEWEST_COLUMNS, min(_MOST_COLUMNS, _MOST_CELLS // capacity))
 
 
 class Interned(Generic[V]):
@@ -81,6 +81,27 @@ class Column:
     def move(self, source: int, target: int) -> None:
         self.array[target] = self.array[source]
         self.array[source] = self.empty
+
+
+class Gathered(Mapping[str, npt.NDArray[Any]]):
+    """Columns by name, each gathered when it is looked at: few look at all of them."""
+
+    def __init__(
+        self,
+        columns: Mapping[str, Column],
+        gather: Callable[[npt.NDArray[Any]], npt.NDArray[Any]],
+    ) -> None:
+        self._columns = columns
+        self._gather = gather
+
+    def __getitem__(self, name: str) -> npt.NDArray[Any]:
+        return self._gather(self._columns[name].array)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns)
 
 
 class MadeWhenAsked(Protocol):

@@ -7,7 +7,7 @@ and `nodes.label_numbers`.
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 
-from lowtide.cluster.columns import Column, ValueColumn, most_columns
+from lowtide.cluster.columns import FEWEST_COLUMNS, Column, ValueColumn, most_columns
 from lowtide.objects.node import Node
 
 
@@ -36,6 +36,8 @@ class LabelColumns:
 
     def make_room(self, capacity: int) -> None:
         """Before a question: an eighth is for what it asks that nobody asked before."""
+        if len(self._kept) < FEWEST_COLUMNS:
+            return
         most = most_columns(capacity)
         while len(self._kept) > most - most // 8:
             self._kept.popitem(last=False)

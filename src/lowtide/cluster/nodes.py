@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from lowtide.cluster.columns import BoolArray, FloatArray, IntArray, Rows, by_value
+from lowtide.cluster.columns import BoolArray, FloatArray, Gathered, IntArray, Rows, by_value
 from lowtide.cluster.ledger import Amounts, Ledger
 from lowtide.cluster.overlay import Amount, Overlays, imagined
 from lowtide.cluster.placed import HostPort, PlacedPod
@@ -271,12 +271,13 @@ class Nodes:
         ledger = self._state.ledgers.of(source)
         if ledger is None:
             return {}
-        columns = {field: self._gather(each.array) for field, each in ledger.columns.items()}
-        if self._overlays is not None:
-            counted = _Counted(ledger)
-            for number, field in enumerate(ledger.expected_fields):
-                change = self._overlays.change_now(partial(counted.amount, number))
-                columns[field] = columns[field] + change
+        gathered = Gathered(ledger.columns, self._gather)
+        if self._overlays is None:
+            return gathered
+        columns, counted = dict(gathered), _Counted(ledger)
+        for number, field in enumerate(ledger.expected_fields):
+            change = self._overlays.change_now(partial(counted.amount, number))
+            columns[field] = columns[field] + change
         return columns
 
     def expected(self, source: Hashable, pod: Pod) -> Mapping[str, float]:
@@ -307,7 +308,7 @@ class Nodes:
         if self._rows is not None:
             return column[self._rows]
         whole = column[: self._state.count]
-        whole.flags.writeable = False  # a rule must not write into what the scheduler believes
+        whole.setflags(write=False)  # a rule must not write into what the scheduler believes
         return whole
 
     @property

@@ -5,7 +5,7 @@ ClusterState counts pods in and out; rules read a column by `nodes.pods_matching
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -26,6 +26,12 @@ class PodSelection:
     requirements: tuple[LabelRequirement, ...]
     namespaces: frozenset[str] | None
     counts_terminating: bool
+    _hash: int = field(init=False, repr=False, compare=False)  # asked for several times
+
+    def __post_init__(self) -> None:
+        requirements = tuple([(r.key, r.operator, tuple(r.values)) for r in self.requirements])
+        hashed = hash((requirements, self.namespaces, self.counts_terminating))
+        object.__setattr__(self, "_hash", hashed)
 
     @classmethod
     def of(
@@ -43,8 +49,7 @@ class PodSelection:
         )
 
     def __hash__(self) -> int:
-        requirements = tuple((r.key, r.operator, tuple(r.values)) for r in self.requirements)
-        return hash((requirements, self.namespaces, self.counts_terminating))
+        return self._hash
 
     def matches(self, pod: Pod) -> bool:
         """Whether the pod is one of them, be it terminating or not."""

@@ -146,7 +146,7 @@ def _check_mask(name: str, mask: Any, count: int) -> None:
 
 
 def _check_rejections(name: str, answer: Any) -> None:
-    is_right = isinstance(answer, Iterable) and all(
+    is_right = isinstance(answer, (list, Iterable)) and all(
         isinstance(each, Rejection) and isinstance(each.reason, str) for each in answer
     )
     if not is_right:

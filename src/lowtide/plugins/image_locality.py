@@ -19,17 +19,23 @@ class ImageLocality:
     def score(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray:
         """An image counts by the share of nodes that hold it: else a rare one would draw all pods
         to the few nodes that do."""
-        held = np.zeros(len(nodes), np.int64)
+        held: IntArray = np.zeros(len(nodes), np.int64)
+        is_any_held = False
         for image in _images_of(pod):
             node_count = nodes.image_node_count(image)
             if node_count:
                 share = node_count / len(nodes.everything)
                 held += (nodes.image_sizes(image) * share).astype(np.int64)
+                is_any_held = True
+        if not is_any_held:
+            return held
         containers = len(pod.spec.containers) + len(pod.spec.init_containers)
         highest = _HIGHEST_BYTES_PER_CONTAINER * max(containers, 1)
-        return (MAX_SCORE * (np.clip(held, _LOWEST_BYTES, highest) - _LOWEST_BYTES)) // (
-            highest - _LOWEST_BYTES
-        )
+        held.clip(_LOWEST_BYTES, highest, out=held)
+        held -= _LOWEST_BYTES
+        held *= MAX_SCORE
+        held //= highest - _LOWEST_BYTES
+        return held
 
 
 def full_image_name(name: str) -> str:

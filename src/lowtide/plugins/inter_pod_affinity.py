@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 
 from lowtide.cluster.affinity_terms import NO_TERMS, AffinityTerm, PodTerms, Purpose, terms_of
+from lowtide.cluster.columns import Rows
 from lowtide.cluster.pods_matching import PodSelection
 from lowtide.framework.plugin import (
     MAX_SCORE,
@@ -117,10 +118,13 @@ class InterPodAffinity:
 
     def normalize(self, pod: Pod, nodes: Nodes, raw: IntArray, feasible: BoolArray) -> IntArray:
         """The lowest gets 0, the highest 100; all get 0 where they are equal."""
-        lowest, highest = int(raw[feasible].min()), int(raw[feasible].max())
+        counted = raw[feasible]
+        lowest, highest = int(counted.min()), int(counted.max())
         if lowest == highest:
             return np.zeros(len(raw), np.int64)
-        return (MAX_SCORE * ((raw - lowest) / float(highest - lowest))).astype(np.int64)
+        share = (raw - lowest) / float(highest - lowest)
+        share *= MAX_SCORE
+        return share.astype(np.int64)
 
     def _weighed(
         self, pod: Pod, own: PodTerms, whole: Nodes
@@ -311,16 +315,22 @@ def _labels_of(namespace: str, nodes: Nodes) -> Mapping[str, str]:
 def _in_domain(of_rows: IntArray, key: str, nodes: Nodes) -> IntArray:
     """The sum over each node's domain; 0 where the node lacks the label."""
     numbers, values = nodes.everything.label_numbers(key)
-    sums = np.bincount(numbers + 1, weights=of_rows, minlength=len(values) + 1).astype(np.int64)
-    sums[0] = 0
-    gathered: IntArray = sums[nodes.label_numbers(key)[0] + 1]
-    return gathered
+    rows = _rows_in_domains(of_rows, key, nodes.everything)
+    sums = np.bincount(numbers[rows], weights=of_rows[rows], minlength=len(values) + 1)
+    # The last stays 0: it is for the number -1.
+    return sums.astype(np.int64).take(nodes.label_numbers(key)[0], mode="wrap")
 
 
 def _sum_in_domains(of_rows: IntArray, key: str, whole: Nodes) -> int:
-    return int(of_rows[whole.label_numbers(key)[0] >= 0].sum())
+    return int(of_rows[_rows_in_domains(of_rows, key, whole)].sum())
 
 
 def _are_in_domain(of_rows: IntArray, key: str, whole: Nodes) -> bool:
     """Whether any of these pods is on a node that has the label."""
-    return bool((of_rows * (whole.label_numbers(key)[0] >= 0)).any())
+    return bool(len(_rows_in_domains(of_rows, key, whole)))
+
+
+def _rows_in_domains(of_rows: IntArray, key: str, whole: Nodes) -> Rows:
+    """Where such pods are and the node has the label: mostly few rows."""
+    rows = np.flatnonzero(of_rows != 0)
+    return rows[whole.label_numbers(key)[0][rows] >= 0]

@@ -97,7 +97,7 @@ class NetworkTraffic:
         share = self._share(pod, nodes, columns)
         if self._avoids_any:
             share = np.where(self._avoided(columns), np.maximum(share, 1.0), share)
-        return self._free_percent(share, columns[IS_GUESSED] > 0)
+        return self._free_percent(share, columns)
 
     def _columns(self, nodes: Nodes) -> Columns | None:
         """None while nothing is known: values are then NaN on every node."""
@@ -131,14 +131,15 @@ class NetworkTraffic:
     def _share(self, pod: Pod, nodes: Nodes, columns: Columns) -> FloatArray:
         """Of each link's capacity, with this pod and all that was placed since counted in."""
         expected = nodes.expected(self.request, pod)
-        receive = columns[RECEIVE_COLUMN] + columns[EXPECTED_RECEIVE] + expected[EXPECTED_RECEIVE]
-        transmit = (
-            columns[TRANSMIT_COLUMN] + columns[EXPECTED_TRANSMIT] + expected[EXPECTED_TRANSMIT]
-        )
-        share = loaded(self.request, receive, transmit) / columns[CAPACITY]
-        return np.fmax(share, columns[SHARE])
+        receive = columns[RECEIVE_COLUMN] + columns[EXPECTED_RECEIVE]
+        receive += expected[EXPECTED_RECEIVE]
+        transmit = columns[TRANSMIT_COLUMN] + columns[EXPECTED_TRANSMIT]
+        transmit += expected[EXPECTED_TRANSMIT]
+        share = loaded(self.request, receive, transmit)
+        share /= columns[CAPACITY]
+        return np.fmax(share, columns[SHARE], out=share)
 
-    def _free_percent(self, share: FloatArray, is_guessed: BoolArray) -> IntArray:
+    def _free_percent(self, share: FloatArray, columns: Columns) -> IntArray:
         """What is left of the link. From the soft threshold on only half of that, and less and
         less beyond: also among overloaded links one is better than another.
 
@@ -146,12 +147,16 @@ class NetworkTraffic:
         has no threshold."""
         soft = self._soft_share
         share = np.maximum(share, 0.0)
-        left = MAX_SCORE * (1 - share)
-        beyond = MAX_SCORE * (1 - soft) / 2 * soft / np.maximum(share, soft or 1.0)
-        free = np.where(share < soft, left, np.where(is_guessed, np.maximum(left, beyond), beyond))
+        free = 1 - share
+        free *= MAX_SCORE
+        is_busy = share >= soft
+        if is_busy.any():
+            is_guessed, left = columns[IS_GUESSED][is_busy] > 0, free[is_busy]
+            beyond = MAX_SCORE * (1 - soft) / 2 * soft / np.maximum(share[is_busy], soft or 1.0)
+            free[is_busy] = np.where(is_guessed, np.maximum(left, beyond), beyond)
         # Rounded down: a link that carries something is not as good as an idle one. What is a
         # hair below a whole number is that number.
-        percent: IntArray = np.floor(free.round(9)).astype(np.int64)
+        percent: IntArray = np.floor(free.round(9, out=free), out=free).astype(np.int64)
         return percent
 
     def _giving_way(self, mask: BoolArray, reason: str) -> Rejection:

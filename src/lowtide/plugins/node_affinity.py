@@ -53,14 +53,15 @@ class NodeAffinity:
         return names or PodRejection("pod affinity terms conflict")
 
     def filter(self, pod: Pod, nodes: Nodes) -> Iterator[Rejection]:
-        added = np.ones(len(nodes), np.bool_)
+        added = None
         if self._added.required is not None:
             added = _matches_any(self._added.required.node_selector_terms, nodes)
             yield Rejection(~added, "node(s) didn't match scheduler-enforced node affinity")
         matches = matches_required(pod, nodes)
         if matches is not None:
             # A node that the added affinity refuses is not asked about the pod's own.
-            yield Rejection(added & ~matches, "node(s) didn't match Pod's node affinity/selector")
+            refused = ~matches if added is None else added & ~matches
+            yield Rejection(refused, "node(s) didn't match Pod's node affinity/selector")
 
     def may_help(self, pod: Pod, change: Change) -> bool:
         return change.is_of_taints or change.is_new(lambda node: self._accepts(pod, node))

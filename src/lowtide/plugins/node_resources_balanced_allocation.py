@@ -64,34 +64,54 @@ class NodeResourcesBalancedAllocation:
         ]
         if not any(requests.get(resource, 0) for resource in counted):
             return None
-        capacity = [nodes.allocatable(resource) for resource in counted]
-        used = [nodes.requested(resource) for resource in counted]
-        wanted = [requests.get(resource, 0) for resource in counted]
-        after = _balance([u + w for u, w in zip(used, wanted, strict=True)], capacity)
-        gain = after - _balance(used, capacity)
+        capacities = [nodes.allocatable(resource) for resource in counted]
+        all_have_all = all(capacity.min(initial=1) > 0 for capacity in capacities)
+        counts = None if all_have_all else np.array(capacities) > 0  # (resources, nodes)
+        before: list[FloatArray] = []  # the share of each resource that is used
+        after: list[FloatArray] = []
+        for resource, capacity in zip(counted, capacities, strict=True):
+            divisor = (capacity if all_have_all else np.maximum(capacity, 1)).astype(np.float64)
+            used, wanted = nodes.requested(resource), requests.get(resource, 0)
+            before.append(_share(used, divisor))
+            after.append(_share(used + wanted, divisor) if wanted else before[-1])
+        gain = _balance(after, counts)
+        gain -= _balance(before, counts)
         half = MAX_SCORE // 2
-        return half + truncating_divide(half + gain, 2)
+        gain += half
+        scores = truncating_divide(gain, 2)
+        scores += half
+        return scores
 
 
-def _balance(used: Sequence[IntArray], capacity: Sequence[IntArray]) -> IntArray:
-    """100 where all resources are used to the same share, less the further the shares lie apart."""
-    shares = np.array(  # (resources, nodes)
-        [np.minimum(u / np.maximum(c, 1), 1.0) for u, c in zip(used, capacity, strict=True)]
-    )
-    counts = np.array([c > 0 for c in capacity])  # (resources, nodes)
-    spread = (
-        _spread_of_two(shares) if len(shares) == 2 and counts.all() else _spread(shares, counts)
-    )
-    return ((1 - spread) * MAX_SCORE).astype(np.int64)
+def _share(used: IntArray, divisor: FloatArray) -> FloatArray:
+    share = used.astype(np.float64)
+    share /= divisor
+    return np.minimum(share, 1.0, out=share)
 
 
-def _spread_of_two(shares: FloatArray) -> FloatArray:
-    spread: FloatArray = np.abs((shares[0] - shares[1]) / 2)
-    return spread
+def _balance(shares: Sequence[FloatArray], counts: BoolArray | None) -> IntArray:
+    """100 where all resources are used to the same share, less the further the shares lie apart.
+    A resource counts on the nodes that have it; None: they all have all."""
+    if len(shares) == 2 and counts is None:
+        spread = _spread_of_two(*shares)
+    else:
+        table = np.array(shares)
+        spread = _spread(table, np.ones(table.shape, np.bool_) if counts is None else counts)
+    evenness = np.subtract(1, spread, out=spread)
+    evenness *= MAX_SCORE
+    return evenness.astype(np.int64)
+
+
+def _spread_of_two(one: FloatArray, other: FloatArray) -> FloatArray:
+    distance: FloatArray = one - other
+    np.abs(distance, out=distance)
+    distance *= 0.5
+    return distance
 
 
 def _spread(shares: FloatArray, counts: BoolArray) -> FloatArray:
-    """The standard deviation over the resources that a node has; of two, half their distance."""
+    """The standard deviation over the resources that a node has; of two, half their distance.
+    Both are (resources, nodes)."""
     number = counts.sum(axis=0)
     mean = np.where(counts, shares, 0).sum(axis=0) / np.maximum(number, 1)
     squares = np.where(counts, (shares - mean) ** 2, 0).sum(axis=0)

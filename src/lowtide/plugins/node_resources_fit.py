@@ -100,7 +100,7 @@ class NodeResourcesFit:
         self._shape = ratio.shape if ratio else []
 
     def filter(self, pod: Pod, nodes: Nodes) -> Iterator[Rejection]:
-        full = nodes.pod_count + 1 > nodes.allocatable(POD_COUNT)
+        full = nodes.pod_count >= nodes.allocatable(POD_COUNT)
         yield Rejection(full, "Too many pods", eviction_helps=True)
         requests = pod_requests(pod)
         for resource in [*_FIRST, *sorted(set(requests) - set(_FIRST))]:
@@ -124,21 +124,25 @@ class NodeResourcesFit:
 
     def score(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray:
         requests = scored_requests(pod)
-        total = np.zeros(len(nodes), np.int64)
-        weights = np.zeros(len(nodes), np.int64)
+        total: IntArray = np.zeros(len(nodes), np.int64)
+        weights: IntArray | int = 0
         strategy = self._args.scoring_strategy.type
         for resource, weight in self._resources:
             wanted = requests.get(resource, 0)
             if not is_counted(resource) or (not wanted and is_scalar(resource)):
                 continue
             capacity = nodes.allocatable(resource)
-            used = wanted + _used(resource, nodes)
-            score = self._share(strategy)(used, capacity)
-            counts = capacity > 0
+            counts = None if capacity.min(initial=1) > 0 else capacity > 0  # None: everywhere
+            score = self._share(strategy)(
+                _used(resource, nodes) + wanted,
+                capacity if counts is None else np.maximum(capacity, 1),
+            )
             if strategy == "RequestedToCapacityRatio":
-                counts = counts & (score > 0)
-            total += np.where(counts, score * weight, 0)
-            weights += np.where(counts, weight, 0)
+                counts = (capacity > 0) & (score > 0)
+            if weight != 1:
+                score *= weight
+            total += score if counts is None else score * counts
+            weights = weights + (weight if counts is None else weight * counts)
         if strategy == "RequestedToCapacityRatio":
             mean = total / np.maximum(weights, 1)
             return np.floor(mean + 0.5).astype(np.int64)
@@ -200,10 +204,10 @@ def _allocatable(node: Node) -> dict[str, int]:
 def _shortages(resource: str, wanted: int, nodes: Nodes) -> Iterator[Rejection]:
     capacity = nodes.allocatable(resource)
     short = wanted > capacity - nodes.requested(resource)
-    beyond = wanted > capacity
+    beyond = short & (wanted > capacity) if short.any() else short
     reason = f"Insufficient {resource}"
-    yield Rejection(short & ~beyond, reason, eviction_helps=True)
-    yield Rejection(short & beyond, reason)
+    yield Rejection(short ^ beyond, reason, eviction_helps=True)
+    yield Rejection(beyond, reason)
 
 
 def _used(resource: str, nodes: Nodes) -> IntArray:
@@ -213,9 +217,16 @@ def _used(resource: str, nodes: Nodes) -> IntArray:
 
 
 def _least_allocated(used: IntArray, capacity: IntArray) -> IntArray:
-    free = (capacity - used) * MAX_SCORE // np.maximum(capacity, 1)
-    return np.where(used > capacity, 0, free)
+    free = capacity - used
+    return _percent(np.maximum(free, 0, out=free), capacity)
 
 
 def _most_allocated(used: IntArray, capacity: IntArray) -> IntArray:
-    return np.minimum(used, capacity) * MAX_SCORE // np.maximum(capacity, 1)
+    return _percent(np.minimum(used, capacity), capacity)
+
+
+def _percent(part: IntArray, capacity: IntArray) -> IntArray:
+    """Written over the part."""
+    part *= MAX_SCORE
+    part //= capacity
+    return part

@@ -14,8 +14,9 @@ class NodeUnschedulable:
     reads = NODE
 
     def filter(self, pod: Pod, nodes: Nodes) -> Iterator[Rejection]:
-        if not is_tolerated(CORDONED, pod.spec.tolerations):
-            yield Rejection(nodes.unschedulable, "node(s) were unschedulable")
+        cordoned = nodes.unschedulable
+        if cordoned.any() and not is_tolerated(CORDONED, pod.spec.tolerations):
+            yield Rejection(cordoned, "node(s) were unschedulable")
 
     def may_help(self, pod: Pod, change: Change) -> bool:
         return change.is_new(lambda node: not node.spec.unschedulable)

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
+from lowtide.cluster.columns import Rows
 from lowtide.framework.plugin import (
     FEASIBLE,
     MAX_SCORE,
@@ -45,8 +45,6 @@ _NO_LABEL = f"{_UNEVEN} (missing required label)"
 # The lowest count where there is no other domain: more than any holds.
 _NO_OTHER = 2**31 - 1
 
-Numbers = npt.NDArray[np.integer]
-
 
 class PodTopologySpread:
     name = "PodTopologySpread"
@@ -80,7 +78,7 @@ class PodTopologySpread:
         is_refused = np.zeros(len(nodes), np.bool_)
         for constraint in constraints:
             # The first constraint that a node does not meet says why it is refused.
-            lacks_label = ~_has_keys([constraint], nodes) & ~is_refused
+            lacks_label = (nodes.label_numbers(constraint.topology_key)[0] < 0) & ~is_refused
             yield Rejection(lacks_label, _NO_LABEL)
             is_refused |= lacks_label
             is_uneven = (_skew(constraint, table, nodes) > constraint.max_skew) & ~is_refused
@@ -106,27 +104,38 @@ class PodTopologySpread:
         needed = self._needed(pod, constraints)
         has_keys = _has_keys(needed, nodes)
         table = _Table(pod, nodes.everything, needed)
-        total = np.zeros(len(nodes))
-        for constraint in constraints:
-            total += _cost(constraint, table, nodes, feasible & has_keys)
-        return np.rint(total).astype(np.int64) * has_keys
+        is_scored = feasible if has_keys is None else feasible & has_keys
+        total = _cost(constraints[0], table, nodes, is_scored)
+        for constraint in constraints[1:]:
+            total += _cost(constraint, table, nodes, is_scored)
+        raw = np.rint(total, out=total).astype(np.int64)
+        return raw if has_keys is None else raw * has_keys
 
     def normalize(self, pod: Pod, nodes: Nodes, raw: IntArray, feasible: BoolArray) -> IntArray:
         """The fewest pods are best; a node that was passed over gets 0."""
-        constraints = constraints_of(pod, nodes, SCHEDULE_ANYWAY, self._defaults)
-        has_keys = _has_keys(self._needed(pod, constraints), nodes)
-        scored = raw[feasible & has_keys]
+        has_keys = None
+        if not self._is_lenient(pod):
+            constraints = constraints_of(pod, nodes, SCHEDULE_ANYWAY, self._defaults)
+            has_keys = _has_keys(constraints, nodes)
+        is_scored = feasible if has_keys is None else feasible & has_keys
+        scored = raw if is_scored.all() else raw[is_scored]
         highest = int(scored.max(initial=0))
         if highest == 0:
-            return np.where(has_keys, MAX_SCORE, 0)
-        normalized = MAX_SCORE * (highest + int(scored.min()) - raw) // highest
-        return np.where(has_keys, normalized, 0)
+            normalized = np.full(len(raw), MAX_SCORE, np.int64)
+        else:
+            normalized = highest + int(scored.min()) - raw
+            normalized *= MAX_SCORE
+            normalized //= highest
+        return normalized if has_keys is None else normalized * has_keys
 
     def _needed(self, pod: Pod, constraints: Sequence[Constraint]) -> Sequence[Constraint]:
-        """Those whose keys a node must have to be scored: the built-in defaults go by the labels
-        that a node has, any other constraints pass over nodes that lack one."""
-        is_own = bool(pod.spec.topology_spread_constraints)
-        return constraints if is_own or not self._is_system else ()
+        """Those whose keys a node must have to be scored."""
+        return () if self._is_lenient(pod) else constraints
+
+    def _is_lenient(self, pod: Pod) -> bool:
+        """The built-in defaults go by the labels that a node has, any other constraints pass over
+        nodes that lack one."""
+        return self._is_system and not pod.spec.topology_spread_constraints
 
 
 class _Table:
@@ -138,23 +147,25 @@ class _Table:
         self._nodes = nodes
         self._has_keys = _has_keys(needed, nodes)
 
-    def is_counted(self, constraint: Constraint) -> BoolArray:
-        """Which nodes the constraint's policies leave in."""
+    def is_counted(self, constraint: Constraint) -> BoolArray | None:
+        """Which nodes the constraint's policies leave in; None: all."""
         counted = self._has_keys
-        if constraint.honors_affinity and self._matches_affinity is not None:
-            counted = counted & self._matches_affinity
+        if constraint.honors_affinity:
+            counted = _both(self._matches_affinity, counted)
         if constraint.honors_taints:
-            counted = counted & self._is_tolerated
+            counted = _both(self._is_tolerated, counted)
         return counted
 
     def pods_by_value(self, constraint: Constraint) -> IntArray:
         numbers, size = _value_numbers(constraint.topology_key, self._nodes)
-        pods = _pods_on(constraint, self._nodes) * self.is_counted(constraint)
-        return np.bincount(numbers, weights=pods, minlength=size).astype(np.int64)
+        pods, counted = _pods_on(constraint, self._nodes), self.is_counted(constraint)
+        weights = pods if counted is None else pods * counted
+        return np.bincount(numbers, weights=weights, minlength=size).astype(np.int64)
 
     def has_nodes_by_value(self, constraint: Constraint) -> BoolArray:
         numbers, size = _value_numbers(constraint.topology_key, self._nodes)
-        return np.bincount(numbers[self.is_counted(constraint)], minlength=size) > 0
+        counted = self.is_counted(constraint)
+        return np.bincount(numbers if counted is None else numbers[counted], minlength=size) > 0
 
     @cached_property
     def _matches_affinity(self) -> BoolArray | None:
@@ -195,20 +206,26 @@ def _may_pod_help(given: TopologySpreadConstraint, pod: Pod, change: Change) -> 
 def _cost(constraint: Constraint, table: _Table, nodes: Nodes, is_scored: BoolArray) -> FloatArray:
     """What one constraint adds to each node's score, of which the lowest is best: the pods in the
     node's domain, weighted by how many domains there are; 0 where the node lacks the label."""
-    numbers, values = nodes.label_numbers(constraint.topology_key)
     if constraint.topology_key == HOSTNAME:
         domains = int(np.count_nonzero(is_scored))
         cost = _weighted(_pods_on(constraint, nodes), domains, constraint)
-        return np.where(numbers < 0, 0, cost)
-    is_here = np.bincount(_value_numbers(constraint.topology_key, nodes)[0][is_scored])
-    cost = _weighted(table.pods_by_value(constraint), int(np.count_nonzero(is_here)), constraint)
+        numbers, _ = nodes.label_numbers(HOSTNAME)
+        if numbers.min(initial=0) < 0:
+            cost[numbers < 0] = 0
+        return cost
+    numbers, size = _value_numbers(constraint.topology_key, nodes)
+    # Nodes without the label make up one more.
+    domains = int(np.count_nonzero(np.bincount(numbers[is_scored], minlength=size)))
+    cost = _weighted(table.pods_by_value(constraint), domains, constraint)
+    numbers, values = nodes.label_numbers(constraint.topology_key)
     cost[len(values)] = 0  # where the number is -1
-    return cost[numbers]
+    return cost.take(numbers, mode="wrap")
 
 
 def _weighted(pods: IntArray, domains: int, constraint: Constraint) -> FloatArray:
-    weight = np.float64(math.log(domains + 2))
-    return pods * weight + (constraint.max_skew - 1)
+    cost: FloatArray = pods * np.float64(math.log(domains + 2))
+    cost += constraint.max_skew - 1
+    return cost
 
 
 def _skew(constraint: Constraint, table: _Table, nodes: Nodes) -> IntArray:
@@ -237,7 +254,8 @@ def _imagined_on(constraint: Constraint, table: _Table, nodes: Nodes) -> IntArra
     imagined = nodes.imagined_matching(constraint.selection)
     if imagined is None:
         return None
-    return imagined * table.is_counted(constraint)[nodes.rows]
+    counted = table.is_counted(constraint)
+    return imagined if counted is None else imagined * counted[nodes.rows]
 
 
 def _pods_on(constraint: Constraint, nodes: Nodes) -> IntArray:
@@ -246,19 +264,28 @@ def _pods_on(constraint: Constraint, nodes: Nodes) -> IntArray:
     return nodes.pods_matching(constraint.selection)
 
 
-def _has_keys(constraints: Sequence[Constraint], nodes: Nodes) -> BoolArray:
-    has_keys = np.ones(len(nodes), np.bool_)
+def _has_keys(constraints: Sequence[Constraint], nodes: Nodes) -> BoolArray | None:
+    """None where all have all of them."""
+    has_keys = None
     for constraint in constraints:
-        has_keys &= nodes.label_numbers(constraint.topology_key)[0] >= 0
+        numbers, _ = nodes.label_numbers(constraint.topology_key)
+        if numbers.min(initial=0) < 0:
+            has_keys = _both(numbers >= 0, has_keys)
     return has_keys
 
 
-def _value_numbers(key: str, nodes: Nodes) -> tuple[Numbers, int]:
+def _both(one: BoolArray | None, other: BoolArray | None) -> BoolArray | None:
+    """Where both are true; None stands for everywhere."""
+    if one is None or other is None:
+        return other if one is None else one
+    return one & other
+
+
+def _value_numbers(key: str, nodes: Nodes) -> tuple[Rows, int]:
     """The number of each node's value, and how many numbers there may be. A node without the
     label counts as if it had an empty value, as in kube-scheduler."""
     numbers, values = nodes.label_numbers(key)
-    lacks_label = numbers < 0
-    if lacks_label.any():
+    if numbers.min(initial=0) < 0:
         empty = values.index("") if "" in values else len(values)
-        return np.where(lacks_label, empty, numbers), len(values) + 1
+        return np.where(numbers < 0, empty, numbers), len(values) + 1
     return numbers, len(values) + 1

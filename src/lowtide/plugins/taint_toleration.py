@@ -15,7 +15,9 @@ class TaintToleration:
     scale = "lowest_best"
 
     def filter(self, pod: Pod, nodes: Nodes) -> Iterator[Rejection]:
-        yield Rejection(has_untolerated(pod, nodes), "node(s) had untolerated taint(s)")
+        refused = has_untolerated(pod, nodes)
+        if refused.any():
+            yield Rejection(refused, "node(s) had untolerated taint(s)")
 
     def may_help(self, pod: Pod, change: Change) -> bool:
         return change.is_new(lambda node: not _keep_away(node.spec.taints, pod))
