@@ -137,6 +137,8 @@ class Filtering:
                 continue
             rejections = self.rejections[number]
             bits = rejections.read(ask(self.rules[number], "filter", self._pod, nodes), len(nodes))
+            if bits is None:
+                bits = np.zeros(len(nodes), np.uint64)
             rejections.put(few, bits[: len(few)], self._capacity)
             answers.append(bits[len(few) :])
         self._ahead.keep(ahead, answers)

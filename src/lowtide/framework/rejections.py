@@ -39,23 +39,25 @@ class Rejections:
     def judge(self, rejections: Iterable[Rejection], rows: Rows, capacity: int) -> None:
         self.put(rows, self.read(rejections, len(rows)), capacity)
 
-    def read(self, rejections: Iterable[Rejection], count: int) -> Bits:
-        """The reasons for refusing each of so many nodes; nothing of it is kept."""
-        found = np.zeros(count, np.uint64)
+    def read(self, rejections: Iterable[Rejection], count: int) -> Bits | None:
+        """The reasons for refusing each of so many nodes, None where none is refused; nothing of it
+        is kept."""
         _check_rejections(self.name, rejections)
+        found: Bits | None = None
         for rejection in rejections:
             _check_mask(self.name, rejection.mask, count)
             bit = self._bit(rejection)  # also of an empty mask: reasons keep their order
             if rejection.mask.any():
+                found = np.zeros(count, np.uint64) if found is None else found
                 found[rejection.mask] |= bit
         return found
 
-    def put(self, rows: Rows | slice, found: Bits, capacity: int) -> None:
+    def put(self, rows: Rows | slice, found: Bits | None, capacity: int) -> None:
         if self.bits is None:
-            if not found.max(initial=0):
+            if found is None or not found.any():
                 return
             self.bits = np.zeros(capacity, np.uint64)
-        self.bits[rows] = found
+        self.bits[rows] = 0 if found is None else found
 
     def put_one(self, row: int, found: int, capacity: int) -> None:
         if self.bits is not None:

@@ -17,7 +17,7 @@ class Scores:
     """Scaled again as a whole only when the highest raw score changes."""
 
     def __init__(self, weighted: Weighted, raw: IntArray, normalized: IntArray) -> None:
-        """The arrays have room for every row, and are zeros."""
+        """The arrays have room for every row; normalised scores are zeros."""
         rule = weighted.rule
         self.rule = rule
         self.weight = weighted.weight
@@ -40,10 +40,7 @@ class Scores:
         had_opinion, self.has_opinion = self.has_opinion, raw is not None
         if raw is None:
             return
-        if not had_opinion:
-            self.raw[:] = 0
-            self._has_highest = False
-        elif self._has_highest and bool((self.raw[rows] == self._highest).any()):
+        if not had_opinion or (self._has_highest and bool((self.raw[rows] == self._highest).any())):
             self._has_highest = False
         self.raw[rows] = raw
 

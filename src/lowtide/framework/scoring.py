@@ -45,11 +45,11 @@ class Scoring:
         self._ahead = Ahead(self._state, self._faces)
         self._rules.all_anew()
         # One array for all, so that a column of it is what all say of a row.
-        self.raw: IntArray = np.zeros((len(self._scorers), capacity), np.int64)
+        self.raw: IntArray = np.empty((len(self._scorers), capacity), np.int64)
         self.normalized: IntArray = np.zeros((len(self._scorers), capacity), np.int64)
         arrays = zip(self._scorers, self.raw, self.normalized, strict=True)
         self.scores = [Scores(*each) for each in arrays]
-        self.voices = self._voices()
+        self._hear()
         self._totals = np.zeros(capacity, np.int64)  # also of rows that are not feasible
         self.ranked = np.full(capacity, -1, np.int64)
 
@@ -95,15 +95,17 @@ class Scoring:
                 touched, gained = scores.rescale(self._pod, feasible[:count], rows, changed, stale)
                 self._totals[stale.index(touched)] += gained
                 dirty.append(touched)
-        self.voices = self._voices()
+        if [each.has_opinion for each in self.scores] != self._had_opinions:
+            self._hear()
         self._rank(stale.union(dirty), feasible, stale)
         self._judged_at = state.log.position
         self._rules.anew.clear()
         self._count = count
 
-    def _voices(self) -> Voices:
+    def _hear(self) -> None:
+        self._had_opinions = [each.has_opinion for each in self.scores]
         heard = [(n, each) for n, each in enumerate(self.scores) if each.has_opinion]
-        return Voices(
+        self.voices = Voices(
             numbers=np.array([number for number, _ in heard], np.intp),
             rules=tuple(scores.rule.name for _, scores in heard),
             weights=tuple(scores.weight for _, scores in heard),

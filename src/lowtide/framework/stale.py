@@ -60,11 +60,10 @@ class Stale:
 
     def nodes(self, rows: Rows) -> Nodes:
         """One face per set of rows, shared by the rules."""
-        if rows is self.everything:
-            return self._state.nodes()
         view = self._views.get(id(rows))
         if view is None:
-            view = self._views[id(rows)] = self._state.nodes().take(rows)
+            nodes = self._state.nodes()
+            view = self._views[id(rows)] = nodes if rows is self.everything else nodes.take(rows)
         return view
 
     def index(self, rows: Rows) -> Rows | slice:

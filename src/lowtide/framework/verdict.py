@@ -248,7 +248,7 @@ class Verdict:
     def _start_again(self) -> None:
         """Everything is judged anew, in arrays that have room; also after a rule failed, which
         leaves arrays half written."""
-        capacity = self._capacity = max(64, 2 * self._state.count)
+        capacity = self._capacity = self._state.count + max(64, self._state.count // 4)
         self._stale = None
         self._filtering.start_again(capacity)
         self._scoring.start_again(capacity)
