@@ -9,7 +9,6 @@ from workloads import node_name
 Object = dict[str, Any]
 
 NAMESPACE = "default"
-STARTED_AT = "2026-01-01T00:00:10Z"
 _CREATED_BY_HASH = "7c9d8b6f5"
 _LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 _PODS_PER_APP = 20
@@ -116,14 +115,16 @@ def _status(number: int, app: str) -> Object:
     """As a kubelet writes it."""
     address = f"10.{64 + number // 62_500}.{number // 250 % 250}.{number % 250 + 1}"
     conditions = ("PodScheduled", "Initialized", "ContainersReady", "Ready")
+    hours, minutes, seconds = number // 3600 % 24, number // 60 % 60, number % 60
+    started_at = f"2026-01-01T{hours:02}:{minutes:02}:{seconds:02}Z"
     return {
         "phase": "Running",
         "podIP": address,
         "podIPs": [{"ip": address}],
         "hostIP": "10.0.0.1",
-        "startTime": "2026-01-01T00:00:00Z",
+        "startTime": started_at,
         "conditions": [
-            {"type": each, "status": "True", "lastTransitionTime": STARTED_AT}
+            {"type": each, "status": "True", "lastTransitionTime": started_at}
             for each in conditions
         ],
         "containerStatuses": [
@@ -135,7 +136,7 @@ def _status(number: int, app: str) -> Object:
                 "ready": True,
                 "started": True,
                 "restartCount": 0,
-                "state": {"running": {"startedAt": STARTED_AT}},
+                "state": {"running": {"startedAt": started_at}},
             }
             for name, image in (("main", app), ("sidecar", "proxy"))
         ],

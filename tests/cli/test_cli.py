@@ -1,5 +1,6 @@
 """The command line as a whole: help, version, and no traceback for a user's mistake."""
 
+import ast
 import subprocess
 import sys
 from importlib.metadata import version
@@ -34,6 +35,20 @@ def test_every_command_has_help(run: Run, command: list[str], option: str) -> No
 
 def test_the_version_is_the_packages(run: Run) -> None:
     assert run("version").stdout == f"lowtide {version('lowtide')}\n"
+
+
+def test_the_scheduler_starts_without_what_only_other_commands_need() -> None:
+    program = """
+import sys
+from lowtide.cli import lowtide
+lowtide.main(["scheduler", "--help"], standalone_mode=False)
+print({name.split(".")[1] for name in sys.modules if name.startswith("lowtide.")})
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stderr == ""
+    rooms = ast.literal_eval(done.stdout.splitlines()[-1])
+    assert "scheduler" in rooms
+    assert rooms & {"advisor", "doctor", "localcluster", "scenario", "simulator"} == {"scenario"}
 
 
 @pytest.mark.parametrize(

@@ -87,3 +87,15 @@ def test_a_pod_is_asked_only_once_what_it_counts_for() -> None:
     assert more.change("column", amount).tolist() == [1, 1]
     assert more.returning(np.array([0])).change("column", amount).tolist() == [0, 1]
     assert asked == ["a", "b"]
+
+
+def test_copies_of_a_pod_count_like_as_many_pods() -> None:
+    state = make_state([make_node("a"), make_node("b"), make_node("c")])
+    state.place(make_pod("here", on="b", cpu="250m"))
+    pod, nodes = make_pod("new", cpu="2", labels={"app": "web"}), state.nodes()
+    copies = nodes.with_copies(imagined(pod), np.array([0, 1, 3]))
+    one_by_one = nodes.with_pods({1: [pod], 2: [pod, pod, pod]})
+    assert seen(copies) == seen(one_by_one)
+    assert [len(copies.pods(at)) for at in range(3)] == [0, 2, 3]
+    assert [len(copies.take(np.array([2, 0])).pods(at)) for at in range(2)] == [3, 0]
+    assert list(copies.imagined()) == [(1, pod, 1), (2, pod, 3)]

@@ -145,6 +145,49 @@ def test_after_a_pod_what_the_next_takes_is_its_own_where_it_differs_in(other: P
     ]
 
 
+MEDIUM = {"requests": {"cpu": "2"}}
+GIVEN = {"name": "main", "resources": MEDIUM}
+INFEASIBLE = {"type": "PodResizePending", "reason": "Infeasible"}
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pytest.param(
+            {"containerStatuses": [{**GIVEN, "resources": LARGE}]}, id="what it was given"
+        ),
+        pytest.param(
+            {"containerStatuses": [{**GIVEN, "allocatedResources": {"cpu": "4"}}]},
+            id="what was allocated to it",
+        ),
+        pytest.param(
+            {"containerStatuses": [{**GIVEN, "name": "other"}]}, id="the container told of"
+        ),
+        pytest.param(
+            {"containerStatuses": [GIVEN], "conditions": [INFEASIBLE]},
+            id="whether the resize is possible",
+        ),
+        pytest.param({"containerStatuses": [{"name": "main"}]}, id="whether anything is told"),
+    ],
+)
+def test_after_a_running_pod_what_the_next_takes_is_its_own_where_it_differs_in(
+    other: dict[str, Any],
+) -> None:
+    large = {"containers": [{"name": "main", "resources": LARGE}]}
+    one, two = pod_of(large, {"containerStatuses": [GIVEN]}), pod_of(large, other)
+    footprints = Footprints()
+    found = [footprints.of(each) for each in (one, two, one)]
+    assert found == [footprint_of(each) for each in (one, two, one)]
+
+
+def test_what_running_pods_alike_take_is_kept_once_whatever_comes_between() -> None:
+    footprints, waiting = Footprints(), pod_of({})
+    running = [pod_of({}, {"containerStatuses": [GIVEN], "phase": each}) for each in ("a", "b")]
+    found = [footprints.of(each) for each in (waiting, running[0], waiting, running[1])]
+    assert found[0] is found[2]
+    assert found[1] is found[3]
+
+
 def test_what_pods_alike_take_is_kept_once() -> None:
     footprints = Footprints()
     assert footprints.of(pod_of({})) is footprints.of(pod_of({"nodeName": "a", "priority": 3}))

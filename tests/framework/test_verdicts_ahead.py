@@ -92,6 +92,18 @@ def test_few_questions_are_asked_about_many_pods() -> None:
     assert len(placing.crowd.asked) < 10
 
 
+def test_rows_are_hardly_judged_ahead_where_that_is_of_no_use() -> None:
+    """Each pod of the shape comes after another to its node: nothing of what was said comes true."""
+    placing = Placing()
+    for number in range(40):
+        placing.place()
+        placed, node_name = pod(number), placing.state.names[placing.last]
+        placing.state.forget(placed.uid)
+        placing.state.assume(pod(number, cpu="1m"), node_name)
+        placing.state.assume(placed, node_name)
+    assert sum(asked > 300 for asked in placing.crowd.asked) < 8
+
+
 @pytest.mark.parametrize(
     "happens",
     [

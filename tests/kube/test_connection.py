@@ -2,9 +2,10 @@
 
 import asyncio
 import datetime
+import gzip
 import ipaddress
 import ssl
-from contextlib import AsyncExitStack, aclosing
+from contextlib import AsyncExitStack, aclosing, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -290,6 +291,66 @@ async def test_a_stream_renews_credentials_after_401(
     ):
         assert [line async for line in lines] == [b"line"]
     assert server.asked[1].headers["Authorization"] == "Bearer second"
+
+
+async def test_a_list_is_asked_for_packed_and_comes_unpacked_in_pieces(
+    connection: Connection, server: ApiServer
+) -> None:
+    text = bytes(range(32, 127)) * 40_000
+
+    async def packed(_: web.Request) -> web.StreamResponse:
+        return web.Response(body=gzip.compress(text), headers={"Content-Encoding": "gzip"})
+
+    server.answers = [packed]
+    answer = connection.list_pieces("/x", params={"limit": "7"}, timeout_seconds=9)
+    async with aclosing(answer) as arriving:
+        pieces = [piece async for piece in arriving]
+    assert b"".join(pieces) == text
+    assert len(pieces) > 1
+    (asked,) = server.asked
+    assert (asked.query, asked.headers["Accept-Encoding"]) == ({"limit": "7"}, "gzip")
+
+
+@pytest.mark.parametrize(
+    ("answers", "slept"),
+    [
+        pytest.param([429, 503, 200], [3.0, 3.0], id="as long as the server asks to wait"),
+        pytest.param([500], [], id="not after an error that time will not mend"),
+        pytest.param([429] * 10, [3.0] * 9, id="ten times at most"),
+    ],
+)
+async def test_a_list_is_asked_for_again(
+    connection: Connection,
+    server: ApiServer,
+    clock: ManualClock,
+    answers: list[int],
+    slept: list[float],
+) -> None:
+    server.answers = [
+        document([1]) if code == 200 else status(code, "Later", "wait", Retry_After="3")
+        for code in answers
+    ]
+    last = answers[-1]
+    with nullcontext() if last == 200 else pytest.raises(ApiError, match="wait"):
+        answer = connection.list_pieces("/x", params={}, timeout_seconds=9)
+        async with aclosing(answer) as arriving:
+            assert b"".join([piece async for piece in arriving]) == b"[1]"
+    assert (len(server.asked), clock.slept) == (len(answers), slept)
+
+
+async def test_a_list_that_is_cut_is_no_answer(connection: Connection, server: ApiServer) -> None:
+    async def begun(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        await response.write(b"[1, ")
+        assert request.transport is not None
+        request.transport.close()
+        return response
+
+    server.answers = [begun]
+    with pytest.raises(NoAnswer, match="GET /x"):
+        async with aclosing(connection.list_pieces("/x", params={}, timeout_seconds=9)) as pieces:
+            assert [piece async for piece in pieces] == [b"[1, "]
 
 
 class Authority:

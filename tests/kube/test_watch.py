@@ -12,6 +12,7 @@ from aiohttp import web
 from tests.kube.conftest import Answer, ApiServer, ManualClock, document, status
 
 from lowtide.kube.connection import Connection
+from lowtide.kube.list_pieces import PIECE_BYTES
 from lowtide.kube.watch import Event, Watch
 from lowtide.objects.events import Added, Deleted, Listed, Modified, Unavailable
 from lowtide.objects.kinds import Kind
@@ -518,6 +519,89 @@ async def test_a_list_that_is_no_list_is_tried_again(
     async with running(watch):
         assert await handed.count(1) == [Listed("Thing")]
     assert clock.slept == [0.8, 1.6, 3.2]
+
+
+def spelled(version: int, *things: Thing) -> bytes:
+    """A list with every object spelled as the API server does."""
+    document = {"metadata": {"resourceVersion": str(version)}, "items": things}
+    return msgspec.json.encode(document)
+
+
+def large(name: str) -> Thing:
+    """Too large for two of them to be in one piece of a list."""
+    found = thing(name, 1)
+    metadata = msgspec.structs.replace(found.metadata, annotations={"text": "x" * PIECE_BYTES})
+    return msgspec.structs.replace(found, metadata=metadata)
+
+
+async def test_objects_are_handed_on_while_others_are_still_to_come(
+    watch: Watch[Thing], server: ApiServer, handed: Handed
+) -> None:
+    things = [large(name) for name in "abc"]
+    text, rest_is_wanted = spelled(5, *things), asyncio.Event()
+
+    async def slowly(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        await response.write(text[:-100])
+        await rest_is_wanted.wait()
+        await response.write(text[-100:])
+        return response
+
+    server.answers = [slowly, OPEN]
+    async with running(watch):
+        assert await handed.count(2) == [Added(each) for each in things[:2]]
+        rest_is_wanted.set()
+        assert await handed.count(4) == [*(Added(each) for each in things), Listed("Thing")]
+        await server.asked_times(2)
+    assert server.asked[1].query["resourceVersion"] == "5"
+
+
+async def test_a_first_list_that_is_cut_is_listed_again_and_the_difference_handed_on(
+    watch: Watch[Thing], server: ApiServer, handed: Handed
+) -> None:
+    first, second, third = (large(name) for name in "abc")
+    server.answers = [
+        watched(spelled(5, first, second, third)[:-100], ends="cut"),
+        listed(9, second, third),
+        OPEN,
+    ]
+    async with running(watch):
+        assert await handed.count(5) == [
+            Added(first),
+            Added(second),
+            Deleted(first),
+            Added(third),
+            Listed("Thing"),
+        ]
+
+
+async def test_an_object_in_a_piece_of_a_list_that_does_not_decode_is_left_out(
+    watch: Watch[Thing], server: ApiServer, handed: Handed, caplog: pytest.LogCaptureFixture
+) -> None:
+    first, bad, last = (large(name) for name in "abc")
+    text = spelled(5, first, msgspec.structs.replace(bad, size=404), last)
+    server.answers = [watched(text.replace(b":404", b':"no"')), listed(6, first, last), OPEN]
+    async with running(watch):
+        assert await handed.count(3) == [Added(first), Added(last), Listed("Thing")]
+    assert [record.levelno for record in caplog.records] == [logging.ERROR]
+
+
+async def test_what_an_object_has_in_common_with_the_one_before_is_kept_once(
+    watch: Watch[Thing], server: ApiServer, handed: Handed
+) -> None:
+    newer = thing("a", 6)
+    server.answers = [
+        listed(5, thing("a", 1), thing("b", 2)),
+        watched(line("MODIFIED", newer), ends="never"),
+    ]
+    async with running(watch):
+        first, second, _, third = await handed.count(4)
+    assert isinstance(first, Added)
+    assert isinstance(second, Added)
+    assert (second, third) == (Added(thing("b", 2)), Modified(newer))
+    namespaces = [each.object.metadata.namespace for each in (second, third)]
+    assert all(each is first.object.metadata.namespace for each in namespaces)
 
 
 async def test_objects_are_told_apart_by_namespace(

@@ -73,6 +73,10 @@ class Nodes:
         """The same, for pods of which it is worked out what they take."""
         return Nodes(self._state, self._rows, self._thoughts.adding(pods))
 
+    def with_copies(self, placed: PlacedPod, times: IntArray) -> Nodes:
+        """Where nothing was imagined yet: the table as if each position had so many such pods."""
+        return Nodes(self._state, self._rows, Overlays.repeating(placed, times))
+
     def without(self, pods: Mapping[int, Collection[str]]) -> Nodes:
         """The table as if each position had lost the pods with these uids."""
         return Nodes(self._state, self._rows, self._thoughts.removing(pods, self._really_on))
@@ -227,7 +231,8 @@ class Nodes:
         return self._gather(self._state.terms_carried.pods_carrying(carried, capacity))
 
     def imagined(self) -> Iterator[tuple[int, Pod, int]]:
-        """Pods that a position gained by `with_pods` (1) or lost by `without` (-1)."""
+        """Pods that a position gained by `with_pods` (1, or more of a kind) or lost by `without`
+        (-1)."""
         return iter(()) if self._overlays is None else self._overlays.pods()
 
     @property

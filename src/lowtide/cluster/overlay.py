@@ -16,7 +16,7 @@ from lowtide.cluster.placed import PlacedPod, footprint_of
 from lowtide.objects.pod import Pod
 
 Amount = Callable[[PlacedPod], int]  # what one pod adds to a column
-Thought = tuple[int, Pod, int]  # a position, a pod, and 1 (added) or -1 (removed)
+Thought = tuple[int, Pod, int]  # a position, a pod, and how often it is added; -1: removed
 
 _NOWHERE = -1
 _MOST_COLUMNS = 64  # are remembered: nominated pods may stay for long, whatever others ask about
@@ -112,6 +112,16 @@ class Overlays:
     def adding(self, pods: Mapping[int, Iterable[PlacedPod]]) -> Overlays:
         return self._with({at: list(each) for at, each in pods.items()}, self._times, 1)
 
+    @classmethod
+    def repeating(cls, placed: PlacedPod, times: IntArray) -> Overlays:
+        """Where nothing is thought yet: the same pod so many times at each position."""
+        touched = np.flatnonzero(times)
+        numbers = np.arange(len(touched))
+        places = np.full(len(times), _NOWHERE, np.intp)
+        places[touched] = numbers
+        pods = ImaginedPods([placed] * len(touched), numbers, times=1, place_count=len(touched))
+        return cls(pods, places, times[touched])
+
     def removing(
         self,
         pods: Mapping[int, Collection[str]],
@@ -168,8 +178,8 @@ class Overlays:
         for number in self._imagined.at_places.get(int(self._places[position]), ()):
             if self._times[number] < 0:
                 left.pop(pods[number].pod.uid, None)
-            elif self._times[number] > 0:
-                added.append(pods[number])
+            else:
+                added += [pods[number]] * int(self._times[number])
         return [*left.values(), *added]
 
     def _summed(self, amounts: IntArray) -> IntArray:

@@ -1,12 +1,13 @@
 """A pod on a node, and what it takes there. ClusterState keeps one per bound or assumed pod."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 
 from lowtide.objects.pod import Pod
 from lowtide.objects.quantity import QuantityError
-from lowtide.objects.requests import nonzero_requests, pod_requests
+from lowtide.objects.requests import is_resize_infeasible, nonzero_requests, pod_requests
 
 WILDCARD_IP = "0.0.0.0"
 
@@ -64,33 +65,46 @@ def footprint_of(pod: Pod) -> Footprint:
 
 class Footprints:
     """What pods take. Those that come one after the other are mostly alike, in a list of them as
-    in a drain: then it is worked out once, and kept once. What runs already may take something
-    else than its spec says, and is worked out each time."""
+    in a drain: then it is worked out once, and kept once. Those that the kubelet tells of come
+    between the others."""
 
     def __init__(self) -> None:
-        self._last: tuple[Pod, Footprint] | None = None
+        self._last: dict[bool, tuple[Pod, Footprint]] = {}  # by whether the kubelet tells of it
 
     def of(self, pod: Pod) -> Footprint:
-        if pod.status.container_statuses or pod.status.init_container_statuses:
-            return footprint_of(pod)
-        if self._last is None or not _take_the_same(self._last[0], pod):
-            self._last = pod, footprint_of(pod)
-        return self._last[1]
+        told = _told_by_kubelet(pod)
+        last = self._last.get(told is not None)
+        if last is None or not _take_the_same(last[0], pod) or _told_by_kubelet(last[0]) != told:
+            last = self._last[told is not None] = pod, footprint_of(pod)
+        return last[1]
 
     def forget(self, uid: str) -> None:
         """A pod that is gone; nothing of it is held."""
-        if self._last is not None and self._last[0].uid == uid:
-            self._last = None
+        self._last = {told: last for told, last in self._last.items() if last[0].uid != uid}
 
 
 def _take_the_same(one: Pod, other: Pod) -> bool:
-    """Of two that do not run yet, without working it out."""
+    """By their specs, without working it out."""
     return (
         one.spec.containers == other.spec.containers
         and one.spec.init_containers == other.spec.init_containers
         and one.spec.overhead == other.spec.overhead
         and one.spec.resources == other.spec.resources
     )
+
+
+def _told_by_kubelet(pod: Pod) -> list[Any] | None:
+    """What runs may take something else than its spec says, while it is resized. None where
+    nothing is told of that, as where the feature is off."""
+    status = pod.status
+    told = [
+        (each.name, each.resources, each.allocated_resources)
+        for each in (*status.container_statuses, *status.init_container_statuses)
+        if each.resources is not None or each.allocated_resources
+    ]
+    if not told and status.resources is None and not status.allocated_resources:
+        return None
+    return [told, status.resources, status.allocated_resources, is_resize_infeasible(pod)]
 
 
 def host_ports_of(pod: Pod) -> tuple[HostPort, ...]:

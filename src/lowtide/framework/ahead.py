@@ -20,6 +20,8 @@ from lowtide.objects.pod import Pod
 _ROWS_AHEAD = 256
 _MOST_PODS_AHEAD = 4  # on a row: where nodes are alike, some come to one before the next
 _MOST_UIDS = 4096
+_MOST_WITHOUT_USE = 4
+_TRIED_EVERY = 256
 Answers = Sequence[npt.NDArray[np.integer]]  # by rule
 
 
@@ -42,6 +44,11 @@ class Faces:
         self._pod = pod
         self._uids: set[str] = set()
         self._last: tuple[int, list[int], Faced] | None = None
+        self._without_use = 0
+
+    def was_of_use(self) -> None:
+        """What was judged ahead came true."""
+        self._without_use = 0
 
     def asked_about(self, uid: str) -> None:
         """A pod of the shape: where it comes to a node, what comes is known."""
@@ -64,13 +71,17 @@ class Faces:
         rows = np.concatenate([few, *[ahead] * _MOST_PODS_AHEAD])
         nodes = self._state.nodes().take(rows)
         if len(ahead):
-            one = imagined(self._pod)
-            more = ((one,) * (1 + number // len(ahead)) for number in range(len(rows) - len(few)))
-            nodes = nodes.with_placed(dict(enumerate(more, start=len(few))))
+            more = np.repeat(np.arange(1, _MOST_PODS_AHEAD + 1), len(ahead))
+            times = np.concatenate([np.zeros(len(few), np.int64), more])
+            nodes = nodes.with_copies(imagined(self._pod), times)
         return Faced(few, ahead, rows, nodes)
 
     def _rows_ahead(self, changed: list[int], ranked: IntArray) -> Rows:
-        """None where what came to these are pods of other shapes, or no pods."""
+        """None where what came to these are pods of other shapes, or no pods; and where that was of
+        no use lately, as behind a scheduler that places pods by its own mind, but for a try."""
+        self._without_use += 1
+        if self._without_use > _MOST_WITHOUT_USE and self._without_use % _TRIED_EVERY:
+            return NO_ROWS
         for row in changed:
             if self.is_of_the_shape(self._state.log.came_last(row)):
                 return _next_rows(ranked[: self._state.count], after=row)
@@ -101,6 +112,7 @@ class Ahead:
         for uid in uids:
             if not self._faces.is_of_the_shape(uid):
                 return None
+        self._faces.was_of_use()
         at = position + (len(uids) - 1) * len(self._position_of)
         return [answer.item(at) for answer in self._answers]
 

@@ -18,7 +18,7 @@ class AnswerDecoder(Generic[T]):
     def __init__(self, kind: type[T]) -> None:
         self._decode = ObjectDecoder(kind).decode
 
-    def decode(self, body: bytes | msgspec.Raw, what: str) -> T:
+    def decode(self, body: bytes | bytearray | msgspec.Raw, what: str) -> T:
         """`what` begins the sentence of the error, Unreadable."""
         try:
             return self._decode(body)

@@ -4,7 +4,7 @@ Each change is handed on once, as an event of lowtide.objects; app starts one Wa
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from typing import Any, Generic, TypeVar
 
@@ -14,10 +14,12 @@ from lowtide.kube.backoff import Backoff
 from lowtide.kube.connection import Connection
 from lowtide.kube.decoding import UNDECODABLE, AnswerDecoder
 from lowtide.kube.errors import ApiError, KubeError, NoAnswer, Unreadable
+from lowtide.kube.list_pieces import ListPieces
 from lowtide.logs import Log
 from lowtide.objects.decoding import ObjectDecoder
 from lowtide.objects.events import Added, Deleted, Listed, Modified, Unavailable
 from lowtide.objects.kinds import Kind
+from lowtide.objects.sharing import share
 
 T = TypeVar("T")
 
@@ -106,6 +108,7 @@ class Watch(Generic[T]):
         self._decode_status = AnswerDecoder(_ErrorStatus).decode
         self._unknown_line = f"The watch of {self._path} sent an unknown line"
         self._known: dict[Key, Any] = {}
+        self._last: Any | None = None  # lists are in order, so the next is often much like it
         self._unreadable: set[Key] = set()
         self._version: str | None = None
         self._expired = False
@@ -129,14 +132,11 @@ class Watch(Generic[T]):
         # From the server's cache at first; once a version expired, that cache may be behind what
         # was seen, so the list then is the newest there is.
         params = {} if self._expired else {"resourceVersion": "0"}
-        response = await self._connection.request(
-            "GET",
-            self._path,
-            params=self._selected(params),
-            timeout_seconds=LIST_TIMEOUT_SECONDS,
+        answer = self._connection.list_pieces(
+            self._path, params=self._selected(params), timeout_seconds=LIST_TIMEOUT_SECONDS
         )
-        version, objects, unreadable = self._decoded(response.body)
-        await self._hand_difference(objects, unreadable)
+        async with aclosing(answer) as arriving:
+            version = await self._take_list(arriving)
         self._version = version
         if self._unavailable:
             log.info(f"{self._kind.plural} can be listed now", kind=self._kind.name)
@@ -145,7 +145,52 @@ class Watch(Generic[T]):
             self._handle(Listed(self._kind.name))
         self._log_recovery()
 
-    def _decoded(self, body: bytes) -> tuple[str, list[Any], set[Key]]:
+    async def _take_list(self, arriving: AsyncIterator[bytes]) -> str:
+        """Returns its version. Only a whole list tells what is gone, which is handed on first;
+        where nothing is known yet, objects are handed on while others are still to come."""
+        is_first = not self._known
+        version, unreadable, held = "", set[Key](), []
+        async for head_version, objects, left_out in self._decoded_pieces(arriving):
+            version = version or head_version
+            unreadable |= left_out
+            if is_first:
+                await self._hand_each(objects)
+            else:
+                for found in objects:
+                    self._share(found)
+                held += objects
+        self._unreadable &= unreadable
+        if not is_first:
+            self._hand_what_is_gone({*map(_key, held), *unreadable})
+            await self._hand_each(held)
+        return version
+
+    async def _decoded_pieces(
+        self, arriving: AsyncIterator[bytes]
+    ) -> AsyncIterator[tuple[str, list[Any], set[Key]]]:
+        pieces = ListPieces()
+        async for more in arriving:
+            pieces.add(more)
+            while (piece := pieces.next_piece()) is not None:
+                try:
+                    decoded = self._decoded(piece)
+                except Unreadable:
+                    continue  # cut in the wrong place, or no list at all: the end will tell
+                pieces.drop_piece()
+                yield decoded
+        yield self._decoded(pieces.rest())
+
+    def _hand_what_is_gone(self, listed: set[Key]) -> None:
+        for key in [key for key in self._known if key not in listed]:
+            self._handle(Deleted(self._known.pop(key)))
+
+    async def _hand_each(self, objects: list[Any]) -> None:
+        for count, found in enumerate(objects, start=1):
+            self._hand_newer(found)
+            if count % OBJECTS_PER_TURN == 0:
+                await asyncio.sleep(0)
+
+    def _decoded(self, body: bytes | bytearray) -> tuple[str, list[Any], set[Key]]:
         try:
             if self._keep is None:
                 whole = self._decode_list(body)
@@ -163,17 +208,6 @@ class Watch(Generic[T]):
             else:
                 objects.append(found)
         return raw.metadata.resource_version, objects, unreadable
-
-    async def _hand_difference(self, objects: list[Any], unreadable: set[Key]) -> None:
-        """What changed since the objects known; those that no longer decode stay as they were."""
-        listed = {_key(found) for found in objects}
-        self._unreadable &= unreadable
-        for key in [key for key in self._known if key not in listed and key not in unreadable]:
-            self._handle(Deleted(self._known.pop(key)))
-        for count, found in enumerate(objects, start=1):
-            self._hand_newer(found)
-            if count % OBJECTS_PER_TURN == 0:
-                await asyncio.sleep(0)
 
     # Watching
 
@@ -240,7 +274,8 @@ class Watch(Generic[T]):
     def _hand_newer(self, found: Any) -> None:
         key = _key(found)
         known = self._known.get(key)
-        self._known[key] = found
+        self._share(found)
+        self._known[key] = self._last = found
         if self._unreadable:
             self._unreadable.discard(key)
         if known is None:
@@ -250,6 +285,11 @@ class Watch(Generic[T]):
             self._handle(Added(found))
         elif known.metadata.resource_version != found.metadata.resource_version:
             self._handle(Modified(found))
+
+    def _share(self, found: Any) -> None:
+        like = self._known.get(_key(found), self._last)
+        if like is not None:
+            share(found, like)
 
     def _hand_deletion(self, found: Any) -> None:
         known = self._known.pop(_key(found), None)

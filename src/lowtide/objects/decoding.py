@@ -16,7 +16,7 @@ class ObjectDecoder(Generic[T]):
         self._kind = kind
         self._decode = msgspec.json.Decoder(kind).decode
 
-    def decode(self, body: bytes | msgspec.Raw) -> T:
+    def decode(self, body: bytes | bytearray | msgspec.Raw) -> T:
         """Raises what msgspec does, and UnicodeDecodeError for bytes that are not UTF-8."""
         try:
             return self._decode(body)

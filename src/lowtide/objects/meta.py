@@ -3,8 +3,10 @@
 import msgspec
 
 
-class Wire(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """How every object here is spelled on the wire: camelCase, defaults left out."""
+class Wire(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, gc=False):
+    """How every object here is spelled on the wire: camelCase, defaults left out.
+
+    What comes from the wire is a tree, so none of it is ever garbage that has to be looked for."""
 
 
 class OwnerReference(Wire, frozen=True):

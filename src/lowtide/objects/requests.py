@@ -115,7 +115,7 @@ def _effective(container: Container, pod: Pod) -> NanoAmounts:
     allocated = _parse(status.allocated_resources, "status")
     if not running and not allocated:
         return amounts
-    if _is_resize_infeasible(pod):
+    if is_resize_infeasible(pod):
         amounts = {}
     _raise_to(amounts, running)
     _raise_to(amounts, allocated)
@@ -130,7 +130,7 @@ def _status_of(container: Container, pod: Pod) -> ContainerStatus | None:
     return next((each for each in statuses if each.name == container.name), None)
 
 
-def _is_resize_infeasible(pod: Pod) -> bool:
+def is_resize_infeasible(pod: Pod) -> bool:
     return any(
         each.type == "PodResizePending" and each.reason == "Infeasible"
         for each in pod.status.conditions
@@ -143,7 +143,7 @@ def _replace_by_pod_level(pod: Pod, nano: NanoAmounts) -> None:
     said = _parse(pod.spec.resources.requests, "spec.resources.requests")
     if pod.status.resources is not None or pod.status.allocated_resources:
         running = pod.status.resources.requests if pod.status.resources else {}
-        if _is_resize_infeasible(pod):
+        if is_resize_infeasible(pod):
             said = {}
         _raise_to(said, _parse(running, "status.resources.requests"))
         _raise_to(said, _parse(pod.status.allocated_resources, "status.allocatedResources"))
