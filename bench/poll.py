@@ -84,7 +84,7 @@ async def measured(machine: Machine) -> list[PollResult]:
     request, clock = request_of(machine), ManualClock()
     results: list[PollResult] = []
 
-    def publish(reading: TrafficReading) -> None:
+    async def publish(reading: TrafficReading) -> None:
         assert reading.is_fresh.all()
         machine.step(ReadingPublished(request, published(reading)), clock())
 

@@ -5,7 +5,7 @@ import math
 import msgspec
 import pytest
 
-from lowtide.cluster.reading import Reading
+from lowtide.cluster.reading import Reading, with_pods_worked_out
 from lowtide.objects.pod import Pod
 from lowtide.testing import make_pod
 
@@ -45,3 +45,33 @@ def test_a_reading(
 
 def test_a_pod_that_was_only_made_is_still_to_come() -> None:
     assert Reading(sampled_at=EPOCH, window_seconds=60).still_to_come(make_pod()) == 1.0
+
+
+class ByName:
+    """Expects of a pod as many bytes as its name is long, and counts how often it is asked."""
+
+    fields = ("in",)
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def of(self, pod: Pod) -> tuple[float, ...]:
+        self.asked += 1
+        return (float(len(pod.name)),)
+
+
+def test_what_is_missing_of_pods_may_be_worked_out_beforehand() -> None:
+    expects, rests = ByName(), []
+    young = [make_pod(f"pod-{number}") for number in range(600)]
+    old = started(1)
+    reading = Reading(expects=expects, sampled_at=EPOCH + 50, window_seconds=20)
+    ready = with_pods_worked_out(reading, [*young, old], lambda: rests.append(expects.asked))
+    assert rests == [250, 500, 600]
+    assert [ready.missing_of(pod) for pod in (*young, old)] == [
+        *((float(len(pod.name)),) for pod in young),
+        None,
+    ]
+    assert expects.asked == 600
+    again = make_pod("pod-7", cpu="1")  # of the same uid, but changed since
+    assert ready.missing_of(again) == (5.0,)
+    assert expects.asked == 601

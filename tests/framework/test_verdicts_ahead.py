@@ -93,7 +93,7 @@ def test_few_questions_are_asked_about_many_pods() -> None:
 
 
 def test_rows_are_hardly_judged_ahead_where_that_is_of_no_use() -> None:
-    """Each pod of the shape comes after another to its node: nothing of what was said comes true."""
+    """Each pod of the shape comes after another to its node: what was said never comes true."""
     placing = Placing()
     for number in range(40):
         placing.place()

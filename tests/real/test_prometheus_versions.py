@@ -198,11 +198,14 @@ class Polling:
             prometheus=self.client,
             nodes=lambda: [make_node(NODE)],
             pods=lambda: self.pods,
-            publish=self._published.append,
+            publish=self._publish,
             clock=time.time,
             steady_clock=time.monotonic,
             sleep=asyncio.sleep,
         )
+
+    async def _publish(self, reading: TrafficReading) -> None:
+        self._published.append(reading)
 
     async def poll(self) -> TrafficReading:
         await self._poller.poll()

@@ -171,13 +171,17 @@ async def polled(text: str, address: str) -> tuple[TrafficReading, str]:
     config = text.replace(printed, f"{scheme}{address}")
     request = request_of(config)
     published: list[TrafficReading] = []
+
+    async def publish(reading: TrafficReading) -> None:
+        published.append(reading)
+
     async with Prometheus(request.access, clock=time.monotonic) as prometheus:
         poller = TrafficPoller(
             request=request,
             prometheus=prometheus,
             nodes=lambda: NODES,
             pods=lambda: (),
-            publish=published.append,
+            publish=publish,
             clock=time.time,
             steady_clock=time.monotonic,
             sleep=asyncio.sleep,

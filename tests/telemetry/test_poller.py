@@ -135,12 +135,15 @@ class Bench:
             prometheus=prometheus,
             nodes=lambda: self.nodes,
             pods=lambda: self.pods,
-            publish=self.published.append,
+            publish=self.publish,
             clock=clock,
             steady_clock=lambda: clock.now - self.steady_behind_seconds,
             sleep=self.sleep,
             aside=self.aside,
         )
+
+    async def publish(self, reading: TrafficReading) -> None:
+        self.published.append(reading)
 
     async def aside(self, work: Callable[[], Result], /) -> Result:
         self.while_aside()

@@ -19,7 +19,7 @@ from lowtide.app.clocks import Clock, short_rest
 from lowtide.app.known_cluster import KnownCluster
 from lowtide.app.measured import is_any_braked, traffic_numbers, usage_numbers
 from lowtide.app.registry import requests_of
-from lowtide.cluster.reading import Reading
+from lowtide.cluster.reading import Reading, with_pods_worked_out
 from lowtide.framework.profile import Profile
 from lowtide.kube.connection import Connection
 from lowtide.kube.metrics_api import MetricsApi
@@ -189,9 +189,11 @@ class Measuring:
             aside=self._aside,
         )
 
-    def _publish_traffic(self, reading: TrafficReading) -> None:
+    async def _publish_traffic(self, reading: TrafficReading) -> None:
+        pods = list(self._known.pods())
+        made = await self._aside(lambda: with_pods_worked_out(published(reading), pods, self._rest))
         self._newest_traffic[reading.request] = reading
-        self._hand_on(reading.request, published(reading), at=self._clock())
+        self._hand_on(reading.request, made, at=self._clock())
 
 
 def _polls(pollers: Iterable[TrafficPoller | UsagePoller]) -> Counter[str]:

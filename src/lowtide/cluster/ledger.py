@@ -9,10 +9,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from lowtide.cluster.columns import Column, FloatArray, Rows
-from lowtide.cluster.reading import Reading
+from lowtide.cluster.reading import Amounts, Reading
 from lowtide.objects.pod import Pod
-
-Amounts = tuple[float, ...]
 
 
 class Ledger:
@@ -20,6 +18,9 @@ class Ledger:
         self.columns: dict[str, Column] = {}
         self._reading = Reading()
         self._position_of: dict[str, int] = {}
+        # The nodes of the table when it was published last, and where the reading has each.
+        self._rows_of: Sequence[str] | None = None
+        self._positions: Rows = np.empty(0, np.intp)
         self._entries: dict[str, Amounts] = {}  # by pod uid: what is still to come of it
 
     @property
@@ -48,22 +49,20 @@ class Ledger:
 
     def would_count_whole(self, pod: Pod) -> Amounts | None:
         """What would be counted for the pod if it was placed now, and had not started."""
-        return self._amounts(pod, float(self._reading.has_more_to_come))
-
-    def _amounts(self, pod: Pod, share: float) -> Amounts | None:
-        expects = self._reading.expects
-        if expects is None or share <= 0:
-            return None
-        # Whole numbers: adding and taking away leaves exactly what was there.
-        return tuple([float(round(share * one)) for one in expects.of(pod)])
+        return self._reading.whole_of(pod)
 
     def publish(self, reading: Reading, node_names: Sequence[str], capacity: int) -> None:
         """Replaces every row; the entries are to be made anew by `count_in`. `capacity` is the
         length of ClusterState's columns."""
+        if reading.names != self._reading.names:
+            self._position_of = {name: position for position, name in enumerate(reading.names)}
+            self._rows_of = None
+        if node_names != self._rows_of:
+            self._rows_of = list(node_names)
+            self._positions = self._positions_of(node_names)
         self._reading = reading
-        self._position_of = {name: position for position, name in enumerate(reading.names)}
         self._entries = {}
-        positions = self._positions(node_names)
+        positions = self._positions
         fields = [*reading.columns, *reading.of_others, *self.expected_fields]
         for field in dict.fromkeys([*self.columns, *fields]):
             column = self.columns.get(field)
@@ -82,13 +81,23 @@ class Ledger:
         """Counts a pod on a row, or on a node that is not known; whether the row changed."""
         if self._reading.expects is None:
             return False
-        amounts = self._amounts(pod, self._reading.still_to_come(pod))
+        amounts = self._reading.missing_of(pod)
         if amounts is None:
             # Of a node that comes: an entry from before the pod started is out of date.
             self._entries.pop(pod.uid, None)
             return False
         self._entries[pod.uid] = amounts
         return self._add(row, amounts, 1)
+
+    def count_in_all(self, pods: Sequence[tuple[int | None, Pod]]) -> None:
+        """The same for many at once, none of which is counted yet."""
+        counted = [(row, pod.uid, self._reading.missing_of(pod)) for row, pod in pods]
+        self._entries |= {uid: amounts for _, uid, amounts in counted if amounts is not None}
+        known = [(row, amounts) for row, _, amounts in counted if amounts and row is not None]
+        rows = np.array([row for row, _ in known], np.intp)
+        for number, field in enumerate(self.expected_fields):
+            values = np.array([amounts[number] for _, amounts in known])
+            np.add.at(self.columns[field].array, rows, values)
 
     def count_out(self, row: int | None, uid: str) -> bool:
         amounts = self._entries.pop(uid, None)
@@ -101,7 +110,7 @@ class Ledger:
             self.columns[field].array[row] += times * amount
         return True
 
-    def _positions(self, node_names: Sequence[str]) -> Rows:
+    def _positions_of(self, node_names: Sequence[str]) -> Rows:
         """Where the reading has each of these nodes; -1 where it has not."""
         return np.array([self._position_of.get(name, -1) for name in node_names], np.intp)
 

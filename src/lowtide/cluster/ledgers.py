@@ -49,9 +49,9 @@ class Ledgers:
             ledger = self._by_source[source] = Ledger()
         uids = ledger.uids if ledger.is_sampled else (*placed, *self._booked)
         ledger.publish(reading, names, capacity)
-        for uid in uids if ledger.is_sampled else ():
-            counted = placed.get(uid) or self._booked[uid]
-            ledger.count_in(self._row_of.get(counted.node_name), counted.pod)
+        if ledger.is_sampled:
+            counted = [placed.get(uid) or self._booked[uid] for uid in uids]
+            ledger.count_in_all([(self._row_of.get(each.node_name), each.pod) for each in counted])
 
     def fill(self, row: int, node_name: str, placed: Iterable[PlacedPod]) -> None:
         """A row that is new to the table, with the pods on that node."""

@@ -14,11 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from lowtide.cluster.columns import BoolArray, FloatArray, Gathered, IntArray, Rows, by_value
-from lowtide.cluster.ledger import Amounts, Ledger
+from lowtide.cluster.ledger import Ledger
 from lowtide.cluster.overlay import Amount, Overlays, imagined
 from lowtide.cluster.placed import HostPort, PlacedPod
 from lowtide.cluster.pods_matching import PodSelection
 from lowtide.cluster.priorities import lowest_priority_of
+from lowtide.cluster.reading import Amounts
 from lowtide.cluster.terms_carried import CarriedTerm
 from lowtide.cluster.volumes_on_nodes import VolumesOnNodes
 from lowtide.objects.matching import matches_requirement

@@ -4,12 +4,16 @@ Whoever measures publishes one per source; rules read it as columns of the table
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from lowtide.cluster.columns import FloatArray
 from lowtide.objects.pod import Pod
+
+_PODS_AT_ONCE = 250
+
+Amounts = tuple[float, ...]  # one per field
 
 
 class Expectation(Protocol):
@@ -30,7 +34,9 @@ class Reading:
     A pod that started at `sampled_at - window_seconds` or earlier is measured whole; one that
     started later, in part; what is missing of it is what `expects` says. A reading sampled at
     infinity has measured whatever is placed; one sampled at NaN has measured nothing, so that
-    nothing can be added to it."""
+    nothing can be added to it.
+
+    Of thousands of young pods, what is missing takes long to work out: it may be known already."""
 
     names: Sequence[str] = ()
     columns: Mapping[str, FloatArray] = field(default_factory=dict)
@@ -38,6 +44,7 @@ class Reading:
     expects: Expectation | None = None
     sampled_at: float = math.nan
     window_seconds: float = 0.0
+    worked_out: Mapping[str, tuple[Pod, Amounts]] = field(default_factory=dict)  # by uid
 
     @property
     def is_sampled(self) -> bool:
@@ -59,3 +66,35 @@ class Reading:
             return float(started_at > self.sampled_at)
         measured = (self.sampled_at - started_at) / self.window_seconds
         return 1.0 - min(max(measured, 0.0), 1.0)
+
+    def missing_of(self, pod: Pod) -> Amounts | None:
+        """What this reading has not measured of the pod; None where that is nothing."""
+        known = self.worked_out.get(pod.uid)
+        if known is not None and known[0] is pod:
+            return known[1]
+        return self._expected(pod, self.still_to_come(pod))
+
+    def whole_of(self, pod: Pod) -> Amounts | None:
+        """The same, had it not started."""
+        return self._expected(pod, float(self.has_more_to_come))
+
+    def _expected(self, pod: Pod, share: float) -> Amounts | None:
+        if self.expects is None or share <= 0:
+            return None
+        # Whole numbers: adding and taking away leaves exactly what was there.
+        return tuple([float(round(share * one)) for one in self.expects.of(pod)])
+
+
+def with_pods_worked_out(
+    reading: Reading, pods: Sequence[Pod], rest: Callable[[], None]
+) -> Reading:
+    """The same reading, which knows already what is missing of these pods; it rests between some
+    of them and the next, for others to go on."""
+    worked_out: dict[str, tuple[Pod, Amounts]] = {}
+    for start in range(0, len(pods), _PODS_AT_ONCE):
+        for pod in pods[start : start + _PODS_AT_ONCE]:
+            missing = reading.missing_of(pod)
+            if missing is not None:
+                worked_out[pod.uid] = pod, missing
+        rest()
+    return replace(reading, worked_out=worked_out)

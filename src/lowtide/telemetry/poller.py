@@ -38,7 +38,7 @@ class TrafficPoller:
         prometheus: Prometheus,
         nodes: Callable[[], Sequence[Node]],
         pods: Callable[[], Iterable[Pod]],
-        publish: Callable[[TrafficReading], None],
+        publish: Callable[[TrafficReading], Awaitable[None]],
         clock: Callable[[], float],
         steady_clock: Callable[[], float],
         sleep: Callable[[float], Awaitable[None]],
@@ -101,7 +101,7 @@ class TrafficPoller:
         )
         self._report_failures(failures, answers.keys(), steady_now)
         self._has_read |= self._failing_since is None
-        self._publish(reading)
+        await self._publish(reading)
         if reading.is_fresh.any():
             self.first_result.set()
         return reading
