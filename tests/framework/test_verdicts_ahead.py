@@ -14,6 +14,7 @@ from lowtide.framework.verdict import Verdict
 from lowtide.framework.verdicts import Verdicts
 from lowtide.objects.kinds import Namespace
 from lowtide.plugins.node_resources_fit import NodeResourcesFit, NodeResourcesFitArgs
+from lowtide.plugins.node_unschedulable import NodeUnschedulable
 from lowtide.testing import make_node, make_pod, make_profile, make_state
 
 NODES = 600  # more than are judged ahead
@@ -28,6 +29,7 @@ class Crowd:
 
     def __init__(self) -> None:
         self.most = 3
+        self.likes_company = False
         self.asked: list[int] = []
 
     def filter(self, pod: Pod, nodes: Nodes) -> Iterable[Rejection]:
@@ -36,7 +38,8 @@ class Crowd:
 
     def score(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray:
         by_pods = np.array([len(nodes.pods(position)) for position in range(len(nodes))], np.int64)
-        return 100 - 10 * np.minimum(by_pods, 10)
+        few: IntArray = 10 * np.minimum(by_pods, 10)
+        return few if self.likes_company else 100 - few
 
 
 def pod(number: int, cpu: str = "100m") -> Pod:
@@ -63,6 +66,7 @@ class Placing:
         self.verdicts = Verdicts(self.profile, self.state)
         self.placed = 0
         self.last = 0
+        self.shape: object = None
 
     def place(self) -> None:
         one = pod(self.placed)
@@ -70,7 +74,8 @@ class Placing:
         ranked = verdict.rank()
         best = np.flatnonzero(ranked == ranked.max())
         self.last = int(best[self.placed % len(best)])
-        self.state.assume(one, self.state.names[self.last])
+        self.shape = verdict.shape
+        self.state.assume(one, self.state.names[self.last], self.shape)
         self.placed += 1
 
     def seen(self) -> tuple[Any, Any]:
@@ -92,6 +97,49 @@ def test_few_questions_are_asked_about_many_pods() -> None:
     assert len(placing.crowd.asked) < 10
 
 
+def test_few_questions_are_asked_where_some_pods_come_to_a_node_before_the_next() -> None:
+    placing = Placing(nodes=20)
+    placing.crowd.most, placing.crowd.likes_company = 8, True
+    for _ in range(100):
+        placing.place()
+    assert len(placing.crowd.asked) < 50
+
+
+def test_a_pod_that_was_asked_about_before_it_changed_comes_as_what_it_is_now() -> None:
+    placing = Placing(nodes=5)
+    for _ in range(3):
+        placing.place()
+    before, now = pod(999), make_pod(pod(999).name, cpu="900m")
+    assert before.uid == now.uid
+    placing.verdicts.of(before).rank()
+    row = int(placing.verdicts.of(now).rank().argmax())
+    shape = placing.verdicts.shape_of_last(now.uid)
+    placing.state.assume(now, placing.state.names[row], shape)
+    assert placing.seen() == anew(placing.profile, placing.state)
+
+
+class Silent:
+    """Says nothing unless it is asked about the node that has the label."""
+
+    name = "Silent"
+    reads = NODE | PODS
+
+    def score(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray | None:
+        is_there = any("loud" in nodes.node(at).labels for at in range(len(nodes)))
+        return np.full(len(nodes), 50, np.int64) if is_there else None
+
+
+def test_a_rule_that_says_nothing_of_the_rows_ahead_may_say_something_of_all() -> None:
+    loud = make_node("loud", cpu="1", labels={"loud": ""}, unschedulable=True)
+    placing = Placing()
+    placing.profile = make_profile([NodeUnschedulable(), placing.crowd, Silent()])
+    placing.state = make_state([loud, *(make_node(f"n{each}", cpu="1") for each in range(300))])
+    placing.verdicts = Verdicts(placing.profile, placing.state)
+    for _ in range(8):
+        placing.place()
+        assert placing.seen() == anew(placing.profile, placing.state)
+
+
 def test_rows_are_hardly_judged_ahead_where_that_is_of_no_use() -> None:
     """Each pod of the shape comes after another to its node: what was said never comes true."""
     placing = Placing()
@@ -100,7 +148,7 @@ def test_rows_are_hardly_judged_ahead_where_that_is_of_no_use() -> None:
         placed, node_name = pod(number), placing.state.names[placing.last]
         placing.state.forget(placed.uid)
         placing.state.assume(pod(number, cpu="1m"), node_name)
-        placing.state.assume(placed, node_name)
+        placing.state.assume(placed, node_name, placing.shape)
     assert sum(asked > 300 for asked in placing.crowd.asked) < 8
 
 

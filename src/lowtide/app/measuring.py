@@ -6,7 +6,7 @@ the event loop goes on."""
 
 import asyncio
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
@@ -71,6 +71,8 @@ class Measuring:
         self._thread: ThreadPoolExecutor | None = None
         self._newest_traffic: dict[TrafficRequest, TrafficReading] = {}  # for metrics
         self._handed_on: dict[Hashable, _HandedOn] = {}
+        # By uid: of these pods nothing was missing at the last poll, and so it will stay.
+        self._measured_whole = defaultdict[TrafficRequest, frozenset[str]](frozenset)
         wanted = requests_of(profiles.values(), TrafficRequest)
         proxy = ServiceProxy(connection)
         self._clients = [
@@ -190,8 +192,15 @@ class Measuring:
         )
 
     async def _publish_traffic(self, reading: TrafficReading) -> None:
-        pods = list(self._known.pods())
-        made = await self._aside(lambda: with_pods_worked_out(published(reading), pods, self._rest))
+        pods, before = list(self._known.pods()), self._measured_whole[reading.request]
+
+        def made_aside() -> tuple[Reading, frozenset[str]]:
+            young = [pod for pod in pods if pod.uid not in before]
+            made = with_pods_worked_out(published(reading), young, self._rest)
+            young_still = {uid for uid, (_, missing) in made.worked_out.items() if missing}
+            return made, frozenset(pod.uid for pod in pods if pod.uid not in young_still)
+
+        made, self._measured_whole[reading.request] = await self._aside(made_aside)
         self._newest_traffic[reading.request] = reading
         self._hand_on(reading.request, made, at=self._clock())
 

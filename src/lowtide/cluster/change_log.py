@@ -10,14 +10,12 @@ from lowtide.cluster.columns import Column, IntArray
 
 # Further back in the log, looking at everything anew is cheaper than at each change.
 _MOST_CHANGES_PER_ROW = 16
-
-
-# So many pods that came to a row one after the other are remembered.
-MOST_COMINGS = 8
+# So many pods that came to a row one after the other are remembered, and judged ahead.
+MOST_COMINGS = 4
 
 
 class _Came(NamedTuple):
-    uid: str
+    shape: object
     before: int  # the row's version
 
 
@@ -26,9 +24,8 @@ class ChangeLog:
         self._changes: list[tuple[int, int]] = []
         self.position = 0  # where it ends now
         self._starts_at = 0
-        self._came: dict[
-            int, list[_Came]
-        ] = {}  # by row: the pods whose coming were its last changes
+        # By row: the pods whose coming were its last changes.
+        self._came: dict[int, list[_Came]] = {}
         self.version_column = Column(np.int64, 0, capacity)
 
     def since(self, position: int) -> list[tuple[int, int]] | None:
@@ -42,18 +39,18 @@ class ChangeLog:
         """Of each row: another after each change of it."""
         return self.version_column.array
 
-    def came_last(self, row: int) -> str | None:
-        """The pod whose coming was the last change of this row."""
+    def came_last(self, row: int) -> object | None:
+        """The shape of the pod whose coming was the last change of this row, if it was told."""
         came = self._came.get(row)
-        return None if came is None else came[-1].uid
+        return None if came is None else came[-1].shape
 
-    def came_since(self, row: int, version: int) -> list[str]:
-        """The pods whose coming is all that changed on this row since it had that version; none
-        where anything else did, or nothing."""
+    def came_since(self, row: int, version: int) -> list[object]:
+        """The shapes of the pods whose coming is all that changed on this row since it had that
+        version; none where anything else did, or nothing."""
         came = self._came.get(row, ())
         for number, each in enumerate(came):
             if each.before == version:
-                return [one.uid for one in came[number:]]
+                return [one.shape for one in came[number:]]
         return []
 
     def add(self, row: int, what: int) -> None:
@@ -67,11 +64,11 @@ class ChangeLog:
         self._note(row, what)
         self.versions[row_or_all] = self.position
 
-    def pod_came(self, row: int, what: int, uid: str) -> None:
-        """Adds what that changed."""
+    def pod_came(self, row: int, what: int, shape: object) -> None:
+        """Adds what that changed. `shape` is what who asked about the pod knows it by again."""
         versions = self.versions
         came = self._came.setdefault(row, [])
-        came.append(_Came(uid, versions.item(row)))
+        came.append(_Came(shape, versions.item(row)))
         if len(came) > MOST_COMINGS:
             del came[0]
         self._note(row, what)

@@ -52,7 +52,7 @@ class Ledger:
         return self._reading.whole_of(pod)
 
     def publish(self, reading: Reading, node_names: Sequence[str], capacity: int) -> None:
-        """Replaces every row; the entries are to be made anew by `count_in`. `capacity` is the
+        """Replaces every row; the entries are to be made anew by `count_in_all`. `capacity` is the
         length of ClusterState's columns."""
         if reading.names != self._reading.names:
             self._position_of = {name: position for position, name in enumerate(reading.names)}

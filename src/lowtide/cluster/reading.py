@@ -44,7 +44,7 @@ class Reading:
     expects: Expectation | None = None
     sampled_at: float = math.nan
     window_seconds: float = 0.0
-    worked_out: Mapping[str, tuple[Pod, Amounts]] = field(default_factory=dict)  # by uid
+    worked_out: Mapping[str, tuple[Pod, Amounts | None]] = field(default_factory=dict)  # by uid
 
     @property
     def is_sampled(self) -> bool:
@@ -90,11 +90,9 @@ def with_pods_worked_out(
 ) -> Reading:
     """The same reading, which knows already what is missing of these pods; it rests between some
     of them and the next, for others to go on."""
-    worked_out: dict[str, tuple[Pod, Amounts]] = {}
+    worked_out: dict[str, tuple[Pod, Amounts | None]] = {}
     for start in range(0, len(pods), _PODS_AT_ONCE):
         for pod in pods[start : start + _PODS_AT_ONCE]:
-            missing = reading.missing_of(pod)
-            if missing is not None:
-                worked_out[pod.uid] = pod, missing
+            worked_out[pod.uid] = pod, reading.missing_of(pod)
         rest()
     return replace(reading, worked_out=worked_out)

@@ -241,12 +241,14 @@ class ClusterState:
         self._put(placed)
         return placed
 
-    def assume(self, pod: Pod, node_name: str) -> None:
-        """Counts the pod on that node from now on, before the API server has bound it."""
+    def assume(self, pod: Pod, node_name: str, shape: object = None) -> None:
+        """Counts the pod on that node from now on, before the API server has bound it. `shape` is
+        what a verdict knows its pods by; None where it was not asked about just this pod."""
         if pod.uid in self._placed:
             raise ValueError(f"pod {pod.key} is on {self._placed[pod.uid].node_name} already")
         self.drop_nomination(pod.uid)
-        self._put(PlacedPod(pod, node_name, self._footprints.of(pod), is_assumed=True))
+        placed = PlacedPod(pod, node_name, self._footprints.of(pod), is_assumed=True)
+        self._put(placed, shape)
 
     def forget(self, uid: str) -> None:
         """Takes an assumption back; a pod that was confirmed meanwhile stays."""
@@ -311,7 +313,7 @@ class ClusterState:
         self.storage.object_changed(before, after)
         self.service_selectors.object_changed(before, after)
 
-    def _put(self, placed: PlacedPod) -> None:
+    def _put(self, placed: PlacedPod, shape: object = None) -> None:
         uid = placed.pod.uid
         before = self._placed.get(uid)
         if before is not None and before.looks_like(placed):
@@ -332,7 +334,7 @@ class ClusterState:
         if row is not None:
             self._count_in(row, placed, times=1)
             self.lowest_priorities.came(row, placed)
-            self.log.pod_came(row, what, uid)
+            self.log.pod_came(row, what, shape)
 
     def _count_in(self, row: int, placed: PlacedPod, times: int) -> None:
         self.pod_count.array[row] += times

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from lowtide.cluster.change_log import MOST_COMINGS
 from lowtide.cluster.columns import IntArray, Rows
 from lowtide.cluster.nodes import Nodes
 from lowtide.cluster.overlay import imagined
@@ -18,8 +19,8 @@ from lowtide.framework.stale import NO_ROWS
 from lowtide.objects.pod import Pod
 
 _ROWS_AHEAD = 256
-_MOST_PODS_AHEAD = 4  # on a row: where nodes are alike, some come to one before the next
-_MOST_UIDS = 4096
+# Pods on a row: where nodes are alike, some come to one before the next.
+_MOST_PODS_AHEAD = MOST_COMINGS
 _MOST_WITHOUT_USE = 4
 _TRIED_EVERY = 256
 Answers = Sequence[npt.NDArray[np.integer]]  # by rule
@@ -42,22 +43,13 @@ class Faces:
     def __init__(self, state: ClusterState, pod: Pod) -> None:
         self._state = state
         self._pod = pod
-        self._uids: set[str] = set()
+        self.shape = object()  # pods that come are known by it
         self._last: tuple[int, list[int], Faced] | None = None
         self._without_use = 0
 
     def was_of_use(self) -> None:
         """What was judged ahead came true."""
         self._without_use = 0
-
-    def asked_about(self, uid: str) -> None:
-        """A pod of the shape: where it comes to a node, what comes is known."""
-        if len(self._uids) >= _MOST_UIDS:
-            self._uids.clear()  # those that came meanwhile are judged again
-        self._uids.add(uid)
-
-    def is_of_the_shape(self, uid: str | None) -> bool:
-        return uid in self._uids
 
     def of(self, unknown: list[int], ranked: IntArray) -> Faced:
         """These rows, and with them some to judge ahead; `ranked` is how rows ranked before."""
@@ -83,7 +75,7 @@ class Faces:
         if self._without_use > _MOST_WITHOUT_USE and self._without_use % _TRIED_EVERY:
             return NO_ROWS
         for row in changed:
-            if self.is_of_the_shape(self._state.log.came_last(row)):
+            if self._state.log.came_last(row) is self.shape:
                 return _next_rows(ranked[: self._state.count], after=row)
         return NO_ROWS
 
@@ -106,14 +98,11 @@ class Ahead:
         position = self._position_of.get(row)
         if position is None:
             return None
-        uids = self._state.log.came_since(row, self._versions[position])
-        if not 0 < len(uids) <= _MOST_PODS_AHEAD:
+        came = self._state.log.came_since(row, self._versions[position])
+        if not came or any(shape is not self._faces.shape for shape in came):
             return None
-        for uid in uids:
-            if not self._faces.is_of_the_shape(uid):
-                return None
         self._faces.was_of_use()
-        at = position + (len(uids) - 1) * len(self._position_of)
+        at = position + (len(came) - 1) * len(self._position_of)
         return [answer.item(at) for answer in self._answers]
 
     def said_of(self, rows: Rows) -> tuple[dict[int, list[int]], list[int]]:

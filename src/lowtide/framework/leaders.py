@@ -39,7 +39,7 @@ class Leaders:
 
 
 def _nth_highest(ranked: IntArray, number: int) -> int:
-    at = max(len(ranked) - number, 0)
+    at = max(len(ranked) - max(number, 1), 0)
     parted = ranked.copy()
     parted.partition(at)
     return parted.item(at)

@@ -171,7 +171,7 @@ class Scoring:
             return judged
         few, ahead, faced, nodes = self._faces.of(unknown, self.ranked)
         asked_feasible = feasible[faced]
-        answers = []
+        answers, is_sure = [], True
         for number in numbers:
             if not len(ahead) and stale.rows(self._rules.reads[number]) is None:
                 continue
@@ -180,9 +180,13 @@ class Scoring:
             answers.append(np.zeros(len(faced), np.int64) if raw is None else raw[len(few) :])
             if (raw is not None) != scores.has_opinion:
                 judged[number] = self._changed_its_mind(number, feasible, stale)
+                is_sure = False  # nor is what it says of fewer rows what it says of all
             elif raw is not None:
                 scores.put(raw[: len(few)], few)
-        self._ahead.keep(ahead, answers)
+        if is_sure:
+            self._ahead.keep(ahead, answers)
+        else:
+            self._ahead.forget()
         return judged
 
     def _rank(self, rows: Rows, feasible: BoolArray, stale: Stale) -> None:

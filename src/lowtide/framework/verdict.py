@@ -53,9 +53,10 @@ class Verdict:
         """The rule that refuses the pod everywhere, and why."""
         return self._filtering.narrowing.pod_rejection
 
-    def asked_about(self, pod: Pod) -> None:
-        """One of the shape: where it then comes to a node, what comes is known."""
-        self._faces.asked_about(pod.uid)
+    @property
+    def shape(self) -> object:
+        """What its pods are known by where they then come to a node."""
+        return self._faces.shape
 
     def refresh(self) -> None:
         """Judges the stale rows again by the filters."""

@@ -21,6 +21,7 @@ class Verdicts:
         self._max_bytes = max_bytes
         self._by_shape: OrderedDict[bytes, Verdict] = OrderedDict()
         self._shape_bytes = 0
+        self._asked_last: tuple[str, object] = "", None
 
     def of(self, pod: Pod) -> Verdict:
         """The verdict on this pod's shape, true for the state as it is now."""
@@ -31,10 +32,16 @@ class Verdicts:
             self._shape_bytes += len(shape)
         else:
             self._by_shape.move_to_end(shape)
-        verdict.asked_about(pod)
+        self._asked_last = pod.uid, verdict.shape
         verdict.refresh()
         self._drop_oldest()  # after that: of a table that has grown, each takes more than before
         return verdict
+
+    def shape_of_last(self, uid: str) -> object | None:
+        """What the verdict knows its pods by that was asked for last; None where that was about
+        another pod."""
+        asked_last, shape = self._asked_last
+        return shape if asked_last == uid else None
 
     def object_changed(self, kind: type) -> None:
         """An object of this type changed: every row is stale for the rules that depend on it."""

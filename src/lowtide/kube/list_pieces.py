@@ -1,6 +1,6 @@
 """Takes a list apart while it arrives, so that its objects are read before its end is there.
 
-Used by watch for the first list of a kind."""
+Used by watch for every list."""
 
 from typing import Final
 

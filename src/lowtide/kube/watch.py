@@ -29,7 +29,7 @@ SLACK_SECONDS = 30.0
 LIST_TIMEOUT_SECONDS = 120.0
 # A watch that ends sooner than this without news counts as a failure, so it cannot spin.
 HEALTHY_WATCH_SECONDS = 1.0
-# After so many objects of a list other tasks (the lease, bindings) get their turn.
+# After so many objects, and each piece of a list, other tasks (the lease, bindings) get their turn.
 OBJECTS_PER_TURN = 1000
 # The server was set back to an older state (a restored etcd): what we saw last is its future.
 TOO_LARGE_VERSION = "Too large resource version"
@@ -153,17 +153,24 @@ class Watch(Generic[T]):
         async for head_version, objects, left_out in self._decoded_pieces(arriving):
             version = version or head_version
             unreadable |= left_out
+            for found in objects:
+                self._share(found)
             if is_first:
                 await self._hand_each(objects)
             else:
-                for found in objects:
-                    self._share(found)
                 held += objects
+            await asyncio.sleep(0)  # other tasks get their turn
         self._unreadable &= unreadable
         if not is_first:
             self._hand_what_is_gone({*map(_key, held), *unreadable})
             await self._hand_each(held)
         return version
+
+    async def _hand_each(self, objects: list[Any]) -> None:
+        for count, found in enumerate(objects, start=1):
+            self._hand_newer(found)
+            if count % OBJECTS_PER_TURN == 0:
+                await asyncio.sleep(0)
 
     async def _decoded_pieces(
         self, arriving: AsyncIterator[bytes]
@@ -183,12 +190,6 @@ class Watch(Generic[T]):
     def _hand_what_is_gone(self, listed: set[Key]) -> None:
         for key in [key for key in self._known if key not in listed]:
             self._handle(Deleted(self._known.pop(key)))
-
-    async def _hand_each(self, objects: list[Any]) -> None:
-        for count, found in enumerate(objects, start=1):
-            self._hand_newer(found)
-            if count % OBJECTS_PER_TURN == 0:
-                await asyncio.sleep(0)
 
     def _decoded(self, body: bytes | bytearray) -> tuple[str, list[Any], set[Key]]:
         try:
@@ -254,6 +255,7 @@ class Watch(Generic[T]):
         if event.type == "DELETED":
             self._hand_deletion(found)
         else:
+            self._share(found)
             self._hand_newer(found)
         self._version = found.metadata.resource_version
         if self._failing:
@@ -274,8 +276,7 @@ class Watch(Generic[T]):
     def _hand_newer(self, found: Any) -> None:
         key = _key(found)
         known = self._known.get(key)
-        self._share(found)
-        self._known[key] = self._last = found
+        self._known[key] = found
         if self._unreadable:
             self._unreadable.discard(key)
         if known is None:
@@ -290,6 +291,7 @@ class Watch(Generic[T]):
         like = self._known.get(_key(found), self._last)
         if like is not None:
             share(found, like)
+        self._last = found
 
     def _hand_deletion(self, found: Any) -> None:
         known = self._known.pop(_key(found), None)

@@ -297,7 +297,8 @@ class Machine:
     def _place(
         self, queued: QueuedPod, decision: Decision, placement: Placement, now: float
     ) -> list[Action]:
-        self.state.assume(queued.pod, placement.node_name)
+        shape = self._verdicts[placement.profile.scheduler_name].shape_of_last(queued.pod.uid)
+        self.state.assume(queued.pod, placement.node_name, shape)
         try:
             refused = placement.refusal(self.state)
         except (PluginError, QuantityError) as error:

@@ -1,0 +1,60 @@
+"""What the log says of a row: which pods came, and whether that is all."""
+
+from lowtide.cluster.change_log import MOST_COMINGS, ChangeLog
+from lowtide.cluster.changes import EVERY_ROW, NODE, PODS, READING
+
+
+def log_of(*comings: tuple[int, str]) -> ChangeLog:
+    """Pods of these shapes came to these rows."""
+    log = ChangeLog(4)
+    for row, shape in comings:
+        log.pod_came(row, PODS, shape)
+    return log
+
+
+def test_pods_that_came_one_after_the_other_are_told_since_any_of_them() -> None:
+    log = log_of((1, "a"), (2, "x"), (1, "b"), (1, "c"))
+    assert log.came_since(1, 0) == ["a", "b", "c"]
+    assert log.came_since(1, 1) == ["b", "c"]
+    assert log.came_since(1, 3) == ["c"]
+    assert log.came_last(1) == "c"
+    assert log.since(1) == [(2, PODS), (1, PODS), (1, PODS)]
+
+
+def test_since_now_and_since_a_version_that_the_row_never_had_nothing_came() -> None:
+    log = log_of((1, "a"), (2, "x"))
+    assert log.versions.tolist() == [0, 1, 2, 0]
+    assert log.came_since(1, 1) == []
+    assert log.came_since(1, 2) == []
+    assert log.came_since(0, 0) == []
+    assert log.came_last(0) is None
+
+
+def test_any_other_change_of_the_row_cuts_the_chain() -> None:
+    log = log_of((1, "a"), (2, "x"))
+    log.add(1, NODE)
+    assert log.came_since(1, 0) == []
+    assert log.came_last(1) is None
+    log.pod_came(1, PODS | READING, "b")
+    assert log.came_since(1, 0) == []
+    assert log.came_since(1, 3) == ["b"]
+    assert log.came_since(2, 0) == ["x"]
+
+
+def test_a_change_of_every_row_cuts_all_chains() -> None:
+    log = log_of((1, "a"), (2, "x"))
+    log.add(EVERY_ROW, READING)
+    assert log.versions.tolist() == [3, 3, 3, 3]
+    assert [log.came_since(row, 0) for row in (1, 2)] == [[], []]
+
+
+def test_a_row_that_is_gone_is_forgotten() -> None:
+    log = log_of((1, "a"))
+    log.row_is_gone(1)
+    assert log.came_since(1, 0) == []
+
+
+def test_only_so_many_are_remembered() -> None:
+    log = log_of(*((0, str(number)) for number in range(MOST_COMINGS + 2)))
+    assert log.came_since(0, 0) == log.came_since(0, 1) == []
+    assert log.came_since(0, 2) == [str(number) for number in range(2, MOST_COMINGS + 2)]
