@@ -1,7 +1,7 @@
 """What the log says of a row: which pods came, and whether that is all."""
 
 from lowtide.cluster.change_log import MOST_COMINGS, ChangeLog
-from lowtide.cluster.changes import EVERY_ROW, NODE, PODS, READING
+from lowtide.cluster.changes import EVERY_ROW, LABELS, NODE, PODS, READING
 
 
 def log_of(*comings: tuple[int, str]) -> ChangeLog:
@@ -58,3 +58,13 @@ def test_only_so_many_are_remembered() -> None:
     log = log_of(*((0, str(number)) for number in range(MOST_COMINGS + 2)))
     assert log.came_since(0, 0) == log.came_since(0, 1) == []
     assert log.came_since(0, 2) == [str(number) for number in range(2, MOST_COMINGS + 2)]
+
+
+def test_labels_that_change_cut_no_chain() -> None:
+    log = log_of((1, "a"))
+    log.add(1, LABELS)
+    assert log.since(1) == [(1, LABELS)]
+    assert log.versions.tolist() == [0, 1, 0, 0]
+    assert log.came_since(1, 0) == ["a"]
+    log.add(1, LABELS | READING)
+    assert log.came_since(1, 0) == []

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from lowtide.cluster.changes import EVERY_ROW, PODS, READING, ROW
+from lowtide.cluster.changes import EVERY_ROW, LABELS, PODS, READING, ROW
 from lowtide.cluster.nodes import Nodes
 from lowtide.cluster.reading import Reading
 from lowtide.cluster.state import ClusterState
@@ -405,3 +405,23 @@ def test_what_a_pod_would_add() -> None:
     nodes = two().nodes()
     assert nodes.expected(SOURCE, pod("x", carries=3)) == {"in": 3.0, "out": 6.0}
     assert nodes.expected("nobody measures this", pod("x")) == {}
+
+
+def test_labels_that_change_what_is_expected_of_a_pod_change_what_is_counted() -> None:
+    def labelled(**labels: str) -> Pod:
+        one = bound(pod("p"), "b")
+        return msgspec.structs.replace(
+            one, metadata=msgspec.structs.replace(one.metadata, labels=labels)
+        )
+
+    state = two()
+    state.assume(pod("p", carries=5), "b")
+    assert incoming(state) == [0.0, 5.0]
+    zoned = labelled(**{"in": "5", "zone": "z"})
+    assert changes(state, lambda s: s.place(zoned)) == [(1, LABELS)]
+    assert incoming(state) == [0.0, 5.0]
+    more = labelled(**{"in": "7"})
+    assert changes(state, lambda s: s.place(more)) == [(1, LABELS | READING)]
+    assert incoming(state) == [0.0, 7.0]
+    state.remove_pod("default/p")
+    assert incoming(state) == [0.0, 0.0]

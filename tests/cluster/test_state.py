@@ -5,7 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from lowtide.cluster.changes import NODE, PODS, ROW
+from lowtide.cluster.changes import LABELS, NODE, PODS, ROW
+from lowtide.cluster.pods_matching import PodSelection, labels_required
 from lowtide.cluster.state import ClusterState
 from lowtide.objects.meta import LabelRequirement, ObjectMeta
 from lowtide.objects.node import Node, NodeSpec, Taint
@@ -446,3 +447,61 @@ def test_a_nomination_is_known_by_its_pod_until_the_node_goes() -> None:
     assert state.nomination_of(pod.uid) == "a"
     state.remove_node("a")
     assert (state.nomination_of(pod.uid), state.nominated()) == ("", {})
+
+
+# A bound pod gets labels, as by the API server those of its node's zone.
+
+ZONED = {"app": "web", "topology.kubernetes.io/zone": "z"}
+
+
+def test_a_pod_that_is_bound_and_labelled_changes_for_rules_by_its_labels_alone() -> None:
+    state = make_state([make_node("a")])
+    state.assume(make_pod("p", cpu="1", labels={"app": "web"}), "a")
+    zoned = PodSelection.of(labels_required(ZONED), namespaces=["default"], counts_terminating=True)
+    assert state.nodes().pods_matching(zoned).tolist() == [0]
+    before, seen = state.log.position, table(state)
+    state.place(make_pod("p", on="a", cpu="1", labels=ZONED))
+    assert changes(state, before) == [(0, LABELS)]
+    assert state.nodes().pods_matching(zoned).tolist() == [1]
+    assert table(state) == seen
+    assert state.nodes().pods(0)[0].labels == ZONED
+    placed = state.placed("default/p")
+    assert placed is not None
+    assert not placed.is_assumed
+    state.remove_pod("default/p")
+    assert state.nodes().pods_matching(zoned).tolist() == [0]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        pytest.param({"cpu": "2"}, id="requests"),
+        pytest.param({"annotations": {"a": "b"}}, id="annotations"),
+        pytest.param({"priority": 3}, id="priority"),
+    ],
+)
+def test_a_pod_changes_for_rules_in_everything_where_its_labels_change_and(
+    more: dict[str, Any],
+) -> None:
+    state = make_state([make_node("a")], [make_pod("p", on="a")])
+    before = state.log.position
+    state.place(make_pod("p", on="a", labels=ZONED, **more))
+    assert changes(state, before) == [(0, PODS), (0, PODS)]
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        pytest.param({"volumes": [{"name": "v", "emptyDir": {}}]}, id="volumes"),
+        pytest.param(
+            {"affinity": {"podAffinity": {}, "podAntiAffinity": {}}}, id="affinity to pods"
+        ),
+    ],
+)
+def test_what_is_kept_of_a_pod_by_its_labels_is_made_anew_where_it_has(
+    spec: dict[str, Any],
+) -> None:
+    state = make_state([make_node("a")], [make_pod("p", on="a", spec=spec)])
+    before = state.log.position
+    state.place(make_pod("p", on="a", labels=ZONED, spec=spec))
+    assert changes(state, before) == [(0, PODS), (0, PODS)]

@@ -8,7 +8,7 @@ import pytest
 
 from lowtide.cluster.reading import Reading
 from lowtide.cluster.state import ClusterState
-from lowtide.framework.plugin import NODE, PODS, BoolArray, IntArray, Nodes, Pod, Rejection
+from lowtide.framework.plugin import NODE, PODS, TAKEN, BoolArray, IntArray, Nodes, Pod, Rejection
 from lowtide.framework.profile import Profile
 from lowtide.framework.verdict import Verdict
 from lowtide.framework.verdicts import Verdicts
@@ -24,7 +24,7 @@ class Crowd:
     """Likes nodes with few pods, and refuses those with three; remembers what it was asked."""
 
     name = "Crowd"
-    reads = NODE | PODS
+    reads = NODE | TAKEN
     kinds = (Namespace,)
 
     def __init__(self) -> None:
@@ -118,11 +118,47 @@ def test_a_pod_that_was_asked_about_before_it_changed_comes_as_what_it_is_now() 
     assert placing.seen() == anew(placing.profile, placing.state)
 
 
+def test_what_was_said_ahead_stands_where_pods_only_get_labels() -> None:
+    """The API server gives them some when it binds, which is told a little later."""
+    placing, names = Placing(), []
+    for number in range(60):
+        placing.place()
+        names.append(placing.state.names[placing.last])
+        if number >= 3:
+            one, name = pod(number - 3), names[number - 3]
+            placing.state.place(make_pod(one.name, cpu="100m", on=name, labels={"zone": "z"}))
+        assert placing.seen() == anew(placing.profile, placing.state)
+    assert len(placing.crowd.asked) < 10 + 60  # besides those of `anew`
+
+
+class Zoned:
+    """Likes nodes whose pods have the label."""
+
+    name = "Zoned"
+    reads = NODE | PODS
+
+    def score(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray:
+        zoned = [sum("zone" in each.labels for each in nodes.pods(at)) for at in range(len(nodes))]
+        return 10 * np.array(zoned, np.int64)
+
+
+def test_a_rule_that_reads_the_labels_of_pods_hears_of_them() -> None:
+    placing = Placing(nodes=20)
+    placing.crowd.most = 9
+    placing.profile = make_profile([placing.crowd, Zoned()])
+    placing.verdicts = Verdicts(placing.profile, placing.state)
+    for number in range(60):
+        placing.place()
+        name = placing.state.names[placing.last]
+        placing.state.place(make_pod(pod(number).name, cpu="100m", on=name, labels={"zone": "z"}))
+        assert placing.seen() == anew(placing.profile, placing.state)
+
+
 class Silent:
     """Says nothing unless it is asked about the node that has the label."""
 
     name = "Silent"
-    reads = NODE | PODS
+    reads = NODE | TAKEN
 
     def score(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray | None:
         is_there = any("loud" in nodes.node(at).labels for at in range(len(nodes)))

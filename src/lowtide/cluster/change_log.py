@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lowtide.cluster.changes import EVERY_ROW
+from lowtide.cluster.changes import EVERY_ROW, LABELS
 from lowtide.cluster.columns import Column, IntArray
 
 # Further back in the log, looking at everything anew is cheaper than at each change.
@@ -36,7 +36,7 @@ class ChangeLog:
 
     @property
     def versions(self) -> IntArray:
-        """Of each row: another after each change of it."""
+        """Of each row: another after each change of it but of labels."""
         return self.version_column.array
 
     def came_last(self, row: int) -> object | None:
@@ -55,6 +55,9 @@ class ChangeLog:
 
     def add(self, row: int, what: int) -> None:
         """`row` may be EVERY_ROW."""
+        if what == LABELS:
+            self._note(row, what)  # nobody looks ahead who reads them
+            return
         if row == EVERY_ROW:
             self._came.clear()
             row_or_all: int | slice = slice(None)

@@ -6,12 +6,15 @@ Plain ints that are or-ed together: enum.Flag costs too much where every decisio
 from lowtide.objects.node import Node
 
 NODE = 1  # this node's own object: labels, taints, allocatable
-PODS = 2  # the pods on this node
+TAKEN = 2  # what the pods on this node take: resources, ports, volumes
 READING = 4  # what is measured on this node
 NODES = 8  # any node's object
 OTHERS = 16  # the pods of other nodes
 FEASIBLE = 64  # which nodes the filters left; only for scores
 TERMS = 128  # the affinity terms that pods of any node carry
+LABELS = 256  # the labels of the pods on this node
+
+PODS = TAKEN | LABELS  # the pods on this node, in anything
 
 ROW = NODE | PODS | READING
 

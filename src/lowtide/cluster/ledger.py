@@ -47,6 +47,10 @@ class Ledger:
         """What is counted for a pod that was placed, one amount per field."""
         return self._entries.get(uid)
 
+    def would_count(self, pod: Pod) -> Amounts | None:
+        """What would be counted for the pod if it was placed now."""
+        return self._reading.missing_of(pod)
+
     def would_count_whole(self, pod: Pod) -> Amounts | None:
         """What would be counted for the pod if it was placed now, and had not started."""
         return self._reading.whole_of(pod)

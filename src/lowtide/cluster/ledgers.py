@@ -71,6 +71,15 @@ class Ledgers:
             changed |= ledger.count_in(row, pod)
         return changed
 
+    def count_again(self, row: int | None, pod: Pod) -> bool:
+        """A pod that changed where it is; whether anything that is measured on the row did."""
+        changed = False
+        for ledger in self._by_source.values():
+            if ledger.would_count(pod) != ledger.counted(pod.uid):
+                changed |= ledger.count_out(row, pod.uid)
+                changed |= ledger.count_in(row, pod)
+        return changed
+
     def count_out(self, row: int | None, uid: str) -> bool:
         changed = [ledger.count_out(row, uid) for ledger in self._by_source.values()]
         return any(changed)

@@ -43,12 +43,15 @@ class PlacedPod(msgspec.Struct, frozen=True):
 
         The API server lets nothing else change in the spec of a pod that has its node.
         """
+        return self.takes_like(other) and self.pod.labels == other.pod.labels
+
+    def takes_like(self, other: "PlacedPod") -> bool:
+        """Whether no rule can tell the two apart but by their labels."""
         return (
             self.node_name == other.node_name
             and self.footprint == other.footprint
             and self.pod.is_terminating == other.pod.is_terminating
             and self.pod.spec.priority == other.pod.spec.priority
-            and self.pod.labels == other.pod.labels
             and self.pod.metadata.annotations == other.pod.metadata.annotations
         )
 

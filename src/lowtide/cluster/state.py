@@ -11,7 +11,16 @@ from typing import Any, TypeVar
 import numpy as np
 
 from lowtide.cluster.change_log import ChangeLog
-from lowtide.cluster.changes import EVERY_ROW, NODE, PODS, READING, ROW, TERMS, is_same_to_rules
+from lowtide.cluster.changes import (
+    EVERY_ROW,
+    LABELS,
+    NODE,
+    PODS,
+    READING,
+    ROW,
+    TERMS,
+    is_same_to_rules,
+)
 from lowtide.cluster.columns import Column, IntArray, MadeWhenAsked, Rows, ValueColumn
 from lowtide.cluster.images import Images
 from lowtide.cluster.known_objects import KnownObjects
@@ -319,6 +328,9 @@ class ClusterState:
         if before is not None and before.looks_like(placed):
             self._placed[uid] = self._placed_on[placed.node_name][uid] = placed
             return
+        if before is not None and before.takes_like(placed) and _goes_by_its_requests(placed.pod):
+            self._relabel(before, placed)
+            return
         if before is not None:
             self.remove_pod(uid)
         self._placed[uid] = placed
@@ -335,6 +347,17 @@ class ClusterState:
             self._count_in(row, placed, times=1)
             self.lowest_priorities.came(row, placed)
             self.log.pod_came(row, what, shape)
+
+    def _relabel(self, before: PlacedPod, after: PlacedPod) -> None:
+        """As the API server does when it binds a pod, by its node's zone and region."""
+        uid = after.pod.uid
+        self._placed[uid] = self._placed_on[after.node_name][uid] = after
+        row = self._row_of.get(after.node_name)
+        self._pods_matching.count(row, before, times=-1)
+        self._pods_matching.count(row, after, times=1)
+        what = LABELS | READING if self.ledgers.count_again(row, after.pod) else LABELS
+        if row is not None:
+            self._changed(row, what)
 
     def _count_in(self, row: int, placed: PlacedPod, times: int) -> None:
         self.pod_count.array[row] += times
@@ -390,3 +413,10 @@ class ClusterState:
 
     def _changed(self, row: int, what: int) -> None:
         self.log.add(row, what)
+
+
+def _goes_by_its_requests(pod: Pod) -> bool:
+    """Whether nothing else is kept of it that may depend on its labels, or holds the pod."""
+    affinity = pod.spec.affinity
+    has_terms = affinity is not None and (affinity.pod_affinity or affinity.pod_anti_affinity)
+    return not has_terms and not pod.spec.volumes

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lowtide.cluster.change_log import MOST_COMINGS
+from lowtide.cluster.changes import LABELS
 from lowtide.cluster.columns import IntArray, Rows
 from lowtide.cluster.nodes import Nodes
 from lowtide.cluster.overlay import imagined
@@ -51,15 +52,18 @@ class Faces:
         """What was judged ahead came true."""
         self._without_use = 0
 
-    def of(self, unknown: list[int], ranked: IntArray) -> Faced:
-        """These rows, and with them some to judge ahead; `ranked` is how rows ranked before."""
+    def of(self, unknown: list[int], ranked: IntArray, reads: int) -> Faced:
+        """These rows, and with them some to judge ahead; `ranked` is how rows ranked before, and
+        `reads` what who judges them reads: labels may change without notice here."""
         position = self._state.log.position
+        if reads & LABELS:
+            return self._made(unknown, NO_ROWS)
         if self._last is None or self._last[:2] != (position, unknown):
-            self._last = position, unknown, self._made(unknown, ranked)
+            self._last = position, unknown, self._made(unknown, self._rows_ahead(unknown, ranked))
         return self._last[2]
 
-    def _made(self, unknown: list[int], ranked: IntArray) -> Faced:
-        few, ahead = np.array(unknown, np.intp), self._rows_ahead(unknown, ranked)
+    def _made(self, unknown: list[int], ahead: Rows) -> Faced:
+        few = np.array(unknown, np.intp)
         rows = np.concatenate([few, *[ahead] * _MOST_PODS_AHEAD])
         nodes = self._state.nodes().take(rows)
         if len(ahead):

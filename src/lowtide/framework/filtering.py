@@ -71,7 +71,7 @@ class Filtering:
 
     def _takes_what_was_said(self, stale: Stale) -> bool:
         """Ahead, of the one row that a pod of the shape came to: nobody has to be asked."""
-        row = stale.only_row
+        row = stale.only_row(self._filters.local_reads)
         if row is None or self._pre_filters.are_any_concerned(stale):
             return False
         said = None if self._filters.are_others_concerned(stale) else self._ahead.said_of_one(row)
@@ -130,7 +130,7 @@ class Filtering:
                 self.rejections[number].put_one(row, found, self._capacity)
         if not unknown:
             return
-        few, ahead, _, nodes = self._faces.of(unknown, ranked)
+        few, ahead, _, nodes = self._faces.of(unknown, ranked, self._filters.local_reads)
         answers = []
         for number in numbers:
             if not len(ahead) and stale.rows(self._filters.reads[number]) is None:

@@ -5,9 +5,11 @@ nodes, and answers with arrays, one element per row of the `Nodes` it was given;
 `score_each` lift a method that judges a single node. Everything but `name` is optional:
 
     reads      what its answer for a row depends on: NODE | PODS | READING (this row's, the
-               default), NODES (any node's object), OTHERS (the pods of other nodes), TERMS (the
-               affinity terms that pods carry), FEASIBLE (for `score`: which nodes the filters
-               left). A row is judged again only by the rules that read what changed on it.
+               default; of PODS perhaps only TAKEN, what they take, or LABELS), NODES (any node's
+               object), OTHERS (the pods of other nodes), TERMS (the affinity terms that pods
+               carry), FEASIBLE (for `score`: which nodes the filters left). A row is judged again
+               only by the rules that read what changed on it; where labels do not matter, rows
+               can be judged ahead.
     reads_about(pod, nodes, point) -> int             less than that, for pods of this shape: 0
                                                       where only the pod decides, and objects of
                                                       its kinds, which `nodes` is for; `point` is
@@ -63,7 +65,18 @@ from typing import TYPE_CHECKING, Any, Protocol, overload
 
 import numpy as np
 
-from lowtide.cluster.changes import FEASIBLE, NODE, NODES, OTHERS, PODS, READING, ROW, TERMS
+from lowtide.cluster.changes import (
+    FEASIBLE,
+    LABELS,
+    NODE,
+    NODES,
+    OTHERS,
+    PODS,
+    READING,
+    ROW,
+    TAKEN,
+    TERMS,
+)
 from lowtide.cluster.columns import BoolArray, FloatArray, IntArray
 from lowtide.cluster.nodes import Nodes, OneNode
 from lowtide.framework.change import Change
@@ -75,6 +88,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FEASIBLE",
+    "LABELS",
     "MAX_SCORE",
     "NODE",
     "NODES",
@@ -82,6 +96,7 @@ __all__ = [
     "PODS",
     "READING",
     "ROW",
+    "TAKEN",
     "TERMS",
     "Allow",
     "BindOutcome",

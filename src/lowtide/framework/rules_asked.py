@@ -32,9 +32,9 @@ class RulesAsked:
         self._are_told_apart = True
         self.reads = [reads_about(rule, self._pod, nodes, self._point) for rule in self.rules]
         self.local = [number for number, reads in enumerate(self.reads) if _is_local(reads)]
-        self._local_reads = 0
+        self.local_reads = 0
         for number in self.local:
-            self._local_reads |= self.reads[number]
+            self.local_reads |= self.reads[number]
         self._others: dict[int, list[int]] = {}  # by what they read
         self._others_touched_by = 0
         for number, reads in enumerate(self.reads):
@@ -55,7 +55,7 @@ class RulesAsked:
         return bool(concerned)
 
     def are_any_concerned(self, stale: Stale) -> bool:
-        touched_by = self._others_touched_by | self._local_reads
+        touched_by = self._others_touched_by | self.local_reads
         return bool(self.anew) or stale.concerns(touched_by)
 
     def are_others_concerned(self, stale: Stale) -> bool:
@@ -74,7 +74,7 @@ class RulesAsked:
         """What any of the local ones has to judge again."""
         if self.anew and not self.anew.isdisjoint(self.local):
             return stale.everything
-        return stale.rows(self._local_reads) if self.local else None
+        return stale.rows(self.local_reads) if self.local else None
 
     def local_ones(self, stale: Stale) -> Iterator[tuple[int, Rows]]:
         """The same for each of them."""

@@ -114,7 +114,7 @@ class Scoring:
     def _takes_what_was_said(self, feasible: BoolArray, stale: Stale) -> bool:
         """Ahead, of the one row that a pod of the shape came to: nobody has to be asked, and no
         row but that one is ranked again."""
-        row = stale.only_row
+        row = stale.only_row(self._rules.local_reads)
         if row is None or not self._is_local_as_given or self._rules.are_others_concerned(stale):
             return False
         said = self._ahead.said_of_one(row)
@@ -169,7 +169,7 @@ class Scoring:
                     self.scores[number].put_one(score, row)
         if not unknown:
             return judged
-        few, ahead, faced, nodes = self._faces.of(unknown, self.ranked)
+        few, ahead, faced, nodes = self._faces.of(unknown, self.ranked, self._rules.local_reads)
         asked_feasible = feasible[faced]
         answers, is_sure = [], True
         for number in numbers:

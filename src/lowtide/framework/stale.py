@@ -43,13 +43,23 @@ class Stale:
                 self._everywhere |= what
             elif what == ROW:
                 self._has_new_rows = True
-        self.only_row = _only_row(self._changes)
         self._rows: dict[int, Rows | None] = {}  # by what is read
         self._views: dict[int, Nodes] = {}
 
     def concerns(self, touched_by: int) -> bool:
         """Whether rules may have something to judge again that such changes touch."""
         return self._changes is None or self._has_new_rows or bool(self._anything & touched_by)
+
+    def only_row(self, reads: int) -> int | None:
+        """The one that changed in what is read, where nothing but pods made it change."""
+        only = None
+        for row, what in self._changes or ():
+            if not what & reads and not what & ~_ABOUT_PODS:
+                continue
+            if row == EVERY_ROW or what & ~_ABOUT_PODS or only not in (None, row):
+                return None
+            only = row
+        return only
 
     def rows(self, reads: int) -> Rows | None:
         """None when rules that read this have nothing to judge again."""
@@ -122,14 +132,3 @@ def touching(reads: int) -> int:
     if reads & OTHERS:
         touched_by |= PODS | NODE
     return touched_by
-
-
-def _only_row(changes: list[tuple[int, int]] | None) -> int | None:
-    """The one that changed, where nothing happened but to the pods on it."""
-    if not changes:
-        return None
-    first, _ = changes[0]
-    for row, what in changes:
-        if row != first or what & ~_ABOUT_PODS:
-            return None
-    return None if first == EVERY_ROW else first

@@ -5,16 +5,16 @@ from collections.abc import Iterator
 import numpy as np
 
 from lowtide.cluster.placed import HostPort, host_ports_of
-from lowtide.framework.plugin import PODS, Change, Nodes, Pod, Rejection
+from lowtide.framework.plugin import TAKEN, Change, Nodes, Pod, Rejection
 from lowtide.objects.node import Node
 
 
 class NodePorts:
     name = "NodePorts"
-    reads = PODS
+    reads = TAKEN
 
     def reads_about(self, pod: Pod, nodes: Nodes, point: str) -> int:
-        return PODS if host_ports_of(pod) else 0
+        return TAKEN if host_ports_of(pod) else 0
 
     def filter(self, pod: Pod, nodes: Nodes) -> Iterator[Rejection]:
         wanted = host_ports_of(pod)

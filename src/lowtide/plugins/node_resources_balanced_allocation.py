@@ -11,7 +11,7 @@ import numpy as np
 from lowtide.framework.plugin import (
     MAX_SCORE,
     NODE,
-    PODS,
+    TAKEN,
     BoolArray,
     FloatArray,
     IntArray,
@@ -48,7 +48,7 @@ class NodeResourcesBalancedAllocationArgs(
 
 class NodeResourcesBalancedAllocation:
     name = "NodeResourcesBalancedAllocation"
-    reads = NODE | PODS
+    reads = NODE | TAKEN
     args = NodeResourcesBalancedAllocationArgs
     skips_by_pre_score = True
 

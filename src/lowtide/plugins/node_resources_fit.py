@@ -10,7 +10,7 @@ import numpy as np
 from lowtide.framework.plugin import (
     MAX_SCORE,
     NODE,
-    PODS,
+    TAKEN,
     BoolArray,
     Change,
     IntArray,
@@ -89,7 +89,7 @@ class NodeResourcesFitArgs(_Args, frozen=True):
 
 class NodeResourcesFit:
     name = "NodeResourcesFit"
-    reads = NODE | PODS
+    reads = NODE | TAKEN
     args = NodeResourcesFitArgs
 
     def __init__(self, args: NodeResourcesFitArgs) -> None:

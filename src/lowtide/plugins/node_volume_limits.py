@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from lowtide.cluster.attached_volumes import csi_sources_of
-from lowtide.framework.plugin import PODS, Change, Nodes, Pod, Rejection
+from lowtide.framework.plugin import TAKEN, Change, Nodes, Pod, Rejection
 from lowtide.objects.csi_migration import csi_source_of
 from lowtide.objects.node import Node
 from lowtide.objects.storage import (
@@ -23,11 +23,11 @@ _TOO_MANY = "node(s) exceed max volume count"
 
 class NodeVolumeLimits:
     name = "NodeVolumeLimits"
-    reads = PODS
+    reads = TAKEN
     kinds = (PersistentVolumeClaim, PersistentVolume, StorageClass, CSINode, VolumeAttachment)
 
     def reads_about(self, pod: Pod, nodes: Nodes, point: str) -> int:
-        return PODS if pod.spec.volumes else 0
+        return TAKEN if pod.spec.volumes else 0
 
     def filter(self, pod: Pod, nodes: Nodes) -> Iterator[Rejection]:
         if not pod.spec.volumes:
