@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from lowtide.cluster.affinity_terms import NO_TERMS, terms_of
 from lowtide.cluster.change_log import ChangeLog
 from lowtide.cluster.changes import (
     EVERY_ROW,
@@ -417,6 +418,4 @@ class ClusterState:
 
 def _goes_by_its_requests(pod: Pod) -> bool:
     """Whether nothing else is kept of it that may depend on its labels, or holds the pod."""
-    affinity = pod.spec.affinity
-    has_terms = affinity is not None and (affinity.pod_affinity or affinity.pod_anti_affinity)
-    return not has_terms and not pod.spec.volumes
+    return terms_of(pod) is NO_TERMS and not pod.spec.volumes

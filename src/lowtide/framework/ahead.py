@@ -74,7 +74,7 @@ class Faces:
 
     def _rows_ahead(self, changed: list[int], ranked: IntArray) -> Rows:
         """None where what came to these are pods of other shapes, or no pods; and where that was of
-        no use lately, as behind a scheduler that places pods by its own mind, but for a try."""
+        no use lately, as where pods of other shapes come to the same rows, but for a try."""
         self._without_use += 1
         if self._without_use > _MOST_WITHOUT_USE and self._without_use % _TRIED_EVERY:
             return NO_ROWS
