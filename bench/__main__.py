@@ -21,7 +21,7 @@ from burst import Burst, BurstResult  # noqa: E402
 from cycle import Cycle, CycleResult, CycleWorkload  # noqa: E402
 from decide import Decide, DecideResult, DecideWorkload  # noqa: E402
 from decide_report import decide_report, decide_workloads  # noqa: E402
-from drain import LOWTIDE, SCHEDULERS, TURNS, Drain, DrainResult  # noqa: E402
+from drain import LOWTIDE, NONE, SCHEDULERS, TURNS, Drain, DrainResult  # noqa: E402
 from drain_steady import Steady, SteadyResult  # noqa: E402
 from drain_traffic import Traffic  # noqa: E402
 from extender import (  # noqa: E402
@@ -207,9 +207,9 @@ def _traffic() -> Bench:
     def run(rounds: int, say: Say) -> Iterator[DrainResult]:
         say("traffic: Prometheus scrapes 5000 nodes until there are rates ...")
         with Traffic(Workload.of("traffic", 5000)) as drain:
-            for number in range(1, rounds + 1):
-                say(f"traffic: round {number} of {rounds}, {LOWTIDE} ...")
-                yield drain.run(LOWTIDE, number)
+            for number, turn in itertools.product(range(1, rounds + 1), (NONE, LOWTIDE)):
+                say(f"traffic: round {number} of {rounds}, {turn} ...")
+                yield drain.run(turn, number)
 
     return Bench("traffic", rounds=3, run=run, report=traffic_report)
 

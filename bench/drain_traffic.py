@@ -10,7 +10,7 @@ from typing import Self
 import msgspec
 
 from burst import fresh_nodes
-from drain import HERE, Drain, started, started_lowtide
+from drain import HERE, LOWTIDE, Drain, started, started_lowtide
 from lowtide.app.registry import read_config
 from model_exporter import Link, World
 from realparts.process import Process, free_port, wait_until
@@ -25,7 +25,7 @@ SETTLE_SECONDS = 240.0
 
 
 class Traffic(Drain):
-    """Only Lowtide takes turns."""
+    """Lowtide takes turns with `none`: Prometheus scrapes in both."""
 
     def __init__(self, workload: Workload) -> None:
         super().__init__(workload)
@@ -68,6 +68,8 @@ class Traffic(Drain):
 
     def _start(self, scheduler: str) -> Process:
         """What `--prometheus` gives, with a window that holds two scrapes."""
+        if scheduler != LOWTIDE:
+            return super()._start(scheduler)
         assert self._prometheus is not None
         config = read_config(None, self._prometheus.url).document.data
         (profile,) = config["profiles"]
@@ -77,6 +79,8 @@ class Traffic(Drain):
         return started_lowtide(self._plane, self._folder, json.dumps(config), port=free_port())
 
     def _check(self, scheduler: Process) -> None:
+        if scheduler.name != LOWTIDE:
+            return
         found = fresh_nodes(scheduler)
         if found != self._workload.nodes:
             raise RuntimeError(f"{found} of {self._workload.nodes} nodes had a fresh reading")

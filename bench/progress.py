@@ -24,7 +24,7 @@ TOOK_SECONDS = {
     "extender": 420.0,
     "ready": 240.0,
     "steady": 360.0,
-    "traffic": 220.0,
+    "traffic": 270.0,
 }
 REFRESH_SECONDS = 1.0
 

@@ -122,7 +122,7 @@ def steady_report(results: Sequence[SteadyResult]) -> Report:
 
 def traffic_report(results: Sequence[DrainResult]) -> Report:
     yield _table(results)
-    found = [each.pods_per_second for each in results]
+    found = list(_by_round(results, LOWTIDE, pods_per_second).values())
     least = SEEDS_PODS_PER_SECOND * LEAST_TIMES_THE_SEEDS
     is_met = statistics.median(found) >= least
     goal = f"at least {least:.0f}, which is {LEAST_TIMES_THE_SEEDS} times the seeds' plugin"
@@ -130,6 +130,7 @@ def traffic_report(results: Sequence[DrainResult]) -> Report:
         f"traffic, {results[0].nodes} nodes: {_cell(iter(found), 0).replace(chr(10), ' ')} pods/s "
         f"with NetworkTraffic on{_goal(goal, is_met=is_met)}"
     )
+    yield from _compared(results, Goal("pods/s to the last binding", pods_per_second, NONE))
     yield from _warnings(results)
 
 
