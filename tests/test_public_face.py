@@ -2,6 +2,8 @@
 
 import importlib
 import pkgutil
+import subprocess
+import sys
 from types import ModuleType
 
 import pytest
@@ -36,4 +38,33 @@ def test_the_package_offers_nothing_that_it_does_not_name() -> None:
         for name, value in vars(lowtide).items()
         if not name.startswith("_") and not isinstance(value, ModuleType)
     }
-    assert public == set(getattr(lowtide, "__all__", ()))
+    assert public == set(lowtide.__all__) == {"run"}
+
+
+def test_the_package_itself_costs_nothing_to_import() -> None:
+    asked = "import sys, lowtide; print([name for name in sys.modules if 'lowtide' in name])"
+    done = subprocess.run(
+        [sys.executable, "-c", asked], capture_output=True, text=True, check=True, timeout=60
+    )
+    # An editable installation has a module of its own for finding the package.
+    assert "'lowtide'" in done.stdout
+    assert "'lowtide." not in done.stdout
+
+
+def test_run_is_the_command_line_with_an_outsiders_rules() -> None:
+    asked = (
+        "import lowtide\n"
+        "class Mine:\n"
+        "    name = 'Mine'\n"
+        "    def score(self, pod, nodes, feasible): ...\n"
+        "lowtide.run(plugins={'Mine': Mine})"
+    )
+    config = (
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+        "profiles: [{plugins: {score: {enabled: [{name: Mine}]}}}]"
+    )
+    words = [sys.executable, "-c", asked, "config", "show", "/dev/stdin", "--output=json"]
+    done = subprocess.run(
+        words, input=config, capture_output=True, text=True, check=True, timeout=60
+    )
+    assert '"Mine",' in done.stdout

@@ -2,7 +2,7 @@
 
 from spot_nodes import SpotNodes
 
-from lowtide.cli import main
+import lowtide
 
 if __name__ == "__main__":
-    main({"SpotNodes": SpotNodes})
+    lowtide.run(plugins={"SpotNodes": SpotNodes})

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from lowtide.app.measured import is_any_braked, traffic_numbers, usage_numbers
+from lowtide.app.measured import is_any_braked, query_numbers, traffic_numbers, usage_numbers
 from lowtide.cluster.reading import Reading
 from lowtide.readings.access import PrometheusAccess
+from lowtide.readings.prometheus_query import query_reading
 from lowtide.readings.reading import TrafficReading
 from lowtide.readings.request import TrafficRequest
 from lowtide.readings.usage import Allocatable, UsageRequest, UsageSample, usage_reading
@@ -140,4 +141,33 @@ def test_the_numbers_of_usage(
 ) -> None:
     assert usage_numbers(readings, ["a", "b", "c"], {"failure": 1}, NOW) == SourceNumbers(
         nodes_by_state=nodes_by_state, age_seconds=age_seconds, polls={"failure": 1}
+    )
+
+
+@pytest.mark.parametrize(
+    ("readings", "nodes_by_state", "age_seconds"),
+    [
+        pytest.param([], {}, None, id="of nothing are none"),
+        pytest.param(
+            [query_reading({}, sampled_at=math.nan)],
+            {"known": 0, "unknown": 3},
+            None,
+            id="of no answer have no age",
+        ),
+        pytest.param(
+            [
+                query_reading({"a": 1.0, "b": 1.0}, sampled_at=995),
+                query_reading({"b": 1.0, "c": 1.0, "gone": 1.0}, sampled_at=970),
+            ],
+            {"known": 1, "unknown": 2},
+            30.0,
+            id="count a node as known where every query has a value of it",
+        ),
+    ],
+)
+def test_the_numbers_of_rules_own_queries(
+    readings: list[Reading], nodes_by_state: dict[str, int], age_seconds: float | None
+) -> None:
+    assert query_numbers(readings, "abc", {"success": 3}, NOW) == SourceNumbers(
+        nodes_by_state=nodes_by_state, age_seconds=age_seconds, polls={"success": 3}
     )

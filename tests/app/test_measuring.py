@@ -26,6 +26,8 @@ from lowtide.localcluster import LocalCluster
 from lowtide.plugins.network_traffic import NetworkTraffic
 from lowtide.plugins.network_traffic_args import NetworkTrafficArgs
 from lowtide.plugins.node_usage import NodeUsage, NodeUsageArgs
+from lowtide.readings.access import PrometheusAccess
+from lowtide.readings.prometheus_query import PrometheusQuery
 from lowtide.telemetry.metrics import SourceNumbers
 from lowtide.testing import ManualClock, make_node, make_profile
 
@@ -123,11 +125,29 @@ def usage_rule(cluster: LocalCluster) -> NodeUsage:
     return NodeUsage(NodeUsageArgs())
 
 
-BOTH = pytest.mark.parametrize(
+class Talkative:
+    """An outsider's rule, which asks a query of its own."""
+
+    name = "Talkative"
+
+    def __init__(self, address: str) -> None:
+        access = PrometheusAccess(addresses=(address,))
+        promql = "max by (instance, job) (node_network_speed_bytes)"
+        self.readings = (PrometheusQuery(access=access, promql=promql),)
+
+    def score(self, pod: Any, nodes: Any, feasible: Any) -> None: ...
+
+
+def query_rule(cluster: LocalCluster) -> Talkative:
+    return Talkative(cluster.prometheus_url)
+
+
+EACH = pytest.mark.parametrize(
     "make_rule",
     [
         pytest.param(traffic_rule, id="traffic"),
         pytest.param(usage_rule, id="usage"),
+        pytest.param(query_rule, id="a rule's own query"),
     ],
 )
 
@@ -145,11 +165,12 @@ async def site() -> Any:
 
 
 def polls_of(measuring: Measuring) -> dict[str, int]:
-    both = (measuring.numbers().traffic.polls, measuring.numbers().usage.polls)
-    return {result: count for polls in both for result, count in polls.items()}
+    numbers = measuring.numbers()
+    polls = (numbers.traffic.polls, numbers.usage.polls, numbers.queries.polls)
+    return {result: count for each in polls for result, count in each.items()}
 
 
-@BOTH
+@EACH
 async def test_an_error_that_nobody_expects_counts_as_a_failed_poll(
     site: Site, make_rule: Callable[[LocalCluster], Any]
 ) -> None:
@@ -167,7 +188,7 @@ async def test_an_error_that_nobody_expects_counts_as_a_failed_poll(
     assert len(site.handed_on) == 3
 
 
-@BOTH
+@EACH
 async def test_what_was_measured_counts_until_it_is_stale_though_every_poll_fails(
     site: Site, make_rule: Callable[[LocalCluster], Any]
 ) -> None:
@@ -200,6 +221,20 @@ async def test_what_is_told_of_usage(site: Site) -> None:
     )
     nothing = SourceNumbers(nodes_by_state={}, age_seconds=None, polls={})
     assert (measuring.numbers().traffic, measuring.numbers().is_traffic_braked) == (nothing, None)
+
+
+async def test_what_is_told_of_a_rules_own_query(site: Site) -> None:
+    rule = query_rule(site.cluster)
+    site.state.add_node(make_node("unmeasured"))
+    measuring = await site.measure(rule, iter([lambda: None]))
+    (source, reading), _ = site.handed_on
+    assert source == rule.readings[0]
+    assert set(reading.names) == {"a", "b"}
+    assert measuring.numbers().queries == SourceNumbers(
+        nodes_by_state={"known": 2, "unknown": 1},
+        age_seconds=INTERVAL_SECONDS,
+        polls={"success": 2},
+    )
 
 
 async def test_what_is_told_of_traffic(site: Site) -> None:

@@ -1,6 +1,7 @@
 """The offline decider: scenarios answered by the rules of a configuration."""
 
 import json
+import math
 from typing import Any
 
 import pytest
@@ -9,6 +10,8 @@ from lowtide.app.offline import Decider
 from lowtide.app.registry import make_registry, read_config
 from lowtide.config.load import load_config
 from lowtide.framework.plugin import OneNode, Pod, score_each
+from lowtide.readings.access import PrometheusAccess
+from lowtide.readings.prometheus_query import PrometheusQuery
 from lowtide.scenario.scenario import Scenario, ScenarioError
 from lowtide.testing import make_node, make_pod
 
@@ -186,6 +189,69 @@ def test_readings_feed_network_traffic() -> None:
         "b": {"raw": 40, "normalized": 0, "weighted": 0},
     }
     assert asked.answer(scenario())["scores"] == {}
+
+
+LOAD = PrometheusQuery(access=PrometheusAccess(addresses=("http://p",)), promql="node_load1")
+
+
+class LowLoad:
+    name = "LowLoad"
+    readings = (LOAD,)
+
+    @score_each
+    def score(self, pod: Pod, node: OneNode) -> int:
+        return 100 - int(LOAD.value(node))
+
+
+def test_readings_feed_rules_own_queries() -> None:
+    asked = decider(config(profile("lowtide", score="LowLoad")), LowLoad=LowLoad)
+    readings = {"queries": {"node_load1": {"a": 30, "b": 20}}}
+    answer = asked.answer(scenario(readings=readings))
+    assert (answer["best"], asked.warnings) == (["b"], [])
+
+
+@pytest.mark.parametrize(
+    ("queries", "told"),
+    [
+        pytest.param(
+            {"node_load1": {"a": 1, "b": 1, "c": 1}},
+            ["readings.queries['node_load1'] has c, and case has no node of that name"],
+            id="has a node that is not there",
+        ),
+        pytest.param(
+            {"node_load1": {"a": 1, "b": 1}, "up": {"a": 1}},
+            ["readings.queries has 'up', and no rule of the profile lowtide asks that"],
+            id="has a query that nobody asks",
+        ),
+    ],
+)
+def test_it_is_told_when_a_file(queries: dict[str, Any], told: list[str]) -> None:
+    asked = decider(config(profile("lowtide", score="LowLoad")), LowLoad=LowLoad)
+    asked.answer(scenario(readings={"queries": queries}))
+    assert asked.warnings == told
+
+
+def test_it_is_told_when_a_query_has_no_values() -> None:
+    class Calm(LowLoad):
+        name = "Calm"
+
+        @score_each
+        def score(self, pod: Pod, node: OneNode) -> int:
+            return int(math.isnan(LOAD.value(node)))
+
+    asked = decider(config(profile("lowtide", score="Calm")), Calm=Calm)
+    assert asked.answer(scenario())["scores"]["Calm"]["a"]["raw"] == 1
+    assert asked.warnings == [
+        "readings.queries has no 'node_load1', which a rule of the profile lowtide asks: "
+        "no node has a value of it"
+    ]
+
+
+def test_values_that_are_no_numbers_are_refused() -> None:
+    asked = decider(config(profile("lowtide", score="LowLoad")), LowLoad=LowLoad)
+    with pytest.raises(ScenarioError) as refusal:
+        asked.answer(scenario(readings={"queries": {"up": {"a": "x"}}}))
+    assert str(refusal.value) == "case: readings.queries['up'].a is 'x', not a number"
 
 
 class LikesB:

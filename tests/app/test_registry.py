@@ -16,11 +16,16 @@ from lowtide.config.load import LoadedConfig
 from lowtide.framework.plugin import Binder
 from lowtide.plugins import BUILT_IN
 from lowtide.plugins.network_traffic import RECOMMENDED_WEIGHT
+from lowtide.readings.access import PrometheusAccess
+from lowtide.readings.prometheus_query import PrometheusQuery
 from lowtide.readings.request import TrafficRequest
+from lowtide.testing import make_profile
 
 
 class SameRack:
     name = "SameRack"
+
+    def score(self) -> None: ...
 
 
 def scorers(loaded: LoadedConfig) -> dict[str, int]:
@@ -92,6 +97,28 @@ def test_addresses(address: str, sentence: str) -> None:
     with pytest.raises(ConfigError) as refusal:
         check_addresses(built.profiles)
     assert refusal.value.problems == (sentence,)
+
+
+class Warmth:
+    """An outsider's rule that asks a Prometheus of its own."""
+
+    name = "Warmth"
+
+    def __init__(self) -> None:
+        access = PrometheusAccess(addresses=("prometheus:9090", "ftp://cold"))
+        self.readings = (PrometheusQuery(access=access, promql="degrees"),)
+
+    def score(self) -> None: ...
+
+
+def test_addresses_of_rules_own_queries_are_checked() -> None:
+    profile = make_profile([Warmth()])
+    with pytest.raises(ConfigError) as refusal:
+        check_addresses({"lowtide": profile})
+    assert refusal.value.problems == (
+        "profile lowtide: Warmth: the Prometheus address 'ftp://cold' is malformed; it should look "
+        "like http://prometheus.example:9090",
+    )
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/network-traffic.md"])

@@ -10,7 +10,7 @@ from lowtide.config.errors import ConfigError
 from lowtide.config.extender_settings import ExtenderSettings
 from lowtide.config.load import load_config, load_default
 from lowtide.framework.plugin import Binder, BindOutcome, Pod
-from lowtide.framework.registry import Built, BuiltIn, Registry
+from lowtide.framework.registry import Built, BuiltIn, OutsideRuleError, Registry
 from lowtide.objects.kinds import KIND_OF
 from lowtide.plugins import BUILT_IN
 from lowtide.plugins.default_binder import DefaultBinder
@@ -366,6 +366,160 @@ def test_a_class_is_registered_under_its_own_name() -> None:
     assert caught.value.problems == (
         "the class Cool is registered as Fresh; its `name` must be that too, not 'Cool'",
     )
+
+
+@pytest.mark.parametrize(
+    ("rule", "told"),
+    [
+        pytest.param(Plain(), "it is Plain and must be a class", id="is not a class"),
+        pytest.param(object, "the class must have a `name`, such as its own", id="has no name"),
+        pytest.param(
+            type("Idle", (), {"name": "Idle"}),
+            "the class must have one of the methods may_enqueue, sort_key, pre_filter, filter, "
+            "post_filter, score, reserve, permit, pre_bind, bind, post_bind",
+            id="does nothing",
+        ),
+    ],
+)
+def test_what_is_no_rule_is_refused_when_it(rule: Any, told: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        Registry(BUILT_IN).with_plugins({"Idle": rule})
+    assert caught.value.problems == (f"the plugin Idle is no rule: {told}",)
+
+
+def test_a_constructor_that_does_not_take_what_is_given_is_told() -> None:
+    class Proud(Plain):
+        name = "Proud"
+
+        def __init__(self, args: CoolArgs) -> None: ...
+
+    told = problems("profiles:\n- plugins: {filter: {enabled: [{name: Proud}]}}", Proud=Proud)
+    assert told == (
+        "plugin Proud is made by Proud(), and its constructor does not take that: "
+        "missing a required argument: 'args'",
+    )
+
+
+def test_a_constructor_that_refuses_its_args_is_told() -> None:
+    class Fussy(Plain):
+        name = "Fussy"
+
+        def __init__(self) -> None:
+            raise ValueError("nothing is good enough")
+
+    told = problems("profiles:\n- plugins: {filter: {enabled: [{name: Fussy}]}}", Fussy=Fussy)
+    assert told == ("plugin Fussy cannot be made of its args: nothing is good enough",)
+
+
+# Outsiders that nobody has registered.
+
+
+class Shelf:
+    """Rules by the name that a configuration gives them; a text is why one cannot be had."""
+
+    def __init__(self, **rules: Any) -> None:
+        self._rules = {name.replace("__", ":"): rule for name, rule in rules.items()}
+        self.asked: list[str] = []
+
+    def names(self) -> tuple[str, ...]:
+        return tuple(name for name in self._rules if ":" not in name)
+
+    def find(self, name: str) -> type[Any] | None:
+        self.asked.append(name)
+        found = self._rules.get(name)
+        if isinstance(found, str):
+            raise OutsideRuleError(found)
+        return found
+
+
+def build_with(shelf: Shelf, profiles: str, **plugins: type[Any]) -> Built:
+    registry = Registry(BUILT_IN, shelf).with_plugins(plugins)
+    return registry.build(load_config(HEAD + profiles, file="scheduler.yaml"), SUPPLIES)
+
+
+def problems_with(shelf: Shelf, profiles: str, **plugins: type[Any]) -> tuple[str, ...]:
+    with pytest.raises(ConfigError) as caught:
+        build_with(shelf, profiles, **plugins)
+    return caught.value.problems
+
+
+@pytest.mark.parametrize(
+    ("enabled", "configured"),
+    [
+        pytest.param("Cool", "Cool", id="by its name"),
+        pytest.param("cold:Cool", "cold:Cool", id="by its module and class"),
+        pytest.param("cold:Cool", "Cool", id="by its module and class once, and then by its name"),
+    ],
+)
+def test_a_configuration_may_name_a_rule_that_is_found_outside(
+    enabled: str, configured: str
+) -> None:
+    shelf = Shelf(Cool=Cool) if ":" not in enabled else Shelf(cold__Cool=Cool)
+    built = build_with(
+        shelf,
+        f"profiles:\n- plugins: {{score: {{enabled: [{{name: '{enabled}', weight: 5}}]}}}}\n"
+        f"  pluginConfig:\n  - {{name: '{configured}', args: {{mostDegrees: 25}}}}",
+    )
+    weighted = built.profiles["default-scheduler"].scorers[-1]
+    assert (weighted.rule.name, weighted.weight) == ("Cool", 5)
+    assert weighted.rule.given == CoolArgs(most_degrees=25)
+    assert [plugin.name for plugin in built.expansions["default-scheduler"]["score"]][-1] == "Cool"
+    assert shelf.asked == [enabled]
+
+
+def test_outside_is_looked_only_for_what_is_not_known() -> None:
+    shelf = Shelf(NodeName=Plain, Cool=Plain)
+    build_with(shelf, ENABLE_COOL + "  pluginConfig:\n  - {name: Extender}", Cool=Cool)
+    assert shelf.asked == []
+
+
+def test_the_same_class_may_be_registered_and_named_by_its_module() -> None:
+    text = ENABLE_COOL.replace("name: Cool", "name: 'cold:Cool'")
+    built = build_with(Shelf(cold__Cool=Cool), text, Cool=Cool)
+    assert [each.rule.name for each in built.profiles["default-scheduler"].scorers][-1] == "Cool"
+
+
+def test_what_is_enabled_by_its_module_can_be_disabled_so() -> None:
+    built = build_with(
+        Shelf(cold__Cool=Cool),
+        "profiles:\n- plugins:\n    multiPoint: {enabled: [{name: 'cold:Cool'}]}\n"
+        "    score: {disabled: [{name: 'cold:Cool'}]}",
+    )
+    assert "Cool" not in [each.rule.name for each in built.profiles["default-scheduler"].scorers]
+
+
+def test_args_are_given_once_under_whichever_name() -> None:
+    text = ENABLE_COOL.replace("name: Cool", "name: 'cold:Cool'")
+    text += "  pluginConfig:\n  - {name: Cool}\n  - {name: 'cold:Cool'}"
+    assert problems_with(Shelf(cold__Cool=Cool), text) == (
+        'scheduler.yaml:7: profiles[0].pluginConfig[1].name: is "Cool", which is already '
+        "configured by pluginConfig[0]; give its args once",
+    )
+
+
+SCORES = "scheduler.yaml:4: profiles[0].plugins.score.enabled[0].name: "
+
+
+def test_why_a_rule_cannot_be_had_is_told_with_its_place() -> None:
+    shelf = Shelf(cold__Cool="there is no module cold")
+    text = ENABLE_COOL.replace("name: Cool", "name: 'cold:Cool'")
+    assert problems_with(shelf, text) == (f"{SCORES}there is no module cold",)
+
+
+def test_a_rule_from_outside_must_not_have_anothers_name() -> None:
+    class NodeName(Plain):
+        name = "NodeName"
+
+    text = ENABLE_COOL.replace("name: Cool", "name: 'cold:NodeName'")
+    assert problems_with(Shelf(cold__NodeName=NodeName), text) == (
+        f"{SCORES}\"cold:NodeName\" is a rule whose `name` is 'NodeName', and there is another one "
+        "of that name; its `name` must be its own",
+    )
+
+
+def test_what_can_be_had_outside_is_known_when_a_name_is_misspelled() -> None:
+    (told,) = problems_with(Shelf(Cooler=Cool), ENABLE_COOL)
+    assert told.startswith(f'{SCORES}no plugin is called "Cool", did you mean "Cooler"? known are')
 
 
 def test_a_row_knows_its_points() -> None:

@@ -107,7 +107,7 @@ def test_lists_that_are_null_are_empty() -> None:
         ),
         pytest.param(
             {"pod": POD, "readings": {"trafic": {}}},
-            "n: readings has 'trafic'; it may have traffic, usage",
+            "n: readings has 'trafic'; it may have traffic, usage, queries",
             id="has a misspelt reading",
         ),
         pytest.param(

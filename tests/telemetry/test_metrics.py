@@ -1,7 +1,5 @@
 """The gauges of what is measured, as a scrape finds them."""
 
-from dataclasses import replace
-
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import generate_latest
 
@@ -16,6 +14,9 @@ NUMBERS = MeasuredNumbers(
     is_traffic_braked=True,
     usage=SourceNumbers(
         nodes_by_state={"known": 11, "unknown": 1}, age_seconds=20.0, polls={"success": 6}
+    ),
+    queries=SourceNumbers(
+        nodes_by_state={"known": 9, "unknown": 3}, age_seconds=4.0, polls={"failure": 2}
     ),
 )
 
@@ -40,9 +41,16 @@ def test_everything_that_is_known_is_told() -> None:
         'lowtide_usage_nodes{state="unknown"}': 1,
         "lowtide_usage_age_seconds": 20.0,
         'lowtide_metrics_server_polls_total{result="success"}': 6,
+        'lowtide_query_nodes{state="known"}': 9,
+        'lowtide_query_nodes{state="unknown"}': 3,
+        "lowtide_query_age_seconds": 4.0,
+        'lowtide_query_polls_total{result="failure"}': 2,
     }
 
 
 def test_before_the_first_reading_nothing_is_told() -> None:
     nothing = SourceNumbers(nodes_by_state={}, age_seconds=None, polls={})
-    assert samples(replace(NUMBERS, traffic=nothing, is_traffic_braked=None, usage=nothing)) == {}
+    unknown = MeasuredNumbers(
+        traffic=nothing, is_traffic_braked=None, usage=nothing, queries=nothing
+    )
+    assert samples(unknown) == {}

@@ -1,8 +1,21 @@
 """Asking rules without a cluster: what a plugin author writes in a first test."""
 
+import math
+
 import lowtide.testing
 from lowtide.framework.plugin import OneNode, Pod, PodRejection, filter_each, score_each
-from lowtide.testing import make_node, make_pod, make_profile, make_state, place, rejections, scores
+from lowtide.readings.access import PrometheusAccess
+from lowtide.readings.prometheus_query import PrometheusQuery
+from lowtide.testing import (
+    make_node,
+    make_pod,
+    make_profile,
+    make_state,
+    make_values,
+    place,
+    rejections,
+    scores,
+)
 
 
 class Quiet:
@@ -31,6 +44,27 @@ def test_a_rule_that_only_scores_places_a_pod() -> None:
     decision = place([Quiet()], make_pod(), NODES)
     assert decision.node_name == "b"
     assert {each.node_name: each.total for each in decision.best} == {"b": 90, "a": 10, "c": 10}
+
+
+def test_a_rule_reads_what_a_test_makes_up() -> None:
+    query = PrometheusQuery(access=PrometheusAccess(addresses=()), promql="node_load1")
+
+    class Idle:
+        name = "Idle"
+        readings = (query,)
+
+        @score_each
+        def score(self, pod: Pod, node: OneNode) -> int:
+            load = query.value(node)
+            return 50 if math.isnan(load) else round(100 - load)
+
+    readings = {query: make_values({"a": 80.0, "c": 20.0})}
+    assert scores(Idle(), make_pod(), make_state(NODES, readings=readings)) == {
+        "a": 20,
+        "b": 50,
+        "c": 80,
+    }
+    assert place([Idle()], make_pod(), NODES, readings=readings).node_name == "c"
 
 
 def test_a_rule_that_only_filters_places_a_pod() -> None:
@@ -71,12 +105,14 @@ def test_one_rule_on_a_state() -> None:
 
 def test_the_public_face_is_what_it_says() -> None:
     assert set(lowtide.testing.__all__) == {
+        "Cluster",
         "ManualClock",
         "make_node",
         "make_pod",
         "make_profile",
         "make_reading",
         "make_state",
+        "make_values",
         "place",
         "rejections",
         "scores",

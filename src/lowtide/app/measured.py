@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
 from lowtide.cluster.reading import Reading
+from lowtide.readings.prometheus_query import without_value
 from lowtide.readings.reading import STATES, TrafficReading, aged
 from lowtide.readings.usage import without_usage
 from lowtide.telemetry.metrics import SourceNumbers
@@ -42,6 +43,24 @@ def usage_numbers(
 ) -> SourceNumbers:
     """A node is known where every reading knows its usage."""
     unknown = {name for reading in readings for name in without_usage(reading, node_names)}
+    return _known_numbers(readings, unknown, node_names, polls, now)
+
+
+def query_numbers(
+    readings: Collection[Reading], node_names: Sequence[str], polls: Mapping[str, int], now: float
+) -> SourceNumbers:
+    """A node is known where every rule's own query has a value of it."""
+    unknown = {name for reading in readings for name in without_value(reading, node_names)}
+    return _known_numbers(readings, unknown, node_names, polls, now)
+
+
+def _known_numbers(
+    readings: Collection[Reading],
+    unknown: Collection[str],
+    node_names: Sequence[str],
+    polls: Mapping[str, int],
+    now: float,
+) -> SourceNumbers:
     counts = {KNOWN: len(node_names) - len(unknown), UNKNOWN: len(unknown)}
     return SourceNumbers(
         nodes_by_state=counts if readings else {},

@@ -17,7 +17,7 @@ import numpy as np
 
 from lowtide.app.clocks import Clock, short_rest
 from lowtide.app.known_cluster import KnownCluster
-from lowtide.app.measured import is_any_braked, traffic_numbers, usage_numbers
+from lowtide.app.measured import is_any_braked, query_numbers, traffic_numbers, usage_numbers
 from lowtide.app.registry import requests_of
 from lowtide.cluster.reading import Reading, with_pods_worked_out
 from lowtide.framework.profile import Profile
@@ -25,7 +25,9 @@ from lowtide.kube.connection import Connection
 from lowtide.kube.metrics_api import MetricsApi
 from lowtide.kube.service_proxy import ServiceProxy
 from lowtide.logs import Log
+from lowtide.readings.access import PrometheusAccess
 from lowtide.readings.columns import published
+from lowtide.readings.prometheus_query import PrometheusQuery
 from lowtide.readings.reading import TrafficReading
 from lowtide.readings.request import TrafficRequest
 from lowtide.readings.rest import Rest
@@ -33,11 +35,14 @@ from lowtide.readings.usage import UsageRequest
 from lowtide.telemetry.metrics import MeasuredNumbers
 from lowtide.telemetry.poller import TrafficPoller
 from lowtide.telemetry.prometheus import Prometheus, shown_address
+from lowtide.telemetry.query_poller import QueryPoller
 from lowtide.telemetry.usage_poller import UsagePoller
 
 log = Log("scheduler")
 
 Result = TypeVar("Result")
+Request = TrafficRequest | UsageRequest | PrometheusQuery
+Poller = TrafficPoller | UsagePoller | QueryPoller
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,15 +78,14 @@ class Measuring:
         self._handed_on: dict[Hashable, _HandedOn] = {}
         # By uid: of these pods nothing was missing at the last poll, and so it will stay.
         self._measured_whole = defaultdict[TrafficRequest, frozenset[str]](frozenset)
-        wanted = requests_of(profiles.values(), TrafficRequest)
-        proxy = ServiceProxy(connection)
-        self._clients = [
-            Prometheus(one.access, clock=clock, proxy=proxy, aside=self._aside, rest=rest)
-            for one in wanted
-        ]
+        self._clients: list[Prometheus] = []
         self._traffic = {
-            request: self._traffic_poller(request, client)
-            for request, client in zip(wanted, self._clients, strict=True)
+            request: self._traffic_poller(request)
+            for request in requests_of(profiles.values(), TrafficRequest)
+        }
+        self._queries = {
+            query: self._query_poller(query)
+            for query in requests_of(profiles.values(), PrometheusQuery)
         }
         self._usage = {
             request: self._usage_poller(request)
@@ -105,6 +109,7 @@ class Measuring:
             await asyncio.gather(
                 *(self._poll_for_ever(*each) for each in self._traffic.items()),
                 *(self._poll_for_ever(*each) for each in self._usage.items()),
+                *(self._poll_for_ever(*each) for each in self._queries.items()),
             )
 
     async def first_results(self) -> None:
@@ -116,24 +121,26 @@ class Measuring:
         """For /metrics."""
         now = self._wall_clock()
         traffic = self._newest_traffic.values()
-        usage = [self._handed_on[each].reading for each in self._usage if each in self._handed_on]
+        usage, queries = self._readings_of(self._usage), self._readings_of(self._queries)
         names = [node.name for node in self._known.nodes()]
         return MeasuredNumbers(
             traffic=traffic_numbers(traffic, _polls(self._traffic.values()), now),
             is_traffic_braked=is_any_braked(traffic, now),
             usage=usage_numbers(usage, names, _polls(self._usage.values()), now),
+            queries=query_numbers(queries, names, _polls(self._queries.values()), now),
         )
 
+    def _readings_of(self, requests: Iterable[Request]) -> list[Reading]:
+        return [self._handed_on[each].reading for each in requests if each in self._handed_on]
+
     @property
-    def _pollers(self) -> list[TrafficPoller | UsagePoller]:
-        return [*self._traffic.values(), *self._usage.values()]
+    def _pollers(self) -> list[Poller]:
+        return [*self._traffic.values(), *self._usage.values(), *self._queries.values()]
 
     async def _aside(self, work: Callable[[], Result], /) -> Result:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
-    async def _poll_for_ever(
-        self, request: TrafficRequest | UsageRequest, poller: TrafficPoller | UsagePoller
-    ) -> None:
+    async def _poll_for_ever(self, request: Request, poller: Poller) -> None:
         """Also after an error of a kind that no poller expects: pods are placed all the same."""
         while True:
             try:
@@ -148,7 +155,7 @@ class Measuring:
                 )
                 await self._sleep(request.every_seconds)
 
-    def _forget_if_stale(self, request: TrafficRequest | UsageRequest) -> None:
+    def _forget_if_stale(self, request: Request) -> None:
         """A poller publishes after each poll what has aged meanwhile; one that fails does not."""
         before = self._handed_on.get(request)
         if before is None or self._clock() - before.at <= request.stale_after_seconds:
@@ -160,7 +167,16 @@ class Measuring:
         self._handed_on[request] = _HandedOn(reading, at)
         self._publish(request, reading)
 
-    def _traffic_poller(self, request: TrafficRequest, client: Prometheus) -> TrafficPoller:
+    def _client(self, access: PrometheusAccess) -> Prometheus:
+        """It is closed when the measuring ends."""
+        proxy = ServiceProxy(self._connection)
+        client = Prometheus(
+            access, clock=self._clock, proxy=proxy, aside=self._aside, rest=self._rest
+        )
+        self._clients.append(client)
+        return client
+
+    def _traffic_poller(self, request: TrafficRequest) -> TrafficPoller:
         log.v(
             2,
             f"[NetworkTraffic] args received. Device: {', '.join(request.devices) or 'all'}; "
@@ -169,7 +185,7 @@ class Measuring:
         )
         return TrafficPoller(
             request=request,
-            prometheus=client,
+            prometheus=self._client(request.access),
             nodes=self._known.nodes,
             pods=self._known.pods,
             publish=self._publish_traffic,
@@ -191,6 +207,18 @@ class Measuring:
             aside=self._aside,
         )
 
+    def _query_poller(self, query: PrometheusQuery) -> QueryPoller:
+        return QueryPoller(
+            query=query,
+            prometheus=self._client(query.access),
+            nodes=self._known.nodes,
+            publish=lambda reading: self._hand_on(query, reading, at=self._clock()),
+            clock=self._wall_clock,
+            steady_clock=self._clock,
+            sleep=self._sleep,
+            aside=self._aside,
+        )
+
     async def _publish_traffic(self, reading: TrafficReading) -> None:
         pods, before = list(self._known.pods()), self._measured_whole[reading.request]
 
@@ -205,7 +233,7 @@ class Measuring:
         self._hand_on(reading.request, made, at=self._clock())
 
 
-def _polls(pollers: Iterable[TrafficPoller | UsagePoller]) -> Counter[str]:
+def _polls(pollers: Iterable[Poller]) -> Counter[str]:
     return sum((poller.polls for poller in pollers), Counter())
 
 

@@ -1,6 +1,7 @@
 """The offline modes: the same rules on scenarios from files, without a cluster."""
 
 import json
+import math
 from collections.abc import Mapping
 from itertools import starmap
 from typing import Any
@@ -21,10 +22,12 @@ from lowtide.objects.requests import amounts_as_int
 from lowtide.readings.capacity import CAPACITY_ANNOTATION, is_capacity_readable
 from lowtide.readings.columns import published
 from lowtide.readings.demand import READABLE_TRAFFIC, TRAFFIC_ANNOTATION, is_readable
+from lowtide.readings.prometheus_query import PrometheusQuery, query_reading
 from lowtide.readings.reading import TrafficReading
 from lowtide.readings.request import TrafficRequest
 from lowtide.readings.usage import UsageRequest
 from lowtide.scenario.answer import answered, effective_profile, gated, refused_unread
+from lowtide.scenario.queries import query_values
 from lowtide.scenario.readings import traffic_reading
 from lowtide.scenario.scenario import Scenario, ScenarioError
 from lowtide.scheduler.decide import decide
@@ -58,6 +61,7 @@ class Decider:
         state = state_of(scenario)
         self._publish_readings(scenario, profile, state)
         self._publish_usage(scenario, profile, state)
+        self._publish_queries(scenario, profile, state)
         try:
             decision = decide(scenario.pod, Verdicts(profile, state), turn=0, full=True)
             answer = answered(scenario.id, decision, state.names)
@@ -94,9 +98,30 @@ class Decider:
                 f"{profile.scheduler_name} reads it; enable NodeUsage in a configuration"
             )
 
+    def _publish_queries(self, scenario: Scenario, profile: Profile, state: ClusterState) -> None:
+        values = _query_values(scenario)
+        queries = requests_of([profile], PrometheusQuery)
+        for query in queries:
+            if query.promql in values:
+                state.publish(query, query_reading(values[query.promql], sampled_at=math.inf))
+            else:
+                self._warn(
+                    f"readings.queries has no {query.promql!r}, which a rule of the profile "
+                    f"{profile.scheduler_name} asks: no node has a value of it"
+                )
+        for promql in sorted(values.keys() - {query.promql for query in queries}):
+            self._warn(
+                f"readings.queries has {promql!r}, and no rule of the profile "
+                f"{profile.scheduler_name} asks that"
+            )
+
     def _warn_of_unknown_nodes(self, scenario: Scenario) -> None:
         names = {node.name for node in scenario.nodes}
-        for source, by_node in scenario.readings.items():
+        by_source = {**scenario.readings}
+        for promql, values in _query_values(scenario).items():
+            by_source[f"queries[{promql!r}]"] = values
+        by_source.pop("queries", None)
+        for source, by_node in by_source.items():
             unknown = [str(name) for name in by_node if name not in names]
             if unknown:
                 shown = ", ".join(unknown[:_NAMES_SHOWN]) + (
@@ -178,6 +203,13 @@ _ANNOTATIONS: Mapping[str, tuple[str, str]] = {
 def _reading(request: TrafficRequest, scenario: Scenario) -> TrafficReading:
     try:
         return traffic_reading(request, scenario.readings["traffic"], scenario.nodes)
+    except ScenarioError as error:
+        raise ScenarioError(f"{scenario.id}: {error}") from None
+
+
+def _query_values(scenario: Scenario) -> dict[str, dict[str, float]]:
+    try:
+        return query_values(scenario.readings.get("queries", {}))
     except ScenarioError as error:
         raise ScenarioError(f"{scenario.id}: {error}") from None
 

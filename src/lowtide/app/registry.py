@@ -1,10 +1,12 @@
-"""The rules there are in this process: the built-in ones, and what an outsider adds."""
+"""The rules there are in this process: the built-in ones, what an outsider adds, and what a
+configuration names."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
+from lowtide.app.outside_plugins import InstalledRules
 from lowtide.config.errors import ConfigError
 from lowtide.config.load import (
     API_VERSION,
@@ -13,12 +15,14 @@ from lowtide.config.load import (
     load_config,
     load_default,
 )
-from lowtide.framework.plugin import Binder
+from lowtide.framework.plugin import Binder, readings_of
 from lowtide.framework.profile import Profile
 from lowtide.framework.registry import Built, Registry
 from lowtide.logs import Log
 from lowtide.plugins import BUILT_IN
 from lowtide.plugins.network_traffic import RECOMMENDED_WEIGHT
+from lowtide.readings.access import PrometheusAccess
+from lowtide.readings.prometheus_query import PrometheusQuery
 from lowtide.readings.request import TrafficRequest
 from lowtide.telemetry.prometheus import PrometheusError, query_url
 
@@ -26,7 +30,7 @@ T = TypeVar("T")
 
 
 def make_registry(plugins: Mapping[str, type[Any]]) -> Registry:
-    registry = Registry(BUILT_IN)
+    registry = Registry(BUILT_IN, InstalledRules())
     return registry.with_plugins(plugins) if plugins else registry
 
 
@@ -40,14 +44,21 @@ def check_addresses(profiles: Mapping[str, Profile]) -> None:
     """ConfigError where a profile asks a Prometheus that cannot be asked; offline nobody does."""
     problems = []
     for scheduler_name, profile in profiles.items():
-        for request in requests_of([profile], TrafficRequest):
-            for address in request.access.addresses or ("",):
-                try:
-                    query_url(address)
-                except PrometheusError as error:
-                    problems.append(f"profile {scheduler_name}: NetworkTraffic: {error}")
+        for rule in profile.rules:
+            for request in readings_of(rule):
+                if isinstance(request, TrafficRequest | PrometheusQuery):
+                    told = f"profile {scheduler_name}: {rule.name}"
+                    problems += [f"{told}: {each}" for each in _wrong_addresses(request.access)]
     if problems:
         raise ConfigError(problems)
+
+
+def _wrong_addresses(access: PrometheusAccess) -> Iterator[str]:
+    for address in access.addresses or ("",):
+        try:
+            query_url(address)
+        except PrometheusError as error:
+            yield str(error)
 
 
 def build_for_cluster(registry: Registry, loaded: LoadedConfig, binder: Binder, log: Log) -> Built:

@@ -22,7 +22,8 @@ nodes, and answers with arrays, one element per row of the `Nodes` it was given;
     retry_on   the changes that make a refused pod worth another try (default: as `reads` says)
     may_help(pod, change) -> bool                     whether such a Change can make it accept a pod
                                                       that it refused; never False where it can
-    readings   what is to be measured for it; arrives as `nodes.reading(request)`
+    readings   what is to be measured for it, such as a PrometheusQuery (lowtide.readings); arrives
+               as `nodes.reading(request)`
 
     may_enqueue(pod) -> PodRejection | None           before the pod enters the queue
     sort_key(queued) -> comparable                    which pod is taken first

@@ -1,13 +1,15 @@
 """From names in a configuration to rules: which rules there are, their args, and the profiles.
 
-`plugins.BUILT_IN` fills a Registry; outsiders add their own classes to it. `app` calls `build`.
+`plugins.BUILT_IN` fills a Registry; outsiders add their own classes to it, or are looked for when
+a configuration names them. `app` calls `build`.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+import inspect
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
-from lowtide.config.errors import ConfigError
+from lowtide.config.errors import ConfigError, Path
 from lowtide.config.extender_settings import ENTRY, ExtenderSettings
 from lowtide.config.load import LoadedConfig
 from lowtide.config.plugin_sets import Expansion, expand_profiles, named_plugins, unknown_plugin
@@ -59,26 +61,62 @@ class _ExtenderEntry:
     args = ExtenderSettings
 
 
+class OutsideRuleError(Exception):
+    """Why a rule that a configuration names cannot be had, in one sentence."""
+
+
+class OutsideRules(Protocol):
+    """Where rules are looked for that nobody has registered."""
+
+    def names(self) -> tuple[str, ...]:
+        """Those that can be had by name."""
+
+    def find(self, name: str) -> type[Any] | None:
+        """The class that a configuration calls so; None where there is none."""
+
+
+class NothingOutside:
+    def names(self) -> tuple[str, ...]:
+        return ()
+
+    def find(self, name: str) -> type[Any] | None:
+        return None
+
+
 class Registry:
-    def __init__(self, rows: Sequence[BuiltIn]) -> None:
+    def __init__(
+        self,
+        rows: Sequence[BuiltIn],
+        outside: OutsideRules = NothingOutside(),  # noqa: B008
+    ) -> None:
         self._rows = {row.name: row for row in rows}
         self._name_of = {alias: row.name for row in rows for alias in row.aliases}
+        self._outside = outside
 
     def with_plugins(self, plugins: Mapping[str, type[Any]]) -> "Registry":
         """The same and these; a name can be given once."""
         problems = [
-            f"a plugin named {name} already exists" for name in plugins if name in self._rows
-        ]
-        problems += [
-            f"the class {rule.__name__} is registered as {name}; its `name` must be that too, "
-            f"not {getattr(rule, 'name', None)!r}"
+            problem
             for name, rule in plugins.items()
-            if getattr(rule, "name", None) != name
+            if (problem := self._problem_with(name, rule)) is not None
         ]
         if problems:
             raise ConfigError(problems)
         added = [BuiltIn(name, rule, is_default=False) for name, rule in plugins.items()]
-        return Registry([*self._rows.values(), *added])
+        return Registry([*self._rows.values(), *added], self._outside)
+
+    def _problem_with(self, name: str, rule: Any) -> str | None:
+        if name in self._rows:
+            return f"a plugin named {name} already exists"
+        problem = why_no_rule(rule)
+        if problem is not None:
+            return f"the plugin {name} is no rule: {problem}"
+        if rule.name != name:
+            return (
+                f"the class {rule.__name__} is registered as {name}; its `name` must be that too, "
+                f"not {rule.name!r}"
+            )
+        return None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -93,14 +131,51 @@ class Registry:
 
     def build(self, loaded: LoadedConfig, supplies: Supplies) -> Built:
         """Makes every profile; ConfigError tells all that is wrong with plugins and args."""
-        problems = [
-            unknown_plugin(name, loaded.where(path), self.names)
-            for path, name in named_plugins(loaded.config)
-            if name not in self._rows and name not in self._name_of
-            if path[2:3] != ("pluginConfig",) or name != ENTRY
-        ]
+        return self._with_named(loaded)._build(loaded, supplies)
+
+    def _with_named(self, loaded: LoadedConfig) -> "Registry":
+        """The same and what the configuration names besides."""
+        registry, problems = self, []
+        # A rule that is named with its module may be named without it too: modules come first.
+        for path, name in sorted(self._unknown(loaded), key=lambda each: ":" not in each[1]):
+            if registry._knows(name):
+                continue
+            try:
+                rule = self._outside.find(name)
+                if rule is not None:
+                    registry = registry._with_outside(name, rule)
+                    continue
+                known = (*registry.names, *self._outside.names())
+                problems.append(unknown_plugin(name, loaded.where(path), known))
+            except OutsideRuleError as error:
+                problems.append(f"{loaded.where(path)}: {error}")
         if problems:
             raise ConfigError(problems)
+        return registry
+
+    def _unknown(self, loaded: LoadedConfig) -> Iterator[tuple[Path, str]]:
+        for path, name in named_plugins(loaded.config):
+            is_for_extender = path[2:3] == ("pluginConfig",) and name == ENTRY
+            if not self._knows(name) and not is_for_extender:
+                yield path, name
+
+    def _knows(self, name: str) -> bool:
+        return name in self._rows or name in self._name_of
+
+    def _with_outside(self, written: str, rule: type[Any]) -> "Registry":
+        """In decisions a rule has its own name, however a configuration calls it."""
+        row = self._rows.get(rule.name, BuiltIn(rule.name, rule, is_default=False))
+        if row.rule is not rule:
+            raise OutsideRuleError(
+                f'"{written}" is a rule whose `name` is {rule.name!r}, and there is another one of '
+                "that name; its `name` must be its own"
+            )
+        if written != rule.name:
+            row = replace(row, aliases=(*row.aliases, written))
+        return Registry([*{**self._rows, rule.name: row}.values()], self._outside)
+
+    def _build(self, loaded: LoadedConfig, supplies: Supplies) -> Built:
+        problems: list[str] = []
         written, loaded = loaded.config.profiles, with_true_names(loaded, self._name_of)
         expansions = expand_profiles(
             loaded, self.defaults, lambda name, point: self._rows[name].implements(point)
@@ -109,6 +184,7 @@ class Registry:
         settings: dict[str, ExtenderSettings] = {}
         warnings: list[str] = []
         for index, config in enumerate(loaded.config.profiles):
+            problems += _configured_twice(loaded, index)
             spelling = Spelling(loaded.written_for, names_enabled(written[index]))
             args = ArgsOf(loaded, config, ("profiles", index, "pluginConfig"), spelling)
             expansion = expansions[config.scheduler_name]
@@ -150,7 +226,45 @@ class Registry:
             if decoded is None:
                 return None
             given["args"] = decoded
-        return row.rule(**given)
+        try:
+            inspect.signature(row.rule).bind(**given)
+        except TypeError as error:
+            made = f"{row.rule.__name__}({', '.join(f'{parameter}=...' for parameter in given)})"
+            args.problems.append(
+                f"plugin {row.name} is made by {made}, and its constructor does not take that: "
+                f"{error}"
+            )
+            return None
+        try:
+            return row.rule(**given)
+        except ValueError as error:
+            args.problems.append(f"plugin {row.name} cannot be made of its args: {error}")
+            return None
+
+
+def why_no_rule(rule: Any) -> str | None:
+    """What an outsider's class lacks; None where it is a rule."""
+    if not isinstance(rule, type):
+        return f"it is {type(rule).__name__} and must be a class"
+    if not isinstance(getattr(rule, "name", None), str):
+        return "the class must have a `name`, such as its own"
+    methods = dict.fromkeys(METHOD_AT_POINT.values())
+    if not any(hasattr(rule, method) for method in methods):
+        return f"the class must have one of the methods {', '.join(methods)}"
+    return None
+
+
+def _configured_twice(loaded: LoadedConfig, index: int) -> Iterator[str]:
+    """A rule may be called in several ways, but is to be given its args once."""
+    first_with: dict[str, int] = {}
+    for number, entry in enumerate(loaded.config.profiles[index].plugin_config):
+        before = first_with.setdefault(entry.name, number)
+        if before != number:
+            yield loaded.problem(
+                ("profiles", index, "pluginConfig", number, "name"),
+                f'is "{entry.name}", which is already configured by pluginConfig[{before}]; '
+                "give its args once",
+            )
 
 
 def _profile(scheduler_name: str, expansion: Expansion, rules: Mapping[str, Any]) -> Profile:

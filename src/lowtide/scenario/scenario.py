@@ -27,7 +27,7 @@ from lowtide.objects.storage import (
 )
 from lowtide.objects.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
 
-READINGS = ("traffic", "usage")
+READINGS = ("traffic", "usage", "queries")
 
 # What a scenario may hold besides, and what each of them is.
 _OBJECTS: Mapping[str, type[Any]] = {
@@ -118,8 +118,9 @@ def _readings(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
             raise ScenarioError(f"{name}: readings has {key!r}; it may have {', '.join(READINGS)}")
         if not isinstance(by_node, Mapping):
             kind = type(by_node).__name__
+            by = "query" if key == "queries" else "node"
             raise ScenarioError(
-                f"{name}: readings.{key} is an object of values by node, not {kind}"
+                f"{name}: readings.{key} is an object of values by {by}, not {kind}"
             )
     return readings
 

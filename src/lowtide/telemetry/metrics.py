@@ -22,6 +22,7 @@ class MeasuredNumbers:
     traffic: SourceNumbers
     is_traffic_braked: bool | None  # None before the first reading
     usage: SourceNumbers
+    queries: SourceNumbers  # of rules' own
 
 
 class MeasuredGauges(Collector):
@@ -74,6 +75,23 @@ def _gauges(numbers: MeasuredNumbers | None) -> Iterator[Metric]:
         ),
         CounterMetricFamily(
             "lowtide_metrics_server_polls", "Polls of metrics-server, by result", labels=("result",)
+        ),
+    )
+    yield from _source(
+        numbers.queries if numbers else None,
+        GaugeMetricFamily(
+            "lowtide_query_nodes",
+            "Nodes of which every rule's own query of Prometheus has a value, and others",
+            labels=("state",),
+        ),
+        GaugeMetricFamily(
+            "lowtide_query_age_seconds",
+            "Seconds since a rule's own query was answered, of the oldest where there are several",
+        ),
+        CounterMetricFamily(
+            "lowtide_query_polls",
+            "Polls of Prometheus by rules' own queries, by result",
+            labels=("result",),
         ),
     )
 

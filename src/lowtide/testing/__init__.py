@@ -1,16 +1,26 @@
-"""For plugin authors and for our own tests: builders, `place`, a manual clock."""
+"""For plugin authors and for our own tests: builders, also of readings; `place`, which asks rules
+about one pod; `Cluster`, in which pods come and wait while a manual clock goes on."""
 
-from lowtide.testing.builders import make_node, make_pod, make_reading, make_state
+from lowtide.testing.builders import (
+    make_node,
+    make_pod,
+    make_reading,
+    make_state,
+    make_values,
+)
 from lowtide.testing.clock import ManualClock
+from lowtide.testing.cluster import Cluster
 from lowtide.testing.placing import make_profile, place, rejections, scores
 
 __all__ = [
+    "Cluster",
     "ManualClock",
     "make_node",
     "make_pod",
     "make_profile",
     "make_reading",
     "make_state",
+    "make_values",
     "place",
     "rejections",
     "scores",

@@ -12,6 +12,7 @@ from lowtide.cluster.state import ClusterState
 from lowtide.objects.node import Node
 from lowtide.objects.pod import Pod
 from lowtide.objects.quantity import Quantity
+from lowtide.readings.prometheus_query import query_reading
 
 
 def make_node(
@@ -116,13 +117,19 @@ def make_pod(
     )
 
 
-def make_state(nodes: Iterable[Node], pods: Iterable[Pod] = ()) -> ClusterState:
-    """A cluster with these nodes and these pods on them."""
+def make_state(
+    nodes: Iterable[Node],
+    pods: Iterable[Pod] = (),
+    readings: Mapping[Any, Reading] | None = None,
+) -> ClusterState:
+    """A cluster with these nodes and these pods on them. Readings are by what a rule requests."""
     state = ClusterState()
     for node in nodes:
         state.add_node(node)
     for pod in pods:
         state.place(pod)
+    for request, reading in (readings or {}).items():
+        state.publish(request, reading)
     return state
 
 
@@ -136,3 +143,8 @@ def make_reading(
         for name in fields
     }
     return Reading(tuple(by_node), columns, of_others or {})
+
+
+def make_values(by_node: Mapping[str, float]) -> Reading:
+    """What a PrometheusQuery measured; nothing is known of any other node."""
+    return query_reading(by_node, sampled_at=math.inf)

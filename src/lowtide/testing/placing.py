@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from lowtide.cluster.reading import Reading
 from lowtide.cluster.state import ClusterState
 from lowtide.framework.decision import Decision
 from lowtide.framework.profile import METHOD_AT_POINT, Profile
@@ -30,10 +31,17 @@ def make_profile(
 
 
 def place(
-    rules: Sequence[Any], pod: Pod, nodes: Iterable[Node], pods: Iterable[Pod] = (), turn: int = 0
+    rules: Sequence[Any],
+    pod: Pod,
+    nodes: Iterable[Node],
+    pods: Iterable[Pod] = (),
+    turn: int = 0,
+    *,
+    readings: Mapping[Any, Reading] | None = None,
 ) -> Decision:
     """What these rules decide together, with everything kept that explains it."""
-    return decide(pod, Verdicts(make_profile(rules), make_state(nodes, pods)), turn=turn, full=True)
+    state = make_state(nodes, pods, readings)
+    return decide(pod, Verdicts(make_profile(rules), state), turn=turn, full=True)
 
 
 def rejections(rule: Any, pod: Pod, state: ClusterState) -> dict[str, list[str]]:

@@ -1,0 +1,140 @@
+"""A cluster on a manual clock: the real machine with a few rules, which its driver here obeys at
+once. For rules whose answer depends on what happened before, such as those that make pods wait."""
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from lowtide.cluster.reading import Reading
+from lowtide.framework.decision import Decision
+from lowtide.framework.plugin import BindOutcome
+from lowtide.objects.events import Added, Deleted, Listed, Modified
+from lowtide.objects.kinds import KIND_OF, NEEDED_KINDS
+from lowtide.objects.node import Node
+from lowtide.objects.pod import Pod
+from lowtide.plugins.priority_sort import PrioritySort
+from lowtide.scheduler.actions import Action, Bind, Decided, Evict, WriteKubeEvent
+from lowtide.scheduler.events import BindingEnded, Event, EvictionEnded, ReadingPublished, Turn
+from lowtide.scheduler.machine import Machine
+from lowtide.testing.clock import ManualClock
+from lowtide.testing.placing import make_profile
+
+REFUSED = "FailedScheduling"
+
+
+class Cluster:
+    """Rules with a `permit` or `reserve` are asked as in the live scheduler; bindings and evictions
+    succeed at once. What is awaited (`pre_bind`, `bind`, `post_bind`) is not called.
+
+    Pods are named by their name, outside the namespace `default` by namespace/name."""
+
+    def __init__(
+        self,
+        rules: Sequence[Any],
+        nodes: Iterable[Node] = (),
+        *,
+        weights: Mapping[str, int] | None = None,
+        clock: ManualClock | None = None,
+    ) -> None:
+        self.clock = clock or ManualClock()
+        sorts = any(hasattr(rule, "sort_key") for rule in rules)
+        profile = make_profile([*rules, *([] if sorts else [PrioritySort()])], weights)
+        self._machine = Machine({profile.scheduler_name: profile}, keeps_every_score=True)
+        self._pods: dict[str, Pod] = {}  # by uid, as they were added
+        self._told: dict[str, str] = {}  # by uid: why the pod has no node
+        self._decisions: list[Decision] = []
+        kinds = (*NEEDED_KINDS, *(KIND_OF[kind].name for kind in self._machine.rules_by_kind))
+        self._give(*map(Listed, kinds))
+        self.add(*nodes)
+
+    def add(self, *things: Any) -> None:
+        """Pods, nodes and other objects, as the watches tell of them; no pod has its turn yet."""
+        self._note(things)
+        self._give(*map(Added, things))
+
+    def change(self, *things: Any) -> None:
+        """The same for things that were added before."""
+        self._note(things)
+        self._give(*map(Modified, things))
+
+    def remove(self, *things: Any) -> None:
+        self._give(*map(Deleted, things))
+        for thing in things:
+            if isinstance(thing, Pod):
+                self._pods.pop(thing.uid, None)
+
+    def publish(self, request: Hashable, reading: Reading) -> None:
+        """What was measured for the rules that have this request in their `readings`."""
+        self._give(ReadingPublished(request, reading))
+
+    def take_turns(self) -> list[Decision]:
+        """Until no pod is ready; what was decided on the way."""
+        self._decisions = []
+        while self._machine.has_work(self.clock.now):
+            self._give(Turn())
+        return self._decisions
+
+    def pass_time(self, seconds: float) -> list[Decision]:
+        """Pods that wait for time have their turns when it has come; what was decided."""
+        until = self.clock.now + seconds
+        decisions = self.take_turns()
+        while self._machine.next_change_at() <= until:
+            self.clock.now = max(self.clock.now, self._machine.next_change_at())
+            decisions += self.take_turns()
+        self.clock.now = until
+        return decisions + self.take_turns()
+
+    @property
+    def bound(self) -> dict[str, str]:
+        """The node of each pod that is bound."""
+        return self._placed(is_assumed=False)
+
+    @property
+    def waiting(self) -> dict[str, str]:
+        """The node of each pod that a rule makes wait there."""
+        return self._placed(is_assumed=True)
+
+    @property
+    def refused(self) -> dict[str, str]:
+        """What each pod is told that had its turn, and has no node."""
+        return {
+            _name(pod): self._told[uid]
+            for uid, pod in self._pods.items()
+            if uid in self._told and self._machine.state.placed(uid) is None
+        }
+
+    def _placed(self, *, is_assumed: bool) -> dict[str, str]:
+        found = {}
+        for uid, pod in self._pods.items():
+            placed = self._machine.state.placed(uid)
+            if placed is not None and placed.is_assumed == is_assumed:
+                found[_name(pod)] = placed.node_name
+        return found
+
+    def _note(self, things: Iterable[Any]) -> None:
+        self._pods |= {thing.uid: thing for thing in things if isinstance(thing, Pod)}
+
+    def _give(self, *events: Event) -> None:
+        for event in events:
+            for action in self._machine.step(event, self.clock.now):
+                self._obey(action)
+
+    def _obey(self, action: Action) -> None:
+        match action:
+            case Decided(decision=decision):
+                self._decisions.append(decision)
+            case Bind(pod=pod, node_name=node_name):
+                bound = replace(pod, spec=replace(pod.spec, node_name=node_name))
+                self._give(BindingEnded(pod.uid, BindOutcome()), Modified(bound))
+            case Evict(pod=pod, victims=victims):
+                self._give(EvictionEnded(pod.uid, evicted=victims))
+                self.remove(*victims)
+            case WriteKubeEvent(pod=pod, reason=reason, note=note) if reason == REFUSED:
+                self._told[pod.uid] = note
+            case _:
+                pass  # conditions say the same as events
+
+
+def _name(pod: Pod) -> str:
+    return pod.name if pod.namespace == "default" else pod.key

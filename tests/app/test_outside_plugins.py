@@ -1,0 +1,158 @@
+"""Rules of other distributions: found by their entry point or their module, or told why not."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lowtide.app.outside_plugins import InstalledRules
+from lowtide.framework.registry import OutsideRuleError
+
+RULES = """\
+class SameRack:
+    name = "SameRack"
+    def score(self, pod, nodes, feasible): ...
+
+class Holder:
+    class Inner(SameRack):
+        name = "Inner"
+
+class Idle:
+    name = "Idle"
+
+shelf = SameRack()
+"""
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder that Python looks into; what is imported from it is forgotten after the test."""
+    (tmp_path / "outside_rules.py").write_text(RULES)
+    (tmp_path / "outside_broken.py").write_text("1 / 0\n")
+    (tmp_path / "outside_needy.py").write_text("import not_to_be_had\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    before = set(sys.modules)
+    yield tmp_path
+    for name in set(sys.modules) - before:
+        del sys.modules[name]
+
+
+def install(site: Path, distribution: str, **offers: str) -> None:
+    folder = site / f"{distribution}-1.0.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1.0\n")
+    lines = "".join(f"{name} = {value}\n" for name, value in offers.items())
+    (folder / "entry_points.txt").write_text(f"[lowtide.plugins]\n{lines}")
+
+
+def refusal(name: str) -> str:
+    with pytest.raises(OutsideRuleError) as caught:
+        InstalledRules().find(name)
+    return str(caught.value)
+
+
+def test_a_rule_is_found_by_its_entry_point(site: Path) -> None:
+    install(site, "racks", SameRack="outside_rules:SameRack")
+    rules = InstalledRules()
+    found = rules.find("SameRack")
+    assert found is sys.modules["outside_rules"].SameRack
+    assert (rules.names(), rules.find("OtherRack")) == (("SameRack",), None)
+
+
+@pytest.mark.parametrize(
+    ("name", "want"),
+    [
+        pytest.param("outside_rules:SameRack", "SameRack", id="in a module"),
+        pytest.param("outside_rules:Holder.Inner", "Inner", id="inside another class"),
+    ],
+)
+def test_a_rule_is_found_by_its_place(site: Path, name: str, want: str) -> None:
+    found = InstalledRules().find(name)
+    assert found is not None
+    assert found.name == want
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        pytest.param(
+            "no_such_module.at_all:Rule",
+            "there is no module no_such_module; install it, or name its folder in PYTHONPATH",
+            id="without a module",
+        ),
+        pytest.param(
+            "outside_rules:SameRak",
+            'the module outside_rules has no SameRak, did you mean "SameRack"?',
+            id="misspelled",
+        ),
+        pytest.param(
+            "outside_rules:NotThere", "the module outside_rules has no NotThere", id="absent"
+        ),
+        pytest.param(
+            "outside_rules:shelf",
+            "outside_rules:shelf is no rule: it is SameRack and must be a class",
+            id="not a class",
+        ),
+        pytest.param(
+            "outside_rules:Holder",
+            "outside_rules:Holder is no rule: the class must have a `name`, such as its own",
+            id="without a name",
+        ),
+        pytest.param(
+            "outside_broken:Rule",
+            "the module outside_broken cannot be imported: ZeroDivisionError: division by zero",
+            id="in a module that fails",
+        ),
+        pytest.param(
+            "outside_needy:Rule",
+            "the module outside_needy cannot be imported: "
+            "ModuleNotFoundError: No module named 'not_to_be_had'",
+            id="in a module that needs another",
+        ),
+        *(
+            pytest.param(
+                place,
+                f'"{place}" must be a module and a class in it, such as my_rules:SameRack',
+                id=f"spelled {place}",
+            )
+            for place in ("rules:", ":Rule", ".rules:Rule", "a:b:c", "../rules.py:Rule")
+        ),
+    ],
+)
+def test_it_is_told_in_a_sentence_when_a_rule_is(site: Path, name: str, told: str) -> None:
+    assert refusal(name) == told
+
+
+def test_a_rule_that_two_distributions_offer_is_refused(site: Path) -> None:
+    install(site, "racks", SameRack="outside_rules:SameRack")
+    install(site, "towers", SameRack="outside_broken:SameRack")
+    told = refusal("SameRack")
+    # In the order in which the folder lists them.
+    offers = ["racks (outside_rules:SameRack)", "towers (outside_broken:SameRack)"]
+    ends = "; uninstall one, or write the module:Class that is meant"
+    assert told in [
+        f'"SameRack" is offered by {" and ".join(each)}{ends}' for each in (offers, offers[::-1])
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        pytest.param(
+            "outside_gone:SameRack",
+            ", and cannot be used: there is no module outside_gone; install it, or name its folder "
+            "in PYTHONPATH",
+            id="cannot be loaded",
+        ),
+        pytest.param(
+            "outside_rules:Holder.Inner",
+            ", whose `name` is 'Inner'; both must be the same",
+            id="has another name",
+        ),
+    ],
+)
+def test_an_offer_is_refused_when_its_class(site: Path, value: str, told: str) -> None:
+    install(site, "racks", SameRack=value)
+    assert refusal("SameRack") == f'"SameRack" is offered by racks ({value}){told}'
