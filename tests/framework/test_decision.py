@@ -53,6 +53,7 @@ def test_fit_error(decision: Decision, sentence: str) -> None:
 def test_scores_are_unpacked_best_first() -> None:
     table = ScoreTable(
         node_names=("b", "a"),
+        rows=np.array([1, 0]),
         totals=np.array([250, 90]),
         rules=("Quiet", "Near"),
         weights=(2, 1),

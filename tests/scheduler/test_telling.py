@@ -242,7 +242,8 @@ def scores_of(rule_name: str, node_names: Sequence[str], *, weight: int = 1) -> 
     """0, 1, 2 and so on; normalised to ten times as much."""
     raw = np.arange(len(node_names))
     totals = 10 * weight * raw
-    return ScoreTable(tuple(node_names), totals, (rule_name,), (weight,), raw[None], 10 * raw[None])
+    names, rules = tuple(node_names), (rule_name,)
+    return ScoreTable(names, raw, totals, rules, (weight,), raw[None], 10 * raw[None])
 
 
 @pytest.mark.parametrize(

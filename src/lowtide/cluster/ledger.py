@@ -24,6 +24,11 @@ class Ledger:
         self._entries: dict[str, Amounts] = {}  # by pod uid: what is still to come of it
 
     @property
+    def reading(self) -> Reading:
+        """What was published last."""
+        return self._reading
+
+    @property
     def is_sampled(self) -> bool:
         """Whether anything was measured; before, no pod is counted."""
         return self._reading.is_sampled

@@ -289,6 +289,10 @@ class ClusterState:
             self._changed(row, what)
         return placed
 
+    def put_back(self, placed: PlacedPod) -> None:
+        """What `remove_pod` returned, as it was."""
+        self._put(placed)
+
     def nominate(self, pod: Pod, node_name: str) -> None:
         self.drop_nomination(pod.uid)
         self._nominated.setdefault(node_name, {})[pod.uid] = pod

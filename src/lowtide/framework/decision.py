@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
-from lowtide.cluster.columns import IntArray
+from lowtide.cluster.columns import IntArray, Rows
 from lowtide.framework.plugin import PodRejection, PostFiltered
 from lowtide.objects.pod import Pod
 
@@ -34,6 +34,7 @@ class ScoreTable(msgspec.Struct, frozen=True):
     """The scores of a few nodes, best first, as arrays: cheap to keep, unpacked when looked at."""
 
     node_names: tuple[str, ...]
+    rows: Rows  # theirs in the table, until that changes
     totals: IntArray
     rules: tuple[str, ...]
     weights: tuple[int, ...]
@@ -67,7 +68,7 @@ class ScoreTable(msgspec.Struct, frozen=True):
 
 
 _NOTHING = np.empty((0, 0), np.int64)
-NO_SCORES = ScoreTable((), np.empty(0, np.int64), (), (), _NOTHING, _NOTHING)
+NO_SCORES = ScoreTable((), np.empty(0, np.intp), np.empty(0, np.int64), (), (), _NOTHING, _NOTHING)
 
 
 class NodeRejection(msgspec.Struct, frozen=True):

@@ -9,7 +9,6 @@ from lowtide.cluster.columns import BoolArray, IntArray, Rows
 from lowtide.cluster.state import ClusterState
 from lowtide.framework.ahead import Ahead, Faces
 from lowtide.framework.narrowing import Narrowing
-from lowtide.framework.plugin import ask
 from lowtide.framework.profile import Profile
 from lowtide.framework.rejections import Rejections
 from lowtide.framework.rules_asked import RulesAsked
@@ -31,6 +30,7 @@ class Filtering:
         self._state = state
         self._pod = pod
         self._faces = faces
+        self._ask = profile.asking
         self._pre_filters = RulesAsked(tuple(profile.at("preFilter")), pod, "preFilter")
         self._filters = RulesAsked(tuple(profile.at("filter")), pod, "filter")
         self.rules = self._filters.rules
@@ -95,7 +95,7 @@ class Filtering:
         """Their answer is about the pod, so they always see the whole table."""
         asked = self._pre_filters
         for number, _ in (*asked.others(stale), *asked.local_ones(stale)):
-            answer = ask(asked.rules[number], "pre_filter", self._pod, self._state.nodes())
+            answer = self._ask(asked.rules[number], "pre_filter", self._pod, self._state.nodes())
             if self.narrowing.take(number, answer, self._state.row_of, self._capacity):
                 yield stale.everything
 
@@ -117,7 +117,7 @@ class Filtering:
         before = rejections.bits
         if rows is stale.everything:
             rejections.start_again()
-        answer = ask(self.rules[number], "filter", self._pod, stale.nodes(rows))
+        answer = self._ask(self.rules[number], "filter", self._pod, stale.nodes(rows))
         rejections.put(stale.index(rows), rejections.read(answer, len(rows)), self._capacity)
         return rejections.refused_anew(before, rows) if rows is stale.everything else rows
 
@@ -136,7 +136,8 @@ class Filtering:
             if not len(ahead) and stale.rows(self._filters.reads[number]) is None:
                 continue
             rejections = self.rejections[number]
-            bits = rejections.read(ask(self.rules[number], "filter", self._pod, nodes), len(nodes))
+            answer = self._ask(self.rules[number], "filter", self._pod, nodes)
+            bits = rejections.read(answer, len(nodes))
             if bits is None:
                 bits = np.zeros(len(nodes), np.uint64)
             rejections.put(few, bits[: len(few)], self._capacity)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lowtide.cluster.changes import OBJECTS
+from lowtide.framework.asking import Asking
 from lowtide.framework.change import Change
 from lowtide.framework.plugin import Plugin, PodRejection, ask, readings_of, reads_of
 from lowtide.objects.pod import Pod
@@ -59,8 +60,11 @@ class Profile:
         scheduler_name: str,
         rules_at: Mapping[str, Sequence[Any]],
         weights: Mapping[str, int],
+        clock: Callable[[], float] | None = None,
     ) -> None:
         self.scheduler_name = scheduler_name
+        self.asking = Asking(clock)
+        self._clock = clock
         self.rules_at = {point: tuple(rules) for point, rules in rules_at.items()}
         self._weights = weights
         self._acting_at = {
@@ -92,7 +96,11 @@ class Profile:
             point: [rule for rule in rules if rule.name not in rule_names]
             for point, rules in self.rules_at.items()
         }
-        return Profile(self.scheduler_name, left, self._weights)
+        return Profile(self.scheduler_name, left, self._weights, self._clock)
+
+    def timed_by(self, clock: Callable[[], float]) -> "Profile":
+        """The same, which knows how long each rule takes."""
+        return Profile(self.scheduler_name, self.rules_at, self._weights, clock)
 
     def at(self, point: str) -> tuple[Any, ...]:
         """The rules at this point that do something there, in order."""

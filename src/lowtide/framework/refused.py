@@ -15,7 +15,7 @@ from lowtide.cluster.nodes import Nodes
 from lowtide.cluster.nominated import Rivals
 from lowtide.cluster.state import ClusterState
 from lowtide.framework.decision import NodeRejection
-from lowtide.framework.plugin import PluginError, PostFiltered, ask, reads_of
+from lowtide.framework.plugin import PluginError, PostFiltered, reads_of
 from lowtide.framework.profile import Profile
 from lowtide.framework.rejections import Rejections
 from lowtide.framework.verdict import Verdict
@@ -100,7 +100,8 @@ class RefusedPod:
         rows = np.arange(len(nodes))
         for rule in self._changeable:
             rejections = Rejections(rule.name)
-            rejections.judge(ask(rule, "filter", self._pod, nodes), rows, len(nodes))
+            answer = self._profile.asking(rule, "filter", self._pod, nodes)
+            rejections.judge(answer, rows, len(nodes))
             stands = rejections.stands(len(nodes), self._waited_seconds)
             if stands is not None:
                 accepted &= ~stands
@@ -127,7 +128,7 @@ def post_filtered(
     reasons: list[str] = []
     found = PostFiltered()
     for rule in profile.at("postFilter"):
-        answer: PostFiltered = ask(rule, "post_filter", pod, state.nodes(), refused)
+        answer: PostFiltered = profile.asking(rule, "post_filter", pod, state.nodes(), refused)
         if not isinstance(answer, PostFiltered):
             raise PluginError(
                 f"{rule.name}.post_filter answers with {answer!r}; it must be a PostFiltered",

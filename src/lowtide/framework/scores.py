@@ -6,7 +6,8 @@ import numpy as np
 
 from lowtide.cluster.columns import BoolArray, IntArray, Rows
 from lowtide.cluster.nodes import Nodes
-from lowtide.framework.plugin import FEASIBLE, MAX_SCORE, PluginError, ask, reads_of
+from lowtide.framework.asking import Asking
+from lowtide.framework.plugin import FEASIBLE, MAX_SCORE, PluginError, reads_of
 from lowtide.framework.profile import Weighted
 from lowtide.framework.scaling import scaled
 from lowtide.framework.stale import NO_ROWS, Stale
@@ -16,10 +17,13 @@ from lowtide.objects.pod import Pod
 class Scores:
     """Scaled again as a whole only when the highest raw score changes."""
 
-    def __init__(self, weighted: Weighted, raw: IntArray, normalized: IntArray) -> None:
+    def __init__(
+        self, weighted: Weighted, raw: IntArray, normalized: IntArray, asking: Asking
+    ) -> None:
         """The arrays have room for every row; normalised scores are zeros."""
         rule = weighted.rule
         self.rule = rule
+        self._ask = asking
         self.weight = weighted.weight
         self._is_never_silent = weighted.is_never_silent
         self.has_opinion = False
@@ -116,14 +120,14 @@ class Scores:
         """Some node has to be feasible where the rule normalises by itself."""
         raw = raw[: len(feasible)]
         if self._has_normalize:
-            normalized: IntArray = ask(self.rule, "normalize", pod, nodes, raw, feasible)
+            normalized: IntArray = self._ask(self.rule, "normalize", pod, nodes, raw, feasible)
             _check_scores(self.rule.name, normalized, len(raw))
         else:
             normalized = scaled(raw, _highest_of(raw, feasible), self._scale)
         return self._checked(normalized, feasible)
 
     def asked(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray | None:
-        raw: IntArray | None = ask(self.rule, "score", pod, nodes, feasible)
+        raw: IntArray | None = self._ask(self.rule, "score", pod, nodes, feasible)
         if raw is None and self._is_never_silent:
             return np.zeros(len(nodes), np.int64)
         if raw is not None:

@@ -35,6 +35,7 @@ class Scoring:
         self._pod = pod
         self._faces = faces
         self._scorers = profile.scorers
+        self._asking = profile.asking
         rules = tuple(each.rule for each in profile.scorers)
         self._rules = RulesAsked(rules, pod, "score")
 
@@ -48,7 +49,7 @@ class Scoring:
         self.raw: IntArray = np.empty((len(self._scorers), capacity), np.int64)
         self.normalized: IntArray = np.zeros((len(self._scorers), capacity), np.int64)
         arrays = zip(self._scorers, self.raw, self.normalized, strict=True)
-        self.scores = [Scores(*each) for each in arrays]
+        self.scores = [Scores(*each, self._asking) for each in arrays]
         self._hear()
         self._totals = np.zeros(capacity, np.int64)  # also of rows that are not feasible
         self.ranked = np.full(capacity, -1, np.int64)

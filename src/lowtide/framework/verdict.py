@@ -17,7 +17,7 @@ from lowtide.framework.ahead import Faces
 from lowtide.framework.decision import NodeRejection, ScoreTable
 from lowtide.framework.filtering import Filtering
 from lowtide.framework.leaders import Leaders
-from lowtide.framework.plugin import MAX_SCORE, PodRejection, ask, reads_of
+from lowtide.framework.plugin import MAX_SCORE, PodRejection, reads_of
 from lowtide.framework.profile import Profile
 from lowtide.framework.rejections import Rejections
 from lowtide.framework.scores import Scores
@@ -32,6 +32,7 @@ _BYTES_PER_RULE = 600
 class Verdict:
     def __init__(self, profile: Profile, state: ClusterState, pod: Pod) -> None:
         self.pod = pod
+        self._ask = profile.asking
         self._state = state
         self._faces = Faces(state, pod)
         self.leaders = Leaders()  # for whoever ranks
@@ -96,7 +97,7 @@ class Verdict:
             voices, shape = self._scoring.voices, (len(scored), len(rows))
             raw = np.array([each[rows] for _, each, _ in scored], np.int64).reshape(shape)
             normalized = np.array([each[rows] for *_, each in scored], np.int64).reshape(shape)
-        return ScoreTable(kept, ranked[rows], voices.rules, voices.weights, raw, normalized)
+        return ScoreTable(kept, rows, ranked[rows], voices.rules, voices.weights, raw, normalized)
 
     def feasible_after(self, waited_seconds: float) -> BoolArray:
         """Where nothing refuses the pod but what gives way to a pod that has waited so long."""
@@ -162,7 +163,7 @@ class Verdict:
             rejections, rows = kept, nodes.rows
             if reads_of(rule) & (PODS | OTHERS | READING):
                 rejections, rows = Rejections(rule.name), everywhere
-                rejections.judge(ask(rule, "filter", self.pod, nodes), rows, len(nodes))
+                rejections.judge(self._ask(rule, "filter", self.pod, nodes), rows, len(nodes))
             stands = rejections.stands(self._state.count, waited_seconds)
             if stands is None:
                 continue

@@ -1,5 +1,7 @@
 """What comes out of the machine: what its driver has to do. Data, no I/O."""
 
+from collections.abc import Mapping
+
 import msgspec
 
 from lowtide.framework.decision import Decision
@@ -15,6 +17,7 @@ class Decided(msgspec.Struct, frozen=True):
     decision: Decision
     attempts: int
     first_seen_at: float
+    seconds_by_rule: Mapping[str, float] = {}  # of the rules that had to be asked
 
 
 class Bind(msgspec.Struct, frozen=True):
@@ -79,8 +82,8 @@ class AttemptFailed(msgspec.Struct, frozen=True):
 Action = Decided | Bind | Evict | AskExtenders | WriteCondition | WriteKubeEvent | AttemptFailed
 
 
-def decided(decision: Decision, queued: QueuedPod) -> Decided:
-    return Decided(decision, queued.attempts, queued.first_seen_at)
+def decided(decision: Decision, queued: QueuedPod, seconds_by_rule: Mapping[str, float]) -> Decided:
+    return Decided(decision, queued.attempts, queued.first_seen_at, seconds_by_rule)
 
 
 def failure_event(pod: Pod, note: str) -> WriteKubeEvent:

@@ -15,7 +15,7 @@ from lowtide.framework.change import (
     changes_by_binding,
     pod_change,
 )
-from lowtide.framework.decision import Decision
+from lowtide.framework.decision import Decision, NodeRejection
 from lowtide.framework.plugin import Eviction, PluginError, PodRejection
 from lowtide.framework.profile import Profile, rules_by_kind
 from lowtide.framework.verdicts import Verdicts
@@ -28,13 +28,14 @@ from lowtide.scheduler.actions import (
     AskExtenders,
     AttemptFailed,
     Bind,
+    Decided,
     WriteKubeEvent,
     decided,
     failure_event,
     refusal,
 )
 from lowtide.scheduler.cycle import Cycle, UnderWay
-from lowtide.scheduler.decide import deciding
+from lowtide.scheduler.decide import decide, deciding
 from lowtide.scheduler.events import (
     BindingEnded,
     Event,
@@ -84,7 +85,7 @@ class Machine:
         (sorter,) = first.at("queueSort")
         self.queue = Queue(
             sorter.sort_key,
-            self._may_enqueue,
+            self.gate_of,
             may_help=lambda pod, *asked: profiles[pod.spec.scheduler_name].may_help(pod, *asked),
             initial_backoff_seconds=initial_backoff_seconds,
             max_backoff_seconds=max_backoff_seconds,
@@ -123,6 +124,33 @@ class Machine:
         if self._under_way.is_any:
             return math.inf
         return min(self.queue.next_change_at(), self._waiting.next_deadline())
+
+    def decided_now(self, pod: Pod, now: float) -> Decision:
+        """What would be decided about a pod that is known, in full, as if it had no node; for
+        explanations. Extenders are not asked."""
+        placed = self.state.remove_pod(pod.uid)
+        queued = next((each for each in self.queue if each.pod.uid == pod.uid), None)
+        waited_seconds = 0.0 if queued is None else now - queued.first_seen_at
+        try:
+            return decide(
+                self._promises.applied_to(pod),
+                self._verdicts[pod.spec.scheduler_name],
+                turn=self._turns,
+                waited_seconds=waited_seconds,
+                full=True,
+            )
+        finally:
+            if placed is not None:
+                self.state.put_back(placed)
+
+    def rejection_of(self, pod: Pod, node_name: str) -> NodeRejection | None:
+        """Why a pending pod would be refused on this node now; None where it would not be."""
+        row = self.state.row_of(node_name)
+        verdict = self._verdicts[pod.spec.scheduler_name].of(pod)
+        if row is None or verdict.pod_rejection is None:
+            return None if row is None else verdict.rejection_at(row)
+        rule_name, rejection = verdict.pod_rejection
+        return NodeRejection(rule_name, (rejection.reason,), rejection.eviction_helps)
 
     def step(self, event: Event, now: float) -> list[Action]:
         if self._under_way.is_any and not isinstance(event, ExtendersAnswered):
@@ -223,6 +251,7 @@ class Machine:
         if queued.pod.is_terminating:
             return [failure_event(queued.pod, f"skip schedule deleting pod: {queued.pod.key}")]
         profile = self.profiles[queued.pod.spec.scheduler_name]
+        profile.asking.take_seconds_by_rule()  # what a turn that failed has left
         course = deciding(
             self._promises.applied_to(queued.pod),
             self._verdicts[profile.scheduler_name],
@@ -266,7 +295,7 @@ class Machine:
             retry_on = self.profiles[decision.scheduler_name].retry_on(decision.rejected_by)
             until = queued.first_seen_at + decision.gives_way_after
             self.queue.park(queued, decision.rejected_by, retry_on, now, until=until)
-        told = decided(decision, queued)
+        told = self._decided(decision, queued)
         actions = [told, *self._refusal(queued.pod, UNSCHEDULABLE, decision.fit_error_final)]
         if found is not None and found.eviction is not None:
             actions += self._evict(queued.pod, found.eviction, now)
@@ -311,9 +340,9 @@ class Machine:
             actions = self._give_up(queued, refused_by(*refused, decision), now)
         elif placement.waits:
             self._waiting.add(placement, decision, now)
-            actions = [decided(decision, queued)]
+            actions = [self._decided(decision, queued)]
         else:
-            actions = [decided(decision, queued), self._bind(placement)]
+            actions = [self._decided(decision, queued), self._bind(placement)]
         for answer in placement.answers:
             actions += self._permit_answered(answer, now)
         return actions
@@ -370,6 +399,10 @@ class Machine:
 
     # What is told.
 
+    def _decided(self, decision: Decision, queued: QueuedPod) -> Decided:
+        asking = self.profiles[decision.scheduler_name].asking
+        return decided(decision, queued, asking.take_seconds_by_rule())
+
     def _fail(self, queued: QueuedPod, error: str, now: float) -> list[Action]:
         self._promises.drop(queued.pod.uid, now)
         self.queue.retry(queued, now)
@@ -386,7 +419,8 @@ class Machine:
     def _refusal(self, pod: Pod, reason: str, message: str) -> list[Action]:
         return refusal(pod, reason, message, self._promises.to_write(pod))
 
-    def _may_enqueue(self, pod: Pod) -> tuple[str, PodRejection] | None:
+    def gate_of(self, pod: Pod) -> tuple[str, PodRejection] | None:
+        """Who keeps a pod out of the queue, and why."""
         if pod.uid in self._evictions:
             return HELD_BY, HELD
         try:

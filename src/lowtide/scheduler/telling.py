@@ -9,6 +9,7 @@ import numpy as np
 
 from lowtide.cluster.nodes import Nodes
 from lowtide.cluster.state import ClusterState
+from lowtide.framework.asking import Asking
 from lowtide.framework.decision import NO_SCORES, Decision, RuleScore, ScoreTable
 from lowtide.framework.plugin import PluginError, ask, readings_of
 from lowtide.framework.profile import Profile, Weighted
@@ -176,13 +177,14 @@ def _scores_of_all(weighted: Weighted, nodes: Nodes) -> ScoreTable:
     """As if every node were feasible for a pod that asks for nothing."""
     count = len(nodes)
     pod, every = Pod(), np.ones(count, np.bool_)
-    scores = Scores(weighted, np.zeros(count, np.int64), np.zeros(count, np.int64))
+    scores = Scores(weighted, np.zeros(count, np.int64), np.zeros(count, np.int64), Asking())
     scores.judge(pod, nodes, every, nodes.rows)
     if not scores.has_opinion or not count:
         return NO_SCORES
     normalized = scores.normalized_among(pod, nodes, every, scores.raw)
     return ScoreTable(
         node_names=tuple(nodes.names),
+        rows=nodes.rows,
         totals=scores.weight * normalized,
         rules=(scores.rule.name,),
         weights=(scores.weight,),
