@@ -24,7 +24,8 @@ from lowtide.readings.columns import published
 from lowtide.readings.meter import TrafficMeter
 from lowtide.readings.request import RECEIVE, SPEED, TRANSMIT
 from lowtide.readings.series import Series
-from lowtide.scheduler.actions import Action, Bind
+from lowtide.records.ring import Ring
+from lowtide.scheduler.actions import Action, Bind, Decided
 from lowtide.scheduler.events import BindingEnded, ReadingPublished, Turn
 from lowtide.scheduler.machine import Machine
 from lowtide.simulator.cluster_objects import running
@@ -67,6 +68,7 @@ class DecideResult:
     p50_us: float
     p99_us: float
     max_us: float
+    recording_us_per_pod: float  # not part of the others
 
 
 class Decide:
@@ -81,6 +83,7 @@ class Decide:
         for thing in (*_owners(), *_running_pods(workload.nodes)):
             self._machine.step(Added(thing), BEGIN)
         self._readings = _Readings(self._machine, nodes)
+        self._ring = Ring(self._machine.profiles, self._machine.state, time.monotonic)
 
     def run(self, number: int) -> DecideResult:
         """A reading, and the pods until the next."""
@@ -89,7 +92,7 @@ class Decide:
         pods = [self._workload.make_pod(self._made + each) for each in range(count)]
         self._made += count
         gc.collect()  # what this bench left behind; from here on as in production
-        took_us = np.array([self._place(pod) for pod in pods]) * 1e6
+        took_us, recording_us = np.array([self._place(pod) for pod in pods]).T * 1e6
         return DecideResult(
             workload=self._workload.name,
             nodes=self._workload.nodes,
@@ -101,20 +104,25 @@ class Decide:
             p50_us=float(np.percentile(took_us, 50)),
             p99_us=float(np.percentile(took_us, 99)),
             max_us=float(took_us.max()),
+            recording_us_per_pod=float(recording_us.mean()),
         )
 
-    def _place(self, pod: Pod) -> float:
-        """The CPU seconds of its turn."""
+    def _place(self, pod: Pod) -> tuple[float, float]:
+        """The CPU seconds of its turn, and of keeping the decision."""
         self._now += ROUND_SECONDS / self._workload.pods
         now, machine = self._now, self._machine
         machine.step(Added(pod), now)
         begin = time.thread_time()
         actions = _measured_turn(machine, now)
-        seconds = time.thread_time() - begin
+        ended = time.thread_time()
+        (decided,) = (each for each in actions if isinstance(each, Decided))
+        noting = time.thread_time()
+        self._ring.note(decided, now)
+        noted = time.thread_time()
         (bind,) = (each for each in actions if isinstance(each, Bind))
         machine.step(BindingEnded(pod.uid, BindOutcome()), now)
         machine.step(Modified(running(pod, bind.node_name, now)), now)
-        return seconds
+        return ended - begin, noted - noting
 
 
 def _measured_turn(machine: Machine, now: float) -> list[Action]:

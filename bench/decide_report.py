@@ -29,6 +29,8 @@ GOALS_US = {
     ("decide/affinity", 50_000): 15_000.0,
 }
 
+GOAL_KEEPING_US = 15.0
+
 
 def decide_workloads() -> Iterator[tuple[str, list[DecideWorkload]]]:
     """By the name of the benchmark; those of one name are run in turn."""
@@ -62,6 +64,11 @@ def decide_report(results: Sequence[DecideResult]) -> Iterator[RenderableType]:
     for workload, nodes, kind in dict.fromkeys(map(_series, results)):
         found = [each.us_per_pod for each in results if _series(each) == (workload, nodes, kind)]
         yield _line(f"{workload} {kind}".rstrip(), nodes, found, GOALS_US.get((workload, nodes)))
+
+    recording = [each.recording_us_per_pod for each in results]
+    yield _line(
+        "keeping a decision", max(each.nodes for each in results), recording, GOAL_KEEPING_US
+    )
 
 
 def _series(result: DecideResult) -> tuple[str, int, str]:

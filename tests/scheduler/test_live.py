@@ -66,7 +66,7 @@ class Bench:
             clock=self.clock,
             may_schedule=lambda: self.may_schedule,
             most_bindings=most_bindings,
-            on_decision=self.decided.append,
+            on_decision=lambda decided, began_at: self.decided.append(decided),
         )
         for event in (Added(make_node("node-a")), *all_listed()):
             self.live.handle(event)

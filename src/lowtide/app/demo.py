@@ -21,7 +21,7 @@ from lowtide.localcluster.documents import Json
 from lowtide.localcluster.traffic import Direction
 from lowtide.plugins.network_traffic import RECOMMENDED_WEIGHT
 from lowtide.scheduler.actions import Decided
-from lowtide.server.serving import NOT_SERVING
+from lowtide.server.serving import NOT_SERVING, Serving
 
 SCHEDULER_NAME = "sample-scheduler"
 REPLICAS = 5
@@ -62,6 +62,7 @@ class DemoStory:
     placed: list[PlacedInDemo] = field(default_factory=list)
     api_url: str = ""
     prometheus_url: str = ""
+    page_url: str = ""
 
     @property
     def busiest(self) -> NodeLoad:
@@ -78,12 +79,19 @@ class DemoView(Protocol):
 
 class Demo:
     def __init__(
-        self, view: DemoView, *, clock: Clock, wall_clock: Clock, for_seconds: float | None
+        self,
+        view: DemoView,
+        *,
+        clock: Clock,
+        wall_clock: Clock,
+        for_seconds: float | None,
+        page_port: int = -1,
     ) -> None:
         self._view = view
         self._clock = clock
         self._wall_clock = wall_clock
         self._for_seconds = for_seconds
+        self._page_port = page_port  # below 0: no page
         self._stopping = asyncio.Event()
         self._story = DemoStory(started_at=clock())
 
@@ -96,9 +104,11 @@ class Demo:
             story.api_url, story.prometheus_url = cluster.url, cluster.prometheus_url
             app = self._make_app(cluster)
             story.loads = self._loads(cluster)
-            self._view.start(story)
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(app.run())
+                await app.is_serving.wait()
+                story.page_url = "" if app.server is None else app.server.address.url
+                self._view.start(story)
                 await self._tell_story(cluster)
                 app.stop()
         self._view.finish(story)
@@ -144,7 +154,8 @@ class Demo:
                 make_profiles=make_profiles,
                 clock=self._clock,
                 wall_clock=self._wall_clock,
-                serving=NOT_SERVING,
+                serving=Serving(port=self._page_port) if self._page_port >= 0 else NOT_SERVING,
+                mode="demo",
                 on_decision=lambda decided: self._note(decided, cluster),
             )
         )

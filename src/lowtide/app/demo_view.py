@@ -30,6 +30,8 @@ class PlainView:
         self._said_at = 0.0
 
     def start(self, story: DemoStory) -> None:
+        if story.page_url:
+            self._say(f"Open {story.page_url} in a browser to see it all")
         self._say(f"API server {story.api_url}, Prometheus {story.prometheus_url}")
         self._say(f"12 nodes in 3 racks; the busiest is {in_words(story.busiest)}")
         self._say(SCORE_IN_WORDS)
@@ -87,7 +89,8 @@ class LiveView:
         seconds = now - story.started_at
         head = f"Lowtide demo, {seconds:.0f} s. Each pod goes where the network is quiet. "
         return Group(
-            Text(f"{head}(Ctrl-C ends it; API server {story.api_url})", no_wrap=True),
+            Text(f"{head}(Ctrl-C ends it)", no_wrap=True),
+            Text(f"Open {story.page_url} in a browser; API server {story.api_url}", no_wrap=True),
             nodes_table(story),
             Text(SCORE_IN_WORDS, style="dim", no_wrap=True, overflow="ellipsis"),
             *lines,

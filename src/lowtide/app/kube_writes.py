@@ -95,6 +95,7 @@ class KubeWrites:
         wall_clock: Clock,
         *,
         is_busy: Callable[[], bool],
+        say_more: Callable[[WriteKubeEvent], WriteKubeEvent] | None = None,
         sleep: Sleep = asyncio.sleep,
         most_waiting: int = MOST_WAITING_CONDITIONS,
     ) -> None:
@@ -102,6 +103,7 @@ class KubeWrites:
         self._events = events
         self._wall_clock = wall_clock
         self._is_busy = is_busy
+        self._say_more = say_more
         self._sleep = sleep
         self._most_waiting = most_waiting
         self._waiting: dict[str, WriteCondition] = {}
@@ -135,6 +137,8 @@ class KubeWrites:
         self._has_work.set()
 
     def write_event(self, action: WriteKubeEvent) -> None:
+        if self._say_more is not None:
+            action = self._say_more(action)
         self._events.record(
             _reference(action.pod),
             scheduler_name=action.scheduler_name,

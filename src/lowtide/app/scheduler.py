@@ -3,20 +3,25 @@
 import asyncio
 import socket
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
 from prometheus_client import CollectorRegistry
 
 from lowtide.app.clocks import Clock
 from lowtide.app.garbage import leave_out_what_is_known, look_seldom_for_garbage
+from lowtide.app.journaling import Journaling
 from lowtide.app.known_cluster import BelievedCluster
 from lowtide.app.kube_writes import KubeBinder, KubeWrites
 from lowtide.app.measuring import Measuring
+from lowtide.app.shown import Shown
 from lowtide.app.tasks import end, failures, started
 from lowtide.app.volume_writes import KubeBindings, KubeVolumes
 from lowtide.app.watching import FIRST_READING_SECONDS, make_watches
+from lowtide.cluster.reading import Reading
 from lowtide.config.types import KubeSchedulerConfiguration
 from lowtide.extenders.asking import Extenders
 from lowtide.framework.plugin import Binder
@@ -31,7 +36,12 @@ from lowtide.kube.writer import Writer
 from lowtide.logs import Log
 from lowtide.objects.events import Deleted, Listed
 from lowtide.objects.kinds import NODE
-from lowtide.scheduler.actions import Decided
+from lowtide.readings.request import TrafficRequest
+from lowtide.records.history import History
+from lowtide.records.journal import Journal
+from lowtide.records.record import DecisionRecord, in_short
+from lowtide.records.ring import Ring
+from lowtide.scheduler.actions import Decided, WriteKubeEvent
 from lowtide.scheduler.events import Event, ReadingPublished
 from lowtide.scheduler.live import Live
 from lowtide.scheduler.machine import Machine
@@ -39,10 +49,15 @@ from lowtide.scheduler.metrics import PresentNumbers, SchedulerMetrics
 from lowtide.server.health import health_routes
 from lowtide.server.http import Server
 from lowtide.server.metrics import metrics_routes
-from lowtide.server.serving import Serving, make_server
+from lowtide.server.serving import Serving, make_server, page_and_api
 from lowtide.telemetry.metrics import MeasuredGauges
 
+if TYPE_CHECKING:  # the scheduler starts sooner without what only a recording needs
+    from lowtide.records.recorder import Recorder
+
 log = Log("scheduler")
+
+MakeRecorder = Callable[[Mapping[str, Profile]], "Recorder"]
 
 # Together, and with the release of the lease, below the 30 seconds that Kubernetes grants.
 DRAIN_SECONDS = 16.0
@@ -70,6 +85,10 @@ class SchedulerParts:
     serving: Serving
     keeps_every_score: bool = False
     on_decision: Callable[[Decided], None] = lambda decided: None
+    mode: str = "scheduler"  # as the page calls it
+    journal: Journal | None = None  # where decisions are written to
+    explains_events: bool = False
+    make_recorder: MakeRecorder | None = None
 
 
 class SchedulerApp:
@@ -90,7 +109,8 @@ class SchedulerApp:
         self._writer = Writer(self._connection, may_write=self._may_schedule)
         binder = KubeBinder(self._writer)
         volumes = KubeVolumes(self._writer, lambda: self.machine.state, clock=parts.clock)
-        self.profiles = parts.make_profiles(KubeBindings(binder, volumes))
+        built = parts.make_profiles(KubeBindings(binder, volumes))
+        self.profiles = {name: profile.timed_by(parts.clock) for name, profile in built.items()}
         self.machine = Machine(
             self.profiles,
             initial_backoff_seconds=parts.config.pod_initial_backoff_seconds,
@@ -98,6 +118,11 @@ class SchedulerApp:
             keeps_every_score=parts.keeps_every_score,
             extenders=parts.config.extenders,
         )
+        self._ring = Ring(self.profiles, self.machine.state, parts.clock)
+        self._history = History()
+        self._journaling = None if parts.journal is None else Journaling(parts.journal)
+        make_recorder = parts.make_recorder
+        self._recorder = None if make_recorder is None else make_recorder(self.profiles)
         self._whole_objects = self._make_whole_objects()
         self._extenders = (
             None
@@ -116,7 +141,11 @@ class SchedulerApp:
             clock=parts.wall_clock,
         )
         self._writes = KubeWrites(
-            self._writer, self._events, parts.wall_clock, is_busy=lambda: self.live.is_busy
+            self._writer,
+            self._events,
+            parts.wall_clock,
+            is_busy=lambda: self.live.is_busy,
+            say_more=self._say_more if parts.explains_events else None,
         )
         self.live = Live(
             self.machine,
@@ -124,19 +153,21 @@ class SchedulerApp:
             metrics=self._metrics,
             clock=parts.clock,
             may_schedule=self._may_schedule,
-            on_decision=parts.on_decision,
+            on_decision=self._note_decision,
             extenders=self._extenders,
+            recorder=self._recorder,
         )
         self._measuring = Measuring(
             self.profiles,
             connection=self._measuring_connection,
             known=BelievedCluster(self.machine.state),
-            publish=lambda source, reading: self.live.handle(ReadingPublished(source, reading)),
+            publish=self._publish,
             clock=parts.clock,
             wall_clock=parts.wall_clock,
         )
         self._registry.register(MeasuredGauges(self._measuring.numbers))
         self.server: Server | None = None
+        self.is_serving = asyncio.Event()  # or knows that it is to serve nothing
         self._stopping = asyncio.Event()
         self._nodes_listed = asyncio.Event()
 
@@ -148,6 +179,8 @@ class SchedulerApp:
         """Until `stop`; LeaseLostError when another process took over."""
         look_seldom_for_garbage()
         async with AsyncExitStack() as stack:
+            if self._recorder is not None:
+                stack.enter_context(self._recorder)
             await stack.enter_async_context(self._connection)
             await stack.enter_async_context(self._lease_connection)
             await stack.enter_async_context(self._measuring_connection)
@@ -155,6 +188,7 @@ class SchedulerApp:
                 await stack.enter_async_context(self._extenders)
             await self._connection.check_credentials()
             await self._serve(stack)
+            self.is_serving.set()
             self._metrics.read_present_numbers_from(self._present_numbers)
             writing = started(self._events.run(), self._writes.run())
             background = self._start_background()
@@ -182,7 +216,8 @@ class SchedulerApp:
         )
         leading = [self._lead()] if self._lease is not None else []
         measuring = [self._measure()] if self._measuring.is_wanted else []
-        return started(*(watch.run() for watch in watches), *measuring, *leading)
+        journaling = [] if self._journaling is None else [self._journaling.run()]
+        return started(*(watch.run() for watch in watches), *measuring, *leading, *journaling)
 
     async def _schedule(self) -> None:
         """Waits a moment for the first readings, so that the first pods are placed by them."""
@@ -197,6 +232,23 @@ class SchedulerApp:
     async def _measure(self) -> None:
         await self._nodes_listed.wait()
         await self._measuring.run()
+
+    def _note_decision(self, decided: Decided, began_at: float) -> None:
+        kept = self._ring.note(decided, began_at)
+        if self._journaling is not None:
+            self._journaling.note(kept)
+        self._parts.on_decision(decided)
+
+    def _say_more(self, event: WriteKubeEvent) -> WriteKubeEvent:
+        kept = self._ring.newest_of(event.pod.uid)
+        if event.reason != "Scheduled" or kept is None:
+            return event
+        return replace(event, note=f"{event.note}; {in_short(DecisionRecord.of(kept))}")
+
+    def _publish(self, source: Hashable, reading: Reading) -> None:
+        self.live.handle(ReadingPublished(source, reading))
+        if isinstance(source, TrafficRequest) and reading.is_sampled:
+            self._history.note(reading, self._clock())
 
     def _handle(self, event: Event) -> None:
         if self._whole_objects is not None and isinstance(event, Deleted):
@@ -224,12 +276,25 @@ class SchedulerApp:
                     healthz=[], livez=[], readyz=[("sched-handler-sync", self._why_not_synced)]
                 ),
                 *metrics_routes(self._registry),
+                *page_and_api(serving, self._shown()),
             ],
         )
         await server.start()
         stack.push_async_callback(server.stop)
         self.server = server
-        log.info("Serving health and metrics", address=server.address.url)
+        what = "health, metrics and the page" if serving.shows_page else "health and metrics"
+        log.info(f"Serving {what}", address=server.address.url)
+
+    def _shown(self) -> Shown:
+        return Shown(
+            self.machine,
+            self._ring,
+            self._history,
+            mode=self._parts.mode,
+            clock=self._clock,
+            measured=self._measuring.numbers,
+            is_leader=self._may_schedule,
+        )
 
     async def _shut_down(
         self, writing: Sequence[asyncio.Task[None]], others: Sequence[asyncio.Task[None]]
@@ -244,6 +309,8 @@ class SchedulerApp:
         await asyncio.gather(*flushes)
         failed += failures(others)
         await end(others)
+        if self._journaling is not None:
+            await self._journaling.flush()
         if failed:
             raise failed[0]
 

@@ -9,7 +9,11 @@ import click
 
 from lowtide.cli.errors import told_in_one_sentence
 
-COMMANDS = ("scheduler", "extender", "decide", "simulate", "config", "doctor", "demo", "version")
+COMMANDS = (
+    *("scheduler", "extender", "shadow", "explain"),
+    *("decide", "simulate", "replay"),
+    *("config", "doctor", "demo", "version"),
+)
 
 
 class CommandsByName(Mapping[str, click.Command]):

@@ -25,18 +25,30 @@ from lowtide.cli.logging_options import start_logging
     help="End after this many seconds. [default: at Ctrl-C]",
 )
 @click.option("--plain", is_flag=True, help="Lines instead of a moving table.")
-def demo(for_seconds: float | None, plain: bool) -> None:
+@click.option(
+    "--page-port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    help="Port of the page, on this machine only. [default: any that is free]",
+)
+def demo(for_seconds: float | None, plain: bool, page_port: int) -> None:
     """Shows the main job on one machine: no cluster, no Prometheus, nothing to install.
 
     An embedded cluster of 12 nodes with links of 1, 10 and 25 Gb/s, traffic that shifts from node
     to node, and the same scheduler as in production, which places five pods every ten seconds.
     """
-    # Warnings would tear the table apart, and at this size there is nothing to warn of.
-    start_logging(0, "text")
+    # Lines would tear the table apart, and what they tell is in it.
+    start_logging(-1, "text")
     console = Console(width=None if sys.stdout.isatty() else 160)
     view = LiveView(console) if console.is_terminal and not plain else PlainView(console)
     with told_in_one_sentence(), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        demo = Demo(view, clock=steady_clock(), wall_clock=time.time, for_seconds=for_seconds)
+        demo = Demo(
+            view,
+            clock=steady_clock(),
+            wall_clock=time.time,
+            for_seconds=for_seconds,
+            page_port=page_port,
+        )
         runner.run(_run(demo))
 
 

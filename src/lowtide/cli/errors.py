@@ -7,24 +7,30 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from lowtide.app.explain import ExplainError
 from lowtide.app.scheduler import LeaseLostError
 from lowtide.config.errors import ConfigError
 from lowtide.extenders.client import ExtenderCallError
 from lowtide.kube.errors import KubeError
 from lowtide.kube.kubeconfig import KubeconfigError
+from lowtide.records.explaining import UnknownNodeError
+from lowtide.records.journal import JournalError
 from lowtide.scenario.scenario import ScenarioError
 from lowtide.server.errors import ServerError
 from lowtide.telemetry.prometheus import PrometheusError
 
 EXPECTED = (
     ConfigError,
+    ExplainError,
     ExtenderCallError,
+    JournalError,
     KubeError,
     KubeconfigError,
     LeaseLostError,
     PrometheusError,
     ScenarioError,
     ServerError,
+    UnknownNodeError,
 )
 
 INTERRUPTED = 128 + signal.SIGINT

@@ -10,18 +10,22 @@ import click
 import uvloop
 from msgspec.structs import replace
 
-from lowtide.app.clocks import steady_clock
+from lowtide.app.clocks import Clock, steady_clock
 from lowtide.app.registry import build_for_cluster, make_registry, read_config
-from lowtide.app.scheduler import SchedulerApp, SchedulerParts
+from lowtide.app.scheduler import MakeRecorder, SchedulerApp, SchedulerParts
 from lowtide.cli.cluster_options import access_for, cluster_options
 from lowtide.cli.errors import told_in_one_sentence
 from lowtide.cli.logging_options import logging_options, start_logging
+from lowtide.cli.recording_options import recording_options
 from lowtide.cli.serving_options import serving_options
 from lowtide.config.durations import seconds_from_duration
 from lowtide.config.errors import ConfigError, path_text
+from lowtide.config.load import LoadedConfig
 from lowtide.config.types import KubeSchedulerConfiguration, LeaderElection
 from lowtide.config.validation import validate
 from lowtide.logs import Log
+from lowtide.records.journal import DEFAULT_MAX_BYTES, Journal
+from lowtide.records.recording_options import RecordingOptions
 from lowtide.server.serving import NOT_SERVING, Serving
 
 log = Log("scheduler")
@@ -42,6 +46,7 @@ class Seconds(click.ParamType[float]):
 
 
 FILE = click.Path(path_type=Path)
+MEBIBYTE = 1024 * 1024
 
 
 @click.command()
@@ -74,6 +79,25 @@ FILE = click.Path(path_type=Path)
     "or the first scheduler's name where no profile is default-scheduler]",
 )
 @click.option("--leader-elect-resource-namespace", help="[default: kube-system]")
+@click.option(
+    "--decisions-file",
+    type=FILE,
+    help="Write every decision to this file, as JSON lines; `lowtide explain` reads it.",
+)
+@click.option(
+    "--decisions-file-max-size",
+    type=click.IntRange(1),
+    default=DEFAULT_MAX_BYTES // MEBIBYTE,
+    show_default=True,
+    metavar="MIB",
+    help="Then it becomes FILE.1, and so on; three are kept besides.",
+)
+@click.option(
+    "--explain-events",
+    is_flag=True,
+    help="Say in the Scheduled Events how busy the node is, its score, and the next best node.",
+)
+@recording_options
 @logging_options
 @click.pass_obj
 def scheduler(
@@ -84,6 +108,10 @@ def scheduler(
     master: str | None,
     prometheus_address: str | None,
     serving: Serving,
+    decisions_file: Path | None,
+    decisions_file_max_size: int,
+    explain_events: bool,
+    recording: RecordingOptions | None,
     verbosity: int,
     logging_format: str,
     **election: Any,
@@ -102,14 +130,22 @@ def scheduler(
         if problems:
             raise ConfigError(problems)
         registry = make_registry(plugins)
+        clock = steady_clock()
         parts = SchedulerParts(
             access=access_for(config, kubeconfig=kubeconfig, master=master),
             config=config,
             make_profiles=lambda binder: build_for_cluster(registry, loaded, binder, log).profiles,
-            clock=steady_clock(),
+            clock=clock,
             wall_clock=time.time,
             serving=serving if serving.port else NOT_SERVING,
             keeps_every_score=log.enabled(2),
+            journal=None
+            if decisions_file is None
+            else Journal(decisions_file, decisions_file_max_size * MEBIBYTE),
+            explains_events=explain_events,
+            make_recorder=None
+            if recording is None
+            else _recorder_maker(recording, loaded, clock=clock, keeps_every_score=log.enabled(2)),
         )
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(_run(parts))
@@ -128,6 +164,21 @@ async def _run(parts: SchedulerParts) -> None:
     )
     await app.run()
     log.info("Stopped")
+
+
+def _recorder_maker(
+    recording: RecordingOptions, loaded: LoadedConfig, *, clock: Clock, keeps_every_score: bool
+) -> MakeRecorder:
+    # Here, as the scheduler starts sooner without what only a recording needs.
+    from lowtide.app.recording import recorder_maker
+
+    return recorder_maker(
+        recording,
+        loaded,
+        clock=clock,
+        wall_clock=time.time,
+        keeps_every_score=keeps_every_score,
+    )
 
 
 def _with_election(

@@ -50,6 +50,7 @@ _NAMES = (
     "tls_private_key_file",
     "client_ca_file",
     "is_debug",
+    "has_page",
 )
 
 _BIND_ADDRESS = click.option(
@@ -73,6 +74,13 @@ _OTHERS = (
         is_flag=True,
         help="Serve /debug too, with stacks and profiles; on loopback only.",
     ),
+    click.option(
+        "--page/--no-page",
+        "has_page",
+        default=None,
+        help="Serve the page at /, and what `lowtide explain` asks for. "
+        "[default: on loopback only]",
+    ),
 )
 
 
@@ -84,6 +92,7 @@ def _make_serving(
     tls_private_key_file: Path | None,
     client_ca_file: Path | None,
     is_debug: bool,
+    has_page: bool | None,
 ) -> Serving:
     """A usage error where flags do not go together."""
     if (tls_cert_file is None) != (tls_private_key_file is None):
@@ -91,7 +100,7 @@ def _make_serving(
     tls = None
     if tls_cert_file is not None and tls_private_key_file is not None:
         tls = TlsFiles(tls_cert_file, tls_private_key_file)
-    serving = Serving(bind_address, port, tls, client_ca_file, is_debug)
+    serving = Serving(bind_address, port, tls, client_ca_file, is_debug, has_page)
     try:
         serving.check()
     except ServerError as failure:

@@ -61,6 +61,15 @@ class AskedExtenders(Protocol):
         """None where the rules are to bind it."""
 
 
+class EventRecorder(Protocol):
+    """Hears of all that the machine is given, in order, and of what it decides."""
+
+    def applied(self, event: Event, now: float) -> None: ...
+    def decided(self, decided: Decided) -> None: ...
+    def looked(self, now: float) -> None:
+        """Pods whose time had come were moved by a look whether there is work."""
+
+
 @dataclass(slots=True)
 class _Attempt:
     decided: Decided
@@ -78,10 +87,12 @@ class Live:
         clock: Callable[[], float],
         may_schedule: Callable[[], bool],
         most_bindings: int = MOST_BINDINGS_IN_FLIGHT,
-        on_decision: Callable[[Decided], None] = lambda decided: None,
+        on_decision: Callable[[Decided, float], None] = lambda decided, began_at: None,
         extenders: AskedExtenders | None = None,
+        recorder: EventRecorder | None = None,
     ) -> None:
         self.machine = machine
+        self._recorder = recorder
         self._extenders = extenders
         self._writes = writes
         self._metrics = metrics
@@ -105,7 +116,7 @@ class Live:
                 self._writes.drop_condition(pod)
             case Deleted(object=Pod() as pod):
                 self._attempts.pop(pod.uid, None)
-        self._perform(self.machine.step(event, self._clock()))
+        self._perform(self._step(event, self._clock()))
         if isinstance(event, ReadingPublished):
             tell_reading(event.source, self.machine.profiles.values(), self.machine.state)
         self._something_happened.set()
@@ -152,7 +163,7 @@ class Live:
         turns = 0
         while self._may_take_turn():
             self._turn_began_at = self._clock()
-            self._perform(self.machine.step(Turn(), self._turn_began_at))
+            self._perform(self._step(Turn(), self._turn_began_at))
             turns += 1
             if turns % _TURNS_BETWEEN_BREATHS == 0:
                 await asyncio.sleep(0)
@@ -162,8 +173,29 @@ class Live:
             not self._is_stopping
             and self._failure is None
             and not self._is_held_back()
-            and self.machine.has_work(self._clock())
+            and self._has_work(self._clock())
         )
+
+    def _has_work(self, now: float) -> bool:
+        if self._recorder is None:
+            return self.machine.has_work(now)
+        queue = self.machine.queue
+        before = queue.incoming.total(), queue.next_change_at()
+        has_work = self.machine.has_work(now)
+        if (queue.incoming.total(), queue.next_change_at()) != before:
+            self._recorder.looked(now)
+        return has_work
+
+    def _step(self, event: Event, now: float) -> list[Action]:
+        """The one way into the machine, so that a recording has everything in its order."""
+        if self._recorder is None:
+            return self.machine.step(event, now)
+        self._recorder.applied(event, now)
+        actions = self.machine.step(event, now)
+        for action in actions:
+            if isinstance(action, Decided):
+                self._recorder.decided(action)
+        return actions
 
     def _is_held_back(self) -> bool:
         """Whether a ready pod would have to wait all the same."""
@@ -209,7 +241,7 @@ class Live:
         began_at = self._turn_began_at
         profile = self.machine.profiles[decision.scheduler_name]
         tell_decision(decided, profile, self.machine.state.nodes())
-        self._on_decision(decided)
+        self._on_decision(decided, began_at)
         if decision.post_filtered is not None:
             self._metrics.preemption_attempted()
         if decision.node_name is None:
@@ -282,7 +314,7 @@ class Live:
             if _is_being_cancelled():
                 # The process ends, and whether the pod is bound is not known: nothing is told.
                 ended = BindingEnded(bind.pod.uid, BindOutcome(error="the process ends"))
-                self.machine.step(ended, self._clock())
+                self._step(ended, self._clock())
                 raise
             problem = "it was cancelled by a rule"
         except Exception as error:

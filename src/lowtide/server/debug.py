@@ -6,12 +6,10 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable
-from urllib.parse import urlsplit
 
 from aiohttp import web
-from aiohttp.typedefs import Handler
 
-from lowtide.server.loopback import is_loopback
+from lowtide.server.loopback import for_loopback
 from lowtide.server.sampling import Stacks, collapsed_text, sample_stacks, top_text
 from lowtide.server.stacks import stacks_text
 
@@ -35,9 +33,9 @@ _PAGE = """<!doctype html>
 def debug_routes() -> list[web.RouteDef]:
     profiling = Profiling()
     return [
-        web.get("/debug", _for_loopback(_page)),
-        web.get("/debug/stacks", _for_loopback(_stacks)),
-        web.get("/debug/profile", _for_loopback(profiling.answer)),
+        web.get("/debug", for_loopback(_page, "debug endpoints")),
+        web.get("/debug/stacks", for_loopback(_stacks, "debug endpoints")),
+        web.get("/debug/profile", for_loopback(profiling.answer, "debug endpoints")),
     ]
 
 
@@ -74,29 +72,6 @@ async def _page(_: web.Request) -> web.Response:
 
 async def _stacks(_: web.Request) -> web.Response:
     return web.Response(text=stacks_text(asyncio.all_tasks()))
-
-
-def _for_loopback(handler: Handler) -> Handler:
-    """Refuses what a web page could make a browser ask by giving our address its own name."""
-
-    async def answer(request: web.Request) -> web.StreamResponse:
-        host = request.headers.get("Host", "")
-        if is_loopback(_without_port(host)):
-            return await handler(request)
-        return web.Response(
-            text=f"debug endpoints answer to localhost or 127.0.0.1 in the Host header, "
-            f"not to {host!r}\n",
-            status=403,
-        )
-
-    return answer
-
-
-def _without_port(host: str) -> str:
-    try:
-        return urlsplit(f"//{host}").hostname or ""
-    except ValueError:
-        return ""
 
 
 def _number(request: web.Request, name: str, *, default: float, most: float) -> float:

@@ -6,11 +6,13 @@ from pathlib import Path
 
 from aiohttp import web
 
+from lowtide.server.api_routes import Shown, api_routes
 from lowtide.server.certificate import TlsFiles
 from lowtide.server.debug import debug_routes
 from lowtide.server.errors import ServerError
 from lowtide.server.http import DEFAULT_DRAIN, DEFAULT_MAX_BODY_BYTES, Address, Drain, Server
-from lowtide.server.loopback import is_loopback
+from lowtide.server.loopback import for_loopback, is_loopback
+from lowtide.server.page_routes import page_routes
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +24,17 @@ class Serving:
     tls: TlsFiles | None = None
     client_ca: Path | None = None
     is_debug: bool = False
+    has_page: bool | None = None  # None: where only this machine can ask
 
     @property
     def url(self) -> str:
         """As a client on this machine asks."""
         scheme = "http" if self.tls is None else "https"
         return Address(scheme, self.bind_address, self.port).url
+
+    @property
+    def shows_page(self) -> bool:
+        return is_loopback(self.bind_address) if self.has_page is None else self.has_page
 
     def check(self) -> None:
         """ServerError where parts of it do not go together."""
@@ -44,6 +51,18 @@ class Serving:
 
 
 NOT_SERVING = Serving(port=-1)
+
+
+def page_and_api(serving: Serving, shown: Shown) -> list[web.RouteDef]:
+    """The page and what it asks for, where they are wanted."""
+    if not serving.shows_page:
+        return []
+    routes = [*page_routes(), *api_routes(shown)]
+    if not is_loopback(serving.bind_address):
+        return routes
+    return [
+        web.get(each.path, for_loopback(each.handler, "the page and its API")) for each in routes
+    ]
 
 
 def make_server(

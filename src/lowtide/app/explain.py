@@ -1,0 +1,116 @@
+"""`lowtide explain`: gets the explanation of a pod from where decisions are kept: a process on a
+local port, pods of Lowtide behind the API server's proxy, or a record file."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import aiohttp
+import msgspec
+
+from lowtide.app.clocks import Clock
+from lowtide.kube.connection import Connection
+from lowtide.kube.kubeconfig import Access
+from lowtide.records.explaining import Explanation, explained
+from lowtide.records.journal import read_journal
+
+LABEL = "app.kubernetes.io/name=lowtide"
+_TIMEOUT_SECONDS = 10.0
+_SHOWN_ELSEWHERE = "start it with --page where it serves beyond loopback"
+
+
+class ExplainError(Exception):
+    """There is no explanation to be had; the sentence says why."""
+
+
+def explanation_from_file(path: Path, pod_key: str, node_name: str | None) -> Explanation:
+    records = list(read_journal(path))
+    records.reverse()
+    own = [each for each in records if each.pod == pod_key]
+    if not own:
+        raise ExplainError(f"{path}: no decision about pod {pod_key} is in it")
+    return explained(pod_key, own, records, node_name=node_name)
+
+
+async def explanation_by_address(address: str, pod_key: str, node_name: str | None) -> Explanation:
+    """Of a process that listens there, such as http://127.0.0.1:10259."""
+    timeout = aiohttp.ClientTimeout(total=_TIMEOUT_SECONDS)
+    url = f"{address.rstrip('/')}/{_path(pod_key)}"
+    try:
+        async with (
+            aiohttp.ClientSession(timeout=timeout) as session,
+            session.get(url, params=_params(node_name)) as response,
+        ):
+            return _explanation(response.status, await response.read(), address)
+    except (aiohttp.ClientError, TimeoutError, ValueError) as error:
+        raise ExplainError(
+            f"{address} does not answer: {error or type(error).__name__}; "
+            "--address is where `lowtide scheduler` serves, such as http://127.0.0.1:10259"
+        ) from None
+
+
+async def explanation_through_api_server(
+    access: Access,
+    pod_key: str,
+    node_name: str | None,
+    *,
+    through: str | None,
+    port: int,
+    wall_clock: Clock,
+) -> Explanation:
+    """Of the pods that carry Lowtide's label, or of this one; the first that knows of the pod."""
+    async with Connection(access, wall_clock) as connection:
+        pods = [through] if through else await _pods(connection)
+        if not pods:
+            raise ExplainError(
+                f"no running pod has the label {LABEL}; name it with --through "
+                "NAMESPACE/POD, or a local port with --address"
+            )
+        said = []
+        for each in pods:
+            namespace, _, name = each.rpartition("/")
+            path = f"/api/v1/namespaces/{quote(namespace or 'default')}/pods/{quote(name)}:{port}"
+            response = await connection.pass_on(
+                f"{path}/proxy/{_path(pod_key)}",
+                params=_params(node_name),
+                headers={},
+                timeout_seconds=_TIMEOUT_SECONDS,
+            )
+            try:
+                return _explanation(response.status, response.body, f"pod {each}")
+            except ExplainError as error:
+                said.append(str(error))
+        raise ExplainError("\n".join(said))
+
+
+async def _pods(connection: Connection) -> list[str]:
+    selected = {"labelSelector": LABEL, "fieldSelector": "status.phase=Running"}
+    response = await connection.request("GET", "/api/v1/pods", params=selected)
+    items: list[dict[str, Any]] = msgspec.json.decode(response.body)["items"]
+    return [f"{each['metadata']['namespace']}/{each['metadata']['name']}" for each in items]
+
+
+def _path(pod_key: str) -> str:
+    namespace, _, name = pod_key.partition("/")
+    return f"api/explain/{quote(namespace, safe='')}/{quote(name, safe='')}"
+
+
+def _params(node_name: str | None) -> Mapping[str, str]:
+    return {} if node_name is None else {"node": node_name}
+
+
+def _explanation(status: int, body: bytes, whose: str) -> Explanation:
+    if status == 200:
+        try:
+            return msgspec.json.decode(body, type=Explanation)
+        except msgspec.DecodeError as error:
+            raise ExplainError(f"{whose} answers with no explanation: {error}") from None
+    try:
+        said = msgspec.json.decode(body)
+        text = said.get("error") or said.get("message")
+    except (msgspec.DecodeError, AttributeError):
+        text = None
+    if text is None and status == 404:
+        text = f"it serves no explanations; {_SHOWN_ELSEWHERE}"
+    raise ExplainError(f"{whose}: {text or f'it answers with status {status}'}")

@@ -1,0 +1,80 @@
+"""The replay mode: a recording through a fresh machine, without a cluster."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from lowtide.app.no_binder import NoBinder
+from lowtide.app.registry import read_config
+from lowtide.config.load import LoadedConfig, load_config
+from lowtide.framework.plugin import Binder
+from lowtide.framework.registry import Registry
+from lowtide.records.recording import Recording
+from lowtide.records.recording_header import Header, RecordingError, sources_by_place, sources_of
+from lowtide.records.replaying import Difference, Replay
+from lowtide.scheduler.machine import Machine
+
+_STEPS_BETWEEN_TELLING = 1000
+
+Progress = Callable[[int, int], None]  # bytes read, and all
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    header: Header
+    event_count: int
+    decision_count: int
+    differences: tuple[Difference, ...]
+    warnings: tuple[str, ...]
+
+
+def replay(
+    path: Path, registry: Registry, config_file: Path | None, progress: Progress
+) -> Replayed:
+    """Under the recorded configuration, or that of the file."""
+    with Recording(path) as recording:
+        header = recording.header
+        loaded = _recorded(recording) if config_file is None else read_config(config_file)
+        built = registry.build(loaded, {Binder: NoBinder()})
+        _check_names(recording, list(built.profiles), str(config_file or "its configuration"))
+        config = loaded.config
+        machine = Machine(
+            built.profiles,
+            initial_backoff_seconds=config.pod_initial_backoff_seconds,
+            max_backoff_seconds=config.pod_max_backoff_seconds,
+            keeps_every_score=header.keeps_every_score,
+            extenders=config.extenders,
+        )
+        sources = sources_by_place(header, sources_of(built.profiles.values()))
+        warnings = [
+            f"{path.name}: nothing reads the recorded {each.type}"
+            for each, source in zip(header.sources, sources, strict=True)
+            if source is None
+        ]
+        made = Replay(machine, with_reasons=not header.names_are_hashed)
+        for number, step in enumerate(recording.steps(sources)):
+            made.take(step)
+            if number % _STEPS_BETWEEN_TELLING == 0:
+                progress(recording.bytes_read, recording.byte_count)
+        return Replayed(
+            header,
+            made.event_count,
+            made.decision_count,
+            tuple(made.differences),
+            (*warnings, *recording.warnings),
+        )
+
+
+def _recorded(recording: Recording) -> LoadedConfig:
+    text = json.dumps(recording.header.config)
+    return load_config(text, file=f"{recording.path.name}: its configuration")
+
+
+def _check_names(recording: Recording, names: list[str], where: str) -> None:
+    missing = [name for name in recording.header.scheduler_names if name not in names]
+    if missing:
+        raise RecordingError(
+            f"{recording.path.name}: was recorded for the schedulerName {', '.join(missing)}, and "
+            f"{where} has a profile for {', '.join(names)} only"
+        )

@@ -1,0 +1,346 @@
+"""What the page and `explain` show of a running scheduler: made of what it believes when somebody
+asks. `server/api_routes` serves it."""
+
+from collections.abc import Callable, Mapping
+
+import msgspec
+import numpy as np
+
+from lowtide.app.registry import requests_of
+from lowtide.cluster.columns import FloatArray
+from lowtide.cluster.placed import PlacedPod
+from lowtide.framework.plugin import PluginError
+from lowtide.objects.node import Node
+from lowtide.objects.quantity import QuantityError
+from lowtide.objects.requests import CPU, MEMORY, amounts_as_int
+from lowtide.readings.columns import (
+    CAPACITY,
+    IS_HOT,
+    RECEIVE_COLUMN,
+    SHARE,
+    STATE,
+    TRANSMIT_COLUMN,
+)
+from lowtide.readings.demand import EXPECTED_RECEIVE, EXPECTED_TRANSMIT
+from lowtide.readings.judging import loaded
+from lowtide.readings.reading import STATES, State
+from lowtide.readings.request import TrafficRequest
+from lowtide.records.explaining import Explanation, explained
+from lowtide.records.history import History, NodeHistory
+from lowtide.records.record import DecisionLine, DecisionRecord, PreemptionRecord
+from lowtide.records.ring import Ring
+from lowtide.scheduler.machine import Machine
+from lowtide.telemetry.metrics import MeasuredNumbers
+
+ZONE = "topology.kubernetes.io/zone"
+RACKS = ("topology.kubernetes.io/rack", "rack")
+MOST_REFUSALS = 20
+MOST_DECISIONS = 500
+_NOBODY = PreemptionRecord("", [])
+_LETTERS = np.frombuffer("".join(state.value[0] for state in STATES).encode(), "S1")
+
+
+class ClusterShown(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Every list has an element per node; the names are left out where the asker knows them."""
+
+    time: float
+    mode: str
+    version: int
+    names: list[str] | None = None
+    zones: list[str | None] | None = None
+    racks: list[str | None] | None = None
+    share: list[float]
+    receive: list[float]
+    transmit: list[float]
+    capacity: list[float]
+    expected_receive: list[float]
+    expected_transmit: list[float]
+    state: str
+    is_hot: str
+    pods: list[int]
+    cpu: list[float]
+
+
+class DecisionsShown(msgspec.Struct, frozen=True):
+    last: int
+    decisions: list[DecisionLine]
+
+
+class PodShown(msgspec.Struct, frozen=True):
+    pod: str
+    records: list[DecisionRecord]
+
+
+class PodOnNode(msgspec.Struct, frozen=True):
+    pod: str
+    cpu: int
+    memory: int
+    is_assumed: bool
+
+
+class RefusalShown(msgspec.Struct, frozen=True):
+    pod: str
+    rule: str
+    reasons: list[str]
+
+
+class NodeReadingShown(msgspec.Struct, frozen=True, kw_only=True):
+    share: float | None
+    receive: float | None
+    transmit: float | None
+    capacity: float | None
+    state: str
+    added_receive: float
+    added_transmit: float
+
+
+class NodeShown(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    labels: Mapping[str, str]
+    unschedulable: bool
+    taints: list[str]
+    allocatable: Mapping[str, int]  # cpu in thousandths, memory in bytes
+    requested: Mapping[str, int]
+    pods: list[PodOnNode]
+    reading: NodeReadingShown | None
+    history: NodeHistory
+    refusals: list[RefusalShown]
+
+
+class ReadingHealth(msgspec.Struct, frozen=True, kw_only=True):
+    source: str
+    age_seconds: float | None
+    window_seconds: float | None = None
+    fresh: int = 0
+    stale: int = 0
+    missing: int = 0
+    implausible: int = 0
+    is_braked: bool | None = None
+    error: str | None = None
+
+
+class HealthShown(msgspec.Struct, frozen=True, kw_only=True):
+    queue: Mapping[str, int]
+    bindings_in_flight: int
+    is_leader: bool
+    readings: list[ReadingHealth]
+    findings: list[object] = []
+
+
+class Shown:
+    def __init__(
+        self,
+        machine: Machine,
+        ring: Ring,
+        history: History,
+        *,
+        mode: str,
+        clock: Callable[[], float],
+        measured: Callable[[], MeasuredNumbers],
+        is_leader: Callable[[], bool],
+    ) -> None:
+        self._machine = machine
+        self._ring = ring
+        self._history = history
+        self._mode = mode
+        self._clock = clock
+        self._measured = measured
+        self._is_leader = is_leader
+        self._request = next(iter(requests_of(machine.profiles.values(), TrafficRequest)), None)
+        self._named: list[tuple[str, str | None, str | None]] | None = None  # not looked at yet
+        self._version = 0
+
+    def cluster(self, known_version: int) -> ClusterShown:
+        state, count = self._machine.state, self._machine.state.count
+        self._look_at_names()
+        is_known = known_version == self._version
+        columns = self._columns()
+        allocatable = np.maximum(state.allocatable(CPU)[:count], 1)
+        codes = np.where(np.isnan(columns[STATE]), STATES.index(State.MISSING), columns[STATE])
+        names, zones, racks = zip(*self._named, strict=True) if self._named else ((), (), ())
+        return ClusterShown(
+            time=self._clock(),
+            mode=self._mode,
+            version=self._version,
+            names=None if is_known else list(names),
+            zones=None if is_known else list(zones),
+            racks=None if is_known else list(racks),
+            share=self._share(columns).round(4).tolist(),
+            receive=columns[RECEIVE_COLUMN].round().tolist(),
+            transmit=columns[TRANSMIT_COLUMN].round().tolist(),
+            capacity=columns[CAPACITY].round().tolist(),
+            expected_receive=columns[EXPECTED_RECEIVE].round().tolist(),
+            expected_transmit=columns[EXPECTED_TRANSMIT].round().tolist(),
+            state=_LETTERS[codes.astype(np.intp)].tobytes().decode(),
+            is_hot="".join("1" if each else "0" for each in (columns[IS_HOT] > 0).tolist()),
+            pods=state.pod_count.array[:count].tolist(),
+            cpu=(state.requested(CPU)[:count] / allocatable).round(4).tolist(),
+        )
+
+    def decisions(self, after: int, limit: int) -> DecisionsShown:
+        """The newest of those that came later; all where the asker knows of more than there are:
+        that was another process."""
+        most = min(limit, MOST_DECISIONS)
+        last = self._ring.last_number
+        kept = self._ring.after(max(after if after <= last else 0, last - most))
+        return DecisionsShown(last, [DecisionLine.of(DecisionRecord.of(each)) for each in kept])
+
+    def pod(self, key: str) -> PodShown | None:
+        records = [DecisionRecord.of(kept) for kept in self._ring.of(key)]
+        return PodShown(key, records) if records else None
+
+    def explanation(self, key: str, node_name: str | None) -> Explanation | None:
+        """None where nothing is known of the pod."""
+        kept = list(self._ring.of(key))
+        queued = next((each for each in self._machine.queue if each.pod.key == key), None)
+        others = [DecisionRecord.of(each) for each in self._ring.evicting()]
+        pod = queued.pod if queued else kept[0].decided.decision.pod if kept else None
+        if pod is None and not any(key in (each.preempts or _NOBODY).victims for each in others):
+            return None
+        gate = None if queued is None else self._machine.gate_of(queued.pod)
+        waits = None
+        if gate is not None:
+            rule, rejection = gate
+            waits = f"{rule} keeps it out of the queue: {rejection.reason}"
+        now = None
+        if pod is not None and waits is None:
+            now = self._machine.decided_now(pod, self._clock())
+        return explained(
+            key,
+            [DecisionRecord.of(each) for each in kept],
+            others,
+            node_name=node_name,
+            now=now,
+            state=self._machine.state,
+            waits=waits,
+        )
+
+    def node(self, name: str) -> NodeShown | None:
+        state = self._machine.state
+        row = state.row_of(name)
+        if row is None:
+            return None
+        node, placed = state.node_at(row), state.placed_on(name).values()
+        return NodeShown(
+            name=name,
+            labels=dict(node.labels),
+            unschedulable=node.spec.unschedulable,
+            taints=[f"{each.key}={each.value}:{each.effect}" for each in node.spec.taints],
+            allocatable=amounts_as_int(node.status.allocatable, "status.allocatable"),
+            requested={
+                CPU: int(state.requested(CPU)[row]),
+                MEMORY: int(state.requested(MEMORY)[row]),
+                "pods": len(placed),
+            },
+            pods=[_pod_on_node(each) for each in placed],
+            reading=self._reading(row),
+            history=self._history.of(name),
+            refusals=self._refusals(name),
+        )
+
+    def health(self) -> HealthShown:
+        queue = self._machine.queue.lengths()
+        return HealthShown(
+            queue=queue,
+            bindings_in_flight=self._machine.binding_count,
+            is_leader=self._is_leader(),
+            readings=self._readings(),
+        )
+
+    # Parts of it.
+
+    def _look_at_names(self) -> None:
+        state = self._machine.state
+        named = [_named(state.node_at(row)) for row in range(state.count)]
+        if named != self._named:
+            self._named = named
+            self._version += 1
+
+    def _columns(self) -> dict[str, FloatArray]:
+        """Of the first traffic request; NaN where nothing was measured."""
+        state = self._machine.state
+        ledger = None if self._request is None else state.ledgers.of(self._request)
+        columns = {} if ledger is None else ledger.columns
+        return {
+            field: columns[field].array[: state.count]
+            if field in columns
+            else np.full(state.count, np.nan)
+            for field in (
+                *(SHARE, RECEIVE_COLUMN, TRANSMIT_COLUMN, CAPACITY, STATE, IS_HOT),
+                *(EXPECTED_RECEIVE, EXPECTED_TRANSMIT),
+            )
+        }
+
+    def _share(self, columns: Mapping[str, FloatArray]) -> FloatArray:
+        """Of each link's capacity, with what was placed since."""
+        if self._request is None:
+            return columns[SHARE]
+        receive = columns[RECEIVE_COLUMN] + columns[EXPECTED_RECEIVE]
+        transmit = columns[TRANSMIT_COLUMN] + columns[EXPECTED_TRANSMIT]
+        share = loaded(self._request, receive, transmit) / columns[CAPACITY]
+        return np.fmax(share, columns[SHARE])
+
+    def _reading(self, row: int) -> NodeReadingShown | None:
+        columns = self._columns()
+        code = columns[STATE][row]
+        if np.isnan(code):
+            return None
+        return NodeReadingShown(
+            share=_known(self._share(columns)[row]),
+            receive=_known(columns[RECEIVE_COLUMN][row]),
+            transmit=_known(columns[TRANSMIT_COLUMN][row]),
+            capacity=_known(columns[CAPACITY][row]),
+            state=STATES[int(code)].value,
+            added_receive=_known(columns[EXPECTED_RECEIVE][row]) or 0.0,
+            added_transmit=_known(columns[EXPECTED_TRANSMIT][row]) or 0.0,
+        )
+
+    def _refusals(self, node_name: str) -> list[RefusalShown]:
+        """Of pods that wait: why this node is none for them."""
+        found: list[RefusalShown] = []
+        for queued in self._machine.queue:
+            if len(found) == MOST_REFUSALS:
+                break
+            try:
+                rejection = self._machine.rejection_of(queued.pod, node_name)
+            except (PluginError, QuantityError) as error:
+                found.append(RefusalShown(queued.pod.key, "", [str(error)]))
+                continue
+            if rejection is not None:
+                reasons = list(rejection.reasons)
+                found.append(RefusalShown(queued.pod.key, rejection.plugin, reasons))
+        return found
+
+    def _readings(self) -> list[ReadingHealth]:
+        if self._request is None:
+            return []
+        numbers = self._measured()
+        nodes = {state: numbers.traffic.nodes_by_state.get(state.value, 0) for state in STATES}
+        return [
+            ReadingHealth(
+                source="traffic, by Prometheus",
+                age_seconds=numbers.traffic.age_seconds,
+                window_seconds=self._request.window_seconds,
+                fresh=nodes[State.FRESH],
+                stale=nodes[State.STALE],
+                missing=nodes[State.MISSING],
+                implausible=nodes[State.IMPLAUSIBLE],
+                is_braked=numbers.is_traffic_braked,
+            )
+        ]
+
+
+def _named(node: Node) -> tuple[str, str | None, str | None]:
+    labels = node.labels
+    rack = next((labels[key] for key in RACKS if key in labels), None)
+    return node.name, labels.get(ZONE), rack
+
+
+def _pod_on_node(placed: PlacedPod) -> PodOnNode:
+    requests = placed.footprint.requests
+    cpu, memory = requests.get(CPU, 0), requests.get(MEMORY, 0)
+    return PodOnNode(placed.pod.key, cpu, memory, placed.is_assumed)
+
+
+def _known(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None

@@ -1,0 +1,146 @@
+"""`lowtide shadow`: what these rules would have done with the pods that others place."""
+
+import asyncio
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+import uvloop
+from rich.console import Console
+from rich.table import Table
+
+from lowtide.app.clocks import steady_clock
+from lowtide.app.registry import build_for_cluster, make_registry, read_config
+from lowtide.app.shadow import ShadowApp, ShadowParts
+from lowtide.cli.cluster_options import access_for, cluster_options
+from lowtide.cli.errors import told_in_one_sentence
+from lowtide.cli.logging_options import logging_options, start_logging
+from lowtide.cli.scheduler import Seconds
+from lowtide.logs import Log
+from lowtide.simulator.shadow_report import Difference, ShadowSummary
+
+log = Log("shadow")
+
+DIFFERENCES_SHOWN = 20
+_WIDTH_WITHOUT_TERMINAL = 140
+
+
+@click.command()
+@click.option(
+    "--config",
+    "config_file",
+    type=click.Path(path_type=Path),
+    help="The KubeSchedulerConfiguration to try.",
+)
+@cluster_options
+@click.option(
+    "--prometheus",
+    "prometheus_address",
+    metavar="URL",
+    help="Without --config: kube-scheduler's default rules and NetworkTraffic, by this Prometheus.",
+)
+@click.option("--for", "for_seconds", type=Seconds(), help="[default: until Ctrl-C]")
+@click.option("--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@logging_options
+@click.pass_obj
+def shadow(
+    plugins: dict[str, type[Any]],
+    /,
+    config_file: Path | None,
+    kubeconfig: str | None,
+    master: str | None,
+    prometheus_address: str | None,
+    for_seconds: float | None,
+    output: str,
+    verbosity: int,
+    logging_format: str,
+) -> None:
+    """Decides for every pod that other schedulers place, compares, and writes nothing.
+
+    Rights to list and watch are enough. At the end (--for, or Ctrl-C) it prints how often it
+    agrees, which pods would be elsewhere and why, and how busy the hottest link would have been.
+    """
+    start_logging(verbosity, logging_format)
+    if config_file is not None and prometheus_address is not None:
+        raise click.UsageError("--prometheus is for runs without --config; name it in the file")
+    with told_in_one_sentence():
+        loaded = read_config(config_file, prometheus_address)
+        registry = make_registry(plugins)
+        parts = ShadowParts(
+            access=access_for(loaded.config, kubeconfig=kubeconfig, master=master),
+            make_profiles=lambda binder: build_for_cluster(registry, loaded, binder, log).profiles,
+            clock=steady_clock(),
+            wall_clock=time.time,
+            for_seconds=for_seconds,
+            tell=_tell,
+        )
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            summary = runner.run(_run(parts))
+        if output == "json":
+            click.echo(msgspec.json.format(msgspec.json.encode(summary), indent=2))
+        else:
+            _print(summary)
+
+
+async def _run(parts: ShadowParts) -> ShadowSummary:
+    app = ShadowApp(parts)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, app.stop)
+    return await app.run()
+
+
+def _tell(difference: Difference) -> None:
+    if log.enabled(2):
+        log.v(
+            2,
+            "A pod would be elsewhere",
+            pod=difference.pod,
+            node=difference.node,
+            wouldBeOn=difference.would_be_on or "nowhere",
+            because=difference.because,
+        )
+
+
+def _print(summary: ShadowSummary) -> None:
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=_WIDTH_WITHOUT_TERMINAL)
+
+    def say(line: str) -> None:
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+    minutes = (summary.until - summary.since) / 60
+    say(f"{summary.pods} pods were placed on {summary.nodes} nodes in {minutes:.1f} minutes.")
+    if summary.agreed_share is None:
+        say("Nothing to compare yet: no pod was placed while it looked.")
+    else:
+        counted = ", ".join(f"{count} {name}" for name, count in summary.agreement.items() if count)
+        say(f"Agreement: {summary.agreed_share:.1%} ({counted}).")
+    links = summary.links
+    if links is None:
+        say("Links: nothing was measured; NetworkTraffic and its Prometheus are needed for that.")
+    else:
+        say(
+            f"Hottest link: {links.hottest:.0%} ({links.hottest_node}) -> "
+            f"{links.predicted_hottest:.0%} ({links.predicted_hottest_node}) predicted; "
+            f"95th percentile {links.highest_p95:.0%} -> {links.predicted_highest_p95:.0%}; "
+            f"{links.readings} readings."
+        )
+    if summary.differences:
+        console.print(_differences(summary))
+
+
+def _differences(summary: ShadowSummary) -> Table:
+    shown = summary.differences[-DIFFERENCES_SHOWN:]
+    title = f"the last {len(shown)} of {len(summary.differences)} pods that would be elsewhere"
+    table = Table(title=title)
+    for heading in ("pod", "is on", "would be on", "points", "because"):
+        table.add_column(heading, no_wrap=heading != "because")
+    for each in shown:
+        points = "" if each.points is None else f"+{each.points}"
+        table.add_row(each.pod, each.node, each.would_be_on or "nowhere", points, each.because)
+    return table

@@ -1,0 +1,1 @@
+"""Decision records, recordings of a run, and explaining."""

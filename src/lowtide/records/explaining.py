@@ -1,0 +1,141 @@
+"""Why a pod went where it went, or why it waits: an Explanation, made of records when somebody
+asks, and of what a running scheduler would decide now. `cli/explain` prints it."""
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from lowtide.cluster.state import ClusterState
+from lowtide.framework.decision import Decision, NodeScore
+from lowtide.records.flips import Flip, ScoreFlip, compared, flips_of, score_flips_of
+from lowtide.records.record import DecisionRecord
+from lowtide.records.remedies import Remedy, remedies_of, why_not
+
+
+class RuleComparison(msgspec.Struct, frozen=True):
+    """Weighted points."""
+
+    rule: str
+    chosen: int
+    other: int
+
+
+class WhyNot(msgspec.Struct, frozen=True):
+    """`refused_by` are the rules that refuse the node, `compared` what each gave it beside the one
+    that was chosen. `is_of_now`: the record does not hold it, so it was judged when asked."""
+
+    node: str
+    chosen: str | None
+    refused_by: list[str] = []
+    compared: list[RuleComparison] = []
+    total: int | None = None
+    chosen_total: int | None = None
+    is_of_now: bool = False
+
+
+class Explanation(msgspec.Struct, frozen=True, kw_only=True):
+    """`records` have the newest first; all else is about that one."""
+
+    pod: str
+    records: list[DecisionRecord]
+    waits: str | None = None  # what it waits for that is no decision's fault
+    score_flips: list[ScoreFlip] = []
+    flips: list[Flip] = []
+    flips_in_words: list[str] = []
+    remedies: list[Remedy] = []
+    preempted_by: DecisionRecord | None = None
+    why_not: WhyNot | None = None
+
+
+class UnknownNodeError(ValueError):
+    """Somebody asked about a node that is not known; the sentence says so."""
+
+
+def explained(
+    pod_key: str,
+    records: Sequence[DecisionRecord],
+    others: Iterable[DecisionRecord],
+    *,
+    node_name: str | None = None,
+    now: Decision | None = None,
+    state: ClusterState | None = None,
+    waits: str | None = None,
+) -> Explanation:
+    """`others` are records in which the pod may be a victim. `now` is a full decision of the
+    moment, with the state that it was made of; without it only what was recorded can be told."""
+    newest = records[0] if records else None
+    flips = [] if newest is None else flips_of(newest)
+    score_flips = [] if newest is None else score_flips_of(newest)
+    remedies = []
+    if newest is not None and newest.node is None and now is not None and state is not None:
+        remedies = remedies_of(now, state)
+    return Explanation(
+        pod=pod_key,
+        records=list(records),
+        waits=waits,
+        score_flips=score_flips,
+        flips=flips,
+        flips_in_words=[
+            *(flip.in_words for flip in score_flips[:1]),
+            *(flip.in_words for flip in flips),
+        ],
+        remedies=remedies,
+        preempted_by=next((each for each in others if _has_victim(each, pod_key)), None),
+        why_not=None if node_name is None else _why_not(newest, node_name, now, state),
+    )
+
+
+def _has_victim(record: DecisionRecord, pod_key: str) -> bool:
+    return record.preempts is not None and pod_key in record.preempts.victims
+
+
+def _why_not(
+    record: DecisionRecord | None,
+    node_name: str,
+    now: Decision | None,
+    state: ClusterState | None,
+) -> WhyNot:
+    if record is not None:
+        found = _recorded_why_not(record, node_name)
+        if found is not None:
+            return found
+    if now is None or state is None:
+        raise UnknownNodeError(
+            f"the record says nothing of node {node_name}: it keeps the best "
+            f"{0 if record is None else len(record.best)} nodes; ask the running scheduler"
+        )
+    if state.row_of(node_name) is None:
+        raise UnknownNodeError(f"no node is called {node_name}")
+    totals = {each.node_name: each for each in now.best}
+    chosen = totals.get(now.node_name or "")
+    other = totals.get(node_name)
+    return WhyNot(
+        node_name,
+        now.node_name,
+        refused_by=why_not(now.rejections.get(node_name)),
+        compared=[] if chosen is None or other is None else _compared(chosen, other),
+        total=None if other is None else other.total,
+        chosen_total=None if chosen is None else chosen.total,
+        is_of_now=True,
+    )
+
+
+def _compared(chosen: NodeScore, other: NodeScore) -> list[RuleComparison]:
+    return [
+        RuleComparison(rule, score.weighted, other.by_rule[rule].weighted)
+        for rule, score in chosen.by_rule.items()
+    ]
+
+
+def _recorded_why_not(record: DecisionRecord, node_name: str) -> WhyNot | None:
+    chosen = record.chosen
+    other = next((each for each in record.best if each.node == node_name), None)
+    if other is None or chosen is None:
+        return None
+    return WhyNot(
+        node_name,
+        record.node,
+        compared=[RuleComparison(*row) for row in compared(record, node_name)],
+        total=other.total,
+        chosen_total=chosen.total,
+    )

@@ -1,0 +1,114 @@
+"""What single change would have sent a pod to another node: worked out from a record when asked."""
+
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from math import ceil, floor
+
+import msgspec
+
+from lowtide.framework.plugin import MAX_SCORE
+from lowtide.records.record import DecisionRecord, NodeRecord
+
+
+class Flip(msgspec.Struct, frozen=True):
+    """With `weight` instead of `weight_now`, the rule would have sent the pod to `node`."""
+
+    rule: str
+    weight_now: int
+    weight: int
+    node: str
+
+    @property
+    def in_words(self) -> str:
+        if self.weight == 0:
+            return f"without {self.rule} it would have gone to {self.node}"
+        return (
+            f"with the weight {self.weight} instead of {self.weight_now} for {self.rule} "
+            f"it would have gone to {self.node}"
+        )
+
+
+class ScoreFlip(msgspec.Struct, frozen=True):
+    """Had the rule given the runner-up `points` of 100 instead of `points_now`, that would have
+    been chosen."""
+
+    rule: str
+    node: str
+    points_now: int
+    points: int
+
+    @property
+    def in_words(self) -> str:
+        return (
+            f"had {self.rule} given {self.node} {self.points} points of {MAX_SCORE} instead of "
+            f"{self.points_now}, it would have gone there"
+        )
+
+
+def score_flips_of(record: DecisionRecord) -> list[ScoreFlip]:
+    """For each rule that could have given the runner-up enough; the smallest change first."""
+    chosen = record.chosen
+    other = next((each for each in record.best if each.node == record.runner_up), None)
+    if chosen is None or other is None or record.margin is None or record.margin < 0:
+        return []
+    found = []
+    for rule, weight in _weights(record).items():
+        now = other.rules[rule].normalized
+        points = now + record.margin // weight + 1
+        if points <= MAX_SCORE:
+            found.append(ScoreFlip(rule, other.node, now, points))
+    return sorted(found, key=lambda each: (each.points - each.points_now, each.rule))
+
+
+def flips_of(record: DecisionRecord) -> list[Flip]:
+    """For each rule the nearest other weight, from 0 up, that changes the choice among the nodes
+    that were kept; those that take the smallest change of the total come first."""
+    chosen = record.chosen
+    if chosen is None or chosen.total is None:
+        return []
+    found: dict[str, tuple[int, Flip]] = {}
+    for rule, weight in _weights(record).items():
+        for other in record.best:
+            nearest = _nearest(chosen, other, rule, weight)
+            if nearest is None:
+                continue
+            change = abs(nearest - weight)
+            if rule not in found or change < found[rule][0]:
+                found[rule] = change, Flip(rule, weight, nearest, other.node)
+    return [flip for _, flip in sorted(found.values(), key=lambda each: (each[0], each[1].rule))]
+
+
+def _weights(record: DecisionRecord) -> Mapping[str, int]:
+    """By rule; of those that gave every node nothing, they are not known and do not matter."""
+    return {
+        rule: score.weighted // score.normalized
+        for node in record.best
+        for rule, score in node.rules.items()
+        if score.normalized
+    }
+
+
+def _nearest(chosen: NodeRecord, other: NodeRecord, rule: str, weight: int) -> int | None:
+    """The weight nearest to what it was with which `other` has more points than the chosen."""
+    if other.node == chosen.node or chosen.total is None or other.total is None:
+        return None
+    behind = chosen.total - other.total
+    ahead_by_rule = other.rules[rule].normalized - chosen.rules[rule].normalized
+    if ahead_by_rule == 0:
+        return None
+    # behind < change * ahead_by_rule
+    change = Fraction(behind, ahead_by_rule)
+    needed = floor(change) + 1 if ahead_by_rule > 0 else ceil(change) - 1
+    return weight + needed if weight + needed >= 0 else None
+
+
+def compared(record: DecisionRecord, node_name: str) -> Iterator[tuple[str, int, int]]:
+    """By rule: what it gave the chosen node, and the other one; the largest differences first."""
+    chosen = record.chosen
+    other = next((each for each in record.best if each.node == node_name), None)
+    if chosen is None or other is None:
+        return
+    rows = [
+        (rule, score.weighted, other.rules[rule].weighted) for rule, score in chosen.rules.items()
+    ]
+    yield from sorted(rows, key=lambda row: (-abs(row[1] - row[2]), row[0]))

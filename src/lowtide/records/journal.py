@@ -1,0 +1,73 @@
+"""Decision records on disk: one JSON object per line; when the file is full it becomes FILE.1, and
+what was FILE.1 before goes to FILE.2, and so on, up to a number of files."""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import msgspec
+
+from lowtide.records.record import DecisionRecord
+
+DEFAULT_MAX_BYTES = 64 * 1024 * 1024
+KEPT_FILES = 3  # besides the one that is written
+
+
+class JournalError(ValueError):
+    """A file that is no journal; the sentence says where."""
+
+
+class Journal:
+    """`write` appends; OSError where the disk is full or the folder is gone, and nothing is lost
+    that was there before."""
+
+    def __init__(
+        self, path: Path, max_bytes: int = DEFAULT_MAX_BYTES, kept_files: int = KEPT_FILES
+    ) -> None:
+        self._path = path
+        self._max_bytes = max_bytes
+        self._kept_files = kept_files
+
+    def write(self, records: Iterable[DecisionRecord]) -> None:
+        lines = b"".join(msgspec.json.encode(record) + b"\n" for record in records)
+        if self._path.exists() and self._path.stat().st_size + len(lines) > self._max_bytes:
+            self._rotate()
+        with self._path.open("ab") as file:
+            file.write(lines)
+
+    def _rotate(self) -> None:
+        for number in range(self._kept_files, 0, -1):
+            older = rotated(self._path, number)
+            newer = rotated(self._path, number - 1)
+            if newer.exists():
+                newer.replace(older)
+
+
+def rotated(path: Path, number: int) -> Path:
+    return path if number == 0 else path.with_name(f"{path.name}.{number}")
+
+
+def read_journal(path: Path) -> Iterator[DecisionRecord]:
+    """The oldest first, with what was rotated away. A last line that was cut is left out."""
+    numbers = [0]
+    while rotated(path, numbers[-1] + 1).exists():
+        numbers.append(numbers[-1] + 1)
+    for number in reversed(numbers):
+        yield from _read(rotated(path, number))
+
+
+def _read(path: Path) -> Iterator[DecisionRecord]:
+    decoder = msgspec.json.Decoder(DecisionRecord)
+    try:
+        with path.open("rb") as lines:
+            for number, line in enumerate(lines, start=1):
+                try:
+                    yield decoder.decode(line)
+                except msgspec.DecodeError as error:
+                    if not line.endswith(b"\n"):
+                        return
+                    raise JournalError(
+                        f"{path}:{number}: no decision record: {error}; a file of "
+                        "`lowtide scheduler --decisions-file` would be right"
+                    ) from None
+    except OSError as error:
+        raise JournalError(f"{path}: cannot be read: {error.strerror}") from None

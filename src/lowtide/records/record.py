@@ -1,0 +1,236 @@
+"""A DecisionRecord: one decision in the form that people and programs read, as JSON. Made when
+asked for, of what `ring` keeps; the page, `explain` and record files all have this form."""
+
+import math
+from typing import Self
+
+import msgspec
+
+from lowtide.framework.decision import Decision, NodeScore
+from lowtide.readings.amounts import bandwidth_text
+from lowtide.readings.reading import STATES
+from lowtide.records.measured import FIELDS, Measured
+from lowtide.records.ring import Kept
+from lowtide.scheduler.decide import KEPT_NODES
+
+
+class RuleRecord(msgspec.Struct, frozen=True):
+    raw: int
+    normalized: int
+    weighted: int
+
+
+class TrafficRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """Of one node, in bytes per second; `share` is what was measured of the busiest link's
+    capacity, `added_...` what was placed since and is not measured yet."""
+
+    share: float | None
+    receive: float | None
+    transmit: float | None
+    capacity: float | None
+    is_capacity_guessed: bool
+    state: str
+    added_receive: float
+    added_transmit: float
+
+    @property
+    def share_with_added(self) -> float | None:
+        """Of the busier direction."""
+        if self.share is None or not self.capacity:
+            return self.share
+        receive = (self.receive or 0.0) + self.added_receive
+        transmit = (self.transmit or 0.0) + self.added_transmit
+        return max(self.share, receive / self.capacity, transmit / self.capacity)
+
+
+class NodeRecord(msgspec.Struct, frozen=True):
+    node: str
+    total: int | None
+    rules: dict[str, RuleRecord] = {}
+    measured: TrafficRecord | None = None
+
+
+class ReadingRecord(msgspec.Struct, frozen=True):
+    """`expected_...` is what the pod itself was expected to carry, in bytes per second."""
+
+    age_seconds: float | None
+    window_seconds: float
+    expected_receive: float | None
+    expected_transmit: float | None
+
+
+class PreemptionRecord(msgspec.Struct, frozen=True):
+    node: str
+    victims: list[str]
+
+
+class DecisionRecord(msgspec.Struct, frozen=True, kw_only=True):
+    seq: int
+    time: float
+    pod: str
+    uid: str
+    scheduler: str
+    attempt: int
+    waited_seconds: float
+    node: str | None
+    nodes: int
+    feasible: int
+    margin: int | None = None
+    runner_up: str | None = None
+    by_nomination: bool = False
+    best: list[NodeRecord] = []
+    reading: ReadingRecord | None = None
+    reasons: dict[str, int] = {}
+    message: str | None = None
+    rejected_by: list[str] = []
+    preempts: PreemptionRecord | None = None
+    seconds: float | None = None
+    seconds_by_rule: dict[str, float] = {}
+
+    @classmethod
+    def of(cls, kept: Kept) -> Self:
+        decided, decision = kept.decided, kept.decided.decision
+        best = _best(decision, kept.measured)
+        margin, runner_up = _margin(decision)
+        return cls(
+            seq=kept.number,
+            time=kept.at,
+            pod=decision.pod.key,
+            uid=decision.pod.uid,
+            scheduler=decision.scheduler_name,
+            attempt=decided.attempts,
+            waited_seconds=max(0.0, kept.at - decided.first_seen_at),
+            node=decision.node_name,
+            nodes=decision.node_count,
+            feasible=decision.feasible_count,
+            margin=margin,
+            runner_up=runner_up,
+            by_nomination=decision.by_nomination,
+            best=best,
+            reading=_reading(kept),
+            reasons=dict(decision.reason_counts),
+            message=None if decision.node_name is not None else decision.fit_error_final,
+            rejected_by=sorted(decision.rejected_by),
+            preempts=_preempts(decision),
+            seconds=kept.seconds,
+            seconds_by_rule=dict(decided.seconds_by_rule),
+        )
+
+    @property
+    def chosen(self) -> NodeRecord | None:
+        return next((each for each in self.best if each.node == self.node), None)
+
+
+class DecisionLine(msgspec.Struct, frozen=True, kw_only=True):
+    """The same in brief, for a stream of them."""
+
+    seq: int
+    time: float
+    pod: str
+    node: str | None
+    total: int | None
+    margin: int | None
+    runner_up: str | None
+    share: float | None
+    attempt: int
+    message: str | None
+
+    @classmethod
+    def of(cls, record: DecisionRecord) -> Self:
+        chosen = record.chosen
+        measured = None if chosen is None else chosen.measured
+        return cls(
+            seq=record.seq,
+            time=record.time,
+            pod=record.pod,
+            node=record.node,
+            total=None if chosen is None else chosen.total,
+            margin=record.margin,
+            runner_up=record.runner_up,
+            share=None if measured is None else measured.share_with_added,
+            attempt=record.attempt,
+            message=record.message,
+        )
+
+
+def in_short(record: DecisionRecord) -> str:
+    """Why a pod is on its node, in one line: `node-4: traffic 31 % of 10 Gb/s, score 742, next
+    node-2 715`."""
+    chosen = record.chosen
+    parts = []
+    if chosen is not None and chosen.measured is not None:
+        share, capacity = chosen.measured.share_with_added, chosen.measured.capacity
+        if share is not None and capacity:
+            parts.append(f"traffic {share:.0%} of {bandwidth_text(capacity)}")
+    if chosen is not None and chosen.total is not None:
+        parts.append(f"score {chosen.total}")
+    if chosen is not None and chosen.total is not None and record.margin is not None:
+        parts.append(f"next {record.runner_up} {chosen.total - record.margin}")
+    return f"{record.node}: {', '.join(parts) or 'no other node was left'}"
+
+
+def _best(decision: Decision, measured: Measured | None) -> list[NodeRecord]:
+    scores = decision.best[:KEPT_NODES]
+    if not scores and decision.node_name is not None:
+        return [NodeRecord(decision.node_name, None, {}, _traffic(measured, 0))]
+    return [
+        NodeRecord(each.node_name, each.total, _rules(each), _traffic(measured, position))
+        for position, each in enumerate(scores)
+    ]
+
+
+def _rules(scored: NodeScore) -> dict[str, RuleRecord]:
+    return {
+        name: RuleRecord(score.raw, score.normalized, score.weighted)
+        for name, score in scored.by_rule.items()
+    }
+
+
+def _traffic(measured: Measured | None, position: int) -> TrafficRecord | None:
+    if measured is None:
+        return None
+    values = dict(zip(FIELDS, measured.values[:, position].tolist(), strict=True))
+    state = values["state"]
+    return TrafficRecord(
+        share=_known(values["share"]),
+        receive=_known(values["receive"]),
+        transmit=_known(values["transmit"]),
+        capacity=_known(values["capacity"]),
+        is_capacity_guessed=values["is_guessed"] > 0,
+        state="missing" if math.isnan(state) else STATES[int(state)].value,
+        added_receive=_known(values["expected_receive"]) or 0.0,
+        added_transmit=_known(values["expected_transmit"]) or 0.0,
+    )
+
+
+def _reading(kept: Kept) -> ReadingRecord | None:
+    measured = kept.measured
+    if measured is None:
+        return None
+    receive, transmit = (None, None) if measured.of_pod is None else measured.of_pod[:2]
+    is_dated = math.isfinite(measured.sampled_at)
+    age_seconds = max(0.0, kept.at - measured.sampled_at) if is_dated else None
+    return ReadingRecord(age_seconds, measured.window_seconds, receive, transmit)
+
+
+def _margin(decision: Decision) -> tuple[int | None, str | None]:
+    """To the best of the others."""
+    scores = decision.scores
+    if decision.node_name is None or len(scores.node_names) < 2:
+        return None, None
+    totals = dict(zip(scores.node_names, scores.totals.tolist(), strict=True))
+    own = totals.pop(decision.node_name, None)
+    runner_up = max(totals, key=lambda name: totals[name])
+    return (None, None) if own is None else (own - totals[runner_up], runner_up)
+
+
+def _preempts(decision: Decision) -> PreemptionRecord | None:
+    found = decision.post_filtered
+    if found is None or found.eviction is None:
+        return None
+    victims = [victim.key for victim in found.eviction.victims]
+    return PreemptionRecord(found.eviction.node_name, victims)
+
+
+def _known(value: float) -> float | None:
+    return value if math.isfinite(value) else None

@@ -1,0 +1,153 @@
+"""Reads a recording: its header, then step by step what the machine was given and what it decided.
+
+`replaying` feeds the steps to a machine; whoever wants other events reads them here too."""
+
+import zlib
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import msgspec
+
+from lowtide.records.decision_form import DecisionForm
+from lowtide.records.event_form import EndLine, EventReader, Line
+from lowtide.records.recording_header import FORMAT, VERSION, Header, RecordingError
+from lowtide.scheduler.events import Event
+
+_PIECE_BYTES = 2**18
+_GZIP = 31
+_GZIP_MAGIC = b"\x1f\x8b"
+_MOST_BYTES_A_LINE = 2**28
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """An event that the machine was given at `now`, and what it decided then. Without an event it
+    was only looked whether there is work."""
+
+    line: int
+    now: float
+    event: Event | None
+    decisions: tuple[DecisionForm, ...] = ()
+
+
+class Recording:
+    """Read once, from its beginning; `warnings` are complete at the end."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.warnings: list[str] = []
+        self.bytes_read = 0  # of the file as it is, compressed
+        self._line = 0
+
+    def __enter__(self) -> "Recording":
+        try:
+            self._file: BinaryIO = self.path.open("rb")
+        except OSError as error:
+            raise self._error(f"cannot be read: {error.strerror}") from None
+        self._lines = self._split()
+        try:
+            self.header = self._read_header()
+        except Exception:
+            self._file.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    @property
+    def byte_count(self) -> int:
+        return self.path.stat().st_size
+
+    def steps(self, sources: Sequence[Hashable | None]) -> Iterator[Step]:
+        """`sources` stand for those of the header."""
+        reader = EventReader(sources)
+        decode = msgspec.json.Decoder(Line).decode
+        step: Step | None = None
+        decisions: list[DecisionForm] = []
+        has_ended = False
+        for body in self._lines:
+            try:
+                line = decode(body)
+                if isinstance(line, DecisionForm):
+                    decisions.append(line)
+                    continue
+                if isinstance(line, EndLine):
+                    has_ended = True
+                    self._note_end(line)
+                    break
+                event = reader.event(line)
+            except (msgspec.DecodeError, RecordingError, UnicodeDecodeError) as error:
+                raise self._error(f"line {self._line}: cannot be read: {error}") from None
+            if step is not None:
+                yield _with(step, decisions)
+            elif decisions:
+                raise self._error(f"line {self._line}: a decision stands before the first event")
+            step, decisions = Step(self._line, line.now, event), []
+        if step is not None:
+            yield _with(step, decisions)
+        if not has_ended:
+            self.warnings.append(
+                f"{self.path.name}: has no end: whoever recorded it was killed, or still records; "
+                f"{self._line} lines of it can be read"
+            )
+
+    def _note_end(self, line: EndLine) -> None:
+        if line.cut:
+            self.warnings.append(
+                f"{self.path.name}: was cut after line {self._line}, while it was recorded: "
+                f"{line.cut}"
+            )
+
+    def _read_header(self) -> Header:
+        body = next(self._lines, b"")
+        try:
+            header = msgspec.json.decode(body, type=Header)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            header = Header()
+        if header.format != FORMAT:
+            raise self._error("is no recording: its first line is not a recording's header")
+        if header.version > VERSION:
+            raise self._error(
+                f"is a recording of version {header.version}, written by Lowtide "
+                f"{header.lowtide}; this one reads versions up to {VERSION}"
+            )
+        return header
+
+    def _split(self) -> Iterator[bytes]:
+        """Whole lines: what stands behind the last line's end is torn."""
+        left = b""
+        for piece in self._decompressed():
+            lines = (left + piece).split(b"\n")
+            left = lines.pop()
+            for line in lines:
+                self._line += 1
+                yield line
+            if len(left) > _MOST_BYTES_A_LINE:
+                raise self._error(f"line {self._line + 1}: is longer than a line can be")
+
+    def _decompressed(self) -> Iterator[bytes]:
+        decompressor: Any = zlib.decompressobj(_GZIP)
+        while not decompressor.eof:
+            try:
+                piece = self._file.read(_PIECE_BYTES)
+                if not self.bytes_read and not piece.startswith(_GZIP_MAGIC):
+                    raise self._error("is no recording: it is not compressed by gzip")
+                self.bytes_read += len(piece)
+                if not piece:
+                    return
+                yield decompressor.decompress(piece)
+            except OSError as error:
+                raise self._error(f"cannot be read: {error.strerror}") from None
+            except zlib.error as error:
+                text = f"is damaged somewhere after line {self._line}: {error}"
+                raise self._error(text) from None
+
+    def _error(self, text: str) -> RecordingError:
+        return RecordingError(f"{self.path.name}: {text}")
+
+
+def _with(step: Step, decisions: list[DecisionForm]) -> Step:
+    return Step(step.line, step.now, step.event, tuple(decisions)) if decisions else step

@@ -1,0 +1,104 @@
+"""What would make a pod fit that fits nowhere, in words: worked out from a full decision when
+somebody asks."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+
+import msgspec
+
+from lowtide.cluster.state import ClusterState
+from lowtide.framework.decision import Decision, NodeRejection
+from lowtide.objects.requests import CPU, MEMORY, pod_requests
+
+_NODES_NAMED = 3
+
+# What can be done about what a rule refuses.
+_ADVICE: Mapping[str, str] = {
+    "NodeUnschedulable": "uncordon them",
+    "NodeName": "take spec.nodeName away",
+    "TaintToleration": "give the pod a toleration, or take the taint away",
+    "NodeAffinity": "change the pod's node selector or affinity, or label the nodes",
+    "NodePorts": "ask for another host port",
+    "NodeResourcesFit": "ask for less, or make room",
+    "VolumeRestrictions": "let the other pod that uses the volume end first",
+    "NodeVolumeLimits": "let pods with volumes of that driver end first, or add nodes",
+    "VolumeBinding": "make a volume that these nodes can reach",
+    "VolumeZone": "use a volume of another zone",
+    "PodTopologySpread": "allow a larger skew, or make room in the other domains",
+    "InterPodAffinity": "change the affinity terms, or let the pods in the way end first",
+    "NetworkTraffic": "wait until the links have calmed down, or raise hotNodes.hard",
+    "NodeDeclaredFeatures": "use nodes that declare the feature",
+}
+
+
+class Remedy(msgspec.Struct, frozen=True):
+    """So many nodes refuse the pod by this rule, and by no other."""
+
+    rule: str
+    nodes: int
+    reasons: list[str]
+    in_words: str
+
+
+def remedies_of(decision: Decision, state: ClusterState) -> list[Remedy]:
+    """Of a decision that kept every rejection: the single rules that keep the pod off some nodes,
+    those first that would free most nodes."""
+    if decision.node_name is not None:
+        return []
+    if decision.pod_rejection is not None:
+        (rule,) = decision.rejected_by
+        reason = decision.pod_rejection.reason
+        return [Remedy(rule, decision.node_count, [reason], f"{rule} refuses the pod: {reason}")]
+    alone: dict[tuple[str, tuple[str, ...]], list[str]] = defaultdict(list)
+    for name, rejection in decision.rejections.items():
+        if not rejection.also:
+            alone[rejection.plugin, rejection.reasons].append(name)
+    found = [_remedy(*key, names, decision, state) for key, names in alone.items()]
+    return sorted(found, key=lambda each: (-each.nodes, each.rule, each.reasons))
+
+
+def _remedy(
+    rule: str, reasons: tuple[str, ...], names: list[str], decision: Decision, state: ClusterState
+) -> Remedy:
+    counted = "1 node refuses" if len(names) == 1 else f"{len(names)} nodes refuse"
+    words = f"{counted} it only by {rule} ({', '.join(reasons)}), such as {_some(names)}"
+    if rule == "NodeResourcesFit":
+        words += "".join(f"; {short}" for short in _shortest(names, decision, state))
+    advice = _ADVICE.get(rule)
+    return Remedy(rule, len(names), list(reasons), f"{words}: {advice}" if advice else words)
+
+
+def _shortest(names: list[str], decision: Decision, state: ClusterState) -> Iterator[str]:
+    """Where least is missing, by resource."""
+    for resource, asked in sorted(pod_requests(decision.pod).items()):
+        free_of = {
+            name: int(state.allocatable(resource)[row] - state.requested(resource)[row])
+            for name in names
+            if (row := state.row_of(name)) is not None
+        }
+        if not free_of:
+            continue
+        best = max(free_of, key=lambda name: free_of[name])
+        if free_of[best] < asked:
+            free, wanted = _amount(resource, free_of[best]), _amount(resource, asked)
+            yield f"{best} has most {resource} left, {free}, and the pod asks for {wanted}"
+
+
+def why_not(rejection: NodeRejection | None) -> list[str]:
+    """Each rule that refuses a node, with its reasons."""
+    if rejection is None:
+        return []
+    return [f"{each.plugin}: {', '.join(each.reasons)}" for each in (rejection, *rejection.also)]
+
+
+def _amount(resource: str, amount: int) -> str:
+    if resource == CPU:
+        return f"{amount}m" if amount % 1000 else str(amount // 1000)
+    if resource == MEMORY and amount >= 1024**2:
+        return f"{amount / 1024**2:.0f}Mi"
+    return str(amount)
+
+
+def _some(names: list[str]) -> str:
+    named = ", ".join(names[:_NODES_NAMED])
+    return f"{named} ..." if len(names) > _NODES_NAMED else named

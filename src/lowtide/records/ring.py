@@ -1,0 +1,101 @@
+"""The last decisions, with what was known when they were taken. Costs some microseconds for each;
+what people read is made of it when they ask (`record`)."""
+
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+
+import msgspec
+import numpy as np
+
+from lowtide.cluster.columns import Rows
+from lowtide.cluster.state import ClusterState
+from lowtide.framework.decision import Decision
+from lowtide.framework.profile import Profile
+from lowtide.records.measured import Measured, measured_by
+from lowtide.scheduler.actions import Decided
+
+KEPT_DECISIONS = 2000
+_NO_ROWS = np.empty(0, np.intp)
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """`number` counts all decisions from 1."""
+
+    number: int
+    at: float
+    decided: Decided
+    seconds: float
+    measured: Measured | None
+
+
+class Ring:
+    """`clock` is the machine's: seconds since the epoch that only go on."""
+
+    def __init__(
+        self,
+        profiles: Mapping[str, Profile],
+        state: ClusterState,
+        clock: Callable[[], float],
+        kept_decisions: int = KEPT_DECISIONS,
+    ) -> None:
+        self._measured_by = {
+            name: measured_by(profile, state) for name, profile in profiles.items()
+        }
+        self._state = state
+        self._clock = clock
+        self._kept: deque[Kept] = deque(maxlen=kept_decisions)
+        self._newest: dict[str, Kept] = {}  # by uid
+        self._count = 0
+
+    @property
+    def last_number(self) -> int:
+        return self._count
+
+    def note(self, decided: Decided, began_at: float) -> Kept:
+        """In the same step as the decision, before anything else changes."""
+        decision = decided.decision
+        pod = decision.pod
+        measuring = self._measured_by[decision.scheduler_name]
+        measured = None
+        if measuring is not None:
+            measured = measuring.of(*self._rows(decision), pod.uid)
+        self._count += 1
+        now = self._clock()
+        kept = Kept(self._count, now, decided, now - began_at, measured)
+        if len(self._kept) == self._kept.maxlen:
+            oldest = self._kept[0]
+            uid = oldest.decided.decision.pod.uid
+            if self._newest.get(uid) is oldest:
+                del self._newest[uid]
+        self._kept.append(kept)
+        self._newest[pod.uid] = kept
+        return kept
+
+    def _rows(self, decision: Decision) -> tuple[Rows, int | None]:
+        """Of the nodes that were kept, and which of them was chosen."""
+        scores, chosen = decision.scores, decision.node_name
+        if scores.node_names:
+            is_there = chosen is not None and chosen in scores.node_names
+            return scores.rows, scores.node_names.index(chosen) if is_there else None
+        row = None if chosen is None else self._state.row_of(chosen)
+        return (_NO_ROWS, None) if row is None else (np.array([row]), 0)
+
+    def newest_of(self, uid: str) -> Kept | None:
+        return self._newest.get(uid)
+
+    def after(self, number: int) -> Iterator[Kept]:
+        """Those that came later, the oldest first."""
+        first = self._count - len(self._kept)  # the number before the oldest
+        for position in range(max(0, number - first), len(self._kept)):
+            yield self._kept[position]
+
+    def evicting(self) -> Iterator[Kept]:
+        """Those that took pods off a node, the newest first."""
+        for kept in reversed(self._kept):
+            found = kept.decided.decision.post_filtered
+            if found is not None and found.eviction is not None:
+                yield kept
+
+    def of(self, pod_key: str) -> Iterator[Kept]:
+        """What was decided about a pod, by namespace/name, the newest first."""
+        return (kept for kept in reversed(self._kept) if kept.decided.decision.pod.key == pod_key)

@@ -1,0 +1,143 @@
+"""What the rules would have decided for pods that others place. Pure: events in, comparisons out;
+nothing comes out that could be done. `app/shadow` drives it."""
+
+import enum
+from collections.abc import Mapping
+
+import msgspec
+from msgspec.structs import replace
+
+from lowtide.cluster.state import ClusterState
+from lowtide.framework.decision import Decision, NodeRejection
+from lowtide.framework.plugin import PluginError
+from lowtide.framework.profile import Profile, rules_by_kind
+from lowtide.framework.verdicts import Verdicts
+from lowtide.objects.events import Added, Deleted, Listed, Modified, Unavailable
+from lowtide.objects.kinds import KIND_OF, NEEDED_KINDS
+from lowtide.objects.pod import Pod
+from lowtide.objects.quantity import QuantityError
+from lowtide.scheduler.decide import decide
+from lowtide.scheduler.events import Event, ReadingPublished
+from lowtide.scheduler.surroundings import Surroundings
+
+
+class Agreement(enum.Enum):
+    SAME = "same"
+    AS_GOOD = "as good"  # another node, with as many points
+    DIFFERENT = "different"
+    REFUSED = "refused there"  # a rule would not have let it go where it went
+    NOWHERE = "nowhere"  # no node would have been left
+    FAILED = "failed"  # a rule, or the pod cannot be read
+
+
+class Shadowed(msgspec.Struct, frozen=True):
+    """A pod that somebody placed on `node_name`, and what the rules say to that. The totals are of
+    that node and of the one that would have been chosen."""
+
+    pod: Pod
+    node_name: str
+    agreement: Agreement
+    decision: Decision | None = None
+    total: int | None = None
+    best_total: int | None = None
+    rejection: NodeRejection | None = None
+    error: str = ""
+
+    @property
+    def would_be_on(self) -> str:
+        """Where it would have gone; where it went, if the rules know no better."""
+        chosen = None if self.decision is None else self.decision.node_name
+        return self.node_name if chosen is None or self.agreement is Agreement.AS_GOOD else chosen
+
+
+class Shadow:
+    """With one profile it judges every pod, whatever scheduler the pod names; with several, each by
+    the profile of that name, else by the first."""
+
+    def __init__(self, profiles: Mapping[str, Profile]) -> None:
+        self.state = ClusterState()
+        self.profiles = profiles
+        self._verdicts = {name: Verdicts(profile, self.state) for name, profile in profiles.items()}
+        self._surroundings = Surroundings(
+            self.state, lambda change, now: None, profiles.values(), self._verdicts.values()
+        )
+        self._pending: dict[str, Pod] = {}  # by uid
+        self._turns = 0
+        self._unlisted = {*NEEDED_KINDS, *(KIND_OF[kind].name for kind in self.rules_by_kind)}
+
+    @property
+    def rules_by_kind(self) -> dict[type, tuple[str, ...]]:
+        """The object types to watch besides nodes and pods, and the rules that need them."""
+        return rules_by_kind(self.profiles.values())
+
+    @property
+    def is_synced(self) -> bool:
+        return not self._unlisted
+
+    @property
+    def pending_count(self) -> int:
+        return len(self._pending)
+
+    def step(self, event: Event, now: float) -> Shadowed | None:
+        match event:
+            case Added(object=Pod() as pod) | Modified(object=Pod() as pod):
+                return self._pod_changed(pod)
+            case Deleted(object=Pod() as pod):
+                self._pod_gone(pod)
+            case Added(object=thing) | Modified(object=thing):
+                self._surroundings.changed(thing, now)
+            case Deleted(object=thing):
+                self._surroundings.deleted(thing, now)
+            case ReadingPublished(source, reading):
+                self.state.publish(source, reading)
+            case Listed(kind=kind):
+                self._unlisted.discard(kind)
+            case Unavailable(kind=kind) if kind not in NEEDED_KINDS:
+                self._unlisted.discard(kind)
+        return None
+
+    def _pod_changed(self, pod: Pod) -> Shadowed | None:
+        if pod.has_ended:
+            self._pod_gone(pod)
+            return None
+        if not pod.spec.node_name:
+            self._pending[pod.uid] = pod
+            return None
+        before = self._pending.pop(pod.uid, None)
+        shadowed = None
+        if before is not None and self.is_synced and self.state.placed(pod.uid) is None:
+            shadowed = self._compared(before, pod.spec.node_name)
+        self.state.place(pod)
+        return shadowed
+
+    def _pod_gone(self, pod: Pod) -> None:
+        self._pending.pop(pod.uid, None)
+        self.state.remove_pod(pod.uid)
+
+    def _compared(self, pod: Pod, node_name: str) -> Shadowed:
+        name = pod.spec.scheduler_name
+        verdicts = self._verdicts.get(name) or next(iter(self._verdicts.values()))
+        # What another scheduler has promised to the pod is its own business.
+        pod = replace(pod, status=replace(pod.status, nominated_node_name=""))
+        self._turns += 1
+        try:
+            decision = decide(pod, verdicts, turn=self._turns)
+            if decision.node_name is None:
+                return Shadowed(pod, node_name, Agreement.NOWHERE, decision)
+            return self._judged(pod, node_name, decision, verdicts)
+        except (PluginError, QuantityError) as error:
+            return Shadowed(pod, node_name, Agreement.FAILED, error=str(error))
+
+    def _judged(self, pod: Pod, node_name: str, decision: Decision, verdicts: Verdicts) -> Shadowed:
+        if decision.node_name == node_name:
+            return Shadowed(pod, node_name, Agreement.SAME, decision)
+        row, verdict = self.state.row_of(node_name), verdicts.of(pod)
+        if row is None:
+            return Shadowed(pod, node_name, Agreement.DIFFERENT, decision)
+        rejection = verdict.rejection_at(row)
+        if rejection is not None:
+            return Shadowed(pod, node_name, Agreement.REFUSED, decision, rejection=rejection)
+        ranked = verdict.rank()
+        total, best_total = int(ranked[row]), int(ranked.max())
+        agreement = Agreement.AS_GOOD if total == best_total else Agreement.DIFFERENT
+        return Shadowed(pod, node_name, agreement, decision, total, best_total)

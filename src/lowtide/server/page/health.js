@@ -1,0 +1,100 @@
+// Whether all is well: the line at the top of the page, and the card with queue, readings and the
+// doctor's verdicts.
+
+import {byId, figures, make} from "./elements.js";
+import {count, duration, percent} from "./wording.js";
+
+const QUEUE = ["active", "backoff", "unschedulable", "gated"];
+const MARKS = {ok: "✓", warning: "!", problem: "✗"};
+const CLASSES = {ok: "good", warning: "warning", problem: "problem"};
+const STATES = ["fresh", "stale", "missing", "implausible"];
+
+export class Health {
+  constructor(place) {
+    this.place = place;
+    this.before = "";
+    this.said = null;
+  }
+
+  show(health) {
+    this.said = health;
+    const text = JSON.stringify(health);
+    if (text === this.before) return;
+    this.before = text;
+    this.place.replaceChildren(
+      figures(queueFigures(health)),
+      ...health.readings.map(readingPart),
+      health.readings.length ? "" : make("p", {class: "note"}, "No rule asks for readings."),
+      findingsPart(health.findings),
+    );
+  }
+}
+
+function queueFigures({queue, bindings_in_flight: bindings, is_leader: isLeader}) {
+  const judged = (name) => (name === "unschedulable" && queue[name] > 0 ? "warning" : null);
+  const parts = queue ? QUEUE.map((name) => [name, count(queue[name]), judged(name)]) : [];
+  if (bindings !== null && bindings !== undefined) parts.push(["bindings under way", count(bindings)]);
+  if (isLeader !== null && isLeader !== undefined) parts.push(["of the lease", isLeader ? "holder" : "not the holder"]);
+  return parts;
+}
+
+function readingPart(reading) {
+  const age = reading.age_seconds === null || reading.age_seconds === undefined
+    ? "nothing measured yet"
+    : `measured ${duration(reading.age_seconds)} ago over ${duration(reading.window_seconds)}`;
+  return make(
+    "div",
+    {class: "reading"},
+    make("h3", {}, reading.source),
+    make("p", {class: "note"}, age, reading.is_braked
+      ? make("span", {class: "problem"}, "; too few readings are fresh, so traffic is not gone by")
+      : ""),
+    figures(STATES.map((state) => [
+      state,
+      count(reading[state]),
+      state !== "fresh" && reading[state] > 0 ? "warning" : null,
+    ]), "small"),
+    reading.error ? make("p", {class: "problem"}, reading.error) : "",
+  );
+}
+
+function findingsPart(findings) {
+  return make(
+    "div",
+    {},
+    make("h3", {}, "What the doctor says"),
+    findings.length
+      ? make("ul", {class: "findings"}, findings.map((finding) => make(
+        "li",
+        {"data-verdict": finding.verdict},
+        make("b", {class: CLASSES[finding.verdict]}, `${MARKS[finding.verdict] ?? ""} ${finding.title}`),
+        finding.text ? make("div", {}, finding.text) : "",
+        finding.mend ? make("pre", {}, finding.mend) : "",
+      )))
+      : make("p", {class: "note"}, "Nothing yet."),
+  );
+}
+
+// The cluster in one line.
+export function showSummary(cluster, health) {
+  const {share, names, is_hot: isHot, state} = cluster;
+  let hottest = -1, hot = 0, fresh = 0;
+  for (let row = 0; row < names.length; row += 1) {
+    if (share[row] !== null && (hottest < 0 || share[row] > share[hottest])) hottest = row;
+    hot += isHot[row] === "1";
+    fresh += state[row] === "f";
+  }
+  const parts = [["nodes", count(names.length)], ["hot", count(hot), hot ? "problem" : "good"]];
+  if (hottest >= 0) parts.push(["busiest", `${percent(share[hottest])} ${names[hottest]}`]);
+  parts.push(["fresh", `${count(fresh)} of ${count(names.length)}`, fresh < names.length ? "warning" : "good"]);
+  if (health?.queue) {
+    const waiting = QUEUE.reduce((sum, name) => sum + (health.queue[name] ?? 0), 0);
+    parts.push(["waiting", count(waiting)]);
+  }
+  const text = JSON.stringify(parts);
+  const summary = byId("summary");
+  if (summary.dataset.told === text) return;
+  summary.dataset.told = text;
+  summary.replaceChildren(...parts.map(([term, value, judged]) =>
+    make("div", {}, make("dt", {}, term), make("dd", {class: judged}, value))));
+}

@@ -1,0 +1,100 @@
+// The best nodes for a pod, rule by rule: what each rule gave, as a number and a bar.
+
+import {breakable, make, meter, nodeLink} from "./elements.js";
+import {addedWords, bits, count, measuredWords, percent, signed} from "./wording.js";
+import {keepOneStop, rove} from "./roving.js";
+import {tipsFor} from "./tooltip.js";
+
+export function scoreTable(record) {
+  const rules = rulesOf(record.best);
+  // One scale for all rules: a long bar is a rule that counts much.
+  const most = Math.max(1, ...record.best.flatMap((each) => rules.map(({name}) => Math.abs(each.rules[name]?.weighted ?? 0))));
+  const table = make(
+    "table",
+    {role: "grid", "aria-label": `Scores of the ${record.best.length} best nodes, by rule`},
+    columns([150, 58, 58, 78, 88, ...rules.map(() => 88)]),
+    make("thead", {}, make(
+      "tr",
+      {},
+      make("th", {scope: "col"}, "node"),
+      make("th", {scope: "col", class: "number"}, "total"),
+      make("th", {scope: "col", class: "number"}, "link"),
+      make("th", {scope: "col", class: "number"}, "capacity"),
+      make("th", {scope: "col", class: "number", title: "placed there and not measured yet"}, "just placed"),
+      rules.map(({name, isSame}) => make(
+        "th",
+        {scope: "col", class: isSame ? "same" : null, title: isSame ? "gave all of these nodes the same" : null},
+        breakable(name),
+      )),
+    )),
+    make("tbody", {}, record.best.map((each) => nodeRow(each, {record, rules, most}))),
+  );
+  const words = new Map();
+  table.querySelectorAll("td.score").forEach((cell) => words.set(cell, scoreWords(cell, record)));
+  tipsFor(table, "td.score, td.measured", (cell) => words.get(cell) ?? measuredTip(cell, record));
+  const rows = () => [...table.tBodies[0].rows].map((row) => [...row.querySelectorAll("a, td[tabindex]")]);
+  rove(table, rows);
+  keepOneStop(table, rows);
+  return make("div", {class: "scores"}, table);
+}
+
+// Stated, so that the browser need not look into every cell to find them.
+function columns(widthsPx) {
+  return make("colgroup", {}, widthsPx.map((width) => make("col", {width})));
+}
+
+// Those that tell the nodes apart come first, the widest spread ahead.
+export function rulesOf(best) {
+  const names = [...new Set(best.flatMap((each) => Object.keys(each.rules)))];
+  const spread = (name) => {
+    const values = best.map((each) => each.rules[name]?.weighted ?? 0);
+    return Math.max(...values) - Math.min(...values);
+  };
+  return names
+    .map((name) => ({name, spread: spread(name)}))
+    .sort((a, b) => b.spread - a.spread || a.name.localeCompare(b.name))
+    .map(({name, spread: width}) => ({name, isSame: width === 0 && best.length > 1}));
+}
+
+function nodeRow({node, total, rules: scores, measured}, {record, rules, most}) {
+  const link = nodeLink(node);
+  link.tabIndex = -1;
+  const about = {class: "number measured", "data-node-name": node};
+  return make(
+    "tr",
+    {class: node === record.node ? "chosen" : null, "data-row": node},
+    make("th", {scope: "row", class: "name"}, link),
+    make("td", {class: "number total"}, count(total)),
+    make("td", {...about, tabindex: -1}, percent(measured?.share)),
+    make("td", about, bits(measured?.capacity) + (measured?.is_capacity_guessed ? " ?" : "")),
+    make("td", about, addedWords(measured) || "–"),
+    rules.map(({name, isSame}) => {
+      const weighted = scores[name]?.weighted;
+      return make(
+        "td",
+        {class: isSame ? "score same" : "score", tabindex: -1, "data-rule": name, "data-node-name": node},
+        count(weighted),
+        meter(Math.abs(weighted ?? 0) / most),
+      );
+    }),
+  );
+}
+
+function scoreWords(cell, record) {
+  const {rule, nodeName} = cell.dataset;
+  const score = record.best.find((each) => each.node === nodeName).rules[rule];
+  const title = `${rule} of ${nodeName}`;
+  if (!score) return [title, ["was not asked"]];
+  const weight = score.normalized ? score.weighted / score.normalized : null;
+  const times = weight !== null && Number.isInteger(weight) ? `, ${weight} times` : "";
+  const chosen = record.node === nodeName ? null : record.best.find((each) => each.node === record.node)?.rules[rule];
+  const against = chosen ? [`${signed(score.weighted - chosen.weighted)} against ${record.node}`] : [];
+  return [title, [`raw ${count(score.raw)}`, `normalised ${count(score.normalized)}`, `weighted ${count(score.weighted)}${times}`, ...against]];
+}
+
+function measuredTip(cell, record) {
+  const {nodeName} = cell.dataset;
+  const {measured} = record.best.find((each) => each.node === nodeName);
+  const added = addedWords(measured);
+  return [`Measured on ${nodeName}`, [measuredWords(measured), added ? `${added} placed there and not measured yet` : null].filter(Boolean)];
+}

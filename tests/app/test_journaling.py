@@ -1,0 +1,42 @@
+"""Decisions are written to a file beside the scheduling."""
+
+import logging
+from pathlib import Path
+
+import pytest
+from tests.records.kept_decisions import Keeping
+
+from lowtide.app.journaling import Journaling
+from lowtide.records.journal import Journal, read_journal
+from lowtide.records.record import DecisionRecord
+from lowtide.testing import make_node, make_pod
+
+
+async def test_what_is_noted_is_written(tmp_path: Path) -> None:
+    kept = Keeping(make_node("a"), make_node("b")).decide(make_pod("one"), make_pod("two"))
+    journaling = Journaling(Journal(tmp_path / "decisions"))
+    for each in kept:
+        journaling.note(each)
+    await journaling.flush()
+    await journaling.flush()
+    assert list(read_journal(tmp_path / "decisions")) == [DecisionRecord.of(each) for each in kept]
+
+
+async def test_a_file_that_cannot_be_written_is_told_of_once_and_counted(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    (kept,) = Keeping(make_node("a")).decide(make_pod("one"))
+    folder = tmp_path / "later"
+    journaling = Journaling(Journal(folder / "decisions"))
+    for _ in range(2):
+        journaling.note(kept)
+        await journaling.flush()
+    folder.mkdir()
+    journaling.note(kept)
+    await journaling.flush()
+    said = [record.getMessage() for record in caplog.records]
+    assert [line for line in said if "cannot be written" in line] == said[:1]
+    assert len(said) == 2
+    assert caplog.records[1].__dict__["lowtide_fields"] == {"lost": 2}
+    assert len(list(read_journal(folder / "decisions"))) == 1

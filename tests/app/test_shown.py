@@ -1,0 +1,201 @@
+"""What the page shows of a running scheduler, over HTTP as it is served."""
+
+import json
+from typing import Any
+
+import pytest
+from tests.records.kept_decisions import GIGABIT, Keeping
+from tests.records.test_record import BUSY_AND_QUIET
+from tests.scheduler.conftest import START
+from tests.server.conftest import RawClient, running
+
+from lowtide.app.shown import Shown
+from lowtide.objects.events import Added
+from lowtide.records.history import History
+from lowtide.server.http import Server
+from lowtide.server.serving import Serving, page_and_api
+from lowtide.telemetry.metrics import MeasuredNumbers, SourceNumbers
+from lowtide.testing import make_node, make_pod, make_reading
+
+ZONED = [
+    make_node("node-1", labels={"topology.kubernetes.io/zone": "z1", "rack": "r1"}),
+    make_node("node-2", labels={"topology.kubernetes.io/zone": "z2"}),
+]
+NOTHING = SourceNumbers(nodes_by_state={}, age_seconds=None, polls={})
+
+
+class Showing:
+    def __init__(self, *nodes: Any) -> None:
+        self.keeping = Keeping(*nodes)
+        self.history = History()
+        self.shown = Shown(
+            self.keeping.bench.machine,
+            self.keeping.ring,
+            self.history,
+            mode="scheduler",
+            clock=self.keeping.clock,
+            measured=self.measured,
+            is_leader=lambda: True,
+        )
+        self.serving = Serving()
+
+    def measured(self) -> MeasuredNumbers:
+        by_state = {"fresh": 1, "stale": 0, "missing": 1, "implausible": 0}
+        traffic = SourceNumbers(nodes_by_state=by_state, age_seconds=3.0, polls={})
+        return MeasuredNumbers(
+            traffic=traffic, is_traffic_braked=False, usage=NOTHING, queries=NOTHING
+        )
+
+    async def ask(self, path: str, host: str = "localhost") -> tuple[int, Any]:
+        server = Server(page_and_api(self.serving, self.shown), port=0)
+        async with running(server):
+            client = await RawClient.connected(server.address.port)
+            answer = await client.ask(path, host)
+            await client.close()
+        is_json = answer.headers["content-type"].startswith("application/json")
+        return answer.status, json.loads(answer.body) if is_json else answer.body.decode()
+
+
+async def test_the_cluster_has_an_element_per_node_in_each_list() -> None:
+    showing = Showing(*ZONED)
+    showing.keeping.publish(BUSY_AND_QUIET, sampled_at=START)
+    showing.keeping.decide(make_pod("web", cpu="1"))
+    status, cluster = await showing.ask("/api/cluster")
+    assert status == 200
+    assert cluster == {
+        "time": START,
+        "mode": "scheduler",
+        "version": 1,
+        "names": ["node-1", "node-2"],
+        "zones": ["z1", "z2"],
+        "racks": ["r1", None],
+        "share": [0.6, 0.14],  # with the pod that was just placed
+        "receive": [6 * GIGABIT, GIGABIT],
+        "transmit": [GIGABIT, GIGABIT],
+        "capacity": [10 * GIGABIT, 10 * GIGABIT],
+        "expected_receive": [0.0, 50e6],
+        "expected_transmit": [0.0, 50e6],
+        "state": "ff",
+        "is_hot": "00",
+        "pods": [0, 1],
+        "cpu": [0.0, 0.25],
+    }
+
+
+async def test_names_are_told_again_only_where_nodes_or_their_racks_changed() -> None:
+    showing = Showing(*ZONED)
+    _, first = await showing.ask("/api/cluster")
+    _, second = await showing.ask(f"/api/cluster?known={first['version']}")
+    assert "names" not in second
+    assert "zones" not in second
+    showing.keeping.bench.give(Added(make_node("node-2", labels={"rack": "r9"})))
+    _, third = await showing.ask(f"/api/cluster?known={first['version']}")
+    assert third["racks"] == ["r1", "r9"]
+
+
+async def test_nothing_measured_is_null_and_missing() -> None:
+    showing = Showing(*ZONED)
+    _, cluster = await showing.ask("/api/cluster")
+    assert (cluster["share"], cluster["state"], cluster["is_hot"]) == ([None, None], "mm", "00")
+
+
+async def test_an_empty_cluster_is_shown() -> None:
+    _, cluster = await Showing().ask("/api/cluster")
+    assert (cluster["names"], cluster["share"], cluster["state"]) == ([], [], "")
+
+
+async def test_decisions_since_a_number() -> None:
+    showing = Showing(*ZONED)
+    showing.keeping.decide(make_pod("one"), make_pod("two"), make_pod("huge", cpu="64"))
+    _, all_of_them = await showing.ask("/api/decisions")
+    assert [each["pod"] for each in all_of_them["decisions"]] == [
+        "default/one",
+        "default/two",
+        "default/huge",
+    ]
+    assert all_of_them["last"] == 3
+    _, newer = await showing.ask("/api/decisions?after=2")
+    assert [(each["seq"], each["node"]) for each in newer["decisions"]] == [(3, None)]
+    _, newest = await showing.ask("/api/decisions?limit=1")
+    assert [each["seq"] for each in newest["decisions"]] == [3]
+    _, of_another_process = await showing.ask("/api/decisions?after=99")
+    assert of_another_process == all_of_them
+
+
+async def test_the_decisions_about_one_pod() -> None:
+    showing = Showing(*ZONED)
+    showing.keeping.decide(make_pod("web"))
+    status, found = await showing.ask("/api/decisions/default/web")
+    assert (status, found["pod"], len(found["records"])) == (200, "default/web", 1)
+    assert len(found["records"][0]["best"]) == 2
+    status, missing = await showing.ask("/api/decisions/default/other")
+    assert (status, missing["error"].startswith("no decision about pod default/other")) == (
+        404,
+        True,
+    )
+
+
+async def test_a_node_with_its_pods_its_history_and_who_is_refused_there() -> None:
+    showing = Showing(make_node("node-1", cpu="1", taints=[{"key": "a", "effect": "NoExecute"}]))
+    tolerations = [{"operator": "Exists"}]
+    showing.keeping.decide(make_pod("web", cpu="500m", tolerations=tolerations))
+    showing.keeping.decide(make_pod("big", cpu="2", tolerations=tolerations))
+    fields = {"receive": 1.0, "transmit": 2.0, "share": 0.5, "capacity": 4.0}
+    showing.history.note(make_reading({"node-1": fields}), 7.0)
+    status, node = await showing.ask("/api/nodes/node-1")
+    assert status == 200
+    assert node["pods"] == [{"pod": "default/web", "cpu": 500, "memory": 0, "is_assumed": True}]
+    assert (node["allocatable"]["cpu"], node["requested"]["cpu"]) == (1000, 500)
+    assert node["taints"] == ["a=:NoExecute"]
+    assert node["history"]["times"] == [7.0]
+    assert node["refusals"] == [
+        {"pod": "default/big", "rule": "NodeResourcesFit", "reasons": ["Insufficient cpu"]}
+    ]
+    assert await showing.ask("/api/nodes/other") == (404, {"error": "no node is called other"})
+
+
+async def test_health() -> None:
+    showing = Showing(*ZONED)
+    showing.keeping.decide(make_pod("huge", cpu="64"))
+    _, health = await showing.ask("/api/health")
+    assert health["queue"] == {"active": 0, "backoff": 0, "unschedulable": 1, "gated": 0}
+    (reading,) = health["readings"]
+    assert (reading["fresh"], reading["missing"], reading["is_braked"]) == (1, 1, False)
+
+
+async def test_a_gated_pod_is_told_by_whom_it_is_held() -> None:
+    showing = Showing(*ZONED)
+    showing.keeping.bench.give(Added(make_pod("held", gates=["example.com/wait"])))
+    _, found = await showing.ask("/api/explain/default/held")
+    assert found["waits"].startswith("SchedulingGates keeps it out of the queue: ")
+    assert found["records"] == []
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("/api/cluster?known=x", "known is a whole number from 0 up, not 'x'"),
+        ("/api/decisions?after=-1", "after is a whole number from 0 up, not '-1'"),
+        ("/api/decisions?limit=", "limit is a whole number from 0 up, not ''"),
+    ],
+)
+async def test_what_is_no_number_is_refused(path: str, text: str) -> None:
+    assert await Showing(*ZONED).ask(path) == (400, {"error": text})
+
+
+async def test_a_page_of_another_name_cannot_ask_on_loopback() -> None:
+    status, text = await Showing(*ZONED).ask("/api/health", host="evil.example")
+    assert (status, "not to 'evil.example'" in text) == (403, True)
+
+
+@pytest.mark.parametrize(
+    ("serving", "is_shown"),
+    [
+        pytest.param(Serving(), True, id="on loopback"),
+        pytest.param(Serving(bind_address="0.0.0.0"), False, id="for everybody"),
+        pytest.param(Serving(bind_address="0.0.0.0", has_page=True), True, id="where it is wanted"),
+        pytest.param(Serving(has_page=False), False, id="where it is not"),
+    ],
+)
+def test_the_page_is_shown(serving: Serving, is_shown: bool) -> None:
+    assert bool(page_and_api(serving, Showing().shown)) == is_shown

@@ -1,0 +1,77 @@
+"""`lowtide explain` from a file, and on bad input; tests/integration asks a process."""
+
+import json
+from pathlib import Path
+
+from tests.cli.conftest import Run
+from tests.records.kept_decisions import Keeping
+from tests.records.test_record import BUSY_AND_QUIET
+from tests.scheduler.conftest import START
+
+from lowtide.records.journal import Journal
+from lowtide.records.record import DecisionRecord
+from lowtide.testing import make_node, make_pod
+
+
+def write(file: str = "decisions") -> None:
+    keeping = Keeping(make_node("node-1"), make_node("node-2"))
+    keeping.publish(BUSY_AND_QUIET, sampled_at=START - 4)
+    kept = keeping.decide(make_pod("web", cpu="1"), make_pod("huge", cpu="64"))
+    Journal(Path(file)).write(DecisionRecord.of(each) for each in kept)
+
+
+def test_a_placed_pod_for_people(run: Run) -> None:
+    write()
+    result = run("explain", "web", "--decisions-file", "decisions", "--why-not", "node-1")
+    assert result.exit_code == 0
+    said = [" ".join(line.split()) for line in result.output.splitlines()]
+    assert said[:2] == [
+        "default/web -> node-2 (attempt 1, 1970-01-01 00:16:40Z; 2 of 2 nodes; "
+        "450 points ahead of node-1)",
+        "Traffic over 60 s, 4 s old; the pod was expected to receive 400Mbit/s and to transmit "
+        "400Mbit/s",
+    ]
+    (row,) = [line for line in said if "node-2 *" in line]
+    assert row.split(" │ ")[::3] == ["│ node-2 *", "10% of 10Gbit/s │"]
+    assert row.split(" │ ")[1] == "774"
+    assert (
+        "What would have changed it: had NetworkTraffic given node-1 87 points of 100 instead of "
+        "36, it would have gone there." in said
+    )
+    assert said[-1] == "NetworkTraffic: 324 against 774"
+
+
+def test_a_pod_that_fits_nowhere_for_people(run: Run) -> None:
+    write()
+    result = run("explain", "default/huge", "--decisions-file", "decisions")
+    assert result.output.splitlines()[0] == (
+        "default/huge fits nowhere (attempt 1, 1970-01-01 00:16:40Z; 2 nodes)"
+    )
+    assert "0/2 nodes are available: 2 Insufficient cpu." in result.output
+
+
+def test_for_programs(run: Run) -> None:
+    write()
+    result = run("explain", "web", "--decisions-file", "decisions", "--output", "json")
+    found = json.loads(result.output)
+    assert (found["pod"], found["records"][0]["node"]) == ("default/web", "node-2")
+
+
+def test_bad_input_gets_one_sentence(run: Run) -> None:
+    write()
+    file = ("--decisions-file", "decisions")
+    cases = {
+        ("other", *file): "lowtide: decisions: no decision about pod default/other is in it\n",
+        ("web", *file, "--why-not", "x"): (
+            "lowtide: the record says nothing of node x: it keeps the best 2 nodes; "
+            "ask the running scheduler\n"
+        ),
+        ("web", "--decisions-file", "none"): (
+            "lowtide: none: cannot be read: No such file or directory\n"
+        ),
+    }
+    for words, said in cases.items():
+        result = run("explain", *words)
+        assert (result.exit_code, result.stderr) == (1, said)
+    both = run("explain", "web", *file, "--address", "http://127.0.0.1:1")
+    assert both.exit_code == 2

@@ -1,0 +1,63 @@
+"""Why a pod went where it went, from records and from what would be decided now."""
+
+import pytest
+from tests.records.kept_decisions import Keeping
+from tests.records.test_flips import QUIET, ROOMY, record
+
+from lowtide.records.explaining import RuleComparison, UnknownNodeError, WhyNot, explained
+from lowtide.records.record import DecisionRecord
+from lowtide.testing import make_node, make_pod
+
+POD = "default/web"
+
+
+def test_a_node_that_was_kept_is_compared_from_the_record() -> None:
+    found = explained(POD, [record(QUIET, ROOMY)], [], node_name="roomy")
+    assert found.why_not == WhyNot(
+        "roomy",
+        "quiet",
+        compared=[RuleComparison("Traffic", 810, 720), RuleComparison("Fit", 20, 100)],
+        total=820,
+        chosen_total=830,
+    )
+    assert found.flips_in_words == [
+        "had Traffic given roomy 82 points of 100 instead of 80, it would have gone there",
+        "with the weight 2 instead of 1 for Fit it would have gone to roomy",
+        "with the weight 7 instead of 9 for Traffic it would have gone to roomy",
+    ]
+
+
+def test_a_node_that_was_not_kept_takes_a_running_scheduler() -> None:
+    with pytest.raises(
+        UnknownNodeError, match="the record says nothing of node far: it keeps the best 2"
+    ):
+        explained(POD, [record(QUIET, ROOMY)], [], node_name="far")
+
+
+def test_a_running_scheduler_judges_any_node_now() -> None:
+    keeping = Keeping(make_node("a"), make_node("b"), make_node("small", cpu="100m"))
+    pod = make_pod("web", cpu="1")
+    kept = keeping.decide(pod)
+    machine = keeping.bench.machine
+    records, now = [DecisionRecord.of(each) for each in kept], machine.decided_now(pod, 0.0)
+
+    def why_not(node_name: str) -> WhyNot | None:
+        return explained(
+            POD, records, [], node_name=node_name, now=now, state=machine.state
+        ).why_not
+
+    refused = why_not("small")
+    assert refused is not None
+    assert (refused.refused_by, refused.is_of_now) == (["NodeResourcesFit: Insufficient cpu"], True)
+    with pytest.raises(UnknownNodeError, match="no node is called nowhere"):
+        why_not("nowhere")
+
+
+def test_a_victim_is_told_for_whom_it_made_room() -> None:
+    keeping = Keeping(make_node("a", cpu="1"))
+    keeping.bench.place(make_pod("small", cpu="800m"))
+    keeping.bench.end("small")
+    keeping.bench.confirm(make_pod("small", cpu="800m"), "a")
+    by = keeping.record(make_pod("important", cpu="800m", priority=10))
+    assert explained("default/small", [], [by]).preempted_by == by
+    assert explained("default/other", [], [by]).preempted_by is None

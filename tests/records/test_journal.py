@@ -1,0 +1,53 @@
+"""Decision records on disk."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from tests.records.test_flips import QUIET, ROOMY, record
+
+from lowtide.records.journal import Journal, JournalError, read_journal
+from lowtide.records.record import DecisionRecord
+
+
+def numbered(count: int, start: int = 1) -> list[DecisionRecord]:
+    made = record(QUIET, ROOMY)
+    return [msgspec.structs.replace(made, seq=number) for number in range(start, start + count)]
+
+
+def test_what_is_written_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "decisions.jsonl"
+    journal = Journal(path)
+    journal.write(numbered(2))
+    journal.write(numbered(1, 3))
+    assert list(read_journal(path)) == numbered(3)
+
+
+def test_a_full_file_is_put_aside_and_the_oldest_go(tmp_path: Path) -> None:
+    path = tmp_path / "decisions.jsonl"
+    line = len(msgspec.json.encode(numbered(1)[0])) + 1
+    journal = Journal(path, max_bytes=2 * line, kept_files=2)
+    for number in range(1, 9):
+        journal.write(numbered(1, number))
+    assert sorted(each.name for each in tmp_path.iterdir()) == [
+        "decisions.jsonl",
+        "decisions.jsonl.1",
+        "decisions.jsonl.2",
+    ]
+    assert [each.seq for each in read_journal(path)] == [3, 4, 5, 6, 7, 8]
+
+
+def test_a_last_line_that_was_cut_is_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "decisions.jsonl"
+    Journal(path).write(numbered(2))
+    path.write_bytes(path.read_bytes()[:-10])
+    assert list(read_journal(path)) == numbered(1)
+
+
+def test_a_file_of_something_else_is_refused_by_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("hello\n")
+    with pytest.raises(JournalError, match=r"notes.txt:1: no decision record"):
+        list(read_journal(path))
+    with pytest.raises(JournalError, match="cannot be read: No such file"):
+        list(read_journal(tmp_path / "none"))

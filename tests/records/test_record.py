@@ -1,0 +1,147 @@
+"""A decision in the form that people and programs read."""
+
+import json
+
+import msgspec
+import pytest
+from tests.records.kept_decisions import GIGABIT, Keeping
+from tests.scheduler.conftest import START
+
+from lowtide.records.record import (
+    DecisionLine,
+    DecisionRecord,
+    PreemptionRecord,
+    ReadingRecord,
+    RuleRecord,
+    TrafficRecord,
+    in_short,
+)
+from lowtide.testing import ManualClock, make_node, make_pod
+
+NODES = [make_node("node-1"), make_node("node-2")]
+BUSY_AND_QUIET = {
+    "node-1": {"receive": 6 * GIGABIT, "transmit": GIGABIT, "capacity": 10 * GIGABIT},
+    "node-2": {"receive": GIGABIT, "transmit": GIGABIT, "capacity": 10 * GIGABIT},
+}
+
+
+def test_a_record_has_the_scores_the_reading_and_the_margin() -> None:
+    keeping = Keeping(*NODES)
+    keeping.publish(BUSY_AND_QUIET, sampled_at=START - 4)
+    record = keeping.record(make_pod("web", cpu="100m"))
+    assert (record.pod, record.node, record.runner_up) == ("default/web", "node-2", "node-1")
+    assert (record.nodes, record.feasible, record.attempt, record.seq) == (2, 2, 1, 1)
+    best, other = record.best
+    assert (best.node, other.node) == ("node-2", "node-1")
+    # 10 % is measured, and 4 % of 10 Gb/s is the pod itself.
+    assert best.rules["NetworkTraffic"] == RuleRecord(raw=86, normalized=86, weighted=9 * 86)
+    assert best.total == sum(each.weighted for each in best.rules.values())
+    assert other.total is not None
+    assert best.total is not None
+    assert record.margin == best.total - other.total == 9 * (86 - 36)
+    assert record.reading == ReadingRecord(
+        age_seconds=4.0, window_seconds=60.0, expected_receive=50e6, expected_transmit=50e6
+    )
+    assert other.measured == TrafficRecord(
+        share=0.6,
+        receive=6 * GIGABIT,
+        transmit=GIGABIT,
+        capacity=10 * GIGABIT,
+        is_capacity_guessed=False,
+        state="fresh",
+        added_receive=0.0,
+        added_transmit=0.0,
+    )
+
+
+def test_what_was_placed_before_is_added_and_the_pod_itself_is_not() -> None:
+    keeping = Keeping(*NODES)
+    keeping.publish(BUSY_AND_QUIET, sampled_at=START - 4)
+    first, second = keeping.decide(make_pod("first"), make_pod("second"))
+    by_pod = [
+        {
+            each.node: each.measured.added_receive
+            for each in DecisionRecord.of(kept).best
+            if each.measured
+        }
+        for kept in (first, second)
+    ]
+    assert by_pod == [{"node-1": 0.0, "node-2": 0.0}, {"node-1": 0.0, "node-2": 50e6}]
+
+
+def test_what_is_kept_does_not_change_with_what_comes_later() -> None:
+    keeping = Keeping(*NODES)
+    keeping.publish(BUSY_AND_QUIET, sampled_at=START - 4)
+    (kept,) = keeping.decide(make_pod("web"))
+    before = DecisionRecord.of(kept)
+    keeping.publish({"node-1": {"receive": 0.0}}, sampled_at=START)
+    keeping.decide(make_pod("next"))
+    keeping.bench.delete(*NODES)
+    assert DecisionRecord.of(kept) == before
+
+
+def test_a_pod_that_fits_nowhere_has_reasons_instead_of_scores() -> None:
+    keeping = Keeping(*NODES)
+    record = keeping.record(make_pod("huge", cpu="64"))
+    assert (record.node, record.best, record.margin) == (None, [], None)
+    assert record.reasons == {"Insufficient cpu": 2}
+    assert record.rejected_by == ["NodeResourcesFit"]
+    assert record.message is not None
+    assert record.message.startswith("0/2 nodes are available: 2 Insufficient cpu.")
+
+
+def test_a_pod_that_takes_the_place_of_others_names_them() -> None:
+    keeping = Keeping(make_node("node-1", cpu="1"))
+    keeping.bench.place(make_pod("small", cpu="800m"))
+    keeping.bench.end("small")
+    keeping.bench.confirm(make_pod("small", cpu="800m"), "node-1")
+    record = keeping.record(make_pod("important", cpu="800m", priority=10))
+    assert record.preempts == PreemptionRecord("node-1", ["default/small"])
+
+
+def test_an_only_node_is_not_scored_but_measured() -> None:
+    keeping = Keeping(NODES[0])
+    keeping.publish({"node-1": BUSY_AND_QUIET["node-1"]}, sampled_at=START)
+    record = keeping.record(make_pod("web"))
+    assert [(each.node, each.total, each.rules) for each in record.best] == [("node-1", None, {})]
+    assert record.chosen is not None
+    assert record.chosen.measured is not None
+    assert record.chosen.measured.share == 0.6
+
+
+@pytest.mark.parametrize("is_measured", [True, False], ids=["measured", "not measured"])
+def test_a_record_goes_through_json_as_it_is(is_measured: bool) -> None:
+    keeping = Keeping(*NODES)
+    if is_measured:
+        keeping.publish(BUSY_AND_QUIET, sampled_at=START)
+    record = keeping.record(make_pod("web"))
+    assert msgspec.json.decode(msgspec.json.encode(record), type=DecisionRecord) == record
+    assert json.loads(msgspec.json.encode(record))["best"][0]["rules"]["NodeResourcesFit"]
+
+
+def test_the_time_of_each_rule_is_told() -> None:
+    ticks = ManualClock(0.0)
+
+    def clock() -> float:
+        ticks.advance(0.001)
+        return ticks()
+
+    record = Keeping(*NODES, clock=clock).record(make_pod("web"))
+    assert record.seconds_by_rule["NodeResourcesFit"] == pytest.approx(0.002)  # filter and score
+    assert record.seconds_by_rule["NodeName"] == pytest.approx(0.001)
+
+
+def test_a_decision_in_short() -> None:
+    keeping = Keeping(*NODES)
+    keeping.publish(BUSY_AND_QUIET, sampled_at=START)
+    record = keeping.record(make_pod("web"))
+    line = DecisionLine.of(record)
+    assert record.chosen is not None
+    total = record.chosen.total
+    assert total is not None
+    assert record.margin is not None
+    assert (line.node, line.total, line.margin, line.share) == ("node-2", total, record.margin, 0.1)
+    assert (
+        in_short(record)
+        == f"node-2: traffic 10% of 10Gbit/s, score {total}, next node-1 {total - record.margin}"
+    )

@@ -1,0 +1,115 @@
+import gzip
+from pathlib import Path
+
+import pytest
+
+from lowtide.records.recording import Recording, Step
+from lowtide.records.recording_header import RecordingError
+from lowtide.scheduler.events import Turn
+
+HEADER = b'{"format":"lowtide recording","version":1,"lowtide":"0.1.0"}\n'
+TURN = b'{"event":"Turn","now":1.5}\n'
+END = b'{"event":"End"}\n'
+DECIDED = b'{"event":"Decided","pod":"a/b","uid":"u","schedulerName":"lowtide","attempt":1}\n'
+
+
+def read(path: Path) -> tuple[list[Step], list[str]]:
+    with Recording(path) as recording:
+        return list(recording.steps([])), recording.warnings
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "run.gz"
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        pytest.param(b"", "is no recording: it is not compressed by gzip", id="empty"),
+        pytest.param(HEADER, "is no recording: it is not compressed by gzip", id="plain text"),
+        pytest.param(
+            gzip.compress(b""),
+            "is no recording: its first line is not a recording's header",
+            id="gzip of nothing",
+        ),
+        pytest.param(
+            gzip.compress(b"\xff\n"),
+            "is no recording: its first line is not a recording's header",
+            id="gzip of something else",
+        ),
+        pytest.param(
+            gzip.compress(b'{"id":"a","pod":{}}\n'),
+            "is no recording: its first line is not a recording's header",
+            id="gzip of scenarios",
+        ),
+        pytest.param(
+            gzip.compress(b'{"format":"lowtide recording","version":2,"lowtide":"9.1"}\n'),
+            "is a recording of version 2, written by Lowtide 9.1; this one reads versions up to 1",
+            id="newer",
+        ),
+        pytest.param(
+            gzip.compress(HEADER + TURN + b'{"event":"Turn"}\n' + END),
+            "line 3: cannot be read: Object missing required field `now`",
+            id="an event without its time",
+        ),
+        pytest.param(
+            gzip.compress(HEADER + b'{"event":"Sneezed","now":1}\n'),
+            "line 2: cannot be read: Invalid value 'Sneezed' - at `$.event`",
+            id="an event that nobody knows",
+        ),
+        pytest.param(
+            gzip.compress(HEADER + b'{"event":"Added","now":1,"kind":"Pod","object":[]}\n'),
+            "line 2: cannot be read: Expected `object`, got `array`",
+            id="an object that is none",
+        ),
+        pytest.param(
+            gzip.compress(HEADER + b"{\n"),
+            "line 2: cannot be read: Input data was truncated",
+            id="a line that is no JSON",
+        ),
+        pytest.param(
+            gzip.compress(HEADER + DECIDED + TURN),
+            "line 3: a decision stands before the first event",
+            id="a decision of no event",
+        ),
+        pytest.param(
+            gzip.compress(HEADER + 50 * TURN, mtime=0)[:-30] + b"x" * 40,
+            "is damaged somewhere after line ",
+            id="damaged",
+        ),
+    ],
+)
+def test_file_that_is_no_recording(content: bytes, told: str, file: Path) -> None:
+    file.write_bytes(content)
+    with pytest.raises(RecordingError) as error:
+        read(file)
+    assert str(error.value).startswith(f"run.gz: {told}")
+
+
+def test_file_that_is_not_there(file: Path) -> None:
+    with pytest.raises(RecordingError) as error:
+        read(file)
+    assert str(error.value) == "run.gz: cannot be read: No such file or directory"
+
+
+def test_decisions_stand_with_the_event_that_led_to_them(file: Path) -> None:
+    file.write_bytes(gzip.compress(HEADER + TURN + DECIDED + DECIDED + TURN + END))
+    steps, warnings = read(file)
+    assert warnings == []
+    told = [(step.line, step.now, step.event, len(step.decisions)) for step in steps]
+    assert told == [(2, 1.5, Turn(), 2), (5, 1.5, Turn(), 0)]
+
+
+def test_fields_that_are_not_known_yet_are_passed_over(file: Path) -> None:
+    line = b'{"event":"Turn","now":1.5,"mood":"good"}\n'
+    file.write_bytes(gzip.compress(HEADER.replace(b"}", b',"new":[]}') + line + END))
+    assert read(file) == ([Step(2, 1.5, Turn())], [])
+
+
+@pytest.mark.parametrize("cut_bytes", [1, 8, 12])
+def test_torn_end_is_told_and_the_rest_is_read(file: Path, cut_bytes: int) -> None:
+    file.write_bytes(gzip.compress(HEADER + 3 * TURN)[:-cut_bytes])
+    steps, (warning,) = read(file)
+    assert steps == [Step(number, 1.5, Turn()) for number in range(2, len(steps) + 2)]
+    assert warning.startswith("run.gz: has no end: whoever recorded it was killed, or still")

@@ -1,0 +1,36 @@
+"""The last decisions, bounded in number."""
+
+from tests.records.kept_decisions import Keeping
+
+from lowtide.testing import make_node, make_pod
+
+
+def test_decisions_are_numbered_and_the_oldest_go_first() -> None:
+    keeping = Keeping(make_node(), kept_decisions=3)
+    keeping.decide(*(make_pod(f"pod-{number}") for number in range(5)))
+    ring = keeping.ring
+    assert ring.last_number == 5
+    assert [each.number for each in ring.after(0)] == [3, 4, 5]
+    assert [each.number for each in ring.after(4)] == [5]
+    assert list(ring.after(5)) == []
+
+
+def test_what_was_decided_about_a_pod_comes_newest_first() -> None:
+    keeping = Keeping(make_node(cpu="1"))
+    keeping.decide(make_pod("web", cpu="2"), make_pod("other"))
+    keeping.bench.give()
+    keeping.bench.delete(make_pod("web", cpu="2"))
+    keeping.decide(make_pod("web", cpu="500m"))
+    found = [
+        (each.number, each.decided.decision.node_name) for each in keeping.ring.of("default/web")
+    ]
+    assert found == [(3, "node"), (1, None)]
+
+
+def test_the_newest_of_a_uid_is_forgotten_with_its_decision() -> None:
+    keeping = Keeping(make_node(), kept_decisions=2)
+    first, second, third = keeping.decide(*(make_pod(name) for name in "abc"))
+    ring = keeping.ring
+    assert ring.newest_of("default/a") is None
+    assert (ring.newest_of("default/b"), ring.newest_of("default/c")) == (second, third)
+    assert first.number == 1

@@ -1,0 +1,103 @@
+"""What the rules say of pods that others place."""
+
+import pytest
+from tests.scheduler.conftest import all_listed, default_rules
+
+from lowtide.framework.plugin import Pod, Rejection
+from lowtide.objects.events import Added, Deleted, Modified
+from lowtide.objects.node import Node
+from lowtide.scheduler.shadow import Agreement, Shadow, Shadowed
+from lowtide.testing import make_node, make_pod, make_profile
+
+
+class Breaks:
+    name = "Breaks"
+
+    def filter(self, pod: Pod, nodes: object) -> list[Rejection]:
+        if pod.labels.get("breaks"):
+            raise ValueError("on purpose")
+        return []
+
+
+def shadow_of(*nodes: Node, is_synced: bool = True) -> Shadow:
+    shadow = Shadow({"lowtide": make_profile([*default_rules(), Breaks()])})
+    for node in nodes:
+        shadow.step(Added(node), 0.0)
+    for event in all_listed() if is_synced else ():
+        shadow.step(event, 0.0)
+    return shadow
+
+
+def placed_by_another(shadow: Shadow, pod: Pod, node_name: str) -> Shadowed | None:
+    assert shadow.step(Added(pod), 1.0) is None
+    return shadow.step(Modified(on(pod, node_name)), 2.0)
+
+
+def on(pod: Pod, node_name: str) -> Pod:
+    return make_pod(pod.name, on=node_name, requests=pod.spec.containers[0].resources.requests)
+
+
+@pytest.mark.parametrize(
+    ("pod", "node_name", "agreement", "would_be_on"),
+    [
+        pytest.param(make_pod("web", cpu="1"), "roomy", Agreement.SAME, "roomy", id="the same"),
+        pytest.param(make_pod("web", cpu="1"), "small", Agreement.DIFFERENT, "roomy", id="worse"),
+        pytest.param(make_pod("web", cpu="3"), "small", Agreement.REFUSED, "roomy", id="refused"),
+        pytest.param(make_pod("web", cpu="99"), "small", Agreement.NOWHERE, "small", id="nowhere"),
+        pytest.param(
+            make_pod("web", labels={"breaks": "yes"}),
+            *("small", Agreement.FAILED, "small"),
+            id="a rule fails",
+        ),
+    ],
+)
+def test_a_pod_that_another_placed(
+    pod: Pod, node_name: str, agreement: Agreement, would_be_on: str
+) -> None:
+    shadow = shadow_of(make_node("roomy", cpu="8"), make_node("small", cpu="2"))
+    found = placed_by_another(shadow, pod, node_name)
+    assert found is not None
+    assert (found.agreement, found.would_be_on) == (agreement, would_be_on)
+
+
+def test_of_equal_nodes_each_is_as_good() -> None:
+    found = [
+        placed_by_another(shadow_of(make_node("a"), make_node("b")), make_pod("web"), node_name)
+        for node_name in ("a", "b")
+    ]
+    told = {(each.agreement, each.would_be_on) for each in found if each is not None}
+    assert told in (
+        {(Agreement.SAME, "a"), (Agreement.AS_GOOD, "b")},
+        {(Agreement.AS_GOOD, "a"), (Agreement.SAME, "b")},
+    )
+
+
+def test_a_pod_counts_where_it_is_and_not_where_it_would_be() -> None:
+    shadow = shadow_of(make_node("roomy", cpu="8"), make_node("small", cpu="2"))
+    found = placed_by_another(shadow, make_pod("first", cpu="1"), "small")
+    assert found is not None
+    assert (found.total, found.best_total) != (None, None)
+    assert list(shadow.state.placed_on("small")) == ["default/first"]
+    assert not shadow.state.placed_on("roomy")
+    shadow.step(Deleted(make_pod("first", on="small")), 3.0)
+    assert not shadow.state.placed_on("small")
+
+
+def test_what_was_there_before_or_was_never_seen_waiting_is_not_compared() -> None:
+    shadow = shadow_of(make_node("a"), is_synced=False)
+    assert placed_by_another(shadow, make_pod("early"), "a") is None
+    for event in all_listed():
+        shadow.step(event, 1.0)
+    assert shadow.step(Added(make_pod("static", on="a")), 2.0) is None
+    found = placed_by_another(shadow, make_pod("later"), "a")
+    assert found is not None
+    assert shadow.step(Modified(make_pod("later", on="a", labels={"new": "label"})), 3.0) is None
+    assert shadow.pending_count == 0
+
+
+def test_a_promise_of_the_other_scheduler_does_not_count() -> None:
+    shadow = shadow_of(make_node("roomy", cpu="8"), make_node("small", cpu="2"))
+    promised = make_pod("web", cpu="1", nominated="small")
+    found = placed_by_another(shadow, promised, "small")
+    assert found is not None
+    assert found.agreement is Agreement.DIFFERENT
