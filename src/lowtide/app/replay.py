@@ -1,7 +1,7 @@
 """The replay mode: a recording through a fresh machine, without a cluster."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,10 +10,14 @@ from lowtide.app.registry import read_config
 from lowtide.config.load import LoadedConfig, load_config
 from lowtide.framework.plugin import Binder
 from lowtide.framework.registry import Registry
+from lowtide.readings.access import PrometheusAccess
+from lowtide.readings.request import TrafficRequest
 from lowtide.records.recording import Recording
 from lowtide.records.recording_header import Header, RecordingError, sources_by_place, sources_of
 from lowtide.records.replaying import Difference, Replay
 from lowtide.scheduler.machine import Machine
+from lowtide.simulator.rerun import Rerun
+from lowtide.simulator.rerun_report import AsRecorded, Compared, compared
 
 _STEPS_BETWEEN_TELLING = 1000
 
@@ -32,7 +36,7 @@ class Replayed:
 def replay(
     path: Path, registry: Registry, config_file: Path | None, progress: Progress
 ) -> Replayed:
-    """Under the recorded configuration, or that of the file."""
+    """Every event as it was recorded, under the recorded configuration or that of the file."""
     with Recording(path) as recording:
         header = recording.header
         loaded = _recorded(recording) if config_file is None else read_config(config_file)
@@ -64,6 +68,69 @@ def replay(
             tuple(made.differences),
             (*warnings, *recording.warnings),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    header: Header
+    rows: tuple[Compared, ...]  # the first is what was recorded
+    warnings: tuple[str, ...]
+
+
+def compare(
+    path: Path, registry: Registry, config_files: Sequence[Path], progress: Progress
+) -> Comparison:
+    """The recorded arrivals under each of these configurations, on virtual time."""
+    rows, warnings = [], []
+    for number, config_file in enumerate(config_files):
+        recorded = AsRecorded() if number == 0 else None
+        with Recording(path) as recording:
+            header = recording.header
+            rerun, more = _rerun(recording, registry, config_file)
+            names = tuple(header.scheduler_names)
+            for count, step in enumerate(recording.steps(rerun.sources)):
+                rerun.take(step)
+                if recorded is not None:
+                    recorded.take(step, names)
+                if count % _STEPS_BETWEEN_TELLING == 0:
+                    done = number * recording.byte_count + recording.bytes_read
+                    progress(done, len(config_files) * recording.byte_count)
+            rerun.end()
+            warnings += [*more, *(recording.warnings if number == 0 else ())]
+        if recorded is not None:
+            rows.append(recorded.compared())
+        rows.append(compared(str(config_file), rerun))
+    return Comparison(header, tuple(rows), tuple(warnings))
+
+
+def _rerun(
+    recording: Recording, registry: Registry, config_file: Path
+) -> tuple[Rerun, Sequence[str]]:
+    loaded = read_config(config_file)
+    built = registry.build(loaded, {Binder: NoBinder()})
+    _check_names(recording, list(built.profiles), str(config_file))
+    config = loaded.config
+    machine = Machine(
+        built.profiles,
+        initial_backoff_seconds=config.pod_initial_backoff_seconds,
+        max_backoff_seconds=config.pod_max_backoff_seconds,
+    )
+    sources = _sources(recording.header, sources_of(built.profiles.values()))
+    warnings = [f"{config_file}: {warning}" for warning in (*loaded.warnings, *built.warnings)]
+    if config.extenders:
+        warnings.append(f"{config_file}: extenders are not asked in a replay")
+    return Rerun(machine, sources), warnings
+
+
+def _sources(header: Header, here: Sequence[Hashable]) -> list[Hashable | None]:
+    """Where no rule here reads the recorded traffic, links are told of by it all the same."""
+    found = sources_by_place(header, here)
+    if not any(isinstance(each, TrafficRequest) for each in found):
+        for place, each in enumerate(header.sources):
+            if each.type == TrafficRequest.__name__:
+                found[place] = TrafficRequest(access=PrometheusAccess(addresses=()))
+                break
+    return found
 
 
 def _recorded(recording: Recording) -> LoadedConfig:

@@ -10,37 +10,50 @@ import click
 import msgspec
 from rich.console import Console
 from rich.progress import Progress as Bar
+from rich.table import Table
 
 from lowtide.app.garbage import look_seldom_for_garbage
 from lowtide.app.registry import make_registry
-from lowtide.app.replay import Progress, Replayed
+from lowtide.app.replay import Comparison, Progress, Replayed, compare
 from lowtide.app.replay import replay as replayed
 from lowtide.cli.errors import told_in_one_sentence
 from lowtide.records.replaying import Difference
+
+ELSEWHERE_SHOWN = 20
+_WIDTH_WITHOUT_TERMINAL = 140
 
 
 @click.command()
 @click.argument("recording", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @click.option(
     "--config",
-    "config_file",
+    "config_files",
     type=click.Path(path_type=Path),
-    help="A KubeSchedulerConfiguration instead of the recorded one.",
+    multiple=True,
+    help="A KubeSchedulerConfiguration to compare with what was recorded; may be repeated.",
 )
 @click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.pass_obj
 def replay(
-    plugins: dict[str, type[Any]], recording: Path, config_file: Path | None, output: str
+    plugins: dict[str, type[Any]], recording: Path, config_files: tuple[Path, ...], output: str
 ) -> None:
-    """Feeds RECORDING to a fresh scheduler and compares its decisions with the recorded ones.
+    """Decides again what RECORDING holds, a file that `lowtide scheduler --record` wrote.
 
-    RECORDING is a file that `lowtide scheduler --record` wrote. Under the same configuration every
-    decision comes out the same; each that does not is named, and the exit status is then 1.
+    Without --config: event by event under the recorded configuration, as a check. Every decision
+    has to come out the same; each that does not is named, and the exit status is then 1.
+
+    With --config: the same arrivals under each configuration, on virtual time, side by side with
+    what was recorded: how busy links would have been, which pods wait, which go elsewhere and why.
     """
     look_seldom_for_garbage()
     with told_in_one_sentence():
+        if config_files:
+            with _bar() as progress:
+                comparison = compare(recording, make_registry(plugins), config_files, progress)
+            _print_comparison(comparison, output)
+            return
         with _bar() as progress:
-            made = replayed(recording, make_registry(plugins), config_file, progress)
+            made = replayed(recording, make_registry(plugins), None, progress)
         for warning in made.warnings:
             print(f"warning: {warning}", file=sys.stderr)
         if output == "json":
@@ -59,6 +72,50 @@ def _bar() -> Iterator[Progress]:
     with Bar(console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("replaying", total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def _print_comparison(comparison: Comparison, output: str) -> None:
+    for warning in comparison.warnings:
+        print(f"warning: {warning}", file=sys.stderr)
+    if output == "json":
+        told = {"rows": comparison.rows, "warnings": comparison.warnings}
+        print(msgspec.json.encode(told).decode())
+        return
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=_WIDTH_WITHOUT_TERMINAL)
+    console.print(_figures(comparison))
+    for row in comparison.rows[1:]:
+        for each in row.elsewhere[:ELSEWHERE_SHOWN]:
+            because = f": {each.because}" if each.because else ""
+            nodes = f"{each.recorded or 'no node'} -> {each.node or 'no node'}"
+            print(f"{row.name}: {each.pod}: {nodes}{because}")
+        if len(row.elsewhere) > ELSEWHERE_SHOWN:
+            more = len(row.elsewhere) - ELSEWHERE_SHOWN
+            print(f"{row.name}: and {more} more pods; --output json has all of them")
+
+
+def _figures(comparison: Comparison) -> Table:
+    table = Table()
+    table.add_column("configuration")
+    for heading in (
+        *("placed", "pending", "elsewhere", "hottest link", "95th percentile", "fairness"),
+        "CPU imbalance",
+    ):
+        table.add_column(heading, justify="right")
+    for number, row in enumerate(comparison.rows):
+        elsewhere = "" if number == 0 else str(len(row.elsewhere))
+        links = row.links
+        shares = ("", "", "", "")
+        if links is not None:
+            shares = (
+                f"{links.peak:.0%} ({links.peak_node})",
+                f"{links.p95:.0%}",
+                f"{links.fairness:.2f}",
+                f"{links.cpu_imbalance:.2f}",
+            )
+        table.add_row(row.name, str(row.placed), str(row.pending), elsewhere, *shares)
+    return table
 
 
 def _summary(made: Replayed) -> str:

@@ -102,8 +102,8 @@ def figures(record: LoadRecord, *, seed: int, reference: float, pending: int) ->
         peak=record.peak,
         peak_over_reference=record.peak / reference if reference > 0 else 1.0,
         p95=record.percentile(PERCENTILE),
-        fairness=_fairness(moment.utilization),
-        cpu_imbalance=_highest_over_mean(moment.requested_cpu_share),
+        fairness=fairness_of(moment.utilization),
+        cpu_imbalance=highest_over_mean(moment.requested_cpu_share),
         nodes_used=int(np.count_nonzero(moment.pod_count)),
         pending=pending,
     )
@@ -113,12 +113,12 @@ def median_and_90th(values: Sequence[float]) -> tuple[float, float]:
     return float(np.median(values)), float(np.percentile(values, 90))
 
 
-def _fairness(utilization: FloatArray) -> float:
+def fairness_of(utilization: FloatArray) -> float:
     """1 where all are equal, down to 1/n where one carries all."""
     squares = float((utilization**2).sum())
     return float(utilization.sum()) ** 2 / (len(utilization) * squares) if squares > 0 else 1.0
 
 
-def _highest_over_mean(shares: FloatArray) -> float:
+def highest_over_mean(shares: FloatArray) -> float:
     mean = float(shares.mean())
     return float(shares.max()) / mean if mean > 0 else 1.0

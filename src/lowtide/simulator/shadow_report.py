@@ -5,6 +5,7 @@ from collections import Counter, deque
 
 import msgspec
 
+from lowtide.framework.decision import Decision
 from lowtide.scheduler.shadow import Agreement, Shadowed
 from lowtide.simulator.predicted_links import Hottest
 
@@ -141,8 +142,14 @@ def _because(shadowed: Shadowed) -> str:
         return ""
     if decision.node_name is None:
         return decision.fit_error
+    return speaks_for(decision, shadowed.node_name)
+
+
+def speaks_for(decision: Decision, other_node: str) -> str:
+    """The rule that speaks most for the chosen node beside the other one; "" where none does, or
+    nobody knows any more."""
     by_node = {each.node_name: each.by_rule for each in decision.best}
-    chosen, other = by_node.get(decision.node_name), by_node.get(shadowed.node_name)
+    chosen, other = by_node.get(decision.node_name or ""), by_node.get(other_node)
     if chosen is None or other is None:
         return ""
     gains = {rule: score.weighted - other[rule].weighted for rule, score in chosen.items()}

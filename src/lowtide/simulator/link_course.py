@@ -1,0 +1,72 @@
+"""How busy links were from reading to reading, in a few figures: bounded, however long it takes."""
+
+import msgspec
+import numpy as np
+
+from lowtide.cluster.columns import FloatArray
+from lowtide.cluster.reading import Reading
+from lowtide.cluster.state import ClusterState
+from lowtide.objects.requests import CPU
+from lowtide.readings.columns import SHARE
+from lowtide.simulator.report import fairness_of, highest_over_mean
+
+_STEPS_PER_SHARE = 1000
+_HIGHEST_SHARE = 10  # above that it is all the same
+
+
+class LinkFigures(msgspec.Struct, frozen=True, kw_only=True):
+    """`p95` is what links stay below for 95 % of their readings; fairness (Jain's) and the
+    imbalance of requested CPU are those when all links together carry most."""
+
+    readings: int
+    peak: float
+    peak_node: str
+    p95: float
+    fairness: float
+    cpu_imbalance: float
+
+
+class LinkCourse:
+    def __init__(self) -> None:
+        self.course: list[tuple[float, float]] = []  # (time, share of the busiest link)
+        self._counts = np.zeros(_STEPS_PER_SHARE * _HIGHEST_SHARE + 1, np.int64)
+        self._peak, self._peak_node = 0.0, ""
+        self._busiest = -1.0
+        self._fairness = self._cpu_imbalance = 1.0
+
+    def look(self, reading: Reading, state: ClusterState, now: float) -> None:
+        shares = reading.columns.get(SHARE)
+        if shares is None or not len(shares) or not np.isfinite(shares).any():
+            return
+        known = shares[np.isfinite(shares)]
+        worst = int(np.nanargmax(shares))
+        self.course.append((now, float(shares[worst])))
+        if shares[worst] > self._peak:
+            self._peak, self._peak_node = float(shares[worst]), reading.names[worst]
+        steps = np.clip(known * _STEPS_PER_SHARE, 0, len(self._counts) - 1).astype(np.intp)
+        np.add.at(self._counts, steps, 1)
+        if known.sum() > self._busiest:
+            self._busiest = float(known.sum())
+            self._fairness = fairness_of(known)
+            self._cpu_imbalance = highest_over_mean(_requested_cpu(state))
+
+    def figures(self) -> LinkFigures | None:
+        """None where nothing was measured."""
+        if not self.course:
+            return None
+        passed = np.cumsum(self._counts)
+        step = int(np.searchsorted(passed, 0.95 * passed[-1]))
+        return LinkFigures(
+            readings=len(self.course),
+            peak=self._peak,
+            peak_node=self._peak_node,
+            p95=step / _STEPS_PER_SHARE,
+            fairness=self._fairness,
+            cpu_imbalance=self._cpu_imbalance,
+        )
+
+
+def _requested_cpu(state: ClusterState) -> FloatArray:
+    allocatable = np.maximum(state.allocatable(CPU)[: state.count], 1)
+    shares: FloatArray = state.requested(CPU)[: state.count] / allocatable
+    return shares if len(shares) else np.zeros(1)

@@ -1,0 +1,103 @@
+"""A recording under several configurations, side by side: links, pods that wait, and each pod that
+would be elsewhere, with the rule that speaks for that."""
+
+import msgspec
+
+from lowtide.cluster.state import ClusterState
+from lowtide.objects.events import Added, Deleted, Modified
+from lowtide.objects.node import Node
+from lowtide.objects.pod import Pod
+from lowtide.readings.request import TrafficRequest
+from lowtide.records.recording import Step
+from lowtide.scheduler.events import ReadingPublished
+from lowtide.simulator.link_course import LinkCourse, LinkFigures
+from lowtide.simulator.rerun import Rerun
+from lowtide.simulator.shadow_report import speaks_for
+
+RECORDED = "as recorded"
+
+
+class Elsewhere(msgspec.Struct, frozen=True):
+    """`because` is the rule that speaks most for the node here; None: it has no node."""
+
+    pod: str
+    recorded: str | None
+    node: str | None
+    because: str = ""
+
+
+class Compared(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    placed: int
+    pending: int
+    links: LinkFigures | None = None
+    elsewhere: list[Elsewhere] = []
+    course: list[tuple[float, float]] = []
+
+
+class AsRecorded:
+    """What was recorded, followed: the row that the others are compared with."""
+
+    def __init__(self) -> None:
+        self.links = LinkCourse()
+        self._state = ClusterState()
+        self._waiting: dict[str, Pod] = {}
+        self._placed: set[str] = set()
+
+    def take(self, step: Step, scheduler_names: tuple[str, ...]) -> None:
+        match step.event:
+            case Added(object=Pod() as pod) | Modified(object=Pod() as pod):
+                self._pod(pod, scheduler_names)
+            case Deleted(object=Pod() as pod):
+                self._waiting.pop(pod.uid, None)
+                self._state.remove_pod(pod.uid)
+            case Added(object=Node() as node) | Modified(object=Node() as node):
+                self._state.update_node(node)
+            case Deleted(object=Node() as node):
+                self._state.remove_node(node.name)
+            case ReadingPublished(TrafficRequest(), reading):
+                self.links.look(reading, self._state, step.now)
+
+    def _pod(self, pod: Pod, scheduler_names: tuple[str, ...]) -> None:
+        if pod.has_ended:
+            self._waiting.pop(pod.uid, None)
+            self._state.remove_pod(pod.uid)
+        elif pod.spec.node_name:
+            if self._waiting.pop(pod.uid, None) is not None:
+                self._placed.add(pod.key)
+            self._state.place(pod)
+        elif pod.spec.scheduler_name in scheduler_names:
+            self._waiting[pod.uid] = pod
+
+    def compared(self) -> Compared:
+        return Compared(
+            name=RECORDED,
+            placed=len(self._placed),
+            pending=len(self._waiting),
+            links=self.links.figures(),
+            course=self.links.course,
+        )
+
+
+def compared(name: str, rerun: Rerun) -> Compared:
+    return Compared(
+        name=name,
+        placed=len(rerun.outcomes),
+        pending=rerun.pending,
+        links=rerun.links.figures(),
+        elsewhere=_elsewhere(rerun),
+        course=rerun.links.course,
+    )
+
+
+def _elsewhere(rerun: Rerun) -> list[Elsewhere]:
+    found = []
+    for pod, outcome in rerun.outcomes.items():
+        recorded = rerun.recorded.get(pod)
+        if recorded != outcome.node_name:
+            because = "" if recorded is None else speaks_for(outcome.decision, recorded)
+            found.append(Elsewhere(pod, recorded, outcome.node_name, because))
+    for pod, recorded in rerun.recorded.items():
+        if pod not in rerun.outcomes:
+            found.append(Elsewhere(pod, recorded, None))
+    return found

@@ -1,0 +1,161 @@
+"""A recording under other configurations: decided anew, with readings as they would be."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from tests.records.kept_decisions import GIGABIT
+from tests.records.recorded_run import CONFIG, RecordedRun, bound
+
+from lowtide.app.registry import make_registry
+from lowtide.app.replay import compare
+from lowtide.objects.events import Deleted, Modified
+from lowtide.objects.pod import Pod
+from lowtide.readings.columns import published
+from lowtide.readings.demand import Owners, Traffic
+from lowtide.readings.request import TrafficRequest
+from lowtide.records.recording_header import sources_of
+from lowtide.scenario.readings import traffic_reading
+from lowtide.scheduler.events import ReadingPublished
+from lowtide.simulator.rerun_report import Compared, Elsewhere
+from lowtide.testing import make_node, make_pod
+
+NODES = [make_node("busy", cpu="64"), make_node("quiet", cpu="2")]
+# Each is a tenth of a link.
+PODS = [
+    make_pod(f"pod-{number}", cpu="500m", annotations={"lowtide.dev/traffic": "1G"})
+    for number in range(2)
+]
+
+
+def config(*, weight: int | None) -> dict[str, Any]:
+    """NetworkTraffic at filter, and at score with this weight."""
+    rule = {"name": "NetworkTraffic"}
+    score = {} if weight is None else {"score": {"enabled": [{**rule, "weight": weight}]}}
+    plugins = {"filter": {"enabled": [rule]}, **score}
+    args = [{**rule, "args": {"prometheusAddress": "http://p"}}]
+    profile = {"schedulerName": "lowtide", "plugins": plugins, "pluginConfig": args}
+    return {**CONFIG, "profiles": [profile]}
+
+
+@pytest.fixture
+def recording(tmp_path: Path) -> Path:
+    """By what is free alone, both pods went to the busy node, ran there, and were measured."""
+    with RecordedRun(tmp_path / "run.lowtide", config(weight=None)) as run:
+        run.add(*NODES)
+        run.listed()
+        publish(run, {"busy": 5, "quiet": 1})
+        run.add(*PODS)
+        run.place_all()
+        assert run.nodes == ["busy", "busy"]
+        for pod in PODS:
+            run.step(Modified(started(pod, "busy", run.clock())))
+        run.clock.advance(seconds=300.0)
+        publish(run, {"busy": 7, "quiet": 1})
+        run.step(Deleted(started(PODS[1], "busy", 0.0)))
+        run.clock.advance(seconds=300.0)
+        publish(run, {"busy": 6, "quiet": 1})
+    return tmp_path / "run.lowtide"
+
+
+def publish(run: RecordedRun, gigabits: Mapping[str, float]) -> None:
+    (request,) = sources_of(run.profiles.values())
+    assert isinstance(request, TrafficRequest)
+    by_node = {
+        name: {"receive": each * GIGABIT, "transmit": each * GIGABIT, "capacity": 10 * GIGABIT}
+        for name, each in gigabits.items()
+    }
+    reading = replace(
+        published(traffic_reading(request, by_node, NODES)),
+        sampled_at=run.clock(),
+        window_seconds=60.0,
+        expects=Owners().expectation(Traffic(0.0, 0.0)),
+    )
+    run.step(ReadingPublished(request, reading))
+
+
+def started(pod: Pod, node_name: str, at: float) -> Pod:
+
+    time = datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    data = json.loads(msgspec.json.encode(bound(pod, node_name)))
+    state = {"running": {"startedAt": time}}
+    data["status"] = {"phase": "Running", "containerStatuses": [{"name": "main", "state": state}]}
+    return msgspec.convert(data, Pod, strict=False)
+
+
+def rows(recording: Path, **weights: int | None) -> list[Compared]:
+    files = []
+    for name, weight in weights.items():
+        file = recording.parent / name
+        file.write_text(json.dumps(config(weight=weight)))
+        files.append(file)
+    made = compare(recording, make_registry({}), files, lambda done, total: None)
+    assert made.warnings == ()
+    return list(made.rows)
+
+
+def test_the_same_configuration_ends_the_same(recording: Path) -> None:
+    recorded, same = rows(recording, same=None)
+    assert (same.placed, same.pending, same.elsewhere) == (2, 0, [])
+    assert recorded.links is not None
+    assert (recorded.links.peak, recorded.links.peak_node) == (0.7, "busy")
+    assert (same.links, same.course) == (recorded.links, recorded.course)
+    assert (recorded.placed, recorded.pending) == (2, 0)
+
+
+def test_pods_that_would_be_elsewhere_take_their_traffic_with_them(recording: Path) -> None:
+    _, quiet = rows(recording, quiet=9)
+    assert quiet.elsewhere == [
+        Elsewhere("default/pod-0", "busy", "quiet", "NetworkTraffic"),
+        Elsewhere("default/pod-1", "busy", "quiet", "NetworkTraffic"),
+    ]
+    assert [share for _, share in quiet.course] == pytest.approx([0.5, 0.5, 0.5])
+    assert quiet.links is not None
+    assert (quiet.links.peak, quiet.links.peak_node) == (0.5, "busy")
+
+
+def test_several_are_compared_in_the_order_given(recording: Path) -> None:
+    found = rows(recording, first=9, second=None)
+    assert [Path(each.name).name for each in found] == ["as recorded", "first", "second"]
+    assert [len(each.elsewhere) for each in found] == [0, 2, 0]
+
+
+def test_a_configuration_that_reads_no_traffic_is_told_of_its_links_too(recording: Path) -> None:
+    file = recording.parent / "plain"
+    file.write_text(json.dumps(CONFIG))
+    made = compare(recording, make_registry({}), [file], lambda done, total: None)
+    recorded, plain = made.rows
+    assert (plain.elsewhere, plain.links) == ([], recorded.links)
+
+
+def test_a_pod_that_fits_nowhere_else_waits(recording: Path) -> None:
+    file = recording.parent / "strict"
+    strict = config(weight=None)
+    strict["profiles"][0]["pluginConfig"].append(
+        {
+            "name": "NodeAffinity",
+            "args": {
+                "addedAffinity": {
+                    "requiredDuringSchedulingIgnoredDuringExecution": {
+                        "nodeSelectorTerms": [
+                            {"matchExpressions": [{"key": "none", "operator": "Exists"}]}
+                        ]
+                    }
+                }
+            },
+        }
+    )
+    file.write_text(json.dumps(strict))
+    made = compare(recording, make_registry({}), [file], lambda done, total: None)
+    row = made.rows[1]
+    assert (row.placed, row.pending) == (0, 1)  # the other was deleted
+    assert row.elsewhere == [
+        Elsewhere("default/pod-0", "busy", None),
+        Elsewhere("default/pod-1", "busy", None),
+    ]
+    assert [share for _, share in row.course] == pytest.approx([0.5, 0.5, 0.5])
