@@ -26,6 +26,7 @@ def recorder_maker(
     clock: Clock,
     wall_clock: Clock,
     keeps_every_score: bool = False,
+    is_from_outside: bool = False,
 ) -> Callable[[Mapping[str, Profile]], Recorder]:
     """The recorder for the profiles that the configuration has become."""
 
@@ -41,6 +42,7 @@ def recorder_maker(
             now=clock(),
             names_are_hashed=options.hashes_names,
             keeps_every_score=keeps_every_score,
+            is_from_outside=is_from_outside,
             scheduler_names=list(profiles),
             sources=[described(each, with_words=hashed is None) for each in sources],
             annotations=list(options.annotations),

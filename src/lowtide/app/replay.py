@@ -18,6 +18,8 @@ from lowtide.records.replaying import Difference, Replay
 from lowtide.scheduler.machine import Machine
 from lowtide.simulator.rerun import Rerun
 from lowtide.simulator.rerun_report import AsRecorded, Compared, compared
+from lowtide.simulator.shadow_report import ShadowSummary
+from lowtide.simulator.shadowing import Shadowing
 
 _STEPS_BETWEEN_TELLING = 1000
 
@@ -70,6 +72,27 @@ def replay(
         )
 
 
+def shadowed(path: Path, registry: Registry, progress: Progress) -> tuple[ShadowSummary, list[str]]:
+    """Of a recording from outside: what the recorded configuration would have decided for each pod
+    that others placed, when they placed it."""
+    with Recording(path) as recording:
+        built = registry.build(_recorded(recording), {Binder: NoBinder()})
+        sources = sources_by_place(recording.header, sources_of(built.profiles.values()))
+        shadowing, now = Shadowing(built.profiles, recording.header.now), recording.header.now
+        for number, step in enumerate(recording.steps(sources)):
+            now = step.now
+            if step.event is not None:
+                shadowing.step(step.event, now)
+            if number % _STEPS_BETWEEN_TELLING == 0:
+                progress(recording.bytes_read, recording.byte_count)
+        return shadowing.summary(now), recording.warnings
+
+
+def is_from_outside(path: Path) -> bool:
+    with Recording(path) as recording:
+        return recording.header.is_from_outside
+
+
 @dataclass(frozen=True, slots=True)
 class Comparison:
     header: Header
@@ -87,7 +110,7 @@ def compare(
         with Recording(path) as recording:
             header = recording.header
             rerun, more = _rerun(recording, registry, config_file)
-            names = tuple(header.scheduler_names)
+            names = None if header.is_from_outside else frozenset(header.scheduler_names)
             for count, step in enumerate(recording.steps(rerun.sources)):
                 rerun.take(step)
                 if recorded is not None:
@@ -108,7 +131,8 @@ def _rerun(
 ) -> tuple[Rerun, Sequence[str]]:
     loaded = read_config(config_file)
     built = registry.build(loaded, {Binder: NoBinder()})
-    _check_names(recording, list(built.profiles), str(config_file))
+    if not recording.header.is_from_outside:
+        _check_names(recording, list(built.profiles), str(config_file))
     config = loaded.config
     machine = Machine(
         built.profiles,
@@ -119,7 +143,8 @@ def _rerun(
     warnings = [f"{config_file}: {warning}" for warning in (*loaded.warnings, *built.warnings)]
     if config.extenders:
         warnings.append(f"{config_file}: extenders are not asked in a replay")
-    return Rerun(machine, sources), warnings
+    takes_all = recording.header.is_from_outside
+    return Rerun(machine, sources, takes_all=takes_all), warnings
 
 
 def _sources(header: Header, here: Sequence[Hashable]) -> list[Hashable | None]:

@@ -14,9 +14,17 @@ from rich.table import Table
 
 from lowtide.app.garbage import look_seldom_for_garbage
 from lowtide.app.registry import make_registry
-from lowtide.app.replay import Comparison, Progress, Replayed, compare
+from lowtide.app.replay import (
+    Comparison,
+    Progress,
+    Replayed,
+    compare,
+    is_from_outside,
+    shadowed,
+)
 from lowtide.app.replay import replay as replayed
 from lowtide.cli.errors import told_in_one_sentence
+from lowtide.cli.shadow import print_summary
 from lowtide.records.replaying import Difference
 
 ELSEWHERE_SHOWN = 20
@@ -40,7 +48,8 @@ def replay(
     """Decides again what RECORDING holds, a file that `lowtide scheduler --record` wrote.
 
     Without --config: event by event under the recorded configuration, as a check. Every decision
-    has to come out the same; each that does not is named, and the exit status is then 1.
+    has to come out the same; each that does not is named, and the exit status is then 1. A file of
+    `lowtide record` holds no decisions: told is what the rules would have decided for each pod.
 
     With --config: the same arrivals under each configuration, on virtual time, side by side with
     what was recorded: how busy links would have been, which pods wait, which go elsewhere and why.
@@ -51,6 +60,13 @@ def replay(
             with _bar() as progress:
                 comparison = compare(recording, make_registry(plugins), config_files, progress)
             _print_comparison(comparison, output)
+            return
+        if is_from_outside(recording):
+            with _bar() as progress:
+                summary, warnings = shadowed(recording, make_registry(plugins), progress)
+            for warning in warnings:
+                print(f"warning: {warning}", file=sys.stderr)
+            print_summary(summary, output)
             return
         with _bar() as progress:
             made = replayed(recording, make_registry(plugins), None, progress)

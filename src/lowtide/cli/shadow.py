@@ -12,9 +12,11 @@ import uvloop
 from rich.console import Console
 from rich.table import Table
 
+from lowtide.app.beside import BesideParts
 from lowtide.app.clocks import steady_clock
+from lowtide.app.no_binder import NoBinder
 from lowtide.app.registry import build_for_cluster, make_registry, read_config
-from lowtide.app.shadow import ShadowApp, ShadowParts
+from lowtide.app.shadow import ShadowApp
 from lowtide.cli.cluster_options import access_for, cluster_options
 from lowtide.cli.errors import told_in_one_sentence
 from lowtide.cli.logging_options import logging_options, start_logging
@@ -68,25 +70,19 @@ def shadow(
         raise click.UsageError("--prometheus is for runs without --config; name it in the file")
     with told_in_one_sentence():
         loaded = read_config(config_file, prometheus_address)
-        registry = make_registry(plugins)
-        parts = ShadowParts(
+        profiles = build_for_cluster(make_registry(plugins), loaded, NoBinder(), log).profiles
+        parts = BesideParts(
             access=access_for(loaded.config, kubeconfig=kubeconfig, master=master),
-            make_profiles=lambda binder: build_for_cluster(registry, loaded, binder, log).profiles,
             clock=steady_clock(),
             wall_clock=time.time,
             for_seconds=for_seconds,
-            tell=_tell,
         )
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            summary = runner.run(_run(parts))
-        if output == "json":
-            click.echo(msgspec.json.format(msgspec.json.encode(summary), indent=2))
-        else:
-            _print(summary)
+            summary = runner.run(_run(ShadowApp(parts, profiles, _tell)))
+        print_summary(summary, output)
 
 
-async def _run(parts: ShadowParts) -> ShadowSummary:
-    app = ShadowApp(parts)
+async def _run(app: ShadowApp) -> ShadowSummary:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, app.stop)
@@ -105,7 +101,10 @@ def _tell(difference: Difference) -> None:
         )
 
 
-def _print(summary: ShadowSummary) -> None:
+def print_summary(summary: ShadowSummary, output: str) -> None:
+    if output == "json":
+        click.echo(msgspec.json.format(msgspec.json.encode(summary), indent=2))
+        return
     console = Console()
     if not console.is_terminal:
         console = Console(width=_WIDTH_WITHOUT_TERMINAL)

@@ -36,6 +36,7 @@ class Header(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     now: float = 0.0
     names_are_hashed: bool = False
     keeps_every_score: bool = False  # also where a single node is left
+    is_from_outside: bool = False  # beside other schedulers: without decisions
     scheduler_names: list[str] = []
     sources: list[Source] = []
     annotations: list[str] = []  # those that are kept besides the ones Lowtide's rules read

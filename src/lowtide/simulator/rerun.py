@@ -54,8 +54,12 @@ class Rerun:
         self,
         machine: Machine,
         sources: Sequence[Hashable | None],
+        *,
+        takes_all: bool = False,
     ) -> None:
+        """`takes_all`: also pods of other schedulers are decided, by the first profile."""
         self._machine = machine
+        self._takes_all = takes_all
         self.sources = sources
         traffic = [each for each in sources if isinstance(each, TrafficRequest)]
         self._request = traffic[0] if traffic else None
@@ -144,15 +148,22 @@ class Rerun:
             case _:
                 self._step(event, now)
 
+    def _taken(self, pod: Pod) -> Pod:
+        profiles = self._machine.profiles
+        if not self._takes_all or pod.spec.scheduler_name in profiles:
+            return pod
+        return replace(pod, spec=replace(pod.spec, scheduler_name=next(iter(profiles))))
+
     def _pod_changed(self, event: Event, pod: Pod, now: float) -> None:
         uid = pod.uid
         if uid in self._evicted:
             return
         if not pod.spec.node_name:
+            pod = self._taken(pod)
             if pod.spec.scheduler_name in self._machine.profiles:
                 self._known[uid] = pod
             if uid not in self._own:
-                self._step(event, now)
+                self._step(Modified(pod), now)
             return
         if uid not in self._known:
             self._step(event, now)  # placed by somebody else

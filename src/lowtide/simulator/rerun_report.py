@@ -44,7 +44,8 @@ class AsRecorded:
         self._waiting: dict[str, Pod] = {}
         self._placed: set[str] = set()
 
-    def take(self, step: Step, scheduler_names: tuple[str, ...]) -> None:
+    def take(self, step: Step, scheduler_names: frozenset[str] | None) -> None:
+        """None: the pods of all schedulers count."""
         match step.event:
             case Added(object=Pod() as pod) | Modified(object=Pod() as pod):
                 self._pod(pod, scheduler_names)
@@ -58,7 +59,7 @@ class AsRecorded:
             case ReadingPublished(TrafficRequest(), reading):
                 self.links.look(reading, self._state, step.now)
 
-    def _pod(self, pod: Pod, scheduler_names: tuple[str, ...]) -> None:
+    def _pod(self, pod: Pod, scheduler_names: frozenset[str] | None) -> None:
         if pod.has_ended:
             self._waiting.pop(pod.uid, None)
             self._state.remove_pod(pod.uid)
@@ -66,7 +67,7 @@ class AsRecorded:
             if self._waiting.pop(pod.uid, None) is not None:
                 self._placed.add(pod.key)
             self._state.place(pod)
-        elif pod.spec.scheduler_name in scheduler_names:
+        elif scheduler_names is None or pod.spec.scheduler_name in scheduler_names:
             self._waiting[pod.uid] = pod
 
     def compared(self) -> Compared:

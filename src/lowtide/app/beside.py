@@ -1,0 +1,99 @@
+"""What the modes have in common that run beside any scheduler and only read: watches, readings, and
+an end."""
+
+import asyncio
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+
+from lowtide.app.clocks import Clock
+from lowtide.app.known_cluster import WatchedCluster
+from lowtide.app.measuring import Measuring
+from lowtide.app.tasks import end, failures, started
+from lowtide.app.watching import make_watches
+from lowtide.cluster.reading import Reading
+from lowtide.framework.profile import Profile
+from lowtide.kube.connection import Connection
+from lowtide.kube.kubeconfig import Access
+from lowtide.objects.events import Listed
+from lowtide.objects.kinds import NODE
+from lowtide.scheduler.events import Event, ReadingPublished
+
+
+@dataclass(frozen=True, slots=True)
+class BesideParts:
+    """The clocks as in SchedulerParts."""
+
+    access: Access
+    clock: Clock
+    wall_clock: Clock
+    for_seconds: float | None = None
+
+
+class Beside:
+    """Hands every event to `take`; rights to list and watch are enough for it."""
+
+    def __init__(
+        self,
+        parts: BesideParts,
+        profiles: Mapping[str, Profile],
+        rules_by_kind: Mapping[type, Sequence[str]],
+        take: Callable[[Event], None],
+    ) -> None:
+        self._parts = parts
+        self._rules_by_kind = rules_by_kind
+        self._take = take
+        self._connection = Connection(parts.access, parts.wall_clock)
+        self._measuring_connection = Connection(parts.access, parts.wall_clock)
+        self._watched = WatchedCluster()
+        self._measuring = Measuring(
+            profiles,
+            connection=self._measuring_connection,
+            known=self._watched,
+            publish=self._publish,
+            clock=parts.clock,
+            wall_clock=parts.wall_clock,
+        )
+        self._stopping = asyncio.Event()
+        self._nodes_listed = asyncio.Event()
+
+    def stop(self) -> None:
+        self._stopping.set()
+
+    async def run(self) -> None:
+        """Until `stop`, or for as long as it was told to."""
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(self._connection)
+            await stack.enter_async_context(self._measuring_connection)
+            await self._connection.check_credentials()
+            watches = make_watches(
+                self._connection, self._handle, self._rules_by_kind, clock=self._parts.clock
+            )
+            measuring = [self._measure()] if self._measuring.is_wanted else []
+            background = started(*(watch.run() for watch in watches), *measuring)
+            stopping = asyncio.create_task(self._stopping.wait())
+            try:
+                await asyncio.wait(
+                    [stopping, *background],
+                    timeout=self._parts.for_seconds,
+                    return_when=asyncio.FIRST_COMPLETED,
+                )
+                failed = failures(background)
+            finally:
+                stopping.cancel()
+                await end(background)
+            if failed:
+                raise failed[0]
+
+    async def _measure(self) -> None:
+        await self._nodes_listed.wait()
+        await self._measuring.run()
+
+    def _handle(self, event: Event) -> None:
+        self._watched.handle(event)
+        self._take(event)
+        if isinstance(event, Listed) and event.kind == NODE.name:
+            self._nodes_listed.set()
+
+    def _publish(self, source: Hashable, reading: Reading) -> None:
+        self._take(ReadingPublished(source, reading))

@@ -1,0 +1,42 @@
+"""The record mode: writes down what a cluster does and what is measured on it, from outside, beside
+any scheduler."""
+
+from collections.abc import Callable, Mapping
+
+from lowtide.app.beside import Beside, BesideParts
+from lowtide.framework.profile import Profile, rules_by_kind
+from lowtide.logs import Log
+from lowtide.objects.events import Listed
+from lowtide.records.recorder import Recorder
+from lowtide.scheduler.events import Event
+
+log = Log("record")
+
+
+class RecordApp:
+    def __init__(
+        self,
+        parts: BesideParts,
+        profiles: Mapping[str, Profile],
+        make_recorder: Callable[[Mapping[str, Profile]], Recorder],
+    ) -> None:
+        self._clock = parts.clock
+        self._recorder = make_recorder(profiles)
+        self._unlisted = {"Node", "Pod"}
+        self._beside = Beside(parts, profiles, rules_by_kind(profiles.values()), self._take)
+        self.event_count = 0
+
+    def stop(self) -> None:
+        self._beside.stop()
+
+    async def run(self) -> None:
+        with self._recorder:
+            await self._beside.run()
+
+    def _take(self, event: Event) -> None:
+        self.event_count += 1
+        self._recorder.applied(event, self._clock())
+        if isinstance(event, Listed) and event.kind in self._unlisted:
+            self._unlisted.discard(event.kind)
+            if not self._unlisted:
+                log.info("Recording")

@@ -1,0 +1,61 @@
+"""Shadow mode without I/O: events in, and a summary of what the rules would have done with the pods
+that others placed. `app/shadow` drives it on a cluster, `app/replay` by a recording."""
+
+from collections.abc import Mapping
+
+from lowtide.framework.profile import Profile
+from lowtide.objects.events import Added, Deleted, Modified
+from lowtide.objects.pod import Pod
+from lowtide.readings.request import TrafficRequest
+from lowtide.scheduler.events import Event, ReadingPublished
+from lowtide.scheduler.shadow import Shadow, Shadowed
+from lowtide.simulator.predicted_links import PredictedLinks
+from lowtide.simulator.shadow_report import Difference, ShadowReport, ShadowSummary
+
+
+class Shadowing:
+    def __init__(self, profiles: Mapping[str, Profile], since: float) -> None:
+        self.shadow = Shadow(profiles)
+        requests = [
+            each
+            for profile in profiles.values()
+            for each in profile.readings
+            if isinstance(each, TrafficRequest)
+        ]
+        self._request = requests[0] if requests else None
+        self._links = (
+            None if self._request is None else PredictedLinks(self._request, self.shadow.state)
+        )
+        self._report = ShadowReport(since)
+
+    def step(self, event: Event, now: float) -> Difference | None:
+        """A pod that would be elsewhere, where the event tells of one."""
+        shadowed = self.shadow.step(event, now)
+        match event:
+            case Deleted(object=Pod() as pod):
+                self._gone(pod)
+            case Added(object=Pod() as pod) | Modified(object=Pod() as pod) if pod.has_ended:
+                self._gone(pod)
+            case ReadingPublished(source) if self._links is not None and source == self._request:
+                self._report.look(self._links.hottest())
+        if shadowed is None:
+            return None
+        self._move(shadowed)
+        return self._report.note(shadowed, now)
+
+    def summary(self, now: float) -> ShadowSummary:
+        shadow = self.shadow
+        return self._report.summary(now, nodes=shadow.state.count, pending=shadow.pending_count)
+
+    def _move(self, shadowed: Shadowed) -> None:
+        would_be_on = shadowed.would_be_on
+        if self._links is None or self._request is None or would_be_on == shadowed.node_name:
+            return
+        ledger = self.shadow.state.ledgers.of(self._request)
+        if ledger is not None:
+            expected = dict(ledger.expected(shadowed.pod))
+            self._links.move(shadowed.pod.uid, shadowed.node_name, would_be_on, expected)
+
+    def _gone(self, pod: Pod) -> None:
+        if self._links is not None:
+            self._links.forget(pod.uid)
