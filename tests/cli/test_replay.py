@@ -124,3 +124,15 @@ def test_options_of_recording_need_a_file(run: Run) -> None:
     result = run("scheduler", "--record-hash-names")
     assert result.exit_code == 2
     assert "--record-hash-names and --record-annotation need --record FILE" in result.stderr
+
+
+def test_a_report_and_no_plot_where_nothing_was_measured(run: Run, recording: str) -> None:
+    config = ("--config", write_config("same.yaml"))
+    result = run("replay", recording, *config, "--plot", "p.svg", "--report", "r.html")
+    assert result.exit_code == 0
+    assert result.stderr == "warning: nothing was measured that could be drawn\n"
+    assert Path("r.html").read_text().startswith("<!doctype html>")
+    assert not Path("p.svg").exists()
+    result = run("replay", recording, *config, "--report", "nowhere/r.html")
+    assert (result.exit_code, "nowhere/r.html: cannot be written" in result.stderr) == (1, True)
+    assert run("replay", recording, "--plot", "p.svg").exit_code == 2

@@ -24,8 +24,11 @@ from lowtide.app.replay import (
 )
 from lowtide.app.replay import replay as replayed
 from lowtide.cli.errors import told_in_one_sentence
+from lowtide.cli.output_files import write_text
 from lowtide.cli.shadow import print_summary
 from lowtide.records.replaying import Difference
+from lowtide.simulator.html_report import comparison_page
+from lowtide.simulator.plot import chart_of_courses
 
 ELSEWHERE_SHOWN = 20
 _WIDTH_WITHOUT_TERMINAL = 140
@@ -40,10 +43,27 @@ _WIDTH_WITHOUT_TERMINAL = 140
     multiple=True,
     help="A KubeSchedulerConfiguration to compare with what was recorded; may be repeated.",
 )
+@click.option(
+    "--plot",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE.svg",
+    help="With --config: draw the busiest link over time.",
+)
+@click.option(
+    "--report",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE.html",
+    help="With --config: write all of it as one page.",
+)
 @click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.pass_obj
 def replay(
-    plugins: dict[str, type[Any]], recording: Path, config_files: tuple[Path, ...], output: str
+    plugins: dict[str, type[Any]],
+    recording: Path,
+    config_files: tuple[Path, ...],
+    plot: Path | None,
+    report: Path | None,
+    output: str,
 ) -> None:
     """Decides again what RECORDING holds, a file that `lowtide scheduler --record` wrote.
 
@@ -54,12 +74,24 @@ def replay(
     With --config: the same arrivals under each configuration, on virtual time, side by side with
     what was recorded: how busy links would have been, which pods wait, which go elsewhere and why.
     """
+    if (plot or report) and not config_files:
+        raise click.UsageError("--plot and --report compare configurations: give --config too")
     look_seldom_for_garbage()
     with told_in_one_sentence():
         if config_files:
             with _bar() as progress:
                 comparison = compare(recording, make_registry(plugins), config_files, progress)
             _print_comparison(comparison, output)
+            courses = {row.name: row.course for row in comparison.rows}
+            drawn = ""
+            if any(courses.values()):
+                drawn = chart_of_courses(courses, recording.name)
+            elif plot is not None:
+                print("warning: nothing was measured that could be drawn", file=sys.stderr)
+            if plot is not None and drawn:
+                write_text(plot, drawn)
+            if report is not None:
+                write_text(report, comparison_page(recording.name, comparison.rows, drawn))
             return
         if is_from_outside(recording):
             with _bar() as progress:

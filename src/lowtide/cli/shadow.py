@@ -20,8 +20,10 @@ from lowtide.app.shadow import ShadowApp
 from lowtide.cli.cluster_options import access_for, cluster_options
 from lowtide.cli.errors import told_in_one_sentence
 from lowtide.cli.logging_options import logging_options, start_logging
+from lowtide.cli.output_files import write_text
 from lowtide.cli.scheduler import Seconds
 from lowtide.logs import Log
+from lowtide.simulator.html_report import shadow_page
 from lowtide.simulator.shadow_report import Difference, ShadowSummary
 
 log = Log("shadow")
@@ -45,6 +47,12 @@ _WIDTH_WITHOUT_TERMINAL = 140
     help="Without --config: kube-scheduler's default rules and NetworkTraffic, by this Prometheus.",
 )
 @click.option("--for", "for_seconds", type=Seconds(), help="[default: until Ctrl-C]")
+@click.option(
+    "--report",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE.html",
+    help="Write all of it as one page in the end.",
+)
 @click.option("--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
 @logging_options
 @click.pass_obj
@@ -56,6 +64,7 @@ def shadow(
     master: str | None,
     prometheus_address: str | None,
     for_seconds: float | None,
+    report: Path | None,
     output: str,
     verbosity: int,
     logging_format: str,
@@ -80,6 +89,8 @@ def shadow(
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             summary = runner.run(_run(ShadowApp(parts, profiles, _tell)))
         print_summary(summary, output)
+        if report is not None:
+            write_text(report, shadow_page(summary))
 
 
 async def _run(app: ShadowApp) -> ShadowSummary:

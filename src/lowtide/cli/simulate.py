@@ -17,6 +17,7 @@ from rich.table import Table
 from lowtide.app.registry import read_config
 from lowtide.app.simulate import ConfigRuns, NamedConfig, run_all, usual_configs, warnings_of
 from lowtide.cli.errors import told_in_one_sentence
+from lowtide.cli.output_files import write_text
 from lowtide.scenario.simulation import read_simulation
 from lowtide.simulator.plot import chart
 from lowtide.simulator.report import median_and_90th
@@ -102,7 +103,7 @@ def simulate(
         else:
             _print_table(found, len(seeds), sum(group.pods for group in simulation.owners))
         if plot is not None:
-            _write(plot, chart({each.name: each.runs for each in found}, scenario.stem))
+            write_text(plot, chart({each.name: each.runs for each in found}, scenario.stem))
 
 
 def _configs(files: Sequence[Path]) -> list[NamedConfig]:
@@ -139,13 +140,6 @@ def _check_writable(path: Path) -> None:
         path.open("ab").close()
         if is_new:
             path.unlink()
-    except OSError as error:
-        raise click.ClickException(f"{path}: cannot be written: {error.strerror}") from None
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text)
     except OSError as error:
         raise click.ClickException(f"{path}: cannot be written: {error.strerror}") from None
 

@@ -19,6 +19,8 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 70, 190, 50, 60
 _POINTS: Final = 300
 _COLORS: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 _UNITS: Final = ((3600, "h"), (60, "min"), (1, "s"))
+Course = Sequence[tuple[float, float]]  # (seconds, utilisation of the busiest link)
+
 # Beyond this ratio of highest to lowest the axis counts in powers of ten.
 _WIDE: Final = 10.0
 _LOWEST: Final = 1e-3
@@ -30,11 +32,30 @@ def chart(runs_by_name: Mapping[str, Sequence[RunResult]], title: str) -> str:
     ends_at = max(run.course[-1][0] for run in runs)
     moments = np.linspace(0.0, ends_at, _POINTS)
     lines = {
-        name: np.median([_at(run, moments) for run in of_one], axis=0)
+        name: np.median([_at(run.course, moments) for run in of_one], axis=0)
         for name, of_one in runs_by_name.items()
     }
-    reference = float(np.median([run.reference for run in runs]))
-    axes = _Axes.of([*lines.values(), np.array([reference])], ends_at)
+    return _drawn(lines, moments, title, float(np.median([run.reference for run in runs])))
+
+
+def chart_of_courses(courses_by_name: Mapping[str, Course], title: str) -> str:
+    """The same of courses that are known from a first moment of each on, such as readings."""
+    known = {name: course for name, course in courses_by_name.items() if course}
+    began_at = min(course[0][0] for course in known.values())
+    shifted = {
+        name: [(0.0, course[0][1]), *((at - began_at, share) for at, share in course)]
+        for name, course in known.items()
+    }
+    moments = np.linspace(0.0, max(course[-1][0] for course in shifted.values()), _POINTS)
+    lines = {name: _at(course, moments) for name, course in shifted.items()}
+    return _drawn(lines, moments, title, None)
+
+
+def _drawn(
+    lines: Mapping[str, FloatArray], moments: FloatArray, title: str, reference: float | None
+) -> str:
+    compared = [] if reference is None else [np.array([reference])]
+    axes = _Axes.of([*lines.values(), *compared], float(moments[-1]))
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
@@ -42,7 +63,7 @@ def chart(runs_by_name: Mapping[str, Sequence[RunResult]], title: str) -> str:
             f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>',
             f'<text x="{_LEFT}" y="28" font-size="16">{escape(title)}</text>',
             *_grid(axes),
-            *_reference(axes, reference),
+            *([] if reference is None else _reference(axes, reference)),
             *(
                 part
                 for number, (name, values) in enumerate(lines.items())
@@ -54,9 +75,9 @@ def chart(runs_by_name: Mapping[str, Sequence[RunResult]], title: str) -> str:
     )
 
 
-def _at(run: RunResult, moments: FloatArray) -> FloatArray:
+def _at(course: Course, moments: FloatArray) -> FloatArray:
     """The utilisation stays what it is until the next change."""
-    times, values = (np.array(column) for column in zip(*run.course, strict=True))
+    times, values = (np.array(column) for column in zip(*course, strict=True))
     found: FloatArray = values[np.searchsorted(times, moments, side="right") - 1]
     return found
 
