@@ -7,6 +7,7 @@ import pytest
 from tests.records.kept_decisions import GIGABIT, Keeping
 from tests.records.test_record import BUSY_AND_QUIET
 from tests.scheduler.conftest import START
+from tests.scheduler.test_machine_asked import UNREADABLE
 from tests.server.conftest import RawClient, running
 
 from lowtide.app.shown import Shown
@@ -199,3 +200,23 @@ async def test_a_page_of_another_name_cannot_ask_on_loopback() -> None:
 )
 def test_the_page_is_shown(serving: Serving, is_shown: bool) -> None:
     assert bool(page_and_api(serving, Showing().shown)) == is_shown
+
+
+async def test_a_pod_of_the_same_name_is_not_explained_by_the_one_before() -> None:
+    showing = Showing(make_node("node-1", cpu="2"))
+    showing.keeping.decide(make_pod("web", uid="old", cpu="1"))
+    showing.keeping.bench.delete(make_pod("web", uid="old"))
+    showing.keeping.bench.give(Added(make_pod("web", uid="new", cpu="9")))
+    _, found = await showing.ask("/api/explain/default/web")
+    assert [each["uid"] for each in found["records"]] == ["old"]
+    assert found["flips"] == []
+    assert [each["rule"] for each in found["remedies"]] == ["NodeResourcesFit"]
+
+
+async def test_what_cannot_be_judged_is_told_and_no_error_of_ours() -> None:
+    showing = Showing(make_node("node-1", cpu="2"))
+    pod = make_pod("odd", spec={"containers": [UNREADABLE]})
+    showing.keeping.bench.give(Added(pod))
+    showing.keeping.bench.take_turns()
+    status, found = await showing.ask("/api/explain/default/odd")
+    assert (status, found["waits"].startswith("it cannot be judged now: ")) == (200, True)

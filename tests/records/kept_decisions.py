@@ -25,8 +25,10 @@ GIGABIT = 125_000_000.0
 class Keeping:
     """A machine with the default rules and NetworkTraffic, and its decisions as they are kept."""
 
-    def __init__(self, *nodes: Node, kept_decisions: int = 100, clock: Any = None) -> None:
-        self.traffic = NetworkTraffic(NetworkTrafficArgs())
+    def __init__(
+        self, *nodes: Node, kept_decisions: int = 100, clock: Any = None, **args: Any
+    ) -> None:
+        self.traffic = NetworkTraffic(NetworkTrafficArgs(**args))
         profile = make_profile([*default_rules(), self.traffic], {"NetworkTraffic": 9})
         if clock is not None:
             profile = profile.timed_by(clock)
@@ -40,7 +42,8 @@ class Keeping:
     def publish(self, by_node: Mapping[str, Any], *, sampled_at: float) -> None:
         """Receive and transmit are alike; pods are expected to carry 50 MB/s each way."""
         reading = traffic_reading(self.traffic.request, by_node, self._nodes)
-        pods = Owners().expectation(Traffic(50e6, 50e6))
+        is_rate = self.traffic.request.is_rate
+        pods = Owners().expectation(Traffic(50e6, 50e6)) if is_rate else None
         made = replace(published(reading), sampled_at=sampled_at, window_seconds=60.0, expects=pods)
         self.bench.give(ReadingPublished(self.traffic.request, made))
 

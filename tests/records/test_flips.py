@@ -1,5 +1,7 @@
 """What single change would have sent a pod elsewhere."""
 
+import msgspec
+
 from lowtide.records.flips import Flip, ScoreFlip, compared, flips_of, score_flips_of
 from lowtide.records.record import DecisionRecord, NodeRecord, RuleRecord
 
@@ -78,3 +80,17 @@ def test_rules_side_by_side_the_largest_difference_first() -> None:
         ("Fit", 20, 100),
     ]
     assert list(compared(record(QUIET, ROOMY), "elsewhere")) == []
+
+
+def test_of_several_that_flip_the_best_is_named() -> None:
+    found = record(
+        node("chosen", Traffic=50, Fit=20),
+        node("first", Traffic=45, Fit=60),
+        node("better", Traffic=44, Fit=70),
+    )
+    assert Flip("Fit", 1, 2, "better") in flips_of(found)
+
+
+def test_a_pod_that_was_promised_its_node_is_not_there_by_points() -> None:
+    found = msgspec.structs.replace(record(QUIET, ROOMY), by_nomination=True)
+    assert flips_of(found) == score_flips_of(found) == []

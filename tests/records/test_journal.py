@@ -51,3 +51,22 @@ def test_a_file_of_something_else_is_refused_by_its_line(tmp_path: Path) -> None
         list(read_journal(path))
     with pytest.raises(JournalError, match="cannot be read: No such file"):
         list(read_journal(tmp_path / "none"))
+
+
+def test_what_follows_a_line_that_was_cut_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "decisions.jsonl"
+    Journal(path).write(numbered(2))
+    path.write_bytes(path.read_bytes()[:-10])
+    Journal(path).write(numbered(1, 3))
+    assert [each.seq for each in read_journal(path)] == [1, 3]
+
+
+def test_no_file_grows_beyond_its_size_and_none_is_for_others(tmp_path: Path) -> None:
+    path = tmp_path / "decisions.jsonl"
+    line = len(msgspec.json.encode(numbered(1)[0])) + 1
+    Journal(path, max_bytes=3 * line, kept_files=9).write(numbered(9))
+    assert [each.seq for each in read_journal(path)] == list(range(1, 10))
+    files = list(tmp_path.iterdir())
+    assert len(files) == 3
+    assert {each.stat().st_size <= 3 * line for each in files} == {True}
+    assert {each.stat().st_mode & 0o777 for each in files} == {0o600}

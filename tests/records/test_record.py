@@ -16,6 +16,7 @@ from lowtide.records.record import (
     TrafficRecord,
     in_short,
 )
+from lowtide.scheduler.actions import Decided
 from lowtide.testing import ManualClock, make_node, make_pod
 
 NODES = [make_node("node-1"), make_node("node-2")]
@@ -44,6 +45,7 @@ def test_a_record_has_the_scores_the_reading_and_the_margin() -> None:
     )
     assert other.measured == TrafficRecord(
         share=0.6,
+        share_with_added=0.6,
         receive=6 * GIGABIT,
         transmit=GIGABIT,
         capacity=10 * GIGABIT,
@@ -135,7 +137,7 @@ def test_a_decision_in_short() -> None:
     keeping = Keeping(*NODES)
     keeping.publish(BUSY_AND_QUIET, sampled_at=START)
     record = keeping.record(make_pod("web"))
-    line = DecisionLine.of(record)
+    line = DecisionLine.of(next(keeping.ring.of("default/web")))
     assert record.chosen is not None
     total = record.chosen.total
     assert total is not None
@@ -145,3 +147,62 @@ def test_a_decision_in_short() -> None:
         in_short(record)
         == f"node-2: traffic 10% of 10Gbit/s, score {total}, next node-1 {total - record.margin}"
     )
+
+
+def test_what_is_no_rate_expects_nothing_of_pods() -> None:
+    keeping = Keeping(*NODES, measure="sumOverTime", scoring="relative")
+    keeping.publish(BUSY_AND_QUIET, sampled_at=START)
+    record = keeping.record(make_pod("web"))
+    assert record.chosen is not None
+    assert record.chosen.measured is not None
+    assert record.chosen.measured.added_receive == 0.0
+
+
+def test_the_chosen_of_very_many_equal_nodes_is_in_its_record() -> None:
+    keeping = Keeping(*(make_node(f"node-{number}") for number in range(60)))
+    for number in range(58):
+        record = keeping.record(make_pod(f"pod-{number}"))
+        assert record.chosen is not None
+        assert record.margin == 0
+        assert len(record.best) == len({each.node for each in record.best}) == 20
+
+
+@pytest.mark.parametrize(
+    ("direction", "share"), [("receive", 0.64), ("transmit", 0.14), ("sum", 0.39), ("max", 0.64)]
+)
+def test_the_share_counts_the_direction_that_is_asked_for(direction: str, share: float) -> None:
+    keeping = Keeping(NODES[0], direction=direction)
+    keeping.publish({"node-1": BUSY_AND_QUIET["node-1"]}, sampled_at=START)
+    keeping.decide(make_pod("first"))
+    second = keeping.record(make_pod("second"))
+    assert second.chosen is not None
+    assert second.chosen.measured is not None
+    assert second.chosen.measured.share_with_added == pytest.approx(share)
+
+
+def test_what_is_kept_of_a_decision_in_full_is_as_much_as_of_any_other() -> None:
+    keeping = Keeping(*(make_node(f"node-{number}") for number in range(60)))
+    machine = keeping.bench.machine
+    full = machine.decided_now(make_pod("web"), START)
+    assert len(full.scores.node_names) == 60
+    kept = keeping.ring.note(Decided(full, 1, START), START)
+    assert len(kept.decided.decision.scores.node_names) == 20
+    assert kept.decided.decision.scores.raw.shape[1] == 20
+    assert kept.decided.decision.scores.raw.base is None
+
+
+def test_nothing_measured_is_kept_where_the_table_has_changed_meanwhile() -> None:
+    keeping = Keeping(*NODES, make_node("node-3"))
+    keeping.publish(BUSY_AND_QUIET, sampled_at=START)
+    decision = keeping.bench.machine.decided_now(make_pod("web"), START)
+    keeping.bench.delete(NODES[0])
+    kept = keeping.ring.note(Decided(decision, 1, START), START)
+    assert kept.measured is None
+    assert DecisionRecord.of(kept).node == decision.node_name
+
+
+def test_a_promised_node_is_no_only_one() -> None:
+    keeping = Keeping(*NODES)
+    record = keeping.record(make_pod("web", nominated="node-1"))
+    assert in_short(record) == "node-1: it was promised to the pod"
+    assert in_short(Keeping(NODES[0]).record(make_pod("web"))) == "node-1: no other node was left"

@@ -1,11 +1,15 @@
 """What the machine says of a pod when somebody asks why: nothing of it changes what comes."""
 
-from tests.scheduler.conftest import Bench, binds, small_node
+import pytest
+from tests.records.kept_decisions import Keeping
+from tests.scheduler.conftest import START, Bench, binds, small_node
 
 from lowtide.objects.events import Added
+from lowtide.objects.quantity import QuantityError
 from lowtide.testing import make_node, make_pod
 
 WEB = make_pod("web", cpu="500m")
+UNREADABLE = {"name": "main", "resources": {"requests": {"cpu": "much"}}}
 
 
 def test_a_placed_pod_is_judged_as_if_it_had_no_node() -> None:
@@ -54,3 +58,32 @@ def test_why_a_waiting_pod_is_refused_on_a_node() -> None:
         "cordoned": ("NodeUnschedulable", ("node(s) were unschedulable",)),
         "no": None,
     }
+
+
+def test_what_is_counted_of_its_traffic_stays_as_it_was() -> None:
+    keeping = Keeping(make_node("a"))
+    reading = {"a": {"receive": 1e6, "transmit": 1e6, "capacity": 1e9}}
+    keeping.publish(reading, sampled_at=START)
+    keeping.decide(WEB)
+    machine, request = keeping.bench.machine, keeping.traffic.request
+    keeping.bench.end("web")
+    keeping.bench.confirm(WEB, "a")
+    ledger = machine.state.ledgers.of(request)
+    assert ledger is not None
+    # Of a pod that has started since, less would be counted if it came now.
+    row = machine.state.row_of("a")
+    ledger.restore(row, WEB.uid, (7e6, 3e6))
+    before = {name: float(column.array[0]) for name, column in ledger.columns.items()}
+    machine.decided_now(WEB, START)
+    assert {name: float(column.array[0]) for name, column in ledger.columns.items()} == before
+    assert ledger.counted(WEB.uid) == (7e6, 3e6)
+
+
+def test_a_rule_that_fails_meanwhile_leaves_the_pod_where_it_is() -> None:
+    bench = Bench(small_node("a"), small_node("b"))
+    bench.give(Added(WEB))
+    ((_, node_name),) = binds(bench.take_turns())
+    broken = make_pod("web", uid=WEB.uid, spec={"containers": [UNREADABLE]})
+    with pytest.raises(QuantityError):
+        bench.machine.decided_now(broken, bench.now)
+    assert bench.on_node(node_name) == {"web": True}

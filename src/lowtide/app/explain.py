@@ -28,7 +28,8 @@ def explanation_from_file(path: Path, pod_key: str, node_name: str | None) -> Ex
     records = list(read_journal(path))
     records.reverse()
     own = [each for each in records if each.pod == pod_key]
-    if not own:
+    is_victim = any(pod_key in each.preempts.victims for each in records if each.preempts)
+    if not own and not is_victim:
         raise ExplainError(f"{path}: no decision about pod {pod_key} is in it")
     return explained(pod_key, own, records, node_name=node_name)
 

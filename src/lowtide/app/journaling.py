@@ -11,7 +11,7 @@ from lowtide.records.ring import Kept
 log = Log("scheduler")
 
 EVERY_SECONDS = 1.0
-MOST_WAITING = 20_000
+MOST_WAITING = 5000
 
 
 class Journaling:
@@ -40,7 +40,7 @@ class Journaling:
         batch, self._waiting = self._waiting, []
         try:
             await asyncio.to_thread(self._write, batch)
-        except OSError as error:
+        except Exception as error:  # a record that cannot be made is no reason to stop either
             self._lost += len(batch)
             if not self._has_failed:
                 self._has_failed = True

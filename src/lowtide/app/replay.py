@@ -143,6 +143,12 @@ def _rerun(
     warnings = [f"{config_file}: {warning}" for warning in (*loaded.warnings, *built.warnings)]
     if config.extenders:
         warnings.append(f"{config_file}: extenders are not asked in a replay")
+    for each, source in zip(recording.header.sources, sources, strict=True):
+        if source is not None and each.of and each.of != repr(source):
+            warnings.append(
+                f"{config_file}: asks for {each.type} in another way than was recorded; what was "
+                "recorded is taken for it"
+            )
     takes_all = recording.header.is_from_outside
     return Rerun(machine, sources, takes_all=takes_all), warnings
 

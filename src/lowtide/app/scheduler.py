@@ -17,6 +17,7 @@ from lowtide.app.journaling import Journaling
 from lowtide.app.known_cluster import BelievedCluster
 from lowtide.app.kube_writes import KubeBinder, KubeWrites
 from lowtide.app.measuring import Measuring
+from lowtide.app.registry import requests_of
 from lowtide.app.shown import Shown
 from lowtide.app.tasks import end, failures, started
 from lowtide.app.volume_writes import KubeBindings, KubeVolumes
@@ -120,6 +121,8 @@ class SchedulerApp:
         )
         self._ring = Ring(self.profiles, self.machine.state, parts.clock)
         self._history = History()
+        requests = requests_of(self.profiles.values(), TrafficRequest)
+        self._shown_request = requests[0] if requests else None
         self._journaling = None if parts.journal is None else Journaling(parts.journal)
         make_recorder = parts.make_recorder
         self._recorder = None if make_recorder is None else make_recorder(self.profiles)
@@ -234,9 +237,12 @@ class SchedulerApp:
         await self._measuring.run()
 
     def _note_decision(self, decided: Decided, began_at: float) -> None:
-        kept = self._ring.note(decided, began_at)
-        if self._journaling is not None:
-            self._journaling.note(kept)
+        try:
+            kept = self._ring.note(decided, began_at)
+            if self._journaling is not None:
+                self._journaling.note(kept)
+        except Exception:  # whatever it is, the pod is placed
+            log.exception("A decision cannot be kept", pod=decided.decision.pod.key)
         self._parts.on_decision(decided)
 
     def _say_more(self, event: WriteKubeEvent) -> WriteKubeEvent:
@@ -247,7 +253,7 @@ class SchedulerApp:
 
     def _publish(self, source: Hashable, reading: Reading) -> None:
         self.live.handle(ReadingPublished(source, reading))
-        if isinstance(source, TrafficRequest) and reading.is_sampled:
+        if source == self._shown_request and reading.is_sampled:
             self._history.note(reading, self._clock())
 
     def _handle(self, event: Event) -> None:

@@ -2,6 +2,7 @@
 asks. `server/api_routes` serves it."""
 
 from collections.abc import Callable, Mapping
+from itertools import islice
 
 import msgspec
 import numpy as np
@@ -22,10 +23,10 @@ from lowtide.readings.columns import (
     TRANSMIT_COLUMN,
 )
 from lowtide.readings.demand import EXPECTED_RECEIVE, EXPECTED_TRANSMIT
-from lowtide.readings.judging import loaded
+from lowtide.readings.judging import share_with
 from lowtide.readings.reading import STATES, State
 from lowtide.readings.request import TrafficRequest
-from lowtide.records.explaining import Explanation, explained
+from lowtide.records.explaining import Explanation, explained, needs_now
 from lowtide.records.history import History, NodeHistory
 from lowtide.records.record import DecisionLine, DecisionRecord, PreemptionRecord
 from lowtide.records.ring import Ring
@@ -183,7 +184,7 @@ class Shown:
         most = min(limit, MOST_DECISIONS)
         last = self._ring.last_number
         kept = self._ring.after(max(after if after <= last else 0, last - most))
-        return DecisionsShown(last, [DecisionLine.of(DecisionRecord.of(each)) for each in kept])
+        return DecisionsShown(last, [DecisionLine.of(each) for each in kept])
 
     def pod(self, key: str) -> PodShown | None:
         records = [DecisionRecord.of(kept) for kept in self._ring.of(key)]
@@ -195,6 +196,7 @@ class Shown:
         queued = next((each for each in self._machine.queue if each.pod.key == key), None)
         others = [DecisionRecord.of(each) for each in self._ring.evicting()]
         pod = queued.pod if queued else kept[0].decided.decision.pod if kept else None
+        records = [DecisionRecord.of(each) for each in kept]
         if pod is None and not any(key in (each.preempts or _NOBODY).victims for each in others):
             return None
         gate = None if queued is None else self._machine.gate_of(queued.pod)
@@ -203,12 +205,16 @@ class Shown:
             rule, rejection = gate
             waits = f"{rule} keeps it out of the queue: {rejection.reason}"
         now = None
-        if pod is not None and waits is None:
-            now = self._machine.decided_now(pod, self._clock())
+        if pod is not None and waits is None and needs_now(records, pod.uid, node_name):
+            try:
+                now = self._machine.decided_now(pod, self._clock())
+            except (PluginError, QuantityError) as error:
+                waits = f"it cannot be judged now: {error}"
         return explained(
             key,
-            [DecisionRecord.of(each) for each in kept],
+            records,
             others,
+            uid="" if pod is None else pod.uid,
             node_name=node_name,
             now=now,
             state=self._machine.state,
@@ -226,7 +232,7 @@ class Shown:
             labels=dict(node.labels),
             unschedulable=node.spec.unschedulable,
             taints=[f"{each.key}={each.value}:{each.effect}" for each in node.spec.taints],
-            allocatable=amounts_as_int(node.status.allocatable, "status.allocatable"),
+            allocatable=_allocatable(node),
             requested={
                 CPU: int(state.requested(CPU)[row]),
                 MEMORY: int(state.requested(MEMORY)[row]),
@@ -277,8 +283,7 @@ class Shown:
             return columns[SHARE]
         receive = columns[RECEIVE_COLUMN] + columns[EXPECTED_RECEIVE]
         transmit = columns[TRANSMIT_COLUMN] + columns[EXPECTED_TRANSMIT]
-        share = loaded(self._request, receive, transmit) / columns[CAPACITY]
-        return np.fmax(share, columns[SHARE])
+        return share_with(self._request, receive, transmit, columns[CAPACITY], columns[SHARE])
 
     def _reading(self, row: int) -> NodeReadingShown | None:
         columns = self._columns()
@@ -296,11 +301,11 @@ class Shown:
         )
 
     def _refusals(self, node_name: str) -> list[RefusalShown]:
-        """Of pods that wait: why this node is none for them."""
+        """Of some pods that were refused everywhere: why this node is none for them. To ask about
+        each costs what a decision does."""
         found: list[RefusalShown] = []
-        for queued in self._machine.queue:
-            if len(found) == MOST_REFUSALS:
-                break
+        refused = (each for each in self._machine.queue if each.rejected_by)
+        for queued in islice(refused, MOST_REFUSALS):
             try:
                 rejection = self._machine.rejection_of(queued.pod, node_name)
             except (PluginError, QuantityError) as error:
@@ -334,6 +339,14 @@ def _named(node: Node) -> tuple[str, str | None, str | None]:
     labels = node.labels
     rack = next((labels[key] for key in RACKS if key in labels), None)
     return node.name, labels.get(ZONE), rack
+
+
+def _allocatable(node: Node) -> dict[str, int]:
+    """Nothing where it cannot be read."""
+    try:
+        return amounts_as_int(node.status.allocatable, "status.allocatable")
+    except QuantityError:
+        return {}
 
 
 def _pod_on_node(placed: PlacedPod) -> PodOnNode:

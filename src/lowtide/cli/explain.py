@@ -9,7 +9,9 @@ from pathlib import Path
 import click
 import msgspec
 from rich.console import Console
+from rich.control import strip_control_codes
 from rich.table import Table
+from rich.text import Text
 
 from lowtide.app.explain import (
     explanation_by_address,
@@ -148,7 +150,8 @@ class _Printed:
                     self._say(f"  {row.rule}: {row.other} against {row.chosen}")
 
     def _say(self, line: str) -> None:
-        self._console.print(line, highlight=False, markup=False, soft_wrap=True)
+        text = strip_control_codes(line)  # what others called things
+        self._console.print(text, highlight=False, markup=False, soft_wrap=True)
 
 
 def _headline(record: DecisionRecord) -> str:
@@ -193,12 +196,13 @@ def _scores(record: DecisionRecord) -> Table:
     table.add_column("total", justify="right")
     table.add_column("traffic")
     for node in shown:
-        table.add_row(
+        cells = (
             f"{node.node} *" if node.node == record.node else node.node,
             *(str(node.rules[rule].weighted) for rule in rules),
             str(node.total),
             _traffic(node),
         )
+        table.add_row(*(Text(strip_control_codes(cell)) for cell in cells))
     return table
 
 

@@ -10,7 +10,9 @@ import click
 import msgspec
 import uvloop
 from rich.console import Console
+from rich.control import strip_control_codes
 from rich.table import Table
+from rich.text import Text
 
 from lowtide.app.beside import BesideParts
 from lowtide.app.clocks import steady_clock
@@ -152,5 +154,6 @@ def _differences(summary: ShadowSummary) -> Table:
         table.add_column(heading, no_wrap=heading != "because")
     for each in shown:
         points = "" if each.points is None else f"+{each.points}"
-        table.add_row(each.pod, each.node, each.would_be_on or "nowhere", points, each.because)
+        cells = (each.pod, each.node, each.would_be_on or "nowhere", points, each.because)
+        table.add_row(*(Text(strip_control_codes(cell)) for cell in cells))
     return table

@@ -5,7 +5,7 @@ A log of changed rows lets kept verdicts see what they have to judge again.
 """
 
 from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -32,7 +32,7 @@ from lowtide.cluster.nominated import NominatedPods
 from lowtide.cluster.placed import Footprints, PlacedPod
 from lowtide.cluster.pods_matching import PodSelection, PodsMatching
 from lowtide.cluster.priorities import LowestPriorities
-from lowtide.cluster.reading import Reading
+from lowtide.cluster.reading import Amounts, Reading
 from lowtide.cluster.resources import Resources
 from lowtide.cluster.service_selectors import ServiceSelectors
 from lowtide.cluster.storage import Storage
@@ -289,9 +289,10 @@ class ClusterState:
             self._changed(row, what)
         return placed
 
-    def put_back(self, placed: PlacedPod) -> None:
-        """What `remove_pod` returned, as it was."""
+    def put_back(self, placed: PlacedPod, counted: Sequence[Amounts | None]) -> None:
+        """What `remove_pod` returned, and what the ledgers counted for it before."""
         self._put(placed)
+        self.ledgers.restore(self._row_of.get(placed.node_name), placed.pod.uid, counted)
 
     def nominate(self, pod: Pod, node_name: str) -> None:
         self.drop_nomination(pod.uid)

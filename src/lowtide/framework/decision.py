@@ -47,6 +47,17 @@ class ScoreTable(msgspec.Struct, frozen=True):
             for number, name in enumerate(self.node_names)
         )
 
+    def first(self, count: int) -> "ScoreTable":
+        """Of so many of the best nodes."""
+        return replace(
+            self,
+            node_names=self.node_names[:count],
+            rows=self.rows[:count].copy(),
+            totals=self.totals[:count].copy(),
+            raw=self.raw[:, :count].copy(),
+            normalized=self.normalized[:, :count].copy(),
+        )
+
     def with_points(self, name: str, points: IntArray) -> "ScoreTable":
         """With what others than rules added to the totals, under this name."""
         return replace(

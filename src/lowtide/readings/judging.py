@@ -148,6 +148,31 @@ def loaded(request: TrafficRequest, receive: FloatArray, transmit: FloatArray) -
             return (receive + transmit) / 2
 
 
+def share_with(
+    request: TrafficRequest,
+    receive: FloatArray,
+    transmit: FloatArray,
+    capacity: FloatArray,
+    share: FloatArray,
+) -> FloatArray:
+    """Of a link's capacity, if the device that carries most carried that much; no less than what
+    is measured on the worst device."""
+    return np.fmax(loaded(request, receive, transmit) / capacity, share)
+
+
+def share_after(
+    request: TrafficRequest,
+    before: tuple[FloatArray, FloatArray],
+    after: tuple[FloatArray, FloatArray],
+    capacity: FloatArray,
+    share: FloatArray,
+) -> FloatArray:
+    """What a share would be if the link carried `after` instead of `before`, each receive and
+    transmit; never below 0."""
+    gained = loaded(request, *after) - loaded(request, *before)
+    return np.maximum(share + gained / capacity, 0.0)
+
+
 def _total(links: Links, name: str, node_count: int) -> FloatArray:
     """Summed over the devices of each node; NaN where not answered, or one is not plausible."""
     direction = links.by_direction[name]

@@ -123,6 +123,8 @@ def what_differs(recorded: DecisionForm, replayed: DecisionForm) -> str:
 
 def first_rule_that_differs(recorded: DecisionForm, replayed: DecisionForm) -> str:
     """Of rules that scored in either, about nodes that are among the best in both; "" for none."""
+    if not recorded.best or not replayed.best:
+        return ""  # one of them had nothing to score
     common = [name for name in recorded.best if name in replayed.best]
     for rule in dict.fromkeys([*recorded.scores, *replayed.scores]):
         if rule not in recorded.scores or rule not in replayed.scores:

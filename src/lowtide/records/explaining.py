@@ -56,18 +56,20 @@ def explained(
     records: Sequence[DecisionRecord],
     others: Iterable[DecisionRecord],
     *,
+    uid: str = "",
     node_name: str | None = None,
     now: Decision | None = None,
     state: ClusterState | None = None,
     waits: str | None = None,
 ) -> Explanation:
     """`others` are records in which the pod may be a victim. `now` is a full decision of the
-    moment, with the state that it was made of; without it only what was recorded can be told."""
-    newest = records[0] if records else None
+    moment, with the state that it was made of; without it only what was recorded can be told.
+    `uid` is the pod's: of an earlier one of its name, records are told as what was before."""
+    newest = _newest(records, uid)
     flips = [] if newest is None else flips_of(newest)
     score_flips = [] if newest is None else score_flips_of(newest)
     remedies = []
-    if newest is not None and newest.node is None and now is not None and state is not None:
+    if now is not None and state is not None and (newest is None or newest.node is None):
         remedies = remedies_of(now, state)
     return Explanation(
         pod=pod_key,
@@ -83,6 +85,21 @@ def explained(
         preempted_by=next((each for each in others if _has_victim(each, pod_key)), None),
         why_not=None if node_name is None else _why_not(newest, node_name, now, state),
     )
+
+
+def needs_now(records: Sequence[DecisionRecord], uid: str, node_name: str | None) -> bool:
+    """Whether the records alone do not tell: of a pod that waits, what would make it fit, and of
+    nodes that were not kept, anything."""
+    newest = _newest(records, uid)
+    if newest is None or newest.node is None:
+        return True
+    return node_name is not None and _recorded_why_not(newest, node_name) is None
+
+
+def _newest(records: Sequence[DecisionRecord], uid: str) -> DecisionRecord | None:
+    if not records or (uid and records[0].uid != uid):
+        return None
+    return records[0]
 
 
 def _has_victim(record: DecisionRecord, pod_key: str) -> bool:

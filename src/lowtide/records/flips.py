@@ -49,7 +49,7 @@ def score_flips_of(record: DecisionRecord) -> list[ScoreFlip]:
     """For each rule that could have given the runner-up enough; the smallest change first."""
     chosen = record.chosen
     other = next((each for each in record.best if each.node == record.runner_up), None)
-    if chosen is None or other is None or record.margin is None or record.margin < 0:
+    if chosen is None or other is None or record.margin is None or _was_not_by_points(record):
         return []
     found = []
     for rule, weight in _weights(record).items():
@@ -64,18 +64,27 @@ def flips_of(record: DecisionRecord) -> list[Flip]:
     """For each rule the nearest other weight, from 0 up, that changes the choice among the nodes
     that were kept; those that take the smallest change of the total come first."""
     chosen = record.chosen
-    if chosen is None or chosen.total is None:
+    if chosen is None or chosen.total is None or _was_not_by_points(record):
         return []
-    found: dict[str, tuple[int, Flip]] = {}
+    found: list[Flip] = []
     for rule, weight in _weights(record).items():
-        for other in record.best:
-            nearest = _nearest(chosen, other, rule, weight)
-            if nearest is None:
-                continue
-            change = abs(nearest - weight)
-            if rule not in found or change < found[rule][0]:
-                found[rule] = change, Flip(rule, weight, nearest, other.node)
-    return [flip for _, flip in sorted(found.values(), key=lambda each: (each[0], each[1].rule))]
+        weights = [_nearest(chosen, other, rule, weight) for other in record.best]
+        known = [each for each in weights if each is not None]
+        if known:
+            nearest = min(known, key=lambda each: (abs(each - weight), each))
+            found.append(Flip(rule, weight, nearest, _best_with(record, rule, weight, nearest)))
+    return sorted(found, key=lambda flip: (abs(flip.weight - flip.weight_now), flip.rule))
+
+
+def _best_with(record: DecisionRecord, rule: str, weight: int, other_weight: int) -> str:
+    def total(node: NodeRecord) -> int:
+        return (node.total or 0) + (other_weight - weight) * node.rules[rule].normalized
+
+    return max(record.best, key=total).node
+
+
+def _was_not_by_points(record: DecisionRecord) -> bool:
+    return record.by_nomination or (record.margin is not None and record.margin < 0)
 
 
 def _weights(record: DecisionRecord) -> Mapping[str, int]:

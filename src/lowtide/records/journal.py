@@ -1,8 +1,10 @@
 """Decision records on disk: one JSON object per line; when the file is full it becomes FILE.1, and
 what was FILE.1 before goes to FILE.2, and so on, up to a number of files."""
 
+import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 import msgspec
 
@@ -28,11 +30,28 @@ class Journal:
         self._kept_files = kept_files
 
     def write(self, records: Iterable[DecisionRecord]) -> None:
-        lines = b"".join(msgspec.json.encode(record) + b"\n" for record in records)
-        if self._path.exists() and self._path.stat().st_size + len(lines) > self._max_bytes:
-            self._rotate()
-        with self._path.open("ab") as file:
-            file.write(lines)
+        file = self._opened()
+        try:
+            size = file.seek(0, os.SEEK_END)
+            for record in records:
+                line = msgspec.json.encode(record) + b"\n"
+                if size and size + len(line) > self._max_bytes:
+                    file.close()
+                    self._rotate()
+                    file, size = self._opened(), 0
+                size += file.write(line)
+        finally:
+            file.close()
+
+    def _opened(self) -> BinaryIO:
+        """At the beginning of a line; only the user who writes it may read it."""
+        number = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+        file = os.fdopen(number, "ab+")
+        if file.seek(0, os.SEEK_END):
+            file.seek(-1, os.SEEK_END)
+            if file.read(1) != b"\n":
+                file.write(b"\n")  # what was cut there is a line of its own
+        return file
 
     def _rotate(self) -> None:
         for number in range(self._kept_files, 0, -1):
@@ -47,7 +66,7 @@ def rotated(path: Path, number: int) -> Path:
 
 
 def read_journal(path: Path) -> Iterator[DecisionRecord]:
-    """The oldest first, with what was rotated away. A last line that was cut is left out."""
+    """The oldest first, with what was rotated away. Lines that were cut are left out."""
     numbers = [0]
     while rotated(path, numbers[-1] + 1).exists():
         numbers.append(numbers[-1] + 1)
@@ -63,8 +82,8 @@ def _read(path: Path) -> Iterator[DecisionRecord]:
                 try:
                     yield decoder.decode(line)
                 except msgspec.DecodeError as error:
-                    if not line.endswith(b"\n"):
-                        return
+                    if number > 1:
+                        continue  # cut, by a full disk or a kill
                     raise JournalError(
                         f"{path}:{number}: no decision record: {error}; a file of "
                         "`lowtide scheduler --decisions-file` would be right"

@@ -31,6 +31,7 @@ class Measured(msgspec.Struct, frozen=True, gc=False):
     """`values` has a row per field of FIELDS and a column per node; NaN where not known. What is
     expected on a node is without the pod that was decided about."""
 
+    request: TrafficRequest
     values: FloatArray
     sampled_at: float
     window_seconds: float
@@ -51,11 +52,21 @@ class MeasuredNodes:
         if ledger is None or not ledger.is_sampled:
             return None
         columns, reading = ledger.columns, ledger.reading
-        values = np.array([columns[field].array[rows] for field in FIELDS])
+        values = np.array(
+            [
+                columns[field].array[rows] if field in columns else _of_none(field, rows)
+                for field in FIELDS
+            ]
+        )
         counted = ledger.counted(uid)
         if counted is not None and position is not None:
             values[-2:, position] -= counted
-        return Measured(values, reading.sampled_at, reading.window_seconds, counted)
+        return Measured(self._request, values, reading.sampled_at, reading.window_seconds, counted)
+
+
+def _of_none(field: str, rows: Rows) -> FloatArray:
+    """Where nothing is expected of pods, they add nothing."""
+    return np.full(len(rows), 0.0 if field in (EXPECTED_RECEIVE, EXPECTED_TRANSMIT) else np.nan)
 
 
 def measured_by(profile: Profile, state: ClusterState) -> MeasuredNodes | None:

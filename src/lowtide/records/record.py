@@ -8,10 +8,17 @@ import msgspec
 
 from lowtide.framework.decision import Decision, NodeScore
 from lowtide.readings.amounts import bandwidth_text
+from lowtide.readings.columns import CAPACITY, RECEIVE_COLUMN, SHARE, TRANSMIT_COLUMN
+from lowtide.readings.judging import share_with
 from lowtide.readings.reading import STATES
 from lowtide.records.measured import FIELDS, Measured
 from lowtide.records.ring import Kept
 from lowtide.scheduler.decide import KEPT_NODES
+
+_SHARE, _RECEIVE, _TRANSMIT, _CAPACITY = (
+    FIELDS.index(field) for field in (SHARE, RECEIVE_COLUMN, TRANSMIT_COLUMN, CAPACITY)
+)
+_ADDED_RECEIVE, _ADDED_TRANSMIT = -2, -1
 
 
 class RuleRecord(msgspec.Struct, frozen=True):
@@ -25,6 +32,7 @@ class TrafficRecord(msgspec.Struct, frozen=True, kw_only=True):
     capacity, `added_...` what was placed since and is not measured yet."""
 
     share: float | None
+    share_with_added: float | None
     receive: float | None
     transmit: float | None
     capacity: float | None
@@ -32,15 +40,6 @@ class TrafficRecord(msgspec.Struct, frozen=True, kw_only=True):
     state: str
     added_receive: float
     added_transmit: float
-
-    @property
-    def share_with_added(self) -> float | None:
-        """Of the busier direction."""
-        if self.share is None or not self.capacity:
-            return self.share
-        receive = (self.receive or 0.0) + self.added_receive
-        transmit = (self.transmit or 0.0) + self.added_transmit
-        return max(self.share, receive / self.capacity, transmit / self.capacity)
 
 
 class NodeRecord(msgspec.Struct, frozen=True):
@@ -136,20 +135,25 @@ class DecisionLine(msgspec.Struct, frozen=True, kw_only=True):
     message: str | None
 
     @classmethod
-    def of(cls, record: DecisionRecord) -> Self:
-        chosen = record.chosen
-        measured = None if chosen is None else chosen.measured
+    def of(cls, kept: Kept) -> Self:
+        decision = kept.decided.decision
+        names, node = decision.scores.node_names, decision.node_name
+        position = names.index(node) if node in names else None
+        traffic = None
+        if node is not None and (position is not None or not names):
+            traffic = _traffic(kept.measured, position or 0)
+        margin, runner_up = _margin(decision)
         return cls(
-            seq=record.seq,
-            time=record.time,
-            pod=record.pod,
-            node=record.node,
-            total=None if chosen is None else chosen.total,
-            margin=record.margin,
-            runner_up=record.runner_up,
-            share=None if measured is None else measured.share_with_added,
-            attempt=record.attempt,
-            message=record.message,
+            seq=kept.number,
+            time=kept.at,
+            pod=decision.pod.key,
+            node=node,
+            total=None if position is None else int(decision.scores.totals[position]),
+            margin=margin,
+            runner_up=runner_up,
+            share=None if traffic is None else traffic.share_with_added,
+            attempt=kept.decided.attempts,
+            message=None if node is not None else decision.fit_error_final,
         )
 
 
@@ -166,7 +170,11 @@ def in_short(record: DecisionRecord) -> str:
         parts.append(f"score {chosen.total}")
     if chosen is not None and chosen.total is not None and record.margin is not None:
         parts.append(f"next {record.runner_up} {chosen.total - record.margin}")
-    return f"{record.node}: {', '.join(parts) or 'no other node was left'}"
+    if record.by_nomination:
+        parts.append("it was promised to the pod")
+    elif record.feasible == 1:
+        parts.append("no other node was left")
+    return f"{record.node}: {', '.join(parts)}"
 
 
 def _best(decision: Decision, measured: Measured | None) -> list[NodeRecord]:
@@ -191,8 +199,16 @@ def _traffic(measured: Measured | None, position: int) -> TrafficRecord | None:
         return None
     values = dict(zip(FIELDS, measured.values[:, position].tolist(), strict=True))
     state = values["state"]
+    with_added = share_with(
+        measured.request,
+        measured.values[_RECEIVE] + measured.values[_ADDED_RECEIVE],
+        measured.values[_TRANSMIT] + measured.values[_ADDED_TRANSMIT],
+        measured.values[_CAPACITY],
+        measured.values[_SHARE],
+    )
     return TrafficRecord(
         share=_known(values["share"]),
+        share_with_added=_known(float(with_added[position])),
         receive=_known(values["receive"]),
         transmit=_known(values["transmit"]),
         capacity=_known(values["capacity"]),

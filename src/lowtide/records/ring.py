@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from lowtide.cluster.columns import Rows
 from lowtide.cluster.state import ClusterState
@@ -13,6 +14,7 @@ from lowtide.framework.decision import Decision
 from lowtide.framework.profile import Profile
 from lowtide.records.measured import Measured, measured_by
 from lowtide.scheduler.actions import Decided
+from lowtide.scheduler.decide import KEPT_NODES
 
 KEPT_DECISIONS = 2000
 _NO_ROWS = np.empty(0, np.intp)
@@ -52,13 +54,18 @@ class Ring:
         return self._count
 
     def note(self, decided: Decided, began_at: float) -> Kept:
-        """In the same step as the decision, before anything else changes."""
+        """In the same step as the decision. Where the table has changed since, as events had been
+        held for an extender's answer, nothing measured is kept."""
         decision = decided.decision
         pod = decision.pod
         measuring = self._measured_by[decision.scheduler_name]
+        if len(decision.scores.node_names) > KEPT_NODES or decision.rejections:
+            decision = replace(decision, scores=decision.scores.first(KEPT_NODES), rejections={})
+            decided = replace(decided, decision=decision)
         measured = None
         if measuring is not None:
-            measured = measuring.of(*self._rows(decision), pod.uid)
+            rows, position = self._rows(decision)
+            measured = measuring.of(rows, position, pod.uid) if len(rows) else None
         self._count += 1
         now = self._clock()
         kept = Kept(self._count, now, decided, now - began_at, measured)
@@ -72,12 +79,18 @@ class Ring:
         return kept
 
     def _rows(self, decision: Decision) -> tuple[Rows, int | None]:
-        """Of the nodes that were kept, and which of them was chosen."""
-        scores, chosen = decision.scores, decision.node_name
+        """Of the nodes that were kept, and which of them was chosen; no rows where they are not
+        what they were."""
+        scores, chosen, state = decision.scores, decision.node_name, self._state
         if scores.node_names:
-            is_there = chosen is not None and chosen in scores.node_names
-            return scores.rows, scores.node_names.index(chosen) if is_there else None
-        row = None if chosen is None else self._state.row_of(chosen)
+            position = scores.node_names.index(chosen) if chosen in scores.node_names else None
+            names, count = state.names, state.count
+            is_as_it_was = all(
+                row < count and names[row] == name
+                for row, name in zip(scores.rows.tolist(), scores.node_names, strict=True)
+            )
+            return (scores.rows, position) if is_as_it_was else (_NO_ROWS, None)
+        row = None if chosen is None else state.row_of(chosen)
         return (_NO_ROWS, None) if row is None else (np.array([row]), 0)
 
     def newest_of(self, uid: str) -> Kept | None:

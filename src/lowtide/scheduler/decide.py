@@ -157,7 +157,10 @@ class _Found:
         full: bool,
     ) -> Decision:
         best, kept = self._verdict.leaders.best(ranked, len(ranked) if full else keep)
-        row = int(best[turn % len(best)])
+        place = turn % len(best)
+        row = int(best[place])
+        if place >= len(kept):  # of very many that are equally good
+            kept = np.concatenate([best[place : place + 1], kept[:-1]])
         if len(kept) > len(best):
             kept = kept[ranked[kept] >= 0 if feasible is None else feasible[kept]]
         scores = self._verdict.scores_of(kept, ranked, feasible)

@@ -128,6 +128,8 @@ class Machine:
     def decided_now(self, pod: Pod, now: float) -> Decision:
         """What would be decided about a pod that is known, in full, as if it had no node; for
         explanations. Extenders are not asked."""
+        profile = self.profiles[pod.spec.scheduler_name]
+        counted = self.state.ledgers.counted(pod.uid)
         placed = self.state.remove_pod(pod.uid)
         queued = next((each for each in self.queue if each.pod.uid == pod.uid), None)
         waited_seconds = 0.0 if queued is None else now - queued.first_seen_at
@@ -141,7 +143,8 @@ class Machine:
             )
         finally:
             if placed is not None:
-                self.state.put_back(placed)
+                self.state.put_back(placed, counted)
+            profile.asking.take_seconds_by_rule()  # is no turn's
 
     def rejection_of(self, pod: Pod, node_name: str) -> NodeRejection | None:
         """Why a pending pod would be refused on this node now; None where it would not be."""

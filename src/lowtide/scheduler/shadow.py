@@ -5,10 +5,11 @@ import enum
 from collections.abc import Mapping
 
 import msgspec
+import numpy as np
 from msgspec.structs import replace
 
 from lowtide.cluster.state import ClusterState
-from lowtide.framework.decision import Decision, NodeRejection
+from lowtide.framework.decision import Decision, NodeRejection, ScoreTable
 from lowtide.framework.plugin import PluginError
 from lowtide.framework.profile import Profile, rules_by_kind
 from lowtide.framework.verdicts import Verdicts
@@ -42,6 +43,7 @@ class Shadowed(msgspec.Struct, frozen=True):
     best_total: int | None = None
     rejection: NodeRejection | None = None
     error: str = ""
+    because: str = ""  # the rule that speaks most for where it would be
 
     @property
     def would_be_on(self) -> str:
@@ -61,7 +63,7 @@ class Shadow:
         self._surroundings = Surroundings(
             self.state, lambda change, now: None, profiles.values(), self._verdicts.values()
         )
-        self._pending: dict[str, Pod] = {}  # by uid
+        self._pending: dict[str, tuple[Pod, float]] = {}  # by uid: as it is, and since when
         self._turns = 0
         self._unlisted = {*NEEDED_KINDS, *(KIND_OF[kind].name for kind in self.rules_by_kind)}
 
@@ -81,7 +83,7 @@ class Shadow:
     def step(self, event: Event, now: float) -> Shadowed | None:
         match event:
             case Added(object=Pod() as pod) | Modified(object=Pod() as pod):
-                return self._pod_changed(pod)
+                return self._pod_changed(pod, now)
             case Deleted(object=Pod() as pod):
                 self._pod_gone(pod)
             case Added(object=thing) | Modified(object=thing):
@@ -96,17 +98,19 @@ class Shadow:
                 self._unlisted.discard(kind)
         return None
 
-    def _pod_changed(self, pod: Pod) -> Shadowed | None:
+    def _pod_changed(self, pod: Pod, now: float) -> Shadowed | None:
         if pod.has_ended:
             self._pod_gone(pod)
             return None
         if not pod.spec.node_name:
-            self._pending[pod.uid] = pod
+            _, since = self._pending.get(pod.uid, (pod, now))
+            self._pending[pod.uid] = pod, since
             return None
         before = self._pending.pop(pod.uid, None)
         shadowed = None
         if before is not None and self.is_synced and self.state.placed(pod.uid) is None:
-            shadowed = self._compared(before, pod.spec.node_name)
+            waiting, since = before
+            shadowed = self._compared(waiting, pod.spec.node_name, now - since)
         self.state.place(pod)
         return shadowed
 
@@ -114,14 +118,14 @@ class Shadow:
         self._pending.pop(pod.uid, None)
         self.state.remove_pod(pod.uid)
 
-    def _compared(self, pod: Pod, node_name: str) -> Shadowed:
+    def _compared(self, pod: Pod, node_name: str, waited_seconds: float) -> Shadowed:
         name = pod.spec.scheduler_name
         verdicts = self._verdicts.get(name) or next(iter(self._verdicts.values()))
         # What another scheduler has promised to the pod is its own business.
         pod = replace(pod, status=replace(pod.status, nominated_node_name=""))
         self._turns += 1
         try:
-            decision = decide(pod, verdicts, turn=self._turns)
+            decision = decide(pod, verdicts, turn=self._turns, waited_seconds=waited_seconds)
             if decision.node_name is None:
                 return Shadowed(pod, node_name, Agreement.NOWHERE, decision)
             return self._judged(pod, node_name, decision, verdicts)
@@ -135,9 +139,25 @@ class Shadow:
         if row is None:
             return Shadowed(pod, node_name, Agreement.DIFFERENT, decision)
         rejection = verdict.rejection_at(row)
-        if rejection is not None:
-            return Shadowed(pod, node_name, Agreement.REFUSED, decision, rejection=rejection)
+        if rejection is not None:  # unless it gave way on the node that would have been chosen
+            is_refused = decision.gave_way is None
+            agreement = Agreement.REFUSED if is_refused else Agreement.DIFFERENT
+            return Shadowed(pod, node_name, agreement, decision, rejection=rejection)
         ranked = verdict.rank()
         total, best_total = int(ranked[row]), int(ranked.max())
-        agreement = Agreement.AS_GOOD if total == best_total else Agreement.DIFFERENT
-        return Shadowed(pod, node_name, agreement, decision, total, best_total)
+        if total == best_total:
+            return Shadowed(pod, node_name, Agreement.AS_GOOD, decision, total, best_total)
+        chosen, because = self.state.row_of(decision.node_name or ""), ""
+        if chosen is not None:
+            because = _speaks_for(verdict.scores_of(np.array([chosen, row]), ranked))
+        return Shadowed(
+            pod, node_name, Agreement.DIFFERENT, decision, total, best_total, because=because
+        )
+
+
+def _speaks_for(scores: ScoreTable) -> str:
+    """The rule that speaks most for the first of two nodes; "" where none does."""
+    gains = np.array(scores.weights) * (scores.normalized[:, 0] - scores.normalized[:, 1])
+    if not len(gains) or gains.max() <= 0:
+        return ""
+    return scores.rules[int(gains.argmax())]

@@ -13,12 +13,14 @@ from lowtide.objects.pod import Pod
 from lowtide.readings.columns import (
     CAPACITY,
     HIGHEST_VALUE,
+    IS_HOT,
+    MAY_BE_HOT,
     RECEIVE_COLUMN,
     SHARE,
     TRANSMIT_COLUMN,
     VALUE_COLUMN,
 )
-from lowtide.readings.judging import loaded
+from lowtide.readings.judging import loaded, share_after
 from lowtide.readings.request import TrafficRequest
 
 
@@ -58,9 +60,11 @@ def _moved(
     before = columns[RECEIVE_COLUMN], columns[TRANSMIT_COLUMN]
     receive = np.maximum(before[0] + more[0], 0.0)
     transmit = np.maximum(before[1] + more[1], 0.0)
-    share = loaded(request, receive, transmit) / columns[CAPACITY]
+    share = share_after(request, before, (receive, transmit), columns[CAPACITY], columns[SHARE])
     columns[RECEIVE_COLUMN], columns[TRANSMIT_COLUMN] = receive, transmit
     columns[SHARE] = np.where(is_changed, share, columns[SHARE])
+    is_hot = (share >= request.hot_share) & (columns[MAY_BE_HOT] > 0)
+    columns[IS_HOT] = np.where(is_changed, is_hot, columns[IS_HOT])
     gained = loaded(request, receive, transmit) - loaded(request, *before)
     if request.direction == "sum":
         gained = 2 * gained

@@ -3,13 +3,18 @@ expected to carry where it is, and that where it would have been. Shadow mode co
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from lowtide.cluster.columns import FloatArray
+from lowtide.cluster.ledger import Ledger
 from lowtide.cluster.state import ClusterState
+from lowtide.objects.pod import Pod
 from lowtide.readings.columns import CAPACITY, RECEIVE_COLUMN, SHARE, TRANSMIT_COLUMN
 from lowtide.readings.demand import EXPECTED_RECEIVE, EXPECTED_TRANSMIT
-from lowtide.readings.judging import loaded
+from lowtide.readings.judging import share_after, share_with
 from lowtide.readings.request import TrafficRequest
+
+_BOOKED = " elsewhere"  # behind the uid
 
 
 class Hottest(msgspec.Struct, frozen=True):
@@ -27,39 +32,37 @@ class Hottest(msgspec.Struct, frozen=True):
 class _Moved(msgspec.Struct, frozen=True):
     from_node: str
     to_node: str
-    receive: float
-    transmit: float
 
 
 class PredictedLinks:
+    """A pod that would be elsewhere is booked there: it counts in the traffic of that node for the
+    decisions that follow, so that not every pod would go to the one quiet node."""
+
     def __init__(self, request: TrafficRequest, state: ClusterState) -> None:
         self._request = request
         self._state = state
         self._moved: dict[str, _Moved] = {}  # by uid
-        self._by_node: dict[str, list[float]] = {}  # what comes to each node by that
 
     @property
     def moved_count(self) -> int:
         return len(self._moved)
 
-    def move(self, uid: str, from_node: str, to_node: str, expected: dict[str, float]) -> None:
-        receive, transmit = (
-            expected.get(EXPECTED_RECEIVE, 0.0),
-            expected.get(EXPECTED_TRANSMIT, 0.0),
-        )
-        self.forget(uid)
-        moved = self._moved[uid] = _Moved(from_node, to_node, receive, transmit)
-        self._count(moved, 1)
+    def move(self, pod: Pod, from_node: str, to_node: str) -> None:
+        """`pod` as it was before it had a node, so that none of it counts as measured."""
+        self.forget(pod.uid)
+        self._moved[pod.uid] = _Moved(from_node, to_node)
+        booked = replace(pod, metadata=replace(pod.metadata, uid=pod.uid + _BOOKED))
+        self._state.ledgers.book(booked, to_node)
 
     def forget(self, uid: str) -> None:
         """The pod is gone, and would be."""
-        moved = self._moved.pop(uid, None)
-        if moved is not None:
-            self._count(moved, -1)
+        if self._moved.pop(uid, None) is not None:
+            self._state.ledgers.unbook(uid + _BOOKED)
 
     def hottest(self) -> Hottest | None:
         """None while nothing is measured."""
-        shares = self._shares()
+        ledger = self._state.ledgers.of(self._request)
+        shares = None if ledger is None else self._shares(ledger)
         if shares is None:
             return None
         actual, predicted = shares
@@ -74,33 +77,33 @@ class PredictedLinks:
             predicted_p95=float(np.nanpercentile(predicted, 95)),
         )
 
-    def _shares(self) -> tuple[FloatArray, FloatArray] | None:
-        ledger, count = self._state.ledgers.of(self._request), self._state.count
-        if ledger is None or not ledger.is_sampled or not count:
+    def _shares(self, ledger: Ledger) -> tuple[FloatArray, FloatArray] | None:
+        count = self._state.count
+        if not ledger.is_sampled or not count:
             return None
         columns = {name: column.array[:count] for name, column in ledger.columns.items()}
-        receive = columns[RECEIVE_COLUMN] + columns[EXPECTED_RECEIVE]
-        transmit = columns[TRANSMIT_COLUMN] + columns[EXPECTED_TRANSMIT]
-        actual = np.fmax(
-            loaded(self._request, receive, transmit) / columns[CAPACITY], columns[SHARE]
-        )
+        into, out = self._amounts(ledger)
+        carried = np.array([columns[RECEIVE_COLUMN], columns[TRANSMIT_COLUMN]])
+        if EXPECTED_RECEIVE in columns:
+            carried += [columns[EXPECTED_RECEIVE], columns[EXPECTED_TRANSMIT]]
+        carried -= into  # what is booked is not there
+        capacity = columns[CAPACITY]
+        actual = share_with(self._request, carried[0], carried[1], capacity, columns[SHARE])
         if np.isnan(actual).all():
             return None
-        more_receive, more_transmit = np.zeros(count), np.zeros(count)
-        for name, (into, out) in self._by_node.items():
-            row = self._state.row_of(name)
-            if row is not None:
-                more_receive[row], more_transmit[row] = into, out
-        is_moved = (more_receive != 0) | (more_transmit != 0)
-        after = loaded(
-            self._request,
-            np.maximum(receive + more_receive, 0.0),
-            np.maximum(transmit + more_transmit, 0.0),
-        )
-        return actual, np.where(is_moved, after / columns[CAPACITY], actual)
+        would_be = np.maximum(carried + into - out, 0.0)
+        before, after = (carried[0], carried[1]), (would_be[0], would_be[1])
+        return actual, share_after(self._request, before, after, capacity, actual)
 
-    def _count(self, moved: _Moved, times: int) -> None:
-        for name, sign in ((moved.from_node, -times), (moved.to_node, times)):
-            amounts = self._by_node.setdefault(name, [0.0, 0.0])
-            amounts[0] += sign * moved.receive
-            amounts[1] += sign * moved.transmit
+    def _amounts(self, ledger: Ledger) -> tuple[FloatArray, FloatArray]:
+        """What comes to each row and what goes from it, by direction."""
+        into, out = np.zeros((2, self._state.count)), np.zeros((2, self._state.count))
+        for uid, moved in self._moved.items():
+            amounts = ledger.counted(uid + _BOOKED)
+            if amounts is None:
+                continue
+            for name, where in ((moved.to_node, into), (moved.from_node, out)):
+                row = self._state.row_of(name)
+                if row is not None:
+                    where[:, row] += amounts[:2]
+        return into, out

@@ -142,7 +142,7 @@ def _because(shadowed: Shadowed) -> str:
         return ""
     if decision.node_name is None:
         return decision.fit_error
-    return speaks_for(decision, shadowed.node_name)
+    return shadowed.because
 
 
 def speaks_for(decision: Decision, other_node: str) -> str:

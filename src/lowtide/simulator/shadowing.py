@@ -49,12 +49,8 @@ class Shadowing:
 
     def _move(self, shadowed: Shadowed) -> None:
         would_be_on = shadowed.would_be_on
-        if self._links is None or self._request is None or would_be_on == shadowed.node_name:
-            return
-        ledger = self.shadow.state.ledgers.of(self._request)
-        if ledger is not None:
-            expected = dict(ledger.expected(shadowed.pod))
-            self._links.move(shadowed.pod.uid, shadowed.node_name, would_be_on, expected)
+        if self._links is not None and would_be_on != shadowed.node_name:
+            self._links.move(shadowed.pod, shadowed.node_name, would_be_on)
 
     def _gone(self, pod: Pod) -> None:
         if self._links is not None:

@@ -1,0 +1,70 @@
+"""Shadow mode without I/O: pods one after the other, by what was measured."""
+
+from collections import Counter
+from dataclasses import replace
+
+from tests.records.kept_decisions import GIGABIT
+from tests.scheduler.conftest import all_listed, default_rules
+
+from lowtide.objects.events import Added, Deleted, Modified
+from lowtide.plugins.network_traffic import NetworkTraffic
+from lowtide.plugins.network_traffic_args import NetworkTrafficArgs
+from lowtide.readings.columns import published
+from lowtide.readings.demand import Owners, Traffic
+from lowtide.scenario.readings import traffic_reading
+from lowtide.scheduler.events import ReadingPublished
+from lowtide.simulator.shadowing import Shadowing
+from lowtide.testing import make_node, make_pod, make_profile
+
+NODES = [make_node(name) for name in ("busy", "quiet-1", "quiet-2")]
+
+
+def shadowing() -> tuple[Shadowing, ReadingPublished]:
+    rule = NetworkTraffic(NetworkTrafficArgs())
+    made = Shadowing(
+        {"lowtide": make_profile([*default_rules(), rule], {"NetworkTraffic": 9})}, since=0.0
+    )
+    for node in NODES:
+        made.step(Added(node), 0.0)
+    for event in all_listed():
+        made.step(event, 0.0)
+    gigabits = {"busy": 5, "quiet-1": 1, "quiet-2": 1}
+    by_node = {
+        name: {"receive": each * GIGABIT, "transmit": each * GIGABIT, "capacity": 10 * GIGABIT}
+        for name, each in gigabits.items()
+    }
+    reading = replace(
+        published(traffic_reading(rule.request, by_node, NODES)),
+        sampled_at=0.0,
+        window_seconds=60.0,
+        expects=Owners().expectation(Traffic(0.0, 0.0)),
+    )
+    return made, ReadingPublished(rule.request, reading)
+
+
+def test_pods_that_would_be_elsewhere_count_there_for_the_next() -> None:
+    """Else all would go to one quiet node, and the prediction would be a link that overflows."""
+    made, reading = shadowing()
+    made.step(reading, 0.0)
+    would_be = Counter[str | None]()
+    for number in range(8):
+        traffic = {"lowtide.dev/traffic": "250M"}
+        pod = make_pod(f"pod-{number}", annotations=traffic)
+        made.step(Added(pod), 1.0)
+        bound = make_pod(f"pod-{number}", on="busy", annotations=traffic)
+        difference = made.step(Modified(bound), 2.0)
+        assert difference is not None
+        assert difference.because == "NetworkTraffic"
+        would_be[difference.would_be_on] += 1
+    assert would_be == {"quiet-1": 4, "quiet-2": 4}
+    made.step(reading, 3.0)
+    links = made.summary(4.0).links
+    assert links is not None
+    assert (round(links.hottest, 6), links.hottest_node) == (0.7, "busy")
+    assert round(links.predicted_hottest, 6) == 0.5
+    for number in range(8):
+        made.step(Deleted(make_pod(f"pod-{number}", on="busy")), 5.0)
+    made.step(reading, 6.0)
+    now = made.summary(7.0).now
+    assert now is not None
+    assert now.share == now.predicted_share == 0.5
