@@ -33,12 +33,14 @@ from extender import (  # noqa: E402
 )
 from flame import Flame  # noqa: E402
 from flame_scheduler import LookedAtDrain  # noqa: E402
+from page import PageResult, measure_page, page_report  # noqa: E402
 from poll import Poll, PollResult  # noqa: E402
 from preempt import PreemptResult, preempt, preempt_report  # noqa: E402
 from progress import Progress, took_seconds  # noqa: E402
 from ready import Ready, ReadyResult  # noqa: E402
 from ready_report import ready_report  # noqa: E402
 from recorded import RecordedResult, decide_recorded  # noqa: E402
+from replay import ReplayResult, replay_report, replays  # noqa: E402
 from reports import (  # noqa: E402
     Report,
     burst_report,
@@ -61,6 +63,7 @@ WITH_A_GOAL = (
     "steady",
     "traffic",
     "ready",
+    "page",
 )
 
 Say = Callable[[str], None]
@@ -69,10 +72,12 @@ Result = (
     | BurstResult
     | CycleResult
     | DecideResult
+    | PageResult
     | PollResult
     | PreemptResult
     | ReadyResult
     | RecordedResult
+    | ReplayResult
     | SteadyResult
     | NamesResult
     | WholeNodesResult
@@ -320,6 +325,8 @@ def _benches(turns: Sequence[str]) -> tuple[Bench, ...]:
         *(_decide(name, workloads) for name, workloads in decide_workloads()),
         Bench("preempt/5000", rounds=3, run=preempt, report=preempt_report),
         _ready(),
+        Bench("page", rounds=3, run=measure_page, report=page_report),
+        Bench("replay", rounds=3, run=replays, report=replay_report),
         _recorded(),
         _extender_names(),
         _extender_nodes(),

@@ -22,6 +22,8 @@ TOOK_SECONDS = {
     "cycle/poll": 120.0,
     "decide": 15.0,
     "extender": 420.0,
+    "page": 60.0,
+    "replay": 200.0,
     "ready": 240.0,
     "steady": 360.0,
     "traffic": 270.0,

@@ -123,6 +123,7 @@ PARTS: tuple[Part, ...] = (
     DebianFile("node_exporter", "prometheus-node-exporter", "/usr/bin/prometheus-node-exporter"),
     DebianTool("ip", "iproute2"),
     DebianTool("tc", "iproute2"),
+    DebianTool("chromium", "chromium"),
 )
 
 

@@ -1,6 +1,6 @@
 // The busiest nodes as a table: the heat map for those who do not see it, and a ranking for all.
 
-import {make, meter, nodeLink} from "./elements.js";
+import {make, meter, nodeLink, setMeter} from "./elements.js";
 import {bits, count, percent, STATE_WORDS} from "./wording.js";
 
 const MOST = 20;
@@ -49,7 +49,7 @@ class Row {
       this.name.dataset.node = this.name.textContent = name;
       this.name.href = `#node=${encodeURI(name)}`;
     }
-    this.bar.firstChild.style.width = `${100 * Math.min(cluster.share[node], 1)}%`;
+    setMeter(this.bar, cluster.share[node]);
     const letter = cluster.state[node];
     const told = [
       percent(cluster.share[node]) + (letter === "f" ? "" : " *"),

@@ -74,7 +74,8 @@ export class Decisions {
   mark(pod) {
     this.openPod = pod;
     for (const {decision, item} of this.lines) {
-      item.firstChild.toggleAttribute("aria-current", decision.pod === pod);
+      if (decision.pod === pod) item.firstChild.setAttribute("aria-current", "true");
+      else item.firstChild.removeAttribute("aria-current");
     }
   }
 
@@ -114,7 +115,7 @@ function line(decision) {
     },
     make("span", {class: "time", title: moment(time)}, timeOfDay(time)),
     fromTheEnd(pod, "pod"),
-    make("span", {class: "node"}, node === null ? "nowhere" : `→ ${node}`),
+    fromTheEnd(node === null ? "nowhere" : `→ ${node}`, "node"),
     make("span", {class: "margin"}, count(decision.margin)),
     make("span", {class: "share"}, percent(decision.share)),
   );

@@ -32,9 +32,13 @@ export function setText(element, text) {
 
 // A bar that fills the given part of its place.
 export function meter(part) {
-  const filledPart = make("i");
-  filledPart.style.width = `${100 * Math.min(Math.max(part || 0, 0), 1)}%`;
-  return make("span", {class: "meter", "aria-hidden": "true"}, filledPart);
+  const bar = make("span", {class: "meter", "aria-hidden": "true"});
+  setMeter(bar, part);
+  return bar;
+}
+
+export function setMeter(bar, part) {
+  bar.style.backgroundSize = `${100 * Math.min(Math.max(part || 0, 0), 1)}% 100%`;
 }
 
 // [[term, value], ...] as a list of figures, each with its word.

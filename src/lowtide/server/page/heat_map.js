@@ -9,8 +9,8 @@ import {hideTip, showTip} from "./tooltip.js";
 const NAME_FROM_PX = 96;
 const FIGURE_FROM_PX = 38;
 const FONT = "11px system-ui, sans-serif";
-// For the marks around the last cells.
-const MARGIN_PX = 4;
+// All around, for the marks of the outermost cells.
+const MARGIN_PX = 3;
 
 export class HeatMap {
   // `words(row)` gives [title, lines] about a node, `opened(name)` is told which one is chosen.
@@ -57,12 +57,12 @@ export class HeatMap {
 
   // After the colours or the room changed.
   arrange() {
-    const width = this.frame.clientWidth - 2;
-    if (!this.cluster || width < 0) return;
+    const width = this.frame.clientWidth - 2 * MARGIN_PX;
+    if (!this.cluster || width <= 0) return;
     this.layout = this.laidOut(width, mostHeightPx());
     // No higher than a few nodes need; more than fit are scrolled.
-    this.frame.style.height = `${Math.min(this.layout.heightPx, mostHeightPx()) + MARGIN_PX}px`;
-    for (const canvas of [this.cells, this.marks]) sizeCanvas(canvas, width, this.layout.heightPx + MARGIN_PX);
+    this.frame.style.height = `${Math.min(this.layout.heightPx, mostHeightPx()) + 2 * MARGIN_PX}px`;
+    for (const canvas of [this.cells, this.marks]) sizeCanvas(canvas, width, this.layout.heightPx);
     this.drawCells();
     this.drawMarks();
   }
@@ -106,10 +106,11 @@ export class HeatMap {
     const pattern = hatching(context, colours.hatch);
     const hot = [];
     const {share, state, is_hot: isHot} = this.cluster;
-    context.clearRect(0, 0, this.cells.width, this.cells.height);
+    clear(context);
     context.font = FONT;
     context.textBaseline = "middle";
     for (const block of blocks) {
+      let before = null;
       if (titlePx) {
         context.fillStyle = colours.dim;
         const counted = `${block.title} · ${block.rows.length}`;
@@ -122,14 +123,19 @@ export class HeatMap {
         const y = block.top + Math.floor(index / block.across) * cellHeight;
         const known = share[row] !== null;
         const step = known ? stepOf(share[row]) : 0;
-        context.fillStyle = known ? colours.steps[step] : colours.unknown;
+        const colour = known ? colours.steps[step] : colours.unknown;
+        if (colour !== before) context.fillStyle = before = colour; // to set it costs more than to fill
         context.fillRect(x, y, cellWidth - gap, cellHeight - gap);
         if (state[row] !== "f") {
           context.fillStyle = pattern;
           context.fillRect(x, y, cellWidth - gap, cellHeight - gap);
+          before = null;
         }
         if (isHot[row] === "1") hot.push(x, y);
-        if (cellWidth >= FIGURE_FROM_PX) this.write(context, colours, row, {x, y, step, known});
+        if (cellWidth >= FIGURE_FROM_PX) {
+          this.write(context, colours, row, {x, y, step, known});
+          before = null;
+        }
       }
     }
     // Last, so that no neighbour covers them.
@@ -171,7 +177,7 @@ export class HeatMap {
         context.strokeRect(x - grow, y - grow, cellWidth - 1 + 2 * grow, cellHeight - 1 + 2 * grow);
       }
     };
-    context.clearRect(0, 0, this.marks.width, this.marks.height);
+    clear(context);
     frame(this.pointed, 1, 0);
     const chosen = this.chosenName === null ? -1 : this.cluster.names.indexOf(this.chosenName);
     frame(chosen < 0 ? null : placeOf(this.layout, chosen), 2, 1);
@@ -190,7 +196,7 @@ export class HeatMap {
     this.marks.addEventListener("pointermove", (event) => this.point(event));
     this.marks.addEventListener("pointerleave", () => this.leave());
     this.marks.addEventListener("click", (event) => {
-      const place = this.layout && cellAt(this.layout, event.offsetX, event.offsetY);
+      const place = this.under(event);
       if (!place) return;
       this.cursor = rowAt(this.layout, place);
       this.openCursor();
@@ -205,7 +211,7 @@ export class HeatMap {
   }
 
   point(event) {
-    const place = this.layout && cellAt(this.layout, event.offsetX, event.offsetY);
+    const place = this.under(event);
     if (place?.block !== this.pointed?.block || place?.index !== this.pointed?.index) {
       this.pointed = place;
       this.drawMarks();
@@ -213,6 +219,10 @@ export class HeatMap {
     this.pointer = [event.clientX, event.clientY];
     if (place) this.tellPointed();
     else hideTip();
+  }
+
+  under(event) {
+    return this.layout && cellAt(this.layout, event.offsetX - MARGIN_PX, event.offsetY - MARGIN_PX);
   }
 
   tellPointed() {
@@ -273,13 +283,18 @@ function looksTheSame(before, after) {
 
 function sizeCanvas(canvas, width, height) {
   const ratio = devicePixelRatio || 1;
-  const [wide, high] = [Math.round(width * ratio), Math.round(height * ratio)];
+  const [wideCss, highCss] = [width + 2 * MARGIN_PX, height + 2 * MARGIN_PX];
+  const [wide, high] = [Math.round(wideCss * ratio), Math.round(highCss * ratio)];
   if (canvas.width === wide && canvas.height === high) return;
   canvas.width = wide;
   canvas.height = high;
-  canvas.style.width = `${width}px`;
-  canvas.style.height = `${height}px`;
-  canvas.getContext("2d").setTransform(ratio, 0, 0, ratio, 0, 0);
+  canvas.style.width = `${wideCss}px`;
+  canvas.style.height = `${highCss}px`;
+  canvas.getContext("2d").setTransform(ratio, 0, 0, ratio, MARGIN_PX * ratio, MARGIN_PX * ratio);
+}
+
+function clear(context) {
+  context.clearRect(-MARGIN_PX, -MARGIN_PX, context.canvas.width, context.canvas.height);
 }
 
 function clipped(context, text, width) {

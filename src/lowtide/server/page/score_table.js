@@ -12,7 +12,7 @@ export function scoreTable(record) {
   const table = make(
     "table",
     {role: "grid", "aria-label": `Scores of the ${record.best.length} best nodes, by rule`},
-    columns([150, 58, 58, 78, 88, ...rules.map(() => 88)]),
+    columns([130, 56, 56, 76, 88, ...rules.map(() => 82)]),
     make("thead", {}, make(
       "tr",
       {},
@@ -29,13 +29,13 @@ export function scoreTable(record) {
     )),
     make("tbody", {}, record.best.map((each) => nodeRow(each, {record, rules, most}))),
   );
-  const words = new Map();
-  table.querySelectorAll("td.score").forEach((cell) => words.set(cell, scoreWords(cell, record)));
-  tipsFor(table, "td.score, td.measured", (cell) => words.get(cell) ?? measuredTip(cell, record));
+  tipsFor(table, "td.score, td.measured", (cell) => (cell.dataset.rule ? scoreWords(cell, record) : measuredTip(cell, record)));
   const rows = () => [...table.tBodies[0].rows].map((row) => [...row.querySelectorAll("a, td[tabindex]")]);
   rove(table, rows);
   keepOneStop(table, rows);
-  return make("div", {class: "scores"}, table);
+  const place = make("div", {class: "scores"}, table);
+  place.addEventListener("scroll", () => place.classList.toggle("moved", place.scrollLeft > 0));
+  return place;
 }
 
 // Stated, so that the browser need not look into every cell to find them.

@@ -15,7 +15,8 @@ const STATE_LETTERS = {fresh: "f", stale: "s", missing: "m", implausible: "i"};
 const isKnown = (value) => value !== null && value !== undefined;
 
 export function count(value) {
-  return isKnown(value) ? COUNT.format(value) : UNKNOWN;
+  if (!isKnown(value)) return UNKNOWN;
+  return Number.isInteger(value) && value >= 0 && value < 1000 ? String(value) : COUNT.format(value);
 }
 
 export function counted(value, word) {

@@ -1,0 +1,92 @@
+"""How long a recording of a large cluster takes to be decided again, or under other settings.
+
+The recording is made by a machine that this bench drives."""
+
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from rich.console import RenderableType
+from rich.table import Table
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from tests.records.recorded_run import RecordedRun
+from tests.records.test_replaying import WITH_TRAFFIC, ours, traffic
+
+from lowtide.app.registry import make_registry
+from lowtide.app.replay import compare, replay
+from lowtide.scheduler.events import ReadingPublished
+from lowtide.testing import make_node
+
+NODES, PODS, SHAPES, PODS_PER_READING = 5000, 10_000, 50, 1000
+GOAL_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayResult:
+    workload: str
+    nodes: int
+    pods: int
+    scheduler: str
+    round: int
+    seconds: float
+    different: int
+    megabytes: float
+
+
+def replays(rounds: int, say: object) -> Iterator[ReplayResult]:
+    """Event by event, and the arrivals alone under the same configuration."""
+    with tempfile.TemporaryDirectory(prefix="lowtide-bench-") as folder:
+        file, config = Path(folder) / "run", Path(folder) / "config.yaml"
+        _record(file)
+        config.write_text(json.dumps(WITH_TRAFFIC))
+        megabytes = file.stat().st_size / 1e6
+        for number in range(1, rounds + 1):
+            began_at = time.monotonic()
+            made = replay(file, make_registry({}), None, lambda done, total: None)
+            seconds, different = time.monotonic() - began_at, len(made.differences)
+            yield ReplayResult(
+                "replay/check", NODES, PODS, "lowtide", number, seconds, different, megabytes
+            )
+            began_at = time.monotonic()
+            rows = compare(file, make_registry({}), [config], lambda done, total: None).rows
+            seconds, different = time.monotonic() - began_at, len(rows[1].elsewhere)
+            yield ReplayResult(
+                "replay/compare", NODES, PODS, "lowtide", number, seconds, different, megabytes
+            )
+
+
+def _record(file: Path) -> None:
+    random = np.random.default_rng(1)
+    with RecordedRun(file, WITH_TRAFFIC) as run:
+        (source,) = (each for profile in run.profiles.values() for each in profile.readings)
+        for number in range(NODES):
+            labels = {"topology.kubernetes.io/zone": f"zone-{number % 3}"}
+            run.add(make_node(f"node-{number}", cpu="64", memory="256Gi", labels=labels))
+        run.listed()
+        for number in range(PODS):
+            if number % PODS_PER_READING == 0:
+                values = (random.random(NODES) * 1e8).tolist()
+                run.step(ReadingPublished(source, traffic(values, 1000.0 + number)))
+            app = f"web-{number % SHAPES}"
+            run.add(ours(f"{app}-{number}", cpu="100m", labels={"app": app}))
+            run.place_all()
+
+
+def replay_report(results: Sequence[ReplayResult]) -> Iterator[RenderableType]:
+    table = Table(title=f"a recording of {NODES} nodes and {PODS} pods")
+    for heading in ("", "round", "seconds", "different", "MB"):
+        table.add_column(heading, justify="right")
+    for each in results:
+        figures = (f"{each.seconds:.1f}", str(each.different), f"{each.megabytes:.1f}")
+        table.add_row(each.workload, str(each.round), *figures)
+    yield table
+    longest = max(each.seconds for each in results)
+    word = "met" if longest <= GOAL_SECONDS else "MISSED"
+    yield f"replay: {longest:.1f} s at the longest; the goal, under {GOAL_SECONDS:.0f} s, is {word}"
