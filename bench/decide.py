@@ -83,7 +83,8 @@ class Decide:
         for thing in (*_owners(), *_running_pods(workload.nodes)):
             self._machine.step(Added(thing), BEGIN)
         self._readings = _Readings(self._machine, nodes)
-        self._ring = Ring(self._machine.profiles, self._machine.state, time.monotonic)
+        profiles, state = self._machine.profiles, self._machine.state
+        self._ring = Ring(profiles, state, time.monotonic, rows_may_change=False)
 
     def run(self, number: int) -> DecideResult:
         """A reading, and the pods until the next."""

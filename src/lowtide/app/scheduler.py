@@ -119,7 +119,12 @@ class SchedulerApp:
             keeps_every_score=parts.keeps_every_score,
             extenders=parts.config.extenders,
         )
-        self._ring = Ring(self.profiles, self.machine.state, parts.clock)
+        self._ring = Ring(
+            self.profiles,
+            self.machine.state,
+            parts.clock,
+            rows_may_change=bool(parts.config.extenders),
+        )
         self._history = History()
         requests = requests_of(self.profiles.values(), TrafficRequest)
         self._shown_request = requests[0] if requests else None

@@ -16,6 +16,7 @@ from lowtide.objects.pod import Pod
 class Ledger:
     def __init__(self) -> None:
         self.columns: dict[str, Column] = {}
+        self.version = 0  # of what was read of the rows; pods that come and go do not change it
         self._reading = Reading()
         self._position_of: dict[str, int] = {}
         # The nodes of the table when it was published last, and where the reading has each.
@@ -70,6 +71,7 @@ class Ledger:
             self._rows_of = list(node_names)
             self._positions = self._positions_of(node_names)
         self._reading = reading
+        self.version += 1
         self._entries = {}
         positions = self._positions
         fields = [*reading.columns, *reading.of_others, *self.expected_fields]
@@ -81,6 +83,7 @@ class Ledger:
 
     def fill(self, row: int, node_name: str) -> None:
         """A row that is new to the table; its pods are to be counted in."""
+        self.version += 1
         position = self._position_of.get(node_name)
         expected = self.expected_fields
         for field, column in self.columns.items():

@@ -8,7 +8,14 @@ import msgspec
 
 from lowtide.framework.decision import Decision, NodeScore
 from lowtide.readings.amounts import bandwidth_text
-from lowtide.readings.columns import CAPACITY, RECEIVE_COLUMN, SHARE, TRANSMIT_COLUMN
+from lowtide.readings.columns import (
+    CAPACITY,
+    IS_GUESSED,
+    RECEIVE_COLUMN,
+    SHARE,
+    STATE,
+    TRANSMIT_COLUMN,
+)
 from lowtide.readings.judging import share_with
 from lowtide.readings.reading import STATES
 from lowtide.records.measured import FIELDS, Measured
@@ -18,7 +25,6 @@ from lowtide.scheduler.decide import KEPT_NODES
 _SHARE, _RECEIVE, _TRANSMIT, _CAPACITY = (
     FIELDS.index(field) for field in (SHARE, RECEIVE_COLUMN, TRANSMIT_COLUMN, CAPACITY)
 )
-_ADDED_RECEIVE, _ADDED_TRANSMIT = -2, -1
 
 
 class RuleRecord(msgspec.Struct, frozen=True):
@@ -197,25 +203,27 @@ def _rules(scored: NodeScore) -> dict[str, RuleRecord]:
 def _traffic(measured: Measured | None, position: int) -> TrafficRecord | None:
     if measured is None:
         return None
-    values = dict(zip(FIELDS, measured.values[:, position].tolist(), strict=True))
-    state = values["state"]
+    values = dict(zip(FIELDS, measured.read[position].tolist(), strict=True))
+    added = measured.added
+    added_receive, added_transmit = added[:, position].tolist()
+    state = values[STATE]
     with_added = share_with(
         measured.request,
-        measured.values[_RECEIVE] + measured.values[_ADDED_RECEIVE],
-        measured.values[_TRANSMIT] + measured.values[_ADDED_TRANSMIT],
-        measured.values[_CAPACITY],
-        measured.values[_SHARE],
+        measured.read[:, _RECEIVE] + added[0],
+        measured.read[:, _TRANSMIT] + added[1],
+        measured.read[:, _CAPACITY],
+        measured.read[:, _SHARE],
     )
     return TrafficRecord(
-        share=_known(values["share"]),
+        share=_known(values[SHARE]),
         share_with_added=_known(float(with_added[position])),
-        receive=_known(values["receive"]),
-        transmit=_known(values["transmit"]),
-        capacity=_known(values["capacity"]),
-        is_capacity_guessed=values["is_guessed"] > 0,
+        receive=_known(values[RECEIVE_COLUMN]),
+        transmit=_known(values[TRANSMIT_COLUMN]),
+        capacity=_known(values[CAPACITY]),
+        is_capacity_guessed=values[IS_GUESSED] > 0,
         state="missing" if math.isnan(state) else STATES[int(state)].value,
-        added_receive=_known(values["expected_receive"]) or 0.0,
-        added_transmit=_known(values["expected_transmit"]) or 0.0,
+        added_receive=added_receive,
+        added_transmit=added_transmit,
     )
 
 
@@ -224,9 +232,10 @@ def _reading(kept: Kept) -> ReadingRecord | None:
     if measured is None:
         return None
     receive, transmit = (None, None) if measured.of_pod is None else measured.of_pod[:2]
-    is_dated = math.isfinite(measured.sampled_at)
-    age_seconds = max(0.0, kept.at - measured.sampled_at) if is_dated else None
-    return ReadingRecord(age_seconds, measured.window_seconds, receive, transmit)
+    dates = measured.dates
+    is_dated = math.isfinite(dates.sampled_at)
+    age_seconds = max(0.0, kept.at - dates.sampled_at) if is_dated else None
+    return ReadingRecord(age_seconds, dates.window_seconds, receive, transmit)
 
 
 def _margin(decision: Decision) -> tuple[int | None, str | None]:

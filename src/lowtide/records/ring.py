@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from lowtide.cluster.columns import Rows
 from lowtide.cluster.state import ClusterState
-from lowtide.framework.decision import Decision
+from lowtide.framework.decision import Decision, ScoreTable
 from lowtide.framework.profile import Profile
 from lowtide.records.measured import Measured, measured_by
 from lowtide.scheduler.actions import Decided
@@ -31,7 +31,8 @@ class Kept(msgspec.Struct, frozen=True):
 
 
 class Ring:
-    """`clock` is the machine's: seconds since the epoch that only go on."""
+    """`clock` is the machine's: seconds since the epoch that only go on. With extenders the table
+    may change between a decision and its note (`rows_may_change`)."""
 
     def __init__(
         self,
@@ -39,7 +40,10 @@ class Ring:
         state: ClusterState,
         clock: Callable[[], float],
         kept_decisions: int = KEPT_DECISIONS,
+        *,
+        rows_may_change: bool = True,
     ) -> None:
+        self._rows_may_change = rows_may_change
         self._measured_by = {
             name: measured_by(profile, state) for name, profile in profiles.items()
         }
@@ -84,12 +88,9 @@ class Ring:
         scores, chosen, state = decision.scores, decision.node_name, self._state
         if scores.node_names:
             position = scores.node_names.index(chosen) if chosen in scores.node_names else None
-            names, count = state.names, state.count
-            is_as_it_was = all(
-                row < count and names[row] == name
-                for row, name in zip(scores.rows.tolist(), scores.node_names, strict=True)
-            )
-            return (scores.rows, position) if is_as_it_was else (_NO_ROWS, None)
+            if self._rows_may_change and not _are_rows_of(scores, state):
+                return _NO_ROWS, None
+            return scores.rows, position
         row = None if chosen is None else state.row_of(chosen)
         return (_NO_ROWS, None) if row is None else (np.array([row]), 0)
 
@@ -112,3 +113,11 @@ class Ring:
     def of(self, pod_key: str) -> Iterator[Kept]:
         """What was decided about a pod, by namespace/name, the newest first."""
         return (kept for kept in reversed(self._kept) if kept.decided.decision.pod.key == pod_key)
+
+
+def _are_rows_of(scores: ScoreTable, state: ClusterState) -> bool:
+    names, count = state.names, state.count
+    return all(
+        row < count and names[row] == name
+        for row, name in zip(scores.rows.tolist(), scores.node_names, strict=True)
+    )
