@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.records.kept_decisions import Keeping
 
-from lowtide.app.journaling import Journaling
+from lowtide.app.journaling import MOST_WAITING, Journaling
 from lowtide.records.journal import Journal, read_journal
 from lowtide.records.record import DecisionRecord
 from lowtide.testing import make_node, make_pod
@@ -40,3 +40,17 @@ async def test_a_file_that_cannot_be_written_is_told_of_once_and_counted(
     assert len(said) == 2
     assert caplog.records[1].__dict__["lowtide_fields"] == {"lost": 2}
     assert len(list(read_journal(folder / "decisions"))) == 1
+
+
+async def test_what_waits_is_bounded_and_what_is_lost_is_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    (kept,) = Keeping(make_node("a")).decide(make_pod("one"))
+    journaling = Journaling(Journal(tmp_path / "decisions"))
+    for _ in range(MOST_WAITING + 3):
+        journaling.note(kept)
+    await journaling.flush()
+    assert len(list(read_journal(tmp_path / "decisions"))) == MOST_WAITING
+    (line,) = caplog.records
+    assert line.__dict__["lowtide_fields"] == {"lost": 3}

@@ -220,3 +220,9 @@ async def test_what_cannot_be_judged_is_told_and_no_error_of_ours() -> None:
     showing.keeping.bench.take_turns()
     status, found = await showing.ask("/api/explain/default/odd")
     assert (status, found["waits"].startswith("it cannot be judged now: ")) == (200, True)
+
+
+async def test_a_node_without_cpu_is_shown_as_empty() -> None:
+    showing = Showing(make_node("node-1", cpu="0"))
+    _, cluster = await showing.ask("/api/cluster")
+    assert cluster["cpu"] == [0.0]

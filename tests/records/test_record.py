@@ -206,3 +206,15 @@ def test_a_promised_node_is_no_only_one() -> None:
     record = keeping.record(make_pod("web", nominated="node-1"))
     assert in_short(record) == "node-1: it was promised to the pod"
     assert in_short(Keeping(NODES[0]).record(make_pod("web"))) == "node-1: no other node was left"
+
+
+def test_of_an_only_node_the_pod_itself_is_not_counted_in() -> None:
+    keeping = Keeping(NODES[0])
+    keeping.publish({"node-1": BUSY_AND_QUIET["node-1"]}, sampled_at=START)
+    added = []
+    for name in ("first", "second"):
+        record = keeping.record(make_pod(name))
+        assert record.chosen is not None
+        assert record.chosen.measured is not None
+        added.append(record.chosen.measured.added_receive)
+    assert added == [0.0, 50e6]

@@ -1,9 +1,10 @@
 """What the rules say of pods that others place."""
 
+import numpy as np
 import pytest
 from tests.scheduler.conftest import all_listed, default_rules
 
-from lowtide.framework.plugin import Pod, Rejection
+from lowtide.framework.plugin import NODE, Nodes, OneNode, Pod, Rejection, filter_each
 from lowtide.objects.events import Added, Deleted, Modified
 from lowtide.objects.node import Node
 from lowtide.scheduler.shadow import Agreement, Shadow, Shadowed
@@ -101,3 +102,50 @@ def test_a_promise_of_the_other_scheduler_does_not_count() -> None:
     found = placed_by_another(shadow, promised, "small")
     assert found is not None
     assert found.agreement is Agreement.DIFFERENT
+
+
+def test_with_several_profiles_each_pod_is_judged_by_its_own() -> None:
+    class Only:
+        reads = NODE
+
+        def __init__(self, name: str, node_name: str) -> None:
+            self.name = name
+            self._node_name = node_name
+
+        @filter_each
+        def filter(self, pod: Pod, node: OneNode) -> str | None:
+            return None if node.name == self._node_name else "node(s) are another's"
+
+    shadow = Shadow(
+        {name: make_profile([*default_rules(), Only("Only", name)], name=name) for name in "ab"}
+    )
+    for node_name in "ab":
+        shadow.step(Added(make_node(node_name)), 0.0)
+    for event in all_listed():
+        shadow.step(event, 0.0)
+    for scheduler_name, chosen in (("a", "a"), ("b", "b"), ("unknown", "a")):
+        pod = make_pod(f"of-{scheduler_name}", scheduler_name=scheduler_name)
+        found = placed_by_another(shadow, pod, chosen)
+        assert found is not None
+        assert found.agreement is Agreement.SAME
+
+
+def test_a_refusal_gives_way_to_a_pod_that_has_waited() -> None:
+    class Patient:
+        name = "Patient"
+
+        def filter(self, pod: Pod, nodes: Nodes) -> list[Rejection]:
+            everywhere = np.ones(len(nodes), np.bool_)
+            return [Rejection(everywhere, "node(s) are hot", gives_way_after=30.0)]
+
+    def placed_after(seconds: float) -> Agreement:
+        shadow = Shadow({"lowtide": make_profile([*default_rules(), Patient()])})
+        for event in (Added(make_node("a")), *all_listed()):
+            shadow.step(event, 0.0)
+        shadow.step(Added(make_pod("web")), 100.0)
+        found = shadow.step(Modified(make_pod("web", on="a")), 100.0 + seconds)
+        assert found is not None
+        return found.agreement
+
+    assert placed_after(60.0) is Agreement.SAME
+    assert placed_after(1.0) is Agreement.NOWHERE
