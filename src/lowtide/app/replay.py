@@ -7,6 +7,7 @@ from pathlib import Path
 
 from lowtide.app.no_binder import NoBinder
 from lowtide.app.registry import read_config
+from lowtide.app.simulate import NamedConfig
 from lowtide.config.load import LoadedConfig, load_config
 from lowtide.framework.plugin import Binder
 from lowtide.framework.registry import Registry
@@ -109,7 +110,8 @@ def compare(
         recorded = AsRecorded() if number == 0 else None
         with Recording(path) as recording:
             header = recording.header
-            rerun, more = _rerun(recording, registry, config_file)
+            named = NamedConfig(str(config_file), read_config(config_file))
+            rerun, more = _rerun(recording, registry, named)
             names = None if header.is_from_outside else frozenset(header.scheduler_names)
             for count, step in enumerate(recording.steps(rerun.sources)):
                 rerun.take(step)
@@ -126,10 +128,20 @@ def compare(
     return Comparison(header, tuple(rows), tuple(warnings))
 
 
+def compared_with(path: Path, registry: Registry, named: NamedConfig) -> Compared:
+    """The recorded arrivals under one configuration."""
+    with Recording(path) as recording:
+        rerun, _ = _rerun(recording, registry, named)
+        for step in recording.steps(rerun.sources):
+            rerun.take(step)
+        rerun.end()
+    return compared(named.name, rerun)
+
+
 def _rerun(
-    recording: Recording, registry: Registry, config_file: Path
+    recording: Recording, registry: Registry, named: NamedConfig
 ) -> tuple[Rerun, Sequence[str]]:
-    loaded = read_config(config_file)
+    config_file, loaded = named.name, named.config
     built = registry.build(loaded, {Binder: NoBinder()})
     if not recording.header.is_from_outside:
         _check_names(recording, list(built.profiles), str(config_file))

@@ -1,18 +1,14 @@
 """`lowtide simulate`: every configuration on every draw of a simulation, on all cores."""
 
 import json
-import multiprocessing
-import os
-import signal
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from lowtide.app.no_binder import NoBinder
 from lowtide.app.registry import make_registry, recommended_config, requests_of
+from lowtide.app.side_by_side import side_by_side
 from lowtide.config.load import API_VERSION, LoadedConfig, load_config, load_default
 from lowtide.framework.plugin import Binder, PluginError
 from lowtide.framework.registry import Built
@@ -96,10 +92,10 @@ def run_all(
 ) -> list[ConfigRuns]:
     """`on_run` is called after each run. Results do not depend on how many cores there are."""
     tasks = [(named, seed) for named in configs for seed in seeds]
-    run_one = partial(_run_one, simulation, dict(plugins))
+    with_simulation = partial(run_one, simulation, dict(plugins))
     results = []
-    with _side_by_side(len(tasks)) as mapped:
-        for result in mapped(run_one, tasks):
+    with side_by_side(len(tasks)) as mapped:
+        for result in mapped(with_simulation, tasks):
             on_run()
             results.append(result)
     count = len(seeds)
@@ -109,7 +105,7 @@ def run_all(
     ]
 
 
-def _run_one(simulation: Simulation, plugins: Plugins, task: tuple[NamedConfig, int]) -> RunResult:
+def run_one(simulation: Simulation, plugins: Plugins, task: tuple[NamedConfig, int]) -> RunResult:
     named, seed = task
     built = _built(named.config, plugins)
     drawn = draw(simulation, seed)
@@ -129,45 +125,3 @@ def _run_one(simulation: Simulation, plugins: Plugins, task: tuple[NamedConfig, 
 
 def _built(config: LoadedConfig, plugins: Plugins) -> Built:
     return make_registry(plugins).build(config, {Binder: NoBinder()})
-
-
-Mapped = Callable[[Callable[[Any], RunResult], Sequence[Any]], Iterator[RunResult]]
-
-# A process of its own takes longer to start than a few runs take.
-_FEW_RUNS = 6
-
-
-@contextmanager
-def _side_by_side(count: int) -> Iterator[Mapped]:
-    """A `map` on as many processes as there are cores; on this one where that is as fast."""
-    processes = min(os.cpu_count() or 1, count)
-    if processes == 1 or count <= _FEW_RUNS:
-        yield map
-        return
-    others = multiprocessing.active_children()
-    with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
-
-        def mapped(
-            run_one: Callable[[Any], RunResult], tasks: Sequence[Any]
-        ) -> Iterator[RunResult]:
-            with _interrupts_ignored():  # by the processes too, from their very beginning
-                return pool.map(run_one, tasks)
-
-        try:
-            yield mapped
-        except BaseException:
-            for process in multiprocessing.active_children():
-                if process not in others:
-                    process.terminate()
-            pool.shutdown(cancel_futures=True)
-            raise
-
-
-@contextmanager
-def _interrupts_ignored() -> Iterator[None]:
-    """Ctrl-C reaches every process of a terminal's group; one of them is to answer it."""
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)

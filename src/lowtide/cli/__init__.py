@@ -11,7 +11,7 @@ from lowtide.cli.errors import told_in_one_sentence
 
 COMMANDS = (
     *("scheduler", "extender", "shadow", "explain"),
-    *("decide", "simulate", "record", "replay"),
+    *("decide", "simulate", "sweep", "record", "replay"),
     *("config", "doctor", "demo", "version"),
 )
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 from lowtide.app.explain import ExplainError
 from lowtide.app.scheduler import LeaseLostError
+from lowtide.app.sweep import SweepError
 from lowtide.config.errors import ConfigError
 from lowtide.extenders.client import ExtenderCallError
 from lowtide.kube.errors import KubeError
@@ -30,6 +31,7 @@ EXPECTED = (
     PrometheusError,
     ScenarioError,
     ServerError,
+    SweepError,
     UnknownNodeError,
 )
 

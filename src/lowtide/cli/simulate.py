@@ -96,7 +96,7 @@ def simulate(
             print(f"warning: {warning}", file=sys.stderr)
         if plot is not None:
             _check_writable(plot)
-        with _progress(len(configs) * len(seeds)) as on_run:
+        with runs_progress(len(configs) * len(seeds)) as on_run:
             found = run_all(simulation, configs, seeds, plugins=plugins, on_run=on_run)
         if output == "json":
             print(json.dumps({"configs": [each.as_json() for each in found]}))
@@ -122,7 +122,7 @@ def _configs(files: Sequence[Path]) -> list[NamedConfig]:
 
 
 @contextmanager
-def _progress(count: int) -> Iterator[Callable[[], None]]:
+def runs_progress(count: int) -> Iterator[Callable[[], None]]:
     """A bar on stderr, for people only."""
     if not sys.stderr.isatty():
         yield lambda: None
