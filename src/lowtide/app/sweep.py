@@ -13,12 +13,13 @@ from lowtide.app.registry import make_registry
 from lowtide.app.replay import compared_with
 from lowtide.app.side_by_side import Mapped, side_by_side
 from lowtide.app.simulate import NamedConfig, Plugins, run_one
+from lowtide.scenario.scenario import ScenarioError
 from lowtide.scenario.simulation import Simulation
 
 Figures = Mapping[str, float]
 
 
-class SweepError(Exception):
+class SweepError(ScenarioError):
     """The sweep cannot be run; the sentence says why."""
 
 

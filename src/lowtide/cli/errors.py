@@ -9,7 +9,6 @@ from contextlib import contextmanager
 
 from lowtide.app.explain import ExplainError
 from lowtide.app.scheduler import LeaseLostError
-from lowtide.app.sweep import SweepError
 from lowtide.config.errors import ConfigError
 from lowtide.extenders.client import ExtenderCallError
 from lowtide.kube.errors import KubeError
@@ -31,7 +30,6 @@ EXPECTED = (
     PrometheusError,
     ScenarioError,
     ServerError,
-    SweepError,
     UnknownNodeError,
 )
 
