@@ -10,21 +10,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 from rich.console import RenderableType
 from rich.table import Table
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from tests.records.recorded_run import RecordedRun
-from tests.records.test_replaying import WITH_TRAFFIC, ours, traffic
+from tests.records.test_replay_many import NODES, PODS, record_large
+from tests.records.test_replaying import WITH_TRAFFIC
 
 from lowtide.app.registry import make_registry
 from lowtide.app.replay import compare, replay
-from lowtide.scheduler.events import ReadingPublished
-from lowtide.testing import make_node
 
-NODES, PODS, SHAPES, PODS_PER_READING = 5000, 10_000, 50, 1000
 GOAL_SECONDS = 60.0
 
 
@@ -44,7 +40,7 @@ def replays(rounds: int, say: object) -> Iterator[ReplayResult]:
     """Event by event, and the arrivals alone under the same configuration."""
     with tempfile.TemporaryDirectory(prefix="lowtide-bench-") as folder:
         file, config = Path(folder) / "run", Path(folder) / "config.yaml"
-        _record(file)
+        record_large(file)
         config.write_text(json.dumps(WITH_TRAFFIC))
         megabytes = file.stat().st_size / 1e6
         for number in range(1, rounds + 1):
@@ -60,23 +56,6 @@ def replays(rounds: int, say: object) -> Iterator[ReplayResult]:
             yield ReplayResult(
                 "replay/compare", NODES, PODS, "lowtide", number, seconds, different, megabytes
             )
-
-
-def _record(file: Path) -> None:
-    random = np.random.default_rng(1)
-    with RecordedRun(file, WITH_TRAFFIC) as run:
-        (source,) = (each for profile in run.profiles.values() for each in profile.readings)
-        for number in range(NODES):
-            labels = {"topology.kubernetes.io/zone": f"zone-{number % 3}"}
-            run.add(make_node(f"node-{number}", cpu="64", memory="256Gi", labels=labels))
-        run.listed()
-        for number in range(PODS):
-            if number % PODS_PER_READING == 0:
-                values = (random.random(NODES) * 1e8).tolist()
-                run.step(ReadingPublished(source, traffic(values, 1000.0 + number)))
-            app = f"web-{number % SHAPES}"
-            run.add(ours(f"{app}-{number}", cpu="100m", labels={"app": app}))
-            run.place_all()
 
 
 def replay_report(results: Sequence[ReplayResult]) -> Iterator[RenderableType]:

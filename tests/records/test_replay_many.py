@@ -14,11 +14,9 @@ NODES, PODS, SHAPES = 5_000, 10_000, 50
 PODS_PER_READING = 1_000
 
 
-@pytest.mark.long
-@pytest.mark.timeout(600)
-def test_5000_nodes_and_10000_pods_are_decided_the_same_again(tmp_path: Path) -> None:
+def record_large(file: Path) -> RecordedRun:
     random = np.random.default_rng(1)
-    with RecordedRun(tmp_path / "run", WITH_TRAFFIC) as run:
+    with RecordedRun(file, WITH_TRAFFIC) as run:
         (source,) = (each for profile in run.profiles.values() for each in profile.readings)
         for number in range(NODES):
             labels = {"topology.kubernetes.io/zone": f"zone-{number % 3}"}
@@ -31,5 +29,11 @@ def test_5000_nodes_and_10000_pods_are_decided_the_same_again(tmp_path: Path) ->
             app = f"web-{number % SHAPES}"
             run.add(ours(f"{app}-{number}", cpu="100m", labels={"app": app}))
             run.place_all()
-    made = run.replayed()
+    return run
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+def test_5000_nodes_and_10000_pods_are_decided_the_same_again(tmp_path: Path) -> None:
+    made = record_large(tmp_path / "run").replayed()
     assert (made.differences, made.decision_count) == ((), PODS)

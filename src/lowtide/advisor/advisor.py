@@ -27,8 +27,7 @@ from lowtide.framework.plugin import PluginError, PodRejection, ask
 from lowtide.framework.profile import Profile, rules_by_kind
 from lowtide.framework.refused import RefusedPod
 from lowtide.framework.verdicts import Verdicts
-from lowtide.objects.events import Added, Deleted, Listed, Modified, Unavailable
-from lowtide.objects.kinds import KIND_OF, NEEDED_KINDS
+from lowtide.objects.events import Added, Deleted, Modified
 from lowtide.objects.pod import Pod, PodSpec
 from lowtide.objects.quantity import QuantityError
 from lowtide.objects.requests import scored_requests
@@ -81,7 +80,6 @@ class Advisor:
         self._bookings = Bookings(self.state)
         self._finder = RowFinder(self.state)
         self._turns = 0
-        self._unlisted = {*NEEDED_KINDS, *(KIND_OF[kind].name for kind in self.rules_by_kind)}
 
     @property
     def rules_by_kind(self) -> dict[type, tuple[str, ...]]:
@@ -91,7 +89,7 @@ class Advisor:
     @property
     def unlisted(self) -> frozenset[str]:
         """The kinds of which it is not known yet what exists."""
-        return frozenset(self._unlisted)
+        return frozenset(self._surroundings.unlisted)
 
     def profile_for(self, pod: Pod) -> Profile:
         first = next(iter(self.profiles.values()))
@@ -109,16 +107,10 @@ class Advisor:
                 self._pod_changed(pod)
             case Deleted(object=Pod() as pod):
                 self._pod_gone(pod)
-            case Added(object=thing) | Modified(object=thing):
-                self._surroundings.changed(thing, now)
-            case Deleted(object=thing):
-                self._surroundings.deleted(thing, now)
             case ReadingPublished(source, reading):
                 self.state.publish(source, reading)
-            case Listed(kind=kind):
-                self._unlisted.discard(kind)
-            case Unavailable(kind=kind) if kind not in NEEDED_KINDS:
-                self._unlisted.discard(kind)
+            case _:
+                self._surroundings.step(event, now)
 
     def _pod_changed(self, pod: Pod) -> None:
         if pod.has_ended:

@@ -107,16 +107,16 @@ def compare(
     """The recorded arrivals under each of these configurations, on virtual time."""
     rows, warnings = [], []
     for number, config_file in enumerate(config_files):
-        recorded = AsRecorded() if number == 0 else None
         with Recording(path) as recording:
             header = recording.header
             named = NamedConfig(str(config_file), read_config(config_file))
             rerun, more = _rerun(recording, registry, named)
             names = None if header.is_from_outside else frozenset(header.scheduler_names)
+            recorded = AsRecorded(names) if number == 0 else None
             for count, step in enumerate(recording.steps(rerun.sources)):
                 rerun.take(step)
                 if recorded is not None:
-                    recorded.take(step, names)
+                    recorded.take(step)
                 if count % _STEPS_BETWEEN_TELLING == 0:
                     done = number * recording.byte_count + recording.bytes_read
                     progress(done, len(config_files) * recording.byte_count)

@@ -17,7 +17,6 @@ from lowtide.app.journaling import Journaling
 from lowtide.app.known_cluster import BelievedCluster
 from lowtide.app.kube_writes import KubeBinder, KubeWrites
 from lowtide.app.measuring import Measuring
-from lowtide.app.registry import requests_of
 from lowtide.app.shown import Shown
 from lowtide.app.tasks import end, failures, started
 from lowtide.app.volume_writes import KubeBindings, KubeVolumes
@@ -37,9 +36,9 @@ from lowtide.kube.writer import Writer
 from lowtide.logs import Log
 from lowtide.objects.events import Deleted, Listed
 from lowtide.objects.kinds import NODE
-from lowtide.readings.request import TrafficRequest
 from lowtide.records.history import History
 from lowtide.records.journal import Journal
+from lowtide.records.measured import traffic_request_of
 from lowtide.records.record import DecisionRecord, in_short
 from lowtide.records.ring import Ring
 from lowtide.scheduler.actions import Decided, WriteKubeEvent
@@ -126,8 +125,7 @@ class SchedulerApp:
             rows_may_change=bool(parts.config.extenders),
         )
         self._history = History()
-        requests = requests_of(self.profiles.values(), TrafficRequest)
-        self._shown_request = requests[0] if requests else None
+        self._shown_request = traffic_request_of(self.profiles.values())
         self._journaling = None if parts.journal is None else Journaling(parts.journal)
         make_recorder = parts.make_recorder
         self._recorder = None if make_recorder is None else make_recorder(self.profiles)

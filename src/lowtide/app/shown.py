@@ -7,7 +7,6 @@ from itertools import islice
 import msgspec
 import numpy as np
 
-from lowtide.app.registry import requests_of
 from lowtide.cluster.columns import FloatArray
 from lowtide.cluster.placed import PlacedPod
 from lowtide.framework.plugin import PluginError
@@ -25,9 +24,9 @@ from lowtide.readings.columns import (
 from lowtide.readings.demand import EXPECTED_RECEIVE, EXPECTED_TRANSMIT
 from lowtide.readings.judging import share_with
 from lowtide.readings.reading import STATES, State
-from lowtide.readings.request import TrafficRequest
 from lowtide.records.explaining import Explanation, explained, needs_now
 from lowtide.records.history import History, NodeHistory
+from lowtide.records.measured import traffic_request_of
 from lowtide.records.record import DecisionLine, DecisionRecord, PreemptionRecord
 from lowtide.records.ring import Ring
 from lowtide.scheduler.machine import Machine
@@ -147,7 +146,7 @@ class Shown:
         self._clock = clock
         self._measured = measured
         self._is_leader = is_leader
-        self._request = next(iter(requests_of(machine.profiles.values(), TrafficRequest)), None)
+        self._request = traffic_request_of(machine.profiles.values())
         self._named: list[tuple[str, str | None, str | None]] | None = None  # not looked at yet
         self._version = 0
 

@@ -2,6 +2,7 @@
 with the next pod. `ring` keeps it beside the decision, `record` unpacks it."""
 
 import math
+from collections.abc import Iterable
 from typing import Final
 
 import msgspec
@@ -94,8 +95,11 @@ def _read(ledger: Ledger, count: int) -> FloatArray:
 
 
 def measured_by(profile: Profile, state: ClusterState) -> MeasuredNodes | None:
-    """By the first traffic request: a profile seldom has two."""
-    for each in profile.readings:
-        if isinstance(each, TrafficRequest):
-            return MeasuredNodes(each, state)
-    return None
+    request = traffic_request_of([profile])
+    return None if request is None else MeasuredNodes(request, state)
+
+
+def traffic_request_of(profiles: Iterable[Profile]) -> TrafficRequest | None:
+    """The first: there are seldom two."""
+    readings = (each for profile in profiles for each in profile.readings)
+    return next((each for each in readings if isinstance(each, TrafficRequest)), None)

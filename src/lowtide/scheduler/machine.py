@@ -19,8 +19,7 @@ from lowtide.framework.decision import Decision, NodeRejection
 from lowtide.framework.plugin import Eviction, PluginError, PodRejection
 from lowtide.framework.profile import Profile, rules_by_kind
 from lowtide.framework.verdicts import Verdicts
-from lowtide.objects.events import Added, Deleted, Listed, Modified, Unavailable
-from lowtide.objects.kinds import KIND_OF, NEEDED_KINDS
+from lowtide.objects.events import Added, Deleted, Modified
 from lowtide.objects.pod import Pod
 from lowtide.objects.quantity import QuantityError
 from lowtide.scheduler.actions import (
@@ -99,7 +98,6 @@ class Machine:
         self._evictions = Evictions()
         self._under_way = UnderWay()
         self._turns = 0
-        self._unlisted = {*NEEDED_KINDS, *(KIND_OF[kind].name for kind in self.rules_by_kind)}
 
     @property
     def rules_by_kind(self) -> dict[type, tuple[str, ...]]:
@@ -109,7 +107,7 @@ class Machine:
     @property
     def is_synced(self) -> bool:
         """Whether everything that existed at the start is known."""
-        return not self._unlisted
+        return not self._surroundings.unlisted
 
     @property
     def binding_count(self) -> int:
@@ -166,10 +164,6 @@ class Machine:
                 self._pod_changed(pod, now)
             case Deleted(object=Pod() as pod):
                 self._pod_gone(pod, now)
-            case Added(object=thing) | Modified(object=thing):
-                self._surroundings.changed(thing, now)
-            case Deleted(object=thing):
-                self._surroundings.deleted(thing, now)
             case BindingEnded():
                 return self._binding_ended(event, now)
             case EvictionEnded():
@@ -181,10 +175,8 @@ class Machine:
             case ReadingPublished(source, reading):
                 self.state.publish(source, reading)
                 self.queue.wake(READING_PUBLISHED, now)
-            case Listed(kind=kind):
-                self._unlisted.discard(kind)
-            case Unavailable(kind=kind) if kind not in NEEDED_KINDS:
-                self._unlisted.discard(kind)
+            case _:
+                self._surroundings.step(event, now)
         return []
 
     # What the watch says of pods.

@@ -13,8 +13,7 @@ from lowtide.framework.decision import Decision, NodeRejection, ScoreTable
 from lowtide.framework.plugin import PluginError
 from lowtide.framework.profile import Profile, rules_by_kind
 from lowtide.framework.verdicts import Verdicts
-from lowtide.objects.events import Added, Deleted, Listed, Modified, Unavailable
-from lowtide.objects.kinds import KIND_OF, NEEDED_KINDS
+from lowtide.objects.events import Added, Deleted, Modified
 from lowtide.objects.pod import Pod
 from lowtide.objects.quantity import QuantityError
 from lowtide.scheduler.decide import decide
@@ -65,7 +64,6 @@ class Shadow:
         )
         self._pending: dict[str, tuple[Pod, float]] = {}  # by uid: as it is, and since when
         self._turns = 0
-        self._unlisted = {*NEEDED_KINDS, *(KIND_OF[kind].name for kind in self.rules_by_kind)}
 
     @property
     def rules_by_kind(self) -> dict[type, tuple[str, ...]]:
@@ -74,7 +72,7 @@ class Shadow:
 
     @property
     def is_synced(self) -> bool:
-        return not self._unlisted
+        return not self._surroundings.unlisted
 
     @property
     def pending_count(self) -> int:
@@ -86,16 +84,10 @@ class Shadow:
                 return self._pod_changed(pod, now)
             case Deleted(object=Pod() as pod):
                 self._pod_gone(pod)
-            case Added(object=thing) | Modified(object=thing):
-                self._surroundings.changed(thing, now)
-            case Deleted(object=thing):
-                self._surroundings.deleted(thing, now)
             case ReadingPublished(source, reading):
                 self.state.publish(source, reading)
-            case Listed(kind=kind):
-                self._unlisted.discard(kind)
-            case Unavailable(kind=kind) if kind not in NEEDED_KINDS:
-                self._unlisted.discard(kind)
+            case _:
+                self._surroundings.step(event, now)
         return None
 
     def _pod_changed(self, pod: Pod, now: float) -> Shadowed | None:

@@ -8,9 +8,12 @@ from typing import Any
 
 from lowtide.cluster.state import ClusterState
 from lowtide.framework.change import Change, node_change, object_change
-from lowtide.framework.profile import Profile
+from lowtide.framework.profile import Profile, rules_by_kind
 from lowtide.framework.verdicts import Verdicts
+from lowtide.objects.events import Added, Deleted, Listed, Modified, Unavailable
+from lowtide.objects.kinds import KIND_OF, NEEDED_KINDS
 from lowtide.objects.node import Node
+from lowtide.scheduler.events import Event
 
 
 class Surroundings:
@@ -25,6 +28,20 @@ class Surroundings:
         self._wake = wake
         self._verdicts = verdicts
         self._kinds_that_wake = {kind for profile in profiles for kind in profile.kinds_that_wake}
+        self.unlisted = {*NEEDED_KINDS, *(KIND_OF[kind].name for kind in rules_by_kind(profiles))}
+
+    def step(self, event: Event, now: float) -> None:
+        """What a watch tells, but for pods; `unlisted` are the kinds of which it is not known yet
+        what exists."""
+        match event:
+            case Added(object=thing) | Modified(object=thing):
+                self.changed(thing, now)
+            case Deleted(object=thing):
+                self.deleted(thing, now)
+            case Listed(kind=kind):
+                self.unlisted.discard(kind)
+            case Unavailable(kind=kind) if kind not in NEEDED_KINDS:
+                self.unlisted.discard(kind)
 
     def changed(self, thing: Any, now: float) -> None:
         if isinstance(thing, Node):

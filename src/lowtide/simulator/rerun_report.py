@@ -38,17 +38,18 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
 class AsRecorded:
     """What was recorded, followed: the row that the others are compared with."""
 
-    def __init__(self) -> None:
+    def __init__(self, scheduler_names: frozenset[str] | None) -> None:
+        """None: the pods of all schedulers count."""
+        self._scheduler_names = scheduler_names
         self.links = LinkCourse()
         self._state = ClusterState()
         self._waiting: dict[str, Pod] = {}
         self._placed: set[str] = set()
 
-    def take(self, step: Step, scheduler_names: frozenset[str] | None) -> None:
-        """None: the pods of all schedulers count."""
+    def take(self, step: Step) -> None:
         match step.event:
             case Added(object=Pod() as pod) | Modified(object=Pod() as pod):
-                self._pod(pod, scheduler_names)
+                self._pod(pod)
             case Deleted(object=Pod() as pod):
                 self._waiting.pop(pod.uid, None)
                 self._state.remove_pod(pod.uid)
@@ -59,7 +60,8 @@ class AsRecorded:
             case ReadingPublished(TrafficRequest(), reading):
                 self.links.look(reading, self._state, step.now)
 
-    def _pod(self, pod: Pod, scheduler_names: frozenset[str] | None) -> None:
+    def _pod(self, pod: Pod) -> None:
+        names = self._scheduler_names
         if pod.has_ended:
             self._waiting.pop(pod.uid, None)
             self._state.remove_pod(pod.uid)
@@ -67,7 +69,7 @@ class AsRecorded:
             if self._waiting.pop(pod.uid, None) is not None:
                 self._placed.add(pod.key)
             self._state.place(pod)
-        elif scheduler_names is None or pod.spec.scheduler_name in scheduler_names:
+        elif names is None or pod.spec.scheduler_name in names:
             self._waiting[pod.uid] = pod
 
     def compared(self) -> Compared:

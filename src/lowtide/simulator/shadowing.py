@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from lowtide.framework.profile import Profile
 from lowtide.objects.events import Added, Deleted, Modified
 from lowtide.objects.pod import Pod
-from lowtide.readings.request import TrafficRequest
+from lowtide.records.measured import traffic_request_of
 from lowtide.scheduler.events import Event, ReadingPublished
 from lowtide.scheduler.shadow import Shadow, Shadowed
 from lowtide.simulator.predicted_links import PredictedLinks
@@ -16,13 +16,7 @@ from lowtide.simulator.shadow_report import Difference, ShadowReport, ShadowSumm
 class Shadowing:
     def __init__(self, profiles: Mapping[str, Profile], since: float) -> None:
         self.shadow = Shadow(profiles)
-        requests = [
-            each
-            for profile in profiles.values()
-            for each in profile.readings
-            if isinstance(each, TrafficRequest)
-        ]
-        self._request = requests[0] if requests else None
+        self._request = traffic_request_of(profiles.values())
         self._links = (
             None if self._request is None else PredictedLinks(self._request, self.shadow.state)
         )
