@@ -18,7 +18,7 @@ from lowtide.advisor.advice import (
 from lowtide.advisor.advising import Advising, Listening
 from lowtide.advisor.advisor import Advisor
 from lowtide.app.clocks import Clock
-from lowtide.app.garbage import leave_out_what_is_known
+from lowtide.app.garbage import leave_out_what_is_known, look_seldom_for_garbage
 from lowtide.app.known_cluster import WatchedCluster
 from lowtide.app.kube_writes import KubeBinder
 from lowtide.app.measuring import Measuring
@@ -106,6 +106,7 @@ class ExtenderApp:
         self._stopping.set()
 
     async def run(self) -> None:
+        look_seldom_for_garbage()
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(self._connection)
             await stack.enter_async_context(self._measuring_connection)
