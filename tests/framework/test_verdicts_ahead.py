@@ -188,6 +188,17 @@ def test_rows_are_hardly_judged_ahead_where_that_is_of_no_use() -> None:
     assert sum(asked > 300 for asked in placing.crowd.asked) < 8
 
 
+def test_rows_are_hardly_judged_ahead_where_others_have_to_be_judged_anyway() -> None:
+    """Between two pods of the shape another comes elsewhere: what was said comes true, and yet the
+    rules have to be asked."""
+    placing = Placing()
+    for number in range(40):
+        placing.place()
+        elsewhere = placing.state.names[(placing.last + 300) % NODES]
+        placing.state.assume(pod(number, cpu="1m"), elsewhere)
+    assert sum(asked > 300 for asked in placing.crowd.asked) < 8
+
+
 @pytest.mark.parametrize(
     "happens",
     [

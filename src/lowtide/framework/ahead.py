@@ -49,7 +49,7 @@ class Faces:
         self._without_use = 0
 
     def was_of_use(self) -> None:
-        """What was judged ahead came true."""
+        """What was judged ahead came true, and nobody had to be asked."""
         self._without_use = 0
 
     def of(self, unknown: list[int], ranked: IntArray, reads: int) -> Faced:
@@ -98,14 +98,20 @@ class Ahead:
         self._position_of = {}
 
     def said_of_one(self, row: int) -> list[int] | None:
-        """What each rule said of this row as it is now; None where that is not known."""
+        """What each rule said of this row as it is now, where that is all there is to know; None
+        where it is not known."""
+        said = self._said_of(row)
+        if said is not None:
+            self._faces.was_of_use()
+        return said
+
+    def _said_of(self, row: int) -> list[int] | None:
         position = self._position_of.get(row)
         if position is None:
             return None
         came = self._state.log.came_since(row, self._versions[position])
         if not came or any(shape is not self._faces.shape for shape in came):
             return None
-        self._faces.was_of_use()
         at = position + (len(came) - 1) * len(self._position_of)
         return [answer.item(at) for answer in self._answers]
 
@@ -114,11 +120,13 @@ class Ahead:
         known: dict[int, list[int]] = {}
         unknown: list[int] = []
         for row in rows.tolist():
-            said = self.said_of_one(row)
+            said = self._said_of(row)
             if said is None:
                 unknown.append(row)
             else:
                 known[row] = said
+        if known and not unknown:
+            self._faces.was_of_use()
         return known, unknown
 
     def keep(self, rows: Rows, answers: Answers) -> None:
