@@ -51,6 +51,7 @@ def lowtide_scheduler(tmp_path: Path) -> Iterator[Callable[..., Process]]:
         kubeconfig: Path,
         *flags: str,
         until: Callable[[Process], bool] = is_ready,
+        scheme: str = "http",
     ) -> Process:
         name = f"lowtide-{len(started) + 1}"
         config_file = tmp_path / f"{name}.yaml"
@@ -61,7 +62,7 @@ def lowtide_scheduler(tmp_path: Path) -> Iterator[Callable[..., Process]]:
             name,
             [LOWTIDE, *words, f"--secure-port={port}", "-v=2", *flags],
             folder=tmp_path,
-            url=f"http://127.0.0.1:{port}",
+            url=f"{scheme}://127.0.0.1:{port}",
         )
         started.append(process)
         process.start()

@@ -97,7 +97,11 @@ async def until(is_so: Callable[[], bool]) -> None:
 
 @asynccontextmanager
 async def advising(
-    rule: Any, counted: Counted, clock: ManualClock | None = None, **settings: Any
+    rule: Any,
+    counted: Counted,
+    clock: ManualClock | None = None,
+    look_seconds: float = 30.0,
+    **settings: Any,
 ) -> AsyncIterator[Advising]:
     """Patient, unless a budget is given: what is slow here may be the machine."""
     profile = make_profile([rule])
@@ -108,7 +112,9 @@ async def advising(
         {"lowtide": ExtenderSettings(**{**budgets, **settings})},
         Listening(counted, clock),
     )
-    running = Advising(advisor, counts=counted, clock=clock, wall_clock=clock)
+    running = Advising(
+        advisor, counts=counted, clock=clock, wall_clock=clock, look_seconds=look_seconds
+    )
     running.start()
     running.handle(Added(make_node("a")))
     running.handle(Listed("Node"))
@@ -264,3 +270,33 @@ async def test_it_is_not_ready_before_everything_is_listed() -> None:
     for event in (Added(make_node("a")), Listed("Node"), Listed("Pod")):
         advisor.step(event, 0.0)
     assert running.why_not_ready() == "the rules are asked for the first time"
+
+
+async def test_who_looks_is_answered_by_the_thread_that_advises() -> None:
+    async with advising(Gate(), Counted()) as running:
+        assert await running.look(lambda: threading.current_thread().name) == "advisor"
+
+
+async def test_what_goes_wrong_in_a_look_is_told_to_who_looks() -> None:
+    def look() -> None:
+        raise LookupError("no such thing")
+
+    counted = Counted()
+    async with advising(Gate(), counted) as running:
+        with pytest.raises(LookupError, match="no such thing"):
+            await running.look(look)
+        assert (await running.filter(Asked(make_pod(), ["a"]))).neutral == ""
+    assert counted.neutral == []
+
+
+async def test_nobody_looks_for_ever_while_a_rule_hangs() -> None:
+    counted, gate = Counted(), Gate()
+    looks: list[str] = []
+    async with advising(gate, counted, names_budget_seconds=0.02, look_seconds=0.02) as running:
+        gate.is_open.clear()
+        await running.filter(Asked(NEW_SHAPE, ["a"]))
+        with pytest.raises(TimeoutError, match=r"the rules are busy, .* within 0\.02 s"):
+            await running.look(lambda: looks.append("late"))
+        gate.is_open.set()
+        assert await running.look(lambda: "now") == "now"
+    assert looks == []

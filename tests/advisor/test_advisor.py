@@ -38,6 +38,7 @@ from lowtide.objects.quantity import QuantityError
 from lowtide.plugins.node_label import NodeLabel, NodeLabelArgs
 from lowtide.plugins.node_usage import NodeUsage, NodeUsageArgs
 from lowtide.readings.usage import Allocatable, UsageSample, usage_reading
+from lowtide.scheduler.actions import Decided
 from lowtide.scheduler.events import ReadingPublished
 from lowtide.testing import make_node, make_pod, make_profile
 
@@ -51,6 +52,14 @@ class Heard:
 
     def __init__(self) -> None:
         self.errors: list[str] = []
+        self.answers: list[Decided] = []
+        self.placed: dict[str, str] = {}
+
+    def answered(self, decided: Decided, began_at: float) -> None:
+        self.answers.append(decided)
+
+    def went_to(self, uid: str, node_name: str) -> None:
+        self.placed[uid] = node_name
 
     def rule_failed(self, error: PluginError) -> None:
         self.errors.append(f"{error.rule_name}: {error}")
@@ -517,3 +526,81 @@ def test_until_everything_is_listed_it_says_what_is_not() -> None:
     made.step(Listed("Node"), 0.0)
     made.step(Listed("Pod"), 0.0)
     assert made.unlisted == frozenset()
+
+
+def heard_of(made: Advisor, heard: Heard) -> list[tuple[Any, ...]]:
+    """The verb, the node and how many were left of how many, of each answer."""
+    return [
+        (
+            each.asked,
+            each.decision.node_name,
+            each.decision.feasible_count,
+            each.decision.node_count,
+        )
+        for each in heard.answers
+    ]
+
+
+def test_answers_are_told_as_decisions() -> None:
+    heard = Heard()
+    made = advisor(FewestPods(), NodeLabel(NodeLabelArgs(label="disk")), heard=heard)
+    with_nodes(made, {"a": LABELLED, "b": LABELLED, "c": {}, "d": LABELLED})
+    made.step(Added(make_pod("other", on="a")), 0.0)
+    web = make_pod("web")
+    made.filter(Asked(web, ["a", "b", "c", "new"]), now=5.0, waited_seconds=2.0)
+    made.prioritize(Asked(web, ["a", "b"]), now=6.0)
+    assert heard_of(made, heard) == [("filter", "b", 2, 4), ("prioritize", "b", 2, 2)]
+    filtered, prioritized = heard.answers
+    assert (filtered.first_seen_at, filtered.decision.pod) == (3.0, web)
+    assert {each.node_name: each.total for each in prioritized.decision.best} == {"b": 100, "a": 0}
+
+
+def test_a_pod_that_is_refused_everywhere_is_told_with_reasons_and_rules() -> None:
+    heard = Heard()
+    made = with_nodes(
+        advisor(NodeLabel(NodeLabelArgs(label="disk")), heard=heard), {"a": {}, "b": {}}
+    )
+    made.step(Added(make_node("c", labels=LABELLED)), 0.0)
+    made.filter(Asked(make_pod("web"), ["a", "b", "new"]), now=0.0)
+    (answer,) = heard.answers
+    assert heard_of(made, heard) == [("filter", None, 0, 3)]
+    assert answer.decision.reason_counts == {LACKS: 2, UNKNOWN_NODE: 1}
+    assert answer.decision.rejected_by == {"NodeLabel"}
+    assert made.rejection_of(make_pod("web"), "a") is not None
+    assert made.rejection_of(make_pod("web"), "c") is None
+
+
+def test_the_ranks_that_are_kept_say_the_same_as_those_among_some_nodes() -> None:
+    def points(*names: str) -> list[tuple[str, int]]:
+        heard = Heard()
+        made = with_nodes(advisor(FewestPods(), heard=heard), {"a": {}, "b": {}, "c": {}})
+        made.step(Added(make_pod("other", on="a")), 0.0)
+        made.prioritize(Asked(make_pod("web"), names), now=0.0)
+        return sorted((each.node_name, each.total) for each in heard.answers[0].decision.best)
+
+    assert points("a", "b", "c") == [*points("a", "b"), ("c", 100)]
+
+
+def test_who_looks_changes_nothing() -> None:
+    rule = NodeUsage(NodeUsageArgs(unit="millicores"))
+    made = with_nodes(advisor(rule, FewestPods()), {"a": {}, "b": {}})
+    web = make_pod("web")
+    made.step(Added(web), 0.0)
+    made.filter(Asked(web, ["a", "b"]), now=1.0)
+    booked_on = made.state.ledgers.booked_on(web.uid)
+    assert booked_on is not None
+    found = made.decided_now(web, 2.0)
+    assert {each.node_name: each.total for each in found.best} == {"a": 100, "b": 100}
+    assert made.state.ledgers.booked_on(web.uid) == booked_on
+    assert made.queue.lengths() == {"active": 1, "unschedulable": 0, "gated": 0}
+    assert (made.gate_of(web), made.binding_count) == (None, None)
+
+
+def test_where_a_pod_went_is_told_and_it_waits_no_more() -> None:
+    heard = Heard()
+    made = with_nodes(advisor(FewestPods(), heard=heard), {"a": {}})
+    made.step(Added(make_pod("web")), 0.0)
+    made.step(Modified(make_pod("web", on="a")), 1.0)
+    made.step(Added(make_pod("gone")), 0.0)
+    made.step(Deleted(make_pod("gone")), 1.0)
+    assert (heard.placed, len(made.queue)) == ({"default/web": "a"}, 0)

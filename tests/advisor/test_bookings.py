@@ -37,3 +37,16 @@ def test_a_pod_that_has_a_node_or_no_uid_is_not_booked() -> None:
     bookings.book(make_pod("web", on="a"), "a", until=10.0)
     bookings.book(replace(make_pod("web"), metadata=ObjectMeta(name="web")), "a", until=10.0)
     assert len(bookings) == 0
+
+
+def test_a_pod_is_looked_at_as_if_it_was_not_booked() -> None:
+    state = make_state([make_node("a")])
+    bookings, pod = Bookings(state), make_pod("web")
+    bookings.book(pod, "a", until=10.0)
+    with bookings.without(pod):
+        assert state.ledgers.booked_on(pod.uid) is None
+    assert (state.ledgers.booked_on(pod.uid), len(bookings)) == ("a", 1)
+    with bookings.without(make_pod("other")):
+        assert state.ledgers.booked_on(pod.uid) == "a"
+    bookings.expire(10.0)
+    assert state.ledgers.booked_on(pod.uid) is None

@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -11,12 +12,13 @@ import pytest
 from tests.app.conftest import NOW
 
 from lowtide.app.clocks import steady_clock
-from lowtide.app.extender import ExtenderApp, ExtenderParts
+from lowtide.app.extender import MOST_POD_BYTES, ExtenderApp, ExtenderParts
 from lowtide.app.registry import make_registry
 from lowtide.config.load import load_config
 from lowtide.framework.plugin import Binder
 from lowtide.kube.kubeconfig import plain_access
-from lowtide.localcluster import LocalCluster
+from lowtide.localcluster import LocalCluster, bind
+from lowtide.records.journal import Journal, read_journal
 from lowtide.server.http import Drain
 from lowtide.server.serving import Serving
 from lowtide.testing import ManualClock, make_pod
@@ -44,6 +46,7 @@ def config(*rules: str) -> str:
     )
 
 
+BINDING = {"metadata": {"name": "web"}, "target": {"kind": "Node", "name": "a"}}
 LABEL_AND_USAGE = config("NodeLabel", "NodeUsage")
 
 
@@ -77,16 +80,16 @@ class Extender:
 
 @asynccontextmanager
 async def extender_on(
-    cluster: LocalCluster, config: str = LABEL_AND_USAGE
+    cluster: LocalCluster, config: str = LABEL_AND_USAGE, **parts: Any
 ) -> AsyncIterator[Extender]:
-    async with extender_at(cluster.url, config) as extender:
+    async with extender_at(cluster.url, config, **parts) as extender:
         await extender.is_ready()
         yield extender
 
 
 @asynccontextmanager
 async def extender_at(
-    api_server_url: str, config: str = LABEL_AND_USAGE
+    api_server_url: str, config: str = LABEL_AND_USAGE, **parts: Any
 ) -> AsyncIterator[Extender]:
     loaded = load_config(config, file="test")
     app = ExtenderApp(
@@ -99,6 +102,7 @@ async def extender_at(
             url_prefix="/scheduler",
             most_body_bytes=2**20,
             drain=Drain(),
+            **parts,
         )
     )
     task = asyncio.create_task(app.run())
@@ -241,3 +245,68 @@ async def test_a_binding_in_doubt_is_told_in_time(fault: dict[str, Any], known: 
             set_fault("*", path, times=100, **fault)
         told = await extender.app.bind(make_pod("web"), "a")
     assert told == f"{known}; whether the pod is bound is not known after 1.5 s"
+
+
+async def test_its_answers_are_explained_and_shown() -> None:
+    async with LocalCluster(clock=ManualClock(NOW)) as cluster:
+        for name in ("a", "b"):
+            cluster.add_node(name, labels={"disk": "ssd"})
+        cluster.add_node("c")
+        async with extender_on(cluster, config("NodeLabel")) as extender:
+            await extender.ask("filter", Pod=pod("web"), NodeNames=["a", "b", "c"])
+            await extender.ask("prioritize", Pod=pod("web"), NodeNames=["a", "b"])
+            await extender.ask("filter", Pod=pod("web"), NodeNames=["c"])
+            _, said = await extender.get("/api/explain/default/web?node=c")
+            _, lines = await extender.get("/api/decisions")
+            _, shown = await extender.get("/api/cluster")
+            _, health = await extender.get("/api/health")
+            status, page = await extender.get("/")
+    found = json.loads(said)
+    records = [(each["asked"], each["attempt"], each["feasible"]) for each in found["records"]]
+    assert records == [("filter", 2, 0), ("prioritize", 1, 2), ("filter", 1, 2)]
+    assert found["records"][0]["message"] == f"0/1 nodes are available: 1 {LACKS}."
+    assert found["why_not"]["refused_by"] == [f"NodeLabel: {LACKS}"]
+    assert json.loads(lines)["last"] == 3
+    assert (json.loads(shown)["mode"], json.loads(shown)["names"]) == ("extender", ["a", "b", "c"])
+    told = json.loads(health)
+    assert (told["bindings_in_flight"], told["is_leader"]) == (None, None)
+    assert (status, page.startswith("<!doctype html>")) == (200, True)
+
+
+async def test_where_the_other_scheduler_put_the_pod_is_told() -> None:
+    async with LocalCluster(clock=ManualClock(NOW)) as cluster:
+        cluster.add_node("a", labels={"disk": "ssd"})
+        made = cluster.store.create("pods", pod("web"), namespace="default")
+        async with extender_on(cluster, config("NodeLabel")) as extender:
+            await extender.ask("filter", Pod=made, NodeNames=["a"])
+            bind(cluster.store, BINDING, namespace="default", clock=ManualClock(NOW))
+            async with asyncio.timeout(10):
+                while True:
+                    _, said = await extender.get("/api/decisions/default/web")
+                    (record,) = json.loads(said)["records"]
+                    if record["is_on"] is not None:
+                        break
+    assert (record["node"], record["is_on"], record["asked"]) == ("a", "a", "filter")
+
+
+async def test_answers_are_written_to_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "answers.jsonl"
+    async with LocalCluster(clock=ManualClock(NOW)) as cluster:
+        cluster.add_node("a", labels={"disk": "ssd"})
+        journal = Journal(file)
+        async with extender_on(cluster, config("NodeLabel"), journal=journal) as extender:
+            await extender.ask("filter", Pod=pod("web"), NodeNames=["a"])
+    assert [(each.pod, each.asked, each.node) for each in read_journal(file)] == [
+        ("default/web", "filter", "a")
+    ]
+
+
+async def test_of_a_pod_that_is_too_large_nothing_is_kept() -> None:
+    large = pod("web")
+    large["metadata"]["annotations"] = {"large": "x" * MOST_POD_BYTES}
+    async with LocalCluster(clock=ManualClock(NOW)) as cluster:
+        cluster.add_node("a", labels={"disk": "ssd"})
+        async with extender_on(cluster, config("NodeLabel")) as extender:
+            answer = await extender.ask("filter", Pod=large, NodeNames=["a"])
+            assert answer["NodeNames"] == ["a"]
+            assert (await extender.get("/api/decisions/default/web"))[0] == 404

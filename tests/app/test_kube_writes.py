@@ -342,11 +342,54 @@ async def test_a_condition_that_is_not_written(
     lines: list[str],
 ) -> None:
     server.answers = {"PATCH": [answer]}
-    writes = writes_of(connection, writer)
+    writes = writes_of(connection, writer, sleep=Sleeps())
     writes.write_condition(WriteCondition(POD, "Unschedulable", "nowhere"))
     await writes.flush(10)
     told = [record.getMessage() for record in caplog.records if record.name == "scheduler"]
     assert told == lines
+
+
+async def test_a_condition_is_written_again_after_a_server_that_knew_no_rights_yet(
+    connection: Connection, writer: Writer, server: ApiServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.answers = {"PATCH": [FORBIDDEN, FORBIDDEN, (200, {})]}
+    writes = writes_of(connection, writer, sleep=Sleeps())
+    writes.write_condition(WriteCondition(POD, "Unschedulable", "nowhere"))
+    await writes.flush(10)
+    assert (len(server.asked), caplog.records) == (3, [])
+
+
+@pytest.mark.parametrize("answer", [(0, {}), BROKEN], ids=["gives no answer", "breaks down"])
+async def test_a_condition_is_written_again_after_the_server(
+    connection: Connection, writer: Writer, server: ApiServer, answer: tuple[int, Any]
+) -> None:
+    server.answers = {"PATCH": [*[answer] * 8, (200, {})]}  # each try is four
+    sleeps = Sleeps()
+    writes = writes_of(connection, writer, sleep=sleeps)
+    writes.write_condition(WriteCondition(POD, "Unschedulable", "nowhere", "node-a"))
+    await writes.flush(10)
+    assert len(server.asked) == 9
+    assert nominations(server) == ["node-a"] * 9
+    assert sleeps.seconds == [0.8, 1.6]
+
+
+async def test_a_condition_is_not_written_again_when_its_pod_was_bound(
+    connection: Connection, writer: Writer, server: ApiServer
+) -> None:
+    server.answers = {"PATCH": [*[BROKEN] * 4, (200, {})]}
+    server.may_answer.clear()
+    writes = writes_of(connection, writer)
+    under_way = refusal("web", "under way")
+    writes.write_condition(under_way)
+    async with running(writes):
+        await server.asked_times(1)
+        binding = asyncio.create_task(writes.before_binding(under_way.pod))
+        await breathe()
+        server.may_answer.set()
+        await asyncio.wait_for(binding, 10)
+        writes.write_condition(refusal("other"))
+        await server.asked_times(5)
+    assert server.messages == [*[("web", "under way")] * 4, ("other", "nowhere")]
 
 
 @asynccontextmanager

@@ -1,6 +1,7 @@
 """What the page shows of a running scheduler, over HTTP as it is served."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,9 +11,11 @@ from tests.scheduler.conftest import START
 from tests.scheduler.test_machine_asked import UNREADABLE
 from tests.server.conftest import RawClient, running
 
+from lowtide.app.diagnosing import Diagnosis, FindingShown
 from lowtide.app.shown import Shown
 from lowtide.objects.events import Added
 from lowtide.records.history import History
+from lowtide.server.api_routes import Ask, at_once
 from lowtide.server.http import Server
 from lowtide.server.serving import Serving, page_and_api
 from lowtide.telemetry.metrics import MeasuredNumbers, SourceNumbers
@@ -37,8 +40,11 @@ class Showing:
             clock=self.keeping.clock,
             measured=self.measured,
             is_leader=lambda: True,
+            diagnosis=lambda: self.diagnosis,
         )
         self.serving = Serving()
+        self.ask_by: Ask = at_once
+        self.diagnosis: Diagnosis | None = None
 
     def measured(self) -> MeasuredNumbers:
         by_state = {"fresh": 1, "stale": 0, "missing": 1, "implausible": 0}
@@ -48,7 +54,7 @@ class Showing:
         )
 
     async def ask(self, path: str, host: str = "localhost") -> tuple[int, Any]:
-        server = Server(page_and_api(self.serving, self.shown), port=0)
+        server = Server(page_and_api(self.serving, self.shown, self.ask_by), port=0)
         async with running(server):
             client = await RawClient.connected(server.address.port)
             answer = await client.ask(path, host)
@@ -162,6 +168,34 @@ async def test_health() -> None:
     assert health["queue"] == {"active": 0, "backoff": 0, "unschedulable": 1, "gated": 0}
     (reading,) = health["readings"]
     assert (reading["fresh"], reading["missing"], reading["is_braked"]) == (1, 1, False)
+    assert health["diagnosis"] is None
+
+
+async def test_what_the_doctor_says_is_shown() -> None:
+    showing = Showing(*ZONED)
+    finding = FindingShown(
+        severity="note",
+        code="link-capacity",
+        text="the capacity should be stated",
+        nodes=["node-1"],
+        node_count=1,
+        mend="kubectl annotate node node-1",
+    )
+    showing.diagnosis = Diagnosis(90.0, [finding])
+    _, health = await showing.ask("/api/health")
+    assert health["diagnosis"] == {
+        "age_seconds": 90.0,
+        "findings": [
+            {
+                "severity": "note",
+                "code": "link-capacity",
+                "text": "the capacity should be stated",
+                "nodes": ["node-1"],
+                "node_count": 1,
+                "mend": "kubectl annotate node node-1",
+            }
+        ],
+    }
 
 
 async def test_a_gated_pod_is_told_by_whom_it_is_held() -> None:
@@ -199,7 +233,7 @@ async def test_a_page_of_another_name_cannot_ask_on_loopback() -> None:
     ],
 )
 def test_the_page_is_shown(serving: Serving, is_shown: bool) -> None:
-    assert bool(page_and_api(serving, Showing().shown)) == is_shown
+    assert bool(page_and_api(serving, Showing().shown, at_once)) == is_shown
 
 
 async def test_a_pod_of_the_same_name_is_not_explained_by_the_one_before() -> None:
@@ -226,3 +260,27 @@ async def test_a_node_without_cpu_is_shown_as_empty() -> None:
     showing = Showing(make_node("node-1", cpu="0"))
     _, cluster = await showing.ask("/api/cluster")
     assert cluster["cpu"] == [0.0]
+
+
+async def test_a_capacity_that_was_guessed_is_told_so() -> None:
+    showing = Showing(*ZONED)
+    showing.keeping.publish(
+        {**BUSY_AND_QUIET, "node-1": {"receive": GIGABIT, "transmit": GIGABIT}},
+        sampled_at=START,
+    )
+    guessed = [
+        (await showing.ask(f"/api/nodes/{name}"))[1]["reading"]["is_capacity_guessed"]
+        for name in ("node-1", "node-2")
+    ]
+    assert guessed == [True, False]
+
+
+async def test_who_cannot_look_in_time_is_told_why() -> None:
+    async def never(look: Callable[[], Any], /) -> Any:
+        raise TimeoutError("the rules are busy")
+
+    showing = Showing(*ZONED)
+    showing.ask_by = never
+    for path in ("cluster", "decisions", "decisions/default/web", "nodes/node-1", "health"):
+        assert await showing.ask(f"/api/{path}") == (503, {"error": "the rules are busy"})
+    assert (await showing.ask("/api/explain/default/web"))[0] == 503

@@ -27,12 +27,21 @@ RULES = {
     "TaintToleration": (3, False),
 }
 FINDINGS = [
-    {"verdict": "ok", "title": "Prometheus answers", "text": "in 12 ms", "mend": None},
     {
-        "verdict": "warning",
-        "title": "2 nodes have no series",
-        "text": "Their traffic is not known.",
-        "mend": "nodeLabel: kubernetes_node",
+        "severity": "fault",
+        "code": "label-mismatch",
+        "text": "the series of these nodes carry another name; it should be the node's",
+        "nodes": ["node-0001", "node-0002"],
+        "node_count": 25,
+        "mend": "# in the args of NetworkTraffic\nnodeLabel: kubernetes_node",
+    },
+    {
+        "severity": "note",
+        "code": "query-refused",
+        "text": "something could not be checked: it is refused",
+        "nodes": [],
+        "node_count": 0,
+        "mend": "",
     },
 ]
 
@@ -45,6 +54,8 @@ class MadeCluster:
     mode: str = "demo"
     version: int = 1
     round: int = 0
+    is_examined: bool = True
+    findings: list[Json] = field(default_factory=lambda: list(FINDINGS))
     decisions: list[Json] = field(default_factory=list)
     unplaced: dict[str, str] = field(default_factory=dict)  # the message for each pod
     names: list[str] = field(init=False)
@@ -185,7 +196,9 @@ class MadeCluster:
                     "error": None,
                 }
             ],
-            "findings": FINDINGS,
+            "diagnosis": {"age_seconds": 75.0 + self.round, "findings": self.findings}
+            if self.is_examined
+            else None,
         }
 
     # Parts of them.

@@ -63,11 +63,40 @@ def test_the_health_of_the_readings_and_the_doctors_verdicts_are_shown(
     expect(reading).to_contain_text("measured 4.2 s ago over 60 s")
     assert reading.locator("dt").all_inner_texts() == ["fresh", "stale", "missing", "implausible"]
     assert reading.locator("dd").all_inner_texts() == ["27", "1", "1", "1"]
-    findings = page.locator("#health .findings li")
+    findings = page.locator("#health .findings summary")
     assert findings.all_inner_texts() == [
-        "✓ Prometheus answers\nin 12 ms",
-        "! 2 nodes have no series\nTheir traffic is not known.\nnodeLabel: kubernetes_node",
+        "✗ fault the series of these nodes carry another name; it should be the node's",
+        "! note something could not be checked: it is refused",
     ]
+
+
+def test_a_verdict_opens_by_keys_to_what_mends_it_and_stays_open(
+    open_page: Callable[..., Page], serve: Callable[..., PageServer]
+) -> None:
+    server = serve()
+    page = open_page(server.url)
+    first, second = page.locator("#health .findings details").all()
+    expect(first.locator("pre")).to_be_hidden()
+    first.locator("summary").focus()
+    page.keyboard.press("Enter")
+    expect(first.locator("pre")).to_have_text(
+        "# in the args of NetworkTraffic\nnodeLabel: kubernetes_node"
+    )
+    expect(first.locator("p")).to_have_text("25 nodes: node-0001, node-0002 and 23 more")
+    server.cluster.round = 45  # what is shown beside it changes
+    expect(page.locator("#health")).to_contain_text("examined 2 min ago")
+    expect(first.locator("pre")).to_be_visible()
+    expect(first.locator("summary")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(first.locator("pre")).to_be_hidden()
+    second.locator("summary").click()
+    expect(second.locator("pre")).to_have_text("Nothing that could be pasted mends it.")
+    expect(second.locator("p")).to_have_count(0)
+    server.cluster.findings = []
+    expect(page.locator("#health")).to_contain_text("All is well; examined 2 min ago")
+    expect(page.locator("#health .findings li")).to_have_count(0)
+    server.cluster.is_examined = False
+    expect(page.locator("#health")).to_contain_text("Nothing was examined yet.")
 
 
 # The keyboard.
@@ -152,12 +181,13 @@ def test_tab_goes_through_the_page_in_its_order(
     page = open_page(server.url)
     expect(page.locator("#decisions-list li")).to_have_count(5)
     visited = []
-    for _ in range(11):
+    for _ in range(13):
         page.keyboard.press("Tab")
         visited.append(focused(page))
         outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
         assert outline != "none"
     busiest = page.locator("#busiest a").all_inner_texts()
+    verdicts = page.locator("#health .findings summary").all_inner_texts()
     assert visited == [
         "Skip to the decisions",
         "theme",
@@ -166,6 +196,7 @@ def test_tab_goes_through_the_page_in_its_order(
         "order-by",
         "heat-marks",
         *busiest,
+        *verdicts,
         "filter",
         "pause",
         "team/web-4",

@@ -17,6 +17,7 @@ COMMANDS = [
     ["config"],
     ["config", "validate"],
     ["config", "show"],
+    ["rights"],
     ["doctor"],
     ["demo"],
     ["version"],

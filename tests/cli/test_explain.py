@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+from msgspec.structs import replace
 from tests.cli.conftest import Run
 from tests.records.kept_decisions import Keeping
 from tests.records.test_record import BUSY_AND_QUIET
@@ -36,7 +38,7 @@ def test_a_placed_pod_for_people(run: Run) -> None:
     assert row.split(" │ ")[1] == "774"
     assert (
         "What would have changed it: had NetworkTraffic given node-1 87 points of 100 instead of "
-        "36, it would have gone there." in said
+        "36, it would have been best." in said
     )
     assert said[-1] == "NetworkTraffic: 324 against 774"
 
@@ -64,7 +66,7 @@ def test_bad_input_gets_one_sentence(run: Run) -> None:
         ("other", *file): "lowtide: decisions: no decision about pod default/other is in it\n",
         ("web", *file, "--why-not", "x"): (
             "lowtide: the record says nothing of node x: it keeps the best 2 nodes; "
-            "ask the running scheduler\n"
+            "ask the running process\n"
         ),
         ("web", "--decisions-file", "none"): (
             "lowtide: none: cannot be read: No such file or directory\n"
@@ -75,3 +77,37 @@ def test_bad_input_gets_one_sentence(run: Run) -> None:
         assert (result.exit_code, result.stderr) == (1, said)
     both = run("explain", "web", *file, "--address", "http://127.0.0.1:1")
     assert both.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("asked", "is_on", "words"),
+    [
+        pytest.param("filter", None, ": node-2 is advised (asked to filter, ", id="as advice"),
+        pytest.param(
+            "prioritize",
+            "node-1",
+            ": node-2 is advised, it is on node-1 (asked to prioritize, ",
+            id="with where it went",
+        ),
+        pytest.param("", "node-1", " would be on node-2, is on node-1 (", id="of a shadow"),
+        pytest.param("", "node-2", " would be on node-2, and is (", id="of a shadow that agrees"),
+    ],
+)
+def test_what_another_scheduler_places_is_told(
+    asked: str, is_on: str | None, words: str, run: Run
+) -> None:
+    keeping = Keeping(make_node("node-1"), make_node("node-2"))
+    keeping.publish(BUSY_AND_QUIET, sampled_at=START - 4)
+    (kept,) = keeping.decide(make_pod("web", cpu="1"))
+    record = replace(DecisionRecord.of(kept), asked=asked, is_on=is_on)
+    Journal(Path("decisions")).write([record])
+    said = run("explain", "web", "--decisions-file", "decisions").output
+    assert said.startswith(f"default/web{words}attempt 1, ")
+
+
+def test_a_pod_that_fits_nowhere_and_has_a_node_is_told(run: Run) -> None:
+    keeping = Keeping(make_node("node-1"))
+    (kept,) = keeping.decide(make_pod("huge", cpu="64"))
+    Journal(Path("decisions")).write([replace(DecisionRecord.of(kept), is_on="node-1")])
+    said = run("explain", "huge", "--decisions-file", "decisions").output
+    assert said.startswith("default/huge fits nowhere, and is on node-1 (attempt 1, ")

@@ -70,9 +70,9 @@ def test_other_configuration_is_used(run: Run, recording: str) -> None:
     result = run("replay", recording, "--config", write_config("same.yaml"))
     assert result.exit_code == 0
     rows = [line for line in result.stdout.splitlines() if line.startswith("│")]
-    assert [row.split("│")[1:5] for row in rows] == [
-        [" as recorded   ", "      1 ", "       1 ", "           "],
-        [" same.yaml     ", "      1 ", "       1 ", "         0 "],
+    assert [row.split("│")[1:6] for row in rows] == [
+        [" as recorded   ", "      1 ", "       1 ", "       0 ", "           "],
+        [" same.yaml     ", "      1 ", "       1 ", "       0 ", "         0 "],
     ]
 
 

@@ -224,7 +224,7 @@ def test_its_configuration_is_where_it_looks(name: str, program: str, examples: 
     objects = manifests(examples / name)
     keys = {each["metadata"]["name"]: set(each["data"]) for each in of_kind(objects, "ConfigMap")}
     for container, pod in containers(objects, program):
-        flags = dict(flag.removeprefix("--").split("=", 1) for flag in container["args"])
+        flags = dict(flag.removeprefix("--").partition("=")[::2] for flag in container["args"])
         (mount,), (volume,) = container["volumeMounts"], pod["volumes"]
         folder, _, file = flags["config"].rpartition("/")
         assert (mount["mountPath"], mount["name"]) == (folder, volume["name"])

@@ -47,6 +47,19 @@ def test_end(
     assert scheduler.log().splitlines()[-1].endswith("] Stopped")
 
 
+def test_sigusr2_compares_what_is_believed_with_the_api_server(
+    cluster: Any, configuration: Configuration, lowtide_scheduler: Start
+) -> None:
+    cluster.create_node("alone")
+    scheduler = lowtide_scheduler(configuration(), cluster.kubeconfig)
+    for name in ("one", "two"):
+        cluster.create_pod(name)
+        cluster.wait_for_placement(name)
+    scheduler.send(signal.SIGUSR2)
+    said = re.compile(r'"Compared with the API server" nodes=\d+ pods=\d+ differences=0$', re.M)
+    cluster.wait_for(lambda: said.search(scheduler.log()) is not None, what="it has compared")
+
+
 def test_standby_takes_over_when_the_leader_ends(
     cluster: Any, configuration: Configuration, lowtide_scheduler: Start
 ) -> None:

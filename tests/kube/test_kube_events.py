@@ -12,7 +12,7 @@ from tests.kube.conftest import Answer, ApiServer, ManualClock, document, status
 
 from lowtide.kube.connection import Connection
 from lowtide.kube.event_form import ObjectReference
-from lowtide.kube.kube_events import KubeEvents
+from lowtide.kube.kube_events import MOST_TRIES, KubeEvents
 
 NEWER = "/apis/events.k8s.io/v1/namespaces/default/events"
 OLDER = "/api/v1/namespaces/default/events"
@@ -349,6 +349,46 @@ async def test_flush_writes_the_count_of_open_series(events: KubeEvents, server:
         record(events)
     await events.flush(10)
     assert [asked.json["series"]["count"] for asked in server.asked[1:]] == [2, 5]
+
+
+@pytest.fixture
+def patient_events(connection: Connection, clock: ManualClock) -> KubeEvents:
+    """Their pauses pass at once."""
+    return KubeEvents(
+        connection, host_name="host-1", is_busy=lambda: False, clock=clock, sleep=clock.sleep
+    )
+
+
+async def no_answer(request: web.Request) -> web.StreamResponse:
+    assert request.transport is not None
+    request.transport.abort()
+    return web.Response()
+
+
+async def test_an_event_waits_for_a_server_that_is_away(
+    patient_events: KubeEvents,
+    server: ApiServer,
+    clock: ManualClock,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    no_right = status(403, "Forbidden", "no rights are known yet")
+    server.answers = [no_answer, status(503, "ServiceUnavailable", "no etcd"), *[no_right] * 2, OK]
+    record(patient_events)
+    await patient_events.flush(10)
+    assert len({asked.json["metadata"]["name"] for asked in server.asked}) == 1
+    assert (len(server.asked), clock.slept, caplog.records) == (5, [0.8, 1.6, 3.2], [])
+
+
+async def test_an_event_that_the_server_always_fails_at_is_given_up(
+    patient_events: KubeEvents, server: ApiServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.answers = [status(500, "InternalError", "no")]
+    record(patient_events)
+    await patient_events.flush(10)
+    assert len(server.asked) == MOST_TRIES
+    assert [record.__dict__["lowtide_fields"] for record in caplog.records] == [
+        {"dropped": 0, "failed": 1, "err": "no (HTTP 500 InternalError)"}
+    ]
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from lowtide.objects.requests import (
     is_extended,
     is_scalar,
     nonzero_requests,
+    pod_limits,
     pod_requests,
     scored_requests,
 )
@@ -287,3 +288,33 @@ def test_amounts_as_integers() -> None:
 def test_kinds_of_resources(resource: str, kinds: set[str]) -> None:
     questions = {"counted": is_counted, "scalar": is_scalar, "extended": is_extended}
     assert {kind for kind, asks in questions.items() if asks(resource)} == kinds
+
+
+@pytest.mark.parametrize(
+    ("spec", "want"),
+    [
+        pytest.param({"containers": [{"name": "a"}]}, {}, id="say nothing of what is not said"),
+        pytest.param(
+            {
+                "containers": [
+                    {"name": "a", "resources": {"limits": {"cpu": "1500m", "memory": "1Gi"}}},
+                    {"name": "b", "resources": {"limits": {"cpu": "500m"}}},
+                ],
+                "initContainers": [{"name": "i", "resources": {"limits": {"cpu": "4"}}}],
+                "overhead": {"cpu": "100m", "ephemeral-storage": "1Gi"},
+            },
+            {"cpu": 4100, "memory": 1024**3},
+            id="are the larger of init and running, with the overhead of what is said",
+        ),
+        pytest.param(
+            {
+                "containers": [{"name": "a", "resources": {"limits": {"cpu": "1"}}}],
+                "resources": {"limits": {"cpu": "3"}},
+            },
+            {"cpu": 3000},
+            id="are those of the pod as a whole where it has some",
+        ),
+    ],
+)
+def test_limits(spec: dict[str, Any], want: dict[str, int]) -> None:
+    assert pod_limits(msgspec.convert({"spec": spec}, Pod)) == want

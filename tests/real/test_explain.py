@@ -71,7 +71,11 @@ def test_kubectl_explains_a_pod_through_the_api_server(
         "profiles": [{"schedulerName": "lowtide"}],
     }
     scheduler = lowtide_scheduler(
-        config, control_plane.kubeconfig("lowtide"), "--bind-address=0.0.0.0", "--page"
+        config,
+        control_plane.kubeconfig("lowtide"),
+        *("--bind-address=0.0.0.0", "--page"),
+        until=lambda process: "Serving" in process.log(),  # by a certificate of its own
+        scheme="https",
     )
     port = scheduler.url.rpartition(":")[2]
     pods = f"/api/v1/namespaces/{namespace}/pods"

@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import urllib.request
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 from tests.conftest import LOWTIDE
 
 from realparts.control_plane import ControlPlane
-from realparts.process import Process, wait_until
+from realparts.process import Process, free_port, wait_until
 
 CONFIG = {
     "apiVersion": "kubescheduler.config.k8s.io/v1",
@@ -53,9 +54,9 @@ def test_it_compares_and_writes_nothing(
     plane.create_all("/api/v1/nodes", [_node(number) for number in range(100)])
     kubeconfig = f"--kubeconfig={plane.certificate_kubeconfig(READER)}"
     recording = tmp_path / "run.lowtide"
-    shadow = Process(
-        "shadow", [LOWTIDE, "shadow", "--output=json", "-v=2", kubeconfig], folder=tmp_path
-    )
+    port = free_port()
+    flags = ["--output=json", "-v=2", kubeconfig, f"--port={port}"]
+    shadow = Process("shadow", [LOWTIDE, "shadow", *flags], folder=tmp_path)
     recorder = Process("record", [LOWTIDE, "record", recording, kubeconfig], folder=tmp_path)
     shadow.start()
     recorder.start()
@@ -71,6 +72,11 @@ def test_it_compares_and_writes_nothing(
             lambda: all(_nodes_of(plane)), timeout_seconds=180, what="kube-scheduler placed all"
         )
         where = dict(zip(_names(plane), _nodes_of(plane), strict=True))
+        wait_until(
+            lambda: _compared(f"http://127.0.0.1:{port}/metrics") == pods,
+            timeout_seconds=30,
+            what="its metrics count all pods",
+        )
     finally:
         ends = [shadow.stop(), recorder.stop()]
     assert ends == [0, 0]
@@ -112,6 +118,13 @@ def _lowtide(*words: str | Path) -> str:
     )
     assert ended.returncode == 0, ended.stderr
     return ended.stdout
+
+
+def _compared(url: str) -> float:
+    with urllib.request.urlopen(url, timeout=5) as response:
+        lines = response.read().decode().splitlines()
+    counted = [line for line in lines if line.startswith("lowtide_shadow_pods_total{")]
+    return sum(float(line.rpartition(" ")[2]) for line in counted)
 
 
 def _node(number: int) -> dict[str, Any]:

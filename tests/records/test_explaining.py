@@ -21,9 +21,9 @@ def test_a_node_that_was_kept_is_compared_from_the_record() -> None:
         chosen_total=830,
     )
     assert found.flips_in_words == [
-        "had Traffic given roomy 82 points of 100 instead of 80, it would have gone there",
-        "with the weight 2 instead of 1 for Fit it would have gone to roomy",
-        "with the weight 7 instead of 9 for Traffic it would have gone to roomy",
+        "had Traffic given roomy 82 points of 100 instead of 80, it would have been best",
+        "with the weight 2 instead of 1 for Fit roomy would have been best",
+        "with the weight 7 instead of 9 for Traffic roomy would have been best",
     ]
 
 

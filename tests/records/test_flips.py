@@ -57,7 +57,7 @@ def test_the_nearest_weight_that_changes_the_choice() -> None:
 def test_a_rule_that_decides_alone() -> None:
     found = record(node("quiet", Traffic=50, Fit=20), node("roomy", Traffic=10, Fit=30))
     assert Flip("Traffic", 9, 0, "roomy") in flips_of(found)
-    assert Flip("Traffic", 9, 0, "roomy").in_words == "without Traffic it would have gone to roomy"
+    assert Flip("Traffic", 9, 0, "roomy").in_words == "without Traffic roomy would have been best"
 
 
 def test_no_weight_helps_a_node_that_no_rule_prefers() -> None:

@@ -1,5 +1,6 @@
 """The last decisions, bounded in number."""
 
+from msgspec.structs import replace
 from tests.records.kept_decisions import Keeping
 
 from lowtide.testing import make_node, make_pod
@@ -34,3 +35,17 @@ def test_the_newest_of_a_uid_is_forgotten_with_its_decision() -> None:
     assert ring.newest_of("default/a") is None
     assert (ring.newest_of("default/b"), ring.newest_of("default/c")) == (second, third)
     assert first.number == 1
+
+
+def test_where_somebody_else_put_a_pod_is_told_of_the_newest_advice_alone() -> None:
+    keeping = Keeping(make_node())
+    (decided,) = keeping.decide(make_pod("own"))
+    ring = keeping.ring
+    advice = replace(decided.decided, asked="filter")
+    first, second = ring.note(advice, 0.0), ring.note(advice, 0.0)
+    ring.went_to("default/own", "elsewhere")
+    assert (decided.is_on, first.is_on, second.is_on) == (None, None, "elsewhere")
+    ring.went_to("default/unknown", "node")
+    ring.note(decided.decided, 0.0)
+    ring.went_to("default/own", "node")
+    assert [each.is_on for each in ring.of("default/own")] == [None, "elsewhere", None, None]

@@ -16,10 +16,12 @@ from tests.scheduler.conftest import (
     all_listed,
     default_rules,
 )
+from tests.scheduler.test_machine_permit import Says
 
-from lowtide.framework.plugin import BindOutcome, Pod
+from lowtide.framework.plugin import BindOutcome, Pod, Wait
 from lowtide.objects.events import Added, Deleted, Modified
 from lowtide.scheduler.actions import Decided
+from lowtide.scheduler.events import PermitAnswered
 from lowtide.scheduler.live import Live
 from lowtide.scheduler.machine import Machine
 from lowtide.scheduler.metrics import SchedulerMetrics
@@ -53,6 +55,7 @@ class Bench:
         self.writes = RecordingWrites(self.happenings)
         self.registry = CollectorRegistry()
         self.decided: list[Decided] = []
+        self.began_at: list[float] = []
         self.may_schedule = True
         all_rules = [
             rule
@@ -66,10 +69,14 @@ class Bench:
             clock=self.clock,
             may_schedule=lambda: self.may_schedule,
             most_bindings=most_bindings,
-            on_decision=lambda decided, began_at: self.decided.append(decided),
+            on_decision=self.note,
         )
         for event in (Added(make_node("node-a")), *all_listed()):
             self.live.handle(event)
+
+    def note(self, decided: Decided, began_at: float) -> None:
+        self.decided.append(decided)
+        self.began_at.append(began_at)
 
     def add(self, *names: str, **options: Any) -> None:
         for name in names:
@@ -441,6 +448,22 @@ async def test_every_decision_is_told() -> None:
         ("web", "node-a"),
         ("large", None),
     ]
+
+
+async def test_an_attempt_lasts_until_a_rule_refuses_the_pod_that_it_made_wait() -> None:
+    bench = Bench(Says("Gang", web=Wait(30)))
+    async with bench.running():
+        bench.add("web")
+        await breathe()
+        bench.clock.advance(5)
+        bench.add("other")
+        await bench.until(lambda: len(bench.writes.notes) == 1)
+        bench.clock.advance(2)
+        bench.live.handle(PermitAnswered(make_pod("web").uid, "Gang", "the others are gone"))
+    assert [each.decision.pod.name for each in bench.decided] == ["web", "other", "web"]
+    assert bench.began_at == [1000.0, 1005.0, 1000.0]
+    name = "scheduler_scheduling_attempt_duration_seconds_sum"
+    assert bench.sample(name, result="unschedulable", profile="lowtide") == pytest.approx(7.0)
 
 
 async def test_a_pod_that_is_deleted_while_it_waits_is_not_bound() -> None:

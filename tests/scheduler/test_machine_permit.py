@@ -7,9 +7,9 @@ from tests.scheduler.conftest import Bench, binds, default_profile, notes, small
 
 from lowtide.framework.plugin import Allow, Pod, Reject, Wait
 from lowtide.objects.events import Added, Deleted, Modified
-from lowtide.scheduler.actions import Evict
+from lowtide.scheduler.actions import Decided, Evict
 from lowtide.scheduler.events import Event, PermitAnswered
-from lowtide.testing import make_pod
+from lowtide.testing import ManualClock, make_pod
 
 WEB = make_pod("web", cpu="800m")
 
@@ -60,6 +60,34 @@ def test_a_pod_that_is_refused_gives_its_place_back_and_is_told() -> None:
     assert notes(told) == [("FailedScheduling", "0/1 nodes are available: 1 the others are gone.")]
     assert (bench.on_node("node-a"), rule.undone) == ({}, ["web"])
     assert bench.lengths == {"unschedulable": 1}
+
+
+class Stumbles:
+    """Raises at one pod."""
+
+    name = "Stumbles"
+    reads = 0
+
+    def filter(self, pod: Pod, nodes: Any) -> Any:
+        if pod.name == "bad":
+            raise RuntimeError("it has stumbled")
+        return ()
+
+
+def test_a_refusal_outside_of_a_turn_does_not_tell_how_long_another_turn_took() -> None:
+    clock = ManualClock(0.0)
+
+    def looked_at() -> float:
+        clock.advance(1.0)
+        return clock()
+
+    profile = default_profile(Says("Gang", web=Wait(30)), Stumbles()).timed_by(looked_at)
+    bench = Bench(small_node(), profiles=[profile])
+    bench.give(Added(WEB), Added(make_pod("bad")))
+    bench.take_turns()
+    told = bench.give(PermitAnswered(WEB.uid, "Gang", "the others are gone"))
+    (decided,) = [each for each in told if isinstance(each, Decided)]
+    assert decided.seconds_by_rule == {}
 
 
 @pytest.mark.parametrize(

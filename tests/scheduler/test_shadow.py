@@ -93,7 +93,7 @@ def test_what_was_there_before_or_was_never_seen_waiting_is_not_compared() -> No
     found = placed_by_another(shadow, make_pod("later"), "a")
     assert found is not None
     assert shadow.step(Modified(make_pod("later", on="a", labels={"new": "label"})), 3.0) is None
-    assert shadow.pending_count == 0
+    assert len(shadow.queue) == 0
 
 
 def test_a_promise_of_the_other_scheduler_does_not_count() -> None:
@@ -149,3 +149,17 @@ def test_a_refusal_gives_way_to_a_pod_that_has_waited() -> None:
 
     assert placed_after(60.0) is Agreement.SAME
     assert placed_after(1.0) is Agreement.NOWHERE
+
+
+def test_who_looks_at_a_pod_is_told_what_would_be_and_changes_nothing() -> None:
+    shadow = shadow_of(make_node("roomy", cpu="8"), make_node("small", cpu="2"))
+    placed_by_another(shadow, make_pod("web", cpu="1"), "small")
+    found = shadow.decided_now(make_pod("web", cpu="1"), 3.0)
+    assert (found.node_name, len(found.best)) == ("roomy", 2)
+    assert [each.pod.name for each in shadow.state.placed_on("small").values()] == ["web"]
+    rejection = shadow.rejection_of(make_pod("big", cpu="3"), "small")
+    assert rejection is not None
+    assert (rejection.plugin, rejection.reasons) == ("NodeResourcesFit", ("Insufficient cpu",))
+    held = shadow.gate_of(make_pod("held", gates=["example.com/wait"]))
+    assert held is not None
+    assert (held[0], shadow.binding_count) == ("SchedulingGates", None)

@@ -41,14 +41,16 @@ class Read(HTMLParser):
 def test_configurations_side_by_side() -> None:
     elsewhere = [Elsewhere("ns/<b>pod</b>", "node-7", "node-3", "NetworkTraffic")]
     rows = [
-        Compared(name="as recorded", placed=2, pending=0, links=LINKS, course=[(0.0, 0.8)]),
+        Compared(
+            name="as recorded", placed=2, pending=0, evicted=3, links=LINKS, course=[(0.0, 0.8)]
+        ),
         Compared(name="b.yaml", placed=2, pending=1, links=LINKS, elsewhere=elsewhere),
     ]
     chart = chart_of_courses({"as recorded": [(5.0, 0.2), (20.0, 0.8)]}, "run")
     page = Read(comparison_page("run.lowtide", rows, chart))
     assert page.texts["h1"] == ["run.lowtide"]
-    assert page.texts["td"][:8] == [
-        *("as recorded", "2", "0", "81% (node-7)", "50%", "0.90", "1.20"),
+    assert page.texts["td"][:9] == [
+        *("as recorded", "2", "0", "3", "81% (node-7)", "50%", "0.90", "1.20"),
         "b.yaml",
     ]
     assert page.texts["td"][-4:] == ["ns/<b>pod</b>", "node-7", "node-3", "NetworkTraffic"]

@@ -1,7 +1,7 @@
 """A recording under other configurations: decided anew, with readings as they would be."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,6 +15,7 @@ from tests.records.recorded_run import CONFIG, RecordedRun, bound
 from lowtide.app.registry import make_registry
 from lowtide.app.replay import compare
 from lowtide.objects.events import Deleted, Modified
+from lowtide.objects.node import Node
 from lowtide.objects.pod import Pod
 from lowtide.readings.columns import published
 from lowtide.readings.demand import Owners, Traffic
@@ -63,15 +64,26 @@ def recording(tmp_path: Path) -> Path:
     return tmp_path / "run.lowtide"
 
 
-def publish(run: RecordedRun, gigabits: Mapping[str, float]) -> None:
+def publish(run: RecordedRun, gigabits: Mapping[str, float], nodes: Sequence[Node] = NODES) -> None:
+    publish_each(run, {name: (each, each) for name, each in gigabits.items()}, nodes)
+
+
+def publish_each(
+    run: RecordedRun, gigabits: Mapping[str, tuple[float, float]], nodes: Sequence[Node] = NODES
+) -> None:
+    """Receive and transmit."""
     (request,) = sources_of(run.profiles.values())
     assert isinstance(request, TrafficRequest)
     by_node = {
-        name: {"receive": each * GIGABIT, "transmit": each * GIGABIT, "capacity": 10 * GIGABIT}
-        for name, each in gigabits.items()
+        name: {
+            "receive": receive * GIGABIT,
+            "transmit": transmit * GIGABIT,
+            "capacity": 10 * GIGABIT,
+        }
+        for name, (receive, transmit) in gigabits.items()
     }
     reading = replace(
-        published(traffic_reading(request, by_node, NODES)),
+        published(traffic_reading(request, by_node, nodes)),
         sampled_at=run.clock(),
         window_seconds=60.0,
         expects=Owners().expectation(Traffic(0.0, 0.0)),
@@ -80,7 +92,6 @@ def publish(run: RecordedRun, gigabits: Mapping[str, float]) -> None:
 
 
 def started(pod: Pod, node_name: str, at: float) -> Pod:
-
     time = datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     data = json.loads(msgspec.json.encode(bound(pod, node_name)))
     state = {"running": {"startedAt": time}}
@@ -159,3 +170,31 @@ def test_a_pod_that_fits_nowhere_else_waits(recording: Path) -> None:
         Elsewhere("default/pod-1", "busy", None),
     ]
     assert [share for _, share in row.course] == pytest.approx([0.5, 0.5, 0.5])
+
+
+def test_what_was_recorded_is_judged_by_the_direction_that_is_asked_for(tmp_path: Path) -> None:
+    """The link that receives most sends least."""
+    with RecordedRun(tmp_path / "run.lowtide", config(weight=9)) as run:
+        nodes = [make_node("sends"), make_node("receives")]
+        run.add(*nodes)
+        run.listed()
+        publish_each(run, {"sends": (1, 6), "receives": (5, 1)}, nodes)
+        run.add(PODS[0])
+        run.place_all()
+        assert run.nodes == ["receives"]
+    other = config(weight=9)
+    args = other["profiles"][0]["pluginConfig"][0]["args"]
+    args.update(direction="receive", prometheusAddress="http://elsewhere")
+    (tmp_path / "receive").write_text(json.dumps(other))
+    args.update(direction="transmit", window="30s")
+    (tmp_path / "short").write_text(json.dumps(other))
+    files = [tmp_path / "receive", tmp_path / "short"]
+    made = compare(tmp_path / "run.lowtide", make_registry({}), files, lambda done, total: None)
+    recorded, receive, short = made.rows
+    assert receive.elsewhere == [Elsewhere("default/pod-0", "receives", "sends", "NetworkTraffic")]
+    assert short.elsewhere == []
+    assert receive.course == recorded.course  # links are told of as they were recorded
+    assert made.warnings == (
+        f"{files[1]}: asks for TrafficRequest in another way than was recorded; what was recorded "
+        "is taken for it: window seconds 60 -> 30",
+    )

@@ -13,6 +13,7 @@ from lowtide.readings.columns import published
 from lowtide.readings.demand import Owners, Traffic
 from lowtide.scenario.readings import traffic_reading
 from lowtide.scheduler.events import ReadingPublished
+from lowtide.scheduler.shadow import Shadowed
 from lowtide.simulator.shadowing import Shadowing
 from lowtide.testing import make_node, make_pod, make_profile
 
@@ -68,3 +69,21 @@ def test_pods_that_would_be_elsewhere_count_there_for_the_next() -> None:
     now = made.summary(7.0).now
     assert now is not None
     assert now.share == now.predicted_share == 0.5
+
+
+def test_a_pod_is_told_of_before_it_counts_where_it_would_be() -> None:
+    heard: list[tuple[str, str | None]] = []
+    rule = NetworkTraffic(NetworkTrafficArgs())
+    made: Shadowing
+
+    def hear(shadowed: Shadowed) -> None:
+        booked = made.shadow.state.ledgers.booked_on(f"{shadowed.pod.uid} elsewhere")
+        heard.append((shadowed.node_name, booked))
+
+    made = Shadowing({"lowtide": make_profile([*default_rules(), rule])}, 0.0, hear)
+    for event in (*map(Added, (make_node("small", cpu="2"), make_node("roomy"))), *all_listed()):
+        made.step(event, 0.0)
+    made.step(Added(make_pod("web", cpu="1")), 1.0)
+    made.step(Modified(make_pod("web", cpu="1", on="small")), 2.0)
+    assert heard == [("small", None)]
+    assert made.shadow.state.ledgers.booked_on("default/web elsewhere") == "roomy"

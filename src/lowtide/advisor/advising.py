@@ -32,6 +32,7 @@ from lowtide.logs import Log
 from lowtide.objects.pod import Pod
 from lowtide.objects.quantity import QuantityError
 from lowtide.objects.times import epoch_seconds
+from lowtide.scheduler.actions import Decided
 from lowtide.scheduler.events import Event, ReadingPublished
 from lowtide.scheduler.telling import tell_event, tell_filter, tell_priorities, tell_reading
 
@@ -44,6 +45,7 @@ SLOW: Final = "slow"
 FAILED: Final = "failed"
 # A rule that takes longer than this is taken for hung: the process had better be restarted.
 HUNG_SECONDS: Final = 10.0
+LOOK_SECONDS: Final = 2.0
 _TOLD_AGAIN_SECONDS: Final = 60.0
 _MOST_TOLD: Final = 1000
 
@@ -98,15 +100,24 @@ class _Told:
 
 
 class Listening:
-    """Tells and counts what the advisor hears of; on the thread of the advisor."""
+    """Tells and counts what the advisor hears of; on the thread of the advisor. `on_answer` is
+    handed each answer as it is decided, with when that began, `on_placed` a pod's uid and node."""
 
     def __init__(
-        self, counts: Counts, clock: Clock, *, told_profiles: frozenset[str] = frozenset()
+        self,
+        counts: Counts,
+        clock: Clock,
+        *,
+        told_profiles: frozenset[str] = frozenset(),
+        on_answer: Callable[[Decided, float], None] = lambda decided, began_at: None,
+        on_placed: Callable[[str, str], None] = lambda uid, node_name: None,
     ) -> None:
         self._counts = counts
         self._clock = clock
         self._told_profiles = told_profiles  # whose answers are told at any level
         self._told = _Told()
+        self.answered = on_answer
+        self.went_to = on_placed
 
     def rule_failed(self, error: PluginError) -> None:
         self._counts.rule_error(error.rule_name)
@@ -128,12 +139,19 @@ class Advising:
     """`clock` never jumps; `wall_clock` is for the ages of pods."""
 
     def __init__(
-        self, advisor: Advisor, *, counts: Counts, clock: Clock, wall_clock: Clock
+        self,
+        advisor: Advisor,
+        *,
+        counts: Counts,
+        clock: Clock,
+        wall_clock: Clock,
+        look_seconds: float = LOOK_SECONDS,
     ) -> None:
         self._advisor = advisor
         self._counts = counts
         self._clock = clock
         self._wall_clock = wall_clock
+        self._look_seconds = look_seconds
         self._inbox: SimpleQueue[Event | _Question[Any] | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="advisor", daemon=True)
         self._busy_since: float | None = None
@@ -166,9 +184,10 @@ class Advising:
 
     async def prioritize(self, asked: Asked) -> PriorityAdvice:
         asked = self._looked_up(asked)
+        waited = self._waited_seconds(asked.pod)
 
         def work() -> PriorityAdvice:
-            return self._advisor.prioritize(asked, now=self._clock())
+            return self._advisor.prioritize(asked, now=self._clock(), waited_seconds=waited)
 
         neutral = partial(neutral_priorities, asked)
         return await self._ask("prioritize", asked.pod, self._budget_of(asked), work, neutral)
@@ -183,6 +202,26 @@ class Advising:
         return await self._ask(
             "preempt", asked.pod, budget, work, partial(neutral_preemption, asked)
         )
+
+    async def look(self, look: Callable[[], T], /) -> T:
+        """What the look gives, on the thread that owns what is believed, behind all that came
+        before. TimeoutError where that takes too long."""
+
+        def looked() -> tuple[T | None, Exception | None]:
+            try:
+                return look(), None
+            except Exception as error:  # who looks is told, and nobody else
+                return None, error
+
+        seconds = self._look_seconds
+        question = await self._put(looked, seconds)
+        if question.outcome is None:
+            question.work = None
+            raise TimeoutError(f"the rules are busy, and nobody got to it within {seconds:g} s")
+        found, error = question.answer()
+        if error is not None:
+            raise error
+        return cast(T, found)
 
     def why_not_ready(self) -> str | None:
         unlisted = self._advisor.unlisted
@@ -212,15 +251,7 @@ class Advising:
         neutral: Callable[[str], T],
     ) -> T:
         """QuantityError where the pod cannot be read."""
-        loop = asyncio.get_running_loop()
-        question = _Question(work, loop.create_future())
-        self._inbox.put(question)
-        timer = loop.call_later(budget_seconds, question.stop_waiting)
-        try:
-            # The loop itself may be busy for longer: then the answer is there all the same.
-            await question.awaited
-        finally:
-            timer.cancel()
+        question = await self._put(work, budget_seconds)
         try:
             if question.outcome is not None:
                 return question.answer()
@@ -234,6 +265,19 @@ class Advising:
         if self._told.is_due(f"{verb} {reason}", self._clock()):
             log.warning("An answer is neutral", verb=verb, pod=pod.key, err=problem)
         return neutral(reason)
+
+    async def _put(self, work: Callable[[], T], most_seconds: float) -> _Question[T]:
+        """In line; back when it has an outcome, or after so many seconds."""
+        loop = asyncio.get_running_loop()
+        question = _Question(work, loop.create_future())
+        self._inbox.put(question)
+        timer = loop.call_later(most_seconds, question.stop_waiting)
+        try:
+            # The loop itself may be busy for longer: then the answer is there all the same.
+            await question.awaited
+        finally:
+            timer.cancel()
+        return question
 
     def _work(self) -> None:
         """The thread: events and questions one by one."""

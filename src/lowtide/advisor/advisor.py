@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Protocol, TypeVar
 
 import numpy as np
+from msgspec.structs import replace
 
 from lowtide.advisor.advice import (
     MOST_PRIORITY,
@@ -18,26 +19,32 @@ from lowtide.advisor.advice import (
 )
 from lowtide.advisor.asked_rows import AskedRows, Refusals, RowFinder
 from lowtide.advisor.bookings import Bookings
+from lowtide.advisor.preempting import fitting_without_victims
 from lowtide.advisor.requested_nodes import as_requested
+from lowtide.cluster.columns import BoolArray, IntArray
 from lowtide.cluster.nodes import Nodes
 from lowtide.cluster.state import ClusterState
 from lowtide.config.extender_settings import ExtenderSettings
-from lowtide.framework.decision import Decision, ScoreTable
+from lowtide.framework.decision import Decision, NodeRejection, ScoreTable
 from lowtide.framework.plugin import PluginError, PodRejection, ask
 from lowtide.framework.profile import Profile, rules_by_kind
-from lowtide.framework.refused import RefusedPod
+from lowtide.framework.verdict import Verdict
 from lowtide.framework.verdicts import Verdicts
 from lowtide.objects.events import Added, Deleted, Modified
 from lowtide.objects.pod import Pod, PodSpec
 from lowtide.objects.quantity import QuantityError
 from lowtide.objects.requests import scored_requests
-from lowtide.scheduler.decide import best_row
+from lowtide.scheduler.actions import Decided
+from lowtide.scheduler.decide import KEPT_NODES, Found
 from lowtide.scheduler.events import Event, ReadingPublished
 from lowtide.scheduler.fitting import fitting
+from lowtide.scheduler.looking import decided_now, gate_by, rejection_now
+from lowtide.scheduler.pending import PendingPods
 from lowtide.scheduler.surroundings import Surroundings
 
 T = TypeVar("T")
 
+FILTER, PRIORITIZE = "filter", "prioritize"
 UNKNOWN_NODE = "node(s) are not known to Lowtide yet"
 # Kept verdicts: of the profiles as they are, and of what is left of them without broken rules.
 _MOST_BYTES = 64 * 1024 * 1024
@@ -58,6 +65,12 @@ class Listener(Protocol):
 
     def scored(self, profile: Profile, scores: ScoreTable, nodes: Nodes) -> None: ...
 
+    def answered(self, decided: Decided, began_at: float) -> None:
+        """A question, by which verb; where nodes are left, the best one is `decided`."""
+
+    def went_to(self, uid: str, node_name: str) -> None:
+        """Where a pod was put, whoever was asked about it."""
+
 
 class Advisor:
     """With one profile it advises on every pod, whatever scheduler the pod names; with several on
@@ -77,6 +90,7 @@ class Advisor:
         self._surroundings = Surroundings(
             self.state, lambda change, now: None, profiles.values(), self._verdicts.values()
         )
+        self.queue = PendingPods()
         self._bookings = Bookings(self.state)
         self._finder = RowFinder(self.state)
         self._turns = 0
@@ -104,7 +118,7 @@ class Advisor:
         self._bookings.expire(now)
         match event:
             case Added(object=Pod() as pod) | Modified(object=Pod() as pod):
-                self._pod_changed(pod)
+                self._pod_changed(pod, now)
             case Deleted(object=Pod() as pod):
                 self._pod_gone(pod)
             case ReadingPublished(source, reading):
@@ -112,14 +126,17 @@ class Advisor:
             case _:
                 self._surroundings.step(event, now)
 
-    def _pod_changed(self, pod: Pod) -> None:
+    def _pod_changed(self, pod: Pod, now: float) -> None:
         if pod.has_ended:
             self._pod_gone(pod)
         elif pod.spec.node_name:
+            self.queue.drop(pod.uid)
             self._bookings.drop(pod.uid)
             self.state.drop_nomination(pod.uid)
             self.state.place(pod)
+            self._listener.went_to(pod.uid, pod.spec.node_name)
         else:
+            self.queue.keep(pod, now)
             self._pod_pending(pod)
 
     def _pod_pending(self, pod: Pod) -> None:
@@ -134,6 +151,7 @@ class Advisor:
             self.state.drop_nomination(pod.uid)
 
     def _pod_gone(self, pod: Pod) -> None:
+        self.queue.drop(pod.uid)
         self._bookings.drop(pod.uid)
         self.state.drop_nomination(pod.uid)
         self.state.remove_pod(pod.uid)
@@ -158,8 +176,12 @@ class Advisor:
             asked, now, lambda verdicts: self._filter(asked, verdicts, now, waited_seconds)
         )
 
-    def prioritize(self, asked: Asked, *, now: float) -> PriorityAdvice:
-        return self._advice(asked, now, lambda verdicts: self._prioritize(asked, verdicts, now))
+    def prioritize(
+        self, asked: Asked, *, now: float, waited_seconds: float = 0.0
+    ) -> PriorityAdvice:
+        return self._advice(
+            asked, now, lambda verdicts: self._prioritize(asked, verdicts, now, waited_seconds)
+        )
 
     def preempt(
         self, asked: AskedPreemption, *, now: float, waited_seconds: float = 0.0
@@ -169,9 +191,9 @@ class Advisor:
         self._bookings.drop(asked.pod.uid)  # it is not in its own way
 
         def kept(verdicts: Verdicts) -> PreemptionAdvice:
-            firmly = self._fitting_without_victims(asked, verdicts, -np.inf)
+            firmly = fitting_without_victims(asked, verdicts, self._turns, -np.inf)
             return PreemptionAdvice(
-                firmly or self._fitting_without_victims(asked, verdicts, waited_seconds)
+                firmly or fitting_without_victims(asked, verdicts, self._turns, waited_seconds)
             )
 
         return self._without_broken_rules(asked.pod, kept)
@@ -194,34 +216,88 @@ class Advisor:
             self._listener.filtered(asked.pod, verdicts.profile, nodes)
         refusals = Refusals(asked.names, rows)
         refusals.add_unknown(UNKNOWN_NODE)
-        feasible = np.zeros(self.state.count, np.bool_)
-        if verdict.pod_rejection is not None:
-            _, rejection = verdict.pod_rejection
-            helps = rejection.eviction_helps
-            refusals.add(rows.known, (rejection.reason,), eviction_helps=helps)
-            for each, refused in verdict.refused_alike(rows.known):
-                refusals.add(refused, each.reasons, eviction_helps=helps)
-        else:
-            fit = fitting(
-                asked.pod, verdict, self.state, waited_seconds=waited_seconds, among=rows.among
-            )
-            feasible = fit.feasible
-            for each, refused in verdict.refused_alike(rows.known[~feasible[rows.known]]):
-                refusals.add(refused, each.reasons, eviction_helps=each.eviction_helps)
-            for row, each in fit.promised.items():
-                if rows.among[row] and not feasible[row]:
-                    at = np.array([row], np.intp)
-                    refusals.add(at, each.reasons, eviction_helps=each.eviction_helps)
-        if not feasible.any():
-            error = self._why_nothing(asked, verdicts, rows, refusals)
+        feasible = self._left(asked, verdict, rows, refusals, waited_seconds)
+        decision = (
+            self._best(asked, verdicts, feasible)[0]
+            if feasible.any()
+            else self._nothing(asked, verdicts, refusals)
+        )
+        self._answered(FILTER, decision, verdicts, now, waited_seconds)
+        if decision.node_name is None:
+            error = self._why_nothing(asked, verdicts, rows, decision)
             return FilterAdvice((), refusals.failed, refusals.unresolvable, error)
-        ranked = verdict.rank_among(feasible)
-        self._book(asked.pod, best_row(ranked, self._turns), now)
         kept = rows.positions(feasible) if refusals.are_any else None
         return FilterAdvice(kept, refusals.failed, refusals.unresolvable)
 
+    def _left(
+        self,
+        asked: Asked,
+        verdict: Verdict,
+        rows: AskedRows,
+        refusals: Refusals,
+        waited_seconds: float,
+    ) -> BoolArray:
+        """By row: which of the asked nodes are left; why the others are not is in `refusals`."""
+        if verdict.pod_rejection is not None:
+            rule_name, rejection = verdict.pod_rejection
+            helps = rejection.eviction_helps
+            refusals.add(rows.known, (rejection.reason,), by=rule_name, eviction_helps=helps)
+            for each, refused in verdict.refused_alike(rows.known):
+                refusals.add(refused, each.reasons, by=each.plugin, eviction_helps=helps)
+            return np.zeros(self.state.count, np.bool_)
+        fit = fitting(
+            asked.pod, verdict, self.state, waited_seconds=waited_seconds, among=rows.among
+        )
+        for each, refused in verdict.refused_alike(rows.known[~fit.feasible[rows.known]]):
+            helps = each.eviction_helps
+            refusals.add(refused, each.reasons, by=each.plugin, eviction_helps=helps)
+        for row, each in fit.promised.items():
+            if rows.among[row] and not fit.feasible[row]:
+                at, helps = np.array([row], np.intp), each.eviction_helps
+                refusals.add(at, each.reasons, by=each.plugin, eviction_helps=helps)
+        return fit.feasible
+
+    def _nothing(self, asked: Asked, verdicts: Verdicts, refusals: Refusals) -> Decision:
+        return Decision(
+            pod=asked.pod,
+            scheduler_name=verdicts.profile.scheduler_name,
+            node_name=None,
+            node_count=len(asked.names),
+            feasible_count=0,
+            rejected_by=refusals.refused_by,
+            reason_counts=refusals.counts(),
+        )
+
+    def _best(
+        self, asked: Asked, verdicts: Verdicts, feasible: BoolArray
+    ) -> tuple[Decision, IntArray]:
+        """The best of these rows, as `decide` would write it down, and the ranks of all."""
+        verdict = verdicts.of(asked.pod)
+        count = int(np.count_nonzero(feasible))
+        # Mostly what the filters leave was asked about: those ranks are kept.
+        if np.array_equal(feasible, verdict.feasible):
+            ranked, among = verdict.rank(), None
+        else:
+            ranked, among = verdict.rank_among(feasible), feasible
+        found = Found(asked.pod, verdicts.profile.scheduler_name, verdict, self.state)
+        best = found.best(ranked, among, count, self._turns, KEPT_NODES, {}, full=False)
+        return replace(best, node_count=len(asked.names)), ranked
+
+    def _answered(
+        self, verb: str, decision: Decision, verdicts: Verdicts, now: float, waited_seconds: float
+    ) -> None:
+        """Books the pod on the best node, so that the next pods find it less free before this one
+        is seen to be bound; and tells what was decided."""
+        pod = decision.pod
+        seconds = self.settings_for(pod).book_for_seconds
+        if seconds > 0 and decision.node_name is not None:
+            self._bookings.book(pod, decision.node_name, until=now + seconds)
+        took = verdicts.profile.asking.take_seconds_by_rule()
+        decided = Decided(decision, 1, now - waited_seconds, took, asked=verb)
+        self._listener.answered(decided, now)
+
     def _why_nothing(
-        self, asked: Asked, verdicts: Verdicts, rows: AskedRows, refusals: Refusals
+        self, asked: Asked, verdicts: Verdicts, rows: AskedRows, decision: Decision
     ) -> str:
         """Where the profile wants it said in one sentence: in the words of a rule that refuses the
         pod as a whole, where one does on these nodes.
@@ -238,54 +314,47 @@ class Advisor:
             answer = ask(rule, "pre_filter", asked.pod, nodes)
             if isinstance(answer, PodRejection):
                 return answer.reason
-        return Decision(
-            pod=asked.pod,
-            scheduler_name=profile.scheduler_name,
-            node_name=None,
-            node_count=len(asked.names),
-            feasible_count=0,
-            reason_counts=refusals.counts(),
-        ).fit_error
+        return decision.fit_error
 
-    def _prioritize(self, asked: Asked, verdicts: Verdicts, now: float) -> PriorityAdvice:
+    def _prioritize(
+        self, asked: Asked, verdicts: Verdicts, now: float, waited_seconds: float
+    ) -> PriorityAdvice:
         verdict = verdicts.of(asked.pod)
         rows = self._rows_of(asked)
         if not len(rows.known):
             return PriorityAdvice([0] * len(asked.names))
-        ranked = verdict.rank_among(rows.among)
+        decision, ranked = self._best(asked, verdicts, rows.among)
         most = verdict.most_points
         if self._listener.tells(verdicts.profile):
             scores = verdict.scores_of(rows.known, ranked, rows.among)
             self._listener.scored(verdicts.profile, scores, self.state.nodes())
-        self._book(asked.pod, best_row(ranked, self._turns), now)
-        return PriorityAdvice(rows.spread(ranked * MOST_PRIORITY // most if most else 0 * ranked))
+        points = rows.spread(ranked * MOST_PRIORITY // most if most else 0 * ranked)
+        self._answered(PRIORITIZE, decision, verdicts, now, waited_seconds)
+        return PriorityAdvice(points)
 
-    def _fitting_without_victims(
-        self, asked: AskedPreemption, verdicts: Verdicts, waited_seconds: float
-    ) -> frozenset[str]:
-        verdict = verdicts.of(asked.pod)
-        rejected = verdict.pod_rejection
-        if rejected is not None and not rejected[1].eviction_helps:
-            return frozenset()
-        rows = {name: self.state.row_of(name) for name in asked.victims}
-        names = [
-            name for name, row in rows.items() if row is not None and not verdict.is_excluded(row)
-        ]
-        if not names:
-            return frozenset()
-        refused = RefusedPod(
-            asked.pod,
-            verdict,
-            profile=verdicts.profile,
-            state=self.state,
-            promised={},
-            turn=self._turns,
-            waited_seconds=waited_seconds,
+    # What is looked at, for explanations: nothing is changed by it.
+
+    @property
+    def binding_count(self) -> None:
+        """Others bind; how many bindings are under way is not known."""
+
+    def decided_now(self, pod: Pod, now: float) -> Decision:
+        """What would be decided about a pod that is known, among all nodes."""
+
+        def decide_now(verdicts: Verdicts) -> Decision:
+            waited_seconds = self.queue.waited_seconds(pod.uid, now)
+            return decided_now(pod, verdicts, turn=self._turns, waited_seconds=waited_seconds)
+
+        with self._bookings.without(pod):
+            return self._without_broken_rules(pod, decide_now)
+
+    def rejection_of(self, pod: Pod, node_name: str) -> NodeRejection | None:
+        return self._without_broken_rules(
+            pod, lambda verdicts: rejection_now(pod, node_name, verdicts)
         )
-        nodes = self.state.nodes().take(np.array([rows[name] for name in names], np.intp))
-        without = nodes.without({at: asked.victims[name] for at, name in enumerate(names)})
-        rejections = refused.on(without)
-        return frozenset(name for at, name in enumerate(names) if at not in rejections)
+
+    def gate_of(self, pod: Pod) -> tuple[str, PodRejection] | None:
+        return gate_by(self.profile_for(pod), pod)
 
     # How it is done.
 
@@ -295,18 +364,14 @@ class Advisor:
             found = self._finder.of(asked.names)
         return found
 
-    def _book(self, pod: Pod, row: int, now: float) -> None:
-        """So that the next pods find the node less free before this one is seen to be bound."""
-        seconds = self.settings_for(pod).book_for_seconds
-        if seconds > 0:
-            self._bookings.book(pod, self.state.names[row], until=now + seconds)
-
     def _without_broken_rules(self, pod: Pod, work: Callable[[Verdicts], T]) -> T:
         """A rule that fails has no say, and the others have."""
         broken: frozenset[str] = frozenset()
         while True:
+            verdicts = self._verdicts_of(self.profile_for(pod), broken)
+            verdicts.profile.asking.take_seconds_by_rule()  # what an answer that failed has left
             try:
-                return work(self._verdicts_of(self.profile_for(pod), broken))
+                return work(verdicts)
             except PluginError as error:
                 if not error.rule_name or error.rule_name in broken:
                     raise

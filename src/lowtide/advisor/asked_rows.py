@@ -115,9 +115,11 @@ class Refusals:
         self._names = names
         self._rows = rows
         self._said: list[tuple[str, bool]] = []  # reasons, and whether evicting pods would help
+        self._by: set[str] = set()
         self._number = np.zeros(len(names), np.intp)  # by position, of what was said; from 1
 
-    def add(self, rows: Rows, reasons: Sequence[str], *, eviction_helps: bool) -> None:
+    def add(self, rows: Rows, reasons: Sequence[str], *, by: str, eviction_helps: bool) -> None:
+        self._by.add(by)
         self._add(self._rows.positions_of(rows), ", ".join(reasons), eviction_helps=eviction_helps)
 
     def add_unknown(self, reason: str) -> None:
@@ -126,6 +128,11 @@ class Refusals:
     @property
     def are_any(self) -> bool:
         return bool(self._number.any())
+
+    @property
+    def refused_by(self) -> frozenset[str]:
+        """The rules."""
+        return frozenset(self._by)
 
     @property
     def failed(self) -> NodeReasons:
@@ -139,9 +146,10 @@ class Refusals:
     def counts(self) -> Counter[str]:
         """How many nodes are refused for which reason."""
         counts: Counter[str] = Counter()
-        for reasons in (self.failed, self.unresolvable):
-            for reason, positions in reasons.groups:
-                counts[reason] += len(positions)
+        numbers = np.bincount(self._number, minlength=len(self._said) + 1).tolist()
+        for (reason, _), count in zip(self._said, numbers[1:], strict=True):
+            if count:
+                counts[reason] += count
         return counts
 
     def _add(self, positions: Rows, reason: str, *, eviction_helps: bool) -> None:

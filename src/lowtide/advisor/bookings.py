@@ -2,6 +2,8 @@
 that was best for them: what it decides is known only when the watch tells. Used by the advisor."""
 
 from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from lowtide.cluster.state import ClusterState
@@ -51,6 +53,19 @@ class Bookings:
         if booking is not None:
             self._shape_bytes -= booking.shape_bytes
             self._state.ledgers.unbook(uid)
+
+    @contextmanager
+    def without(self, pod: Pod) -> Iterator[None]:
+        """As if this pod was not booked, for as long as somebody looks."""
+        ledgers = self._state.ledgers
+        node_name = ledgers.booked_on(pod.uid) if pod.uid in self else None
+        if node_name is not None:
+            ledgers.unbook(pod.uid)
+        try:
+            yield
+        finally:
+            if node_name is not None:
+                ledgers.book(pod, node_name)
 
     def expire(self, now: float) -> None:
         """Bookings of one profile are for equally long; where profiles differ, one may stay for

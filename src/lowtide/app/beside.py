@@ -46,7 +46,7 @@ class Beside:
         self._connection = Connection(parts.access, parts.wall_clock)
         self._measuring_connection = Connection(parts.access, parts.wall_clock)
         self._watched = WatchedCluster()
-        self._measuring = Measuring(
+        self.measuring = Measuring(
             profiles,
             connection=self._measuring_connection,
             known=self._watched,
@@ -69,7 +69,7 @@ class Beside:
             watches = make_watches(
                 self._connection, self._handle, self._rules_by_kind, clock=self._parts.clock
             )
-            measuring = [self._measure()] if self._measuring.is_wanted else []
+            measuring = [self._measure()] if self.measuring.is_wanted else []
             background = started(*(watch.run() for watch in watches), *measuring)
             stopping = asyncio.create_task(self._stopping.wait())
             try:
@@ -87,7 +87,7 @@ class Beside:
 
     async def _measure(self) -> None:
         await self._nodes_listed.wait()
-        await self._measuring.run()
+        await self.measuring.run()
 
     def _handle(self, event: Event) -> None:
         self._watched.handle(event)

@@ -1,7 +1,8 @@
 """`lowtide explain`: gets the explanation of a pod from where decisions are kept: a process on a
 local port, pods of Lowtide behind the API server's proxy, or a record file."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -16,12 +17,17 @@ from lowtide.records.explaining import Explanation, explained
 from lowtide.records.journal import read_journal
 
 LABEL = "app.kubernetes.io/name=lowtide"
+PORTS = (10259, 8001)  # of a scheduler, of an extender
 _TIMEOUT_SECONDS = 10.0
 _SHOWN_ELSEWHERE = "start it with --page where it serves beyond loopback"
 
 
 class ExplainError(Exception):
     """There is no explanation to be had; the sentence says why."""
+
+
+class NotLowtideError(ExplainError):
+    """Nobody answered, or somebody else."""
 
 
 def explanation_from_file(path: Path, pod_key: str, node_name: str | None) -> Explanation:
@@ -47,7 +53,7 @@ async def explanation_by_address(address: str, pod_key: str, node_name: str | No
     except (aiohttp.ClientError, TimeoutError, ValueError) as error:
         raise ExplainError(
             f"{address} does not answer: {error or type(error).__name__}; "
-            "--address is where `lowtide scheduler` serves, such as http://127.0.0.1:10259"
+            "--address is where Lowtide serves, such as http://127.0.0.1:10259"
         ) from None
 
 
@@ -57,7 +63,7 @@ async def explanation_through_api_server(
     node_name: str | None,
     *,
     through: str | None,
-    port: int,
+    port: int | None,
     wall_clock: Clock,
 ) -> Explanation:
     """Of the pods that carry Lowtide's label, or of this one; the first that knows of the pod."""
@@ -70,19 +76,38 @@ async def explanation_through_api_server(
             )
         said = []
         for each in pods:
-            namespace, _, name = each.rpartition("/")
-            path = f"/api/v1/namespaces/{quote(namespace or 'default')}/pods/{quote(name)}:{port}"
-            response = await connection.pass_on(
-                f"{path}/proxy/{_path(pod_key)}",
-                params=_params(node_name),
-                headers={},
-                timeout_seconds=_TIMEOUT_SECONDS,
-            )
             try:
-                return _explanation(response.status, response.body, f"pod {each}")
+                return await _explanation_of_pod(
+                    connection, each, pod_key, node_name, PORTS if port is None else (port,)
+                )
             except ExplainError as error:
                 said.append(str(error))
         raise ExplainError("\n".join(said))
+
+
+async def _explanation_of_pod(
+    connection: Connection,
+    asked: str,
+    pod_key: str,
+    node_name: str | None,
+    ports: Sequence[int],
+) -> Explanation:
+    """By HTTPS or not, whatever answers there as Lowtide does."""
+    namespace, _, name = asked.rpartition("/")
+    pods = f"/api/v1/namespaces/{quote(namespace or 'default')}/pods"
+    said = []
+    for port, scheme in product(ports, ("https:", "")):
+        response = await connection.pass_on(
+            f"{pods}/{scheme}{quote(name)}:{port}/proxy/{_path(pod_key)}",
+            params=_params(node_name),
+            headers={},
+            timeout_seconds=_TIMEOUT_SECONDS,
+        )
+        try:
+            return _explanation(response.status, response.body, f"pod {asked}")
+        except NotLowtideError as error:
+            said.append(str(error))
+    raise ExplainError("\n".join(dict.fromkeys(said)))
 
 
 async def _pods(connection: Connection) -> list[str]:
@@ -109,9 +134,11 @@ def _explanation(status: int, body: bytes, whose: str) -> Explanation:
             raise ExplainError(f"{whose} answers with no explanation: {error}") from None
     try:
         said = msgspec.json.decode(body)
-        text = said.get("error") or said.get("message")
+        own, text = said.get("error"), said.get("message")
     except (msgspec.DecodeError, AttributeError):
-        text = None
+        own = text = None
+    if own is not None:
+        raise ExplainError(f"{whose}: {own}")
     if text is None and status == 404:
         text = f"it serves no explanations; {_SHOWN_ELSEWHERE}"
-    raise ExplainError(f"{whose}: {text or f'it answers with status {status}'}")
+    raise NotLowtideError(f"{whose}: {text or f'it answers with status {status}'}")

@@ -1,11 +1,13 @@
 """The extender mode: the rules behind another scheduler, which asks over HTTP, and places pods."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from typing import Final
 
+import msgspec
+from msgspec.structs import replace
 from prometheus_client import CollectorRegistry
 
 from lowtide.advisor.advice import (
@@ -16,15 +18,19 @@ from lowtide.advisor.advice import (
     PriorityAdvice,
 )
 from lowtide.advisor.advising import Advising, Listening
-from lowtide.advisor.advisor import Advisor
+from lowtide.advisor.advisor import FILTER, Advisor
 from lowtide.app.clocks import Clock
 from lowtide.app.garbage import leave_out_what_is_known, look_seldom_for_garbage
+from lowtide.app.guarding import guard_for
 from lowtide.app.known_cluster import WatchedCluster
 from lowtide.app.kube_writes import KubeBinder
 from lowtide.app.measuring import Measuring
 from lowtide.app.no_binder import NoBinder
+from lowtide.app.notes import Notes
+from lowtide.app.shown import Shown
 from lowtide.app.tasks import end, failures, started
 from lowtide.app.watching import FIRST_READING_SECONDS, make_watches
+from lowtide.cluster.reading import Reading
 from lowtide.framework.plugin import Binder
 from lowtide.framework.registry import Built
 from lowtide.kube.connection import Connection
@@ -34,19 +40,23 @@ from lowtide.logs import Log
 from lowtide.objects.events import Listed
 from lowtide.objects.kinds import NODE
 from lowtide.objects.pod import Pod
+from lowtide.records.journal import Journal
+from lowtide.scheduler.actions import Decided
 from lowtide.scheduler.events import Event, ReadingPublished
 from lowtide.server.extender import extender_routes
 from lowtide.server.extender_metrics import ExtenderMetrics
 from lowtide.server.health import health_routes
 from lowtide.server.http import SERVICE_DRAIN, Drain, Server
 from lowtide.server.metrics import metrics_routes
-from lowtide.server.serving import Serving, make_server
+from lowtide.server.serving import Serving, make_server, page_and_api
 from lowtide.telemetry.metrics import MeasuredGauges
 
 log = Log("extender")
 
 # Less than the shortest httpTimeout that is printed: who asked is still there for the answer.
 BIND_SECONDS: Final = 1.5
+# Of answers about larger pods nothing is kept: whoever may ask could fill the memory with them.
+MOST_POD_BYTES: Final = 32 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +71,7 @@ class ExtenderParts:
     url_prefix: str
     most_body_bytes: int
     drain: Drain = SERVICE_DRAIN
+    journal: Journal | None = None  # where answers are written to
 
 
 class ExtenderApp:
@@ -74,24 +85,29 @@ class ExtenderApp:
         self._writer = Writer(self._connection, may_write=lambda: True)
         self._binder = KubeBinder(self._writer)
         built = parts.build(NoBinder())
-        self.profiles = built.profiles
+        self.profiles = {
+            name: profile.timed_by(parts.clock) for name, profile in built.profiles.items()
+        }
         listening = Listening(
             self._metrics,
             parts.clock,
             told_profiles=frozenset(
                 name for name, each in built.extender_settings.items() if each.log_answers
             ),
+            on_answer=self._note,
+            on_placed=lambda uid, node_name: self._notes.ring.went_to(uid, node_name),
         )
-        self.advisor = Advisor(built.profiles, built.extender_settings, listening)
+        self.advisor = Advisor(self.profiles, built.extender_settings, listening)
+        self._notes = Notes(self.profiles, self.advisor.state, parts.clock, journal=parts.journal)
         self.advising = Advising(
             self.advisor, counts=self._metrics, clock=parts.clock, wall_clock=parts.wall_clock
         )
         self._watched = WatchedCluster()
         self._measuring = Measuring(
-            built.profiles,
+            self.profiles,
             connection=self._measuring_connection,
             known=self._watched,
-            publish=lambda source, reading: self.advising.handle(ReadingPublished(source, reading)),
+            publish=self._publish,
             clock=parts.clock,
             wall_clock=parts.wall_clock,
         )
@@ -124,6 +140,7 @@ class ExtenderApp:
             finally:
                 stopping.cancel()
                 await end(background)
+                await self._notes.flush()
             if failed:
                 raise failed[0]
 
@@ -165,7 +182,40 @@ class ExtenderApp:
             self._connection, self._handle, self.advisor.rules_by_kind, clock=self._parts.clock
         )
         measuring = [self._measure()] if self._measuring.is_wanted else []
-        return started(*(watch.run() for watch in watches), *measuring, self._wait_for_readings())
+        return started(
+            *(watch.run() for watch in watches),
+            *measuring,
+            self._wait_for_readings(),
+            *self._notes.background(),
+        )
+
+    def _note(self, decided: Decided, began_at: float) -> None:
+        """On the thread of the advisor. A pod that is filtered anew is tried again."""
+        pod = decided.decision.pod
+        if len(msgspec.json.encode(pod)) > MOST_POD_BYTES:
+            return
+        uid = pod.uid
+        before = self._notes.ring.newest_of(uid) if uid else None
+        if before is not None:
+            attempts = before.decided.attempts + (decided.asked == FILTER)
+            decided = replace(decided, attempts=attempts)
+        self._notes.note(decided, began_at)
+
+    def _publish(self, source: Hashable, reading: Reading) -> None:
+        self.advising.handle(ReadingPublished(source, reading))
+        self._notes.note_reading(source, reading)
+
+    def _shown(self) -> Shown:
+        return Shown(
+            self.advisor,
+            self._notes.ring,
+            self._notes.history,
+            mode="extender",
+            clock=self._parts.clock,
+            measured=self._measuring.numbers,
+            is_leader=lambda: None,
+            diagnosis=self._measuring.diagnosis,
+        )
 
     async def _measure(self) -> None:
         await self._nodes_listed.wait()
@@ -187,9 +237,13 @@ class ExtenderApp:
 
     async def _serve(self, stack: AsyncExitStack) -> None:
         parts = self._parts
+        guard = await stack.enter_async_context(
+            guard_for(parts.serving, parts.access, clock=parts.clock, wall_clock=parts.wall_clock)
+        )
         server = make_server(
             parts.serving,
             [
+                *page_and_api(parts.serving, self._shown(), self.advising.look),
                 *extender_routes(
                     self,
                     metrics=self._metrics,
@@ -207,8 +261,9 @@ class ExtenderApp:
                         ("running", self._why_ending),
                     ],
                 ),
-                *metrics_routes(self._registry),
             ],
+            guarded=metrics_routes(self._registry),
+            guard=guard,
             drain=parts.drain,
         )
         await server.start()

@@ -1,24 +1,27 @@
-"""Writes decisions to a file beside the scheduling: in batches, on a thread of its own. When that
-fails, scheduling goes on."""
+"""Writes decisions to a file beside the deciding: in batches, on a thread of its own. When that
+fails, deciding goes on."""
 
 import asyncio
+from collections import deque
 
 from lowtide.logs import Log
 from lowtide.records.journal import Journal
 from lowtide.records.record import DecisionRecord
 from lowtide.records.ring import Kept
 
-log = Log("scheduler")
+log = Log("records")
 
 EVERY_SECONDS = 1.0
 MOST_WAITING = 5000
 
 
 class Journaling:
+    """`note` may be called by another thread."""
+
     def __init__(self, journal: Journal, every_seconds: float = EVERY_SECONDS) -> None:
         self._journal = journal
         self._every_seconds = every_seconds
-        self._waiting: list[Kept] = []
+        self._waiting: deque[Kept] = deque()
         self._lost = 0
         self._has_failed = False
 
@@ -35,16 +38,16 @@ class Journaling:
             await self.flush()
 
     async def flush(self) -> None:
-        if not self._waiting:
+        batch = [self._waiting.popleft() for _ in range(len(self._waiting))]
+        if not batch:
             return
-        batch, self._waiting = self._waiting, []
         try:
             await asyncio.to_thread(self._write, batch)
         except Exception as error:  # a record that cannot be made is no reason to stop either
             self._lost += len(batch)
             if not self._has_failed:
                 self._has_failed = True
-                log.warning("Decisions cannot be written; scheduling goes on", err=error)
+                log.warning("Decisions cannot be written; deciding goes on", err=error)
             return
         if self._has_failed or self._lost:
             log.warning("Decisions are written again", lost=self._lost)

@@ -1,6 +1,7 @@
 """What the scheduler writes to the cluster, done by the client of the API server."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from itertools import islice
 
@@ -8,7 +9,8 @@ from msgspec.structs import replace
 
 from lowtide.app.kube_evictions import KubeEvictions
 from lowtide.framework.plugin import BindOutcome, Pod
-from lowtide.kube.errors import ApiError, KubeError, Unreadable
+from lowtide.kube.backoff import Backoff
+from lowtide.kube.errors import ApiError, KubeError, may_pass
 from lowtide.kube.event_form import ObjectReference
 from lowtide.kube.kube_events import KubeEvents
 from lowtide.kube.pacing import write_behind_bindings
@@ -22,6 +24,8 @@ from lowtide.scheduler.events import EvictionEnded
 log = Log("scheduler")
 
 CONCURRENT_CONDITIONS = 8
+# A server that has just started knows no rights yet: for some seconds it refuses everything.
+MOST_REFUSALS = 5
 # As many pods as Kubernetes is built for; autoscalers go by the conditions of all of them.
 MOST_WAITING_CONDITIONS = 150_000
 _REREAD_SECONDS = (0.1, 0.5, 1.0, 2.0, 5.0)
@@ -62,7 +66,7 @@ class KubeBinder:
                 found = await self._writer.get_pod(pod.namespace, pod.name)
                 break
             except KubeError as error:
-                if _is_definite(error):
+                if not may_pass(error):
                     self._warn_of_missing_right(error)
                     return BindOutcome(error=f"{message}; what became of it is unknown: {error}")
                 log.v(2, "The pod cannot be read after a binding", pod=pod.key, err=str(error))
@@ -108,6 +112,9 @@ class KubeWrites:
         self._most_waiting = most_waiting
         self._waiting: dict[str, WriteCondition] = {}
         self._under_way: dict[str, asyncio.Event] = {}
+        self._outdated: set[str] = set()  # of those under way
+        self._refusals: Counter[str] = Counter()  # of what waits again
+        self._backoff = Backoff()
         self._has_work = asyncio.Event()
         self._is_full = False
         self._evictions = KubeEvictions(writer, wall_clock)
@@ -115,10 +122,10 @@ class KubeWrites:
     async def evict(self, action: Evict) -> EvictionEnded:
         """Sees to it that no nomination arrives after it was taken back."""
         for pod in action.nominated:
+            await self._end_of_write(pod)
             waiting = self._waiting.get(pod.uid)
             if waiting is not None and waiting.nominated_node_name == action.node_name:
                 self._waiting[pod.uid] = replace(waiting, nominated_node_name="")
-            await self._end_of_write(pod)
         return await self._evictions.evict(action)
 
     def write_condition(self, action: WriteCondition) -> None:
@@ -126,8 +133,8 @@ class KubeWrites:
         a nomination of which the newer one says nothing."""
         uid = action.pod.uid
         before = self._waiting.get(uid)
-        if before is not None and action.nominated_node_name is None:
-            action = replace(action, nominated_node_name=before.nominated_node_name)
+        if before is not None:
+            action = _in_place_of(before, action)
         if uid not in self._waiting and len(self._waiting) >= self._most_waiting:
             if not self._is_full:
                 self._is_full = True
@@ -152,6 +159,8 @@ class KubeWrites:
     def drop_condition(self, pod: Pod) -> None:
         """The pod is bound: a condition that says otherwise is out of date."""
         self._waiting.pop(pod.uid, None)
+        if pod.uid in self._under_way:
+            self._outdated.add(pod.uid)
 
     async def before_binding(self, pod: Pod) -> None:
         """Sees to it that no older condition arrives after the binding."""
@@ -187,20 +196,26 @@ class KubeWrites:
             self._waiting.clear()
 
     async def _write_next(self, limit: int) -> None:
-        """Writes up to `limit` at once; a pod's next condition waits for the end of all of them."""
+        """Writes up to `limit` at once; a pod's next condition waits for the end of all of them.
+        What the server did not take for now waits in line again; if it took nothing, all wait."""
         taken = [self._waiting.pop(uid) for uid in list(islice(self._waiting, limit))]
         self._under_way.update((action.pod.uid, asyncio.Event()) for action in taken)
         if not self._waiting:
             self._has_work.clear()
             self._is_full = False
         try:
-            await asyncio.gather(*(self._write(action) for action in taken))
+            written = await asyncio.gather(*(self._write(action) for action in taken))
         finally:
             for action in taken:
-                if self._settle(action.pod):  # it was cancelled: for flush
-                    self._waiting.setdefault(action.pod.uid, action)
+                if action.pod.uid in self._under_way:  # it was cancelled: for flush
+                    self._end_write(action, is_settled=False)
+        if any(written):
+            self._backoff.reset()
+        elif written:
+            await self._sleep(self._backoff.next_seconds())
 
-    async def _write(self, action: WriteCondition) -> None:
+    async def _write(self, action: WriteCondition) -> bool:
+        """Whether that is settled; it is not where the server gave no answer or broke down."""
         pod = action.pod
         condition = PodCondition(
             type="PodScheduled",
@@ -217,22 +232,42 @@ class KubeWrites:
             conditions=[condition],
             nominated_node_name=action.nominated_node_name,
         )
-        if written.outcome not in (Outcome.WRITTEN, Outcome.GONE):
+        is_settled = self._is_settled(pod, written.outcome)
+        if is_settled and written.outcome not in (Outcome.WRITTEN, Outcome.GONE):
             log.warning("The condition of a pod was not written", pod=pod.key, err=written.message)
-        self._settle(pod)
+        self._end_write(action, is_settled=is_settled)
+        return is_settled
 
-    def _settle(self, pod: Pod) -> bool:
-        """Tells whether a write was under way until now."""
-        under_way = self._under_way.pop(pod.uid, None)
-        if under_way is not None:
-            under_way.set()
-        return under_way is not None
+    def _is_settled(self, pod: Pod, outcome: Outcome) -> bool:
+        if outcome is Outcome.REFUSED:
+            self._refusals[pod.uid] += 1
+            return self._refusals[pod.uid] >= MOST_REFUSALS
+        return outcome is not Outcome.UNKNOWN
+
+    def _end_write(self, action: WriteCondition, *, is_settled: bool) -> None:
+        """Where it is not settled it waits again, unless there is a newer one."""
+        uid = action.pod.uid
+        if is_settled or uid in self._outdated:
+            self._refusals.pop(uid, None)
+        else:
+            newer = self._waiting.get(uid)
+            self._waiting[uid] = action if newer is None else _in_place_of(action, newer)
+            self._has_work.set()
+        self._outdated.discard(uid)
+        self._under_way.pop(uid).set()
 
     def _transition_time(self, pod: Pod) -> str:
         for condition in pod.status.conditions:
             if condition.type == "PodScheduled" and condition.status == "False":
                 return condition.last_transition_time or second_time(self._wall_clock())
         return second_time(self._wall_clock())
+
+
+def _in_place_of(older: WriteCondition, newer: WriteCondition) -> WriteCondition:
+    """The newer one, with the older one's nomination where it says nothing of it."""
+    if newer.nominated_node_name is not None:
+        return newer
+    return replace(newer, nominated_node_name=older.nominated_node_name)
 
 
 def _reference(pod: Pod) -> ObjectReference:
@@ -244,10 +279,3 @@ def _reference(pod: Pod) -> ObjectReference:
         api_version="v1",
         resource_version=pod.metadata.resource_version,
     )
-
-
-def _is_definite(error: KubeError) -> bool:
-    """Whether asking again would be answered alike; 429 and 5xx pass, and so does silence."""
-    if isinstance(error, ApiError):
-        return 400 <= error.status < 500 and error.status not in (408, 429)
-    return isinstance(error, Unreadable)

@@ -16,6 +16,7 @@ from typing import TypeVar
 import numpy as np
 
 from lowtide.app.clocks import Clock, short_rest
+from lowtide.app.diagnosing import Diagnosing, Diagnosis
 from lowtide.app.known_cluster import KnownCluster
 from lowtide.app.measured import is_any_braked, query_numbers, traffic_numbers, usage_numbers
 from lowtide.app.registry import requests_of
@@ -78,6 +79,15 @@ class Measuring:
         self._handed_on: dict[Hashable, _HandedOn] = {}
         # By uid: of these pods nothing was missing at the last poll, and so it will stay.
         self._measured_whole = defaultdict[TrafficRequest, frozenset[str]](frozenset)
+        self._diagnosing = Diagnosing(
+            profiles,
+            known=known,
+            proxy=ServiceProxy(connection),
+            clock=clock,
+            wall_clock=wall_clock,
+            aside=self._aside,
+            rest=rest,
+        )
         self._clients: list[Prometheus] = []
         self._traffic = {
             request: self._traffic_poller(request)
@@ -110,6 +120,7 @@ class Measuring:
                 *(self._poll_for_ever(*each) for each in self._traffic.items()),
                 *(self._poll_for_ever(*each) for each in self._usage.items()),
                 *(self._poll_for_ever(*each) for each in self._queries.items()),
+                self._diagnosing.run(),
             )
 
     async def first_results(self) -> None:
@@ -118,9 +129,9 @@ class Measuring:
             await poller.first_result.wait()
 
     def numbers(self) -> MeasuredNumbers:
-        """For /metrics."""
+        """For /metrics and for those who look, on any thread."""
         now = self._wall_clock()
-        traffic = self._newest_traffic.values()
+        traffic = list(self._newest_traffic.values())
         usage, queries = self._readings_of(self._usage), self._readings_of(self._queries)
         names = [node.name for node in self._known.nodes()]
         return MeasuredNumbers(
@@ -129,6 +140,10 @@ class Measuring:
             usage=usage_numbers(usage, names, _polls(self._usage.values()), now),
             queries=query_numbers(queries, names, _polls(self._queries.values()), now),
         )
+
+    def diagnosis(self) -> Diagnosis | None:
+        """What the doctor says to it; None while nothing was examined."""
+        return self._diagnosing.diagnosis()
 
     def _readings_of(self, requests: Iterable[Request]) -> list[Reading]:
         return [self._handed_on[each].reading for each in requests if each in self._handed_on]
@@ -230,6 +245,7 @@ class Measuring:
 
         made, self._measured_whole[reading.request] = await self._aside(made_aside)
         self._newest_traffic[reading.request] = reading
+        self._diagnosing.note(reading)
         self._hand_on(reading.request, made, at=self._clock())
 
 

@@ -1,22 +1,25 @@
 """The replay mode: a recording through a fresh machine, without a cluster."""
 
 import json
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from lowtide.app.no_binder import NoBinder
 from lowtide.app.registry import read_config
 from lowtide.app.simulate import NamedConfig
+from lowtide.config.errors import ConfigError
 from lowtide.config.load import LoadedConfig, load_config
 from lowtide.framework.plugin import Binder
 from lowtide.framework.registry import Registry
 from lowtide.readings.access import PrometheusAccess
 from lowtide.readings.request import TrafficRequest
-from lowtide.records.recording import Recording
+from lowtide.records.recording import Recording, Step
 from lowtide.records.recording_header import Header, RecordingError, sources_by_place, sources_of
 from lowtide.records.replaying import Difference, Replay
 from lowtide.scheduler.machine import Machine
+from lowtide.simulator.judged_anew import JudgedAnew, taken_as_recorded
 from lowtide.simulator.rerun import Rerun
 from lowtide.simulator.rerun_report import AsRecorded, Compared, compared
 from lowtide.simulator.shadow_report import ShadowSummary
@@ -60,10 +63,8 @@ def replay(
             if source is None
         ]
         made = Replay(machine, with_reasons=not header.names_are_hashed)
-        for number, step in enumerate(recording.steps(sources)):
+        for step in _steps(recording, sources, progress):
             made.take(step)
-            if number % _STEPS_BETWEEN_TELLING == 0:
-                progress(recording.bytes_read, recording.byte_count)
         return Replayed(
             header,
             made.event_count,
@@ -80,12 +81,10 @@ def shadowed(path: Path, registry: Registry, progress: Progress) -> tuple[Shadow
         built = registry.build(_recorded(recording), {Binder: NoBinder()})
         sources = sources_by_place(recording.header, sources_of(built.profiles.values()))
         shadowing, now = Shadowing(built.profiles, recording.header.now), recording.header.now
-        for number, step in enumerate(recording.steps(sources)):
+        for step in _steps(recording, sources, progress):
             now = step.now
             if step.event is not None:
                 shadowing.step(step.event, now)
-            if number % _STEPS_BETWEEN_TELLING == 0:
-                progress(recording.bytes_read, recording.byte_count)
         return shadowing.summary(now), recording.warnings
 
 
@@ -105,37 +104,57 @@ def compare(
     path: Path, registry: Registry, config_files: Sequence[Path], progress: Progress
 ) -> Comparison:
     """The recorded arrivals under each of these configurations, on virtual time."""
-    rows, warnings = [], []
+    with Recording(path) as recording:
+        header = recording.header
+    names = None if header.is_from_outside else frozenset(header.scheduler_names)
+    recorded, rows = AsRecorded(names), []
+    warnings: list[str] = []
     for number, config_file in enumerate(config_files):
-        with Recording(path) as recording:
-            header = recording.header
-            named = NamedConfig(str(config_file), read_config(config_file))
-            rerun, more = _rerun(recording, registry, named)
-            names = None if header.is_from_outside else frozenset(header.scheduler_names)
-            recorded = AsRecorded(names) if number == 0 else None
-            for count, step in enumerate(recording.steps(rerun.sources)):
-                rerun.take(step)
-                if recorded is not None:
-                    recorded.take(step)
-                if count % _STEPS_BETWEEN_TELLING == 0:
-                    done = number * recording.byte_count + recording.bytes_read
-                    progress(done, len(config_files) * recording.byte_count)
-            rerun.end()
-            warnings += [*more, *(recording.warnings if number == 0 else ())]
-        if recorded is not None:
-            rows.append(recorded.compared())
-        rows.append(compared(str(config_file), rerun))
-    return Comparison(header, tuple(rows), tuple(warnings))
+        named = NamedConfig(str(config_file), read_config(config_file))
+        told = partial(_part_of, progress, number, len(config_files))
+        row, more = _reran(path, registry, named, told, recorded if number == 0 else None)
+        rows.append(row)
+        warnings += more
+    return Comparison(header, (recorded.compared(), *rows), tuple(dict.fromkeys(warnings)))
 
 
 def compared_with(path: Path, registry: Registry, named: NamedConfig) -> Compared:
     """The recorded arrivals under one configuration."""
+    row, _ = _reran(path, registry, named, lambda done, total: None)
+    return row
+
+
+def _reran(
+    path: Path,
+    registry: Registry,
+    named: NamedConfig,
+    progress: Progress,
+    recorded: AsRecorded | None = None,
+) -> tuple[Compared, Sequence[str]]:
+    """`recorded` is given the same, to be compared with."""
     with Recording(path) as recording:
-        rerun, _ = _rerun(recording, registry, named)
-        for step in recording.steps(rerun.sources):
+        rerun, warnings = _rerun(recording, registry, named)
+        for step in _steps(recording, rerun.sources, progress):
             rerun.take(step)
+            if recorded is not None:
+                recorded.take(step)
         rerun.end()
-    return compared(named.name, rerun)
+        more = [f"{named.name}: {told}" for told in rerun.told_of_readings()]
+        return compared(named.name, rerun), [*warnings, *more, *recording.warnings]
+
+
+def _steps(
+    recording: Recording, sources: Sequence[Hashable | None], progress: Progress
+) -> Iterator[Step]:
+    for number, step in enumerate(recording.steps(sources)):
+        yield step
+        if number % _STEPS_BETWEEN_TELLING == 0:
+            progress(recording.bytes_read, recording.byte_count)
+
+
+def _part_of(progress: Progress, number: int, count: int, done: int, total: int) -> None:
+    """Of several readings of the same file."""
+    progress(number * total + done, count * total)
 
 
 def _rerun(
@@ -151,29 +170,49 @@ def _rerun(
         initial_backoff_seconds=config.pod_initial_backoff_seconds,
         max_backoff_seconds=config.pod_max_backoff_seconds,
     )
-    sources = _sources(recording.header, sources_of(built.profiles.values()))
+    then = _recorded_sources(recording, registry)
+    sources = _sources(recording.header, sources_of(built.profiles.values()), then)
     warnings = [f"{config_file}: {warning}" for warning in (*loaded.warnings, *built.warnings)]
     if config.extenders:
         warnings.append(f"{config_file}: extenders are not asked in a replay")
-    for each, source in zip(recording.header.sources, sources, strict=True):
-        if source is not None and each.of and each.of != repr(source):
+    anew: dict[Hashable, JudgedAnew] = {}
+    for each, recorded, source in zip(recording.header.sources, then, sources, strict=True):
+        if isinstance(source, TrafficRequest) and isinstance(recorded, TrafficRequest):
+            anew[source] = JudgedAnew(recorded, source)
+            differs = ", ".join(taken_as_recorded(recorded, source))
+        else:
+            differs = repr(source) if source is not None and each.of != repr(source) else ""
+        if differs and each.of:
             warnings.append(
                 f"{config_file}: asks for {each.type} in another way than was recorded; what was "
-                "recorded is taken for it"
+                f"recorded is taken for it: {differs}"
             )
     takes_all = recording.header.is_from_outside
-    return Rerun(machine, sources, takes_all=takes_all), warnings
+    return Rerun(machine, sources, takes_all=takes_all, anew=anew), warnings
 
 
-def _sources(header: Header, here: Sequence[Hashable]) -> list[Hashable | None]:
+def _sources(
+    header: Header, here: Sequence[Hashable], then: Sequence[Hashable | None]
+) -> list[Hashable | None]:
     """Where no rule here reads the recorded traffic, links are told of by it all the same."""
     found = sources_by_place(header, here)
     if not any(isinstance(each, TrafficRequest) for each in found):
         for place, each in enumerate(header.sources):
             if each.type == TrafficRequest.__name__:
-                found[place] = TrafficRequest(access=PrometheusAccess(addresses=()))
+                found[place] = then[place] or TrafficRequest(access=PrometheusAccess(addresses=()))
                 break
     return found
+
+
+def _recorded_sources(recording: Recording, registry: Registry) -> list[Hashable | None]:
+    """None where the recorded configuration cannot be built here: it has rules that are not known,
+    say."""
+    header = recording.header
+    try:
+        built = registry.build(_recorded(recording), {Binder: NoBinder()})
+    except ConfigError:
+        return [None] * len(header.sources)
+    return sources_by_place(header, sources_of(built.profiles.values()))
 
 
 def _recorded(recording: Recording) -> LoadedConfig:

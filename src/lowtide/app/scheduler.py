@@ -3,7 +3,7 @@
 import asyncio
 import socket
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -12,14 +12,18 @@ from msgspec.structs import replace
 from prometheus_client import CollectorRegistry
 
 from lowtide.app.clocks import Clock
+from lowtide.app.comparing import compare, differences
 from lowtide.app.garbage import leave_out_what_is_known, look_seldom_for_garbage
-from lowtide.app.journaling import Journaling
+from lowtide.app.guarding import guard_for
 from lowtide.app.known_cluster import BelievedCluster
 from lowtide.app.kube_writes import KubeBinder, KubeWrites
 from lowtide.app.measuring import Measuring
+from lowtide.app.notes import Notes
+from lowtide.app.pod_resources import pod_resources_route
 from lowtide.app.shown import Shown
 from lowtide.app.tasks import end, failures, started
 from lowtide.app.volume_writes import KubeBindings, KubeVolumes
+from lowtide.app.watchdog import Watchdog
 from lowtide.app.watching import FIRST_READING_SECONDS, make_watches
 from lowtide.cluster.reading import Reading
 from lowtide.config.types import KubeSchedulerConfiguration
@@ -27,6 +31,7 @@ from lowtide.extenders.asking import Extenders
 from lowtide.framework.plugin import Binder
 from lowtide.framework.profile import Profile
 from lowtide.kube.connection import Connection
+from lowtide.kube.errors import KubeError
 from lowtide.kube.kube_events import KubeEvents
 from lowtide.kube.kubeconfig import Access
 from lowtide.kube.lease import LeaderLease, LeaseTimings, make_identity
@@ -36,16 +41,16 @@ from lowtide.kube.writer import Writer
 from lowtide.logs import Log
 from lowtide.objects.events import Deleted, Listed
 from lowtide.objects.kinds import NODE
-from lowtide.records.history import History
+from lowtide.objects.node import Node
+from lowtide.objects.pod import Pod
 from lowtide.records.journal import Journal
-from lowtide.records.measured import traffic_request_of
 from lowtide.records.record import DecisionRecord, in_short
-from lowtide.records.ring import Ring
 from lowtide.scheduler.actions import Decided, WriteKubeEvent
 from lowtide.scheduler.events import Event, ReadingPublished
 from lowtide.scheduler.live import Live
 from lowtide.scheduler.machine import Machine
 from lowtide.scheduler.metrics import PresentNumbers, SchedulerMetrics
+from lowtide.server.api_routes import at_once
 from lowtide.server.health import health_routes
 from lowtide.server.http import Server
 from lowtide.server.metrics import metrics_routes
@@ -62,6 +67,7 @@ MakeRecorder = Callable[[Mapping[str, Profile]], "Recorder"]
 # Together, and with the release of the lease, below the 30 seconds that Kubernetes grants.
 DRAIN_SECONDS = 16.0
 FLUSH_SECONDS = 6.0
+MOST_DIFFERENCES = 100
 # The lease waits for nothing else: neither for a rate limit nor for a slot.
 _LEASE_REQUESTS_AT_ONCE = 2
 
@@ -118,15 +124,13 @@ class SchedulerApp:
             keeps_every_score=parts.keeps_every_score,
             extenders=parts.config.extenders,
         )
-        self._ring = Ring(
+        self._notes = Notes(
             self.profiles,
             self.machine.state,
             parts.clock,
+            journal=parts.journal,
             rows_may_change=bool(parts.config.extenders),
         )
-        self._history = History()
-        self._shown_request = traffic_request_of(self.profiles.values())
-        self._journaling = None if parts.journal is None else Journaling(parts.journal)
         make_recorder = parts.make_recorder
         self._recorder = None if make_recorder is None else make_recorder(self.profiles)
         self._whole_objects = self._make_whole_objects()
@@ -175,11 +179,17 @@ class SchedulerApp:
         self.server: Server | None = None
         self.is_serving = asyncio.Event()  # or knows that it is to serve nothing
         self._stopping = asyncio.Event()
+        self._comparing: asyncio.Task[None] | None = None
         self._nodes_listed = asyncio.Event()
 
     def stop(self) -> None:
         """Ends `run`: open bindings are finished, the lease is released."""
         self._stopping.set()
+
+    def compare(self) -> None:
+        """Tells in the log what is believed and is not so; one at a time."""
+        if self._comparing is None or self._comparing.done():
+            self._comparing = asyncio.create_task(self._compare())
 
     async def run(self) -> None:
         """Until `stop`; LeaseLostError when another process took over."""
@@ -222,8 +232,13 @@ class SchedulerApp:
         )
         leading = [self._lead()] if self._lease is not None else []
         measuring = [self._measure()] if self._measuring.is_wanted else []
-        journaling = [] if self._journaling is None else [self._journaling.run()]
-        return started(*(watch.run() for watch in watches), *measuring, *leading, *journaling)
+        return started(
+            *(watch.run() for watch in watches),
+            *measuring,
+            *leading,
+            *self._notes.background(),
+            Watchdog().run(),
+        )
 
     async def _schedule(self) -> None:
         """Waits a moment for the first readings, so that the first pods are placed by them."""
@@ -240,24 +255,18 @@ class SchedulerApp:
         await self._measuring.run()
 
     def _note_decision(self, decided: Decided, began_at: float) -> None:
-        try:
-            kept = self._ring.note(decided, began_at)
-            if self._journaling is not None:
-                self._journaling.note(kept)
-        except Exception:  # whatever it is, the pod is placed
-            log.exception("A decision cannot be kept", pod=decided.decision.pod.key)
+        self._notes.note(decided, began_at)
         self._parts.on_decision(decided)
 
     def _say_more(self, event: WriteKubeEvent) -> WriteKubeEvent:
-        kept = self._ring.newest_of(event.pod.uid)
+        kept = self._notes.ring.newest_of(event.pod.uid)
         if event.reason != "Scheduled" or kept is None:
             return event
         return replace(event, note=f"{event.note}; {in_short(DecisionRecord.of(kept))}")
 
     def _publish(self, source: Hashable, reading: Reading) -> None:
         self.live.handle(ReadingPublished(source, reading))
-        if source == self._shown_request and reading.is_sampled:
-            self._history.note(reading, self._clock())
+        self._notes.note_reading(source, reading)
 
     def _handle(self, event: Event) -> None:
         if self._whole_objects is not None and isinstance(event, Deleted):
@@ -269,6 +278,27 @@ class SchedulerApp:
         if self.machine.is_synced and not was_synced:
             leave_out_what_is_known()
 
+    async def _compare(self) -> None:
+        state = self.machine.state
+
+        def believed(nodes: Sequence[Node], pods: Sequence[Pod]) -> Iterator[str]:
+            waiting = {each.pod.uid for each in self.machine.queue}
+            return differences(state, waiting, self.profiles, nodes, pods)
+
+        try:
+            found = await compare(self._connection, believed)
+        except KubeError as error:
+            log.warning("What is believed cannot be compared", err=str(error))
+            return
+        for each in found[:MOST_DIFFERENCES]:
+            log.warning("What is believed is not so", difference=each)
+        log.info(
+            "Compared with the API server",
+            nodes=state.count,
+            pods=state.placed_count,
+            differences=len(found),
+        )
+
     async def _lead(self) -> None:
         assert self._lease is not None
         await self._lease.run(on_started=self.live.wake, on_lost=lambda: None)
@@ -278,15 +308,20 @@ class SchedulerApp:
         serving = self._parts.serving
         if serving.port < 0:
             return
+        parts = self._parts
+        guard = await stack.enter_async_context(
+            guard_for(serving, parts.access, clock=parts.clock, wall_clock=parts.wall_clock)
+        )
         server = make_server(
             serving,
             [
                 *health_routes(
                     healthz=[], livez=[], readyz=[("sched-handler-sync", self._why_not_synced)]
                 ),
-                *metrics_routes(self._registry),
-                *page_and_api(serving, self._shown()),
+                *page_and_api(serving, self._shown(), at_once),
             ],
+            guarded=[*metrics_routes(self._registry), pod_resources_route(self._pods)],
+            guard=guard,
         )
         await server.start()
         stack.push_async_callback(server.stop)
@@ -297,36 +332,48 @@ class SchedulerApp:
     def _shown(self) -> Shown:
         return Shown(
             self.machine,
-            self._ring,
-            self._history,
+            self._notes.ring,
+            self._notes.history,
             mode=self._parts.mode,
             clock=self._clock,
             measured=self._measuring.numbers,
             is_leader=self._may_schedule,
+            diagnosis=self._measuring.diagnosis,
         )
 
     async def _shut_down(
         self, writing: Sequence[asyncio.Task[None]], others: Sequence[asyncio.Task[None]]
     ) -> None:
-        """Bindings end first, then what they led to is written, then the lease is released."""
+        """Bindings end first; then the lease is released, while Events are still written."""
         await self.live.drain(DRAIN_SECONDS)
         failed = failures([*writing, *others])
         await end(writing)  # what they had begun is in line again
-        flushes = [self._events.flush(FLUSH_SECONDS)]
-        if self._may_schedule():
-            flushes.append(self._writes.flush(FLUSH_SECONDS))
-        await asyncio.gather(*flushes)
-        failed += failures(others)
-        await end(others)
-        if self._journaling is not None:
-            await self._journaling.flush()
+        flush = self._events.flush(FLUSH_SECONDS)
+        _, failed_late = await asyncio.gather(flush, self._end_leading(others))
+        failed += failed_late
+        await self._notes.flush()
         if failed:
             raise failed[0]
+
+    async def _end_leading(self, others: Sequence[asyncio.Task[None]]) -> list[BaseException]:
+        """Conditions are the leader's to write; Events are not, and the next leader need not wait
+        for them. Returns what had failed."""
+        if self._may_schedule():
+            await self._writes.flush(FLUSH_SECONDS)
+        failed = failures(others)
+        await end(others)
+        return failed
 
     # What others ask of it.
 
     def _may_schedule(self) -> bool:
         return self._lease is None or self._lease.is_leader(self._clock())
+
+    def _pods(self) -> Iterator[Pod]:
+        """All that have not ended, on nodes and in line; those of the leader."""
+        if self._may_schedule():
+            yield from self.machine.state.placed_pods()
+            yield from (each.pod for each in self.machine.queue)
 
     def _why_not_synced(self) -> str | None:
         return None if self.machine.is_synced else "handlers are not fully synchronized"

@@ -2,13 +2,28 @@
 to the cluster: rights to read are enough."""
 
 from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
+
+from prometheus_client import CollectorRegistry
 
 from lowtide.app.beside import Beside, BesideParts
+from lowtide.app.guarding import guard_for
+from lowtide.app.notes import Notes
+from lowtide.app.shadow_metrics import ShadowNumbers
+from lowtide.app.shown import Shown
 from lowtide.framework.profile import Profile
 from lowtide.logs import Log
-from lowtide.scheduler.events import Event
+from lowtide.scheduler.actions import Decided
+from lowtide.scheduler.events import Event, ReadingPublished
+from lowtide.scheduler.shadow import Shadowed
+from lowtide.server.api_routes import at_once
+from lowtide.server.health import health_routes
+from lowtide.server.http import Server
+from lowtide.server.metrics import metrics_routes
+from lowtide.server.serving import Serving, make_server, page_and_api
 from lowtide.simulator.shadow_report import Difference, ShadowSummary
 from lowtide.simulator.shadowing import Shadowing
+from lowtide.telemetry.metrics import MeasuredGauges
 
 log = Log("shadow")
 
@@ -21,25 +36,90 @@ class ShadowApp:
         parts: BesideParts,
         profiles: Mapping[str, Profile],
         tell: Callable[[Difference], None],
+        serving: Serving,
     ) -> None:
+        self._parts = parts
         self._clock = parts.clock
         self._tell = tell
-        self._shadowing = Shadowing(profiles, parts.clock())
-        rules_by_kind = self._shadowing.shadow.rules_by_kind
-        self._beside = Beside(parts, profiles, rules_by_kind, self._take)
+        self._serving = serving
+        timed = {name: profile.timed_by(parts.clock) for name, profile in profiles.items()}
+        self._began_at = parts.clock()
+        self._shadowing = Shadowing(timed, self._began_at, self._note)
+        self._shadow = self._shadowing.shadow
+        self._notes = Notes(timed, self._shadow.state, parts.clock)
+        self._beside = Beside(parts, timed, self._shadow.rules_by_kind, self._take)
+        self.server: Server | None = None
 
     def stop(self) -> None:
         self._beside.stop()
 
     async def run(self) -> ShadowSummary:
-        await self._beside.run()
-        return self._shadowing.summary(self._clock())
+        async with AsyncExitStack() as stack:
+            await self._serve(stack)
+            await self._beside.run()
+        return self._summary()
+
+    # Parts of it.
 
     def _take(self, event: Event) -> None:
-        shadow = self._shadowing.shadow
-        was_synced = shadow.is_synced
-        difference = self._shadowing.step(event, self._clock())
+        was_synced = self._shadow.is_synced
+        self._began_at = self._clock()
+        difference = self._shadowing.step(event, self._began_at)
+        if isinstance(event, ReadingPublished):
+            self._notes.note_reading(event.source, event.reading)
         if difference is not None:
             self._tell(difference)
-        if shadow.is_synced and not was_synced:
-            log.info("Shadowing", nodes=shadow.state.count)
+        if self._shadow.is_synced and not was_synced:
+            log.info("Shadowing", nodes=self._shadow.state.count)
+
+    def _note(self, shadowed: Shadowed) -> None:
+        decision, now = shadowed.decision, self._began_at
+        if decision is None:
+            return
+        asking = self._shadow.profiles[decision.scheduler_name].asking
+        first_seen_at = now - shadowed.waited_seconds
+        decided = Decided(decision, 1, first_seen_at, asking.take_seconds_by_rule())
+        self._notes.note(decided, now, is_on=shadowed.node_name)
+
+    async def _serve(self, stack: AsyncExitStack) -> None:
+        parts, serving = self._parts, self._serving
+        if serving.port < 0:
+            return
+        registry = CollectorRegistry()
+        registry.register(MeasuredGauges(self._beside.measuring.numbers))
+        registry.register(ShadowNumbers(self._summary))
+        guard = await stack.enter_async_context(
+            guard_for(serving, parts.access, clock=parts.clock, wall_clock=parts.wall_clock)
+        )
+        server = make_server(
+            serving,
+            [
+                *health_routes(healthz=[], livez=[], readyz=[("cluster", self._why_not_synced)]),
+                *page_and_api(serving, self._shown(), at_once),
+            ],
+            guarded=metrics_routes(registry),
+            guard=guard,
+        )
+        await server.start()
+        stack.push_async_callback(server.stop)
+        self.server = server
+        what = "health, metrics and the page" if serving.shows_page else "health and metrics"
+        log.info(f"Serving {what}", address=server.address.url)
+
+    def _shown(self) -> Shown:
+        return Shown(
+            self._shadow,
+            self._notes.ring,
+            self._notes.history,
+            mode="shadow",
+            clock=self._clock,
+            measured=self._beside.measuring.numbers,
+            is_leader=lambda: None,
+            diagnosis=self._beside.measuring.diagnosis,
+        )
+
+    def _why_not_synced(self) -> str | None:
+        return None if self._shadow.is_synced else "nodes and pods are not listed yet"
+
+    def _summary(self) -> ShadowSummary:
+        return self._shadowing.summary(self._clock())

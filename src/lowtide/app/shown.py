@@ -1,12 +1,15 @@
-"""What the page and `explain` show of a running scheduler: made of what it believes when somebody
+"""What the page and `explain` show of a running process: made of what it believes when somebody
 asks. `server/api_routes` serves it."""
 
 from collections.abc import Callable, Mapping
 from itertools import islice
+from operator import is_
 
 import msgspec
 import numpy as np
 
+from lowtide.app.decider import Decider
+from lowtide.app.diagnosing import Diagnosis
 from lowtide.cluster.columns import FloatArray
 from lowtide.cluster.placed import PlacedPod
 from lowtide.framework.plugin import PluginError
@@ -15,6 +18,7 @@ from lowtide.objects.quantity import QuantityError
 from lowtide.objects.requests import CPU, MEMORY, amounts_as_int
 from lowtide.readings.columns import (
     CAPACITY,
+    IS_GUESSED,
     IS_HOT,
     RECEIVE_COLUMN,
     SHARE,
@@ -29,7 +33,6 @@ from lowtide.records.history import History, NodeHistory
 from lowtide.records.measured import traffic_request_of
 from lowtide.records.record import DecisionLine, DecisionRecord, PreemptionRecord
 from lowtide.records.ring import Ring
-from lowtide.scheduler.machine import Machine
 from lowtide.telemetry.metrics import MeasuredNumbers
 
 ZONE = "topology.kubernetes.io/zone"
@@ -89,6 +92,7 @@ class NodeReadingShown(msgspec.Struct, frozen=True, kw_only=True):
     receive: float | None
     transmit: float | None
     capacity: float | None
+    is_capacity_guessed: bool
     state: str
     added_receive: float
     added_transmit: float
@@ -121,37 +125,40 @@ class ReadingHealth(msgspec.Struct, frozen=True, kw_only=True):
 
 class HealthShown(msgspec.Struct, frozen=True, kw_only=True):
     queue: Mapping[str, int]
-    bindings_in_flight: int
-    is_leader: bool
+    bindings_in_flight: int | None
+    is_leader: bool | None  # None: there is no lease to hold
     readings: list[ReadingHealth]
-    findings: list[object] = []
+    diagnosis: Diagnosis | None  # None: nothing was examined yet
 
 
 class Shown:
     def __init__(
         self,
-        machine: Machine,
+        decider: Decider,
         ring: Ring,
         history: History,
         *,
         mode: str,
         clock: Callable[[], float],
         measured: Callable[[], MeasuredNumbers],
-        is_leader: Callable[[], bool],
+        is_leader: Callable[[], bool | None],
+        diagnosis: Callable[[], Diagnosis | None],
     ) -> None:
-        self._machine = machine
+        self._decider = decider
         self._ring = ring
         self._history = history
         self._mode = mode
         self._clock = clock
         self._measured = measured
         self._is_leader = is_leader
-        self._request = traffic_request_of(machine.profiles.values())
+        self._diagnosis = diagnosis
+        self._request = traffic_request_of(decider.profiles.values())
         self._named: list[tuple[str, str | None, str | None]] | None = None  # not looked at yet
+        self._nodes: list[Node] = []
         self._version = 0
 
     def cluster(self, known_version: int) -> ClusterShown:
-        state, count = self._machine.state, self._machine.state.count
+        state, count = self._decider.state, self._decider.state.count
         self._look_at_names()
         is_known = known_version == self._version
         columns = self._columns()
@@ -192,13 +199,13 @@ class Shown:
     def explanation(self, key: str, node_name: str | None) -> Explanation | None:
         """None where nothing is known of the pod."""
         kept = list(self._ring.of(key))
-        queued = next((each for each in self._machine.queue if each.pod.key == key), None)
+        queued = next((each for each in self._decider.queue if each.pod.key == key), None)
         others = [DecisionRecord.of(each) for each in self._ring.evicting()]
         pod = queued.pod if queued else kept[0].decided.decision.pod if kept else None
         records = [DecisionRecord.of(each) for each in kept]
         if pod is None and not any(key in (each.preempts or _NOBODY).victims for each in others):
             return None
-        gate = None if queued is None else self._machine.gate_of(queued.pod)
+        gate = None if queued is None else self._decider.gate_of(queued.pod)
         waits = None
         if gate is not None:
             rule, rejection = gate
@@ -206,7 +213,7 @@ class Shown:
         now = None
         if pod is not None and waits is None and needs_now(records, pod.uid, node_name):
             try:
-                now = self._machine.decided_now(pod, self._clock())
+                now = self._decider.decided_now(pod, self._clock())
             except (PluginError, QuantityError) as error:
                 waits = f"it cannot be judged now: {error}"
         return explained(
@@ -216,12 +223,12 @@ class Shown:
             uid="" if pod is None else pod.uid,
             node_name=node_name,
             now=now,
-            state=self._machine.state,
+            state=self._decider.state,
             waits=waits,
         )
 
     def node(self, name: str) -> NodeShown | None:
-        state = self._machine.state
+        state = self._decider.state
         row = state.row_of(name)
         if row is None:
             return None
@@ -244,26 +251,31 @@ class Shown:
         )
 
     def health(self) -> HealthShown:
-        queue = self._machine.queue.lengths()
+        queue = self._decider.queue.lengths()
         return HealthShown(
             queue=queue,
-            bindings_in_flight=self._machine.binding_count,
+            bindings_in_flight=self._decider.binding_count,
             is_leader=self._is_leader(),
             readings=self._readings(),
+            diagnosis=self._diagnosis(),
         )
 
     # Parts of it.
 
     def _look_at_names(self) -> None:
-        state = self._machine.state
-        named = [_named(state.node_at(row)) for row in range(state.count)]
+        state = self._decider.state
+        nodes = [state.node_at(row) for row in range(state.count)]
+        if self._named is not None and _are_the_same(nodes, self._nodes):
+            return
+        self._nodes = nodes
+        named = [_named(node) for node in nodes]
         if named != self._named:
             self._named = named
             self._version += 1
 
     def _columns(self) -> dict[str, FloatArray]:
         """Of the first traffic request; NaN where nothing was measured."""
-        state = self._machine.state
+        state = self._decider.state
         ledger = None if self._request is None else state.ledgers.of(self._request)
         columns = {} if ledger is None else ledger.columns
         return {
@@ -271,7 +283,7 @@ class Shown:
             if field in columns
             else np.full(state.count, np.nan)
             for field in (
-                *(SHARE, RECEIVE_COLUMN, TRANSMIT_COLUMN, CAPACITY, STATE, IS_HOT),
+                *(SHARE, RECEIVE_COLUMN, TRANSMIT_COLUMN, CAPACITY, IS_GUESSED, STATE, IS_HOT),
                 *(EXPECTED_RECEIVE, EXPECTED_TRANSMIT),
             )
         }
@@ -294,6 +306,7 @@ class Shown:
             receive=_known(columns[RECEIVE_COLUMN][row]),
             transmit=_known(columns[TRANSMIT_COLUMN][row]),
             capacity=_known(columns[CAPACITY][row]),
+            is_capacity_guessed=bool(columns[IS_GUESSED][row] > 0),
             state=STATES[int(code)].value,
             added_receive=_known(columns[EXPECTED_RECEIVE][row]) or 0.0,
             added_transmit=_known(columns[EXPECTED_TRANSMIT][row]) or 0.0,
@@ -303,10 +316,10 @@ class Shown:
         """Of some pods that were refused everywhere: why this node is none for them. To ask about
         each costs what a decision does."""
         found: list[RefusalShown] = []
-        refused = (each for each in self._machine.queue if each.rejected_by)
+        refused = (each for each in self._decider.queue if each.is_refused)
         for queued in islice(refused, MOST_REFUSALS):
             try:
-                rejection = self._machine.rejection_of(queued.pod, node_name)
+                rejection = self._decider.rejection_of(queued.pod, node_name)
             except (PluginError, QuantityError) as error:
                 found.append(RefusalShown(queued.pod.key, "", [str(error)]))
                 continue
@@ -332,6 +345,11 @@ class Shown:
                 is_braked=numbers.is_traffic_braked,
             )
         ]
+
+
+def _are_the_same(some: list[Node], others: list[Node]) -> bool:
+    """Nodes seldom change, and what they are called and where they stand more seldom still."""
+    return len(some) == len(others) and all(map(is_, some, others))
 
 
 def _named(node: Node) -> tuple[str, str | None, str | None]:

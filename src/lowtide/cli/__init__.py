@@ -12,7 +12,7 @@ from lowtide.cli.errors import told_in_one_sentence
 COMMANDS = (
     *("scheduler", "extender", "shadow", "explain"),
     *("decide", "simulate", "sweep", "record", "replay"),
-    *("config", "doctor", "demo", "version"),
+    *("config", "rights", "doctor", "demo", "version"),
 )
 
 

@@ -35,5 +35,13 @@ def access_for(
         kubeconfig=kubeconfig or config.client_connection.kubeconfig or None,
         master=master,
         environment=os.environ,
-        home=Path.home(),
+        home=_home(),
     )
+
+
+def _home() -> Path:
+    """The root where the user has none, as in an image without accounts."""
+    try:
+        return Path.home()
+    except RuntimeError:
+        return Path("/")

@@ -1,12 +1,9 @@
 """`lowtide demo`: all of it on one machine."""
 
-import asyncio
-import signal
 import sys
 import time
 
 import click
-import uvloop
 from rich.console import Console
 
 from lowtide.app.clocks import steady_clock
@@ -14,6 +11,7 @@ from lowtide.app.demo import Demo
 from lowtide.app.demo_view import LiveView, PlainView
 from lowtide.cli.errors import told_in_one_sentence
 from lowtide.cli.logging_options import start_logging
+from lowtide.cli.running import run, stop_on_signals
 
 
 @click.command()
@@ -41,7 +39,7 @@ def demo(for_seconds: float | None, plain: bool, page_port: int) -> None:
     start_logging(-1, "text")
     console = Console(width=None if sys.stdout.isatty() else 160)
     view = LiveView(console) if console.is_terminal and not plain else PlainView(console)
-    with told_in_one_sentence(), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+    with told_in_one_sentence():
         demo = Demo(
             view,
             clock=steady_clock(),
@@ -49,11 +47,9 @@ def demo(for_seconds: float | None, plain: bool, page_port: int) -> None:
             for_seconds=for_seconds,
             page_port=page_port,
         )
-        runner.run(_run(demo))
+        run(_run(demo))
 
 
 async def _run(demo: Demo) -> None:
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, demo.stop)
+    stop_on_signals(demo.stop)
     await demo.run()

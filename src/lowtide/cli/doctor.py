@@ -1,6 +1,5 @@
 """`lowtide doctor`: runs the checks of the metric path, and prints what they found."""
 
-import asyncio
 import json
 import os
 import sys
@@ -11,16 +10,17 @@ from typing import Any, Final
 
 import click
 import msgspec
-import uvloop
 from rich.console import Console
 from rich.table import Table
 
 from lowtide.app.clocks import steady_clock
-from lowtide.app.doctor import Doctor, DoctorParts, Examined, Report
+from lowtide.app.doctor import Doctor, DoctorParts, Report
+from lowtide.app.examining import Examined
 from lowtide.app.no_binder import NoBinder
 from lowtide.app.registry import make_registry, read_config
 from lowtide.cli.errors import told_in_one_sentence
 from lowtide.cli.logging_options import start_logging
+from lowtide.cli.running import run
 from lowtide.config.load import LoadedConfig
 from lowtide.doctor.findings import Finding, Severity
 from lowtide.doctor.table import NodeRow
@@ -112,8 +112,7 @@ def _run(
             tell=lambda text: None if status is None else status.update(f"{text} ..."),
             prometheus_address=prometheus_address,
         )
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            return runner.run(Doctor(parts).run())
+        return run(Doctor(parts).run())
 
 
 def _print(report: Report) -> None:

@@ -24,7 +24,6 @@ from lowtide.readings.amounts import bandwidth_text
 from lowtide.records.explaining import Explanation, WhyNot
 from lowtide.records.record import DecisionRecord, NodeRecord
 
-DEFAULT_PORT = 10259
 NODES_SHOWN = 10
 FLIPS_SHOWN = 3
 REMEDIES_SHOWN = 5
@@ -50,7 +49,9 @@ _WIDTH_WITHOUT_TERMINAL = 160
 @click.option(
     "--through", metavar="NAMESPACE/POD", help="Ask this pod. [default: those labelled lowtide]"
 )
-@click.option("--port", default=DEFAULT_PORT, show_default=True, help="Of that pod.")
+@click.option(
+    "--port", type=int, help="Of that pod. [default: 10259 of a scheduler, 8001 of an extender]"
+)
 @click.option("--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def explain(
     pod: str,
@@ -59,13 +60,14 @@ def explain(
     decisions_file: Path | None,
     kubeconfig: str | None,
     through: str | None,
-    port: int,
+    port: int | None,
     output: str,
 ) -> None:
     """Says why a pod went where it went, or why it waits and what would make it fit.
 
-    Asks the scheduler that decided: on a local port with --address, else its pods through the API
-    server's proxy, with your own rights (get on pods/proxy). Or reads a file of decisions.
+    Asks the scheduler or extender that decided, or a shadow: on a local port with --address, else
+    its pods through the API server's proxy, with your own rights (get on pods/proxy). Or reads a
+    file of decisions.
     """
     key = pod if "/" in pod else f"default/{pod}"
     if address is not None and decisions_file is not None:
@@ -155,10 +157,12 @@ class _Printed:
 
 
 def _headline(record: DecisionRecord) -> str:
-    attempt = f"attempt {record.attempt}, {_time(record.time)}"
+    asked = f"asked to {record.asked}, " if record.asked else ""
+    attempt = f"{asked}attempt {record.attempt}, {_time(record.time)}"
     if record.node is None:
-        return f"{record.pod} fits nowhere ({attempt}; {record.nodes} nodes)"
-    words = f"{record.pod} -> {record.node} ({attempt}; {record.feasible} of {record.nodes} nodes"
+        is_on = f", and is on {record.is_on}" if record.is_on else ""
+        return f"{record.pod} fits nowhere{is_on} ({attempt}; {record.nodes} nodes)"
+    words = f"{_place(record)} ({attempt}; {record.feasible} of {record.nodes} nodes"
     if record.by_nomination:
         words += "; the node was promised to it"
     elif record.runner_up is not None:
@@ -166,6 +170,18 @@ def _headline(record: DecisionRecord) -> str:
     elif record.feasible == 1:
         words += "; no other node was left"
     return f"{words})"
+
+
+def _place(record: DecisionRecord) -> str:
+    """Where the pod goes; of another scheduler's pods where it is, and where it should be."""
+    if record.asked:
+        is_on = f", it is on {record.is_on}" if record.is_on else ""
+        return f"{record.pod}: {record.node} is advised{is_on}"
+    if record.is_on is None:
+        return f"{record.pod} -> {record.node}"
+    if record.is_on == record.node:
+        return f"{record.pod} would be on {record.node}, and is"
+    return f"{record.pod} would be on {record.node}, is on {record.is_on}"
 
 
 def _reading(record: DecisionRecord) -> str:

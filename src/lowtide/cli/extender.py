@@ -1,15 +1,12 @@
 """`lowtide extender`: options into the parts of a running extender."""
 
-import asyncio
 import re
-import signal
 import sys
 import time
 from pathlib import Path
 from typing import Any, Final
 
 import click
-import uvloop
 
 from lowtide.app.clocks import steady_clock
 from lowtide.app.extender import ExtenderApp, ExtenderParts
@@ -18,19 +15,21 @@ from lowtide.app.kube_scheduler_config import kube_scheduler_config
 from lowtide.app.no_binder import NoBinder
 from lowtide.app.registry import build_for_cluster, make_registry, read_config
 from lowtide.cli.cluster_options import access_for, cluster_options
+from lowtide.cli.decisions_options import MEBIBYTE, decisions_options
 from lowtide.cli.errors import told_in_one_sentence
 from lowtide.cli.logging_options import logging_options, start_logging
+from lowtide.cli.running import run, stop_on_signals
 from lowtide.cli.serving_options import serving_options
 from lowtide.config.load import LoadedConfig
 from lowtide.framework.plugin import Binder
 from lowtide.framework.registry import Built, Registry
 from lowtide.logs import Log
+from lowtide.records.journal import Journal
 from lowtide.server.serving import Serving
 
 log = Log("extender")
 
 FILE = click.Path(path_type=Path)
-MIB: Final = 1024 * 1024
 # The loop and the thread of the rules take turns; Python's 5 ms are as long as a whole answer.
 SWITCH_SECONDS: Final = 0.0005
 EVERY_ADDRESS: Final = ("0.0.0.0", "::")
@@ -84,6 +83,7 @@ class UrlPrefix(click.ParamType[str]):
     "http://lowtide-extender.kube-system.svc:8001/scheduler.",
 )
 @serving_options("--port", default_port=8001, port_help="Port of everything; 0: any free one.")
+@decisions_options
 @logging_options
 @click.pass_obj
 def extender(
@@ -99,11 +99,13 @@ def extender(
     verbosity: int,
     logging_format: str,
     serving: Serving,
+    journal: Journal | None,
 ) -> None:
     """Answers a stock kube-scheduler that asks it as an extender.
 
     The rules of the profiles filter nodes (filter, preempt) and give them 0 to 10 points
-    (prioritize); bind binds a pod. /healthz, /livez, /readyz and /metrics are served too.
+    (prioritize); bind binds a pod. /healthz, /livez, /readyz, /metrics and the page are served
+    too; `lowtide explain` tells why it advised what.
     """
     start_logging(verbosity, logging_format)
     if url is not None and not prints_config:
@@ -121,18 +123,16 @@ def extender(
             wall_clock=time.time,
             serving=serving,
             url_prefix=url_prefix,
-            most_body_bytes=max_body_mib * MIB,
+            most_body_bytes=max_body_mib * MEBIBYTE,
+            journal=journal,
         )
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(_run(parts))
+        run(_run(parts))
 
 
 async def _run(parts: ExtenderParts) -> None:
     sys.setswitchinterval(SWITCH_SECONDS)
     app = ExtenderApp(parts)
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, app.stop)
+    stop_on_signals(app.stop)
     log.info(
         "Starting the Lowtide extender",
         server=parts.access.cluster.server,

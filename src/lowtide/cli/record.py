@@ -1,24 +1,20 @@
 """`lowtide record FILE`: a cluster and its Prometheus, written down from outside."""
 
-import asyncio
-import signal
 import time
 from pathlib import Path
 from typing import Any
 
 import click
-import uvloop
 
-from lowtide.app.beside import BesideParts
 from lowtide.app.clocks import steady_clock
 from lowtide.app.no_binder import NoBinder
 from lowtide.app.record import RecordApp
 from lowtide.app.recording import recorder_maker
-from lowtide.app.registry import build_for_cluster, make_registry, read_config
-from lowtide.cli.cluster_options import access_for, cluster_options
+from lowtide.app.registry import build_for_cluster, make_registry
+from lowtide.cli.beside_options import BesideOptions, beside_options
 from lowtide.cli.errors import told_in_one_sentence
 from lowtide.cli.logging_options import logging_options, start_logging
-from lowtide.cli.scheduler import Seconds
+from lowtide.cli.running import run, stop_on_signals
 from lowtide.logs import Log
 from lowtide.records.recording_options import RecordingOptions
 
@@ -27,20 +23,7 @@ log = Log("record")
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
-@click.option(
-    "--config",
-    "config_file",
-    type=click.Path(path_type=Path),
-    help="A KubeSchedulerConfiguration: its rules say what is watched and measured.",
-)
-@cluster_options
-@click.option(
-    "--prometheus",
-    "prometheus_address",
-    metavar="URL",
-    help="Without --config: kube-scheduler's default rules and NetworkTraffic, by this Prometheus.",
-)
-@click.option("--for", "for_seconds", type=Seconds(), help="[default: until Ctrl-C]")
+@beside_options("A KubeSchedulerConfiguration: its rules say what is watched and measured.")
 @click.option("--hash-names", is_flag=True, help="Record names that nobody can read.")
 @click.option(
     "--annotation",
@@ -55,11 +38,7 @@ def record(
     plugins: dict[str, type[Any]],
     /,
     file: Path,
-    config_file: Path | None,
-    kubeconfig: str | None,
-    master: str | None,
-    prometheus_address: str | None,
-    for_seconds: float | None,
+    beside: BesideOptions,
     hash_names: bool,
     annotations: tuple[str, ...],
     verbosity: int,
@@ -70,10 +49,8 @@ def record(
     Rights to list and watch are enough. Secrets and environment variables are never written.
     """
     start_logging(verbosity, logging_format)
-    if config_file is not None and prometheus_address is not None:
-        raise click.UsageError("--prometheus is for runs without --config; name it in the file")
     with told_in_one_sentence():
-        loaded = read_config(config_file, prometheus_address)
+        loaded = beside.config.read()
         profiles = build_for_cluster(make_registry(plugins), loaded, NoBinder(), log).profiles
         clock = steady_clock()
         make_recorder = recorder_maker(
@@ -83,20 +60,12 @@ def record(
             wall_clock=time.time,
             is_from_outside=True,
         )
-        parts = BesideParts(
-            access=access_for(loaded.config, kubeconfig=kubeconfig, master=master),
-            clock=clock,
-            wall_clock=time.time,
-            for_seconds=for_seconds,
-        )
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            count = runner.run(_run(RecordApp(parts, profiles, make_recorder)))
+        app = RecordApp(beside.parts(loaded, clock), profiles, make_recorder)
+        count = run(_run(app))
     click.echo(f"{count} events are in {file}; `lowtide replay {file}` compares")
 
 
 async def _run(app: RecordApp) -> int:
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, app.stop)
+    stop_on_signals(app.stop)
     await app.run()
     return app.event_count

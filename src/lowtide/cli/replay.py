@@ -147,8 +147,8 @@ def _figures(comparison: Comparison) -> Table:
     table = Table()
     table.add_column("configuration")
     for heading in (
-        *("placed", "pending", "elsewhere", "hottest link", "95th percentile", "fairness"),
-        "CPU imbalance",
+        *("placed", "pending", "evicted", "elsewhere", "hottest link", "95th percentile"),
+        *("fairness", "CPU imbalance"),
     ):
         table.add_column(heading, justify="right")
     for number, row in enumerate(comparison.rows):
@@ -162,7 +162,8 @@ def _figures(comparison: Comparison) -> Table:
                 f"{links.fairness:.2f}",
                 f"{links.cpu_imbalance:.2f}",
             )
-        table.add_row(row.name, str(row.placed), str(row.pending), elsewhere, *shares)
+        counts = map(str, (row.placed, row.pending, row.evicted))
+        table.add_row(row.name, *counts, elsewhere, *shares)
     return table
 
 

@@ -1,63 +1,39 @@
 """`lowtide scheduler`: options into the parts of a running scheduler."""
 
-import asyncio
-import signal
 import time
-from pathlib import Path
 from typing import Any
 
 import click
-import uvloop
 from msgspec.structs import replace
 
 from lowtide.app.clocks import Clock, steady_clock
-from lowtide.app.registry import build_for_cluster, make_registry, read_config
+from lowtide.app.registry import build_for_cluster, make_registry
 from lowtide.app.scheduler import MakeRecorder, SchedulerApp, SchedulerParts
 from lowtide.cli.cluster_options import access_for, cluster_options
+from lowtide.cli.config_options import ConfigOptions, config_options
+from lowtide.cli.decisions_options import decisions_options
 from lowtide.cli.errors import told_in_one_sentence
+from lowtide.cli.kube_scheduler_flags import kube_scheduler_flags, tell_ignored
 from lowtide.cli.logging_options import logging_options, start_logging
 from lowtide.cli.recording_options import recording_options
+from lowtide.cli.running import compare_on_signal, run, stop_on_signals
+from lowtide.cli.seconds import Seconds
 from lowtide.cli.serving_options import serving_options
-from lowtide.config.durations import seconds_from_duration
 from lowtide.config.errors import ConfigError, path_text
 from lowtide.config.load import LoadedConfig
 from lowtide.config.types import KubeSchedulerConfiguration, LeaderElection
 from lowtide.config.validation import validate
 from lowtide.logs import Log
-from lowtide.records.journal import DEFAULT_MAX_BYTES, Journal
+from lowtide.records.journal import Journal
 from lowtide.records.recording_options import RecordingOptions
 from lowtide.server.serving import NOT_SERVING, Serving
 
 log = Log("scheduler")
 
 
-class Seconds(click.ParamType[float]):
-    """A Go duration, as kube-scheduler's flags take."""
-
-    name = "duration"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        try:
-            return seconds_from_duration(str(value))
-        except ValueError:
-            self.fail(f"{value!r} is not a duration; right would be 15s or 1m30s", param, ctx)
-
-
-FILE = click.Path(path_type=Path)
-MEBIBYTE = 1024 * 1024
-
-
 @click.command()
-@click.option("--config", "config_file", type=FILE, help="A KubeSchedulerConfiguration.")
+@config_options("A KubeSchedulerConfiguration.")
 @cluster_options
-@click.option(
-    "--prometheus",
-    "prometheus_address",
-    metavar="URL",
-    help="Without --config: switches NetworkTraffic on, asking this Prometheus.",
-)
 @serving_options(
     "--secure-port",
     default_port=10259,
@@ -79,41 +55,29 @@ MEBIBYTE = 1024 * 1024
     "or the first scheduler's name where no profile is default-scheduler]",
 )
 @click.option("--leader-elect-resource-namespace", help="[default: kube-system]")
-@click.option(
-    "--decisions-file",
-    type=FILE,
-    help="Write every decision to this file, as JSON lines; `lowtide explain` reads it.",
-)
-@click.option(
-    "--decisions-file-max-size",
-    type=click.IntRange(1),
-    default=DEFAULT_MAX_BYTES // MEBIBYTE,
-    show_default=True,
-    metavar="MIB",
-    help="Then it becomes FILE.1, and so on; three are kept besides.",
-)
+@decisions_options
 @click.option(
     "--explain-events",
     is_flag=True,
     help="Say in the Scheduled Events how busy the node is, its score, and the next best node.",
 )
 @recording_options
+@kube_scheduler_flags
 @logging_options
 @click.pass_obj
 def scheduler(
     plugins: dict[str, type[Any]],
     /,
-    config_file: Path | None,
+    config: ConfigOptions,
     kubeconfig: str | None,
     master: str | None,
-    prometheus_address: str | None,
     serving: Serving,
-    decisions_file: Path | None,
-    decisions_file_max_size: int,
+    journal: Journal | None,
     explain_events: bool,
     recording: RecordingOptions | None,
     verbosity: int,
     logging_format: str,
+    ignored_flags: list[str],
     **election: Any,
 ) -> None:
     """Runs a scheduler: binds pending pods whose schedulerName is one of its profiles'.
@@ -121,41 +85,36 @@ def scheduler(
     Without --config it serves the schedulerName `lowtide` with kube-scheduler's default rules.
     """
     start_logging(verbosity, logging_format)
-    if config_file is not None and prometheus_address is not None:
-        raise click.UsageError("--prometheus is for runs without --config; name it in the file")
+    tell_ignored(ignored_flags)
     with told_in_one_sentence():
-        loaded = read_config(config_file, prometheus_address)
-        config = _with_election(loaded.config, election)
-        problems = [f"{path_text(each.path)}: {each.text}" for each in validate(config)]
+        loaded = config.read()
+        settings = _with_election(loaded.config, election)
+        problems = [f"{path_text(each.path)}: {each.text}" for each in validate(settings)]
         if problems:
             raise ConfigError(problems)
         registry = make_registry(plugins)
         clock = steady_clock()
         parts = SchedulerParts(
-            access=access_for(config, kubeconfig=kubeconfig, master=master),
-            config=config,
+            access=access_for(settings, kubeconfig=kubeconfig, master=master),
+            config=settings,
             make_profiles=lambda binder: build_for_cluster(registry, loaded, binder, log).profiles,
             clock=clock,
             wall_clock=time.time,
             serving=serving if serving.port else NOT_SERVING,
             keeps_every_score=log.enabled(2),
-            journal=None
-            if decisions_file is None
-            else Journal(decisions_file, decisions_file_max_size * MEBIBYTE),
+            journal=journal,
             explains_events=explain_events,
             make_recorder=None
             if recording is None
             else _recorder_maker(recording, loaded, clock=clock, keeps_every_score=log.enabled(2)),
         )
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(_run(parts))
+        run(_run(parts))
 
 
 async def _run(parts: SchedulerParts) -> None:
     app = SchedulerApp(parts)
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, app.stop)
+    stop_on_signals(app.stop)
+    compare_on_signal(app.compare)
     log.info(
         "Starting Lowtide",
         server=parts.access.cluster.server,

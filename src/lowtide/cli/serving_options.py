@@ -51,17 +51,26 @@ _NAMES = (
     "client_ca_file",
     "is_debug",
     "has_page",
+    "is_plain",
+    "authorization_always_allow_paths",
+    "authentication_kubeconfig",
+    "authorization_kubeconfig",
 )
 
 _BIND_ADDRESS = click.option(
     "--bind-address",
     default="127.0.0.1",
     show_default=True,
-    help="Address to serve on; 0.0.0.0 is reached from other machines.",
+    help="Address to serve on. Others than this machine get HTTPS, and what is not for everybody, "
+    "such as /metrics, only if the API server says that they may.",
 )
 
 _OTHERS = (
-    click.option("--tls-cert-file", type=_FILE, help="Serve HTTPS with this certificate."),
+    click.option(
+        "--tls-cert-file",
+        type=_FILE,
+        help="Serve HTTPS with this certificate. [default: one of its own beyond loopback]",
+    ),
     click.option("--tls-private-key-file", type=_FILE, help="The key of that certificate."),
     click.option(
         "--client-ca-file",
@@ -78,8 +87,30 @@ _OTHERS = (
         "--page/--no-page",
         "has_page",
         default=None,
-        help="Serve the page at /, and what `lowtide explain` asks for. "
+        help="Serve the page at /, and what `lowtide explain` asks for, to whoever reaches it. "
         "[default: on loopback only]",
+    ),
+    click.option(
+        "--plain-http",
+        "is_plain",
+        is_flag=True,
+        help="Beyond loopback, serve HTTP without a certificate, and everything to everybody.",
+    ),
+    click.option(
+        "--authorization-always-allow-paths",
+        default="/healthz,/readyz,/livez",
+        show_default=True,
+        help="For everybody; a path that ends in * stands for all that begin so.",
+    ),
+    click.option(
+        "--authentication-kubeconfig",
+        type=_FILE,
+        help="The API server to ask who somebody is. [default: that of --kubeconfig]",
+    ),
+    click.option(
+        "--authorization-kubeconfig",
+        type=_FILE,
+        help="The API server to ask what he may. [default: that of --kubeconfig]",
     ),
 )
 
@@ -93,6 +124,10 @@ def _make_serving(
     client_ca_file: Path | None,
     is_debug: bool,
     has_page: bool | None,
+    is_plain: bool,
+    authorization_always_allow_paths: str,
+    authentication_kubeconfig: Path | None,
+    authorization_kubeconfig: Path | None,
 ) -> Serving:
     """A usage error where flags do not go together."""
     if (tls_cert_file is None) != (tls_private_key_file is None):
@@ -100,7 +135,18 @@ def _make_serving(
     tls = None
     if tls_cert_file is not None and tls_private_key_file is not None:
         tls = TlsFiles(tls_cert_file, tls_private_key_file)
-    serving = Serving(bind_address, port, tls, client_ca_file, is_debug, has_page)
+    serving = Serving(
+        bind_address,
+        port,
+        tls,
+        client_ca_file,
+        is_debug,
+        has_page,
+        is_plain,
+        tuple(filter(None, authorization_always_allow_paths.split(","))),
+        authentication_kubeconfig,
+        authorization_kubeconfig,
+    )
     try:
         serving.check()
     except ServerError as failure:

@@ -1,59 +1,49 @@
 """`lowtide shadow`: what these rules would have done with the pods that others place."""
 
-import asyncio
-import signal
-import time
 from pathlib import Path
 from typing import Any
 
 import click
 import msgspec
-import uvloop
 from rich.console import Console
 from rich.control import strip_control_codes
 from rich.table import Table
 from rich.text import Text
 
-from lowtide.app.beside import BesideParts
 from lowtide.app.clocks import steady_clock
 from lowtide.app.no_binder import NoBinder
-from lowtide.app.registry import build_for_cluster, make_registry, read_config
+from lowtide.app.registry import build_for_cluster, make_registry
 from lowtide.app.shadow import ShadowApp
-from lowtide.cli.cluster_options import access_for, cluster_options
+from lowtide.cli.beside_options import BesideOptions, beside_options
 from lowtide.cli.errors import told_in_one_sentence
 from lowtide.cli.logging_options import logging_options, start_logging
 from lowtide.cli.output_files import write_text
-from lowtide.cli.scheduler import Seconds
+from lowtide.cli.running import run, stop_on_signals
+from lowtide.cli.serving_options import serving_options
 from lowtide.logs import Log
+from lowtide.server.serving import NOT_SERVING, Serving
 from lowtide.simulator.html_report import shadow_page
 from lowtide.simulator.shadow_report import Difference, ShadowSummary
 
 log = Log("shadow")
 
+DEFAULT_PORT = 10261
 DIFFERENCES_SHOWN = 20
 _WIDTH_WITHOUT_TERMINAL = 140
 
 
 @click.command()
-@click.option(
-    "--config",
-    "config_file",
-    type=click.Path(path_type=Path),
-    help="The KubeSchedulerConfiguration to try.",
-)
-@cluster_options
-@click.option(
-    "--prometheus",
-    "prometheus_address",
-    metavar="URL",
-    help="Without --config: kube-scheduler's default rules and NetworkTraffic, by this Prometheus.",
-)
-@click.option("--for", "for_seconds", type=Seconds(), help="[default: until Ctrl-C]")
+@beside_options("The KubeSchedulerConfiguration to try.")
 @click.option(
     "--report",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE.html",
     help="Write all of it as one page in the end.",
+)
+@serving_options(
+    "--port",
+    default_port=DEFAULT_PORT,
+    port_help="Port of the page, health and metrics; 0 serves nothing.",
 )
 @click.option("--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
 @logging_options
@@ -61,12 +51,9 @@ _WIDTH_WITHOUT_TERMINAL = 140
 def shadow(
     plugins: dict[str, type[Any]],
     /,
-    config_file: Path | None,
-    kubeconfig: str | None,
-    master: str | None,
-    prometheus_address: str | None,
-    for_seconds: float | None,
+    beside: BesideOptions,
     report: Path | None,
+    serving: Serving,
     output: str,
     verbosity: int,
     logging_format: str,
@@ -75,30 +62,22 @@ def shadow(
 
     Rights to list and watch are enough. At the end (--for, or Ctrl-C) it prints how often it
     agrees, which pods would be elsewhere and why, and how busy the hottest link would have been.
+    Meanwhile the page shows it.
     """
     start_logging(verbosity, logging_format)
-    if config_file is not None and prometheus_address is not None:
-        raise click.UsageError("--prometheus is for runs without --config; name it in the file")
     with told_in_one_sentence():
-        loaded = read_config(config_file, prometheus_address)
+        loaded = beside.config.read()
         profiles = build_for_cluster(make_registry(plugins), loaded, NoBinder(), log).profiles
-        parts = BesideParts(
-            access=access_for(loaded.config, kubeconfig=kubeconfig, master=master),
-            clock=steady_clock(),
-            wall_clock=time.time,
-            for_seconds=for_seconds,
-        )
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            summary = runner.run(_run(ShadowApp(parts, profiles, _tell)))
+        served = serving if serving.port else NOT_SERVING
+        parts = beside.parts(loaded, steady_clock())
+        summary = run(_run(ShadowApp(parts, profiles, _tell, served)))
         print_summary(summary, output)
         if report is not None:
             write_text(report, shadow_page(summary))
 
 
 async def _run(app: ShadowApp) -> ShadowSummary:
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, app.stop)
+    stop_on_signals(app.stop)
     return await app.run()
 
 

@@ -18,6 +18,7 @@ from lowtide.doctor.times import times
 from lowtide.readings.amounts import bandwidth_text
 from lowtide.readings.reading import State
 from lowtide.readings.request import POD_RECEIVE, TrafficRequest, directions
+from lowtide.readings.rest import Rest, no_rest
 from lowtide.telemetry.errors import Fault, PrometheusError
 
 
@@ -31,23 +32,19 @@ class Examination:
     findings: tuple[Finding, ...]
 
 
-def examined(evidence: Evidence) -> Examination:
-    survey = survey_of(evidence)
-    findings = worst_first(
-        (
-            *_refused(evidence),
-            *coverage(survey),
-            *pod_network(survey),
-            *times(survey),
-            *_implausible(survey),
-            *speeds(survey),
-            *_pod_traffic(evidence),
-        )
-    )
+def examined(evidence: Evidence, rest: Rest = no_rest) -> Examination:
+    """Rests between its pieces: with thousands of nodes all of them take long."""
+    survey = survey_of(evidence, rest)
+    found = list(_refused(evidence))
+    for check in (coverage, pod_network, times, _implausible, speeds):
+        rest()
+        found += check(survey)
+    found += _pod_traffic(evidence)
+    findings = worst_first(found)
     return Examination(
         window_seconds=evidence.window_seconds,
         scrape_interval_seconds=evidence.scrape_interval_seconds,
-        rows=rows_of(survey, findings),
+        rows=rows_of(survey, findings, rest),
         findings=findings,
     )
 

@@ -20,12 +20,14 @@ from lowtide.readings.request import (
     TrafficRequest,
     directions,
 )
+from lowtide.readings.rest import Rest, no_rest
 from lowtide.readings.series import Series
 from lowtide.telemetry.errors import PrometheusError
 
 Labels = Mapping[str, str]
 TargetKey = tuple[str, ...]
 
+TARGETS_AT_ONCE: Final = 500
 MATCH_LABELS: Final[tuple[MatchLabel, ...]] = get_args(MatchLabel)
 _TARGET_LABELS: Final = (
     "node",
@@ -121,13 +123,17 @@ class Survey:
         return frozenset(host_of(each) for one in self.identities for each in one.addresses)
 
 
-def survey_of(evidence: Evidence) -> Survey:
+def survey_of(evidence: Evidence, rest: Rest = no_rest) -> Survey:
     identities = [identity_of(node) for node in evidence.nodes]
     uname = evidence.answer(UNAME)
-    matchers = {label: NodeMatcher(identities, uname, label) for label in MATCH_LABELS}
+    matchers: dict[MatchLabel, NodeMatcher] = {}
+    for label in MATCH_LABELS:
+        matchers[label] = NodeMatcher(identities, uname, label)
+        rest()
     matcher = matchers[evidence.request.match_label]
     asked = directions(evidence.request)
     links = links_of(evidence.answers, asked, matcher, len(identities))
+    rest()
     devices: list[list[str]] = [[] for _ in identities]
     for row, device in zip(links.row.tolist(), links.device, strict=True):
         devices[row].append(device)
@@ -140,10 +146,11 @@ def survey_of(evidence: Evidence) -> Survey:
                 measured.setdefault(rows[0], one)
             elif not rows:
                 unmatched.append(one)
+        rest()
     return Survey(
         evidence=evidence,
         identities=identities,
-        targets=_targets(evidence, matcher),
+        targets=_targets(evidence, matcher, rest),
         devices=[tuple(sorted(filter(None, each))) for each in devices],
         measured=measured,
         unmatched=unmatched,
@@ -166,7 +173,7 @@ def is_address(host: str) -> bool:
     return True
 
 
-def _targets(evidence: Evidence, matcher: NodeMatcher) -> list[Target]:
+def _targets(evidence: Evidence, matcher: NodeMatcher, rest: Rest) -> list[Target]:
     seen: dict[TargetKey, list[Series]] = {}
     for one in evidence.answer(SEEN):
         seen.setdefault(_key(one.labels), []).append(one)
@@ -178,8 +185,10 @@ def _targets(evidence: Evidence, matcher: NodeMatcher) -> list[Target]:
     on_hosts = {_instance(one.labels) for one in evidence.answer(HOST_DEVICES)}
     by_name = {(pod.namespace, pod.name): pod for pod in evidence.pods}
     by_address = {host_of(address): pod for pod in evidence.pods for address in pod.addresses}
-    found = []
+    found: list[Target] = []
     for key, series in seen.items():
+        if len(found) % TARGETS_AT_ONCE == 0:
+            rest()
         labels = {name: text for name, text in series[0].labels.items() if name != "device"}
         named = by_name.get((labels.get("namespace", ""), labels.get("pod", "")))
         found.append(

@@ -3,6 +3,7 @@
 Filled by checks, printed by the command."""
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 import msgspec
 
@@ -12,6 +13,9 @@ from lowtide.doctor.naming import matched_by
 from lowtide.doctor.times import is_stale, sample_ages
 from lowtide.readings.capacity import CapacitySource
 from lowtide.readings.reading import State
+from lowtide.readings.rest import Rest, no_rest
+
+ROWS_AT_ONCE: Final = 500
 
 # What a reading that looks fresh is worth when one of these was found.
 _IMPLAUSIBLE = (Code.POD_NETWORK,)
@@ -34,17 +38,20 @@ class NodeRow(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     codes: tuple[Code, ...] = ()
 
 
-def rows_of(survey: Survey, findings: Sequence[Finding]) -> tuple[NodeRow, ...]:
+def rows_of(
+    survey: Survey, findings: Sequence[Finding], rest: Rest = no_rest
+) -> tuple[NodeRow, ...]:
     """Nodes that need attention first, then by name."""
     codes_of: dict[str, dict[Code, None]] = {}
     for finding in findings:
         for name in finding.nodes:
             codes_of.setdefault(name, {})[finding.code] = None
     ages = sample_ages(survey)
-    rows = [
-        _row(survey, number, ages[number], codes_of.get(one.name, {}))
-        for number, one in enumerate(survey.identities)
-    ]
+    rows = []
+    for number, one in enumerate(survey.identities):
+        if number % ROWS_AT_ONCE == 0:
+            rest()
+        rows.append(_row(survey, number, ages[number], codes_of.get(one.name, {})))
     return tuple(sorted(rows, key=lambda row: (row.verdict is State.FRESH, row.node)))
 
 

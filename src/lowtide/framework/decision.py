@@ -42,10 +42,13 @@ class ScoreTable(msgspec.Struct, frozen=True):
     normalized: IntArray
 
     def unpacked(self) -> tuple[NodeScore, ...]:
-        return tuple(
-            NodeScore(name, int(self.totals[number]), self._by_rule(number))
-            for number, name in enumerate(self.node_names)
-        )
+        return tuple(self._at(number) for number in range(len(self.node_names)))
+
+    def of(self, node_name: str | None) -> NodeScore | None:
+        """Of that node alone; None where it has none."""
+        if node_name not in self.node_names:
+            return None
+        return self._at(self.node_names.index(node_name))
 
     def first(self, count: int) -> "ScoreTable":
         """Of so many of the best nodes."""
@@ -67,6 +70,9 @@ class ScoreTable(msgspec.Struct, frozen=True):
             raw=np.vstack([self.raw, points]),
             normalized=np.vstack([self.normalized, points]),
         )
+
+    def _at(self, number: int) -> NodeScore:
+        return NodeScore(self.node_names[number], int(self.totals[number]), self._by_rule(number))
 
     def _by_rule(self, number: int) -> dict[str, RuleScore]:
         columns = zip(self.rules, self.weights, self.raw, self.normalized, strict=True)

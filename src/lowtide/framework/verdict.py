@@ -29,6 +29,10 @@ from lowtide.objects.pod import Pod
 _BYTES_PER_RULE = 600
 
 
+_Scored = tuple[Scores, IntArray, IntArray]  # with each rule's raw and normalised scores
+_NOTHING_RANKED: tuple[IntArray | None, list[_Scored]] = None, []
+
+
 class Verdict:
     def __init__(self, profile: Profile, state: ClusterState, pod: Pod) -> None:
         self.pod = pod
@@ -41,6 +45,7 @@ class Verdict:
         self._scoring = Scoring(profile, state, pod, self._faces)
         self.filters = self._filtering.rules
         self._rule_count = len(self.filters) + len(profile.scorers)
+        self._ranked_last = _NOTHING_RANKED
         self._start_again()
 
     # What decide asks.
@@ -62,6 +67,7 @@ class Verdict:
     def refresh(self) -> None:
         """Judges the stale rows again by the filters."""
         count = self._state.count
+        self._ranked_last = _NOTHING_RANKED
         if count > self._capacity:
             self._start_again()
         try:
@@ -76,11 +82,15 @@ class Verdict:
         return self._scoring.ranked[: self._state.count]
 
     def rank_among(self, feasible: BoolArray) -> IntArray:
-        """The same for other feasible nodes than the filters left: nothing of it is kept."""
+        """The same for other feasible nodes than the filters left: nothing of it is kept but for
+        `scores_of`."""
         total = np.zeros(self._state.count, np.int64)
-        for scores, _, normalized in self._scored_among(feasible):
+        scored = list(self._scored_among(feasible))
+        for scores, _, normalized in scored:
             total += scores.weight * normalized
-        return np.where(feasible, total if self._scoring.voices.rules else total + 1, -1)
+        ranked = np.where(feasible, total if self._scoring.voices.rules else total + 1, -1)
+        self._ranked_last = ranked, scored  # what it was worked out by is mostly asked for next
+        return ranked
 
     def scores_of(
         self, rows: Rows, ranked: IntArray, feasible: BoolArray | None = None
@@ -93,7 +103,10 @@ class Verdict:
             raw = self._scoring.raw.take(rows, 1)[voices.numbers]
             normalized = self._scoring.normalized.take(rows, 1)[voices.numbers]
         else:
-            scored = list(self._scored_among(feasible))
+            of_ranks, scored = self._ranked_last
+            if of_ranks is not ranked:
+                scored = list(self._scored_among(feasible))
+            self._ranked_last = _NOTHING_RANKED
             voices, shape = self._scoring.voices, (len(scored), len(rows))
             raw = np.array([each[rows] for _, each, _ in scored], np.int64).reshape(shape)
             normalized = np.array([each[rows] for *_, each in scored], np.int64).reshape(shape)
@@ -235,8 +248,7 @@ class Verdict:
         if filtering.refiltered != set():
             filtering.refiltered = set()
 
-    def _scored_among(self, feasible: BoolArray) -> Iterator[tuple[Scores, IntArray, IntArray]]:
-        """With each rule's raw and normalised scores."""
+    def _scored_among(self, feasible: BoolArray) -> Iterator[_Scored]:
         self._refresh_scores()
         try:
             for scores in self._scoring.opinions:

@@ -36,3 +36,10 @@ class NotTrusted(NoAnswer):
 
 class CredentialsError(KubeError):
     """A token, certificate or exec plugin could not be read; nothing was sent."""
+
+
+def may_pass(error: KubeError) -> bool:
+    """Whether asking again may be answered otherwise: 429, 5xx and silence pass."""
+    if isinstance(error, ApiError):
+        return error.status >= 500 or error.status in (408, 429)
+    return not isinstance(error, Unreadable)

@@ -8,8 +8,9 @@ from collections.abc import Awaitable, Callable
 
 import msgspec
 
+from lowtide.kube.backoff import Backoff
 from lowtide.kube.connection import JSON, STRATEGIC_MERGE_PATCH, Connection
-from lowtide.kube.errors import ApiError, KubeError
+from lowtide.kube.errors import ApiError, KubeError, may_pass
 from lowtide.kube.event_form import (
     CORE_FORM,
     EVENTS_FORM,
@@ -24,6 +25,8 @@ from lowtide.logs import Log
 
 QUEUE_LENGTH = 20_000  # about 600 bytes each
 CONCURRENT_WRITES = 16
+# Of an Event that the server answers with an error of its own: about three minutes.
+MOST_TRIES = 12
 SWEEP_EVERY_SECONDS = 60.0
 SERIES_ENDS_AFTER_SECONDS = 6 * 60.0
 SERIES_WRITTEN_EVERY_SECONDS = 30 * 60.0
@@ -38,6 +41,7 @@ class _Write(msgspec.Struct, frozen=True):
 
     series: Series
     is_new: bool
+    tries: int = 0  # that were answered with an error which may pass
 
 
 class KubeEvents:
@@ -61,6 +65,7 @@ class KubeEvents:
         self._queue_length = queue_length
         self._queue: deque[_Write] = deque()
         self._has_work = asyncio.Event()
+        self._backoff = Backoff()
         self._series: dict[_Isomorphic, Series] = {}
         self._form: EventForm = EVENTS_FORM
         self._last_nanoseconds = 0
@@ -169,31 +174,47 @@ class KubeEvents:
         return True
 
     async def _write_next(self, limit: int) -> None:
-        """Writes up to `limit` at once; two writes of one series never overtake each other."""
+        """Writes up to `limit` at once; two writes of one series never overtake each other. What
+        the server did not take for now waits in line again; if it took nothing, all wait."""
         batch: dict[int, _Write] = {}
         while self._queue and len(batch) < limit and id(self._queue[0].series) not in batch:
             write = self._queue.popleft()
             batch[id(write.series)] = write
         if not self._queue:
             self._has_work.clear()
-        await asyncio.gather(*(self._write(write) for write in batch.values()))
+        tried = await asyncio.gather(*(self._write(write) for write in batch.values()))
+        for again in tried:
+            if again is not None:
+                self._queue.append(again)
+                self._has_work.set()
+        if None in tried:
+            self._backoff.reset()
+        elif tried:
+            await self._sleep(self._backoff.next_seconds())
 
-    async def _write(self, write: _Write) -> None:
+    async def _write(self, write: _Write) -> _Write | None:
+        """What is to be written again later."""
         series = write.series
         if not write.is_new:
             series.has_pending_count = False
         series.written_at = self._clock()
         try:
-            if write.is_new:
-                await self._create(series)
-            else:
+            if not write.is_new:
                 await self._patch(series)
+            elif series.form is None:  # else a count made up for a creation that had failed
+                await self._create(series)
         except asyncio.CancelledError:
             self._queue.appendleft(write)  # for flush
             raise
         except KubeError as error:
+            tries = write.tries + isinstance(error, ApiError)
+            # A server that has just started knows no rights yet.
+            is_forbidden = isinstance(error, ApiError) and error.status == 403
+            if (may_pass(error) or is_forbidden) and tries < MOST_TRIES:
+                return msgspec.structs.replace(write, tries=tries)
             self._failed += 1
             self._last_failure = str(error)
+        return None
 
     async def _create(self, series: Series) -> None:
         try:

@@ -18,8 +18,10 @@ from lowtide.kube.errors import ApiError, KubeError
 from lowtide.kube.timestamps import micro_time
 from lowtide.logs import Log
 
-# client-go waits between one and 2.2 retry periods for its next try to get the lease.
-JITTER = 1.2
+# A standby looks twice in a retry period, and when the lease runs out: what it sees late, it takes
+# over late. Several of them look at different times.
+LOOKS_IN_A_PERIOD = 2
+JITTER = 0.2
 RELEASE_TIMEOUT_SECONDS = 3.0
 SHORTEST_TIMEOUT_SECONDS = 0.5
 
@@ -106,8 +108,13 @@ class LeaderLease:
             if self.holder != told:
                 told = self.holder
                 log.info("Another process leads", lease=self._full_name, holder=told)
-            period_seconds = self._timings.retry_period_seconds
-            await self._sleep(period_seconds * (1.0 + JITTER * self._chance()))
+            await self._sleep(self._seconds_to_next_look())
+
+    def _seconds_to_next_look(self) -> float:
+        seconds = self._timings.retry_period_seconds / LOOKS_IN_A_PERIOD
+        seconds *= 1.0 + JITTER * self._chance()
+        left_seconds = self._runs_out_at() - self._clock()
+        return min(seconds, left_seconds) if left_seconds > 0 else seconds
 
     async def _hold(self) -> None:
         """Renews until it fails for the whole renew deadline, or another one holds the lease."""
@@ -158,10 +165,12 @@ class LeaderLease:
         return True
 
     def _is_valid(self) -> bool:
+        return self._clock() < self._runs_out_at()
+
+    def _runs_out_at(self) -> float:
         """By how long we have not seen a change: the holder's clock may differ from ours."""
         spec = (self._seen or {}).get("spec") or {}
-        duration_seconds = float(spec.get("leaseDurationSeconds") or 0)
-        return self._clock() < self._seen_at + duration_seconds
+        return self._seen_at + float(spec.get("leaseDurationSeconds") or 0)
 
     def _observe(self, lease: dict[str, Any]) -> None:
         if self._seen is None or self._seen.get("spec") != lease.get("spec"):

@@ -28,6 +28,16 @@ def pod_requests(pod: Pod) -> dict[str, int]:
     return {name: to_int(name, amount) for name, amount in nano.items()}
 
 
+def pod_limits(pod: Pod) -> dict[str, int]:
+    """What the pod may take at most, of the resources for which that is said."""
+    nano = _total(pod, _spec_limits)
+    if pod.spec.resources is not None:
+        nano |= _parse(pod.spec.resources.limits, "spec.resources.limits")
+    overhead = _parse(pod.spec.overhead, "spec.overhead")
+    _add(nano, {name: amount for name, amount in overhead.items() if name in nano})
+    return {name: to_int(name, amount) for name, amount in nano.items()}
+
+
 def nonzero_requests(pod: Pod) -> tuple[int, int]:
     """(cpu milli, memory bytes) of a pod on a node, with kube's defaults for what is not said."""
     said = pod.spec.resources.requests if pod.spec.resources else {}
@@ -169,6 +179,10 @@ def _spec_requests(container: Container) -> NanoAmounts:
     if not requests:
         return {}
     return _parse(requests, f"container {container.name!r} resources.requests")
+
+
+def _spec_limits(container: Container) -> NanoAmounts:
+    return _parse(container.resources.limits, f"container {container.name!r} resources.limits")
 
 
 def _parse(amounts: Amounts, where: str) -> NanoAmounts:

@@ -1,5 +1,5 @@
 """Why a pod went where it went, or why it waits: an Explanation, made of records when somebody
-asks, and of what a running scheduler would decide now. `cli/explain` prints it."""
+asks, and of what a running process would decide now. `cli/explain` prints it."""
 
 from collections.abc import Iterable, Sequence
 
@@ -119,17 +119,15 @@ def _why_not(
     if now is None or state is None:
         raise UnknownNodeError(
             f"the record says nothing of node {node_name}: it keeps the best "
-            f"{0 if record is None else len(record.best)} nodes; ask the running scheduler"
+            f"{0 if record is None else len(record.best)} nodes; ask the running process"
         )
     if state.row_of(node_name) is None:
         raise UnknownNodeError(f"no node is called {node_name}")
-    totals = {each.node_name: each for each in now.best}
-    chosen = totals.get(now.node_name or "")
-    other = totals.get(node_name)
+    chosen, other = now.scores.of(now.node_name), now.scores.of(node_name)
     return WhyNot(
         node_name,
         now.node_name,
-        refused_by=why_not(now.rejections.get(node_name)),
+        refused_by=why_not(now, node_name),
         compared=[] if chosen is None or other is None else _compared(chosen, other),
         total=None if other is None else other.total,
         chosen_total=None if chosen is None else chosen.total,

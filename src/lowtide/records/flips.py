@@ -11,7 +11,7 @@ from lowtide.records.record import DecisionRecord, NodeRecord
 
 
 class Flip(msgspec.Struct, frozen=True):
-    """With `weight` instead of `weight_now`, the rule would have sent the pod to `node`."""
+    """With `weight` instead of `weight_now` for the rule, `node` would have been best."""
 
     rule: str
     weight_now: int
@@ -21,10 +21,10 @@ class Flip(msgspec.Struct, frozen=True):
     @property
     def in_words(self) -> str:
         if self.weight == 0:
-            return f"without {self.rule} it would have gone to {self.node}"
+            return f"without {self.rule} {self.node} would have been best"
         return (
             f"with the weight {self.weight} instead of {self.weight_now} for {self.rule} "
-            f"it would have gone to {self.node}"
+            f"{self.node} would have been best"
         )
 
 
@@ -41,7 +41,7 @@ class ScoreFlip(msgspec.Struct, frozen=True):
     def in_words(self) -> str:
         return (
             f"had {self.rule} given {self.node} {self.points} points of {MAX_SCORE} instead of "
-            f"{self.points_now}, it would have gone there"
+            f"{self.points_now}, it would have been best"
         )
 
 

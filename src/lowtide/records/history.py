@@ -54,7 +54,7 @@ class History:
         times: list[float] = []
         found: list[list[float | None]] = [[] for _ in _FIELDS]
         positions: dict[int, int | None] = {}  # most readings share one list of names
-        for moment in self._moments:
+        for moment in tuple(self._moments):  # another thread may note meanwhile
             key = id(moment.names)
             if key not in positions:
                 positions[key] = _position(moment.names, node_name)

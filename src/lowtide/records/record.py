@@ -70,6 +70,9 @@ class PreemptionRecord(msgspec.Struct, frozen=True):
 
 
 class DecisionRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """`asked` is the verb by which another scheduler asked, `is_on` where that has put the pod:
+    then `node` is advice, or where the pod would be."""
+
     seq: int
     time: float
     pod: str
@@ -91,6 +94,8 @@ class DecisionRecord(msgspec.Struct, frozen=True, kw_only=True):
     preempts: PreemptionRecord | None = None
     seconds: float | None = None
     seconds_by_rule: dict[str, float] = {}
+    asked: str = ""
+    is_on: str | None = None
 
     @classmethod
     def of(cls, kept: Kept) -> Self:
@@ -119,6 +124,8 @@ class DecisionRecord(msgspec.Struct, frozen=True, kw_only=True):
             preempts=_preempts(decision),
             seconds=kept.seconds,
             seconds_by_rule=dict(decided.seconds_by_rule),
+            asked=decided.asked,
+            is_on=kept.is_on,
         )
 
     @property
@@ -139,6 +146,8 @@ class DecisionLine(msgspec.Struct, frozen=True, kw_only=True):
     share: float | None
     attempt: int
     message: str | None
+    asked: str = ""
+    is_on: str | None = None
 
     @classmethod
     def of(cls, kept: Kept) -> Self:
@@ -160,6 +169,8 @@ class DecisionLine(msgspec.Struct, frozen=True, kw_only=True):
             share=None if traffic is None else traffic.share_with_added,
             attempt=kept.decided.attempts,
             message=None if node is not None else decision.fit_error_final,
+            asked=kept.decided.asked,
+            is_on=kept.is_on,
         )
 
 

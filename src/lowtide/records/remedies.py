@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from lowtide.cluster.state import ClusterState
-from lowtide.framework.decision import Decision, NodeRejection
+from lowtide.framework.decision import Decision
 from lowtide.objects.requests import CPU, MEMORY, pod_requests
 
 _NODES_NAMED = 3
@@ -84,8 +84,11 @@ def _shortest(names: list[str], decision: Decision, state: ClusterState) -> Iter
             yield f"{best} has most {resource} left, {free}, and the pod asks for {wanted}"
 
 
-def why_not(rejection: NodeRejection | None) -> list[str]:
-    """Each rule that refuses a node, with its reasons."""
+def why_not(decision: Decision, node_name: str) -> list[str]:
+    """Each rule that refuses the node, or the pod on every node, with its reasons."""
+    if decision.pod_rejection is not None:
+        return [f"{rule}: {decision.pod_rejection.reason}" for rule in decision.rejected_by]
+    rejection = decision.rejections.get(node_name)
     if rejection is None:
         return []
     return [f"{each.plugin}: {', '.join(each.reasons)}" for each in (rejection, *rejection.also)]

@@ -20,14 +20,16 @@ KEPT_DECISIONS = 2000
 _NO_ROWS = np.empty(0, np.intp)
 
 
-class Kept(msgspec.Struct, frozen=True):
-    """`number` counts all decisions from 1."""
+class Kept(msgspec.Struct):
+    """`number` counts all decisions from 1. `is_on` is where somebody else has put the pod; for
+    advice it is known later."""
 
     number: int
     at: float
     decided: Decided
     seconds: float
     measured: Measured | None
+    is_on: str | None = None
 
 
 class Ring:
@@ -57,9 +59,10 @@ class Ring:
     def last_number(self) -> int:
         return self._count
 
-    def note(self, decided: Decided, began_at: float) -> Kept:
-        """In the same step as the decision. Where the table has changed since, as events had been
-        held for an extender's answer, nothing measured is kept."""
+    def note(self, decided: Decided, began_at: float, is_on: str | None = None) -> Kept:
+        """In the same step as the decision, which may have put the pod on its node, or somebody
+        else on the one that it `is_on`. Where the table has changed since, as events had been held
+        for an extender's answer, nothing measured is kept."""
         decision = decided.decision
         pod = decision.pod
         measuring = self._measured_by[decision.scheduler_name]
@@ -68,11 +71,11 @@ class Ring:
             decided = replace(decided, decision=decision)
         measured = None
         if measuring is not None:
-            rows, position = self._rows(decision)
+            rows, position = self._rows(decision, is_on or decision.node_name)
             measured = measuring.of(rows, position, pod.uid) if len(rows) else None
         self._count += 1
         now = self._clock()
-        kept = Kept(self._count, now, decided, now - began_at, measured)
+        kept = Kept(self._count, now, decided, now - began_at, measured, is_on)
         if len(self._kept) == self._kept.maxlen:
             oldest = self._kept[0]
             uid = oldest.decided.decision.pod.uid
@@ -82,17 +85,26 @@ class Ring:
         self._newest[pod.uid] = kept
         return kept
 
-    def _rows(self, decision: Decision) -> tuple[Rows, int | None]:
-        """Of the nodes that were kept, and which of them was chosen; no rows where they are not
-        what they were."""
+    def went_to(self, uid: str, node_name: str) -> None:
+        """Where the pod is that advice was given about last."""
+        kept = self._newest.get(uid)
+        if kept is not None and kept.decided.asked:
+            kept.is_on = node_name
+
+    def _rows(self, decision: Decision, counts_on: str | None) -> tuple[Rows, int | None]:
+        """Of the nodes that were kept, and which of them the pod counts on; no rows where they are
+        not what they were."""
         scores, chosen, state = decision.scores, decision.node_name, self._state
         if scores.node_names:
-            position = scores.node_names.index(chosen) if chosen in scores.node_names else None
+            names = scores.node_names
+            position = names.index(counts_on) if counts_on in names else None
             if self._rows_may_change and not _are_rows_of(scores, state):
                 return _NO_ROWS, None
             return scores.rows, position
         row = None if chosen is None else state.row_of(chosen)
-        return (_NO_ROWS, None) if row is None else (np.array([row]), 0)
+        if row is None:
+            return _NO_ROWS, None
+        return np.array([row]), 0 if counts_on == chosen else None
 
     def newest_of(self, uid: str) -> Kept | None:
         return self._newest.get(uid)

@@ -12,12 +12,14 @@ from lowtide.scheduler.queue import QueuedPod
 
 
 class Decided(msgspec.Struct, frozen=True):
-    """A pod had its turn; nothing to do but to tell."""
+    """A pod had its turn; nothing to do but to tell. Where another scheduler `asked`, by that verb,
+    the node is advice."""
 
     decision: Decision
     attempts: int
     first_seen_at: float
     seconds_by_rule: Mapping[str, float] = {}  # of the rules that had to be asked
+    asked: str = ""
 
 
 class Bind(msgspec.Struct, frozen=True):

@@ -73,7 +73,7 @@ def deciding(
     """
     state = verdicts.state
     verdict = verdicts.of(pod)
-    found = _Found(pod, verdicts.profile.scheduler_name, verdict, state)
+    found = Found(pod, verdicts.profile.scheduler_name, verdict, state)
     helped = _Helped(verdicts, verdict, turn, waited_seconds, extenders)
     if verdict.pod_rejection is not None:
         return (yield from helped.remedied(found.pod_rejected(), {}))
@@ -109,8 +109,8 @@ def deciding(
     return best
 
 
-class _Found:
-    """Writes a Decision down."""
+class Found:
+    """Writes a Decision down; the advisor does so too."""
 
     def __init__(
         self, pod: Pod, scheduler_name: str, verdict: Verdict, state: ClusterState

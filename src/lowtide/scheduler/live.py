@@ -233,12 +233,15 @@ class Live:
                 case WriteKubeEvent():
                     self._writes.write_event(action)
                 case AttemptFailed(pod=pod, error=error):
+                    self._attempts.pop(pod.uid, None)
                     log.error("Error scheduling pod; retrying", pod=pod.key, err=error)
                     self._metrics.attempt_failed(pod.spec.scheduler_name, seconds_attempt=0.0)
 
     def _note_decision(self, decided: Decided) -> None:
         decision, now = decided.decision, self._clock()
-        began_at = self._turn_began_at
+        # One that had its node already and was refused by a rule after it has waited.
+        earlier = self._attempts.get(decision.pod.uid) if decision.node_name is None else None
+        began_at = self._turn_began_at if earlier is None else earlier.started_at
         profile = self.machine.profiles[decision.scheduler_name]
         tell_decision(decided, profile, self.machine.state.nodes())
         self._on_decision(decided, began_at)

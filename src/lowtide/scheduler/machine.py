@@ -34,7 +34,7 @@ from lowtide.scheduler.actions import (
     refusal,
 )
 from lowtide.scheduler.cycle import Cycle, UnderWay
-from lowtide.scheduler.decide import decide, deciding
+from lowtide.scheduler.decide import deciding
 from lowtide.scheduler.events import (
     BindingEnded,
     Event,
@@ -46,6 +46,7 @@ from lowtide.scheduler.events import (
 )
 from lowtide.scheduler.evictions import HELD, HELD_BY, Evictions, told_preempted
 from lowtide.scheduler.extending import Answer, ExtenderError
+from lowtide.scheduler.looking import NO_RULE, decided_now, gate_by, rejection_now
 from lowtide.scheduler.placements import Placement, refused_by
 from lowtide.scheduler.promises import Promises
 from lowtide.scheduler.queue import (
@@ -59,7 +60,6 @@ from lowtide.scheduler.waiting import WaitingPlacements
 
 UNSCHEDULABLE = "Unschedulable"
 SCHEDULER_ERROR = "SchedulerError"
-NO_RULE = ""  # instead of the name of the rule that refused a pod
 
 # A pod that is parked until a moment has waited long enough at it, whatever floats lose.
 _LOST_SECONDS = 1e-6
@@ -124,34 +124,17 @@ class Machine:
         return min(self.queue.next_change_at(), self._waiting.next_deadline())
 
     def decided_now(self, pod: Pod, now: float) -> Decision:
-        """What would be decided about a pod that is known, in full, as if it had no node; for
-        explanations. Extenders are not asked."""
-        profile = self.profiles[pod.spec.scheduler_name]
-        counted = self.state.ledgers.counted(pod.uid)
-        placed = self.state.remove_pod(pod.uid)
+        """What would be decided about a pod that is known, for explanations."""
         queued = next((each for each in self.queue if each.pod.uid == pod.uid), None)
-        waited_seconds = 0.0 if queued is None else now - queued.first_seen_at
-        try:
-            return decide(
-                self._promises.applied_to(pod),
-                self._verdicts[pod.spec.scheduler_name],
-                turn=self._turns,
-                waited_seconds=waited_seconds,
-                full=True,
-            )
-        finally:
-            if placed is not None:
-                self.state.put_back(placed, counted)
-            profile.asking.take_seconds_by_rule()  # is no turn's
+        return decided_now(
+            self._promises.applied_to(pod),
+            self._verdicts[pod.spec.scheduler_name],
+            turn=self._turns,
+            waited_seconds=0.0 if queued is None else now - queued.first_seen_at,
+        )
 
     def rejection_of(self, pod: Pod, node_name: str) -> NodeRejection | None:
-        """Why a pending pod would be refused on this node now; None where it would not be."""
-        row = self.state.row_of(node_name)
-        verdict = self._verdicts[pod.spec.scheduler_name].of(pod)
-        if row is None or verdict.pod_rejection is None:
-            return None if row is None else verdict.rejection_at(row)
-        rule_name, rejection = verdict.pod_rejection
-        return NodeRejection(rule_name, (rejection.reason,), rejection.eviction_helps)
+        return rejection_now(pod, node_name, self._verdicts[pod.spec.scheduler_name])
 
     def step(self, event: Event, now: float) -> list[Action]:
         if self._under_way.is_any and not isinstance(event, ExtendersAnswered):
@@ -354,6 +337,7 @@ class Machine:
         if ended is None:
             return []
         placement, decision = ended
+        placement.profile.asking.take_seconds_by_rule()  # of another turn
         refused = refused_by(event.rule_name, event.refusal, decision)
         return self._give_up(placement.queued, refused, now)
 
@@ -418,8 +402,4 @@ class Machine:
         """Who keeps a pod out of the queue, and why."""
         if pod.uid in self._evictions:
             return HELD_BY, HELD
-        try:
-            return self.profiles[pod.spec.scheduler_name].may_enqueue(pod)
-        except (PluginError, QuantityError) as error:
-            # A gate that cannot be read stays closed.
-            return NO_RULE, PodRejection(str(error))
+        return gate_by(self.profiles[pod.spec.scheduler_name], pod)

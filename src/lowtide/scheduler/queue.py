@@ -65,6 +65,11 @@ class QueuedPod:
     group: _Group = (0, frozenset(), b"")  # while it is parked
     entry: int = 0  # the number of its newest heap entry; older entries are void
 
+    @property
+    def is_refused(self) -> bool:
+        """Whether rules found no node for it when it was tried last."""
+        return bool(self.rejected_by)
+
 
 class Queue:
     def __init__(

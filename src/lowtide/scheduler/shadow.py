@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from lowtide.cluster.state import ClusterState
 from lowtide.framework.decision import Decision, NodeRejection, ScoreTable
-from lowtide.framework.plugin import PluginError
+from lowtide.framework.plugin import PluginError, PodRejection
 from lowtide.framework.profile import Profile, rules_by_kind
 from lowtide.framework.verdicts import Verdicts
 from lowtide.objects.events import Added, Deleted, Modified
@@ -18,6 +18,8 @@ from lowtide.objects.pod import Pod
 from lowtide.objects.quantity import QuantityError
 from lowtide.scheduler.decide import decide
 from lowtide.scheduler.events import Event, ReadingPublished
+from lowtide.scheduler.looking import decided_now, gate_by, rejection_now
+from lowtide.scheduler.pending import PendingPods
 from lowtide.scheduler.surroundings import Surroundings
 
 
@@ -43,6 +45,7 @@ class Shadowed(msgspec.Struct, frozen=True):
     rejection: NodeRejection | None = None
     error: str = ""
     because: str = ""  # the rule that speaks most for where it would be
+    waited_seconds: float = 0.0
 
     @property
     def would_be_on(self) -> str:
@@ -62,7 +65,7 @@ class Shadow:
         self._surroundings = Surroundings(
             self.state, lambda change, now: None, profiles.values(), self._verdicts.values()
         )
-        self._pending: dict[str, tuple[Pod, float]] = {}  # by uid: as it is, and since when
+        self.queue = PendingPods()
         self._turns = 0
 
     @property
@@ -75,8 +78,24 @@ class Shadow:
         return not self._surroundings.unlisted
 
     @property
-    def pending_count(self) -> int:
-        return len(self._pending)
+    def binding_count(self) -> None:
+        """Others bind; how many bindings are under way is not known."""
+
+    def decided_now(self, pod: Pod, now: float) -> Decision:
+        """What would be decided about a pod that is known, for explanations."""
+        waited_seconds = self.queue.waited_seconds(pod.uid, now)
+        return decided_now(
+            _without_promise(pod),
+            self._verdicts_for(pod),
+            turn=self._turns,
+            waited_seconds=waited_seconds,
+        )
+
+    def rejection_of(self, pod: Pod, node_name: str) -> NodeRejection | None:
+        return rejection_now(pod, node_name, self._verdicts_for(pod))
+
+    def gate_of(self, pod: Pod) -> tuple[str, PodRejection] | None:
+        return gate_by(self._verdicts_for(pod).profile, pod)
 
     def step(self, event: Event, now: float) -> Shadowed | None:
         match event:
@@ -95,34 +114,36 @@ class Shadow:
             self._pod_gone(pod)
             return None
         if not pod.spec.node_name:
-            _, since = self._pending.get(pod.uid, (pod, now))
-            self._pending[pod.uid] = pod, since
+            self.queue.keep(pod, now)
             return None
-        before = self._pending.pop(pod.uid, None)
+        before = self.queue.drop(pod.uid)
         shadowed = None
         if before is not None and self.is_synced and self.state.placed(pod.uid) is None:
-            waiting, since = before
-            shadowed = self._compared(waiting, pod.spec.node_name, now - since)
+            waited_seconds = now - before.first_seen_at
+            shadowed = self._compared(before.pod, pod.spec.node_name, waited_seconds)
         self.state.place(pod)
         return shadowed
 
     def _pod_gone(self, pod: Pod) -> None:
-        self._pending.pop(pod.uid, None)
+        self.queue.drop(pod.uid)
         self.state.remove_pod(pod.uid)
 
+    def _verdicts_for(self, pod: Pod) -> Verdicts:
+        first = next(iter(self._verdicts.values()))
+        return self._verdicts.get(pod.spec.scheduler_name, first)
+
     def _compared(self, pod: Pod, node_name: str, waited_seconds: float) -> Shadowed:
-        name = pod.spec.scheduler_name
-        verdicts = self._verdicts.get(name) or next(iter(self._verdicts.values()))
-        # What another scheduler has promised to the pod is its own business.
-        pod = replace(pod, status=replace(pod.status, nominated_node_name=""))
+        verdicts, pod = self._verdicts_for(pod), _without_promise(pod)
         self._turns += 1
         try:
             decision = decide(pod, verdicts, turn=self._turns, waited_seconds=waited_seconds)
             if decision.node_name is None:
-                return Shadowed(pod, node_name, Agreement.NOWHERE, decision)
-            return self._judged(pod, node_name, decision, verdicts)
+                found = Shadowed(pod, node_name, Agreement.NOWHERE, decision)
+            else:
+                found = self._judged(pod, node_name, decision, verdicts)
         except (PluginError, QuantityError) as error:
-            return Shadowed(pod, node_name, Agreement.FAILED, error=str(error))
+            found = Shadowed(pod, node_name, Agreement.FAILED, error=str(error))
+        return replace(found, waited_seconds=waited_seconds)
 
     def _judged(self, pod: Pod, node_name: str, decision: Decision, verdicts: Verdicts) -> Shadowed:
         if decision.node_name == node_name:
@@ -145,6 +166,11 @@ class Shadow:
         return Shadowed(
             pod, node_name, Agreement.DIFFERENT, decision, total, best_total, because=because
         )
+
+
+def _without_promise(pod: Pod) -> Pod:
+    """What another scheduler has promised to the pod is its own business."""
+    return replace(pod, status=replace(pod.status, nominated_node_name=""))
 
 
 def _speaks_for(scores: ScoreTable) -> str:

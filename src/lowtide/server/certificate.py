@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aiohttp import web
-from aiohttp.typedefs import Handler
+from aiohttp.typedefs import Handler, Middleware
 
 from lowtide.logs import Log
 from lowtide.server.errors import ServerError
@@ -138,20 +138,25 @@ class Certificate:
         return context
 
 
-@web.middleware
-async def refuse_without_certificate(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Answers 401 to clients that showed no certificate, but for health.
+def refuse_without_certificate(but_for: frozenset[str]) -> Middleware:
+    """Answers 401 to clients that showed no certificate, but for health and those paths.
 
     One that another CA signed does not get here: its handshake has failed."""
-    if request.path in _FOR_EVERYBODY or request.get_extra_info("peercert"):
-        return await handler(request)
-    return web.json_response(
-        {
-            "error": f"{request.path} is answered only to clients that show a certificate "
-            "signed by the CA of --client-ca-file"
-        },
-        status=401,
-    )
+    free = _FOR_EVERYBODY | but_for
+
+    @web.middleware
+    async def refuse(request: web.Request, handler: Handler) -> web.StreamResponse:
+        if request.path in free or request.get_extra_info("peercert"):
+            return await handler(request)
+        return web.json_response(
+            {
+                "error": f"{request.path} is answered only to clients that show a certificate "
+                "signed by the CA of --client-ca-file"
+            },
+            status=401,
+        )
+
+    return refuse
 
 
 def _ask_for_client_certificates(context: ssl.SSLContext, client_ca: Path) -> None:

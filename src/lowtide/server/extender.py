@@ -115,7 +115,7 @@ def extender_routes(
         known = ", ".join(paths)
         return _refusal(404, f"{request.path} is no path of this extender; right would be {known}")
 
-    # Whatever else is served goes before it, in whatever order the routes are added.
+    # Whatever else is served goes before it; of "/" alone the routes have to be added before.
     elsewhere = web.route("*", "/{path:.*}", unknown)
     return [*(route(path, name) for path, name in paths.items()), elsewhere]
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
-from aiohttp.typedefs import Handler
+from aiohttp.typedefs import Handler, Middleware
 
 from lowtide.logs import Log
 from lowtide.server.bodies import write_response
@@ -21,6 +21,7 @@ from lowtide.server.certificate import Certificate, TlsFiles, refuse_without_cer
 from lowtide.server.connections import Connection, Connections
 from lowtide.server.errors import ServerError
 from lowtide.server.newcomers import ignore_newcomers
+from lowtide.server.self_signed import SelfSigned
 
 _LOG = Log(__name__)
 DEFAULT_MAX_BODY_BYTES = 1024 * 1024
@@ -70,10 +71,11 @@ SERVICE_DRAIN = Drain(accept_seconds=3.0)
 
 
 class Server:
-    """Serves routes on one address, over TLS where files are given.
+    """Serves routes on one address, over TLS where files are given or a certificate of its own is
+    wanted.
 
-    Port 0 takes any free port; `address` says which. Without `client_ca`, whoever may connect
-    may ask everything, so it listens on loopback unless told otherwise.
+    Port 0 takes any free port; `address` says which. With `client_ca`, who shows no certificate
+    gets nothing but health and `for_tokens`: paths whose handlers look at who asks themselves.
     """
 
     def __init__(
@@ -83,7 +85,9 @@ class Server:
         port: int,
         bind_address: str = "127.0.0.1",
         tls: TlsFiles | None = None,
+        is_self_signed: bool = False,
         client_ca: Path | None = None,
+        for_tokens: frozenset[str] = frozenset(),
         max_body_bytes: int = DEFAULT_MAX_BODY_BYTES,
         drain: Drain = DEFAULT_DRAIN,
         head_seconds: float = _HEAD_SECONDS,
@@ -92,7 +96,9 @@ class Server:
         self._port = port
         self._bind_address = bind_address
         self._tls = tls
+        self._is_self_signed = is_self_signed
         self._client_ca = client_ca
+        self._for_tokens = for_tokens
         self._max_body_bytes = max_body_bytes
         self._drain = drain
         self._head_seconds = head_seconds
@@ -105,15 +111,20 @@ class Server:
         if self._started is None:
             raise ServerError(f"the server on {self._wanted} has no address before it is started")
         host, port = self._started.listening.sockets[0].getsockname()[:2]
-        return Address("https" if self._tls else "http", host, port)
+        is_encrypted = self._tls is not None or self._is_self_signed
+        return Address("https" if is_encrypted else "http", host, port)
 
     async def start(self) -> None:
         if not 0 <= self._port <= 65535:
             raise ServerError(f"cannot serve on {self._wanted}: a port is a number from 0 to 65535")
+        own = None
+        if self._is_self_signed:
+            own = SelfSigned(self._bind_address, now=time.time())
+        tls = self._tls if own is None else own.files
         context = None
-        if self._tls is not None:
+        if tls is not None:
             certificate = Certificate(
-                self._tls, self._client_ca, clock=time.monotonic, wall_clock=time.time
+                tls, self._client_ca, clock=time.monotonic, wall_clock=time.time
             )
             context = certificate.serving_context()
         runner = web.AppRunner(
@@ -140,7 +151,7 @@ class Server:
             await runner.cleanup()
             raise ServerError(self._why_not_bound(failure)) from failure
         closing = asyncio.create_task(self._close_unfinished())
-        self._started = _Started(runner, listening, closing)
+        self._started = _Started(runner, listening, closing, own)
         self._is_draining = False
 
     async def stop(self) -> None:
@@ -155,13 +166,15 @@ class Server:
         await self._drain_connections()
         started.closing.cancel()
         await started.runner.cleanup()
+        if started.own_certificate is not None:
+            started.own_certificate.close()
 
     # Parts of it.
 
     def _make_application(self) -> web.Application:
-        middlewares = [self._answer]
+        middlewares: list[Middleware] = [self._answer]
         if self._client_ca is not None:
-            middlewares.append(refuse_without_certificate)
+            middlewares.append(refuse_without_certificate(self._for_tokens))
         application = web.Application(middlewares=middlewares, client_max_size=self._max_body_bytes)
         application.on_response_prepare.append(self._part_when_draining)
         application.add_routes(self._routes)
@@ -258,6 +271,7 @@ class _Started:
     runner: web.AppRunner
     listening: asyncio.Server
     closing: asyncio.Task[None]
+    own_certificate: SelfSigned | None
 
 
 class _QuietAboutClients(logging.LoggerAdapter[logging.Logger]):

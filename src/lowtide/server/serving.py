@@ -6,10 +6,11 @@ from pathlib import Path
 
 from aiohttp import web
 
-from lowtide.server.api_routes import Shown, api_routes
+from lowtide.server.api_routes import Ask, Shown, api_routes
 from lowtide.server.certificate import TlsFiles
 from lowtide.server.debug import debug_routes
 from lowtide.server.errors import ServerError
+from lowtide.server.guard import Guard
 from lowtide.server.http import DEFAULT_DRAIN, DEFAULT_MAX_BODY_BYTES, Address, Drain, Server
 from lowtide.server.loopback import for_loopback, is_loopback
 from lowtide.server.page_routes import page_routes
@@ -25,24 +26,45 @@ class Serving:
     client_ca: Path | None = None
     is_debug: bool = False
     has_page: bool | None = None  # None: where only this machine can ask
+    is_plain: bool = False  # no HTTPS, though others than this machine can ask
+    always_allowed_paths: tuple[str, ...] = ("/healthz", "/readyz", "/livez")  # for everybody
+    authentication_kubeconfig: Path | None = None  # where to ask who somebody is
+    authorization_kubeconfig: Path | None = None  # and what he may
 
     @property
     def url(self) -> str:
         """As a client on this machine asks."""
-        scheme = "http" if self.tls is None else "https"
+        scheme = "https" if self.is_encrypted else "http"
         return Address(scheme, self.bind_address, self.port).url
 
     @property
+    def is_local(self) -> bool:
+        """Whether nobody but this machine can ask."""
+        return is_loopback(self.bind_address)
+
+    @property
+    def is_encrypted(self) -> bool:
+        """Beyond this machine unless a user says no, by a certificate of our own if need be."""
+        return self.tls is not None or not (self.is_local or self.is_plain)
+
+    @property
+    def is_guarded(self) -> bool:
+        """Whether the API server is asked who may see what is not for everybody."""
+        return self.is_encrypted and not self.is_local and self.port >= 0
+
+    @property
     def shows_page(self) -> bool:
-        return is_loopback(self.bind_address) if self.has_page is None else self.has_page
+        return self.is_local if self.has_page is None else self.has_page
 
     def check(self) -> None:
         """ServerError where parts of it do not go together."""
-        if self.client_ca is not None and self.tls is None:
+        if self.is_plain and self.tls is not None:
+            raise ServerError("--plain-http and --tls-cert-file exclude each other: which is it?")
+        if self.client_ca is not None and not self.is_encrypted:
             raise ServerError(
                 "--client-ca-file is for HTTPS: give --tls-cert-file and --tls-private-key-file too"
             )
-        if self.is_debug and not is_loopback(self.bind_address):
+        if self.is_debug and not self.is_local:
             raise ServerError(
                 f"--debug is not for --bind-address {self.bind_address}: who reaches the debug "
                 "endpoints can see and slow down the process, so they are served on loopback "
@@ -53,12 +75,12 @@ class Serving:
 NOT_SERVING = Serving(port=-1)
 
 
-def page_and_api(serving: Serving, shown: Shown) -> list[web.RouteDef]:
+def page_and_api(serving: Serving, shown: Shown, ask: Ask) -> list[web.RouteDef]:
     """The page and what it asks for, where they are wanted."""
     if not serving.shows_page:
         return []
-    routes = [*page_routes(), *api_routes(shown)]
-    if not is_loopback(serving.bind_address):
+    routes = [*page_routes(), *api_routes(shown, ask)]
+    if not serving.is_local:
         return routes
     return [
         web.get(each.path, for_loopback(each.handler, "the page and its API")) for each in routes
@@ -69,17 +91,25 @@ def make_server(
     serving: Serving,
     routes: Iterable[web.AbstractRouteDef],
     *,
+    guarded: Iterable[web.RouteDef] = (),
+    guard: Guard | None = None,
     max_body_bytes: int = DEFAULT_MAX_BODY_BYTES,
     drain: Drain = DEFAULT_DRAIN,
 ) -> Server:
-    """The server of those routes, and of the debug endpoints where they are wanted."""
+    """The server of those routes, and of the debug endpoints where they are wanted. What is
+    guarded is for those whom the guard lets; where there is none, for everybody."""
     serving.check()
+    guarded = list(guarded)
+    if guard is not None:
+        guarded = [web.get(each.path, guard.for_known(each.handler)) for each in guarded]
     return Server(
-        [*routes, *(debug_routes() if serving.is_debug else ())],
+        [*routes, *guarded, *(debug_routes() if serving.is_debug else ())],
         bind_address=serving.bind_address,
         port=serving.port,
         tls=serving.tls,
+        is_self_signed=serving.is_encrypted and serving.tls is None,
         client_ca=serving.client_ca,
+        for_tokens=frozenset() if guard is None else frozenset(each.path for each in guarded),
         max_body_bytes=max_body_bytes,
         drain=drain,
     )

@@ -27,13 +27,14 @@ def comparison_page(title: str, rows: Sequence[Compared], chart: str) -> str:
     figures = [
         (
             row.name,
-            *(str(row.placed), str(row.pending), str(len(row.elsewhere)) if number else ""),
+            *map(str, (row.placed, row.pending, row.evicted)),
+            str(len(row.elsewhere)) if number else "",
             *_links(row),
         )
         for number, row in enumerate(rows)
     ]
     headings = (
-        *("configuration", "placed", "pending", "elsewhere"),
+        *("configuration", "placed", "pending", "evicted", "elsewhere"),
         *("hottest link", "95th percentile", "fairness", "CPU imbalance"),
     )
     parts = [_claim(_hottest_claim(rows)), _table(headings, figures, numbers_from=1), chart]

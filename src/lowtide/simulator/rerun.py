@@ -5,8 +5,9 @@ others and readings come as they were recorded; who goes where is decided anew.
 
 import heapq
 import math
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from functools import partial
+from typing import Final
 
 import msgspec
 from msgspec.structs import replace
@@ -15,7 +16,7 @@ from lowtide.cluster.reading import Reading
 from lowtide.framework.decision import Decision
 from lowtide.framework.plugin import BindOutcome
 from lowtide.objects.events import Added, Deleted, Modified
-from lowtide.objects.pod import Pod
+from lowtide.objects.pod import Pod, PodStatus
 from lowtide.readings.request import TrafficRequest
 from lowtide.records.recording import Step
 from lowtide.scheduler.actions import Action, Bind, Decided, Evict
@@ -24,17 +25,23 @@ from lowtide.scheduler.events import (
     Event,
     EvictionEnded,
     ExtendersAnswered,
-    PermitAnswered,
     ReadingPublished,
     Turn,
 )
 from lowtide.scheduler.machine import Machine
+from lowtide.simulator.judged_anew import JudgedAnew
 from lowtide.simulator.link_course import LinkCourse
 from lowtide.simulator.moved_reading import MovedPod, moved_reading
 from lowtide.simulator.run import BINDING_SECONDS, DECISION_SECONDS
+from lowtide.simulator.spared import Spared, is_preempted, owner_of
 
 # What the recorded scheduler did and was answered: here that happens anew.
-_OF_THE_RECORDED = (Turn, BindingEnded, EvictionEnded, PermitAnswered, ExtendersAnswered)
+_OF_THE_RECORDED = (Turn, BindingEnded, EvictionEnded, ExtendersAnswered)
+
+GRACE_SECONDS: Final = 30.0  # Kubernetes' default; a pod's own is not recorded
+COMING_BACK_SECONDS: Final = 1.0  # until an owner has made another pod
+_AGAIN: Final = " again "  # in the uid of a pod that came back
+_LEAVING: Final = "1970-01-01T00:00:00Z"
 
 Happening = Callable[[float], None]
 
@@ -56,10 +63,13 @@ class Rerun:
         sources: Sequence[Hashable | None],
         *,
         takes_all: bool = False,
+        anew: Mapping[Hashable, JudgedAnew] | None = None,
     ) -> None:
-        """`takes_all`: also pods of other schedulers are decided, by the first profile."""
+        """`takes_all`: also pods of other schedulers are decided, by the first profile. `anew`
+        judges the readings of a source as it asks for; links are told of as they were recorded."""
         self._machine = machine
         self._takes_all = takes_all
+        self._anew = anew or {}
         self.sources = sources
         traffic = [each for each in sources if isinstance(each, TrafficRequest)]
         self._request = traffic[0] if traffic else None
@@ -70,7 +80,12 @@ class Rerun:
         self._own: dict[str, str] = {}  # by uid: where pods are here
         self._then: dict[str, str] = {}  # by uid: where they were then
         self._known: dict[str, Pod] = {}  # by uid: as last recorded, of pods that are decided here
-        self._evicted: set[str] = set()
+        self.evicted_count = 0
+        self.lost: set[str] = set()  # keys of pods that were evicted here alone
+        self._evicted: set[str] = set()  # uids of pods that were evicted here
+        self._leaving: set[str] = set()  # those of them that are still on their node
+        self._spared = Spared()
+        self._uid_here: dict[str, str] = {}  # by recorded uid, of pods that came back here
         self._happenings: list[tuple[float, int, Happening]] = []
         self._planned = 0
         self._free_at = -math.inf
@@ -78,7 +93,13 @@ class Rerun:
 
     @property
     def pending(self) -> int:
-        return sum(uid not in self._own for uid in self._known)
+        """Without those that nobody brings back, and those that are there in another form."""
+        return sum(
+            uid not in self._own
+            and uid not in self._evicted
+            and self._spared.stands_for(uid) is None
+            for uid in self._known
+        )
 
     def take(self, step: Step) -> None:
         """The next of the recording; what is due before it happens first."""
@@ -90,6 +111,10 @@ class Rerun:
     def end(self) -> None:
         """Lets what is under way come to its end; nothing more arrives."""
         self._go_on_until(self._now + 60.0)
+
+    def told_of_readings(self) -> list[str]:
+        """What they could not tell exactly; complete at the end."""
+        return [each.inexactness for each in self._anew.values() if each.inexactness]
 
     # Time passes.
 
@@ -155,38 +180,83 @@ class Rerun:
         return replace(pod, spec=replace(pod.spec, scheduler_name=next(iter(profiles))))
 
     def _pod_changed(self, event: Event, pod: Pod, now: float) -> None:
+        pod = self._as_here(pod)
         uid = pod.uid
-        if uid in self._evicted:
+        if uid in self._known and is_preempted(pod):
+            self._preempted_then(pod)
+        if uid in self._evicted or uid in self._spared:
             return
         if not pod.spec.node_name:
-            pod = self._taken(pod)
-            if pod.spec.scheduler_name in self._machine.profiles:
-                self._known[uid] = pod
-            if uid not in self._own:
-                self._step(Modified(pod), now)
-            return
-        if uid not in self._known:
+            self._pod_pending(self._taken(pod), now)
+        elif uid not in self._known:
             self._step(event, now)  # placed by somebody else
-            return
-        self._known[uid] = pod
-        self._then[uid] = pod.spec.node_name
-        self.recorded[pod.key] = pod.spec.node_name
-        if uid in self._own:
-            self._step(Modified(_on(pod, self._own[uid])), now)
+        else:
+            self._known[uid] = pod
+            self._then[uid] = pod.spec.node_name
+            if self._spared.stands_for(uid) is None:
+                self.recorded[pod.key] = pod.spec.node_name
+            if uid in self._own:
+                self._step(Modified(_on(pod, self._own[uid])), now)
+
+    def _pod_pending(self, pod: Pod, now: float) -> None:
+        uid = pod.uid
+        if pod.spec.scheduler_name in self._machine.profiles:
+            is_new = uid not in self._known
+            self._known[uid] = pod
+            if (is_new and self._spared.replaced_by(pod)) or self._spared.stands_for(uid):
+                return
+        if uid not in self._own:
+            self._step(Modified(pod), now)
 
     def _pod_gone(self, pod: Pod, now: float) -> None:
+        pod = self._as_here(pod)
         uid = pod.uid
-        if uid not in self._evicted:
+        self._then.pop(uid, None)
+        if uid in self._known and is_preempted(pod):
+            self._preempted_then(pod)
+        if uid in self._spared:
+            return
+        replaced = self._spared.stands_for(uid)
+        if replaced is not None:  # what it stands for goes instead
+            self._spared.forget(replaced)
+            self._forget(uid)
+            pod = self._known.get(replaced, pod)
+            uid = replaced
+        if uid not in self._evicted or uid in self._leaving:
             self._step(Deleted(_on(pod, self._own.get(uid, pod.spec.node_name))), now)
+        self._forget(uid)
+
+    def _preempted_then(self, pod: Pod) -> None:
+        """It was evicted when it was recorded. Where it was evicted here too, the pod that was
+        made in its place comes; else it lives on."""
+        if pod.uid not in self._evicted:
+            if pod.uid not in self._spared:
+                self._spared.add(pod)
+            return
+        self.lost.discard(pod.key)
+        self._known.pop(pod.uid)
+
+    def _forget(self, uid: str) -> None:
         for known in (self._known, self._own, self._then, self._decisions):
             known.pop(uid, None)
         self._evicted.discard(uid)
+        self._leaving.discard(uid)
 
-    def _reading(self, source: Hashable, reading: Reading, now: float) -> None:
+    def _as_here(self, pod: Pod) -> Pod:
+        """With the uid of the one that came back for it here."""
+        uid = self._uid_here.get(pod.uid)
+        return pod if uid is None else replace(pod, metadata=replace(pod.metadata, uid=uid))
+
+    def _reading(self, source: Hashable, recorded: Reading, now: float) -> None:
+        reading = recorded
         if isinstance(source, TrafficRequest):
-            reading = moved_reading(reading, source, self._moved())
+            anew, moved = self._anew.get(source), list(self._moved())
+            told = moved_reading(recorded, source if anew is None else anew.recorded, moved)
             if source == self._request:
-                self.links.look(reading, self._machine.state, now)
+                self.links.look(told, self._machine.state, now)
+            reading = told
+            if anew is not None and anew.is_needed:
+                reading = moved_reading(anew.of(recorded), source, moved)
         self._step(ReadingPublished(source, reading), now)
 
     def _moved(self) -> Iterator[MovedPod]:
@@ -200,21 +270,62 @@ class Rerun:
     def _bound(self, pod: Pod, node_name: str, now: float) -> None:
         uid = pod.uid
         self._step(BindingEnded(uid, BindOutcome()), now)
-        if uid not in self._known:
+        if uid not in self._known or uid in self._evicted:
             return  # it was deleted meanwhile
         self._own[uid] = node_name
         decision = self._decisions.pop(uid, None)
         if decision is not None:
             self.outcomes[pod.key] = Outcome(node_name, decision)
+            self.lost.discard(pod.key)
         self._step(Modified(_on(self._known[uid], node_name)), now)
 
     def _evict(self, evict: Evict, now: float) -> None:
         self._step(EvictionEnded(evict.pod.uid, evicted=evict.victims), now)
         for victim in evict.victims:
+            self.evicted_count += 1
             self._evicted.add(victim.uid)
+            self._leaving.add(victim.uid)
+            self._own.pop(victim.uid, None)
+            if victim.uid not in self._spared:
+                self.lost.add(victim.key)
+            meta = replace(victim.metadata, deletion_timestamp=_LEAVING)
+            self._step(Modified(replace(victim, metadata=meta)), now)
+            self._plan(now + GRACE_SECONDS, partial(self._left, victim))
+            self._plan(now + COMING_BACK_SECONDS, partial(self._come_back, victim))
+
+    def _left(self, victim: Pod, now: float) -> None:
+        if victim.uid in self._leaving:
+            self._leaving.remove(victim.uid)
             self._step(Deleted(victim), now)
-            for known in (self._known, self._own, self._then):
-                known.pop(victim.uid, None)
+
+    def _come_back(self, victim: Pod, now: float) -> None:
+        """By what was made in its place when it was recorded, or, where it was not evicted then,
+        by another one of its kind."""
+        uid = victim.uid
+        if uid in self._spared:
+            replacement = self._spared.forget(uid)
+            self._known.pop(uid, None)
+            if replacement is not None:
+                self._bring(self._known[replacement], now)
+        elif uid in self._known and owner_of(victim):
+            self._bring(self._another(uid), now)
+
+    def _another(self, uid: str) -> Pod:
+        """From now on what was recorded of the pod is about this one."""
+        pod, then = self._known.pop(uid), self._then.pop(uid, None)
+        recorded_uid = uid.partition(_AGAIN)[0]
+        again = f"{recorded_uid}{_AGAIN}{self.evicted_count}"
+        self._uid_here[recorded_uid] = again
+        if then is not None:
+            self._then[again] = then
+        self._known[again] = replace(pod, metadata=replace(pod.metadata, uid=again))
+        return self._known[again]
+
+    def _bring(self, pod: Pod, now: float) -> None:
+        if pod.uid in self._then:
+            self.recorded[pod.key] = self._then[pod.uid]
+        pending = replace(self._taken(_on(pod, "")), status=PodStatus())
+        self._step(Added(pending), now)
 
 
 def _on(pod: Pod, node_name: str) -> Pod:

@@ -13,12 +13,14 @@ from lowtide.scheduler.events import ReadingPublished
 from lowtide.simulator.link_course import LinkCourse, LinkFigures
 from lowtide.simulator.rerun import Rerun
 from lowtide.simulator.shadow_report import speaks_for
+from lowtide.simulator.spared import is_preempted
 
 RECORDED = "as recorded"
 
 
 class Elsewhere(msgspec.Struct, frozen=True):
-    """`because` is the rule that speaks most for the node here; None: it has no node."""
+    """`because` is the rule that speaks most for the node here; None: it has no node, or was
+    evicted from it."""
 
     pod: str
     recorded: str | None
@@ -30,6 +32,7 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     placed: int
     pending: int
+    evicted: int = 0
     links: LinkFigures | None = None
     elsewhere: list[Elsewhere] = []
     course: list[tuple[float, float]] = []
@@ -45,12 +48,14 @@ class AsRecorded:
         self._state = ClusterState()
         self._waiting: dict[str, Pod] = {}
         self._placed: set[str] = set()
+        self._evicted: set[str] = set()  # uids
 
     def take(self, step: Step) -> None:
         match step.event:
             case Added(object=Pod() as pod) | Modified(object=Pod() as pod):
                 self._pod(pod)
             case Deleted(object=Pod() as pod):
+                self._note_eviction(pod)
                 self._waiting.pop(pod.uid, None)
                 self._state.remove_pod(pod.uid)
             case Added(object=Node() as node) | Modified(object=Node() as node):
@@ -60,8 +65,13 @@ class AsRecorded:
             case ReadingPublished(TrafficRequest(), reading):
                 self.links.look(reading, self._state, step.now)
 
+    def _note_eviction(self, pod: Pod) -> None:
+        if is_preempted(pod):
+            self._evicted.add(pod.uid)
+
     def _pod(self, pod: Pod) -> None:
         names = self._scheduler_names
+        self._note_eviction(pod)
         if pod.has_ended:
             self._waiting.pop(pod.uid, None)
             self._state.remove_pod(pod.uid)
@@ -77,6 +87,7 @@ class AsRecorded:
             name=RECORDED,
             placed=len(self._placed),
             pending=len(self._waiting),
+            evicted=len(self._evicted),
             links=self.links.figures(),
             course=self.links.course,
         )
@@ -87,6 +98,7 @@ def compared(name: str, rerun: Rerun) -> Compared:
         name=name,
         placed=len(rerun.outcomes),
         pending=rerun.pending,
+        evicted=rerun.evicted_count,
         links=rerun.links.figures(),
         elsewhere=_elsewhere(rerun),
         course=rerun.links.course,
@@ -97,7 +109,9 @@ def _elsewhere(rerun: Rerun) -> list[Elsewhere]:
     found = []
     for pod, outcome in rerun.outcomes.items():
         recorded = rerun.recorded.get(pod)
-        if recorded != outcome.node_name:
+        if pod in rerun.lost:
+            found.append(Elsewhere(pod, recorded, None))
+        elif recorded != outcome.node_name:
             because = "" if recorded is None else speaks_for(outcome.decision, recorded)
             found.append(Elsewhere(pod, recorded, outcome.node_name, because))
     for pod, recorded in rerun.recorded.items():

@@ -1,7 +1,7 @@
 """Shadow mode without I/O: events in, and a summary of what the rules would have done with the pods
 that others placed. `app/shadow` drives it on a cluster, `app/replay` by a recording."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from lowtide.framework.profile import Profile
 from lowtide.objects.events import Added, Deleted, Modified
@@ -14,7 +14,16 @@ from lowtide.simulator.shadow_report import Difference, ShadowReport, ShadowSumm
 
 
 class Shadowing:
-    def __init__(self, profiles: Mapping[str, Profile], since: float) -> None:
+    """`on_shadowed` hears of each pod that was judged, before its traffic counts where it would
+    be."""
+
+    def __init__(
+        self,
+        profiles: Mapping[str, Profile],
+        since: float,
+        on_shadowed: Callable[[Shadowed], None] = lambda shadowed: None,
+    ) -> None:
+        self._on_shadowed = on_shadowed
         self.shadow = Shadow(profiles)
         self._request = traffic_request_of(profiles.values())
         self._links = (
@@ -34,12 +43,13 @@ class Shadowing:
                 self._report.look(self._links.hottest())
         if shadowed is None:
             return None
+        self._on_shadowed(shadowed)
         self._move(shadowed)
         return self._report.note(shadowed, now)
 
     def summary(self, now: float) -> ShadowSummary:
         shadow = self.shadow
-        return self._report.summary(now, nodes=shadow.state.count, pending=shadow.pending_count)
+        return self._report.summary(now, nodes=shadow.state.count, pending=len(shadow.queue))
 
     def _move(self, shadowed: Shadowed) -> None:
         would_be_on = shadowed.would_be_on

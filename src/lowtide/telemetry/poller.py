@@ -18,7 +18,7 @@ from lowtide.readings.reading import STATES, State, TrafficReading
 from lowtide.readings.request import TrafficRequest, directions, duration
 from lowtide.readings.rest import Rest, no_rest
 from lowtide.telemetry.errors import PrometheusError
-from lowtide.telemetry.polling import NODES_NAMED_IN_A_LINE, poll_for_ever
+from lowtide.telemetry.polling import NODES_NAMED_IN_A_LINE, Outage, poll_for_ever
 from lowtide.telemetry.prometheus import Aside, Prometheus, at_once
 
 log = Log("telemetry")
@@ -56,7 +56,7 @@ class TrafficPoller:
         self._steady_clock = steady_clock
         self._sleep = sleep
         self._aside = aside
-        self._failing_since: float | None = None
+        self._outage = Outage()
         self._unusable: dict[State, tuple[str, ...]] = {}
         self._unanswered: AbstractSet[str] = frozenset()  # beside what is measured
         self._is_braked = False
@@ -83,7 +83,7 @@ class TrafficPoller:
         self.first_result.set()
         if self._has_read:
             self._report_brake(reading)
-        if self._failing_since is None:
+        if not self._outage.is_on:
             self._report_nodes(reading)
         await self._probe_pods()
 
@@ -100,7 +100,7 @@ class TrafficPoller:
             partial(self._meter.take, answers, nodes, pods, now, steady_now=steady_now)
         )
         self._report_failures(failures, answers.keys(), steady_now)
-        self._has_read |= self._failing_since is None
+        self._has_read |= not self._outage.is_on
         await self._publish(reading)
         if reading.is_fresh.any():
             self.first_result.set()
@@ -138,8 +138,7 @@ class TrafficPoller:
         self, failures: Mapping[str, PrometheusError], answered: AbstractSet[str], now: float
     ) -> None:
         measuring = [failures[name] for name in directions(self._request) if name in failures]
-        if measuring and self._failing_since is None:
-            self._failing_since = now
+        if measuring and self._outage.begins(now):
             if self._has_read:
                 log.warning(
                     "Prometheus gives no traffic; earlier readings count until they are stale",
@@ -148,15 +147,15 @@ class TrafficPoller:
                 )
             else:
                 log.warning("Prometheus gives no traffic", err=measuring[0])
-        elif not measuring and self._failing_since is not None:
+        if measuring:
+            return
+        seconds = self._outage.ends(now)
+        if seconds is not None:
             log.info(
                 "Prometheus answers again",
                 prometheus=self._prometheus.address,
-                failedForSeconds=round(now - self._failing_since, 3),
+                failedForSeconds=seconds,
             )
-            self._failing_since = None
-        if measuring:
-            return
         for name, error in failures.items():
             if name not in self._unanswered:
                 log.warning("Prometheus does not answer a question beside", asked=name, err=error)

@@ -21,7 +21,7 @@ from lowtide.readings.prometheus_query import (
 from lowtide.readings.request import UNAME, UNAME_LABELS
 from lowtide.readings.series import Series
 from lowtide.telemetry.errors import PrometheusError
-from lowtide.telemetry.polling import NODES_NAMED_IN_A_LINE, poll_for_ever
+from lowtide.telemetry.polling import NODES_NAMED_IN_A_LINE, Outage, poll_for_ever
 from lowtide.telemetry.prometheus import Aside, Prometheus, at_once
 
 log = Log("telemetry")
@@ -65,7 +65,7 @@ class QueryPoller:
         self._uname: Sequence[Series] = ()
         self._uname_at = -math.inf
         self._uname_for: frozenset[str] = frozenset()  # the nodes that were known then
-        self._failing_since: float | None = None
+        self._outage = Outage()
         self._unknown: tuple[str, ...] = ()
 
     async def run(self) -> None:
@@ -85,7 +85,7 @@ class QueryPoller:
         if UNAME in answers:
             self._uname, self._uname_at = answers[UNAME], now
             self._uname_for = frozenset(node.name for node in nodes)
-        self._report_failure(failures.get(VALUE), now)
+        self._report_outage(failures.get(VALUE), now)
         self.polls["failure" if VALUE in failures else "success"] += 1
         if VALUE in answers:
             self._answered_at, self._sampled_at = now, self._clock()
@@ -107,9 +107,16 @@ class QueryPoller:
             asked[UNAME] = WHO_IS_WHO
         return asked
 
-    def _report_failure(self, error: PrometheusError | None, now: float) -> None:
-        if error is not None and self._failing_since is None:
-            self._failing_since = now
+    def _report_outage(self, error: PrometheusError | None, now: float) -> None:
+        if error is None:
+            seconds = self._outage.ends(now)
+            if seconds is not None:
+                log.info(
+                    "Prometheus answers a rule's query again",
+                    promql=self._query.promql,
+                    failedForSeconds=seconds,
+                )
+        elif self._outage.begins(now):
             log.warning(
                 "Prometheus does not answer a rule's query; earlier values count until they are "
                 "stale",
@@ -117,13 +124,6 @@ class QueryPoller:
                 err=error,
                 staleAfterSeconds=self._query.stale_after_seconds,
             )
-        elif error is None and self._failing_since is not None:
-            log.info(
-                "Prometheus answers a rule's query again",
-                promql=self._query.promql,
-                failedForSeconds=round(now - self._failing_since, 3),
-            )
-            self._failing_since = None
 
     def _report_nodes(self, unknown: tuple[str, ...], count: int) -> None:
         if unknown == self._unknown:

@@ -17,7 +17,7 @@ from lowtide.readings.usage import (
     usage_reading,
     without_usage,
 )
-from lowtide.telemetry.polling import NODES_NAMED_IN_A_LINE, poll_for_ever
+from lowtide.telemetry.polling import NODES_NAMED_IN_A_LINE, Outage, poll_for_ever
 from lowtide.telemetry.prometheus import Aside, at_once
 
 log = Log("telemetry")
@@ -54,7 +54,7 @@ class UsagePoller:
         self._sleep = sleep
         self._aside = aside
         self._samples: Mapping[str, UsageSample] = {}
-        self._failing_since: float | None = None
+        self._outage = Outage()
         self._unknown: tuple[str, ...] = ()
 
     async def run(self) -> None:
@@ -70,12 +70,9 @@ class UsagePoller:
         """Ask once and publish, also when nothing was answered: what is known ages."""
         answer = await self._fetch()
         now, nodes = self._clock(), self._allocatable()
-        if isinstance(answer, NoUsage):
-            self.polls["failure"] += 1
-            self._report_failure(answer, now)
-        else:
-            self.polls["success"] += 1
-            self._report_success(now)
+        self.polls["failure" if isinstance(answer, NoUsage) else "success"] += 1
+        self._report_outage(answer, now)
+        if not isinstance(answer, NoUsage):
             self._samples = answer
         reading = await self._aside(
             partial(usage_reading, self._request, self._samples, nodes, now)
@@ -86,20 +83,18 @@ class UsagePoller:
         self._publish(reading)
         self.first_result.set()
 
-    def _report_failure(self, answer: NoUsage, now: float) -> None:
-        if self._failing_since is None:
-            self._failing_since = now
+    def _report_outage(self, answer: Mapping[str, UsageSample] | NoUsage, now: float) -> None:
+        if not isinstance(answer, NoUsage):
+            seconds = self._outage.ends(now)
+            if seconds is not None:
+                log.info("metrics-server answers", failedForSeconds=seconds)
+        elif self._outage.begins(now):
             log.warning(
                 "metrics-server gives no usage; earlier readings count until they are stale, "
                 "and NodeUsage has no opinion without any",
                 err=answer.reason,
                 staleAfterSeconds=self._request.stale_after_seconds,
             )
-
-    def _report_success(self, now: float) -> None:
-        if self._failing_since is not None:
-            log.info("metrics-server answers", failedForSeconds=round(now - self._failing_since, 3))
-            self._failing_since = None
 
     def _report_nodes(self, unknown: tuple[str, ...], count: int) -> None:
         if unknown == self._unknown:

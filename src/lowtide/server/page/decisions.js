@@ -1,7 +1,7 @@
 // The stream of decisions, newest first. It can be paused and filtered, and is bounded.
 
 import {byId, fromTheEnd, make, setText} from "./elements.js";
-import {count, counted, moment, percent, timeOfDay} from "./wording.js";
+import {count, counted, moment, percent, placeWords, timeOfDay} from "./wording.js";
 import {keepOneStop, rove} from "./roving.js";
 
 export const MOST = 200;
@@ -65,7 +65,7 @@ export class Decisions {
   applyFilter() {
     const wanted = this.filter.value.trim().toLowerCase();
     for (const {decision, item} of this.lines) {
-      item.hidden = wanted !== "" && !`${decision.pod} ${decision.node ?? ""}`.toLowerCase().includes(wanted);
+      item.hidden = wanted !== "" && !`${decision.pod} ${decision.node ?? ""} ${decision.is_on ?? ""}`.toLowerCase().includes(wanted);
     }
     keepOneStop(this.list, () => this.links());
     this.tell();
@@ -102,8 +102,9 @@ export class Decisions {
 }
 
 function line(decision) {
-  const {pod, node, time} = decision;
-  const told = node === null ? decision.message ?? "fits nowhere" : `${pod} goes to ${node}`;
+  const {pod, node, time, asked, is_on: isOn} = decision;
+  const told = node === null ? decision.message ?? "fits nowhere" : `${pod}: ${placeWords(decision)}`;
+  const isElsewhere = !asked && isOn && isOn !== node;
   const link = make(
     "a",
     {
@@ -111,11 +112,11 @@ function line(decision) {
       "data-pod": pod,
       tabindex: -1,
       title: decision.attempt > 1 ? `${told} (attempt ${decision.attempt})` : told,
-      class: node === null ? "nowhere" : null,
+      class: node === null ? "nowhere" : isElsewhere ? "elsewhere" : null,
     },
     make("span", {class: "time", title: moment(time)}, timeOfDay(time)),
     fromTheEnd(pod, "pod"),
-    fromTheEnd(node === null ? "nowhere" : `→ ${node}`, "node"),
+    fromTheEnd(node === null ? "nowhere" : isElsewhere ? `${isOn} → ${node}` : `→ ${node}`, "node"),
     make("span", {class: "margin"}, count(decision.margin)),
     make("span", {class: "share"}, percent(decision.share)),
   );

@@ -1,32 +1,47 @@
 // Whether all is well: the line at the top of the page, and the card with queue, readings and the
 // doctor's verdicts.
 
-import {byId, figures, make} from "./elements.js";
+import {byId, figures, make, nodeLink, setText} from "./elements.js";
 import {count, duration, percent} from "./wording.js";
 
 const QUEUE = ["active", "backoff", "unschedulable", "gated"];
-const MARKS = {ok: "✓", warning: "!", problem: "✗"};
-const CLASSES = {ok: "good", warning: "warning", problem: "problem"};
+const MARKS = {fault: "✗", note: "!"};
+const CLASSES = {fault: "problem", note: "warning"};
 const STATES = ["fresh", "stale", "missing", "implausible"];
 
 export class Health {
   constructor(place) {
-    this.place = place;
-    this.before = "";
+    this.figures = make("div");
+    this.examined = make("p", {class: "note"});
+    this.findings = make("ul", {class: "findings"});
+    place.replaceChildren(
+      this.figures,
+      make("h3", {}, "What the doctor says"),
+      this.examined,
+      this.findings,
+    );
+    this.before = {};
     this.said = null;
   }
 
   show(health) {
     this.said = health;
-    const text = JSON.stringify(health);
-    if (text === this.before) return;
-    this.before = text;
-    this.place.replaceChildren(
+    const {diagnosis, ...others} = health;
+    this.renew("figures", others, () => [
       figures(queueFigures(health)),
       ...health.readings.map(readingPart),
       health.readings.length ? "" : make("p", {class: "note"}, "No rule asks for readings."),
-      findingsPart(health.findings),
-    );
+    ]);
+    setText(this.examined, examinedText(diagnosis));
+    this.renew("findings", diagnosis?.findings ?? [], (findings) => findings.map(findingPart));
+  }
+
+  // What is said as before stays: what was opened is still open, and has the focus.
+  renew(part, said, made) {
+    const text = JSON.stringify(said);
+    if (text === this.before[part]) return;
+    this.before[part] = text;
+    this[part].replaceChildren(...made(said));
   }
 }
 
@@ -58,20 +73,27 @@ function readingPart(reading) {
   );
 }
 
-function findingsPart(findings) {
+function examinedText(diagnosis) {
+  if (!diagnosis) return "Nothing was examined yet.";
+  const ago = `examined ${duration(diagnosis.age_seconds)} ago`;
+  return diagnosis.findings.length ? `${ago}; lines that mend it are below each` : `All is well; ${ago}`;
+}
+
+function findingPart({severity, code, text, nodes, node_count: nodeCount, mend}) {
+  const more = nodeCount - nodes.length;
   return make(
-    "div",
-    {},
-    make("h3", {}, "What the doctor says"),
-    findings.length
-      ? make("ul", {class: "findings"}, findings.map((finding) => make(
-        "li",
-        {"data-verdict": finding.verdict},
-        make("b", {class: CLASSES[finding.verdict]}, `${MARKS[finding.verdict] ?? ""} ${finding.title}`),
-        finding.text ? make("div", {}, finding.text) : "",
-        finding.mend ? make("pre", {}, finding.mend) : "",
-      )))
-      : make("p", {class: "note"}, "Nothing yet."),
+    "li",
+    {"data-code": code},
+    make(
+      "details",
+      {},
+      make("summary", {}, make("b", {class: CLASSES[severity]}, `${MARKS[severity] ?? ""} ${severity}`), ` ${text}`),
+      nodes.length
+        ? make("p", {}, `${count(nodeCount)} ${nodeCount === 1 ? "node" : "nodes"}: `,
+          nodes.map((node, place) => [place ? ", " : "", nodeLink(node)]), more ? ` and ${count(more)} more` : "")
+        : "",
+      make("pre", {}, mend || "Nothing that could be pasted mends it."),
+    ),
   );
 }
 

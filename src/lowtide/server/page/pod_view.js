@@ -41,11 +41,11 @@ export class PodView {
 
   showRecord(records, record) {
     const attempts = records.length < 2 ? null : make("ul", {class: "attempts", "aria-label": "Attempts, newest first"}, records.map((each) => {
-      const told = `${timeOfDay(each.time)} ${each.node ?? "nowhere"}`;
-      const button = make("button", {type: "button", "aria-pressed": String(each === record), "data-attempt": each.attempt}, `${each.attempt}. ${told}`);
+      const told = `${timeOfDay(each.time)} ${each.asked ? `${each.asked}: ` : ""}${each.node ?? "nowhere"}`;
+      const button = make("button", {type: "button", "aria-pressed": String(each === record), "data-attempt": each.attempt, "data-record": each.seq}, `${each.attempt}. ${told}`);
       button.addEventListener("click", () => {
         this.showRecord(records, each);
-        this.place.querySelector(`button[data-attempt="${each.attempt}"]`)?.focus();
+        this.place.querySelector(`button[data-record="${each.seq}"]`)?.focus();
       });
       return make("li", {}, button);
     }));
@@ -90,16 +90,24 @@ function recordParts(record) {
 }
 
 function verdict(record) {
+  const isOn = record.is_on ? nodeLink(record.is_on) : null;
   if (record.node === null) {
-    return [make("b", {class: "problem"}, "Fits nowhere. "), record.message ?? ""];
+    return [make("b", {class: "problem"}, "Fits nowhere. "), record.message ?? "", ...(isOn ? [" It is on ", isOn, "."] : [])];
   }
   const [chosen, next] = record.best;
-  const parts = ["It goes to ", nodeLink(record.node)];
+  const parts = place(record, isOn);
   if (record.by_nomination) return [...parts, ", the node that was promised to it."];
   if (record.runner_up === null || !chosen) return [...parts, record.feasible === 1 ? ", the only node that fits." : "."];
   const totals = next && next.node === record.runner_up ? ` (${count(chosen.total)} to ${count(next.total)})` : "";
   const ahead = record.margin === 0 ? " level with " : ` ${counted(record.margin, "point")} ahead of `;
   return [...parts, `,${ahead}`, nodeLink(record.runner_up), `${totals}.`];
+}
+
+function place({node, asked, is_on: isOnName}, isOn) {
+  if (asked) return [...(isOn ? ["It is on ", isOn, "; asked"] : ["Asked"]), ` to ${asked}, Lowtide advised `, nodeLink(node)];
+  if (!isOn) return ["It goes to ", nodeLink(node)];
+  if (isOnName === node) return ["It is on ", isOn, ", where it would be too"];
+  return ["It is on ", isOn, ", and would be on ", nodeLink(node)];
 }
 
 // What made the difference between the first two: the one line that most come for.

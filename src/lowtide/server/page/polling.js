@@ -10,9 +10,10 @@ export async function ask(address, signal) {
   const response = await fetch(address, {signal, cache: "no-store"}).catch((error) => {
     throw error instanceof TypeError ? new Error("the server cannot be reached") : error;
   });
-  if (response.status === 404) throw new NotFound((await response.json().catch(() => ({}))).error ?? "Not found.");
-  if (!response.ok) throw new Error(`the answer was ${response.status} ${response.statusText}`.trim());
-  return response.json();
+  if (response.ok) return response.json();
+  const {error} = await response.json().catch(() => ({}));
+  if (response.status === 404) throw new NotFound(error ?? "Not found.");
+  throw new Error(error ?? `the answer was ${response.status} ${response.statusText}`.trim());
 }
 
 // `work(signal)` asks once and shows the answer; `told(error or null, waitSeconds)` hears how it went.

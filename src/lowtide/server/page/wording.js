@@ -82,6 +82,13 @@ export function amount(resource, value) {
   return count(value);
 }
 
+// Where a pod goes; of another scheduler's pod, where it is and where it would be.
+export function placeWords({node, asked, is_on: isOn}) {
+  if (asked) return `${node} is advised (asked to ${asked})${isOn ? `, it is on ${isOn}` : ""}`;
+  if (!isOn) return `it goes to ${node}`;
+  return isOn === node ? `it would be on ${node}, and is` : `it would be on ${node}, is on ${isOn}`;
+}
+
 // "4.2 Gb/s in, 1 Gb/s out of 10 Gb/s, stale reading"
 export function measuredWords(measured) {
   if (!measured) return "nothing was measured";

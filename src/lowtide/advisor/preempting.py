@@ -1,0 +1,35 @@
+"""Where a pod would fit without the pods that another scheduler would evict for it. Used by the
+advisor."""
+
+import numpy as np
+
+from lowtide.advisor.advice import AskedPreemption
+from lowtide.framework.refused import RefusedPod
+from lowtide.framework.verdicts import Verdicts
+
+
+def fitting_without_victims(
+    asked: AskedPreemption, verdicts: Verdicts, turn: int, waited_seconds: float
+) -> frozenset[str]:
+    state = verdicts.state
+    verdict = verdicts.of(asked.pod)
+    rejected = verdict.pod_rejection
+    if rejected is not None and not rejected[1].eviction_helps:
+        return frozenset()
+    rows = {name: state.row_of(name) for name in asked.victims}
+    names = [name for name, row in rows.items() if row is not None and not verdict.is_excluded(row)]
+    if not names:
+        return frozenset()
+    refused = RefusedPod(
+        asked.pod,
+        verdict,
+        profile=verdicts.profile,
+        state=state,
+        promised={},
+        turn=turn,
+        waited_seconds=waited_seconds,
+    )
+    nodes = state.nodes().take(np.array([rows[name] for name in names], np.intp))
+    without = nodes.without({at: asked.victims[name] for at, name in enumerate(names)})
+    rejections = refused.on(without)
+    return frozenset(name for at, name in enumerate(names) if at not in rejections)

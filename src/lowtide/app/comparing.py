@@ -1,0 +1,114 @@
+"""Compares what is believed with what the API server has, on SIGUSR2 as kube-scheduler does. What
+differs twice in a row is told; the rest was on its way."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Container, Iterator, Sequence
+from typing import Final
+
+from lowtide.cluster.state import ClusterState
+from lowtide.kube.connection import Connection
+from lowtide.kube.listing import list_all
+from lowtide.objects.node import Node
+from lowtide.objects.pod import Pod
+from lowtide.objects.requests import CPU, MEMORY
+
+BETWEEN_LOOKS_SECONDS: Final = 3.0
+
+
+async def compare(
+    connection: Connection,
+    believed: Callable[[Sequence[Node], Sequence[Pod]], Iterator[str]],
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+) -> list[str]:
+    """What differs, a sentence each. `believed` compares lists of the API server's with what is
+    known at that moment. KubeError where it does not answer."""
+    last: set[str] | None = None
+    for _ in range(2):
+        if last is not None:
+            await sleep(BETWEEN_LOOKS_SECONDS)
+        nodes = await list_all(connection, "/api/v1/nodes", Node)
+        pods = await list_all(connection, "/api/v1/pods", Pod)
+        found = set(believed(nodes, pods))
+        last = found if last is None else last & found
+        if not last:
+            return []
+    return sorted(last or ())
+
+
+def differences(
+    state: ClusterState,
+    waiting: Container[str],
+    scheduler_names: Container[str],
+    nodes: Sequence[Node],
+    pods: Sequence[Pod],
+) -> Iterator[str]:
+    """`waiting` has the uids of the pods that are in line."""
+    yield from _nodes_that_differ(state, nodes)
+    yield from _pods_that_differ(state, waiting, scheduler_names, pods)
+    yield from _sums_that_differ(state)
+
+
+def _nodes_that_differ(state: ClusterState, nodes: Sequence[Node]) -> Iterator[str]:
+    there = {node.name: node for node in nodes}
+    for row in range(state.count):
+        known = state.node_at(row)
+        node = there.pop(known.name, None)
+        if node is None:
+            yield f"node {known.name} is believed to exist, and does not"
+        elif _read_of(node) != _read_of(known):
+            yield f"node {known.name} is not as it is believed to be"
+    for name in there:
+        yield f"node {name} exists, and is not known"
+
+
+def _pods_that_differ(
+    state: ClusterState,
+    waiting: Container[str],
+    scheduler_names: Container[str],
+    pods: Sequence[Pod],
+) -> Iterator[str]:
+    believed = {pod.uid: pod for pod in state.placed_pods()}
+    for pod in pods:
+        if pod.has_ended:
+            continue
+        believed.pop(pod.uid, None)
+        placed = state.placed(pod.uid)
+        if pod.spec.node_name:
+            if placed is None:
+                yield f"pod {pod.key} is on {pod.spec.node_name}, and not known there"
+            elif placed.node_name != pod.spec.node_name:
+                yield (
+                    f"pod {pod.key} is on {pod.spec.node_name}, and believed to be on "
+                    f"{placed.node_name}"
+                )
+        elif (
+            pod.spec.scheduler_name in scheduler_names
+            and placed is None
+            and pod.uid not in waiting
+            and not pod.is_terminating
+        ):
+            yield f"pod {pod.key} is pending, and not in line"
+    for pod in believed.values():
+        yield f"pod {pod.key} is believed to be on a node, and does not exist"
+
+
+def _sums_that_differ(state: ClusterState) -> Iterator[str]:
+    """What columns hold was added up change by change; here once more from nothing."""
+    for row in range(state.count):
+        name = state.node_at(row).name
+        placed = state.placed_on(name).values()
+        taken: Counter[str] = Counter()
+        for each in placed:
+            taken.update(each.footprint.requests)
+        for resource in (CPU, MEMORY):
+            counted = int(state.requested(resource)[row])
+            if counted != taken[resource]:
+                yield f"node {name}: its pods request {taken[resource]} {resource}, not {counted}"
+        if int(state.pod_count.array[row]) != len(placed):
+            yield f"node {name} has {len(placed)} pods, not {int(state.pod_count.array[row])}"
+
+
+def _read_of(node: Node) -> tuple[object, ...]:
+    """But for what changes with every report of a kubelet."""
+    return node.labels, node.spec, node.status.allocatable

@@ -1,0 +1,47 @@
+"""Pods that wait for another scheduler, as far as the watch tells. The advisor and the shadow keep
+them where the machine has its queue."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from lowtide.objects.pod import Pod
+
+
+@dataclass(frozen=True, slots=True)
+class PendingPod:
+    pod: Pod
+    first_seen_at: float
+
+    @property
+    def is_refused(self) -> bool:
+        return self.pod.is_refused
+
+
+class PendingPods:
+    def __init__(self) -> None:
+        self._by_uid: dict[str, PendingPod] = {}
+
+    def __iter__(self) -> Iterator[PendingPod]:
+        return iter(self._by_uid.values())
+
+    def __len__(self) -> int:
+        return len(self._by_uid)
+
+    def keep(self, pod: Pod, now: float) -> None:
+        before = self._by_uid.get(pod.uid)
+        self._by_uid[pod.uid] = PendingPod(pod, now if before is None else before.first_seen_at)
+
+    def drop(self, uid: str) -> PendingPod | None:
+        """It has a node, or is gone."""
+        return self._by_uid.pop(uid, None)
+
+    def waited_seconds(self, uid: str, now: float) -> float:
+        """0 for a pod that does not wait."""
+        pending = self._by_uid.get(uid)
+        return 0.0 if pending is None else now - pending.first_seen_at
+
+    def lengths(self) -> dict[str, int]:
+        """By the names that the machine's queue has for it. Which of them back off is not told."""
+        gated = sum(bool(each.pod.spec.scheduling_gates) for each in self)
+        refused = sum(each.is_refused and not each.pod.spec.scheduling_gates for each in self)
+        return {"active": len(self) - gated - refused, "unschedulable": refused, "gated": gated}

@@ -1,0 +1,79 @@
+import asyncio
+import io
+import logging
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from lowtide.app.watchdog import EXIT_CODE, Watchdog
+from lowtide.framework.plugin import ask
+from lowtide.logs import configure_logs
+
+
+class Ended:
+    """Instead of the process: lets go of what hangs."""
+
+    def __init__(self) -> None:
+        self.codes: list[int] = []
+        self.letting_go = threading.Event()
+
+    def __call__(self, code: int) -> None:
+        self.codes.append(code)
+        self.letting_go.set()
+
+
+class HangingRule:
+    name = "Hanging"
+
+    def __init__(self, ended: Ended) -> None:
+        self._ended = ended
+
+    def filter(self) -> None:
+        assert self._ended.letting_go.wait(30)
+
+
+@pytest.fixture
+def log_lines() -> Iterator[io.StringIO]:
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    stream = io.StringIO()
+    configure_logs(verbosity=0, format="text", stream=stream, clock=lambda: 0.0)
+    yield stream
+    root.handlers[:] = handlers
+    root.setLevel(level)
+
+
+async def test_a_rule_that_hangs_ends_the_process_and_is_named(log_lines: io.StringIO) -> None:
+    ended = Ended()
+    watchdog = Watchdog(hung_seconds=3, look_seconds=0.02, end=ended)
+    running = asyncio.create_task(watchdog.run())
+    await asyncio.sleep(0)
+    ask(HangingRule(ended), "filter")
+    assert ended.codes == [EXIT_CODE]
+    assert '"Hanging.filter hangs; this process ends"' in log_lines.getvalue()
+    running.cancel()
+
+
+async def test_what_hangs_elsewhere_is_told_by_its_stack(log_lines: io.StringIO) -> None:
+    ended = Ended()
+    watchdog = Watchdog(hung_seconds=3, look_seconds=0.02, end=ended)
+    running = asyncio.create_task(watchdog.run())
+    await asyncio.sleep(0)
+    HangingRule(ended).filter()
+    assert ended.codes == [EXIT_CODE]
+    assert '"The loop hangs; this process ends"' in log_lines.getvalue()
+    assert "letting_go.wait" in log_lines.getvalue()
+    running.cancel()
+
+
+async def test_a_loop_that_turns_is_left_alone() -> None:
+    ended = Ended()
+    looked = asyncio.Event()
+    watchdog = Watchdog(hung_seconds=2, look_seconds=0.01, end=ended)
+    running = asyncio.create_task(watchdog.run())
+    loop = asyncio.get_running_loop()
+    loop.call_later(0.2, looked.set)  # twenty looks
+    await looked.wait()
+    running.cancel()
+    assert ended.codes == []

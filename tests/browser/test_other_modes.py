@@ -1,0 +1,138 @@
+"""The pages of `lowtide extender` and `lowtide shadow` in a real browser: the pods are placed by
+somebody else, and the page says so."""
+
+import json
+import sys
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from playwright.sync_api import Page, expect
+from tests.extender_process import BY_LABEL, LABEL, extenders_in
+from tests.integration.conftest import Cluster, EmbeddedCluster
+
+from realparts.process import Process, free_port, wait_until
+
+pytestmark = pytest.mark.real("chromium")
+
+LOWTIDE = Path(sys.executable).parent / "lowtide"
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    embedded = EmbeddedCluster()
+    embedded.start()
+    cluster = Cluster(
+        embedded.send, embedded.cluster.kubeconfig(tmp_path / "kubeconfig"), "default"
+    )
+    for name, cpu in (("large", "8"), ("small", "2")):
+        cluster.create_node(name, cpu=cpu)
+        cluster.send("PATCH", f"/api/v1/nodes/{name}", {"metadata": {"labels": {LABEL: "true"}}})
+    cluster.create_node("unlabelled")
+    yield cluster
+    embedded.stop()
+
+
+@pytest.fixture
+def extender_url(cluster: Cluster, tmp_path: Path) -> Iterator[str]:
+    config = yaml.safe_load(yaml.safe_dump(BY_LABEL))
+    config["profiles"][0]["plugins"]["multiPoint"]["enabled"].append({"name": "NodeResourcesFit"})
+    with extenders_in(tmp_path) as start:
+        yield start(config, cluster.kubeconfig).url
+
+
+@pytest.fixture
+def shadow_url(cluster: Cluster, tmp_path: Path) -> Iterator[str]:
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
+    flags = [f"--kubeconfig={cluster.kubeconfig}", f"--port={port}"]
+    process = Process("shadow", [LOWTIDE, "shadow", *flags], folder=tmp_path, url=url)
+    process.start()
+    process.wait_until_ready(lambda: said_by(f"{url}/readyz") == "ok")
+    yield url
+    assert process.stop() == 0
+
+
+def said_by(url: str, question: Any = None) -> str:
+    body = None if question is None else json.dumps(question).encode()
+    with urllib.request.urlopen(url, data=body, timeout=5) as response:
+        return str(response.read().decode())
+
+
+def bind(cluster: Cluster, name: str, node_name: str) -> None:
+    binding = {"metadata": {"name": name}, "target": {"kind": "Node", "name": node_name}}
+    cluster.send("POST", f"{cluster.pods_path}/{name}/binding", binding)
+
+
+def test_the_extenders_page_shows_what_it_advised(
+    cluster: Cluster, extender_url: str, open_page: Callable[..., Page]
+) -> None:
+    page = open_page(extender_url)
+    expect(page.locator("#mode")).to_have_text("extender")
+    expect(page.locator("#decisions-told")).to_have_text("none yet")
+    pod = cluster.create_pod("web", cpu="500m")
+    names = ["large", "small", "unlabelled"]
+    said_by(f"{extender_url}/scheduler/filter", {"Pod": pod, "NodeNames": names})
+    said_by(f"{extender_url}/scheduler/prioritize", {"Pod": pod, "NodeNames": names[:2]})
+    lines = page.locator("#decisions-list a")
+    expect(lines).to_have_count(2)
+    expect(lines.first).to_have_attribute(
+        "title", "default/web: large is advised (asked to prioritize)"
+    )
+    bind(cluster, "web", "small")
+    api = f"{extender_url}/api/decisions/default/web"
+    wait_until(
+        lambda: json.loads(said_by(api))["records"][0]["is_on"] == "small",
+        timeout_seconds=10,
+        what="the extender has seen where the pod went",
+    )
+    lines.first.click()
+    expect(page.locator("#pod-view .verdict")).to_contain_text(
+        "It is on small; asked to prioritize, Lowtide advised large"
+    )
+    expect(page.locator(".scores tr.chosen th")).to_have_text("large")
+    attempts = page.locator("#pod-view .attempts button")
+    expect(attempts).to_have_count(2)
+    expect(attempts.nth(1)).to_contain_text("filter: large")
+    attempts.nth(1).click()
+    expect(attempts.nth(1)).to_be_focused()
+    expect(page.locator("#pod-view .verdict")).to_contain_text("Asked to filter, Lowtide advised")
+    page.locator("#pod-view .verdict a").first.click()
+    expect(page.locator("#node-title")).to_have_text("large")
+
+
+def test_the_shadows_page_shows_where_pods_would_be(
+    cluster: Cluster, shadow_url: str, open_page: Callable[..., Page]
+) -> None:
+    page = open_page(shadow_url)
+    expect(page.locator("#mode")).to_have_text("shadow")
+    for name, node_name in (("same", "large"), ("moved", "small")):
+        cluster.create_pod(name, cpu="500m")
+        wait_until(
+            lambda: "lowtide_shadow_pending_pods 1.0" in said_by(f"{shadow_url}/metrics"),
+            timeout_seconds=10,
+            what="the shadow has seen the pod wait",
+        )
+        bind(cluster, name, node_name)
+        wait_until(
+            lambda: "lowtide_shadow_pending_pods 0.0" in said_by(f"{shadow_url}/metrics"),
+            timeout_seconds=10,
+            what="the shadow has seen the pod placed",
+        )
+    lines = page.locator("#decisions-list a")
+    expect(lines).to_have_count(2)
+    expect(lines.nth(1)).to_have_attribute("title", "default/same: it would be on large, and is")
+    expect(lines.first).to_have_attribute(
+        "title", "default/moved: it would be on large, is on small"
+    )
+    expect(lines.first.locator(".node")).to_have_text("small → large")
+    lines.first.click()
+    expect(page.locator("#pod-view .verdict")).to_contain_text(
+        "It is on small, and would be on large"
+    )
+    page.locator("#pod-view .verdict a").first.click()
+    expect(page.locator("#node-title")).to_have_text("small")
+    expect(page.locator('#node-view .pods a[data-pod="default/moved"]')).to_be_visible()
