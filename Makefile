@@ -13,9 +13,18 @@ ALL ?=
 # A file that `make bench` draws where the time goes into (FLAME=drain.svg).
 FLAME ?=
 
+# Of the image: where it is pushed to (REGISTRY=registry.example/team), and its tag.
+REGISTRY ?=
+TAG ?= $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
+IMAGE := $(if $(REGISTRY),$(REGISTRY)/)lowtide:$(TAG)
+PLATFORMS ?= linux/amd64,linux/arm64
+ENGINE ?= $(shell docker buildx version >/dev/null 2>&1 && echo docker || (command -v podman >/dev/null && echo podman))
+
 CODE := src tests tools bench
 
-.PHONY: help demo test test-long check format bench clean
+NEED_ENGINE = test -n '$(ENGINE)' || { echo 'An image is built by docker with buildx, or by podman, and neither is here: install one of them' >&2; exit 1; }
+
+.PHONY: help demo test test-long test-faults check format bench deploy-files build-image push-image clean
 
 help:  ## This list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,6 +38,9 @@ test: check  ## Format, lint, types, import contracts, and the tests.
 test-long: $(READY)  ## The tests that take long: drains, side-by-side runs, long property runs.
 	$(BIN)/pytest -m long
 
+test-faults: $(READY)  ## Break every part of a real cluster while the scheduler works, some 20 minutes.
+	cd tools && ../$(BIN)/python -m faults
+
 check: $(READY)  ## Everything of `make test` but the tests.
 	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/ruff check $(CODE)
@@ -41,6 +53,27 @@ format: $(READY)  ## Put the code into its form.
 
 bench: $(READY)  ## Lowtide beside kube-scheduler on real parts, and its own costs (ONLY=drain/basic/5000, ALL=1).
 	$(BIN)/python bench $(if $(ONLY),--only $(ONLY)) $(if $(ALL),--all) $(if $(FLAME),--flame $(FLAME))
+
+deploy-files: $(READY)  ## Make anew what is made of others: rights, rendered manifests, the table of rights.
+	$(BIN)/python tools/deploy_files.py
+
+build-image:  ## Build the image for this machine (REGISTRY=..., TAG=...).
+	@$(NEED_ENGINE)
+ifeq ($(ENGINE),podman)
+	podman build --tag $(IMAGE) .
+else
+	docker buildx build --load --tag $(IMAGE) .
+endif
+
+push-image:  ## Build the image for amd64 and arm64, and push it (REGISTRY=..., TAG=...).
+	@$(NEED_ENGINE)
+	@test -n '$(REGISTRY)' || { echo 'make push-image needs to know where to: REGISTRY=registry.example/team' >&2; exit 1; }
+ifeq ($(ENGINE),podman)
+	podman build --platform $(PLATFORMS) --manifest $(IMAGE) .
+	podman manifest push --all $(IMAGE)
+else
+	docker buildx build --platform $(PLATFORMS) --push --tag $(IMAGE) .
+endif
 
 clean:  ## Remove the environment and all caches (the real parts stay in their cache).
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

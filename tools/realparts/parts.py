@@ -55,6 +55,16 @@ class GoCommand:
 
 
 @dataclass(frozen=True, slots=True)
+class GoFolder:
+    """A folder with files that a module brings along."""
+
+    name: str
+    module: str
+    version: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
 class DebianFile:
     """Found where Debian puts it, else unpacked from Debian's package into the cache.
 
@@ -74,7 +84,7 @@ class DebianTool:
     package: str
 
 
-Part = GoModule | GoCommand | DebianFile | DebianTool
+Part = GoModule | GoCommand | GoFolder | DebianFile | DebianTool
 Say = Callable[[str], None]
 
 COMPONENT_VERSION = "k8s.io/component-base/version.gitVersion"
@@ -111,7 +121,15 @@ PARTS: tuple[Part, ...] = (
     _kubernetes("kubectl"),
     GoCommand("kwok", "sigs.k8s.io/kwok/cmd/kwok", "v0.8.0"),
     GoCommand("metrics-server", "sigs.k8s.io/metrics-server/cmd/metrics-server", "v0.9.0"),
+    GoCommand("helm", "helm.sh/helm/v4/cmd/helm", "v4.3.1"),
+    GoFolder(
+        "prometheus-operator-crds",
+        module="github.com/prometheus-operator/prometheus-operator",
+        version="v0.93.0",
+        path="example/prometheus-operator-crd",
+    ),
     DebianFile("prometheus", "prometheus", "/usr/bin/prometheus"),
+    DebianFile("promtool", "prometheus", "/usr/bin/promtool"),
     GoModule(
         "prometheus-3",
         folder="prometheus3",
@@ -123,6 +141,7 @@ PARTS: tuple[Part, ...] = (
     DebianFile("node_exporter", "prometheus-node-exporter", "/usr/bin/prometheus-node-exporter"),
     DebianTool("ip", "iproute2"),
     DebianTool("tc", "iproute2"),
+    DebianTool("faketime", "faketime"),
     DebianTool("chromium", "chromium"),
 )
 
@@ -182,7 +201,7 @@ def _find(part: Part) -> Path | None:
     return kept if os.access(kept, os.X_OK) else None
 
 
-def _place(part: GoModule | GoCommand | DebianFile) -> Path:
+def _place(part: GoModule | GoCommand | GoFolder | DebianFile) -> Path:
     return cache_folder() / f"{part.name}-{part.version}" / part.name
 
 
@@ -205,6 +224,8 @@ def _get(part: Part, say: Say) -> None:
                 file = _build_module(part, Path(scratch), say)
             case GoCommand():
                 file = _build_command(part, Path(scratch), say)
+            case GoFolder():
+                file = _copy_folder(part, Path(scratch), say)
             case DebianFile():
                 file = _unpack_debian_package(part, Path(scratch), say)
         place = _place(part)
@@ -230,7 +251,21 @@ def _build_command(part: GoCommand, scratch: Path, say: Say) -> Path:
     return scratch / part.package.rpartition("/")[2]
 
 
-def _network_or_copy(part: GoModule | GoCommand) -> str:
+def _copy_folder(part: GoFolder, scratch: Path, say: Say) -> Path:
+    go = str(find_go(say))
+    remedy = _network_or_copy(part)
+    download = [go, "mod", "download", f"{part.module}@{part.version}"]
+    run_step(Step(part.name, download, remedy), say, folder=scratch)
+    modules = subprocess.run(
+        [go, "env", "GOMODCACHE"], capture_output=True, text=True, check=True
+    ).stdout.strip()
+    target = scratch / part.name
+    shutil.copytree(Path(modules) / f"{part.module}@{part.version}" / part.path, target)
+    target.chmod(0o755)
+    return target
+
+
+def _network_or_copy(part: GoModule | GoCommand | GoFolder) -> str:
     return f"its modules must be downloaded once, or a copy be put at {_place(part)}"
 
 

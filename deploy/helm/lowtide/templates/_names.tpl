@@ -1,0 +1,30 @@
+{{- /* scheduler or extender */ -}}
+{{- define "lowtide.component" -}}
+{{ .Values.mode | trimSuffix "-standalone" }}
+{{- end }}
+
+{{- define "lowtide.name" -}}
+{{ printf "%s-%s" .Release.Name (include "lowtide.component" .) | trunc 52 | trimSuffix "-" }}
+{{- end }}
+
+{{- define "lowtide.labels" -}}
+app.kubernetes.io/name: lowtide
+app.kubernetes.io/component: {{ include "lowtide.component" . }}
+{{- if ne .Release.Name "lowtide" }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+{{- end }}
+
+{{- define "lowtide.schedulerName" -}}
+{{ .Values.schedulerName | default (eq .Values.mode "scheduler" | ternary "lowtide" "lowtide-extender") }}
+{{- end }}
+
+{{- define "lowtide.image" -}}
+{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end }}
+
+{{- /* The lease of who schedules: as the configuration says, or by the scheduler's name. */ -}}
+{{- define "lowtide.lease" -}}
+{{- $config := eq .Values.mode "scheduler" | ternary .Values.config .Values.kubeScheduler.config }}
+{{- dig "leaderElection" "resourceName" "" $config | default (include "lowtide.schedulerName" .) }}
+{{- end }}

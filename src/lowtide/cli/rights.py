@@ -1,0 +1,103 @@
+"""`lowtide rights`: what a mode may ask of the API server, as RBAC objects."""
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from lowtide.app.no_binder import NoBinder
+from lowtide.app.registry import make_registry, read_config
+from lowtide.app.rights import Mode, Need, Needs, needs_of, rights_of
+from lowtide.app.roles import TABLE_HEADINGS, Account, manifest_of, objects_of, table_of
+from lowtide.cli.errors import told_in_one_sentence
+from lowtide.framework.plugin import Binder
+from lowtide.framework.registry import Registry
+
+_WIDTH_WITHOUT_TERMINAL = 140
+
+
+@click.command()
+@click.option(
+    "--mode",
+    type=click.Choice([mode.value for mode in Mode]),
+    default=Mode.SCHEDULER.value,
+    show_default=True,
+)
+@click.option(
+    "--config",
+    "config_file",
+    type=click.Path(path_type=Path),
+    help="The KubeSchedulerConfiguration it is to run with. "
+    "[default: that of a run without --config; for the extender, rules that watch nothing else]",
+)
+@click.option("--bind", "binds", is_flag=True, help="For an extender that has a bindVerb.")
+@click.option(
+    "--account",
+    metavar="NAMESPACE/NAME",
+    help="The service account that gets them. [default: kube-system/lowtide-MODE]",
+)
+@click.option("--name", help="Name of the roles and bindings. [default: the account's]")
+@click.option(
+    "--output", type=click.Choice(["yaml", "json", "table"]), default="yaml", show_default=True
+)
+@click.pass_obj
+def rights(
+    plugins: dict[str, type[Any]],
+    /,
+    mode: str,
+    config_file: Path | None,
+    binds: bool,
+    account: str | None,
+    name: str | None,
+    output: str,
+) -> None:
+    """Prints the roles that a mode needs with a configuration, and no more.
+
+    `lowtide rights --mode shadow --config FILE | kubectl apply -f -` grants them.
+    """
+    chosen = Mode(mode)
+    if binds and chosen is not Mode.EXTENDER:
+        raise click.UsageError("--bind is for --mode extender")
+    whose = _account(account or f"kube-system/lowtide-{mode}", name)
+    with told_in_one_sentence():
+        needs = needs_by(make_registry(plugins), chosen, config_file)
+        if binds:
+            needs = replace(needs, needs=needs.needs | {Need.BINDING})
+        found = rights_of(chosen, needs)
+    match output:
+        case "yaml":
+            click.echo(manifest_of(found, whose), nl=False)
+        case "json":
+            listed = {"apiVersion": "v1", "kind": "List", "items": objects_of(found, whose)}
+            click.echo(json.dumps(listed, indent=2))
+        case _:
+            _print_table(table_of(found))
+
+
+def needs_by(registry: Registry, mode: Mode, config_file: Path | None) -> Needs:
+    loaded = read_config(config_file)
+    if mode is Mode.EXTENDER and config_file is None:
+        return needs_of(loaded.config, {})
+    return needs_of(loaded.config, registry.build(loaded, {Binder: NoBinder()}).profiles)
+
+
+def _account(account: str, role_name: str | None) -> Account:
+    namespace, _, name = account.partition("/")
+    if not namespace or not name:
+        raise click.UsageError(f"--account {account} is not NAMESPACE/NAME")
+    return Account(namespace, name, role_name or name)
+
+
+def _print_table(rows: list[tuple[str, ...]]) -> None:
+    console = Console(width=None if sys.stdout.isatty() else _WIDTH_WITHOUT_TERMINAL, markup=False)
+    table = Table()
+    for heading in TABLE_HEADINGS:
+        table.add_column(heading)
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)

@@ -1,0 +1,153 @@
+"""Which rights a mode needs with a configuration."""
+
+from collections.abc import Iterable
+
+import pytest
+
+from lowtide.app.no_binder import NoBinder
+from lowtide.app.registry import make_registry
+from lowtide.app.rights import Mode, Need, Needs, Right, every_right, needs_of, rights_of
+from lowtide.config.load import load_config
+from lowtide.framework.plugin import Binder
+from lowtide.objects.kinds import KIND_OF
+
+HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+# Two rules that every profile needs, and nothing else.
+FEWEST = """
+profiles:
+- schedulerName: few
+  plugins:
+    multiPoint:
+      disabled: [{name: "*"}]
+      enabled: [{name: PrioritySort}, {name: DefaultBinder}MORE]
+"""
+UNGUARDED = {
+    "create tokenreviews.authentication.k8s.io",
+    "create subjectaccessreviews.authorization.k8s.io",
+}
+WATCHED = {"list nodes", "watch nodes", "list pods", "watch pods"}
+WRITTEN = {
+    "create pods/binding",
+    "get pods",
+    "patch pods/status",
+    "create events.events.k8s.io",
+    "patch events.events.k8s.io",
+}
+LED = {
+    "create leases.coordination.k8s.io in kube-system",
+    "get leases.coordination.k8s.io in kube-system of few",
+    "update leases.coordination.k8s.io in kube-system of few",
+}
+
+
+def needs(text: str) -> Needs:
+    loaded = load_config(HEAD + text, file="test")
+    built = make_registry({}).build(loaded, {Binder: NoBinder()})
+    return needs_of(loaded.config, built.profiles)
+
+
+def with_rule(name: str, args: str = "{}") -> str:
+    more = f", {{name: {name}}}"
+    return FEWEST.replace("MORE", more) + f"  pluginConfig: [{{name: {name}, args: {args}}}]\n"
+
+
+def in_words(rights: Iterable[Right]) -> set[str]:
+    return {
+        f"{verb} {right.resource}"
+        + (f".{right.group}" if right.group else "")
+        + (f" in {right.namespace}" if right.namespace else "")
+        + (f" of {', '.join(right.names)}" if right.names else "")
+        for right in rights
+        for verb in right.verbs
+    }
+
+
+FEW = FEWEST.replace("MORE", "")
+
+
+@pytest.mark.parametrize(
+    ("mode", "config", "want"),
+    [
+        pytest.param(
+            Mode.SCHEDULER, FEW, WATCHED | WRITTEN | LED | UNGUARDED, id="bind and lead, as usual"
+        ),
+        pytest.param(
+            Mode.SCHEDULER,
+            FEW + "leaderElection: {leaderElect: false}\n",
+            WATCHED | WRITTEN | UNGUARDED,
+            id="touch no lease where nobody is elected",
+        ),
+        pytest.param(Mode.EXTENDER, FEW, WATCHED | UNGUARDED, id="write nothing as an extender"),
+        pytest.param(Mode.SHADOW, FEW, WATCHED, id="read nothing but nodes and pods as a shadow"),
+        pytest.param(Mode.DOCTOR, FEW, {"list nodes", "list pods"}, id="list as the doctor"),
+        pytest.param(
+            Mode.RECORD,
+            with_rule("PodTopologySpread"),
+            WATCHED
+            | {
+                f"{verb} {resource}"
+                for verb in ("list", "watch")
+                for resource in (
+                    "services",
+                    "replicationcontrollers",
+                    "replicasets.apps",
+                    "statefulsets.apps",
+                )
+            },
+            id="watch what a rule depends on",
+        ),
+        pytest.param(
+            Mode.EXTENDER,
+            with_rule("NodeUsage"),
+            WATCHED | UNGUARDED | {"list nodes.metrics.k8s.io"},
+            id="ask metrics-server for NodeUsage",
+        ),
+        pytest.param(
+            Mode.DOCTOR,
+            with_rule(
+                "NetworkTraffic", "{prometheusAddress: 'kube-service://monitoring/https:prom:web'}"
+            ),
+            {"list nodes", "list pods", "get services/proxy in monitoring of https:prom:web"},
+            id="ask the one Prometheus behind the API server that is named",
+        ),
+        pytest.param(
+            Mode.SHADOW,
+            with_rule("NetworkTraffic", "{prometheusAddress: 'http://prom:9090'}"),
+            WATCHED,
+            id="need nothing for a Prometheus that is asked directly",
+        ),
+    ],
+)
+def test_rights(mode: Mode, config: str, want: set[str]) -> None:
+    assert in_words(rights_of(mode, needs(config))) == want
+
+
+@pytest.mark.parametrize(
+    ("rule", "want"),
+    [
+        pytest.param("DefaultPreemption", {"delete pods"}, id="DefaultPreemption: evict"),
+        pytest.param(
+            "VolumeBinding",
+            {"patch persistentvolumes", "patch persistentvolumeclaims"},
+            id="VolumeBinding: bind volumes",
+        ),
+    ],
+)
+def test_what_is_written_for_a_rule(rule: str, want: set[str]) -> None:
+    more = in_words(rights_of(Mode.SCHEDULER, needs(with_rule(rule))))
+    written = {each for each in more if each.split()[0] not in {"list", "watch"}}
+    assert written == WRITTEN | LED | UNGUARDED | want
+
+
+def test_an_extender_binds_only_where_it_is_told_to() -> None:
+    few = needs(FEW)
+    binding = Needs(few.rules_by_kind, few.needs | {Need.BINDING})
+    assert in_words(rights_of(Mode.EXTENDER, binding)) == WATCHED | UNGUARDED | {
+        "create pods/binding",
+        "get pods",
+    }
+
+
+def test_the_whole_table_has_every_kind_that_rules_may_name() -> None:
+    watched = {right.resource for right in every_right() if right.need is Need.A_RULE}
+    assert watched == {kind.plural for kind in KIND_OF.values()}
