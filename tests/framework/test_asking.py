@@ -2,7 +2,7 @@
 
 import pytest
 
-from lowtide.framework.asking import Asking
+from lowtide.framework.asking import NOTHING_SPENT, Asking, Spent
 from lowtide.framework.plugin import Pod, PodRejection
 from lowtide.testing import ManualClock, make_pod
 
@@ -29,11 +29,11 @@ def test_the_time_of_each_rule_adds_up_until_it_is_taken() -> None:
         assert asking(slow, "may_enqueue", make_pod()) is None
     with pytest.raises(Exception, match=r"Slow\.may_enqueue failed"):
         asking(slow, "may_enqueue", make_pod("bad"))
-    assert asking.take_seconds_by_rule() == {"Slow": 3.0}
-    assert asking.take_seconds_by_rule() == {}
+    assert asking.take_spent() == Spent({"Slow": 3.0}, {"may_enqueue": 3.0})
+    assert asking.take_spent() == NOTHING_SPENT
 
 
 def test_without_a_clock_nothing_is_timed() -> None:
     asking = Asking()
     asking(Slow(ManualClock(0.0)), "may_enqueue", make_pod())
-    assert asking.take_seconds_by_rule() == {}
+    assert asking.take_spent() == NOTHING_SPENT

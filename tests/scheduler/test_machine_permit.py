@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from tests.scheduler.conftest import Bench, binds, default_profile, notes, small_node
 
+from lowtide.framework.asking import NOTHING_SPENT
 from lowtide.framework.plugin import Allow, Pod, Reject, Wait
 from lowtide.objects.events import Added, Deleted, Modified
 from lowtide.scheduler.actions import Decided, Evict
@@ -87,7 +88,7 @@ def test_a_refusal_outside_of_a_turn_does_not_tell_how_long_another_turn_took() 
     bench.take_turns()
     told = bench.give(PermitAnswered(WEB.uid, "Gang", "the others are gone"))
     (decided,) = [each for each in told if isinstance(each, Decided)]
-    assert decided.seconds_by_rule == {}
+    assert decided.spent == NOTHING_SPENT
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,7 @@ def samples(registry: CollectorRegistry, *, without: str = "_bucket") -> dict[st
 
 
 def schedule_one(metrics: SchedulerMetrics, *, attempts: int = 1) -> None:
+    metrics.rules_asked("lowtide", {"filter": 0.125}, is_placed=True)
     metrics.pod_scheduled(
         "lowtide",
         attempts=attempts,
@@ -65,6 +66,11 @@ def test_names_types_and_labels_are_kube_schedulers() -> None:
         ("histogram", "scheduler_scheduling_algorithm_duration_seconds"),
         ("gauge", "scheduler_pending_pods", "queue"),
         ("histogram", "scheduler_pod_scheduling_attempts"),
+        (
+            "histogram",
+            "scheduler_framework_extension_point_duration_seconds",
+            *("extension_point", "profile", "status"),
+        ),
         ("counter", "scheduler_queue_incoming_pods", "event", "queue"),
         ("histogram", "scheduler_pod_scheduling_sli_duration_seconds", "attempts"),
         ("counter", "scheduler_preemption_attempts"),
@@ -96,6 +102,10 @@ def test_buckets_are_kube_schedulers() -> None:
         "scheduler_scheduling_attempt_duration_seconds": millisecond_to_16_seconds,
         "scheduler_scheduling_algorithm_duration_seconds": millisecond_to_16_seconds,
         "scheduler_pod_scheduling_attempts": [1, 2, 4, 8, 16, float("inf")],
+        "scheduler_framework_extension_point_duration_seconds": [
+            0.0001, 0.0002, 0.0004, 0.0008, 0.0016, 0.0032, 0.0064, 0.0128,
+            0.0256, 0.0512, 0.1024, 0.2048, float("inf"),
+        ],  # fmt: skip
         "scheduler_preemption_victims": [1, 2, 4, 8, 16, 32, 64, float("inf")],
         "scheduler_pod_scheduling_sli_duration_seconds": [
             0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12,
@@ -117,6 +127,10 @@ def test_what_happened_is_counted_under_its_result_and_profile() -> None:
     metrics.preempted(3)
     attempt = "scheduler_scheduling_attempt_duration_seconds"
     assert samples(registry) == {
+        "scheduler_framework_extension_point_duration_seconds_count "
+        "extension_point=Filter profile=lowtide status=Success": 2,
+        "scheduler_framework_extension_point_duration_seconds_sum "
+        "extension_point=Filter profile=lowtide status=Success": 0.25,
         "scheduler_schedule_attempts_total profile=lowtide result=scheduled": 2,
         "scheduler_schedule_attempts_total profile=lowtide result=unschedulable": 1,
         "scheduler_schedule_attempts_total profile=other result=error": 1,
@@ -190,3 +204,24 @@ def test_a_second_scheduler_in_one_registry_is_refused() -> None:
     registry.register(PresentGauges())
     with pytest.raises(ValueError, match="scheduler_pending_pods"):
         registry.register(PresentGauges())
+
+
+def test_extension_points_are_called_as_in_kube_scheduler() -> None:
+    registry = CollectorRegistry()
+    metrics = SchedulerMetrics(registry)
+    metrics.rules_asked("lowtide", {"filter": 0.5, "score": 0.25}, is_placed=True)
+    refused = {"pre_filter": 1.0, "filter": 2.0, "post_filter": 3.0, "may_enqueue": 9.0}
+    metrics.rules_asked("lowtide", refused, is_placed=False)
+    name = "scheduler_framework_extension_point_duration_seconds"
+    sums = {
+        (each.labels["extension_point"], each.labels["status"]): each.value
+        for each in rendered(registry)[name].samples
+        if each.name.endswith("_sum")
+    }
+    assert sums == {
+        ("Filter", "Success"): 0.5,
+        ("Score", "Success"): 0.25,
+        ("PreFilter", "Unschedulable"): 1.0,
+        ("Filter", "Unschedulable"): 2.0,
+        ("PostFilter", "Success"): 3.0,
+    }

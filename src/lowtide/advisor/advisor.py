@@ -292,7 +292,7 @@ class Advisor:
         seconds = self.settings_for(pod).book_for_seconds
         if seconds > 0 and decision.node_name is not None:
             self._bookings.book(pod, decision.node_name, until=now + seconds)
-        took = verdicts.profile.asking.take_seconds_by_rule()
+        took = verdicts.profile.asking.take_spent()
         decided = Decided(decision, 1, now - waited_seconds, took, asked=verb)
         self._listener.answered(decided, now)
 
@@ -369,7 +369,7 @@ class Advisor:
         broken: frozenset[str] = frozenset()
         while True:
             verdicts = self._verdicts_of(self.profile_for(pod), broken)
-            verdicts.profile.asking.take_seconds_by_rule()  # what an answer that failed has left
+            verdicts.profile.asking.take_spent()  # what an answer that failed has left
             try:
                 return work(verdicts)
             except PluginError as error:

@@ -78,7 +78,7 @@ class ShadowApp:
             return
         asking = self._shadow.profiles[decision.scheduler_name].asking
         first_seen_at = now - shadowed.waited_seconds
-        decided = Decided(decision, 1, first_seen_at, asking.take_seconds_by_rule())
+        decided = Decided(decision, 1, first_seen_at, asking.take_spent())
         self._notes.note(decided, now, is_on=shadowed.node_name)
 
     async def _serve(self, stack: AsyncExitStack) -> None:

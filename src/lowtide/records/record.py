@@ -123,7 +123,7 @@ class DecisionRecord(msgspec.Struct, frozen=True, kw_only=True):
             rejected_by=sorted(decision.rejected_by),
             preempts=_preempts(decision),
             seconds=kept.seconds,
-            seconds_by_rule=dict(decided.seconds_by_rule),
+            seconds_by_rule=dict(decided.spent.by_rule),
             asked=decided.asked,
             is_on=kept.is_on,
         )

@@ -1,9 +1,8 @@
 """What comes out of the machine: what its driver has to do. Data, no I/O."""
 
-from collections.abc import Mapping
-
 import msgspec
 
+from lowtide.framework.asking import NOTHING_SPENT, Spent
 from lowtide.framework.decision import Decision
 from lowtide.framework.profile import Profile
 from lowtide.objects.pod import Pod
@@ -18,7 +17,7 @@ class Decided(msgspec.Struct, frozen=True):
     decision: Decision
     attempts: int
     first_seen_at: float
-    seconds_by_rule: Mapping[str, float] = {}  # of the rules that had to be asked
+    spent: Spent = NOTHING_SPENT  # by the rules that had to be asked
     asked: str = ""
 
 
@@ -84,8 +83,8 @@ class AttemptFailed(msgspec.Struct, frozen=True):
 Action = Decided | Bind | Evict | AskExtenders | WriteCondition | WriteKubeEvent | AttemptFailed
 
 
-def decided(decision: Decision, queued: QueuedPod, seconds_by_rule: Mapping[str, float]) -> Decided:
-    return Decided(decision, queued.attempts, queued.first_seen_at, seconds_by_rule)
+def decided(decision: Decision, queued: QueuedPod, spent: Spent) -> Decided:
+    return Decided(decision, queued.attempts, queued.first_seen_at, spent)
 
 
 def failure_event(pod: Pod, note: str) -> WriteKubeEvent:

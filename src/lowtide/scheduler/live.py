@@ -245,6 +245,11 @@ class Live:
         profile = self.machine.profiles[decision.scheduler_name]
         tell_decision(decided, profile, self.machine.state.nodes())
         self._on_decision(decided, began_at)
+        self._metrics.rules_asked(
+            decision.scheduler_name,
+            decided.spent.by_method,
+            is_placed=decision.node_name is not None,
+        )
         if decision.post_filtered is not None:
             self._metrics.preemption_attempted()
         if decision.node_name is None:

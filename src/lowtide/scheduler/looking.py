@@ -22,7 +22,7 @@ def decided_now(pod: Pod, verdicts: Verdicts, *, turn: int, waited_seconds: floa
     finally:
         if placed is not None:
             state.put_back(placed, counted)
-        verdicts.profile.asking.take_seconds_by_rule()  # is no turn's
+        verdicts.profile.asking.take_spent()  # is no turn's
 
 
 def rejection_now(pod: Pod, node_name: str, verdicts: Verdicts) -> NodeRejection | None:

@@ -229,7 +229,7 @@ class Machine:
         if queued.pod.is_terminating:
             return [failure_event(queued.pod, f"skip schedule deleting pod: {queued.pod.key}")]
         profile = self.profiles[queued.pod.spec.scheduler_name]
-        profile.asking.take_seconds_by_rule()  # what a turn that failed has left
+        profile.asking.take_spent()  # what a turn that failed has left
         course = deciding(
             self._promises.applied_to(queued.pod),
             self._verdicts[profile.scheduler_name],
@@ -337,7 +337,7 @@ class Machine:
         if ended is None:
             return []
         placement, decision = ended
-        placement.profile.asking.take_seconds_by_rule()  # of another turn
+        placement.profile.asking.take_spent()  # of another turn
         refused = refused_by(event.rule_name, event.refusal, decision)
         return self._give_up(placement.queued, refused, now)
 
@@ -380,7 +380,7 @@ class Machine:
 
     def _decided(self, decision: Decision, queued: QueuedPod) -> Decided:
         asking = self.profiles[decision.scheduler_name].asking
-        return decided(decision, queued, asking.take_seconds_by_rule())
+        return decided(decision, queued, asking.take_spent())
 
     def _fail(self, queued: QueuedPod, error: str, now: float) -> list[Action]:
         self._promises.drop(queued.pod.uid, now)

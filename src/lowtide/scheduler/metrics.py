@@ -12,6 +12,16 @@ from prometheus_client.registry import Collector
 
 _FIRST_OPEN_ENDED_ATTEMPT = 15
 
+# As kube-scheduler calls what rules are asked.
+_POINTS = {
+    "pre_filter": "PreFilter",
+    "filter": "Filter",
+    "post_filter": "PostFilter",
+    "score": "Score",
+    "normalize": "ScoreExtensionNormalize",
+}
+_POINTS_THAT_REFUSE = frozenset({"PreFilter", "Filter"})
+
 
 def exponential_buckets(first: float, factor: float, count: int) -> tuple[float, ...]:
     return tuple(first * factor**power for power in range(count))
@@ -58,6 +68,7 @@ class SchedulerMetrics:
             registry=registry,
         )
         self._sli_seconds_by_attempts: dict[int, Histogram] = {}
+        self._points = PointMetrics(registry)
         self._preemption_attempts = Counter(
             "scheduler_preemption_attempts_total",
             "Attempts to make room for a pod by evicting others, with or without success",
@@ -96,6 +107,12 @@ class SchedulerMetrics:
     def attempt_failed(self, profile: str, *, seconds_attempt: float) -> None:
         """An error of ours, of a rule or of the API server ended the attempt."""
         self._attempts.ended(profile, "error", seconds_attempt)
+
+    def rules_asked(
+        self, profile: str, seconds_by_method: Mapping[str, float], *, is_placed: bool
+    ) -> None:
+        for method, seconds in seconds_by_method.items():
+            self._points.asked(profile, method, seconds, is_placed=is_placed)
 
     def preemption_attempted(self) -> None:
         self._preemption_attempts.inc()
@@ -140,6 +157,33 @@ class AttemptMetrics:
             self._children[profile, result] = children
         children[0].inc()
         children[1].observe(seconds)
+
+
+class PointMetrics:
+    """Duration of extension points, of all rules together; a point at which no rule had to be asked
+    took no time and is not counted."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._seconds = Histogram(
+            "scheduler_framework_extension_point_duration_seconds",
+            "Time of all rules at one extension point in one attempt, in seconds",
+            ("extension_point", "status", "profile"),
+            buckets=exponential_buckets(0.0001, 2, 12),
+            registry=registry,
+        )
+        self._children: dict[tuple[str, str, bool], Histogram] = {}
+
+    def asked(self, profile: str, method: str, seconds: float, *, is_placed: bool) -> None:
+        child = self._children.get((profile, method, is_placed))
+        if child is None:
+            point = _POINTS.get(method)
+            if point is None:
+                return
+            is_good = is_placed or point not in _POINTS_THAT_REFUSE
+            status = "Success" if is_good else "Unschedulable"
+            child = self._seconds.labels(point, status, profile)
+            self._children[profile, method, is_placed] = child
+        child.observe(seconds)
 
 
 class PresentGauges(Collector):
