@@ -87,3 +87,19 @@ async def test_no_answer_is_no_answer(reviews: Reviews, server: ApiServer) -> No
     with pytest.raises(ApiError, match="you may not"):
         await reviews.user_of("secret")
     assert await reviews.user_of("secret") == ANN
+
+
+@pytest.mark.parametrize("token", ["", "b\udce4d", "bäd"])
+async def test_what_can_be_no_token_is_nobodys(
+    reviews: Reviews, server: ApiServer, token: str
+) -> None:
+    assert await reviews.user_of(token) is None
+    assert server.asked == []
+
+
+async def test_made_up_tokens_push_no_user_out(reviews: Reviews, server: ApiServer) -> None:
+    server.answers = [document(KNOWN), document({})]
+    assert await reviews.user_of("secret") == ANN
+    for number in range(1001):
+        assert await reviews.user_of(f"made-up-{number}") is None
+    assert await reviews.user_of("secret") == ANN

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from realparts.control_plane import ControlPlane
+from realparts.hosts import Hosts
 from realparts.process import Process
 
 RIGHTS = "/apis/rbac.authorization.k8s.io/v1"
@@ -93,8 +94,9 @@ def _is_ready(process: Process) -> bool:
 
 @pytest.mark.real("control_plane")
 @pytest.mark.usefixtures("scheduler_rights")
-def test_the_api_server_says_who_may_see_the_metrics(
+def test_the_api_server_says_who_may_see_what(
     control_plane: ControlPlane,
+    hosts: Callable[..., Hosts],
     scraper: str,
     namespace: str,
     lowtide_scheduler: Callable[..., Process],
@@ -131,7 +133,14 @@ def test_the_api_server_says_who_may_see_the_metrics(
     status, metrics = _get(f"{scheduler.url}/metrics", scraper)
     assert status == 200
     assert "scheduler_pending_pods" in metrics
-    assert _get(f"{scheduler.url}/")[0] == 404  # no page unless it is asked for
+    # As by `kubectl port-forward`, and from elsewhere.
+    assert _get(f"{scheduler.url}/api/health")[0] == 200
+    elsewhere = hosts(["one"]).by_name["one"].gateway_address
+    url = scheduler.url.replace("127.0.0.1", elsewhere)
+    assert _get(f"{url}/healthz") == (200, "ok")
+    assert [_get(f"{url}{path}")[0] for path in ("/", "/api/health", "/metrics")] == [403] * 3
+    assert _get(f"{url}/api/health", scraper)[0] == 403
+    assert _get(f"{url}/metrics", scraper)[0] == 200
 
 
 @pytest.mark.real("control_plane")

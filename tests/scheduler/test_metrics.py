@@ -94,6 +94,10 @@ def test_buckets_are_kube_schedulers() -> None:
         for name, family in rendered(registry).items()
         if family.type == "histogram"
     }
+    tenth_of_a_millisecond_and_up = [
+        0.0001, 0.0002, 0.0004, 0.0008, 0.0016, 0.0032, 0.0064, 0.0128,
+        0.0256, 0.0512, 0.1024, 0.2048, float("inf"),
+    ]  # fmt: skip
     millisecond_to_16_seconds = [
         0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128,
         0.256, 0.512, 1.024, 2.048, 4.096, 8.192, 16.384, float("inf"),
@@ -102,10 +106,7 @@ def test_buckets_are_kube_schedulers() -> None:
         "scheduler_scheduling_attempt_duration_seconds": millisecond_to_16_seconds,
         "scheduler_scheduling_algorithm_duration_seconds": millisecond_to_16_seconds,
         "scheduler_pod_scheduling_attempts": [1, 2, 4, 8, 16, float("inf")],
-        "scheduler_framework_extension_point_duration_seconds": [
-            0.0001, 0.0002, 0.0004, 0.0008, 0.0016, 0.0032, 0.0064, 0.0128,
-            0.0256, 0.0512, 0.1024, 0.2048, float("inf"),
-        ],  # fmt: skip
+        "scheduler_framework_extension_point_duration_seconds": tenth_of_a_millisecond_and_up,
         "scheduler_preemption_victims": [1, 2, 4, 8, 16, 32, 64, float("inf")],
         "scheduler_pod_scheduling_sli_duration_seconds": [
             0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12,

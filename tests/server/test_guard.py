@@ -123,6 +123,16 @@ async def test_a_known_user_may_not_see_everything(guard: Guard) -> None:
     assert (status, error.partition(";")[0]) == (403, "ann may not get /metrics")
 
 
+async def test_a_right_may_have_another_name_than_its_path(
+    guard: Guard, reviewing: Reviewing
+) -> None:
+    reviewing.allowed.add(("ann", "/api/x"))
+    server = Server([web.get("/api/x", guard.for_known(_hello, "/own"))], port=0)
+    async with running(server) as url:
+        status, error = await asked(f"{url}/api/x", "Bearer good")
+    assert (status, error.partition(";")[0]) == (403, "ann may not get /own")
+
+
 async def test_nobody_is_let_while_the_api_server_is_silent(
     guard: Guard, reviewing: Reviewing
 ) -> None:

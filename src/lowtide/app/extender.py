@@ -243,7 +243,7 @@ class ExtenderApp:
         server = make_server(
             parts.serving,
             [
-                *page_and_api(parts.serving, self._shown(), self.advising.look),
+                *page_and_api(parts.serving, self._shown(), self.advising.look, guard),
                 *extender_routes(
                     self,
                     metrics=self._metrics,

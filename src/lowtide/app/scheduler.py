@@ -19,7 +19,6 @@ from lowtide.app.known_cluster import BelievedCluster
 from lowtide.app.kube_writes import KubeBinder, KubeWrites
 from lowtide.app.measuring import Measuring
 from lowtide.app.notes import Notes
-from lowtide.app.pod_resources import pod_resources_route
 from lowtide.app.shown import Shown
 from lowtide.app.tasks import end, failures, started
 from lowtide.app.volume_writes import KubeBindings, KubeVolumes
@@ -54,6 +53,7 @@ from lowtide.server.api_routes import at_once
 from lowtide.server.health import health_routes
 from lowtide.server.http import Server
 from lowtide.server.metrics import metrics_routes
+from lowtide.server.pod_resources import pod_resources_route
 from lowtide.server.serving import Serving, make_server, page_and_api
 from lowtide.telemetry.metrics import MeasuredGauges
 
@@ -318,7 +318,7 @@ class SchedulerApp:
                 *health_routes(
                     healthz=[], livez=[], readyz=[("sched-handler-sync", self._why_not_synced)]
                 ),
-                *page_and_api(serving, self._shown(), at_once),
+                *page_and_api(serving, self._shown(), at_once, guard),
             ],
             guarded=[*metrics_routes(self._registry), pod_resources_route(self._pods)],
             guard=guard,
@@ -326,7 +326,8 @@ class SchedulerApp:
         await server.start()
         stack.push_async_callback(server.stop)
         self.server = server
-        what = "health, metrics and the page" if serving.shows_page else "health and metrics"
+        has_page = serving.has_page is not False
+        what = "health, metrics and the page" if has_page else "health and metrics"
         log.info(f"Serving {what}", address=server.address.url)
 
     def _shown(self) -> Shown:

@@ -95,7 +95,7 @@ class ShadowApp:
             serving,
             [
                 *health_routes(healthz=[], livez=[], readyz=[("cluster", self._why_not_synced)]),
-                *page_and_api(serving, self._shown(), at_once),
+                *page_and_api(serving, self._shown(), at_once, guard),
             ],
             guarded=metrics_routes(registry),
             guard=guard,
@@ -103,7 +103,8 @@ class ShadowApp:
         await server.start()
         stack.push_async_callback(server.stop)
         self.server = server
-        what = "health, metrics and the page" if serving.shows_page else "health and metrics"
+        has_page = serving.has_page is not False
+        what = "health, metrics and the page" if has_page else "health and metrics"
         log.info(f"Serving {what}", address=server.address.url)
 
     def _shown(self) -> Shown:

@@ -88,7 +88,7 @@ _OTHERS = (
         "has_page",
         default=None,
         help="Serve the page at /, and what `lowtide explain` asks for, to whoever reaches it. "
-        "[default: on loopback only]",
+        "[default: to this machine, port-forwards, and those who may get /lowtide]",
     ),
     click.option(
         "--plain-http",

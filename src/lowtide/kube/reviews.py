@@ -79,7 +79,9 @@ class Reviews:
     ) -> None:
         self._authentication = authentication
         self._authorization = authorization
-        self._users: _Believed[User | None] = _Believed(clock)
+        self._users: _Believed[User] = _Believed(clock)
+        # Apart: whoever makes tokens up cannot have those of others forgotten.
+        self._nobodys: _Believed[None] = _Believed(clock)
         self._allowed: _Believed[bool] = _Believed(clock)
         self._encode = msgspec.json.Encoder().encode
         self._decode_token = AnswerDecoder(_TokenReview).decode
@@ -87,11 +89,15 @@ class Reviews:
 
     async def user_of(self, token: str) -> User | None:
         """None where the token is nobody's."""
+        if not token or not token.isascii():
+            return None
         # Not the token itself: memory may be dumped.
         key = hashlib.sha256(token.encode()).digest()
-        believed = self._users.of(key)
-        if believed is not None:
-            return believed[0]
+        known = self._users.of(key)
+        if known is not None:
+            return known[0]
+        if self._nobodys.of(key) is not None:
+            return None
         review = {
             "apiVersion": "authentication.k8s.io/v1",
             "kind": "TokenReview",
@@ -105,9 +111,11 @@ class Reviews:
             attempts=1,
         )
         status = self._decode_token(response.body, "The TokenReview cannot be read").status
-        user = status.user if status.authenticated else None
-        self._users.keep(key, user)
-        return user
+        if not status.authenticated:
+            self._nobodys.keep(key, None)
+            return None
+        self._users.keep(key, status.user)
+        return status.user
 
     async def may(self, user: User, verb: str, path: str) -> bool:
         extra = tuple((name, tuple(values)) for name, values in sorted(user.extra.items()))

@@ -13,12 +13,11 @@ from aiohttp.typedefs import Handler, Middleware
 from lowtide.logs import Log
 from lowtide.server.errors import ServerError
 from lowtide.server.expiry import why_renew
+from lowtide.server.health import HEALTH_PATHS
 
 _LOG = Log(__name__)
 _RENEW_AHEAD_SECONDS = 7 * 24 * 3600.0
 _TOLD_AGAIN_SECONDS = 10.0
-# The kubelet's probes have no certificate to show.
-_FOR_EVERYBODY = frozenset({"/healthz", "/livez", "/readyz"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +141,8 @@ def refuse_without_certificate(but_for: frozenset[str]) -> Middleware:
     """Answers 401 to clients that showed no certificate, but for health and those paths.
 
     One that another CA signed does not get here: its handshake has failed."""
-    free = _FOR_EVERYBODY | but_for
+    # The kubelet's probes have no certificate to show.
+    free = {*HEALTH_PATHS, *but_for}
 
     @web.middleware
     async def refuse(request: web.Request, handler: Handler) -> web.StreamResponse:

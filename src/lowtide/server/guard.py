@@ -25,17 +25,17 @@ class Guard:
         self._open_paths = frozenset(open_paths)
         self._open_prefixes = tuple(each[:-1] for each in self._open_paths if each.endswith("*"))
 
-    def for_known(self, handler: Handler) -> Handler:
-        """The same for those who may ask it; 401 or 403 for others."""
+    def for_known(self, handler: Handler, path: str | None = None) -> Handler:
+        """The same for those who may ask it, by the right to that path, else to the request's own;
+        401 or 403 for others."""
 
         async def answer(request: web.Request) -> web.StreamResponse:
-            refusal = await self._refusal(request)
+            refusal = await self._refusal(request, path or request.path)
             return await handler(request) if refusal is None else refusal
 
         return answer
 
-    async def _refusal(self, request: web.Request) -> web.Response | None:
-        path = request.path
+    async def _refusal(self, request: web.Request, path: str) -> web.Response | None:
         if path in self._open_paths or path.startswith(self._open_prefixes):
             return None
         try:

@@ -9,6 +9,8 @@ from lowtide.logs import Log, quote
 # A name, and a question: None means fine, a text says why not.
 Check = tuple[str, Callable[[], str | None]]
 
+HEALTH_PATHS = ("/healthz", "/readyz", "/livez")
+
 _LOG = Log(__name__)
 _HEADERS = {"Cache-Control": "no-cache, private", "X-Content-Type-Options": "nosniff"}
 

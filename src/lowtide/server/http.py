@@ -149,6 +149,8 @@ class Server:
             )
         except OSError as failure:
             await runner.cleanup()
+            if own is not None:
+                own.close()
             raise ServerError(self._why_not_bound(failure)) from failure
         closing = asyncio.create_task(self._close_unfinished())
         self._started = _Started(runner, listening, closing, own)

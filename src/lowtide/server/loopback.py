@@ -16,6 +16,12 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+def is_from_this_machine(request: web.Request) -> bool:
+    """Or from its port-forward, which comes out on loopback."""
+    peer = request.get_extra_info("peername")
+    return bool(peer) and is_loopback(peer[0])
+
+
 def for_loopback(handler: Handler, what: str) -> Handler:
     """Refuses what a web page could make a browser ask by giving our address its own name."""
 

@@ -5,14 +5,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aiohttp import web
+from aiohttp.typedefs import Handler
 
 from lowtide.server.api_routes import Ask, Shown, api_routes
 from lowtide.server.certificate import TlsFiles
 from lowtide.server.debug import debug_routes
 from lowtide.server.errors import ServerError
 from lowtide.server.guard import Guard
+from lowtide.server.health import HEALTH_PATHS
 from lowtide.server.http import DEFAULT_DRAIN, DEFAULT_MAX_BODY_BYTES, Address, Drain, Server
-from lowtide.server.loopback import for_loopback, is_loopback
+from lowtide.server.loopback import for_loopback, is_from_this_machine, is_loopback
 from lowtide.server.page_routes import page_routes
 
 
@@ -25,9 +27,9 @@ class Serving:
     tls: TlsFiles | None = None
     client_ca: Path | None = None
     is_debug: bool = False
-    has_page: bool | None = None  # None: where only this machine can ask
+    has_page: bool | None = None  # None: for this machine, and whom the API server lets
     is_plain: bool = False  # no HTTPS, though others than this machine can ask
-    always_allowed_paths: tuple[str, ...] = ("/healthz", "/readyz", "/livez")  # for everybody
+    always_allowed_paths: tuple[str, ...] = HEALTH_PATHS  # for everybody
     authentication_kubeconfig: Path | None = None  # where to ask who somebody is
     authorization_kubeconfig: Path | None = None  # and what he may
 
@@ -52,10 +54,6 @@ class Serving:
         """Whether the API server is asked who may see what is not for everybody."""
         return self.is_encrypted and not self.is_local and self.port >= 0
 
-    @property
-    def shows_page(self) -> bool:
-        return self.is_local if self.has_page is None else self.has_page
-
     def check(self) -> None:
         """ServerError where parts of it do not go together."""
         if self.is_plain and self.tls is not None:
@@ -73,18 +71,37 @@ class Serving:
 
 
 NOT_SERVING = Serving(port=-1)
+# Who may get this nonResourceURL may see the page and its API. Not by their own paths: every known
+# user may get /api/* of any API server.
+PAGE_RIGHT = "/lowtide"
 
 
-def page_and_api(serving: Serving, shown: Shown, ask: Ask) -> list[web.RouteDef]:
-    """The page and what it asks for, where they are wanted."""
-    if not serving.shows_page:
+def page_and_api(
+    serving: Serving, shown: Shown, ask: Ask, guard: Guard | None
+) -> list[web.RouteDef]:
+    """The page and what it asks for: for this machine, and for others whom the guard lets, or for
+    everybody where a user wants that."""
+    if serving.has_page is False:
         return []
     routes = [*page_routes(), *api_routes(shown, ask)]
-    if not serving.is_local:
+    if serving.has_page and not serving.is_local:
         return routes
-    return [
-        web.get(each.path, for_loopback(each.handler, "the page and its API")) for each in routes
-    ]
+    return [web.get(each.path, _for_some(each.handler, guard)) for each in routes]
+
+
+def _for_some(handler: Handler, guard: Guard | None) -> Handler:
+    for_here = for_loopback(handler, "the page and its API")
+    for_others = _refuse if guard is None else guard.for_known(handler, PAGE_RIGHT)
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        return await (for_here if is_from_this_machine(request) else for_others)(request)
+
+    return answer
+
+
+async def _refuse(_: web.Request) -> web.StreamResponse:
+    why = "the page and its API are for this machine; --page serves them to everybody"
+    return web.json_response({"error": why}, status=403)
 
 
 def make_server(
@@ -101,7 +118,9 @@ def make_server(
     serving.check()
     guarded = list(guarded)
     if guard is not None:
-        guarded = [web.get(each.path, guard.for_known(each.handler)) for each in guarded]
+        guarded = [
+            web.route(each.method, each.path, guard.for_known(each.handler)) for each in guarded
+        ]
     return Server(
         [*routes, *guarded, *(debug_routes() if serving.is_debug else ())],
         bind_address=serving.bind_address,
