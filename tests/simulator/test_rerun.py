@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec import structs
 from tests.records.kept_decisions import GIGABIT
 from tests.records.recorded_run import CONFIG, RecordedRun, bound
 
@@ -16,7 +17,7 @@ from lowtide.app.registry import make_registry
 from lowtide.app.replay import compare
 from lowtide.objects.events import Deleted, Modified
 from lowtide.objects.node import Node
-from lowtide.objects.pod import Pod
+from lowtide.objects.pod import Pod, PodStatus
 from lowtide.readings.columns import published
 from lowtide.readings.demand import Owners, Traffic
 from lowtide.readings.request import TrafficRequest
@@ -44,9 +45,12 @@ def config(*, weight: int | None) -> dict[str, Any]:
     return {**CONFIG, "profiles": [profile]}
 
 
-@pytest.fixture
-def recording(tmp_path: Path) -> Path:
-    """By what is free alone, both pods went to the busy node, ran there, and were measured."""
+@pytest.fixture(params=["deleted", "ended"])
+def recording(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+    """By what is free alone, both pods went to the busy node, ran there, and were measured; one
+    of them is gone later."""
+    last = started(PODS[1], "busy", 0.0)
+    ended = Modified(structs.replace(last, status=PodStatus(phase="Succeeded")))
     with RecordedRun(tmp_path / "run.lowtide", config(weight=None)) as run:
         run.add(*NODES)
         run.listed()
@@ -58,7 +62,7 @@ def recording(tmp_path: Path) -> Path:
             run.step(Modified(started(pod, "busy", run.clock())))
         run.clock.advance(seconds=300.0)
         publish(run, {"busy": 7, "quiet": 1})
-        run.step(Deleted(started(PODS[1], "busy", 0.0)))
+        run.step(ended if request.param == "ended" else Deleted(last))
         run.clock.advance(seconds=300.0)
         publish(run, {"busy": 6, "quiet": 1})
     return tmp_path / "run.lowtide"
@@ -164,7 +168,7 @@ def test_a_pod_that_fits_nowhere_else_waits(recording: Path) -> None:
     file.write_text(json.dumps(strict))
     made = compare(recording, make_registry({}), [file], lambda done, total: None)
     row = made.rows[1]
-    assert (row.placed, row.pending) == (0, 1)  # the other was deleted
+    assert (row.placed, row.pending) == (0, 1)  # the other is gone
     assert row.elsewhere == [
         Elsewhere("default/pod-0", "busy", None),
         Elsewhere("default/pod-1", "busy", None),

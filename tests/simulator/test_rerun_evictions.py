@@ -179,6 +179,32 @@ def test_a_pod_without_owner_does_not_come_back(tmp_path: Path) -> None:
     ]
 
 
+def test_who_is_gone_before_it_is_evicted_is_not_evicted(tmp_path: Path) -> None:
+    """Between the decision to evict it and the eviction, 10 ms later."""
+    gone = later(-0.095, Deleted(started(LOW, "one", 0.0)))  # a step takes 0.1 s
+    recording = recorded(tmp_path, without_preemption(), begin, gone, later(9.0))
+    _, other = rows(recording, CONFIG)
+    assert counts(other) == (2, 0, 0)
+    assert other.elsewhere == []
+
+
+def test_whom_the_recorded_scheduler_promised_a_node_is_promised_none_here(tmp_path: Path) -> None:
+    """What is promised to the one would be kept free from the other."""
+    promised = make_pod(
+        "promised", cpu="2", priority=20, nominated="one", node_selector={"is-open": "yes"}
+    )
+    recording = recorded(
+        tmp_path,
+        without_preemption(),
+        lambda run: run.add(make_node("one", cpu="2")),
+        RecordedRun.listed,
+        later(1.0, Added(promised), Added(HIGH)),
+    )
+    then, other = rows(recording, without_preemption())
+    assert counts(then) == (0, 2, 0)
+    assert counts(other) == (1, 1, 0)
+
+
 @pytest.mark.parametrize(
     ("seconds", "placed"),
     [

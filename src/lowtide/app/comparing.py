@@ -1,5 +1,5 @@
 """Compares what is believed with what the API server has, on SIGUSR2 as kube-scheduler does. What
-differs twice in a row is told; the rest was on its way."""
+differs twice in a row is told; the rest was on its way. What is in memory alone is told at once."""
 
 import asyncio
 from collections import Counter
@@ -16,6 +16,12 @@ from lowtide.objects.requests import CPU, MEMORY
 BETWEEN_LOOKS_SECONDS: Final = 3.0
 
 
+class InMemory(str):
+    """A sentence about what is believed alone: nothing of it is on its way."""
+
+    __slots__ = ()
+
+
 async def compare(
     connection: Connection,
     believed: Callable[[Sequence[Node], Sequence[Pod]], Iterator[str]],
@@ -23,17 +29,20 @@ async def compare(
 ) -> list[str]:
     """What differs, a sentence each. `believed` compares lists of the API server's with what is
     known at that moment. KubeError where it does not answer."""
-    last: set[str] | None = None
-    for _ in range(2):
-        if last is not None:
-            await sleep(BETWEEN_LOOKS_SECONDS)
+
+    async def look() -> tuple[set[str], set[str]]:
         nodes = await list_all(connection, "/api/v1/nodes", Node)
         pods = await list_all(connection, "/api/v1/pods", Pod)
         found = set(believed(nodes, pods))
-        last = found if last is None else last & found
-        if not last:
-            return []
-    return sorted(last or ())
+        in_memory: set[str] = {each for each in found if isinstance(each, InMemory)}
+        return found - in_memory, in_memory
+
+    differing, in_memory = await look()
+    if differing:
+        await sleep(BETWEEN_LOOKS_SECONDS)
+        still, in_memory = await look()
+        differing &= still
+    return sorted(differing | in_memory)
 
 
 def differences(
@@ -93,7 +102,7 @@ def _pods_that_differ(
         yield f"pod {pod.key} is believed to be on a node, and does not exist"
 
 
-def _sums_that_differ(state: ClusterState) -> Iterator[str]:
+def _sums_that_differ(state: ClusterState) -> Iterator[InMemory]:
     """What columns hold was added up change by change; here once more from nothing."""
     for row in range(state.count):
         name = state.node_at(row).name
@@ -104,9 +113,12 @@ def _sums_that_differ(state: ClusterState) -> Iterator[str]:
         for resource in (CPU, MEMORY):
             counted = int(state.requested(resource)[row])
             if counted != taken[resource]:
-                yield f"node {name}: its pods request {taken[resource]} {resource}, not {counted}"
-        if int(state.pod_count.array[row]) != len(placed):
-            yield f"node {name} has {len(placed)} pods, not {int(state.pod_count.array[row])}"
+                yield InMemory(
+                    f"node {name}: its pods request {taken[resource]} {resource}, not {counted}"
+                )
+        pod_count = int(state.pod_count.array[row])
+        if pod_count != len(placed):
+            yield InMemory(f"node {name} has {len(placed)} pods, not {pod_count}")
 
 
 def _read_of(node: Node) -> tuple[object, ...]:

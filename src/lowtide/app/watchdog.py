@@ -17,22 +17,26 @@ from lowtide.logs import Log
 log = Log("watchdog")
 
 HUNG_SECONDS: Final = 30
+TELLING_SECONDS: Final = 2.0
 EXIT_CODE: Final = 70  # as sysexits.h calls an error of the software itself
 
 
 class Watchdog:
     """Looks once a second, and counts its own looks: while the whole process was frozen, it did not
-    look either. `end` does not come back."""
+    look either. `end` does not come back, and is called also where the log cannot be written: a
+    loop that hangs there holds its lock."""
 
     def __init__(
         self,
         *,
         hung_seconds: int = HUNG_SECONDS,
         look_seconds: float = 1.0,
+        telling_seconds: float = TELLING_SECONDS,
         end: Callable[[int], None] = os._exit,
     ) -> None:
         self._most_looks = hung_seconds
         self._look_seconds = look_seconds
+        self._telling_seconds = telling_seconds
         self._end = end
         self._has_turned = True
         self._is_over = threading.Event()
@@ -56,9 +60,17 @@ class Watchdog:
             looks = 0 if self._has_turned else looks + 1
             self._has_turned = False
             if looks >= self._most_looks:
-                self._tell(sys._current_frames().get(loop_thread), looks * self._look_seconds)
-                self._end(EXIT_CODE)
+                try:
+                    self._try_to_tell(loop_thread, looks * self._look_seconds)
+                finally:
+                    self._end(EXIT_CODE)
                 return
+
+    def _try_to_tell(self, loop_thread: int, seconds: float) -> None:
+        frame = sys._current_frames().get(loop_thread)
+        telling = threading.Thread(target=self._tell, args=[frame, seconds], daemon=True)
+        telling.start()
+        telling.join(self._telling_seconds)
 
     def _tell(self, frame: FrameType | None, seconds: float) -> None:
         stack = [] if frame is None else [each for each, _ in traceback.walk_stack(frame)]
