@@ -1,10 +1,10 @@
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 from aiohttp import web
 from tests.server.conftest import running
 
-from lowtide.app.comparing import compare, differences
+from lowtide.app.comparing import InMemory, compare, differences
 from lowtide.cluster.state import ClusterState
 from lowtide.kube.connection import Connection
 from lowtide.kube.kubeconfig import plain_access
@@ -12,6 +12,8 @@ from lowtide.objects.node import Node
 from lowtide.objects.pod import Pod
 from lowtide.server.http import Server
 from lowtide.testing import make_node, make_pod
+
+Believed = Callable[[Sequence[Node], Sequence[Pod]], Iterator[str]]
 
 NODES = [make_node("a", cpu="4"), make_node("b", cpu="4")]
 PLACED = make_pod("web", cpu="1", on="a", scheduler_name="lowtide")
@@ -105,27 +107,43 @@ async def _listed(request: web.Request) -> web.Response:
     return web.json_response({"items": []})
 
 
-@pytest.mark.parametrize(
-    ("looks", "want"),
-    [
-        pytest.param([["x", "y"], ["y", "z"]], ["y"], id="differs twice"),
-        pytest.param([["x"], []], [], id="was on its way"),
-        pytest.param([[]], [], id="does not differ, with one look"),
-    ],
-)
-async def test_told_is_what(looks: list[list[str]], want: list[str]) -> None:
-    left = iter(looks)
-
-    def believed(nodes: Sequence[Node], pods: Sequence[Pod]) -> Iterator[str]:
-        return iter(next(left))
-
-    async def no_wait(seconds: float) -> None:
-        return None
+async def told(believed: Believed, between_looks: Callable[[], None]) -> list[str]:
+    async def sleep(seconds: float) -> None:
+        between_looks()
 
     server = Server([web.get("/api/v1/{kind}", _listed)], port=0)
     async with (
         running(server) as url,
         Connection(plain_access(url), lambda: 0.0) as connection,
     ):
-        assert await compare(connection, believed, no_wait) == want
+        return await compare(connection, believed, sleep)
+
+
+@pytest.mark.parametrize(
+    ("looks", "want"),
+    [
+        pytest.param([["x", "y"], ["y", "z"]], ["y"], id="differs twice"),
+        pytest.param([["x"], []], [], id="was on its way"),
+        pytest.param([[]], [], id="does not differ, with one look"),
+        pytest.param([[InMemory("x")]], ["x"], id="was added up wrongly, with one look"),
+    ],
+)
+async def test_told_is_what(looks: list[list[str]], want: list[str]) -> None:
+    left = iter(looks)
+    assert await told(lambda nodes, pods: iter(next(left)), lambda: None) == want
     assert list(left) == []
+
+
+async def test_a_sum_that_drifted_is_told_while_pods_come_and_go(state: ClusterState) -> None:
+    """As it is at the last look. A second one is taken because of a node that is on its way."""
+    state.requested("cpu")[0] += 5
+    late = make_node("c")
+
+    def believed(nodes: Sequence[Node], pods: Sequence[Pod]) -> Iterator[str]:
+        return differences(state, (), {"lowtide"}, [*NODES, late], [PLACED])
+
+    def meanwhile() -> None:
+        state.place(make_pod("more", cpu="1", on="a"))
+        state.add_node(late)
+
+    assert await told(believed, meanwhile) == ["node a: its pods request 2000 cpu, not 2005"]

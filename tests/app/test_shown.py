@@ -5,21 +5,27 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
+from tests.advisor.test_advisor import Heard, Unreadable
 from tests.records.kept_decisions import GIGABIT, Keeping
 from tests.records.test_record import BUSY_AND_QUIET
 from tests.scheduler.conftest import START
 from tests.scheduler.test_machine_asked import UNREADABLE
+from tests.scheduler.test_pending import REFUSED
 from tests.server.conftest import RawClient, running
 
+from lowtide.advisor.advisor import Advisor
+from lowtide.app.decider import Decider
 from lowtide.app.diagnosing import Diagnosis, FindingShown
 from lowtide.app.shown import Shown
+from lowtide.config.extender_settings import ExtenderSettings
 from lowtide.objects.events import Added
 from lowtide.records.history import History
 from lowtide.server.api_routes import Ask, at_once
 from lowtide.server.http import Server
 from lowtide.server.serving import Serving, page_and_api
 from lowtide.telemetry.metrics import MeasuredNumbers, SourceNumbers
-from lowtide.testing import make_node, make_pod, make_reading
+from lowtide.testing import make_node, make_pod, make_profile, make_reading
 
 ZONED = [
     make_node("node-1", labels={"topology.kubernetes.io/zone": "z1", "rack": "r1"}),
@@ -32,8 +38,14 @@ class Showing:
     def __init__(self, *nodes: Any) -> None:
         self.keeping = Keeping(*nodes)
         self.history = History()
-        self.shown = Shown(
-            self.keeping.bench.machine,
+        self.shown = self.shown_of(self.keeping.bench.machine)
+        self.serving = Serving()
+        self.ask_by: Ask = at_once
+        self.diagnosis: Diagnosis | None = None
+
+    def shown_of(self, decider: Decider) -> Shown:
+        return Shown(
+            decider,
             self.keeping.ring,
             self.history,
             mode="scheduler",
@@ -42,9 +54,6 @@ class Showing:
             is_leader=lambda: True,
             diagnosis=lambda: self.diagnosis,
         )
-        self.serving = Serving()
-        self.ask_by: Ask = at_once
-        self.diagnosis: Diagnosis | None = None
 
     def measured(self) -> MeasuredNumbers:
         by_state = {"fresh": 1, "stale": 0, "missing": 1, "implausible": 0}
@@ -54,7 +63,7 @@ class Showing:
         )
 
     async def ask(self, path: str, host: str = "localhost") -> tuple[int, Any]:
-        server = Server(page_and_api(self.serving, self.shown, self.ask_by), port=0)
+        server = Server(page_and_api(self.serving, self.shown, self.ask_by, None), port=0)
         async with running(server):
             client = await RawClient.connected(server.address.port)
             answer = await client.ask(path, host)
@@ -227,13 +236,13 @@ async def test_a_page_of_another_name_cannot_ask_on_loopback() -> None:
     ("serving", "is_shown"),
     [
         pytest.param(Serving(), True, id="on loopback"),
-        pytest.param(Serving(bind_address="0.0.0.0"), False, id="for everybody"),
+        pytest.param(Serving(bind_address="0.0.0.0"), True, id="beyond loopback, for some"),
         pytest.param(Serving(bind_address="0.0.0.0", has_page=True), True, id="where it is wanted"),
         pytest.param(Serving(has_page=False), False, id="where it is not"),
     ],
 )
 def test_the_page_is_shown(serving: Serving, is_shown: bool) -> None:
-    assert bool(page_and_api(serving, Showing().shown, at_once)) == is_shown
+    assert bool(page_and_api(serving, Showing().shown, at_once, None)) == is_shown
 
 
 async def test_a_pod_of_the_same_name_is_not_explained_by_the_one_before() -> None:
@@ -254,6 +263,21 @@ async def test_what_cannot_be_judged_is_told_and_no_error_of_ours() -> None:
     showing.keeping.bench.take_turns()
     status, found = await showing.ask("/api/explain/default/odd")
     assert (status, found["waits"].startswith("it cannot be judged now: ")) == (200, True)
+
+
+async def test_a_rule_of_an_extender_that_reads_what_cannot_be_read_is_told() -> None:
+    rules = {"lowtide": make_profile([Unreadable()])}
+    advisor = Advisor(rules, {"lowtide": ExtenderSettings()}, Heard())
+    for each in (make_node("node-1"), replace(make_pod("web"), status=REFUSED)):
+        advisor.step(Added(each), START)
+    showing = Showing()
+    showing.shown = showing.shown_of(advisor)
+    status, node = await showing.ask("/api/nodes/node-1")
+    reason = "a rule read what cannot be read: volume v"
+    refused = [{"pod": "default/web", "rule": "", "reasons": [reason]}]
+    assert (status, node["refusals"]) == (200, refused)
+    status, found = await showing.ask("/api/explain/default/web")
+    assert (status, found["waits"]) == (200, f"it cannot be judged now: {reason}")
 
 
 async def test_a_node_without_cpu_is_shown_as_empty() -> None:

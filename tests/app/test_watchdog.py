@@ -8,7 +8,7 @@ import pytest
 
 from lowtide.app.watchdog import EXIT_CODE, Watchdog
 from lowtide.framework.plugin import ask
-from lowtide.logs import configure_logs
+from lowtide.logs import LineHandler, configure_logs
 
 
 class Ended:
@@ -64,6 +64,24 @@ async def test_what_hangs_elsewhere_is_told_by_its_stack(log_lines: io.StringIO)
     assert ended.codes == [EXIT_CODE]
     assert '"The loop hangs; this process ends"' in log_lines.getvalue()
     assert "letting_go.wait" in log_lines.getvalue()
+    running.cancel()
+
+
+async def test_a_loop_that_hangs_in_its_log_ends_the_process_untold(
+    log_lines: io.StringIO,
+) -> None:
+    """As when nobody reads what it writes: the lock of the log is not free then."""
+    ended = Ended()
+    watchdog = Watchdog(hung_seconds=3, look_seconds=0.02, telling_seconds=0.1, end=ended)
+    running = asyncio.create_task(watchdog.run())
+    await asyncio.sleep(0)
+    (handler,) = (each for each in logging.getLogger().handlers if isinstance(each, LineHandler))
+    handler.acquire()
+    try:
+        assert ended.letting_go.wait(5)
+    finally:
+        handler.release()
+    assert ended.codes == [EXIT_CODE]
     running.cancel()
 
 

@@ -34,6 +34,8 @@ PODS = [
     for number in range(2)
 ]
 
+NOWHERE = "it fits nowhere, or waits"
+
 
 def config(*, weight: int | None) -> dict[str, Any]:
     """NetworkTraffic at filter, and at score with this weight."""
@@ -170,8 +172,8 @@ def test_a_pod_that_fits_nowhere_else_waits(recording: Path) -> None:
     row = made.rows[1]
     assert (row.placed, row.pending) == (0, 1)  # the other is gone
     assert row.elsewhere == [
-        Elsewhere("default/pod-0", "busy", None),
-        Elsewhere("default/pod-1", "busy", None),
+        Elsewhere("default/pod-0", "busy", None, NOWHERE),
+        Elsewhere("default/pod-1", "busy", None, NOWHERE),
     ]
     assert [share for _, share in row.course] == pytest.approx([0.5, 0.5, 0.5])
 

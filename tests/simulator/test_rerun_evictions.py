@@ -119,7 +119,13 @@ def test_who_is_not_evicted_here_stays_and_is_not_there_twice(tmp_path: Path) ->
     then, other = rows(recording, without_preemption())
     assert counts(then) == (3, 0, 1)
     assert counts(other) == (2, 0, 0)  # its replacement would have taken the second node
-    assert other.elsewhere == [Elsewhere("default/high", "one", "two")]
+    assert other.elsewhere == [
+        Elsewhere(
+            "default/high",
+            *("one", "two"),
+            "the recorded node does not fit, or is not among the best",
+        )
+    ]
 
 
 def test_who_stays_goes_when_its_recorded_replacement_goes(tmp_path: Path) -> None:
@@ -157,7 +163,7 @@ def test_who_is_evicted_here_alone_comes_back(tmp_path: Path) -> None:
     then, other = rows(recording, CONFIG)
     assert counts(then) == (1, 0, 0)
     assert counts(other) == (2, 0, 1)
-    assert other.elsewhere == [Elsewhere("default/high", None, "one")]
+    assert other.elsewhere == [Elsewhere("default/high", None, "one", "it had no node")]
 
 
 def test_who_came_back_here_goes_when_the_recorded_one_goes(tmp_path: Path) -> None:
@@ -165,7 +171,7 @@ def test_who_came_back_here_goes_when_the_recorded_one_goes(tmp_path: Path) -> N
     recording = recorded(tmp_path, without_preemption(), begin, later(2.0), gone)
     _, other = rows(recording, CONFIG)
     assert counts(other) == (2, 0, 1)
-    assert other.elsewhere == [Elsewhere("default/low", "one", None)]
+    assert other.elsewhere == [Elsewhere("default/low", "one", None, "evicted")]
 
 
 def test_a_pod_without_owner_does_not_come_back(tmp_path: Path) -> None:
@@ -174,8 +180,8 @@ def test_a_pod_without_owner_does_not_come_back(tmp_path: Path) -> None:
     _, other = rows(recording, CONFIG)
     assert counts(other) == (2, 0, 1)
     assert other.elsewhere == [
-        Elsewhere("default/low", "one", None),
-        Elsewhere("default/high", None, "one"),
+        Elsewhere("default/low", "one", None, "evicted"),
+        Elsewhere("default/high", None, "one", "it had no node"),
     ]
 
 

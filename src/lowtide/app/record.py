@@ -8,6 +8,7 @@ from lowtide.framework.profile import Profile, rules_by_kind
 from lowtide.logs import Log
 from lowtide.objects.events import Listed
 from lowtide.records.recorder import Recorder
+from lowtide.records.recording_header import RecordingError
 from lowtide.scheduler.events import Event
 
 log = Log("record")
@@ -30,12 +31,17 @@ class RecordApp:
         self._beside.stop()
 
     async def run(self) -> None:
+        """RecordingError where the file ends before the run."""
         with self._recorder:
             await self._beside.run()
+        if self._recorder.failure:
+            raise RecordingError(f"the recording is cut: {self._recorder.failure}")
 
     def _take(self, event: Event) -> None:
         self.event_count += 1
         self._recorder.applied(event, self._clock())
+        if self._recorder.failure:
+            self.stop()
         if isinstance(event, Listed) and event.kind in self._unlisted:
             self._unlisted.discard(event.kind)
             if not self._unlisted:

@@ -169,6 +169,8 @@ def _figures(comparison: Comparison) -> Table:
 
 def _summary(made: Replayed) -> str:
     count, different = made.decision_count, len(made.differences)
+    if not count and not different:
+        return "no decision is in it"
     decisions = "1 decision" if count == 1 else f"{count} decisions"
     if not different:
         return f"{decisions}, all the same"

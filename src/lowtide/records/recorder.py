@@ -1,8 +1,10 @@
 """Writes a recording while the scheduler runs, on a thread aside: the machine only hands over what
-it applied. Whatever goes wrong here is told once, and the scheduler goes on.
+it applied. A file that cannot be opened is refused; what goes wrong later, or a full disk, is told
+once, and the scheduler goes on.
 
 `app/scheduler` has it started and ended; `scheduler/live` tells it of each event."""
 
+import errno
 import os
 import threading
 import zlib
@@ -15,7 +17,7 @@ from typing import Any, Final
 
 from lowtide.logs import Log
 from lowtide.records.event_form import EndLine, EventWriter, Line, LookedLine, encode
-from lowtide.records.recording_header import Header
+from lowtide.records.recording_header import Header, RecordingError
 from lowtide.scheduler.actions import Decided
 from lowtide.scheduler.events import Event
 
@@ -28,6 +30,7 @@ _LINES_AT_ONCE = 200
 _BLOCK_BYTES = 2**20
 _MOST_WAITING = 500_000  # lines; a disk that hangs must not take all memory
 _LAST_SECONDS = 15.0
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 _GZIP = 31  # zlib's number for a gzip header and trailer around the deepest window
 
 
@@ -108,6 +111,7 @@ class Recorder:
         self._open = opened
         self._most_waiting = most_waiting
         self._waiting: deque[tuple[Event, float] | float | Decided] = deque()
+        self.failure = ""  # why nothing more is recorded
         self._is_on = False
         self._is_overrun = False
         self._file: RecordingFile | None = None
@@ -138,6 +142,11 @@ class Recorder:
             self._file.add(self._header)
             self._file.flush()
         except OSError as error:
+            if error.errno not in _FULL:
+                raise RecordingError(
+                    f"{self._path}: cannot be written to: {error.strerror}; a recording is a file "
+                    "in a folder that exists and may be written to"
+                ) from error
             self._give_up(error)
             return self
         self._is_on = True
@@ -190,6 +199,7 @@ class Recorder:
         self._is_on = False
         self._waiting.clear()
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        self.failure = reason
         log.warning("Recording ends here; the scheduler goes on", file=str(self._path), err=reason)
         if self._file is not None:
             self._file.cut(reason)

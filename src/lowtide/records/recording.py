@@ -86,7 +86,8 @@ class Recording:
             elif decisions:
                 raise self._error(f"line {self._line}: a decision stands before the first event")
             step, decisions = Step(self._line, line.now, event), []
-        if step is not None:
+        # Of the last event of a torn one, decisions may be missing.
+        if step is not None and has_ended:
             yield _with(step, decisions)
         if not has_ended:
             self.warnings.append(

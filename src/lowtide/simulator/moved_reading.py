@@ -1,7 +1,7 @@
 """A recorded reading as it would have been, had some pods been on other nodes: what was measured of
-each goes with it."""
+each goes with it. `rerun` asks for each reading."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import msgspec
@@ -33,6 +33,7 @@ class MovedPod(msgspec.Struct, frozen=True):
 
 
 def moved_reading(reading: Reading, request: TrafficRequest, pods: Iterable[MovedPod]) -> Reading:
+    """Which nodes are hot by that, `HotNodes` tells."""
     expects = reading.expects
     if expects is None or not reading.has_more_to_come or RECEIVE_COLUMN not in reading.columns:
         return reading
@@ -63,8 +64,6 @@ def _moved(
     share = share_after(request, before, (receive, transmit), columns[CAPACITY], columns[SHARE])
     columns[RECEIVE_COLUMN], columns[TRANSMIT_COLUMN] = receive, transmit
     columns[SHARE] = np.where(is_changed, share, columns[SHARE])
-    is_hot = (share >= request.hot_share) & (columns[MAY_BE_HOT] > 0)
-    columns[IS_HOT] = np.where(is_changed, is_hot, columns[IS_HOT])
     gained = loaded(request, receive, transmit) - loaded(request, *before)
     if request.direction == "sum":
         gained = 2 * gained
@@ -75,3 +74,39 @@ def _moved(
     known = value[np.isfinite(value)]
     columns[HIGHEST_VALUE] = np.full(len(value), known.max() if len(known) else np.nan)
     return columns
+
+
+class HotNodes:
+    """Of the readings of one source, in their order. A node that carries what it did then, and was
+    hot here before where it was then, is judged as it was; any other one by what it carries here:
+    one that was hot is, until it has cooled."""
+
+    def __init__(self, request: TrafficRequest) -> None:
+        self._request = request
+        self._then: frozenset[str] = frozenset()
+        self._here: frozenset[str] = frozenset()
+
+    def judged(self, then: Reading, here: Reading) -> Reading:
+        """`here` is `then` after pods were moved."""
+        if RECEIVE_COLUMN not in here.columns:
+            return here
+        names, share = here.names, here.columns[SHARE]
+        was_hot_then, was_hot = _are_in(self._then, names), _are_in(self._here, names)
+        may_be_hot = here.columns[MAY_BE_HOT] > 0
+        cooled = self._request.hot_share - self._request.cooling_share
+        by_share = may_be_hot & (share >= np.where(was_hot, cooled, self._request.hot_share))
+        differs = (share != then.columns[SHARE]) | (was_hot != was_hot_then)
+        is_hot_then = then.columns[IS_HOT] > 0
+        is_hot = np.where(differs, by_share, is_hot_then)
+        # A node of which nothing is known has not cooled.
+        self._then = _named(is_hot_then | (was_hot_then & ~may_be_hot), names)
+        self._here = _named(is_hot | (was_hot & ~may_be_hot), names)
+        return replace(here, columns={**here.columns, IS_HOT: is_hot.astype(np.float64)})
+
+
+def _are_in(some: frozenset[str], names: Sequence[str]) -> BoolArray:
+    return np.array([name in some for name in names], np.bool_)
+
+
+def _named(is_one: BoolArray, names: Sequence[str]) -> frozenset[str]:
+    return frozenset(names[row] for row in np.flatnonzero(is_one).tolist())

@@ -31,7 +31,7 @@ from lowtide.scheduler.events import (
 from lowtide.scheduler.machine import Machine
 from lowtide.simulator.judged_anew import JudgedAnew
 from lowtide.simulator.link_course import LinkCourse
-from lowtide.simulator.moved_reading import MovedPod, moved_reading
+from lowtide.simulator.moved_reading import HotNodes, MovedPod, moved_reading
 from lowtide.simulator.run import BINDING_SECONDS, DECISION_SECONDS
 from lowtide.simulator.spared import Spared, is_preempted, owner_of
 
@@ -73,6 +73,7 @@ class Rerun:
         self.sources = sources
         traffic = [each for each in sources if isinstance(each, TrafficRequest)]
         self._request = traffic[0] if traffic else None
+        self._hot = {request: HotNodes(request) for request in traffic}
         self.links = LinkCourse()
         self.outcomes: dict[str, Outcome] = {}  # by pod key, as it was last
         self.recorded: dict[str, str] = {}  # by pod key: where it went when it was recorded
@@ -164,10 +165,12 @@ class Rerun:
 
     def _happen(self, event: Event, now: float) -> None:
         match event:
-            case Added(object=Pod() as pod) | Modified(object=Pod() as pod):
-                self._pod_changed(event, pod, now)
             case Deleted(object=Pod() as pod):
                 self._pod_gone(pod, now)
+            case Added(object=Pod() as pod) | Modified(object=Pod() as pod) if pod.has_ended:
+                self._pod_gone(pod, now)
+            case Added(object=Pod() as pod) | Modified(object=Pod() as pod):
+                self._pod_changed(event, pod, now)
             case ReadingPublished(source, reading):
                 self._reading(source, reading, now)
             case _:
@@ -199,6 +202,8 @@ class Rerun:
                 self._step(Modified(_on(pod, self._own[uid])), now)
 
     def _pod_pending(self, pod: Pod, now: float) -> None:
+        """Which node it was promised then does not matter here."""
+        pod = replace(pod, status=replace(pod.status, nominated_node_name=""))
         uid = pod.uid
         if pod.spec.scheduler_name in self._machine.profiles:
             is_new = uid not in self._known
@@ -254,9 +259,11 @@ class Rerun:
             told = moved_reading(recorded, source if anew is None else anew.recorded, moved)
             if source == self._request:
                 self.links.look(told, self._machine.state, now)
-            reading = told
+            then, reading = recorded, told
             if anew is not None and anew.is_needed:
-                reading = moved_reading(anew.of(recorded), source, moved)
+                then = anew.of(recorded)
+                reading = moved_reading(then, source, moved)
+            reading = self._hot[source].judged(then, reading)
         self._step(ReadingPublished(source, reading), now)
 
     def _moved(self) -> Iterator[MovedPod]:
@@ -280,8 +287,10 @@ class Rerun:
         self._step(Modified(_on(self._known[uid], node_name)), now)
 
     def _evict(self, evict: Evict, now: float) -> None:
-        self._step(EvictionEnded(evict.pod.uid, evicted=evict.victims), now)
-        for victim in evict.victims:
+        state = self._machine.state
+        victims = tuple(each for each in evict.victims if state.placed(each.uid) is not None)
+        self._step(EvictionEnded(evict.pod.uid, evicted=victims), now)
+        for victim in victims:
             self.evicted_count += 1
             self._evicted.add(victim.uid)
             self._leaving.add(victim.uid)

@@ -4,6 +4,7 @@ would be elsewhere, with the rule that speaks for that."""
 import msgspec
 
 from lowtide.cluster.state import ClusterState
+from lowtide.framework.decision import Decision
 from lowtide.objects.events import Added, Deleted, Modified
 from lowtide.objects.node import Node
 from lowtide.objects.pod import Pod
@@ -19,8 +20,8 @@ RECORDED = "as recorded"
 
 
 class Elsewhere(msgspec.Struct, frozen=True):
-    """`because` is the rule that speaks most for the node here; None: it has no node, or was
-    evicted from it."""
+    """`because` is the rule that speaks most for the node here, else what is known; a node is None
+    where it has none, or was evicted from it."""
 
     pod: str
     recorded: str | None
@@ -110,11 +111,30 @@ def _elsewhere(rerun: Rerun) -> list[Elsewhere]:
     for pod, outcome in rerun.outcomes.items():
         recorded = rerun.recorded.get(pod)
         if pod in rerun.lost:
-            found.append(Elsewhere(pod, recorded, None))
+            found.append(Elsewhere(pod, recorded, None, "evicted"))
         elif recorded != outcome.node_name:
-            because = "" if recorded is None else speaks_for(outcome.decision, recorded)
+            because = _because(outcome.decision, recorded)
             found.append(Elsewhere(pod, recorded, outcome.node_name, because))
     for pod, recorded in rerun.recorded.items():
         if pod not in rerun.outcomes:
-            found.append(Elsewhere(pod, recorded, None))
+            found.append(Elsewhere(pod, recorded, None, "it fits nowhere, or waits"))
     return found
+
+
+def _because(decision: Decision, recorded: str | None) -> str:
+    if recorded is None:
+        return "it had no node"
+    rule = speaks_for(decision, recorded)
+    if rule:
+        return rule
+    totals = {each.node_name: each.total for each in decision.best}
+    most, of_recorded = max(totals.values(), default=0), totals.get(recorded)
+    if of_recorded is None:
+        # So many are kept; the others have at most as many points as the last of these.
+        is_tie = len(totals) > 1 and min(totals.values()) == most
+        return (
+            "many nodes are equally good"
+            if is_tie
+            else "the recorded node does not fit, or is not among the best"
+        )
+    return "equally good" if of_recorded == most else "by several rules together"
