@@ -222,6 +222,14 @@ async def test_a_binding_has_failed_when_its_pod(
     assert outcome == BindOutcome(error=error)
 
 
+async def test_a_server_that_knew_no_rights_yet_is_asked_again_what_became_of_a_binding(
+    writer: Writer, server: ApiServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.answers = {"POST": [BROKEN], "GET": [FORBIDDEN, FORBIDDEN, stored(on="node-a")]}
+    outcome = await asyncio.wait_for(KubeBinder(writer, Sleeps()).bind(POD, "node-a"), 10)
+    assert (outcome, caplog.records) == (BindOutcome(), [])
+
+
 async def test_a_missing_right_to_read_pods_is_told_once(
     writer: Writer, server: ApiServer, caplog: pytest.LogCaptureFixture
 ) -> None:

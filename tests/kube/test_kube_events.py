@@ -379,6 +379,27 @@ async def test_an_event_waits_for_a_server_that_is_away(
     assert (len(server.asked), clock.slept, caplog.records) == (5, [0.8, 1.6, 3.2], [])
 
 
+async def let_arrive() -> None:
+    """What the server has sent."""
+    for _ in range(200):
+        await asyncio.sleep(0)
+
+
+async def test_the_end_loses_no_event_that_failed_beside_one_under_way(
+    events: KubeEvents, server: ApiServer
+) -> None:
+    gate = Gate()
+    server.answers = [gate.answer, status(503, "ServiceUnavailable", "no etcd"), OK]
+    record(events, pod=pod("under-way"))
+    record(events, pod=pod("failed"))
+    async with running(events):
+        await server.asked_times(2)
+        await let_arrive()
+    await events.flush(10)
+    names = [asked.json["regarding"]["name"] for asked in server.asked]
+    assert sorted(names) == ["failed", "failed", "under-way", "under-way"]
+
+
 async def test_an_event_that_the_server_always_fails_at_is_given_up(
     patient_events: KubeEvents, server: ApiServer, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from lowtide.app.kube_evictions import KubeEvictions
 from lowtide.framework.plugin import BindOutcome, Pod
 from lowtide.kube.backoff import Backoff
-from lowtide.kube.errors import ApiError, KubeError, may_pass
+from lowtide.kube.errors import KubeError, is_forbidden, may_pass
 from lowtide.kube.event_form import ObjectReference
 from lowtide.kube.kube_events import KubeEvents
 from lowtide.kube.pacing import write_behind_bindings
@@ -61,12 +61,15 @@ class KubeBinder:
     async def look(self, pod: Pod, node_name: str, message: str) -> BindOutcome:
         """What became of a binding that went wrong in this way."""
         waits = iter(_REREAD_SECONDS)
+        refusals = 0
         while True:
             try:
                 found = await self._writer.get_pod(pod.namespace, pod.name)
                 break
             except KubeError as error:
-                if not may_pass(error):
+                refusals += is_forbidden(error)
+                is_too_early = is_forbidden(error) and refusals < MOST_REFUSALS
+                if not may_pass(error) and not is_too_early:
                     self._warn_of_missing_right(error)
                     return BindOutcome(error=f"{message}; what became of it is unknown: {error}")
                 log.v(2, "The pod cannot be read after a binding", pod=pod.key, err=str(error))
@@ -78,7 +81,7 @@ class KubeBinder:
         return BindOutcome(error=message)
 
     def _warn_of_missing_right(self, error: KubeError) -> None:
-        if isinstance(error, ApiError) and error.status == 403 and not self._has_warned:
+        if is_forbidden(error) and not self._has_warned:
             self._has_warned = True
             log.warning(
                 "Doubtful bindings cannot be looked up; the scheduler needs the right to get pods",

@@ -1,5 +1,7 @@
 """What can go wrong between us and the API server; raised by connection, read by every caller."""
 
+_GOING = "because it is being terminated"
+
 
 class KubeError(Exception):
     """Any failure of a call to the API server."""
@@ -43,3 +45,10 @@ def may_pass(error: KubeError) -> bool:
     if isinstance(error, ApiError):
         return error.status >= 500 or error.status in (408, 429)
     return not isinstance(error, Unreadable)
+
+
+def is_forbidden(error: KubeError) -> bool:
+    """That may pass, too: for some seconds, a server that has just started knows no rights yet. But
+    not where a namespace takes nothing new, as it is about to go."""
+    is_refused = isinstance(error, ApiError) and error.status == 403
+    return is_refused and _GOING not in str(error)

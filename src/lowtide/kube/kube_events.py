@@ -10,7 +10,7 @@ import msgspec
 
 from lowtide.kube.backoff import Backoff
 from lowtide.kube.connection import JSON, STRATEGIC_MERGE_PATCH, Connection
-from lowtide.kube.errors import ApiError, KubeError, may_pass
+from lowtide.kube.errors import ApiError, KubeError, is_forbidden, may_pass
 from lowtide.kube.event_form import (
     CORE_FORM,
     EVENTS_FORM,
@@ -182,18 +182,14 @@ class KubeEvents:
             batch[id(write.series)] = write
         if not self._queue:
             self._has_work.clear()
-        tried = await asyncio.gather(*(self._write(write) for write in batch.values()))
-        for again in tried:
-            if again is not None:
-                self._queue.append(again)
-                self._has_work.set()
-        if None in tried:
+        settled = await asyncio.gather(*(self._write(write) for write in batch.values()))
+        if any(settled):
             self._backoff.reset()
-        elif tried:
+        elif settled:
             await self._sleep(self._backoff.next_seconds())
 
-    async def _write(self, write: _Write) -> _Write | None:
-        """What is to be written again later."""
+    async def _write(self, write: _Write) -> bool:
+        """Whether that is settled; else it waits in line again."""
         series = write.series
         if not write.is_new:
             series.has_pending_count = False
@@ -208,13 +204,13 @@ class KubeEvents:
             raise
         except KubeError as error:
             tries = write.tries + isinstance(error, ApiError)
-            # A server that has just started knows no rights yet.
-            is_forbidden = isinstance(error, ApiError) and error.status == 403
-            if (may_pass(error) or is_forbidden) and tries < MOST_TRIES:
-                return msgspec.structs.replace(write, tries=tries)
+            if (may_pass(error) or is_forbidden(error)) and tries < MOST_TRIES:
+                self._queue.append(msgspec.structs.replace(write, tries=tries))
+                self._has_work.set()
+                return False
             self._failed += 1
             self._last_failure = str(error)
-        return None
+        return True
 
     async def _create(self, series: Series) -> None:
         try:

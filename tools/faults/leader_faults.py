@@ -1,0 +1,113 @@
+"""The leader of several replicas is killed, frozen or asked to end; or all are replaced."""
+
+import signal
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import partial
+
+from faults.arena import Arena, Setting, Trial
+from faults.auditor import Binding, Leadership
+from faults.report import Injected
+from faults.supervisor import Replica
+
+TAKEOVER_SECONDS = 60.0
+# As many as a scheduler has under way at once.
+MOST_ON_THE_WIRE = 32
+
+
+def leader_killed(arena: Arena, replicas: int) -> None:
+    with _elected(arena, f"leader-killed-{replicas}", replicas) as trial:
+        trial.start()
+        leader = trial.leader()
+        trial.post(arena.size.burst_pods)
+        killed_at = time.time()
+        trial.supervisor.kill(leader)
+        seconds = _takeover(trial, f"leader of {replicas} killed", leader, killed_at)
+        figures = arena.figures
+        figures.leader_killed_to_next_binding_seconds = max(
+            figures.leader_killed_to_next_binding_seconds, seconds
+        )
+
+
+def leader_frozen(arena: Arena, replicas: int) -> None:
+    """Until another one leads, and then some: what it has on the wire may still be accepted."""
+    with _elected(arena, f"leader-frozen-{replicas}", replicas) as trial:
+        trial.start()
+        leader = trial.leader()
+        trial.post(arena.size.burst_pods)
+        frozen_at = time.time()
+        leader.process.send(signal.SIGSTOP)
+        try:
+            _takeover(trial, f"leader of {replicas} frozen", leader, frozen_at)
+            trial.post(arena.size.burst_pods)
+        finally:
+            leader.process.send(signal.SIGCONT)
+        trial.wait(lambda: leader.ends == [1], "the former leader ends by itself")
+
+
+def leader_terminated(arena: Arena, replicas: int) -> None:
+    with _elected(arena, f"leader-terminated-{replicas}", replicas) as trial:
+        trial.start()
+        leader = trial.leader()
+        trial.post(arena.size.burst_pods * 4)
+        asked_at = time.time()
+        leader.process.send(signal.SIGTERM)
+        seconds = _takeover(trial, f"leader of {replicas} terminated", leader, asked_at)
+        figures = arena.figures
+        figures.leader_terminated_to_next_binding_seconds = max(
+            figures.leader_terminated_to_next_binding_seconds, seconds
+        )
+
+
+def upgraded_and_rolled_back(arena: Arena) -> None:
+    """Three replicas, each replaced by a new process, one after the other, and then again."""
+    with _elected(arena, "upgraded", 3) as trial:
+        trial.start()
+        trial.leader()
+        trial.post(arena.size.burst_pods)
+        for name in ("upgraded", "rolled back"):
+            with trial.inject(name):
+                for replica in trial.supervisor.replicas:
+                    trial.replace(replica)
+        ends = [code for replica in trial.supervisor.replicas for code in replica.ends]
+        if any(ends):
+            arena.auditor.object_to(f"replicas that were replaced ended with {ends}")
+
+
+def _elected(arena: Arena, name: str, replicas: int) -> AbstractContextManager[Trial]:
+    return arena.trial(name, Setting(replicas=replicas, elects=True))
+
+
+def _takeover(trial: Trial, name: str, former: Replica, moment: float) -> float:
+    """Seconds to the next leader's first binding."""
+    auditor = trial.auditor
+    found: Callable[[], Binding | None] = partial(_binding_of_another, trial, former, moment)
+    trial.wait(lambda: found() is not None, f"{name}: another one binds", TAKEOVER_SECONDS)
+    binding = found()
+    taken: list[Leadership] = [
+        each
+        for each in auditor.leaderships
+        if each.acquired_at > moment and each.user != former.user
+    ]
+    assert binding is not None
+    figures = trial.arena.figures
+    figures.longest_leaderless_seconds = max(
+        figures.longest_leaderless_seconds, taken[0].acquired_at - moment
+    )
+    trial.keep(Injected(name, moment, moment, binding.at))
+    late = auditor.bindings_of_former_leaders()[former.user]
+    if late > MOST_ON_THE_WIRE:
+        auditor.object_to(f"{name}: {late} of its bindings were accepted after another one led")
+    return binding.at - moment
+
+
+def _binding_of_another(trial: Trial, former: Replica, moment: float) -> Binding | None:
+    return next(
+        (
+            binding
+            for binding in trial.auditor.bindings
+            if binding.at > moment and binding.user != former.user
+        ),
+        None,
+    )
