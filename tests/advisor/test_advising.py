@@ -25,6 +25,7 @@ from lowtide.objects.meta import ObjectMeta
 from lowtide.objects.node import Node
 from lowtide.objects.quantity import QuantityError
 from lowtide.objects.requests import nonzero_requests
+from lowtide.scheduler.actions import Decided
 from lowtide.testing import ManualClock, make_node, make_pod, make_profile
 
 pytestmark = pytest.mark.timeout(30)
@@ -101,6 +102,7 @@ async def advising(
     counted: Counted,
     clock: ManualClock | None = None,
     look_seconds: float = 30.0,
+    on_answer: Callable[[Decided, float], None] = lambda decided, began_at: None,
     **settings: Any,
 ) -> AsyncIterator[Advising]:
     """Patient, unless a budget is given: what is slow here may be the machine."""
@@ -110,7 +112,7 @@ async def advising(
     advisor = Advisor(
         {"lowtide": profile},
         {"lowtide": ExtenderSettings(**{**budgets, **settings})},
-        Listening(counted, clock),
+        Listening(counted, clock, on_answer=on_answer),
     )
     running = Advising(
         advisor, counts=counted, clock=clock, wall_clock=clock, look_seconds=look_seconds
@@ -165,6 +167,42 @@ async def test_an_answer_that_is_there_counts_also_when_the_loop_was_busy() -> N
         while not is_taken.is_set() or loop.time() < deadline:
             pass  # the loop does something else meanwhile
         assert (await first).neutral == ""
+
+
+async def test_what_is_told_is_what_was_handed_out_and_why_the_rules_had_no_say() -> None:
+    told: list[tuple[str, str, str, int]] = []
+
+    def on_answer(decided: Decided, began_at: float) -> None:
+        decision = decided.decision
+        count = decision.feasible_count
+        told.append((decided.asked, decision.pod.name, decided.neutral, count))
+
+    gate = Gate()
+    async with advising(gate, Counted(), on_answer=on_answer, names_budget_seconds=0.02) as running:
+        gate.is_open.clear()
+        await running.filter(Asked(NEW_SHAPE, ["a"]))  # begins, and ends too late
+        await running.prioritize(Asked(NEW_SHAPE, ["a", "b"]))  # does not begin
+        gate.is_open.set()
+        await running.look(lambda: None)
+    async with advising(Ending(), Counted(), on_answer=on_answer) as running:
+        await running.filter(Asked(NEW_SHAPE, ["a"]))
+        await running.filter(Asked(make_pod("web"), ["a"]))
+        await running.look(lambda: None)
+    assert told == [
+        ("filter", "new", "the rules took longer than 20 ms", 1),
+        ("prioritize", "new", "the rules took longer than 20 ms", 2),
+        ("filter", "new", "SystemExit: 3", 1),
+        ("filter", "web", "", 1),
+    ]
+
+
+async def test_an_answer_that_cannot_be_kept_is_an_answer_all_the_same() -> None:
+    def on_answer(decided: Decided, began_at: float) -> None:
+        raise OSError("disk full")
+
+    async with advising(Gate(), Counted(), on_answer=on_answer) as running:
+        for _ in range(2):
+            assert (await running.filter(Asked(make_pod(), ["a"]))).neutral == ""
 
 
 async def test_full_nodes_have_a_budget_of_their_own() -> None:

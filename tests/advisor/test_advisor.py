@@ -464,7 +464,7 @@ def test_whatever_the_request_says_of_a_node_counts() -> None:
 
 def test_nodes_of_a_request_are_put_back_also_when_a_rule_fails() -> None:
     made = with_nodes(advisor(Unreadable()), {"a": {}})
-    with pytest.raises(RuntimeError, match="a rule read what cannot be read: volume v"):
+    with pytest.raises(PluginError, match="a rule read what cannot be read: volume v"):
         made.filter(Asked(make_pod("web"), ["a", "b"], [seen("a", LABELLED), seen("b")]), now=0.0)
     assert made.state.names == ["a"]
     assert "disk" not in made.state.node_at(0).labels
@@ -548,7 +548,10 @@ def test_answers_are_told_as_decisions() -> None:
     made.step(Added(make_pod("other", on="a")), 0.0)
     web = make_pod("web")
     made.filter(Asked(web, ["a", "b", "c", "new"]), now=5.0, waited_seconds=2.0)
+    assert heard.answers == []
+    made.handed_out()
     made.prioritize(Asked(web, ["a", "b"]), now=6.0)
+    made.handed_out()
     assert heard_of(made, heard) == [("filter", "b", 2, 4), ("prioritize", "b", 2, 2)]
     filtered, prioritized = heard.answers
     assert (filtered.first_seen_at, filtered.decision.pod) == (3.0, web)
@@ -562,6 +565,7 @@ def test_a_pod_that_is_refused_everywhere_is_told_with_reasons_and_rules() -> No
     )
     made.step(Added(make_node("c", labels=LABELLED)), 0.0)
     made.filter(Asked(make_pod("web"), ["a", "b", "new"]), now=0.0)
+    made.handed_out()
     (answer,) = heard.answers
     assert heard_of(made, heard) == [("filter", None, 0, 3)]
     assert answer.decision.reason_counts == {LACKS: 2, UNKNOWN_NODE: 1}
@@ -576,6 +580,7 @@ def test_the_ranks_that_are_kept_say_the_same_as_those_among_some_nodes() -> Non
         made = with_nodes(advisor(FewestPods(), heard=heard), {"a": {}, "b": {}, "c": {}})
         made.step(Added(make_pod("other", on="a")), 0.0)
         made.prioritize(Asked(make_pod("web"), names), now=0.0)
+        made.handed_out()
         return sorted((each.node_name, each.total) for each in heard.answers[0].decision.best)
 
     assert points("a", "b", "c") == [*points("a", "b"), ("c", 100)]
@@ -594,6 +599,23 @@ def test_who_looks_changes_nothing() -> None:
     assert made.state.ledgers.booked_on(web.uid) == booked_on
     assert made.queue.lengths() == {"active": 1, "unschedulable": 0, "gated": 0}
     assert (made.gate_of(web), made.binding_count) == (None, None)
+
+
+def test_a_rule_that_fails_for_who_looks_is_not_counted() -> None:
+    heard = Heard()
+    made = with_nodes(advisor(Broken(), heard=heard), {"a": {}})
+    assert made.decided_now(make_pod("web"), 0.0).node_name == "a"
+    assert made.rejection_of(make_pod("web"), "a") is None
+    assert heard.errors == []
+
+
+def test_a_pod_has_waited_since_it_was_created_for_who_looks_too() -> None:
+    made = with_nodes(advisor(Hot()), {"a": {"hot": ""}})
+    metadata = ObjectMeta(name="web", uid="1", creation_timestamp="1970-01-01T00:00:00Z")
+    web = replace(make_pod("web"), metadata=metadata)
+    made.step(Added(web), 100.0)  # by a process that has just started
+    assert made.filter(Asked(web, ["a"]), now=100.0, waited_seconds=100.0).kept is None
+    assert made.decided_now(web, 100.0).node_name == "a"
 
 
 def test_where_a_pod_went_is_told_and_it_waits_no_more() -> None:

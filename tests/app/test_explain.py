@@ -1,19 +1,30 @@
 """`lowtide explain` through the API server: which pods and ports it asks, and what it is told."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from typing import TypeVar
 
+import msgspec
 import pytest
 from aiohttp import web
+from tests.records.test_flips import QUIET, ROOMY, record
 from tests.server.conftest import running
 
-from lowtide.app.explain import ExplainError, explanation_through_api_server
+from lowtide.app.explain import (
+    ExplainError,
+    explanation_by_address,
+    explanation_through_api_server,
+)
 from lowtide.kube.kubeconfig import plain_access
+from lowtide.records.explaining import Explanation
 from lowtide.server.http import Server
 from lowtide.testing import ManualClock
 
+T = TypeVar("T")
+
 PODS = "/api/v1/namespaces/{namespace}/pods/{pod}/proxy/api/explain/{of}/{name}"
 REFUSED = {"kind": "Status", "message": "error trying to reach service: connection refused"}
+CUT = 299  # not a status: the connection is cut
 
 
 class FakeApiServer:
@@ -33,6 +44,9 @@ class FakeApiServer:
         pod = request.match_info["pod"]
         self.asked.append(pod)
         status, body = self._answers.get(pod, (503, REFUSED))
+        if status == CUT:
+            assert request.transport is not None
+            request.transport.close()
         return web.json_response(body, status=status)
 
     @asynccontextmanager
@@ -43,9 +57,9 @@ class FakeApiServer:
             yield server.address.url
 
 
-async def explained(server: FakeApiServer, port: int | None = None) -> str:
+async def explanation(server: FakeApiServer, port: int | None = None) -> Explanation:
     async with server.serving() as url:
-        found = await explanation_through_api_server(
+        return await explanation_through_api_server(
             plain_access(url),
             "default/web",
             None,
@@ -53,10 +67,18 @@ async def explained(server: FakeApiServer, port: int | None = None) -> str:
             port=port,
             wall_clock=ManualClock(),
         )
-    return found.pod
 
 
-FOUND: tuple[int, dict[str, object]] = (200, {"pod": "default/web", "records": []})
+async def explained(server: FakeApiServer, port: int | None = None) -> str:
+    return (await explanation(server, port)).pod
+
+
+RECORDS = [msgspec.to_builtins(record(QUIET, ROOMY))]
+FOUND: tuple[int, dict[str, object]] = (200, {"pod": "default/web", "records": RECORDS})
+WITHOUT_RECORDS: tuple[int, dict[str, object]] = (
+    200,
+    {"pod": "default/web", "records": [], "waits": "standby"},
+)
 UNKNOWN: tuple[int, dict[str, object]] = (404, {"error": "nothing is known of pod default/web"})
 
 
@@ -81,6 +103,53 @@ async def test_the_first_pod_that_knows_tells() -> None:
     server = FakeApiServer({"https:lowtide-0:10259": UNKNOWN, "https:lowtide-1:10259": FOUND})
     assert await explained(server) == "default/web"
     assert server.asked == ["https:lowtide-0:10259", "https:lowtide-1:10259"]
+
+
+async def test_a_standby_that_has_not_decided_is_believed_only_where_nobody_has() -> None:
+    answers = {"https:lowtide-0:10259": WITHOUT_RECORDS, "https:lowtide-1:10259": FOUND}
+    found = await explanation(FakeApiServer(answers))
+    assert (len(found.records), found.waits) == (1, None)
+    answers["https:lowtide-1:10259"] = UNKNOWN
+    found = await explanation(FakeApiServer(answers))
+    assert (len(found.records), found.waits) == (0, "standby")
+
+
+async def test_a_pod_that_cannot_be_reached_is_passed_over() -> None:
+    cut: tuple[int, dict[str, object]] = (CUT, {})
+    server = FakeApiServer({"https:lowtide-0:10259": cut, "https:lowtide-1:10259": FOUND})
+    assert await explained(server) == "default/web"
+    server = FakeApiServer({"https:lowtide-0:7": cut})
+    with pytest.raises(ExplainError, match=r"^pod kube-system/lowtide-0: .*$"):
+        await explained(server, port=7)
+    assert set(server.asked) == {"https:lowtide-0:7"}  # by HTTP it would take as long
+
+
+async def serving_tls(says: dict[str, object], ask: Callable[[str], Awaitable[T]]) -> T:
+    async def answer(_: web.Request) -> web.Response:
+        return web.json_response(says)
+
+    routes = [web.get("/api/explain/{of}/{name}", answer)]
+    server = Server(routes, port=0, is_self_signed=True)
+    async with running(server):
+        return await ask(f"127.0.0.1:{server.address.port}")
+
+
+async def test_on_loopback_any_certificate_will_do() -> None:
+    async def ask(address: str) -> Explanation:
+        return await explanation_by_address(f"https://{address}", "default/web", None)
+
+    assert (await serving_tls(FOUND[1], ask)).pod == "default/web"
+
+
+async def test_who_forgets_https_is_told_so() -> None:
+    async def ask(address: str) -> str:
+        with pytest.raises(ExplainError) as raised:
+            await explanation_by_address(f"http://{address}", "default/web", None)
+        return str(raised.value)
+
+    assert (await serving_tls(FOUND[1], ask)).endswith(
+        " ends the connection, as one does that serves HTTPS: use https://"
+    )
 
 
 async def test_what_each_says_is_told_once() -> None:

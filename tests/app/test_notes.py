@@ -14,6 +14,8 @@ from lowtide.app.notes import Notes
 from lowtide.config.extender_settings import ExtenderSettings
 from lowtide.framework.profile import Profile
 from lowtide.objects.events import Added, Modified
+from lowtide.objects.extender import NodeSeen
+from lowtide.objects.meta import ObjectMeta
 from lowtide.plugins.network_traffic import NetworkTraffic
 from lowtide.plugins.network_traffic_args import NetworkTrafficArgs
 from lowtide.readings.columns import published
@@ -77,12 +79,23 @@ def test_advice_is_kept_without_the_pod_that_it_is_about() -> None:
     made, notes = advisor()
     for name in ("first", "second"):
         made.filter(Asked(make_pod(name), ["busy", "quiet"]), now=1.0)
+        made.handed_out()
         made.prioritize(Asked(make_pod(name), ["busy", "quiet"]), now=1.0)
+        made.handed_out()
     assert added(notes, "default/first") == {"quiet": 0.0, "busy": 0.0}
     assert added(notes, "default/second") == {"quiet": POD_BYTES, "busy": 0.0}
     record = DecisionRecord.of(next(notes.ring.of("default/second")))
     assert record.reading is not None
     assert record.reading.expected_receive == POD_BYTES
+
+
+def test_advice_on_a_node_that_only_the_request_knows_is_kept_without_what_is_measured() -> None:
+    made, notes = advisor()
+    nodes = [NodeSeen(metadata=ObjectMeta(name=name)) for name in ("new", "busy")]
+    made.filter(Asked(make_pod("web"), ["new", "busy"], nodes), now=1.0)
+    made.handed_out()
+    record = DecisionRecord.of(next(notes.ring.of("default/web")))
+    assert {each.node: each.measured for each in record.best} == {"new": None, "busy": None}
 
 
 def test_what_a_shadow_would_do_is_kept_without_the_pod_that_it_is_about() -> None:
@@ -107,6 +120,7 @@ def test_what_a_shadow_would_do_is_kept_without_the_pod_that_it_is_about() -> No
 def test_a_decision_that_cannot_be_kept_harms_nobody() -> None:
     made, notes = advisor()
     made.filter(Asked(make_pod("web"), ["busy"]), now=1.0)
+    made.handed_out()
     (kept,) = notes.ring.after(0)
     unknown = with_fields(kept.decided.decision, scheduler_name="unknown")
     notes.note(with_fields(kept.decided, decision=unknown), 1.0)
@@ -116,6 +130,7 @@ def test_a_decision_that_cannot_be_kept_harms_nobody() -> None:
 async def test_decisions_are_written_where_a_file_is_wanted(tmp_path: Path) -> None:
     made, notes = advisor()
     made.filter(Asked(make_pod("web"), ["busy"]), now=1.0)
+    made.handed_out()
     (kept,) = notes.ring.after(0)
     file = tmp_path / "decisions.jsonl"
     written = Notes(made.profiles, made.state, ManualClock(1.0), journal=Journal(file))

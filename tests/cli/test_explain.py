@@ -10,8 +10,10 @@ from tests.records.kept_decisions import Keeping
 from tests.records.test_record import BUSY_AND_QUIET
 from tests.scheduler.conftest import START
 
+from lowtide.framework.decision import Decision
 from lowtide.records.journal import Journal
 from lowtide.records.record import DecisionRecord
+from lowtide.scheduler.actions import Decided
 from lowtide.testing import make_node, make_pod
 
 
@@ -111,3 +113,24 @@ def test_a_pod_that_fits_nowhere_and_has_a_node_is_told(run: Run) -> None:
     Journal(Path("decisions")).write([replace(DecisionRecord.of(kept), is_on="node-1")])
     said = run("explain", "huge", "--decisions-file", "decisions").output
     assert said.startswith("default/huge fits nowhere, and is on node-1 (attempt 1, ")
+
+
+@pytest.mark.parametrize(
+    ("is_on", "words"),
+    [
+        pytest.param(None, " (asked to filter, attempt 1, ", id="while the pod waits"),
+        pytest.param("node-1", ", it is on node-1 (asked to filter, ", id="with where it went"),
+    ],
+)
+def test_an_answer_in_which_the_rules_had_no_say_is_told(
+    is_on: str | None, words: str, run: Run
+) -> None:
+    keeping = Keeping(make_node("node-1"))
+    decision = Decision(make_pod("web"), "lowtide", None, node_count=1, feasible_count=1)
+    decided = Decided(decision, 1, START, asked="filter", neutral="the rules took longer than 5 ms")
+    record = DecisionRecord.of(keeping.ring.note(decided, START, is_on))
+    Journal(Path("decisions")).write([record])
+    said = run("explain", "web", "--decisions-file", "decisions").output
+    why = "the rules had no say: the rules took longer than 5 ms"
+    assert said.startswith(f"default/web: {why}{words}")
+    assert said.count("no say") == 1

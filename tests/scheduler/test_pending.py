@@ -2,6 +2,7 @@
 
 from msgspec.structs import replace
 
+from lowtide.objects.meta import ObjectMeta
 from lowtide.objects.pod import PodCondition, PodStatus
 from lowtide.scheduler.pending import PendingPods
 from lowtide.testing import make_pod
@@ -28,3 +29,10 @@ def test_a_pod_waits_from_when_it_was_seen_first() -> None:
     assert (dropped.pod.labels, dropped.first_seen_at) == ({"changed": "yes"}, 3.0)
     assert pending.waited_seconds("default/web", 10.0) == 0.0
     assert pending.drop("default/web") is None
+
+
+def test_a_pod_that_was_created_before_it_was_seen_waits_from_then() -> None:
+    pending = PendingPods()
+    metadata = ObjectMeta(name="web", uid="1", creation_timestamp="1970-01-01T00:01:00Z")
+    pending.keep(replace(make_pod("web"), metadata=metadata), 90.0)
+    assert pending.waited_seconds("1", 100.0) == 40.0

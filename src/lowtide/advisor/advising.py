@@ -22,7 +22,7 @@ from lowtide.advisor.advice import (
     neutral_preemption,
     neutral_priorities,
 )
-from lowtide.advisor.advisor import Advisor
+from lowtide.advisor.advisor import FILTER, PRIORITIZE, Advisor
 from lowtide.advisor.asked_rows import RowFinder
 from lowtide.cluster.nodes import Nodes
 from lowtide.framework.decision import ScoreTable
@@ -58,19 +58,42 @@ class Counts(Protocol):
     def rule_error(self, rule_name: str) -> None: ...
 
 
+# On the thread, after the answer: "" where the rules had their say, else why not.
+Tell = Callable[[str], None]
+
+
+def _tell_nobody(neutral: str) -> None:
+    """Nothing is kept of looks, nor of preempting."""
+
+
 @dataclass(slots=True)
 class _Question(Generic[T]):
     """The thread writes the outcome and then wakes who waits for it."""
 
     work: Callable[[], T] | None  # None: nobody waits any more
     awaited: asyncio.Future[None]
+    tell: Tell = _tell_nobody
     outcome: tuple[T | None, Exception | None] | None = None
+    given_up: str = ""
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def ended(self, result: T | None, error: Exception | None) -> None:
-        self.outcome = result, error
+    def ended(self, result: T | None, error: Exception | None) -> bool:
+        """Whether somebody has waited for it."""
+        with self.lock:
+            if self.given_up:
+                return False
+            self.outcome = result, error
         # Where the loop has ended nobody waits any more.
         with suppress(RuntimeError):
             self.awaited.get_loop().call_soon_threadsafe(self.stop_waiting)
+        return True
+
+    def give_up(self, why: str) -> bool:
+        """Unless there is an outcome."""
+        with self.lock:
+            if self.outcome is None:
+                self.work, self.given_up = None, why
+            return self.outcome is None
 
     def stop_waiting(self) -> None:
         if not self.awaited.done():
@@ -180,7 +203,8 @@ class Advising:
         def work() -> FilterAdvice:
             return self._advisor.filter(asked, now=self._clock(), waited_seconds=waited)
 
-        return await self._ask("filter", asked.pod, self._budget_of(asked), work, neutral_filter)
+        budget, tell = self._budget_of(asked), self._telling(FILTER, asked, waited)
+        return await self._ask(FILTER, asked.pod, budget, work, neutral_filter, tell)
 
     async def prioritize(self, asked: Asked) -> PriorityAdvice:
         asked = self._looked_up(asked)
@@ -189,8 +213,9 @@ class Advising:
         def work() -> PriorityAdvice:
             return self._advisor.prioritize(asked, now=self._clock(), waited_seconds=waited)
 
+        budget, tell = self._budget_of(asked), self._telling(PRIORITIZE, asked, waited)
         neutral = partial(neutral_priorities, asked)
-        return await self._ask("prioritize", asked.pod, self._budget_of(asked), work, neutral)
+        return await self._ask(PRIORITIZE, asked.pod, budget, work, neutral, tell)
 
     async def preempt(self, asked: AskedPreemption) -> PreemptionAdvice:
         waited = self._waited_seconds(asked.pod)
@@ -215,9 +240,9 @@ class Advising:
 
         seconds = self._look_seconds
         question = await self._put(looked, seconds)
-        if question.outcome is None:
-            question.work = None
-            raise TimeoutError(f"the rules are busy, and nobody got to it within {seconds:g} s")
+        busy = f"the rules are busy, and nobody got to it within {seconds:g} s"
+        if question.give_up(busy):
+            raise TimeoutError(busy)
         found, error = question.answer()
         if error is not None:
             raise error
@@ -249,14 +274,14 @@ class Advising:
         budget_seconds: float,
         work: Callable[[], T],
         neutral: Callable[[str], T],
+        tell: Tell = _tell_nobody,
     ) -> T:
         """QuantityError where the pod cannot be read."""
-        question = await self._put(work, budget_seconds)
+        question = await self._put(work, budget_seconds, tell)
+        reason, problem = SLOW, f"the rules took longer than {budget_seconds * 1000:g} ms"
         try:
-            if question.outcome is not None:
+            if not question.give_up(problem):
                 return question.answer()
-            question.work = None
-            reason, problem = SLOW, f"the rules took longer than {budget_seconds * 1000:g} ms"
         except QuantityError:
             raise
         except Exception as error:
@@ -266,10 +291,12 @@ class Advising:
             log.warning("An answer is neutral", verb=verb, pod=pod.key, err=problem)
         return neutral(reason)
 
-    async def _put(self, work: Callable[[], T], most_seconds: float) -> _Question[T]:
+    async def _put(
+        self, work: Callable[[], T], most_seconds: float, tell: Tell = _tell_nobody
+    ) -> _Question[T]:
         """In line; back when it has an outcome, or after so many seconds."""
         loop = asyncio.get_running_loop()
-        question = _Question(work, loop.create_future())
+        question = _Question(work, loop.create_future(), tell)
         self._inbox.put(question)
         timer = loop.call_later(most_seconds, question.stop_waiting)
         try:
@@ -295,6 +322,7 @@ class Advising:
     def _answer(self, question: _Question[Any]) -> None:
         work = question.work
         if work is None:
+            self._tell(question, question.given_up)
             return
         try:
             outcome: tuple[Any, Exception | None] = work(), None
@@ -304,7 +332,30 @@ class Advising:
             log.exception("A request cannot be answered")
             outcome = None, RuntimeError(f"{type(error).__name__}: {error}")
         self._busy_since = None  # before who waits looks at it
-        question.ended(*outcome)
+        if not question.ended(*outcome):
+            self._tell(question, question.given_up)
+        elif not isinstance(outcome[1], QuantityError):
+            self._tell(question, "" if outcome[1] is None else str(outcome[1]))
+
+    def _tell(self, question: _Question[Any], neutral: str) -> None:
+        """Of what was handed out, after it was: nobody waits for it, or has to bear what fails."""
+        try:
+            question.tell(neutral)
+        except Exception:
+            log.exception("An answer cannot be kept")
+
+    def _telling(self, verb: str, asked: Asked, waited_seconds: float) -> Tell:
+        pod, count, now = asked.pod, len(asked.names), self._clock()
+
+        def tell(neutral: str) -> None:
+            if neutral:
+                self._advisor.was_neutral(
+                    verb, pod, count, neutral, now=now, waited_seconds=waited_seconds
+                )
+            else:
+                self._advisor.handed_out()
+
+        return tell
 
     def _apply(self, event: Event) -> None:
         advisor = self._advisor

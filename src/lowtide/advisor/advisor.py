@@ -4,7 +4,7 @@ out, and which to prefer. Pure: events in, and advice from what is believed then
 `advising` drives it for the extender."""
 
 from collections.abc import Callable, Mapping
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from msgspec.structs import replace
@@ -19,13 +19,13 @@ from lowtide.advisor.advice import (
 )
 from lowtide.advisor.asked_rows import AskedRows, Refusals, RowFinder
 from lowtide.advisor.bookings import Bookings
+from lowtide.advisor.listener import Listener
 from lowtide.advisor.preempting import fitting_without_victims
 from lowtide.advisor.requested_nodes import as_requested
 from lowtide.cluster.columns import BoolArray, IntArray
-from lowtide.cluster.nodes import Nodes
 from lowtide.cluster.state import ClusterState
 from lowtide.config.extender_settings import ExtenderSettings
-from lowtide.framework.decision import Decision, NodeRejection, ScoreTable
+from lowtide.framework.decision import Decision, NodeRejection
 from lowtide.framework.plugin import PluginError, PodRejection, ask
 from lowtide.framework.profile import Profile, rules_by_kind
 from lowtide.framework.verdict import Verdict
@@ -52,26 +52,6 @@ _MOST_BYTES_BROKEN = 4 * 1024 * 1024
 _MOST_BROKEN = 16
 
 
-class Listener(Protocol):
-    """Hears what is to be told and counted."""
-
-    def rule_failed(self, error: PluginError) -> None:
-        """What the rule would have said does not count."""
-
-    def tells(self, profile: Profile) -> bool:
-        """Whether to hand over verdicts and scores, which costs something."""
-
-    def filtered(self, pod: Pod, profile: Profile, nodes: Nodes) -> None: ...
-
-    def scored(self, profile: Profile, scores: ScoreTable, nodes: Nodes) -> None: ...
-
-    def answered(self, decided: Decided, began_at: float) -> None:
-        """A question, by which verb; where nodes are left, the best one is `decided`."""
-
-    def went_to(self, uid: str, node_name: str) -> None:
-        """Where a pod was put, whoever was asked about it."""
-
-
 class Advisor:
     """With one profile it advises on every pod, whatever scheduler the pod names; with several on
     each by the profile of that name, else by the first."""
@@ -94,6 +74,7 @@ class Advisor:
         self._bookings = Bookings(self.state)
         self._finder = RowFinder(self.state)
         self._turns = 0
+        self._untold: tuple[Decided, float] | None = None
 
     @property
     def rules_by_kind(self) -> dict[type, tuple[str, ...]]:
@@ -199,6 +180,7 @@ class Advisor:
         return self._without_broken_rules(asked.pod, kept)
 
     def _advice(self, asked: Asked, now: float, work: Callable[[Verdicts], T]) -> T:
+        self._untold = None
         self._bookings.expire(now)
         if asked.pod.uid not in self._bookings:
             self._turns += 1
@@ -287,14 +269,27 @@ class Advisor:
         self, verb: str, decision: Decision, verdicts: Verdicts, now: float, waited_seconds: float
     ) -> None:
         """Books the pod on the best node, so that the next pods find it less free before this one
-        is seen to be bound; and tells what was decided."""
+        is seen to be bound; what was decided is to be told."""
         pod = decision.pod
         seconds = self.settings_for(pod).book_for_seconds
         if seconds > 0 and decision.node_name is not None:
             self._bookings.book(pod, decision.node_name, until=now + seconds)
         took = verdicts.profile.asking.take_spent()
-        decided = Decided(decision, 1, now - waited_seconds, took, asked=verb)
-        self._listener.answered(decided, now)
+        self._untold = Decided(decision, 1, now - waited_seconds, took, asked=verb), now
+
+    def handed_out(self) -> None:
+        """The advice that was worked out last was: it is told."""
+        if self._untold is not None:
+            self._listener.answered(*self._untold)
+
+    def was_neutral(
+        self, verb: str, pod: Pod, count: int, why: str, *, now: float, waited_seconds: float
+    ) -> None:
+        """Instead of advice on so many nodes."""
+        name = self.profile_for(pod).scheduler_name
+        decision = Decision(pod, name, None, node_count=count, feasible_count=count)
+        first_seen_at = now - waited_seconds
+        self._listener.answered(Decided(decision, 1, first_seen_at, asked=verb, neutral=why), now)
 
     def _why_nothing(
         self, asked: Asked, verdicts: Verdicts, rows: AskedRows, decision: Decision
@@ -346,11 +341,11 @@ class Advisor:
             return decided_now(pod, verdicts, turn=self._turns, waited_seconds=waited_seconds)
 
         with self._bookings.without(pod):
-            return self._without_broken_rules(pod, decide_now)
+            return self._without_broken_rules(pod, decide_now, is_look=True)
 
     def rejection_of(self, pod: Pod, node_name: str) -> NodeRejection | None:
         return self._without_broken_rules(
-            pod, lambda verdicts: rejection_now(pod, node_name, verdicts)
+            pod, lambda verdicts: rejection_now(pod, node_name, verdicts), is_look=True
         )
 
     def gate_of(self, pod: Pod) -> tuple[str, PodRejection] | None:
@@ -364,8 +359,10 @@ class Advisor:
             found = self._finder.of(asked.names)
         return found
 
-    def _without_broken_rules(self, pod: Pod, work: Callable[[Verdicts], T]) -> T:
-        """A rule that fails has no say, and the others have."""
+    def _without_broken_rules(
+        self, pod: Pod, work: Callable[[Verdicts], T], *, is_look: bool = False
+    ) -> T:
+        """A rule that fails has no say, and the others have. In a look that is nobody's concern."""
         broken: frozenset[str] = frozenset()
         while True:
             verdicts = self._verdicts_of(self.profile_for(pod), broken)
@@ -375,11 +372,12 @@ class Advisor:
             except PluginError as error:
                 if not error.rule_name or error.rule_name in broken:
                     raise
-                self._listener.rule_failed(error)
+                if not is_look:
+                    self._listener.rule_failed(error)
                 broken |= {error.rule_name}
             except QuantityError as error:
                 scored_requests(pod)  # raises the same where it is the pod that cannot be read
-                raise RuntimeError(f"a rule read what cannot be read: {error}") from error
+                raise PluginError(f"a rule read what cannot be read: {error}") from error
 
     def _verdicts_of(self, profile: Profile, broken: frozenset[str]) -> Verdicts:
         key = (profile.scheduler_name, broken)

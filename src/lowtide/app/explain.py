@@ -5,21 +5,26 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import aiohttp
 import msgspec
 
 from lowtide.app.clocks import Clock
 from lowtide.kube.connection import Connection
+from lowtide.kube.errors import KubeError
 from lowtide.kube.kubeconfig import Access
 from lowtide.records.explaining import Explanation, explained
 from lowtide.records.journal import read_journal
+from lowtide.server.loopback import is_loopback
 
 LABEL = "app.kubernetes.io/name=lowtide"
 PORTS = (10259, 8001)  # of a scheduler, of an extender
 _TIMEOUT_SECONDS = 10.0
-_SHOWN_ELSEWHERE = "start it with --page where it serves beyond loopback"
+_SHOWN_ELSEWHERE = (
+    "start it with --page where it serves beyond loopback, "
+    "or ask with --address through kubectl port-forward"
+)
 
 
 class ExplainError(Exception):
@@ -41,19 +46,31 @@ def explanation_from_file(path: Path, pod_key: str, node_name: str | None) -> Ex
 
 
 async def explanation_by_address(address: str, pod_key: str, node_name: str | None) -> Explanation:
-    """Of a process that listens there, such as http://127.0.0.1:10259."""
+    """Of a process that listens there, such as https://127.0.0.1:10259. On loopback any certificate
+    will do: it is this machine, or the end of a port-forward, and nothing secret is sent."""
     timeout = aiohttp.ClientTimeout(total=_TIMEOUT_SECONDS)
     url = f"{address.rstrip('/')}/{_path(pod_key)}"
     try:
+        is_here = is_loopback(urlsplit(address).hostname or "")
         async with (
             aiohttp.ClientSession(timeout=timeout) as session,
-            session.get(url, params=_params(node_name)) as response,
+            session.get(
+                url,
+                params=_params(node_name),
+                ssl=not is_here,
+                allow_redirects=not is_here,
+            ) as response,
         ):
             return _explanation(response.status, await response.read(), address)
     except (aiohttp.ClientError, TimeoutError, ValueError) as error:
+        is_cut = isinstance(error, aiohttp.ServerDisconnectedError)
+        if is_cut and address.lower().startswith("http://"):
+            raise ExplainError(
+                f"{address} ends the connection, as one does that serves HTTPS: use https://"
+            ) from None
         raise ExplainError(
             f"{address} does not answer: {error or type(error).__name__}; "
-            "--address is where Lowtide serves, such as http://127.0.0.1:10259"
+            "--address is where Lowtide serves, such as https://127.0.0.1:10259"
         ) from None
 
 
@@ -66,7 +83,8 @@ async def explanation_through_api_server(
     port: int | None,
     wall_clock: Clock,
 ) -> Explanation:
-    """Of the pods that carry Lowtide's label, or of this one; the first that knows of the pod."""
+    """Of the pods that carry Lowtide's label, or of this one; the first that has decided about the
+    pod, else the first that knows of it, such as a standby."""
     async with Connection(access, wall_clock) as connection:
         pods = [through] if through else await _pods(connection)
         if not pods:
@@ -74,15 +92,22 @@ async def explanation_through_api_server(
                 f"no running pod has the label {LABEL}; name it with --through "
                 "NAMESPACE/POD, or a local port with --address"
             )
+        without_records = None
         said = []
         for each in pods:
             try:
-                return await _explanation_of_pod(
+                found = await _explanation_of_pod(
                     connection, each, pod_key, node_name, PORTS if port is None else (port,)
                 )
             except ExplainError as error:
                 said.append(str(error))
-        raise ExplainError("\n".join(said))
+                continue
+            if found.records or found.preempted_by is not None:
+                return found
+            without_records = without_records or found
+        if without_records is None:
+            raise ExplainError("\n".join(said))
+        return without_records
 
 
 async def _explanation_of_pod(
@@ -95,18 +120,24 @@ async def _explanation_of_pod(
     """By HTTPS or not, whatever answers there as Lowtide does."""
     namespace, _, name = asked.rpartition("/")
     pods = f"/api/v1/namespaces/{quote(namespace or 'default')}/pods"
-    said = []
+    said: list[str] = []
+    silent: set[int] = set()
     for port, scheme in product(ports, ("https:", "")):
-        response = await connection.pass_on(
-            f"{pods}/{scheme}{quote(name)}:{port}/proxy/{_path(pod_key)}",
-            params=_params(node_name),
-            headers={},
-            timeout_seconds=_TIMEOUT_SECONDS,
-        )
+        if port in silent:
+            continue
         try:
+            response = await connection.pass_on(
+                f"{pods}/{scheme}{quote(name)}:{port}/proxy/{_path(pod_key)}",
+                params=_params(node_name),
+                headers={},
+                timeout_seconds=_TIMEOUT_SECONDS,
+            )
             return _explanation(response.status, response.body, f"pod {asked}")
         except NotLowtideError as error:
             said.append(str(error))
+        except KubeError as error:
+            silent.add(port)
+            said.append(f"pod {asked}: {error}")
     raise ExplainError("\n".join(dict.fromkeys(said)))
 
 

@@ -29,7 +29,7 @@ class Notes:
         clock: Clock,
         *,
         journal: Journal | None = None,
-        rows_may_change: bool = False,
+        rows_may_change: bool = True,
     ) -> None:
         self._clock = clock
         self._request = traffic_request_of(profiles.values())

@@ -31,7 +31,7 @@ from lowtide.readings.reading import STATES, State
 from lowtide.records.explaining import Explanation, explained, needs_now
 from lowtide.records.history import History, NodeHistory
 from lowtide.records.measured import traffic_request_of
-from lowtide.records.record import DecisionLine, DecisionRecord, PreemptionRecord
+from lowtide.records.record import DecisionLine, DecisionRecord
 from lowtide.records.ring import Ring
 from lowtide.telemetry.metrics import MeasuredNumbers
 
@@ -39,7 +39,6 @@ ZONE = "topology.kubernetes.io/zone"
 RACKS = ("topology.kubernetes.io/rack", "rack")
 MOST_REFUSALS = 20
 MOST_DECISIONS = 500
-_NOBODY = PreemptionRecord("", [])
 _LETTERS = np.frombuffer("".join(state.value[0] for state in STATES).encode(), "S1")
 
 
@@ -200,10 +199,10 @@ class Shown:
         """None where nothing is known of the pod."""
         kept = list(self._ring.of(key))
         queued = next((each for each in self._decider.queue if each.pod.key == key), None)
-        others = [DecisionRecord.of(each) for each in self._ring.evicting()]
+        others = [DecisionRecord.of(each) for each in islice(self._ring.evicting(key), 1)]
         pod = queued.pod if queued else kept[0].decided.decision.pod if kept else None
         records = [DecisionRecord.of(each) for each in kept]
-        if pod is None and not any(key in (each.preempts or _NOBODY).victims for each in others):
+        if pod is None and not others:
             return None
         gate = None if queued is None else self._decider.gate_of(queued.pod)
         waits = None

@@ -36,7 +36,7 @@ _WIDTH_WITHOUT_TERMINAL = 160
 @click.option(
     "--address",
     metavar="URL",
-    help="Ask the process that serves there, such as http://127.0.0.1:10259.",
+    help="Ask the process that serves there, such as https://127.0.0.1:10259.",
 )
 @click.option(
     "--decisions-file",
@@ -121,7 +121,7 @@ class _Printed:
 
     def _record(self, record: DecisionRecord) -> None:
         self._say(_headline(record))
-        if record.message is not None:
+        if record.message is not None and not record.neutral:
             self._say(record.message)
         if record.preempts is not None:
             victims = ", ".join(record.preempts.victims)
@@ -159,6 +159,9 @@ class _Printed:
 def _headline(record: DecisionRecord) -> str:
     asked = f"asked to {record.asked}, " if record.asked else ""
     attempt = f"{asked}attempt {record.attempt}, {_time(record.time)}"
+    if record.neutral:
+        is_on = f", it is on {record.is_on}" if record.is_on else ""
+        return f"{record.pod}: {record.message}{is_on} ({attempt}; {record.nodes} nodes)"
     if record.node is None:
         is_on = f", and is on {record.is_on}" if record.is_on else ""
         return f"{record.pod} fits nowhere{is_on} ({attempt}; {record.nodes} nodes)"

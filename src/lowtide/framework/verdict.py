@@ -151,6 +151,19 @@ class Verdict:
         by = self._filtering.rejections[first]
         return by.as_node_rejection(row, self.rejections_besides(row, by.name))
 
+    def rejections_at(self, rows: Rows) -> Iterator[tuple[int, NodeRejection]]:
+        """Each of these rows that is refused; those of which all filters say the same share one."""
+        bits = [each.bits for each in self._filtering.rejections if each.bits is not None]
+        first: list[int] = self._filtering.first[rows].tolist()
+        said = [first, *(each[rows].tolist() for each in bits)]
+        made: dict[tuple[int, ...], NodeRejection | None] = {}
+        for row, key in zip(rows.tolist(), zip(*said, strict=True), strict=True):
+            if key[0] < 0 or key not in made:  # what excludes a node may differ by node
+                made[key] = self.rejection_at(row)
+            rejection = made[key]
+            if rejection is not None:
+                yield row, rejection
+
     def is_excluded(self, row: int) -> bool:
         """Whether a pre-filter left this node out: filters are then not asked about it."""
         return bool(self._filtering.first[row] < 0)

@@ -91,7 +91,7 @@ def needs_now(records: Sequence[DecisionRecord], uid: str, node_name: str | None
     """Whether the records alone do not tell: of a pod that waits, what would make it fit, and of
     nodes that were not kept, anything."""
     newest = _newest(records, uid)
-    if newest is None or newest.node is None:
+    if newest is None or (newest.node is None and not (newest.neutral and newest.is_on)):
         return True
     return node_name is not None and _recorded_why_not(newest, node_name) is None
 

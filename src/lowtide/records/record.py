@@ -20,6 +20,7 @@ from lowtide.readings.judging import share_with
 from lowtide.readings.reading import STATES
 from lowtide.records.measured import FIELDS, Measured
 from lowtide.records.ring import Kept
+from lowtide.scheduler.actions import Decided
 from lowtide.scheduler.decide import KEPT_NODES
 
 _SHARE, _RECEIVE, _TRANSMIT, _CAPACITY = (
@@ -71,7 +72,7 @@ class PreemptionRecord(msgspec.Struct, frozen=True):
 
 class DecisionRecord(msgspec.Struct, frozen=True, kw_only=True):
     """`asked` is the verb by which another scheduler asked, `is_on` where that has put the pod:
-    then `node` is advice, or where the pod would be."""
+    then `node` is advice, or where the pod would be. `neutral` is why the rules had no say."""
 
     seq: int
     time: float
@@ -96,6 +97,7 @@ class DecisionRecord(msgspec.Struct, frozen=True, kw_only=True):
     seconds_by_rule: dict[str, float] = {}
     asked: str = ""
     is_on: str | None = None
+    neutral: str = ""
 
     @classmethod
     def of(cls, kept: Kept) -> Self:
@@ -119,13 +121,14 @@ class DecisionRecord(msgspec.Struct, frozen=True, kw_only=True):
             best=best,
             reading=_reading(kept),
             reasons=dict(decision.reason_counts),
-            message=None if decision.node_name is not None else decision.fit_error_final,
+            message=_message(decided),
             rejected_by=sorted(decision.rejected_by),
             preempts=_preempts(decision),
             seconds=kept.seconds,
             seconds_by_rule=dict(decided.spent.by_rule),
             asked=decided.asked,
             is_on=kept.is_on,
+            neutral=decided.neutral,
         )
 
     @property
@@ -148,6 +151,7 @@ class DecisionLine(msgspec.Struct, frozen=True, kw_only=True):
     message: str | None
     asked: str = ""
     is_on: str | None = None
+    neutral: str = ""
 
     @classmethod
     def of(cls, kept: Kept) -> Self:
@@ -168,10 +172,19 @@ class DecisionLine(msgspec.Struct, frozen=True, kw_only=True):
             runner_up=runner_up,
             share=None if traffic is None else traffic.share_with_added,
             attempt=kept.decided.attempts,
-            message=None if node is not None else decision.fit_error_final,
+            message=_message(kept.decided),
             asked=kept.decided.asked,
             is_on=kept.is_on,
+            neutral=kept.decided.neutral,
         )
+
+
+def _message(decided: Decided) -> str | None:
+    """Why there is no node."""
+    if decided.neutral:
+        return f"the rules had no say: {decided.neutral}"
+    decision = decided.decision
+    return None if decision.node_name is not None else decision.fit_error_final
 
 
 def in_short(record: DecisionRecord) -> str:

@@ -70,17 +70,15 @@ def _remedy(
 
 def _shortest(names: list[str], decision: Decision, state: ClusterState) -> Iterator[str]:
     """Where least is missing, by resource."""
+    rows = [row for name in names if (row := state.row_of(name)) is not None]
+    if not rows:
+        return
     for resource, asked in sorted(pod_requests(decision.pod).items()):
-        free_of = {
-            name: int(state.allocatable(resource)[row] - state.requested(resource)[row])
-            for name in names
-            if (row := state.row_of(name)) is not None
-        }
-        if not free_of:
-            continue
-        best = max(free_of, key=lambda name: free_of[name])
-        if free_of[best] < asked:
-            free, wanted = _amount(resource, free_of[best]), _amount(resource, asked)
+        free_of = state.allocatable(resource)[rows] - state.requested(resource)[rows]
+        most = int(free_of.max())
+        if most < asked:
+            best = state.names[rows[int(free_of.argmax())]]
+            free, wanted = _amount(resource, most), _amount(resource, asked)
             yield f"{best} has most {resource} left, {free}, and the pod asks for {wanted}"
 
 

@@ -115,11 +115,12 @@ class Ring:
         for position in range(max(0, number - first), len(self._kept)):
             yield self._kept[position]
 
-    def evicting(self) -> Iterator[Kept]:
-        """Those that took pods off a node, the newest first."""
+    def evicting(self, pod_key: str) -> Iterator[Kept]:
+        """Those that took the pod off a node, the newest first."""
         for kept in reversed(self._kept):
             found = kept.decided.decision.post_filtered
-            if found is not None and found.eviction is not None:
+            eviction = None if found is None else found.eviction
+            if eviction is not None and any(each.key == pod_key for each in eviction.victims):
                 yield kept
 
     def of(self, pod_key: str) -> Iterator[Kept]:

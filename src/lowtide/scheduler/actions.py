@@ -12,13 +12,14 @@ from lowtide.scheduler.queue import QueuedPod
 
 class Decided(msgspec.Struct, frozen=True):
     """A pod had its turn; nothing to do but to tell. Where another scheduler `asked`, by that verb,
-    the node is advice."""
+    the node is advice; `neutral` is why the rules had no say in it."""
 
     decision: Decision
     attempts: int
     first_seen_at: float
     spent: Spent = NOTHING_SPENT  # by the rules that had to be asked
     asked: str = ""
+    neutral: str = ""
 
 
 class Bind(msgspec.Struct, frozen=True):

@@ -233,18 +233,14 @@ class Found:
         self, promised: Mapping[int, NodeRejection], given_way: Sequence[int] = ()
     ) -> dict[str, NodeRejection]:
         """By node; of rows where the refusals have given way, nothing is told."""
-        found = {}
-        for row in sorted(set(range(self._state.count)).difference(given_way)):
-            name = self._state.names[row]
-            rejection = promised.get(row)
-            if rejection is not None:
+        is_told = np.ones(self._state.count, np.bool_)
+        is_told[list(given_way)] = False
+        found = dict(self._verdict.rejections_at(np.flatnonzero(is_told)))
+        for row, rejection in promised.items():
+            if is_told[row]:
                 also = self._verdict.rejections_besides(row, rejection.plugin)
-                rejection = replace(rejection, also=also)
-            else:
-                rejection = self._verdict.rejection_at(row)
-            if rejection is not None:
-                found[name] = rejection
-        return found
+                found[row] = replace(rejection, also=also)
+        return {self._state.names[row]: found[row] for row in sorted(found)}
 
 
 class _Helped:

@@ -5,10 +5,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from lowtide.objects.pod import Pod
+from lowtide.objects.times import epoch_seconds
 
 
 @dataclass(frozen=True, slots=True)
 class PendingPod:
+    """It waits since it was created, which is seen later where this process has just started."""
+
     pod: Pod
     first_seen_at: float
 
@@ -28,8 +31,12 @@ class PendingPods:
         return len(self._by_uid)
 
     def keep(self, pod: Pod, now: float) -> None:
+        created_at = epoch_seconds(pod.metadata.creation_timestamp or "")
         before = self._by_uid.get(pod.uid)
-        self._by_uid[pod.uid] = PendingPod(pod, now if before is None else before.first_seen_at)
+        seen_at = now if before is None else before.first_seen_at
+        self._by_uid[pod.uid] = PendingPod(
+            pod, seen_at if created_at is None else min(seen_at, created_at)
+        )
 
     def drop(self, uid: str) -> PendingPod | None:
         """It has a node, or is gone."""

@@ -92,7 +92,7 @@ function recordParts(record) {
 function verdict(record) {
   const isOn = record.is_on ? nodeLink(record.is_on) : null;
   if (record.node === null) {
-    return [make("b", {class: "problem"}, "Fits nowhere. "), record.message ?? "", ...(isOn ? [" It is on ", isOn, "."] : [])];
+    return [make("b", {class: "problem"}, record.neutral ? "" : "Fits nowhere. "), record.message ?? "", ...(isOn ? [" It is on ", isOn, "."] : [])];
   }
   const [chosen, next] = record.best;
   const parts = place(record, isOn);
