@@ -374,7 +374,8 @@ async def test_an_event_waits_for_a_server_that_is_away(
     no_right = status(403, "Forbidden", "no rights are known yet")
     server.answers = [no_answer, status(503, "ServiceUnavailable", "no etcd"), *[no_right] * 2, OK]
     record(patient_events)
-    await patient_events.flush(10)
+    with caplog.at_level(logging.WARNING):
+        await patient_events.flush(10)
     assert len({asked.json["metadata"]["name"] for asked in server.asked}) == 1
     assert (len(server.asked), clock.slept, caplog.records) == (5, [0.8, 1.6, 3.2], [])
 
@@ -405,7 +406,8 @@ async def test_an_event_that_the_server_always_fails_at_is_given_up(
 ) -> None:
     server.answers = [status(500, "InternalError", "no")]
     record(patient_events)
-    await patient_events.flush(10)
+    with caplog.at_level(logging.WARNING):
+        await patient_events.flush(10)
     assert len(server.asked) == MOST_TRIES
     assert [record.__dict__["lowtide_fields"] for record in caplog.records] == [
         {"dropped": 0, "failed": 1, "err": "no (HTTP 500 InternalError)"}

@@ -215,8 +215,8 @@ def test_hosts_leave_nothing_behind(hosts: Callable[..., Hosts]) -> None:
 
 
 def test_unknown_part_is_named_with_the_known_ones() -> None:
-    with pytest.raises(MissingPart, match=r"^no part is called helm; there are etcd, kube-api"):
-        obtain("helm")
+    with pytest.raises(MissingPart, match=r"^no part is called nomad; there are etcd, kube-api"):
+        obtain("nomad")
 
 
 def test_free_ports_are_different() -> None:
