@@ -2,6 +2,7 @@
 command schedules as user 65532, on a root that cannot be written and has no shell."""
 
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -26,7 +27,7 @@ def test_the_default_command_schedules(
     placed: Placed,
     tmp_path: Path,
 ) -> None:
-    if shutil.which("apt-get") is None:
+    if shutil.which("apt-get") is None and os.environ.get("CI") != "true":
         pytest.skip("the image's content is made of Debian's packages, and apt-get is not here")
     root = tmp_path / "root"
     build(root)
