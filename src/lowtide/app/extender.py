@@ -21,7 +21,7 @@ from lowtide.advisor.advising import Advising, Listening
 from lowtide.advisor.advisor import FILTER, Advisor
 from lowtide.app.clocks import Clock
 from lowtide.app.garbage import leave_out_what_is_known, look_seldom_for_garbage
-from lowtide.app.guarding import guard_for
+from lowtide.app.guarding import started_server
 from lowtide.app.known_cluster import WatchedCluster
 from lowtide.app.kube_writes import KubeBinder
 from lowtide.app.measuring import Measuring
@@ -48,7 +48,7 @@ from lowtide.server.extender_metrics import ExtenderMetrics
 from lowtide.server.health import health_routes
 from lowtide.server.http import SERVICE_DRAIN, Drain, Server
 from lowtide.server.metrics import metrics_routes
-from lowtide.server.serving import Serving, make_server, page_and_api
+from lowtide.server.serving import Serving
 from lowtide.telemetry.metrics import MeasuredGauges
 
 log = Log("extender")
@@ -237,13 +237,13 @@ class ExtenderApp:
 
     async def _serve(self, stack: AsyncExitStack) -> None:
         parts = self._parts
-        guard = await stack.enter_async_context(
-            guard_for(parts.serving, parts.access, clock=parts.clock, wall_clock=parts.wall_clock)
-        )
-        server = make_server(
+        self.server = await started_server(
+            stack,
             parts.serving,
-            [
-                *page_and_api(parts.serving, self._shown(), self.advising.look, guard),
+            parts.access,
+            shown=self._shown(),
+            ask=self.advising.look,
+            routes=[
                 *extender_routes(
                     self,
                     metrics=self._metrics,
@@ -263,13 +263,11 @@ class ExtenderApp:
                 ),
             ],
             guarded=metrics_routes(self._registry),
-            guard=guard,
+            clock=parts.clock,
+            wall_clock=parts.wall_clock,
             drain=parts.drain,
         )
-        await server.start()
-        stack.push_async_callback(server.stop)
-        self.server = server
-        log.info("Serving schedulers", address=f"{server.address.url}{parts.url_prefix}")
+        log.info("Serving schedulers", address=f"{self.server.address.url}{parts.url_prefix}")
 
     def _why_no_readings(self) -> str | None:
         """For a moment after the start; what is not measured then does not count."""

@@ -1,23 +1,58 @@
-"""The guard of what a mode serves: it asks the API server of that mode, or the one of a flag."""
+"""What a mode serves, and the guard of it, who asks the API server of that mode, or the one of a
+flag. Scheduler, extender and shadow start their server here."""
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+
+from aiohttp import web
 
 from lowtide.app.clocks import Clock
 from lowtide.kube.connection import Connection
 from lowtide.kube.kubeconfig import Access, load_access
 from lowtide.kube.reviews import Reviews
+from lowtide.server.api_routes import Ask, Shown
 from lowtide.server.guard import Guard
-from lowtide.server.serving import Serving
+from lowtide.server.http import DEFAULT_DRAIN, Drain, Server
+from lowtide.server.serving import Serving, make_server, page_and_api
 
 # Nobody can make us ask the API server more than this at once.
 _REVIEWS_AT_ONCE = 8
 
 
+async def started_server(
+    stack: AsyncExitStack,
+    serving: Serving,
+    access: Access,
+    *,
+    shown: Shown,
+    ask: Ask,
+    routes: Iterable[web.AbstractRouteDef],
+    guarded: Iterable[web.RouteDef],
+    clock: Clock,
+    wall_clock: Clock,
+    drain: Drain = DEFAULT_DRAIN,
+) -> Server:
+    """Of the page, those routes, and what is guarded; the stack stops it."""
+    guard = await stack.enter_async_context(
+        _guard_for(serving, access, clock=clock, wall_clock=wall_clock)
+    )
+    server = make_server(
+        serving,
+        # First: the extender's routes take whatever is left.
+        [*page_and_api(serving, shown, ask, guard), *routes],
+        guarded=guarded,
+        guard=guard,
+        drain=drain,
+    )
+    await server.start()
+    stack.push_async_callback(server.stop)
+    return server
+
+
 @asynccontextmanager
-async def guard_for(
+async def _guard_for(
     serving: Serving, access: Access, *, clock: Clock, wall_clock: Clock
 ) -> AsyncIterator[Guard | None]:
     """None where only this machine can ask, or where it cannot be told who does."""

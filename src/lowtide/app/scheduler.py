@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry
 from lowtide.app.clocks import Clock
 from lowtide.app.comparing import compare, differences
 from lowtide.app.garbage import leave_out_what_is_known, look_seldom_for_garbage
-from lowtide.app.guarding import guard_for
+from lowtide.app.guarding import started_server
 from lowtide.app.known_cluster import BelievedCluster
 from lowtide.app.kube_writes import KubeBinder, KubeWrites
 from lowtide.app.measuring import Measuring
@@ -54,7 +54,7 @@ from lowtide.server.health import health_routes
 from lowtide.server.http import Server
 from lowtide.server.metrics import metrics_routes
 from lowtide.server.pod_resources import pod_resources_route
-from lowtide.server.serving import Serving, make_server, page_and_api
+from lowtide.server.serving import Serving
 from lowtide.telemetry.metrics import MeasuredGauges
 
 if TYPE_CHECKING:  # the scheduler starts sooner without what only a recording needs
@@ -309,26 +309,20 @@ class SchedulerApp:
         if serving.port < 0:
             return
         parts = self._parts
-        guard = await stack.enter_async_context(
-            guard_for(serving, parts.access, clock=parts.clock, wall_clock=parts.wall_clock)
-        )
-        server = make_server(
+        self.server = await started_server(
+            stack,
             serving,
-            [
-                *health_routes(
-                    healthz=[], livez=[], readyz=[("sched-handler-sync", self._why_not_synced)]
-                ),
-                *page_and_api(serving, self._shown(), at_once, guard),
-            ],
+            parts.access,
+            shown=self._shown(),
+            ask=at_once,
+            routes=health_routes(
+                healthz=[], livez=[], readyz=[("sched-handler-sync", self._why_not_synced)]
+            ),
             guarded=[*metrics_routes(self._registry), pod_resources_route(self._pods)],
-            guard=guard,
+            clock=parts.clock,
+            wall_clock=parts.wall_clock,
         )
-        await server.start()
-        stack.push_async_callback(server.stop)
-        self.server = server
-        has_page = serving.has_page is not False
-        what = "health, metrics and the page" if has_page else "health and metrics"
-        log.info(f"Serving {what}", address=server.address.url)
+        log.info(f"Serving {serving.what}", address=self.server.address.url)
 
     def _shown(self) -> Shown:
         return Shown(

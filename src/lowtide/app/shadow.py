@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 from prometheus_client import CollectorRegistry
 
 from lowtide.app.beside import Beside, BesideParts
-from lowtide.app.guarding import guard_for
+from lowtide.app.guarding import started_server
 from lowtide.app.notes import Notes
 from lowtide.app.shadow_metrics import ShadowNumbers
 from lowtide.app.shown import Shown
@@ -20,7 +20,7 @@ from lowtide.server.api_routes import at_once
 from lowtide.server.health import health_routes
 from lowtide.server.http import Server
 from lowtide.server.metrics import metrics_routes
-from lowtide.server.serving import Serving, make_server, page_and_api
+from lowtide.server.serving import Serving
 from lowtide.simulator.shadow_report import Difference, ShadowSummary
 from lowtide.simulator.shadowing import Shadowing
 from lowtide.telemetry.metrics import MeasuredGauges
@@ -88,24 +88,18 @@ class ShadowApp:
         registry = CollectorRegistry()
         registry.register(MeasuredGauges(self._beside.measuring.numbers))
         registry.register(ShadowNumbers(self._summary))
-        guard = await stack.enter_async_context(
-            guard_for(serving, parts.access, clock=parts.clock, wall_clock=parts.wall_clock)
-        )
-        server = make_server(
+        self.server = await started_server(
+            stack,
             serving,
-            [
-                *health_routes(healthz=[], livez=[], readyz=[("cluster", self._why_not_synced)]),
-                *page_and_api(serving, self._shown(), at_once, guard),
-            ],
+            parts.access,
+            shown=self._shown(),
+            ask=at_once,
+            routes=health_routes(healthz=[], livez=[], readyz=[("cluster", self._why_not_synced)]),
             guarded=metrics_routes(registry),
-            guard=guard,
+            clock=parts.clock,
+            wall_clock=parts.wall_clock,
         )
-        await server.start()
-        stack.push_async_callback(server.stop)
-        self.server = server
-        has_page = serving.has_page is not False
-        what = "health, metrics and the page" if has_page else "health and metrics"
-        log.info(f"Serving {what}", address=server.address.url)
+        log.info(f"Serving {serving.what}", address=self.server.address.url)
 
     def _shown(self) -> Shown:
         return Shown(

@@ -54,6 +54,11 @@ class Serving:
         """Whether the API server is asked who may see what is not for everybody."""
         return self.is_encrypted and not self.is_local and self.port >= 0
 
+    @property
+    def what(self) -> str:
+        """In words, but for what is a mode's own."""
+        return "health and metrics" if self.has_page is False else "health, metrics and the page"
+
     def check(self) -> None:
         """ServerError where parts of it do not go together."""
         if self.is_plain and self.tls is not None:
