@@ -220,6 +220,22 @@ def test_a_rule_that_loses_its_opinion_takes_its_points_along() -> None:
     assert ranks(verdicts) == [80, 5]
 
 
+@pytest.mark.parametrize("scale", [None, "highest_best", "lowest_best"])
+@pytest.mark.parametrize("beyond", ["300", "-300", str(2**40)])
+def test_what_was_beyond_counting_while_a_node_was_refused_leaves_nothing_behind(
+    beyond: str, scale: str | None
+) -> None:
+    profile = make_profile([Raw("a", scale=scale), Raw("b"), NodeUnschedulable()])
+    others = [make_node(f"n{each}", labels={"a": "40", "b": "7"}) for each in (1, 2)]
+    refused = make_node("n0", labels={"a": beyond, "b": beyond}, unschedulable=True)
+    verdicts = Verdicts(profile, make_state([refused, *others]))
+    ranks(verdicts)
+    mended = make_node("n0", labels={"a": "20", "b": "3"})
+    verdicts.state.update_node(mended)
+    afresh = Verdicts(profile, make_state([mended, *others]))
+    assert ranks(verdicts) == ranks(afresh)
+
+
 def test_the_only_node_loses_the_points_of_a_rule_that_loses_its_opinion() -> None:
     profile = make_profile([Raw("a", reads=NODES), Raw("b")])
     state = make_state([make_node("n0", labels={"a": "90"})])

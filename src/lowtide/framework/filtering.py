@@ -12,7 +12,7 @@ from lowtide.framework.narrowing import Narrowing
 from lowtide.framework.profile import Profile
 from lowtide.framework.rejections import Rejections
 from lowtide.framework.rules_asked import RulesAsked
-from lowtide.framework.stale import Stale
+from lowtide.framework.stale import NO_ROWS, Stale
 from lowtide.objects.pod import Pod
 
 _NEVER = -1
@@ -31,8 +31,8 @@ class Filtering:
         self._pod = pod
         self._faces = faces
         self._ask = profile.asking
-        self._pre_filters = RulesAsked(tuple(profile.at("preFilter")), pod, "preFilter")
-        self._filters = RulesAsked(tuple(profile.at("filter")), pod, "filter")
+        self._pre_filters = RulesAsked(profile.asked_at["preFilter"], pod)
+        self._filters = RulesAsked(profile.asked_at["filter"], pod)
         self.rules = self._filters.rules
 
     def start_again(self, capacity: int) -> None:
@@ -118,6 +118,8 @@ class Filtering:
         if rows is stale.everything:
             rejections.start_again()
         answer = self._ask(self.rules[number], "filter", self._pod, stale.nodes(rows))
+        if before is None and isinstance(answer, list) and not answer:  # mostly
+            return NO_ROWS
         rejections.put(stale.index(rows), rejections.read(answer, len(rows)), self._capacity)
         return rejections.refused_anew(before, rows) if rows is stale.everything else rows
 

@@ -259,7 +259,8 @@ def ask(rule: Any, method: str, *arguments: Any, **named: Any) -> Any:
     QuantityError is that of the pod or object it read: who asks has to be ready for both."""
     try:
         answer = getattr(rule, method)(*arguments, **named)
-        return list(answer) if isinstance(answer, Iterator) else answer
+        # As good as to ask for an Iterator, and this is asked of every answer.
+        return list(answer) if hasattr(answer, "__next__") else answer
     except PluginError as error:
         error.rule_name = rule.name
         raise

@@ -11,6 +11,7 @@ from lowtide.cluster.changes import OBJECTS
 from lowtide.framework.asking import Asking
 from lowtide.framework.change import Change
 from lowtide.framework.plugin import Plugin, PodRejection, ask, readings_of, reads_of
+from lowtide.framework.rules_asked import RulesAt
 from lowtide.objects.pod import Pod
 
 # Each extension point of the configuration, and the method that serves it here.
@@ -30,6 +31,7 @@ METHOD_AT_POINT: Mapping[str, str] = {
 }
 
 
+_POINTS_OF_VERDICTS = ("preFilter", "filter", "score")
 # Where a rule can refuse a pod.
 _REFUSING_POINTS = ("preEnqueue", "preFilter", "filter", "reserve", "permit")
 
@@ -71,6 +73,7 @@ class Profile:
             point: tuple(rule for rule in self.rules_at.get(point, ()) if hasattr(rule, method))
             for point, method in METHOD_AT_POINT.items()
         }
+        self.asked_at = {point: RulesAt(self.at(point), point) for point in _POINTS_OF_VERDICTS}
         asked_before = self.rules_at.get("preScore", ())
         self.scorers = tuple(
             Weighted(

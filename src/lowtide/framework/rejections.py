@@ -47,9 +47,9 @@ class Rejections:
         for rejection in rejections:
             _check_mask(self.name, rejection.mask, count)
             bit = self._bit(rejection)  # also of an empty mask: reasons keep their order
-            if rejection.mask.any():
-                found = np.zeros(count, np.uint64) if found is None else found
-                found[rejection.mask] |= bit
+            if np.count_nonzero(rejection.mask):
+                refused = rejection.mask * bit
+                found = refused if found is None else found | refused
         return found
 
     def put(self, rows: Rows | slice, found: Bits | None, capacity: int) -> None:

@@ -2,45 +2,68 @@
 to judge which rows again. Used by what a Verdict consists of: filtering and scoring."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from lowtide.cluster.changes import FEASIBLE, NODES, OTHERS, PODS, READING, TERMS
 from lowtide.cluster.columns import Rows
+from lowtide.cluster.nodes import Nodes
 from lowtide.cluster.state import ClusterState
-from lowtide.framework.plugin import reads_about
+from lowtide.framework.plugin import reads_about, reads_of
 from lowtide.framework.stale import Stale, touching
 from lowtide.objects.pod import Pod
 
 
-class RulesAsked:
-    """They are known by their numbers. What the `local` ones say of a row changes with that row's
-    pods, and with nothing elsewhere; they are asked about few rows together."""
+class ToldApart(NamedTuple):
+    """Rules by their numbers. What the `local` ones say of a row changes with that row's pods, and
+    with nothing elsewhere; they are asked about few rows together."""
 
-    def __init__(self, rules: Sequence[Any], pod: Pod, point: str) -> None:
-        self.rules = rules
-        self._pod = pod
+    reads: Sequence[int]  # by number
+    local: Sequence[int]
+    local_reads: int
+    others: dict[int, list[int]]  # by what they read
+    others_touched_by: int
+
+
+class RulesAt:
+    """The rules of one extension point of a profile. Most read the same about every pod, and those
+    that do not read one of few things: they are told apart once for each."""
+
+    def __init__(self, rules: Sequence[Any], point: str) -> None:
+        self.rules = tuple(rules)
         self._point = point
+        self._reads = [reads_of(rule) for rule in self.rules]
+        self._depending = [n for n, rule in enumerate(rules) if hasattr(rule, "reads_about")]
+        self._told_apart: dict[tuple[int, ...], ToldApart] = {}
+
+    def told_apart(self, pod: Pod, nodes: Nodes) -> ToldApart:
+        """By what each reads about the pod, which may change with objects of its kinds."""
+        reads = self._reads.copy()
+        for number in self._depending:
+            reads[number] = reads_about(self.rules[number], pod, nodes, self._point)
+        key = tuple(reads)
+        found = self._told_apart.get(key)
+        if found is None:
+            found = self._told_apart[key] = _tell_apart(key)
+        return found
+
+
+class RulesAsked:
+    """Those of one extension point about one shape, by their numbers."""
+
+    def __init__(self, rules_at: RulesAt, pod: Pod) -> None:
+        self.rules = rules_at.rules
+        self._rules_at = rules_at
+        self._pod = pod
         self._are_told_apart = False
         self.anew: set[int] = set()  # who has to judge every row
 
     def tell_apart(self, state: ClusterState) -> bool:
-        """By what each reads about the pod, which may change with objects of its kinds. Whether
-        that was not known yet."""
+        """Whether that was not known yet."""
         if self._are_told_apart:
             return False
-        nodes = state.nodes()
         self._are_told_apart = True
-        self.reads = [reads_about(rule, self._pod, nodes, self._point) for rule in self.rules]
-        self.local = [number for number, reads in enumerate(self.reads) if _is_local(reads)]
-        self.local_reads = 0
-        for number in self.local:
-            self.local_reads |= self.reads[number]
-        self._others: dict[int, list[int]] = {}  # by what they read
-        self._others_touched_by = 0
-        for number, reads in enumerate(self.reads):
-            if number not in self.local:
-                self._others.setdefault(reads, []).append(number)
-                self._others_touched_by |= touching(reads)
+        told_apart = self._rules_at.told_apart(self._pod, state.nodes())
+        self.reads, self.local, self.local_reads, self._others, self._others_touched_by = told_apart
         return True
 
     def all_anew(self) -> None:
@@ -93,3 +116,16 @@ class RulesAsked:
 
 def _is_local(reads: int) -> bool:
     return bool(reads & (PODS | READING)) and not reads & (NODES | OTHERS | TERMS | FEASIBLE)
+
+
+def _tell_apart(reads: Sequence[int]) -> ToldApart:
+    local = [number for number, each in enumerate(reads) if _is_local(each)]
+    local_reads = others_touched_by = 0
+    others: dict[int, list[int]] = {}
+    for number, each in enumerate(reads):
+        if number in local:
+            local_reads |= each
+        else:
+            others.setdefault(each, []).append(number)
+            others_touched_by |= touching(each)
+    return ToldApart(reads, local, local_reads, others, others_touched_by)

@@ -3,6 +3,7 @@
 from typing import Any, NoReturn
 
 import numpy as np
+import numpy.typing as npt
 
 from lowtide.cluster.columns import BoolArray, IntArray, Rows
 from lowtide.cluster.nodes import Nodes
@@ -13,12 +14,15 @@ from lowtide.framework.scaling import scaled
 from lowtide.framework.stale import NO_ROWS, Stale
 from lowtide.objects.pod import Pod
 
+# From 0 to 100, kept in a byte: the less a verdict takes, the more of it is in reach.
+SmallArray = npt.NDArray[np.int8]
+
 
 class Scores:
     """Scaled again as a whole only when the highest raw score changes."""
 
     def __init__(
-        self, weighted: Weighted, raw: IntArray, normalized: IntArray, asking: Asking
+        self, weighted: Weighted, raw: IntArray, normalized: SmallArray, asking: Asking
     ) -> None:
         """The arrays have room for every row; normalised scores are zeros."""
         rule = weighted.rule
@@ -56,11 +60,14 @@ class Scores:
 
     def put_as_given(self, raw: int, row: int, feasible: BoolArray) -> int:
         """The same where the raw score is what counts; returns the points that the row gains."""
-        if not 0 <= raw <= MAX_SCORE and feasible[row]:
-            self._refuse(raw)
+        self.raw[row] = raw
+        if not 0 <= raw <= MAX_SCORE:
+            if feasible[row]:
+                self._refuse(raw)
+            raw = min(max(raw, 0), MAX_SCORE)
         self._is_heard = True
         gained = self.weight * (raw - int(self.normalized[row]))
-        self.raw[row] = self.normalized[row] = raw
+        self.normalized[row] = raw
         return gained
 
     def rescale(
@@ -95,11 +102,11 @@ class Scores:
 
     def _write(self, rows: Rows, values: IntArray, stale: Stale) -> IntArray:
         """The points that the rows gain."""
-        self._is_heard = True
         some = stale.index(rows)
-        gained: IntArray = self.weight * (values - self.normalized[some])
+        gained: IntArray = values - self.normalized[some] if self._is_heard else values
+        self._is_heard = True
         self.normalized[some] = values
-        return gained
+        return gained if self.weight == 1 else self.weight * gained
 
     def _withdrawn(self, stale: Stale) -> tuple[Rows, IntArray]:
         """What it said does not count any more."""
@@ -147,12 +154,14 @@ class Scores:
         return not had_highest or self._highest != before
 
     def _checked(self, normalized: IntArray, feasible: BoolArray) -> IntArray:
-        if not len(normalized) or (normalized.min() >= 0 and normalized.max() <= MAX_SCORE):
+        """What is said of nodes that are not feasible does not count, and is made to fit."""
+        # Read as unsigned, what is below 0 is very large.
+        if normalized.view(np.uint64).max(initial=0) <= MAX_SCORE:
             return normalized
         wrong = feasible & ((normalized < 0) | (normalized > MAX_SCORE))
         if wrong.any():
             self._refuse(int(normalized[wrong][0]))
-        return normalized
+        return normalized.clip(0, MAX_SCORE)
 
     def _refuse(self, score: int) -> NoReturn:
         raise PluginError(
@@ -163,7 +172,8 @@ class Scores:
 
 
 def _highest_of(raw: IntArray, feasible: BoolArray) -> int:
-    return int(np.max(raw, where=feasible, initial=0))
+    counting: IntArray = raw * feasible  # faster than to leave the others out
+    return int(counting.max(initial=0))
 
 
 def _check_scores(name: str, scores: Any, count: int) -> None:

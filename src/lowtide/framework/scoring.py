@@ -10,7 +10,7 @@ from lowtide.cluster.state import ClusterState
 from lowtide.framework.ahead import Ahead, Faces
 from lowtide.framework.profile import Profile
 from lowtide.framework.rules_asked import RulesAsked
-from lowtide.framework.scores import Scores
+from lowtide.framework.scores import Scores, SmallArray
 from lowtide.framework.stale import NO_ROWS, Stale
 from lowtide.objects.pod import Pod
 
@@ -25,6 +25,9 @@ class Voices(NamedTuple):
     weights: tuple[int, ...]
 
 
+_NOBODY = Voices(np.empty(0, np.intp), (), ())
+
+
 class Scoring:
     voices: Voices
     ranked: IntArray  # by row: the total of all scores; below 0 where the node is not feasible
@@ -36,8 +39,7 @@ class Scoring:
         self._faces = faces
         self._scorers = profile.scorers
         self._asking = profile.asking
-        rules = tuple(each.rule for each in profile.scorers)
-        self._rules = RulesAsked(rules, pod, "score")
+        self._rules = RulesAsked(profile.asked_at["score"], pod)
 
     def start_again(self, capacity: int) -> None:
         """Everything is judged anew, in arrays of this length."""
@@ -47,10 +49,11 @@ class Scoring:
         self._rules.all_anew()
         # One array for all, so that a column of it is what all say of a row.
         self.raw: IntArray = np.empty((len(self._scorers), capacity), np.int64)
-        self.normalized: IntArray = np.zeros((len(self._scorers), capacity), np.int64)
+        self.normalized: SmallArray = np.zeros((len(self._scorers), capacity), np.int8)
         arrays = zip(self._scorers, self.raw, self.normalized, strict=True)
         self.scores = [Scores(*each, self._asking) for each in arrays]
-        self._hear()
+        self._had_opinions = [False] * len(self.scores)
+        self.voices = _NOBODY
         self._totals = np.zeros(capacity, np.int64)  # also of rows that are not feasible
         self.ranked = np.full(capacity, -1, np.int64)
 
@@ -90,7 +93,7 @@ class Scoring:
         dirty = [changed]
         for number, scores in enumerate(self.scores):
             rows = judged.get(number, NO_ROWS)
-            if scores.reads_feasible and len(changed) and rows is not stale.everything:
+            if scores.reads_feasible and len(changed) and number not in judged:
                 rows = self._judge(number, stale.everything, feasible, stale)
             if len(rows) or len(changed):
                 touched, gained = scores.rescale(self._pod, feasible[:count], rows, changed, stale)

@@ -101,7 +101,7 @@ class Verdict:
         if feasible is None:
             voices = self._scoring.voices
             raw = self._scoring.raw.take(rows, 1)[voices.numbers]
-            normalized = self._scoring.normalized.take(rows, 1)[voices.numbers]
+            normalized = self._scoring.normalized.take(rows, 1)[voices.numbers].astype(np.int64)
         else:
             of_ranks, scored = self._ranked_last
             if of_ranks is not ranked:
@@ -246,7 +246,7 @@ class Verdict:
     @property
     def bytes_when_full(self) -> int:
         filters, rules = len(self.filters), self._rule_count
-        per_row = 8 * (filters + 2 * (rules - filters) + 2) + 3  # totals and ranks too
+        per_row = 8 * filters + 9 * (rules - filters) + 2 * 8 + 3  # totals and ranks too
         return per_row * self._capacity + (rules + 1) * _BYTES_PER_RULE
 
     # How it is done.

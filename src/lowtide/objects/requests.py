@@ -175,10 +175,7 @@ def _with_defaults(amounts: NanoAmounts, fill_cpu: bool, fill_memory: bool) -> N
 
 
 def _spec_requests(container: Container) -> NanoAmounts:
-    requests = container.resources.requests
-    if not requests:
-        return {}
-    return _parse(requests, f"container {container.name!r} resources.requests")
+    return _parse(container.resources.requests, f"container {container.name!r} resources.requests")
 
 
 def _spec_limits(container: Container) -> NanoAmounts:
@@ -186,6 +183,8 @@ def _spec_limits(container: Container) -> NanoAmounts:
 
 
 def _parse(amounts: Amounts, where: str) -> NanoAmounts:
+    if not amounts:
+        return {}
     try:
         parsed = {name: parse_nano(quantity) for name, quantity in amounts.items()}
     except QuantityError as error:

@@ -31,8 +31,9 @@ class ImageLocality:
             return held
         containers = len(pod.spec.containers) + len(pod.spec.init_containers)
         highest = _HIGHEST_BYTES_PER_CONTAINER * max(containers, 1)
-        held.clip(_LOWEST_BYTES, highest, out=held)
+        np.minimum(held, highest, out=held)
         held -= _LOWEST_BYTES
+        np.maximum(held, 0, out=held)
         held *= MAX_SCORE
         held //= highest - _LOWEST_BYTES
         return held

@@ -18,7 +18,6 @@ from lowtide.framework.plugin import (
     Nodes,
     Pod,
 )
-from lowtide.framework.scaling import truncating_divide
 from lowtide.objects.requests import CPU, MEMORY, is_counted, is_scalar, pod_requests
 
 
@@ -78,15 +77,16 @@ class NodeResourcesBalancedAllocation:
         gain -= _balance(before, counts)
         half = MAX_SCORE // 2
         gain += half
-        scores = truncating_divide(gain, 2)
-        scores += half
-        return scores
+        gain -= gain >> 63  # by one where it is below 0, so that halving goes toward 0
+        gain >>= 1
+        gain += half
+        return gain
 
 
 def _share(used: IntArray, divisor: FloatArray) -> FloatArray:
     share = used.astype(np.float64)
     share /= divisor
-    return np.minimum(share, 1.0, out=share)
+    return np.minimum(share, 1.0, out=share) if share.max(initial=0.0) > 1.0 else share
 
 
 def _balance(shares: Sequence[FloatArray], counts: BoolArray | None) -> IntArray:

@@ -146,7 +146,8 @@ class NodeResourcesFit:
         if strategy == "RequestedToCapacityRatio":
             mean = total / np.maximum(weights, 1)
             return np.floor(mean + 0.5).astype(np.int64)
-        return total // np.maximum(weights, 1)
+        total //= max(weights, 1) if isinstance(weights, int) else np.maximum(weights, 1)
+        return total
 
     def _share(self, strategy: str) -> Callable[[IntArray, IntArray], IntArray]:
         if strategy == "LeastAllocated":
