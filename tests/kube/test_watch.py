@@ -109,17 +109,18 @@ def handed() -> Handed:
     return Handed()
 
 
+def make_watch(
+    connection: Connection, handed: Handed, clock: ManualClock, **given: Any
+) -> Watch[Thing]:
+    outages = Outages(clock)
+    return Watch(
+        connection, THING, handed, clock=clock, outages=outages, sleep=clock.sleep, **given
+    )
+
+
 @pytest.fixture
 def watch(connection: Connection, handed: Handed, clock: ManualClock) -> Watch[Thing]:
-    return Watch(
-        connection,
-        THING,
-        handed,
-        clock=clock,
-        outages=Outages(clock),
-        sleep=clock.sleep,
-        chance=lambda: 0.5,
-    )
+    return make_watch(connection, handed, clock, chance=lambda: 0.5)
 
 
 async def test_a_list_is_handed_on_and_then_what_changes(
@@ -162,15 +163,7 @@ async def test_a_field_selector_goes_with_list_and_watch(
     connection: Connection, server: ApiServer, handed: Handed, clock: ManualClock
 ) -> None:
     server.answers = [listed(5), OPEN]
-    watch = Watch(
-        connection,
-        THING,
-        handed,
-        clock=clock,
-        outages=Outages(clock),
-        sleep=clock.sleep,
-        field_selector="a.b!=c",
-    )
+    watch = make_watch(connection, handed, clock, field_selector="a.b!=c")
     async with running(watch):
         await server.asked_times(2)
     assert [asked.query["fieldSelector"] for asked in server.asked] == ["a.b!=c", "a.b!=c"]
@@ -357,16 +350,7 @@ async def test_a_silent_connection_is_dropped_and_resumed(
         OPEN,
         watched(line("ADDED", thing("a", 6)), ends="never"),
     ]
-    watch = Watch(
-        connection,
-        THING,
-        handed,
-        clock=clock,
-        outages=Outages(clock),
-        sleep=clock.sleep,
-        watch_seconds=(0, 0),
-        slack_seconds=0.05,
-    )
+    watch = make_watch(connection, handed, clock, watch_seconds=(0, 0), slack_seconds=0.05)
     async with running(watch):
         assert await handed.count(2) == [Listed("Thing"), Added(thing("a", 6))]
     assert server.asked[2].query["resourceVersion"] == "5"
