@@ -133,6 +133,4 @@ def test_a_report_and_no_plot_where_nothing_was_measured(run: Run, recording: st
     assert result.stderr == "warning: nothing was measured that could be drawn\n"
     assert Path("r.html").read_text().startswith("<!doctype html>")
     assert not Path("p.svg").exists()
-    result = run("replay", recording, *config, "--report", "nowhere/r.html")
-    assert (result.exit_code, "nowhere/r.html: cannot be written" in result.stderr) == (1, True)
     assert run("replay", recording, "--plot", "p.svg").exit_code == 2

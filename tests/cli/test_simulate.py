@@ -149,15 +149,6 @@ def test_pods_left_over_are_told_below_the_table(run: Run) -> None:
     )
 
 
-def test_a_plot_that_cannot_be_written_is_told_before_the_run(run: Run, small: str) -> None:
-    result = run("simulate", small, "--plot", "gone/plot.svg")
-    assert (result.exit_code, result.stdout, result.stderr) == (
-        1,
-        "",
-        "Error: gone/plot.svg: cannot be written: No such file or directory\n",
-    )
-
-
 def test_what_is_no_simulation_leaves_no_plot(run: Run) -> None:
     Path("bad.yaml").write_text("nodes: []")
     assert run("simulate", "bad.yaml", "--plot", "plot.svg").exit_code == 1

@@ -1,8 +1,12 @@
 """`lowtide sweep`: scenarios and recordings under many configurations."""
 
 import json
+import socketserver
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 from tests.cli.conftest import Run
 from tests.cli.test_simulate import SMALL
 from tests.records.recorded_run import CONFIG, RecordedRun
@@ -60,11 +64,68 @@ def test_a_table_of_medians(run: Run) -> None:
 def test_bad_input_gets_one_sentence(run: Run) -> None:
     Path("small.yaml").write_text(SMALL)
     config = write("a.yaml")
-    dask = run("sweep", "small.yaml", *config, "--dask", "tcp://127.0.0.1:1")
-    assert dask.exit_code == 1
-    assert dask.stderr.startswith("lowtide: no Dask scheduler answers at tcp://127.0.0.1:1: ")
-    assert dask.stderr.count("\n") == 1
     assert run("sweep", "small.yaml").exit_code == 2
     Path("torn").write_bytes(b"\x1f\x8bnothing")
     torn = run("sweep", "torn", *config)
     assert (torn.exit_code, torn.stderr.startswith("lowtide: torn: ")) == (1, True)
+
+
+class AnswersHttp(socketserver.BaseRequestHandler):
+    """What listens there is something else, and says so in its own words."""
+
+    def handle(self) -> None:
+        self.request.sendall(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+
+
+@pytest.fixture
+def other_port() -> Iterator[int]:
+    with socketserver.TCPServer(("127.0.0.1", 0), AnswersHttp) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield server.server_address[1]
+        server.shutdown()
+        thread.join()
+
+
+_RIGHT = "; right would be tcp://HOST:8786"
+_NO_ADDRESS = f"is not the address of a Dask scheduler{_RIGHT}"
+
+
+@pytest.mark.parametrize(
+    ("address", "sentence"),
+    [
+        pytest.param(
+            "tcp://127.0.0.1:1",
+            f"no Dask scheduler answers at tcp://127.0.0.1:1: Connection refused{_RIGHT}",
+            id="where nothing listens",
+        ),
+        pytest.param(
+            "127.0.0.1:1",
+            f"no Dask scheduler answers at 127.0.0.1:1: Connection refused{_RIGHT}",
+            id="where nothing listens, without a scheme",
+        ),
+        pytest.param(
+            "tcp://127.0.0.1:OTHER",
+            "no Dask scheduler answers at tcp://127.0.0.1:OTHER: something else listens there"
+            f"{_RIGHT}",
+            id="where something else listens",
+        ),
+        pytest.param(
+            "tls://127.0.0.1:OTHER",
+            "no Dask scheduler answers at tls://127.0.0.1:OTHER: Dask's configuration names no "
+            f"certificates for TLS{_RIGHT}",
+            id="by TLS, of which Dask's configuration says nothing",
+        ),
+        pytest.param("nonsense", f"--dask 'nonsense' {_NO_ADDRESS}", id="no port"),
+        pytest.param("", f"--dask '' {_NO_ADDRESS}", id="nothing"),
+        pytest.param("x://y:1", f"--dask 'x://y:1' {_NO_ADDRESS}", id="an unknown scheme"),
+        pytest.param("tcp://y:b", f"--dask 'tcp://y:b' {_NO_ADDRESS}", id="a port of letters"),
+        pytest.param("y:65536", f"--dask 'y:65536' {_NO_ADDRESS}", id="a port too high"),
+        pytest.param("tcp://:8786", f"--dask 'tcp://:8786' {_NO_ADDRESS}", id="no host"),
+    ],
+)
+def test_no_dask_scheduler(run: Run, other_port: int, address: str, sentence: str) -> None:
+    Path("small.yaml").write_text(SMALL)
+    address, sentence = (text.replace("OTHER", str(other_port)) for text in (address, sentence))
+    result = run("sweep", "small.yaml", *write("a.yaml"), "--dask", address)
+    assert (result.stderr, result.exit_code) == (f"lowtide: {sentence}\n", 1)

@@ -142,6 +142,7 @@ async def test_a_refused_connection_is_no_answer(clock: ManualClock, body: bytes
             await connection.request("PUT", "/x", body=body)
     want = "No answer from http://127.0.0.1:1 to PUT /x: Connection refused"
     assert str(caught.value) == want
+    assert caught.value.why == "No answer from http://127.0.0.1:1: Connection refused"
 
 
 async def test_a_401_is_tried_once_more_with_the_token_read_again(

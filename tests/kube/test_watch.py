@@ -13,6 +13,7 @@ from tests.kube.conftest import Answer, ApiServer, ManualClock, document, status
 
 from lowtide.kube.connection import Connection
 from lowtide.kube.list_pieces import PIECE_BYTES
+from lowtide.kube.outages import Outages
 from lowtide.kube.watch import Event, Watch
 from lowtide.objects.events import Added, Deleted, Listed, Modified, Unavailable
 from lowtide.objects.kinds import Kind
@@ -108,9 +109,18 @@ def handed() -> Handed:
     return Handed()
 
 
+def make_watch(
+    connection: Connection, handed: Handed, clock: ManualClock, **given: Any
+) -> Watch[Thing]:
+    outages = Outages(clock)
+    return Watch(
+        connection, THING, handed, clock=clock, outages=outages, sleep=clock.sleep, **given
+    )
+
+
 @pytest.fixture
 def watch(connection: Connection, handed: Handed, clock: ManualClock) -> Watch[Thing]:
-    return Watch(connection, THING, handed, clock=clock, sleep=clock.sleep, chance=lambda: 0.5)
+    return make_watch(connection, handed, clock, chance=lambda: 0.5)
 
 
 async def test_a_list_is_handed_on_and_then_what_changes(
@@ -153,9 +163,7 @@ async def test_a_field_selector_goes_with_list_and_watch(
     connection: Connection, server: ApiServer, handed: Handed, clock: ManualClock
 ) -> None:
     server.answers = [listed(5), OPEN]
-    watch = Watch(
-        connection, THING, handed, clock=clock, sleep=clock.sleep, field_selector="a.b!=c"
-    )
+    watch = make_watch(connection, handed, clock, field_selector="a.b!=c")
     async with running(watch):
         await server.asked_times(2)
     assert [asked.query["fieldSelector"] for asked in server.asked] == ["a.b!=c", "a.b!=c"]
@@ -342,15 +350,7 @@ async def test_a_silent_connection_is_dropped_and_resumed(
         OPEN,
         watched(line("ADDED", thing("a", 6)), ends="never"),
     ]
-    watch = Watch(
-        connection,
-        THING,
-        handed,
-        clock=clock,
-        sleep=clock.sleep,
-        watch_seconds=(0, 0),
-        slack_seconds=0.05,
-    )
+    watch = make_watch(connection, handed, clock, watch_seconds=(0, 0), slack_seconds=0.05)
     async with running(watch):
         assert await handed.count(2) == [Listed("Thing"), Added(thing("a", 6))]
     assert server.asked[2].query["resourceVersion"] == "5"
@@ -633,3 +633,45 @@ async def test_a_list_with_many_objects_lets_others_run(
     async with running(watch):
         await take_turns(lambda: len(handed.events) >= 2501)
     assert {1000, 2000} <= set(turns)
+
+
+def told(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.name == "kube"]
+
+
+@pytest.mark.parametrize(
+    "comes_back_by",
+    [
+        pytest.param([watched(line("ADDED", thing("a", 6)), ends="never")], id="news"),
+        pytest.param([watched(bookmark(9), ends="never")], id="a bookmark"),
+        pytest.param([watched(gone_line()), listed(9), OPEN], id="a list"),
+    ],
+)
+async def test_an_outage_is_told_of_and_so_is_its_end(
+    watch: Watch[Thing],
+    server: ApiServer,
+    handed: Handed,
+    caplog: pytest.LogCaptureFixture,
+    comes_back_by: list[Answer],
+) -> None:
+    away = status(503, "Unavailable", "starting")
+    server.answers = [listed(5), *[away] * 8, *comes_back_by]
+    caplog.set_level(logging.INFO, logger="kube")
+    async with running(watch), asyncio.timeout(10):
+        while "The cluster answers again" not in told(caplog):
+            await asyncio.sleep(0)
+        assert watch.failing_by == ""
+    # After 0 s and, as it waits 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30 s in between, after 80.4 s.
+    warned = "Cannot follow /apis/test/v1/things, trying again"
+    assert told(caplog) == [warned, warned, "The cluster answers again"]
+
+
+async def test_a_kind_that_is_refused_after_an_outage_ends_it(
+    watch: Watch[Thing], server: ApiServer, handed: Handed, caplog: pytest.LogCaptureFixture
+) -> None:
+    refused = status(403, "Forbidden", "not for you")
+    server.answers = [status(503, "Unavailable", "starting"), refused, listed(5), OPEN]
+    caplog.set_level(logging.INFO, logger="kube")
+    async with running(watch):
+        assert isinstance((await handed.count(2))[0], Unavailable)
+    assert told(caplog)[1] == "The cluster answers again"

@@ -98,8 +98,8 @@ def test_it_compares_and_writes_nothing(
     named = [(each["pod"], each["node"]) for each in again["differences"]]
     named += [(each["pod"], each["recorded"]) for each in anew["elsewhere"]]
     assert {pod: where[pod.partition("/")[2]] for pod, _ in named} == dict(named)
-    # How often they agree is up to the order in which bindings are seen: kube-scheduler counts pods
-    # from its own decision on. No rule is broken by that.
+    # How often they agree is up to the order in which bindings are seen, which overtake each other:
+    # kube-scheduler counts pods from its own decision on. No rule is broken by that.
     assert summary["agreement"]["refused there"] == again["agreement"]["refused there"] == 0
     print(
         f"agreement {summary['agreed'] / pods:.0%}, from the recording {again['agreed'] / pods:.0%}"
@@ -110,6 +110,37 @@ def test_it_compares_and_writes_nothing(
         if line["user"]["username"] == READER
     )
     assert set(verbs) <= {"get", "list", "watch"}
+
+
+@pytest.mark.real("kube_scheduler")
+def test_pods_that_come_one_at_a_time_are_all_agreed_on(
+    new_control_plane: Callable[..., ControlPlane], tmp_path: Path
+) -> None:
+    """Then nobody can see bindings in another order than that of the decisions. Nodes and pods of
+    many sizes leave few choices among equals."""
+    plane = new_control_plane(has_controllers=False, has_kwok=False)
+    plane.create_all("/api/v1/nodes", [_node(number, cpu=8 + number) for number in range(20)])
+    plane.kube_scheduler(json.dumps(CONFIG))
+    port = free_port()
+    flags = ["--output=json", f"--kubeconfig={plane.kubeconfig()}", f"--port={port}"]
+    shadow = Process("shadow", [LOWTIDE, "shadow", *flags], folder=tmp_path)
+    shadow.start()
+    try:
+        wait_until(
+            lambda: "Shadowing" in shadow.log(), timeout_seconds=30, what="the shadow has begun"
+        )
+        for number in range(30):
+            plane.request("POST", PODS, _pod(number, cpu_milli=100 * (number % 7 + 1)))
+            wait_until(
+                lambda seen=number + 1: _compared(f"http://127.0.0.1:{port}/metrics") == seen,
+                timeout_seconds=30,
+                what=f"pod {number} is placed and compared",
+            )
+    finally:
+        shadow.stop()
+    summary = json.loads(shadow.log()[shadow.log().index("\n{") :])
+    assert (summary["pods"], summary["differences"]) == (30, [])
+    assert len(set(_nodes_of(plane))) > 5
 
 
 def _lowtide(*words: str | Path) -> str:
@@ -127,8 +158,8 @@ def _compared(url: str) -> float:
     return sum(float(line.rpartition(" ")[2]) for line in counted)
 
 
-def _node(number: int) -> dict[str, Any]:
-    resources = {"cpu": "32", "memory": "64Gi", "pods": "110"}
+def _node(number: int, cpu: int = 32) -> dict[str, Any]:
+    resources = {"cpu": str(cpu), "memory": "64Gi", "pods": "110"}
     return {
         "apiVersion": "v1",
         "kind": "Node",
@@ -137,8 +168,8 @@ def _node(number: int) -> dict[str, Any]:
     }
 
 
-def _pod(number: int) -> dict[str, Any]:
-    requests = {"cpu": "100m", "memory": "64Mi"}
+def _pod(number: int, cpu_milli: int = 100) -> dict[str, Any]:
+    requests = {"cpu": f"{cpu_milli}m", "memory": "64Mi"}
     container = {"name": "main", "image": "example/none", "resources": {"requests": requests}}
     return {
         "apiVersion": "v1",

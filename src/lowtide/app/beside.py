@@ -14,9 +14,10 @@ from lowtide.app.watching import make_watches
 from lowtide.cluster.reading import Reading
 from lowtide.framework.profile import Profile
 from lowtide.kube.connection import Connection
+from lowtide.kube.errors import KubeError
 from lowtide.kube.kubeconfig import Access
-from lowtide.objects.events import Listed
-from lowtide.objects.kinds import NODE
+from lowtide.objects.events import Listed, Unavailable
+from lowtide.objects.kinds import NODE, POD
 from lowtide.scheduler.events import Event, ReadingPublished
 
 
@@ -56,6 +57,8 @@ class Beside:
         )
         self._stopping = asyncio.Event()
         self._nodes_listed = asyncio.Event()
+        self._unseen = {NODE.name: NODE.plural, POD.name: POD.plural}
+        self._why_unseen = f"{parts.access.cluster.server} has not answered yet"
 
     def stop(self) -> None:
         self._stopping.set()
@@ -79,11 +82,20 @@ class Beside:
                     return_when=asyncio.FIRST_COMPLETED,
                 )
                 failed = failures(background)
+                self._why_unseen = next(
+                    (watch.failing_by for watch in watches if watch.failing_by), self._why_unseen
+                )
             finally:
                 stopping.cancel()
                 await end(background)
             if failed:
                 raise failed[0]
+
+    def check_seen(self) -> None:
+        """KubeError where there is nothing to tell, as the cluster was away all the time."""
+        if self._unseen:
+            kinds = " and ".join(sorted(self._unseen.values()))
+            raise KubeError(f"{kinds} of the cluster were never seen: {self._why_unseen}")
 
     async def _measure(self) -> None:
         await self._nodes_listed.wait()
@@ -92,8 +104,12 @@ class Beside:
     def _handle(self, event: Event) -> None:
         self._watched.handle(event)
         self._take(event)
-        if isinstance(event, Listed) and event.kind == NODE.name:
-            self._nodes_listed.set()
+        if isinstance(event, Listed):
+            self._unseen.pop(event.kind, None)
+            if event.kind == NODE.name:
+                self._nodes_listed.set()
+        elif isinstance(event, Unavailable) and event.kind in self._unseen:
+            self._why_unseen = event.message
 
     def _publish(self, source: Hashable, reading: Reading) -> None:
         self._take(ReadingPublished(source, reading))

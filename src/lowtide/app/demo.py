@@ -1,6 +1,7 @@
 """The demo: the embedded cluster with traffic that shifts, and the real scheduler on it.
 
-It deploys five pods, and five more when another node is the busy one; `demo_view` shows it.
+It deploys five pods, and five more whenever another node is the busy one, when the oldest go;
+`demo_view` shows it.
 """
 
 import asyncio
@@ -25,6 +26,7 @@ from lowtide.server.serving import NOT_SERVING, Serving
 
 SCHEDULER_NAME = "sample-scheduler"
 REPLICAS = 5
+DEPLOYMENTS_KEPT = 4
 _VIEW_SECONDS = 0.5
 _SETTLE_SECONDS = 2.5
 
@@ -54,12 +56,15 @@ class PlacedInDemo:
 
 @dataclass(slots=True)
 class DemoStory:
-    """What happened so far; the view reads it."""
+    """What happened so far; the view reads it. Of deployments that were taken away again, how many
+    they and their placed pods were."""
 
     started_at: float
     loads: list[NodeLoad] = field(default_factory=list)
     deployments: list[tuple[float, str]] = field(default_factory=list)
     placed: list[PlacedInDemo] = field(default_factory=list)
+    earlier_deployments: int = 0
+    earlier_placed: int = 0
     api_url: str = ""
     prometheus_url: str = ""
     page_url: str = ""
@@ -67,6 +72,19 @@ class DemoStory:
     @property
     def busiest(self) -> NodeLoad:
         return max(self.loads, key=lambda load: load.share)
+
+    @property
+    def deployed(self) -> int:
+        return self.earlier_deployments + len(self.deployments)
+
+    def forget_oldest(self) -> str:
+        """Returns its name."""
+        _, name = self.deployments.pop(0)
+        kept = [each for each in self.placed if each.at_seconds >= self.deployments[0][0]]
+        self.earlier_deployments += 1
+        self.earlier_placed += len(self.placed) - len(kept)
+        self.placed = kept
+        return name
 
 
 class DemoView(Protocol):
@@ -114,7 +132,7 @@ class Demo:
         self._view.finish(story)
 
     async def _tell_story(self, cluster: LocalCluster) -> None:
-        """Deploys once at the start, and again whenever another node has become the busy one."""
+        """Deploys at the start, and again whenever another node has become the busy one."""
         next_deploy_at = self._story.started_at + _SETTLE_SECONDS
         ends_at = None
         if self._for_seconds is not None:
@@ -124,7 +142,7 @@ class Demo:
             if ends_at is not None and now >= ends_at:
                 return
             self._story.loads = self._loads(cluster)
-            if now >= next_deploy_at and len(self._story.deployments) < 4:
+            if now >= next_deploy_at:
                 self._deploy(cluster, now)
                 next_deploy_at = now + SECONDS_PER_TURN
             self._view.show(self._story, now)
@@ -135,11 +153,13 @@ class Demo:
                 continue
 
     def _deploy(self, cluster: LocalCluster, now: float) -> None:
-        number = len(self._story.deployments) + 1
+        story, number = self._story, self._story.deployed + 1
         name = "test-scheduler" if number == 1 else f"test-scheduler-{number}"
         cluster.store.create("deployments", deployment(name), namespace="default")
-        self._story.deployments.append((now - self._story.started_at, name))
-        self._view.deployed(self._story, name)
+        story.deployments.append((now - story.started_at, name))
+        self._view.deployed(story, name)
+        if len(story.deployments) > DEPLOYMENTS_KEPT:
+            cluster.store.delete("deployments", "default", story.forget_oldest())
 
     def _make_app(self, cluster: LocalCluster) -> SchedulerApp:
         loaded = demo_config(cluster.prometheus_url)

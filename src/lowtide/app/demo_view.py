@@ -156,6 +156,10 @@ def summary(story: DemoStory) -> Group:
     lines = [Text("Summary", style="bold")]
     if not story.deployments:
         lines.append(Text("  nothing was deployed yet: the first pods come after 2.5 s"))
+    if story.earlier_deployments:
+        earlier, pods = story.earlier_deployments, story.earlier_placed
+        deployments = "1 earlier deployment" if earlier == 1 else f"{earlier} earlier deployments"
+        lines.append(Text(f"  {deployments}: {pods} pods placed"))
     for number, (seconds, name) in enumerate(story.deployments):
         ends = [*(at for at, _ in story.deployments), float("inf")][number + 1]
         placed = [each for each in story.placed if seconds <= each.at_seconds < ends]

@@ -31,11 +31,13 @@ class RecordApp:
         self._beside.stop()
 
     async def run(self) -> None:
-        """RecordingError where the file ends before the run."""
+        """RecordingError where the file ends before the run, KubeError where the cluster was never
+        seen."""
         with self._recorder:
             await self._beside.run()
         if self._recorder.failure:
             raise RecordingError(f"the recording is cut: {self._recorder.failure}")
+        self._beside.check_seen()
 
     def _take(self, event: Event) -> None:
         self.event_count += 1

@@ -54,9 +54,11 @@ class ShadowApp:
         self._beside.stop()
 
     async def run(self) -> ShadowSummary:
+        """KubeError where the cluster was never seen."""
         async with AsyncExitStack() as stack:
             await self._serve(stack)
             await self._beside.run()
+        self._beside.check_seen()
         return self._summary()
 
     # Parts of it.

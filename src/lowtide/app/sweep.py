@@ -2,25 +2,19 @@
 processes, or on an existing Dask cluster where one machine is not enough."""
 
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
+from lowtide.app.on_dask import on_dask
 from lowtide.app.registry import make_registry
 from lowtide.app.replay import compared_with
-from lowtide.app.side_by_side import Mapped, side_by_side
+from lowtide.app.side_by_side import side_by_side
 from lowtide.app.simulate import NamedConfig, Plugins, run_one
-from lowtide.scenario.scenario import ScenarioError
 from lowtide.scenario.simulation import Simulation
 
 Figures = Mapping[str, float]
-
-
-class SweepError(ScenarioError):
-    """The sweep cannot be run; the sentence says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +46,7 @@ def run_tasks(
     """In the order of the tasks, wherever and in whatever order they ran."""
     found = []
     make = partial(_run, dict(plugins))
-    where = side_by_side(len(tasks)) if dask_address is None else _on_dask(dask_address)
+    where = side_by_side(len(tasks)) if dask_address is None else on_dask(dask_address)
     with where as mapped:
         for result in mapped(make, tasks):
             on_run()
@@ -87,28 +81,3 @@ def _replayed(plugins: Plugins, task: SweepTask) -> Figures:
     if links is not None:
         known |= {"fairness": links.fairness, "cpu_imbalance": links.cpu_imbalance}
     return {**known, "pending": row.pending, "elsewhere": len(row.elsewhere)}
-
-
-@contextmanager
-def _on_dask(address: str) -> Iterator[Mapped]:
-    """What a worker was at when it was lost is run again by another, and nothing else."""
-    try:
-        from distributed import Client
-    except ImportError:
-        raise SweepError(
-            "--dask needs Dask's client, which is not installed: pip install 'lowtide[sweep]'"
-        ) from None
-    try:
-        client: Any = Client(address, timeout="10s", set_as_default=False)  # type: ignore[no-untyped-call]
-    except (OSError, ValueError) as error:
-        raise SweepError(
-            f"no Dask scheduler answers at {address}: {error}; right would be tcp://HOST:8786"
-        ) from None
-    with client:
-
-        def mapped(run_task: Callable[[Any], Any], tasks: Sequence[Any]) -> Iterator[Any]:
-            futures = client.map(run_task, tasks, pure=False)
-            for future in futures:
-                yield future.result()
-
-        yield mapped

@@ -3,12 +3,14 @@
 The scheduler and the extender run these."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
 
 from lowtide.app.clocks import Clock
 from lowtide.kube.connection import Connection
+from lowtide.kube.outages import Outages
 from lowtide.kube.watch import Event, Watch
 from lowtide.objects.kinds import KIND_OF, NODE, POD
 
@@ -26,11 +28,9 @@ def make_watches(
     keep: Callable[[Any, msgspec.Raw], None] | None = None,
 ) -> list[Watch[Any]]:
     """`keep` is handed nodes and pods as the API server spells them."""
+    watch = partial(Watch[Any], connection, handle=handle, clock=clock, outages=Outages(clock))
     return [
-        Watch(connection, POD, handle, clock=clock, field_selector=_UNENDED_PODS, keep=keep),
-        Watch(connection, NODE, handle, clock=clock, keep=keep),
-        *(
-            Watch(connection, KIND_OF[kind], handle, clock=clock, needed_by=rule_names)
-            for kind, rule_names in rules_by_kind.items()
-        ),
+        watch(POD, field_selector=_UNENDED_PODS, keep=keep),
+        watch(NODE, keep=keep),
+        *(watch(KIND_OF[kind], needed_by=names) for kind, names in rules_by_kind.items()),
     ]

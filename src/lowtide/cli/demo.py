@@ -33,7 +33,8 @@ def demo(for_seconds: float | None, plain: bool, page_port: int) -> None:
     """Shows the main job on one machine: no cluster, no Prometheus, nothing to install.
 
     An embedded cluster of 12 nodes with links of 1, 10 and 25 Gb/s, traffic that shifts from node
-    to node, and the same scheduler as in production, which places five pods every ten seconds.
+    to node, and the same scheduler as in production: five pods are deployed every ten seconds, and
+    the oldest ones go. It goes on until Ctrl-C, or for --for SECONDS.
     """
     # Lines would tear the table apart, and what they tell is in it.
     start_logging(-1, "text")

@@ -24,7 +24,7 @@ from lowtide.app.replay import (
 )
 from lowtide.app.replay import replay as replayed
 from lowtide.cli.errors import told_in_one_sentence
-from lowtide.cli.output_files import write_text
+from lowtide.cli.output_files import OutputFile, write_text
 from lowtide.cli.shadow import print_summary
 from lowtide.records.replaying import Difference
 from lowtide.simulator.html_report import comparison_page
@@ -45,13 +45,13 @@ _WIDTH_WITHOUT_TERMINAL = 140
 )
 @click.option(
     "--plot",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=OutputFile(),
     metavar="FILE.svg",
     help="With --config: draw the busiest link over time.",
 )
 @click.option(
     "--report",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=OutputFile(),
     metavar="FILE.html",
     help="With --config: write all of it as one page.",
 )

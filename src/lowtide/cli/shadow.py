@@ -17,7 +17,7 @@ from lowtide.app.shadow import ShadowApp
 from lowtide.cli.beside_options import BesideOptions, beside_options
 from lowtide.cli.errors import told_in_one_sentence
 from lowtide.cli.logging_options import logging_options, start_logging
-from lowtide.cli.output_files import write_text
+from lowtide.cli.output_files import OutputFile, write_text
 from lowtide.cli.running import run, stop_on_signals
 from lowtide.cli.serving_options import serving_options
 from lowtide.logs import Log
@@ -36,7 +36,7 @@ _WIDTH_WITHOUT_TERMINAL = 140
 @beside_options("The KubeSchedulerConfiguration to try.")
 @click.option(
     "--report",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=OutputFile(),
     metavar="FILE.html",
     help="Write all of it as one page in the end.",
 )

@@ -17,7 +17,7 @@ from rich.table import Table
 from lowtide.app.registry import read_config
 from lowtide.app.simulate import ConfigRuns, NamedConfig, run_all, usual_configs, warnings_of
 from lowtide.cli.errors import told_in_one_sentence
-from lowtide.cli.output_files import write_text
+from lowtide.cli.output_files import OutputFile, write_text
 from lowtide.scenario.simulation import read_simulation
 from lowtide.simulator.plot import chart
 from lowtide.simulator.report import median_and_90th
@@ -73,7 +73,7 @@ class Seeds(click.ParamType[tuple[int, ...]]):
     "--seeds", type=Seeds(), default="1", show_default=True, help="Such as 1-20 or 1,5,7."
 )
 @click.option("--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
-@click.option("--plot", type=click.Path(path_type=Path, dir_okay=False), help="An SVG to write.")
+@click.option("--plot", type=OutputFile(), help="An SVG to write.")
 @click.pass_obj
 def simulate(
     plugins: dict[str, type[Any]],
@@ -94,8 +94,6 @@ def simulate(
         configs = _configs(config_files)
         for warning in warnings_of(configs, plugins) if config_files else ():
             print(f"warning: {warning}", file=sys.stderr)
-        if plot is not None:
-            _check_writable(plot)
         with runs_progress(len(configs) * len(seeds)) as on_run:
             found = run_all(simulation, configs, seeds, plugins=plugins, on_run=on_run)
         if output == "json":
@@ -131,17 +129,6 @@ def runs_progress(count: int) -> Iterator[Callable[[], None]]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("runs", total=count)
         yield lambda: progress.advance(task)
-
-
-def _check_writable(path: Path) -> None:
-    """Before a run that may take long; leaves nothing behind."""
-    is_new = not path.exists()
-    try:
-        path.open("ab").close()
-        if is_new:
-            path.unlink()
-    except OSError as error:
-        raise click.ClickException(f"{path}: cannot be written: {error.strerror}") from None
 
 
 def _print_table(found: Sequence[ConfigRuns], draws: int, pods: int) -> None:

@@ -25,7 +25,13 @@ class Unreadable(KubeError):  # noqa: N818
 
 
 class NoAnswer(KubeError):  # noqa: N818
-    """The connection failed or timed out: the request may or may not have been applied."""
+    """The connection failed or timed out: the request may or may not have been applied.
+
+    `why` says it without the request."""
+
+    def __init__(self, message: str, why: str = "") -> None:
+        super().__init__(message)
+        self.why = why or message
 
 
 class NotConnected(NoAnswer):

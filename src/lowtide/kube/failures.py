@@ -32,7 +32,7 @@ def no_answer(cluster: Cluster, method: str, target: str, error: Exception) -> N
         return _not_trusted(cluster, error)
     if isinstance(error, aiohttp.ClientConnectorError):
         return not_connected(cluster, method, target, error.os_error)
-    return NoAnswer(_sentence(cluster, method, target, _words_of(error)))
+    return NoAnswer(*_sentences(cluster, method, target, _words_of(error)))
 
 
 def not_connected(cluster: Cluster, method: str, target: str, error: OSError) -> NoAnswer:
@@ -42,7 +42,7 @@ def not_connected(cluster: Cluster, method: str, target: str, error: OSError) ->
     # asyncio's own text repeats the address in a form of its own.
     number = error.errno or 0
     words = os.strerror(number) if number > 0 else _words_of(error)
-    return NotConnected(_sentence(cluster, method, target, words))
+    return NotConnected(*_sentences(cluster, method, target, words))
 
 
 def _not_trusted(cluster: Cluster, error: Exception) -> NotTrusted:
@@ -56,9 +56,11 @@ def _not_trusted(cluster: Cluster, error: Exception) -> NotTrusted:
     return NotTrusted(f"No TLS connection to {cluster.server} with the {trusted}: {error}")
 
 
-def _sentence(cluster: Cluster, method: str, target: str, words: str) -> str:
+def _sentences(cluster: Cluster, method: str, target: str, words: str) -> tuple[str, str]:
+    """With and without the request."""
     path = target.partition("?")[0]
-    return f"No answer from {cluster.server} to {method} {path}: {words}"
+    silent = f"No answer from {cluster.server}"
+    return f"{silent} to {method} {path}: {words}", f"{silent}: {words}"
 
 
 def _words_of(error: Exception) -> str:

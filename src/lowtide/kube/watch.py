@@ -15,6 +15,7 @@ from lowtide.kube.connection import Connection
 from lowtide.kube.decoding import UNDECODABLE, AnswerDecoder
 from lowtide.kube.errors import ApiError, KubeError, NoAnswer, Unreadable
 from lowtide.kube.list_pieces import ListPieces
+from lowtide.kube.outages import Outages, why_of
 from lowtide.logs import Log
 from lowtide.objects.decoding import ObjectDecoder
 from lowtide.objects.events import Added, Deleted, Listed, Modified, Unavailable
@@ -80,6 +81,7 @@ class Watch(Generic[T]):
         handle: Callable[[Event], None],
         *,
         clock: Callable[[], float],
+        outages: Outages,
         field_selector: str | None = None,
         needed_by: Sequence[str] = (),
         keep: Callable[[T, msgspec.Raw], None] | None = None,
@@ -92,6 +94,7 @@ class Watch(Generic[T]):
         self._kind = kind
         self._handle = handle
         self._clock = clock
+        self._outages = outages
         self._field_selector = field_selector
         self._needed_by = needed_by
         self._keep = keep  # is handed every object as it came, too
@@ -114,7 +117,7 @@ class Watch(Generic[T]):
         self._expired = False
         self._listed = False
         self._unavailable = False
-        self._failing = False
+        self.failing_by = ""  # why it cannot follow now
         self._backoff = Backoff()
 
     async def run(self) -> None:
@@ -143,7 +146,7 @@ class Watch(Generic[T]):
         if not self._listed or self._unavailable:
             self._listed, self._unavailable = True, False
             self._handle(Listed(self._kind.name))
-        self._log_recovery()
+        self._recover()
 
     async def _take_list(self, arriving: AsyncIterator[bytes]) -> str:
         """Returns its version. Only a whole list tells what is gone, which is handed on first;
@@ -243,6 +246,8 @@ class Watch(Generic[T]):
         if event.type == "ERROR":
             status = self._decode_status(event.object, self._unknown_line)
             raise ApiError(status.code, status.reason, status.message)
+        if self.failing_by:
+            self._recover()
         if event.type == "BOOKMARK":
             self._version = self._decode_any(
                 event.object, self._unknown_line
@@ -258,8 +263,6 @@ class Watch(Generic[T]):
             self._share(found)
             self._hand_newer(found)
         self._version = found.metadata.resource_version
-        if self._failing:
-            self._log_recovery()
 
     def _take_unreadable(self, event: _Line) -> None:
         """The object known before stays as it was, but its deletion is handed on."""
@@ -336,6 +339,7 @@ class Watch(Generic[T]):
             return 0.0 if is_first else seconds
         if status in (403, 404):
             if self._version is None:
+                self._recover()
                 self._hand_unavailable(status, str(error))
                 # A server that has just started knows no rights yet: soon at first, then seldom.
                 return self._backoff.next_seconds()
@@ -343,9 +347,9 @@ class Watch(Generic[T]):
             self._list_again()
         # One cut is ordinary: a server restarts, a proxy tidies up.
         is_ordinary = isinstance(error, NoAnswer) and self._listed and self._backoff.failures == 0
-        if not self._failing and not is_ordinary:
-            self._failing = True
-            log.warning(f"Cannot follow {self._path}, trying again", err=str(error))
+        if not is_ordinary:
+            self.failing_by = why_of(error)
+            self._outages.failed(self._path, error)
         return self._backoff.next_seconds()
 
     def _list_again(self) -> None:
@@ -365,10 +369,11 @@ class Watch(Generic[T]):
         )
         self._handle(Unavailable(self._kind.name, status, message))
 
-    def _log_recovery(self) -> None:
-        if self._failing:
-            self._failing = False
-            log.info(f"Following {self._path} again")
+    def _recover(self) -> None:
+        """It is answered, whatever the answer is."""
+        if self.failing_by:
+            self.failing_by = ""
+            self._outages.ended(self._path)
 
     def _selected(self, params: dict[str, str]) -> dict[str, str]:
         if self._field_selector is not None:
