@@ -24,7 +24,7 @@ CODE := src tests tools bench
 
 NEED_ENGINE = test -n '$(ENGINE)' || { echo 'An image is built by docker with buildx, or by podman, and neither is here: install one of them' >&2; exit 1; }
 
-.PHONY: help demo test test-long test-faults check format bench deploy-files build-image push-image clean
+.PHONY: help demo test test-long test-faults check format bench deploy-files docs-files sbom build-image push-image clean
 
 help:  ## This list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -56,6 +56,13 @@ bench: $(READY)  ## Lowtide beside kube-scheduler on real parts, and its own cos
 
 deploy-files: $(READY)  ## Make anew what is made of others: rights, rendered manifests, the table of rights.
 	$(BIN)/python tools/deploy_files.py
+
+docs-files: $(READY)  ## Make anew the pages that are made of code: the configuration, the dependencies.
+	$(BIN)/python tools/configuration_reference.py
+	$(BIN)/python tools/dependencies.py page
+
+sbom: $(READY)  ## Write what an installation brings along to dist/lowtide.cdx.json (CycloneDX).
+	@$(BIN)/python tools/dependencies.py sbom
 
 build-image:  ## Build the image for this machine (REGISTRY=..., TAG=...).
 	@$(NEED_ENGINE)

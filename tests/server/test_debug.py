@@ -9,10 +9,11 @@ from tests.server.conftest import RawAnswer, RawClient, running
 from lowtide.server.debug import debug_routes
 from lowtide.server.http import Drain, Server
 from lowtide.server.sampling import sample_stacks
+from lowtide.server.serving import Serving, make_server
 
 
 async def ask(path: str, host: str = "localhost") -> RawAnswer:
-    server = Server(debug_routes(), port=0)
+    server = make_server(Serving(port=0, is_debug=True), [])
     async with running(server):
         client = await RawClient.connected(server.address.port)
         answer = await client.ask(path, host)

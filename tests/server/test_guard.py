@@ -54,19 +54,19 @@ async def guard(reviewing: Reviewing) -> AsyncIterator[Guard]:
         connection = Connection(plain_access(url), lambda: 0.0)
         await stack.enter_async_context(connection)
         reviews = Reviews(connection, connection, clock=lambda: 0.0)
-        yield Guard(reviews, ["/open", "/wide/*"])
+        yield Guard(reviews, ["/metrics/resources", "/readyz/*"])
 
 
 async def _hello(_: web.Request) -> web.Response:
     return web.Response(text="hello")
 
 
-GUARDED = [web.get(path, _hello) for path in ("/metrics", "/open", "/wide/a")]
+GUARDED = [web.get(path, _hello) for path in ("/metrics", "/metrics/resources", "/readyz/a")]
 
 
 def served(guard: Guard, serving: Serving | None = None) -> Server:
     return make_server(
-        serving or Serving(port=0), [web.get("/verb", _hello)], guarded=GUARDED, guard=guard
+        serving or Serving(port=0), GUARDED, verbs=[web.get("/verb", _hello)], guard=guard
     )
 
 
@@ -104,9 +104,11 @@ async def asked(url: str, token: str = "") -> tuple[int, str]:
             id="refuses what is no token",
         ),
         pytest.param("/metrics", "bearer good", (200, "hello"), id="lets whom the API server lets"),
-        pytest.param("/open", "", (200, "hello"), id="lets everybody see a path that is open"),
-        pytest.param("/wide/a", "", (200, "hello"), id="lets everybody see what begins so"),
-        pytest.param("/verb", "", (200, "hello"), id="does not stand before other routes"),
+        pytest.param(
+            "/metrics/resources", "", (200, "hello"), id="lets everybody see a path that is open"
+        ),
+        pytest.param("/readyz/a", "", (200, "hello"), id="lets everybody see what begins so"),
+        pytest.param("/verb", "", (200, "hello"), id="does not stand before verbs"),
     ],
 )
 async def test_the_guard(

@@ -243,14 +243,14 @@ class ExtenderApp:
             parts.access,
             shown=self._shown(),
             ask=self.advising.look,
+            verbs=extender_routes(
+                self,
+                metrics=self._metrics,
+                clock=parts.clock,
+                most_body_bytes=parts.most_body_bytes,
+                prefix=parts.url_prefix,
+            ),
             routes=[
-                *extender_routes(
-                    self,
-                    metrics=self._metrics,
-                    clock=parts.clock,
-                    most_body_bytes=parts.most_body_bytes,
-                    prefix=parts.url_prefix,
-                ),
                 *health_routes(
                     healthz=[],
                     livez=[("rules", self.advising.why_hung)],
@@ -261,8 +261,8 @@ class ExtenderApp:
                         ("running", self._why_ending),
                     ],
                 ),
+                *metrics_routes(self._registry),
             ],
-            guarded=metrics_routes(self._registry),
             clock=parts.clock,
             wall_clock=parts.wall_clock,
             drain=parts.drain,

@@ -28,21 +28,20 @@ async def started_server(
     *,
     shown: Shown,
     ask: Ask,
-    routes: Iterable[web.AbstractRouteDef],
-    guarded: Iterable[web.RouteDef],
+    routes: Iterable[web.RouteDef],
+    verbs: Iterable[web.RouteDef] = (),
     clock: Clock,
     wall_clock: Clock,
     drain: Drain = DEFAULT_DRAIN,
 ) -> Server:
-    """Of the page, those routes, and what is guarded; the stack stops it."""
+    """Of the page, those routes, and the verbs that other schedulers ask; the stack stops it."""
     guard = await stack.enter_async_context(
         _guard_for(serving, access, clock=clock, wall_clock=wall_clock)
     )
     server = make_server(
         serving,
-        # First: the extender's routes take whatever is left.
-        [*page_and_api(serving, shown, ask, guard), *routes],
-        guarded=guarded,
+        [*page_and_api(serving, shown, ask), *routes],
+        verbs=verbs,
         guard=guard,
         drain=drain,
     )

@@ -315,10 +315,13 @@ class SchedulerApp:
             parts.access,
             shown=self._shown(),
             ask=at_once,
-            routes=health_routes(
-                healthz=[], livez=[], readyz=[("sched-handler-sync", self._why_not_synced)]
-            ),
-            guarded=[*metrics_routes(self._registry), pod_resources_route(self._pods)],
+            routes=[
+                *health_routes(
+                    healthz=[], livez=[], readyz=[("sched-handler-sync", self._why_not_synced)]
+                ),
+                *metrics_routes(self._registry),
+                pod_resources_route(self._pods),
+            ],
             clock=parts.clock,
             wall_clock=parts.wall_clock,
         )

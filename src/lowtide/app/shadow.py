@@ -96,8 +96,10 @@ class ShadowApp:
             parts.access,
             shown=self._shown(),
             ask=at_once,
-            routes=health_routes(healthz=[], livez=[], readyz=[("cluster", self._why_not_synced)]),
-            guarded=metrics_routes(registry),
+            routes=[
+                *health_routes(healthz=[], livez=[], readyz=[("cluster", self._why_not_synced)]),
+                *metrics_routes(registry),
+            ],
             clock=parts.clock,
             wall_clock=parts.wall_clock,
         )

@@ -16,16 +16,19 @@ _LONGEST_BOOKING_SECONDS = 600.0
 
 
 class ExtenderSettings(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    # Where the rules leave no node: `error` says so in the answer's Error. kube-scheduler takes
-    # that for a failure of the extender, and skips one that is ignorable.
     empty_result: Literal["failedNodes", "error"] = "failedNodes"
-    # After so long the answer is neutral, counted from the decoded request.
+    """What is answered where the rules leave no node: each node with its reason, or an error, which
+    kube-scheduler takes for a failure of the extender and skips where that is `ignorable`."""
     names_budget_seconds: Duration = msgspec.field(default=0.05, name="namesBudget")
+    """A question with names of nodes that takes longer is answered neutrally. Bounds: 1ms to
+    30s."""
     nodes_budget_seconds: Duration = msgspec.field(default=0.5, name="nodesBudget")
-    # So long a pod counts in what is measured on the node that was best for it, unless it is
-    # seen to be bound.
+    """The same for a question with whole Nodes, and for preempt. Bounds: 1ms to 30s."""
     book_for_seconds: Duration = msgspec.field(default=10.0, name="bookFor")
+    """So long a pod counts in what is measured on the node that was best for it, unless it is seen
+    to be bound. Bounds: 0s to 600s."""
     log_answers: bool = False
+    """Logs each node's verdict and score, of the first 100; otherwise `-v 2` does."""
 
     @property
     def is_empty_an_error(self) -> bool:

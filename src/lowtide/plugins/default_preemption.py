@@ -33,7 +33,9 @@ class DefaultPreemptionArgs(
     msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True
 ):
     min_candidate_nodes_percentage: int = 10
+    """The search for victims may end when so many nodes, of all, are found. Bounds: 0 to 100."""
     min_candidate_nodes_absolute: int = 100
+    """But not before so many are; not both 0. Bounds: at least 0."""
 
     def problems(self) -> Iterator[tuple[str, str]]:
         """In kube-scheduler's words."""

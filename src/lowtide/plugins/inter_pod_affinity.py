@@ -41,7 +41,10 @@ _Reach = dict[str, IntArray]
 
 class InterPodAffinityArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     hard_pod_affinity_weight: int = 1
+    """How much required affinity of pods that are there already counts in the score. Bounds: 0 to
+    100."""
     ignore_preferred_terms_of_existing_pods: bool = False
+    """A pod that prefers nothing itself gets no score."""
 
     def problems(self) -> Iterator[tuple[str, str]]:
         """What is wrong beyond types: field and text."""

@@ -47,42 +47,78 @@ _OPENING = "([{\"'`"  # a quote that is left when strings are taken out opens on
 
 class LinkCapacityArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     match_labels: dict[str, str]
+    """Labels that a Node must have for this entry to count."""
     capacity: Amount
+    """What its link carries in each direction, in bits/s such as `10G`. Bounds: at least 1M."""
 
 
 class NotFreshArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     """What becomes of nodes whose reading is not fresh, and when no reading is believed at all."""
 
     stale: Policy = "neutral"
+    """A node without a new answer for 60 s, or four polls."""
     missing: Policy = "neutral"
+    """A node without an answer."""
     implausible: Policy = "neutral"
+    """A node whose answer is NaN, negative or ambiguous."""
     brake_percent: Percent = 50
+    """When more of the nodes than this are not fresh, no reading is believed."""
 
 
 class HotNodesArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     soft_percent: Percent = 75
+    """From this use of the link on a node scores half, and less and less beyond. Bounds: 0 to
+    `hardPercent`."""
     hard_percent: Percent = 90
+    """As a filter, a node whose link is used so far is refused. Bounds: 1 to 100."""
     cooling_percent: Percent = 10
+    """Once hot, a node stays so until its link is used so much less. Bounds: below
+    `hardPercent`."""
     patience_seconds: Duration = msgspec.field(name="patience", default=0.0)
+    """How long a pod waits where every node is hot, before it goes to the best of them. Bounds: at
+    least 0s."""
 
 
 class NetworkTrafficArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     prometheus_address: str = ""
+    """Address of Prometheus, or of what answers its queries;
+    `kube-service://NAMESPACE/SERVICE:PORT` goes through the API server."""
     prometheus: PrometheusArgs = PrometheusArgs()
+    """[How it is reached](network-traffic.md#prometheus-as-you-run-it)."""
     devices: list[str] = []
+    """Device names, exact or as regular expressions; left out: all but virtual ones."""
     window: Amount = "1m"
+    """The time over which traffic is measured; a rate's is widened to four scrapes, with one
+    warning. Bounds: 1s to 8760h."""
     poll_interval: Amount = "15s"
+    """How often Prometheus is asked. Bounds: 1s to 24h."""
     measure: Measure = "rate"
-    query: str | None = None  # None: what `measure` and `direction` ask
+    """`rate` is bytes/s; `sumOverTime` goes with `scoring: relative` only."""
+    query: str | None = None
+    """A query of your own instead of `measure` and `direction`, one value per node; `$devices` and
+    `$window` stand for the device matcher and the window."""
     direction: Direction = "max"
+    """Which traffic counts: one direction, the larger of both (`max`), or both (`sum`)."""
     scoring: Literal["utilization", "relative"] = "utilization"
+    """`utilization`: what is left of the link; `relative`: `100 - value * 100 / highest`."""
     node_label: MatchLabel = "auto"
+    """The label that [names the node](network-traffic.md#which-series-belongs-to-which-node)."""
     link_capacities: list[LinkCapacityArgs] = []
+    """What links carry, where no speed is reported:
+    `[{matchLabels: {node.kubernetes.io/instance-type: m5.large}, capacity: 10G}]`."""
     pod_traffic: Amount = "5%"
+    """What a pod is expected to carry when nothing is known of it: bits/s such as `250M`, or a
+    share of the median link such as `5%` (`relative`: of what the busiest node carries). Bounds: at
+    least 1k, at most 100%."""
     learn_pod_traffic: bool = True
+    """Learns what owners' pods carry from `container_network_*`."""
     not_fresh: NotFreshArgs = NotFreshArgs()
+    """[What a node without a fresh reading counts
+    as](network-traffic.md#what-a-node-without-a-reading-counts-as)."""
     hot_nodes: HotNodesArgs = HotNodesArgs()
+    """[Which nodes are too busy](network-traffic.md#hot-nodes)."""
     log_readings: bool = False
+    """Logs each node's traffic and final score once per reading (of the first 100 nodes)."""
 
     def problems(self) -> Iterator[tuple[str, str]]:
         """What is wrong beyond types: field and text."""

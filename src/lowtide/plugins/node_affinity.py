@@ -26,6 +26,8 @@ from lowtide.objects.pod import NodeSelector, NodeSelectorTerm, PreferredNodeTer
 
 class NodeAffinityArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     added_affinity: Affinity | None = None
+    """Counts for every pod of the profile besides its own; in the form of a pod's
+    `spec.affinity.nodeAffinity`."""
 
 
 class NodeAffinity:

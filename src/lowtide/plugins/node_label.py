@@ -17,7 +17,9 @@ _VALUE = re.compile(rf"({_PART})?")
 
 class NodeLabelArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     label: str = ""
-    value: str | None = None  # None: any value will do
+    """The label's key; must be given."""
+    value: str | None = None
+    """Its value, in quotes; left out: any."""
 
     def problems(self) -> Iterator[tuple[str, str]]:
         """What is wrong beyond types: field and text."""

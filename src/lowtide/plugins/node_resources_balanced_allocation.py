@@ -23,13 +23,16 @@ from lowtide.objects.requests import CPU, MEMORY, is_counted, is_scalar, pod_req
 
 class BalancedResource(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     name: str
+    """A resource such as `cpu`."""
     weight: int = 1
+    """Accepted, and changes nothing. Bounds: 0 to 1."""
 
 
 class NodeResourcesBalancedAllocationArgs(
     msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True
 ):
     resources: tuple[BalancedResource, ...] = (BalancedResource(CPU), BalancedResource(MEMORY))
+    """The resources whose use should be even, each once."""
 
     def problems(self) -> Iterator[tuple[str, str]]:
         """What is wrong beyond types: field and text."""

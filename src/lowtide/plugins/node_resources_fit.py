@@ -41,22 +41,30 @@ class _Args(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=T
 
 class ResourceWeight(_Args, frozen=True):
     name: str
+    """A resource such as `cpu`."""
     weight: int = 1
+    """How much it counts; 0 counts as 1. Bounds: 0 to 100."""
 
 
 class ShapePoint(_Args, frozen=True):
     utilization: int
+    """Percent of what is allocatable, from point to point more. Bounds: 0 to 100."""
     score: int
+    """The score there; between points it goes in a straight line. Bounds: 0 to 10."""
 
 
 class RequestedToCapacityRatio(_Args, frozen=True):
     shape: list[ShapePoint] = []
+    """The curve from use to score; at least one point."""
 
 
 class ScoringStrategy(_Args, frozen=True):
     type: Literal["LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"] = "LeastAllocated"
+    """Favours free nodes, full nodes, or goes by a curve."""
     resources: tuple[ResourceWeight, ...] = (ResourceWeight(CPU), ResourceWeight(MEMORY))
+    """The resources that count in the score."""
     requested_to_capacity_ratio: RequestedToCapacityRatio | None = None
+    """The curve, with that `type` only."""
 
     def problems(self) -> Iterator[str]:
         ratio = self.requested_to_capacity_ratio
@@ -74,8 +82,11 @@ class ScoringStrategy(_Args, frozen=True):
 
 class NodeResourcesFitArgs(_Args, frozen=True):
     ignored_resources: list[str] = []
+    """Extended resources that are not looked at."""
     ignored_resource_groups: list[str] = []
+    """The same by the part before the `/`."""
     scoring_strategy: ScoringStrategy = ScoringStrategy()
+    """How it scores."""
 
     def problems(self) -> Iterator[tuple[str, str]]:
         """What is wrong beyond types: field and text."""

@@ -50,9 +50,13 @@ _MILLION: Final = 10**6
 
 class NodeUsageArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     unit: Literal["share", "millicores"] = "share"
+    """`share` of what is allocatable, or `millicores` of CPU."""
     cpu: Weight = 1
+    """Weight of CPU in the mix."""
     memory: Weight = 0
+    """Weight of memory in the mix; `cpu: 0` and `memory: 1` looks at memory alone."""
     poll_interval_seconds: Duration = msgspec.field(default=15.0, name="pollInterval")
+    """How often metrics-server is asked. Bounds: 1s to 24h."""
 
     def problems(self) -> Iterator[tuple[str, str]]:
         """What is wrong beyond types: field and text."""

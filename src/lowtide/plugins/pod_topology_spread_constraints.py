@@ -59,7 +59,11 @@ class PodTopologySpreadArgs(
     msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True
 ):
     default_constraints: tuple[DefaultConstraint, ...] = ()
+    """For pods without constraints of their own, with `defaultingType: List`; in the form of a
+    pod's `spec.topologySpreadConstraints`, without `labelSelector`."""
     defaulting_type: Literal["System", "List"] = "System"
+    """`System`: at most 3 apart by host and 5 by zone, as a preference; `List`:
+    `defaultConstraints`."""
 
     @property
     def is_system(self) -> bool:

@@ -41,7 +41,9 @@ _LOST = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(
 
 class VolumeBindingArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     bind_timeout_seconds: int = 600
+    """How long a pod waits for its volumes to be bound. Bounds: at least 0."""
     shape: tuple[dict[str, Any], ...] | None = None
+    """Not accepted, as by kube-scheduler without the feature gate StorageCapacityScoring."""
 
     def problems(self) -> Iterator[tuple[str, str]]:
         """In kube-scheduler's words."""

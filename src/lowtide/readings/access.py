@@ -44,21 +44,33 @@ class PrometheusAccess(msgspec.Struct, frozen=True, kw_only=True):
 
 class BasicAuthArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     username: str = ""
+    """Sent with the password."""
     password_file: str = ""
+    """A file with the password, read again when it changes."""
 
 
 class PrometheusArgs(
     msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True
 ):
     addresses: list[str] = []
+    """The first that answers is asked; `prometheusAddress` is then left out, or is the first of
+    them."""
     ca_file: str = ""
+    """The CA that has signed the server's certificate."""
     cert_file: str = ""
+    """Our own certificate; with `keyFile`."""
     key_file: str = ""
+    """Its key; with `certFile`."""
     insecure_skip_verify: bool = False
+    """Believes any certificate; not beside `caFile`."""
     bearer_token_file: str = ""
+    """A file with a token, read again when it changes; not beside `basicAuth`."""
     basic_auth: BasicAuthArgs | None = None
+    """A user and a password."""
     headers: dict[str, str] = {}
+    """Sent with each request, such as `X-Scope-OrgID`."""
     timeout_seconds: Duration = msgspec.field(name="timeout", default=DEFAULT_TIMEOUT_SECONDS)
+    """An answer that takes longer is a failure. Bounds: more than 0s."""
 
     def __repr__(self) -> str:
         return _without_secrets(self)

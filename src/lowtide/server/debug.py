@@ -9,7 +9,6 @@ from collections.abc import Callable
 
 from aiohttp import web
 
-from lowtide.server.loopback import for_loopback
 from lowtide.server.sampling import Stacks, collapsed_text, sample_stacks, top_text
 from lowtide.server.stacks import stacks_text
 
@@ -33,9 +32,9 @@ _PAGE = """<!doctype html>
 def debug_routes() -> list[web.RouteDef]:
     profiling = Profiling()
     return [
-        web.get("/debug", for_loopback(_page, "debug endpoints")),
-        web.get("/debug/stacks", for_loopback(_stacks, "debug endpoints")),
-        web.get("/debug/profile", for_loopback(profiling.answer, "debug endpoints")),
+        web.get("/debug", _page),
+        web.get("/debug/stacks", _stacks),
+        web.get("/debug/profile", profiling.answer),
     ]
 
 

@@ -107,6 +107,11 @@ class Server:
         self._is_draining = False
 
     @property
+    def routes(self) -> tuple[web.AbstractRouteDef, ...]:
+        """What it serves, each as it is answered."""
+        return self._routes
+
+    @property
     def address(self) -> Address:
         if self._started is None:
             raise ServerError(f"the server on {self._wanted} has no address before it is started")

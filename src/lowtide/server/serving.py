@@ -8,6 +8,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from lowtide.server.api_routes import Ask, Shown, api_routes
+from lowtide.server.audiences import Audience, audience_of
 from lowtide.server.certificate import TlsFiles
 from lowtide.server.debug import debug_routes
 from lowtide.server.errors import ServerError
@@ -81,20 +82,64 @@ NOT_SERVING = Serving(port=-1)
 PAGE_RIGHT = "/lowtide"
 
 
-def page_and_api(
-    serving: Serving, shown: Shown, ask: Ask, guard: Guard | None
-) -> list[web.RouteDef]:
-    """The page and what it asks for: for this machine, and for others whom the guard lets, or for
-    everybody where a user wants that."""
-    if serving.has_page is False:
-        return []
-    routes = [*page_routes(), *api_routes(shown, ask)]
-    if serving.has_page and not serving.is_local:
-        return routes
-    return [web.get(each.path, _for_some(each.handler, guard)) for each in routes]
+def page_and_api(serving: Serving, shown: Shown, ask: Ask) -> list[web.RouteDef]:
+    """The page and what it asks for, unless a user wants none."""
+    return [] if serving.has_page is False else [*page_routes(), *api_routes(shown, ask)]
 
 
-def _for_some(handler: Handler, guard: Guard | None) -> Handler:
+def make_server(
+    serving: Serving,
+    routes: Iterable[web.RouteDef],
+    *,
+    verbs: Iterable[web.RouteDef] = (),
+    guard: Guard | None = None,
+    max_body_bytes: int = DEFAULT_MAX_BODY_BYTES,
+    drain: Drain = DEFAULT_DRAIN,
+) -> Server:
+    """The server of those routes, each for its audience, and of the debug endpoints where they are
+    wanted. Verbs are what other schedulers ask, which show no token: they are for everybody who
+    reaches them, and with a CA for clients, for those. Where there is no guard, what it would let
+    some see is for everybody."""
+    serving.check()
+    routes = [*routes, *(debug_routes() if serving.is_debug else ())]
+    return Server(
+        # Verbs come last: they take whatever is left.
+        [*(_for_audience(each, serving, guard) for each in routes), *verbs],
+        bind_address=serving.bind_address,
+        port=serving.port,
+        tls=serving.tls,
+        is_self_signed=serving.is_encrypted and serving.tls is None,
+        client_ca=serving.client_ca,
+        for_tokens=frozenset(
+            each.path
+            for each in routes
+            if guard is not None and audience_of(each.path) is Audience.GRANTED
+        ),
+        max_body_bytes=max_body_bytes,
+        drain=drain,
+    )
+
+
+def _for_audience(route: web.RouteDef, serving: Serving, guard: Guard | None) -> web.RouteDef:
+    handler = _for(audience_of(route.path), route.handler, serving, guard)
+    return web.route(route.method, route.path, handler, **route.kwargs)
+
+
+def _for(audience: Audience, handler: Handler, serving: Serving, guard: Guard | None) -> Handler:
+    match audience:
+        case Audience.EVERYBODY:
+            return handler
+        case Audience.GRANTED:
+            return handler if guard is None else guard.for_known(handler)
+        case Audience.VIEWERS if serving.has_page and not serving.is_local:
+            return handler
+        case Audience.VIEWERS:
+            return _for_viewers(handler, guard)
+        case Audience.MACHINE:
+            return for_loopback(handler, "debug endpoints")
+
+
+def _for_viewers(handler: Handler, guard: Guard | None) -> Handler:
     for_here = for_loopback(handler, "the page and its API")
     for_others = _refuse if guard is None else guard.for_known(handler, PAGE_RIGHT)
 
@@ -107,33 +152,3 @@ def _for_some(handler: Handler, guard: Guard | None) -> Handler:
 async def _refuse(_: web.Request) -> web.StreamResponse:
     why = "the page and its API are for this machine; --page serves them to everybody"
     return web.json_response({"error": why}, status=403)
-
-
-def make_server(
-    serving: Serving,
-    routes: Iterable[web.AbstractRouteDef],
-    *,
-    guarded: Iterable[web.RouteDef] = (),
-    guard: Guard | None = None,
-    max_body_bytes: int = DEFAULT_MAX_BODY_BYTES,
-    drain: Drain = DEFAULT_DRAIN,
-) -> Server:
-    """The server of those routes, and of the debug endpoints where they are wanted. What is
-    guarded is for those whom the guard lets; where there is none, for everybody."""
-    serving.check()
-    guarded = list(guarded)
-    if guard is not None:
-        guarded = [
-            web.route(each.method, each.path, guard.for_known(each.handler)) for each in guarded
-        ]
-    return Server(
-        [*routes, *guarded, *(debug_routes() if serving.is_debug else ())],
-        bind_address=serving.bind_address,
-        port=serving.port,
-        tls=serving.tls,
-        is_self_signed=serving.is_encrypted and serving.tls is None,
-        client_ca=serving.client_ca,
-        for_tokens=frozenset() if guard is None else frozenset(each.path for each in guarded),
-        max_body_bytes=max_body_bytes,
-        drain=drain,
-    )

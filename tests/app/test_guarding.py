@@ -1,0 +1,238 @@
+"""Every route of each mode's server beyond loopback, and who may ask for it: strangers, known users
+with the right to one thing or another, and this machine."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from aiohttp import web
+from aiohttp.test_utils import make_mocked_request
+from tests.app.conftest import NOW
+
+from lowtide.app.beside import BesideParts
+from lowtide.app.clocks import steady_clock
+from lowtide.app.extender import ExtenderApp, ExtenderParts
+from lowtide.app.no_binder import NoBinder
+from lowtide.app.registry import make_registry
+from lowtide.app.scheduler import SchedulerApp, SchedulerParts
+from lowtide.app.shadow import ShadowApp
+from lowtide.config.load import LoadedConfig, load_config
+from lowtide.framework.plugin import Binder
+from lowtide.framework.registry import Built
+from lowtide.kube.kubeconfig import plain_access
+from lowtide.localcluster import LocalCluster
+from lowtide.server.audiences import AUDIENCES
+from lowtide.server.debug import debug_routes
+from lowtide.server.http import Drain, Server
+from lowtide.server.serving import Serving
+from lowtide.testing import ManualClock
+
+pytestmark = pytest.mark.timeout(60)
+
+App = SchedulerApp | ExtenderApp | ShadowApp
+Let = Mapping[str, frozenset[str]]  # by who asks, the paths that are not refused
+
+HEALTH = frozenset({"/healthz", "/livez", "/readyz"})
+VERBS = frozenset(
+    {
+        *(f"/scheduler/{verb}" for verb in ("filter", "prioritize", "preempt", "bind")),
+        "/scheduler/preemption",
+        "/{path:.*}",  # says which paths there are
+    }
+)
+PUBLIC = {"scheduler": HEALTH, "shadow": HEALTH, "extender": HEALTH | VERBS}
+PINGS = frozenset({"/healthz/ping", "/livez/ping", "/metrics"})
+GRANTED = {
+    "scheduler": PINGS | {"/readyz/sched-handler-sync", "/metrics/resources"},
+    "shadow": PINGS | {"/readyz/cluster"},
+    "extender": {
+        *("/healthz/ping", "/livez/rules", "/metrics"),
+        *(f"/readyz/{check}" for check in ("cluster", "readings", "rules", "running")),
+    },
+}
+ELSEWHERE = ("192.0.2.7", 40000)
+# Who asks: from where, and with which token.
+ASKING = {
+    "a stranger": (ELSEWHERE, ""),
+    "somebody with a token that is nobody's": (ELSEWHERE, "nobodys"),
+    "a scraper": (ELSEWHERE, "scraper"),
+    "a viewer": (ELSEWHERE, "viewer"),
+    "this machine": (("127.0.0.1", 40000), ""),
+}
+
+
+class Transport:
+    """As far as handlers look at who asks."""
+
+    def __init__(self, peer: tuple[str, int]) -> None:
+        self._peer = peer
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return self._peer if name == "peername" else default
+
+
+async def review(request: web.Request) -> web.Response:
+    """The scraper may get every path but /lowtide, the viewer that one alone."""
+    spec = (await request.json())["spec"]
+    if "token" in spec:
+        is_known = spec["token"] in ("scraper", "viewer")
+        user = {"username": spec["token"], "groups": []}
+        return web.json_response({"status": {"authenticated": is_known, "user": user}})
+    is_the_page = spec["nonResourceAttributes"]["path"] == "/lowtide"
+    may = {"viewer": is_the_page, "scraper": not is_the_page}
+    return web.json_response({"status": {"allowed": may.get(spec["user"], False)}})
+
+
+@asynccontextmanager
+async def beyond_loopback(folder: Path) -> AsyncIterator[Serving]:
+    reviewing = Server([web.post("/{tail:.*}", review)], port=0)
+    await reviewing.start()
+    kubeconfig = folder / "kubeconfig"
+    kubeconfig.write_text(
+        yaml.safe_dump(
+            {
+                "clusters": [{"name": "a", "cluster": {"server": reviewing.address.url}}],
+                "users": [{"name": "a", "user": {}}],
+                "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
+                "current-context": "a",
+            }
+        )
+    )
+    try:
+        yield Serving(
+            bind_address="0.0.0.0",
+            port=0,
+            authentication_kubeconfig=kubeconfig,
+            authorization_kubeconfig=kubeconfig,
+        )
+    finally:
+        await reviewing.stop()
+
+
+def make_app(mode: str, cluster: LocalCluster, serving: Serving) -> App:
+    loaded = a_config()
+
+    def build(binder: Binder) -> Built:
+        return make_registry({}).build(loaded, {Binder: binder})
+
+    times = {"clock": steady_clock(), "wall_clock": ManualClock(NOW)}
+    access = plain_access(cluster.url)
+    if mode == "shadow":
+        parts = BesideParts(access, **times)
+        return ShadowApp(parts, build(NoBinder()).profiles, lambda difference: None, serving)
+    if mode == "extender":
+        return ExtenderApp(
+            ExtenderParts(
+                access=access,
+                build=build,
+                serving=serving,
+                url_prefix="/scheduler",
+                most_body_bytes=2**20,
+                drain=Drain(),
+                **times,
+            )
+        )
+    return SchedulerApp(
+        SchedulerParts(
+            access=access,
+            config=loaded.config,
+            make_profiles=lambda binder: build(binder).profiles,
+            serving=serving,
+            **times,
+        )
+    )
+
+
+def a_config() -> LoadedConfig:
+    config = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "leaderElection": {"leaderElect": False},
+        "profiles": [{"schedulerName": "lowtide"}],
+    }
+    return load_config(json.dumps(config), file="test")
+
+
+@asynccontextmanager
+async def routes_of(mode: str, serving: Serving) -> AsyncIterator[list[web.RouteDef]]:
+    """While it runs."""
+    async with LocalCluster(clock=ManualClock(NOW)) as cluster:
+        app = make_app(mode, cluster, serving)
+        task = asyncio.create_task(app.run())
+        try:
+            async with asyncio.timeout(20):
+                while app.server is None:
+                    await asyncio.sleep(0)
+            routes = app.server.routes
+            assert all(isinstance(each, web.RouteDef) for each in routes)
+            yield [each for each in routes if isinstance(each, web.RouteDef)]
+        finally:
+            app.stop()
+            await task
+
+
+async def statuses(route: web.RouteDef, host: str = "localhost") -> dict[str, int]:
+    """Of the answers to who asks. By GET, which verbs refuse only when they know who asks."""
+    found = {}
+    for who, (peer, token) in ASKING.items():
+        headers = {"Host": host}
+        if token:
+            headers["Authorization"] = f"Bearer {token}"
+        request = make_mocked_request(
+            "GET",
+            route.path,
+            headers=headers,
+            match_info={"namespace": "default", "name": "web"},
+            transport=Transport(peer),
+        )
+        handler: Callable[[web.Request], Any] = route.handler
+        found[who] = (await handler(request)).status
+    return found
+
+
+@pytest.mark.parametrize("mode", PUBLIC)
+async def test_beyond_loopback_nobody_gets_more_than_the_table_says(
+    mode: str, tmp_path: Path
+) -> None:
+    async with (
+        beyond_loopback(tmp_path) as serving,
+        routes_of(mode, serving) as routes,
+        asyncio.timeout(30),
+    ):
+        answered = {each.path: await statuses(each) for each in routes}
+    let = {
+        who: frozenset(path for path, found in answered.items() if found[who] not in (401, 403))
+        for who in ASKING
+    }
+    shown = frozenset(answered) - PUBLIC[mode] - GRANTED[mode]
+    assert let["a stranger"] == PUBLIC[mode]
+    assert let["somebody with a token that is nobody's"] == PUBLIC[mode]
+    assert let["a scraper"] == PUBLIC[mode] | GRANTED[mode]
+    assert let["a viewer"] == PUBLIC[mode] | shown
+    assert let["this machine"] == PUBLIC[mode] | shown
+    assert {path.split("/")[1] for path in shown} == {"", "page", "api"}
+
+
+async def test_every_row_of_the_table_is_for_something() -> None:
+    served = {each.path for each in debug_routes()}
+    for mode in PUBLIC:
+        async with routes_of(mode, Serving(port=0)) as routes:
+            served |= {each.path for each in routes}
+    assert [row for row in AUDIENCES if not any(matches(row, served))] == []
+
+
+def matches(row: str, paths: set[str]) -> Iterator[bool]:
+    for path in paths:
+        yield path.startswith(row[:-1]) if row.endswith("*") else path == row
+
+
+async def test_on_loopback_a_web_page_by_another_name_gets_neither_the_page_nor_its_api() -> None:
+    async with routes_of("scheduler", Serving(port=0)) as routes:
+        by_path = {each.path: await statuses(each, "evil.example") for each in routes}
+    refused = {path for path, found in by_path.items() if found["this machine"] == 403}
+    assert refused == frozenset(by_path) - HEALTH - GRANTED["scheduler"]
