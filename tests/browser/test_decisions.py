@@ -133,6 +133,42 @@ def test_a_click_opens_the_score_table(
     assert cells.all_inner_texts() == [str(first["rules"][name]["weighted"]) for name in names]
 
 
+def test_rules_that_gave_every_node_nothing_are_named_below_the_table(
+    open_page: Callable[..., Page], serve: Callable[..., PageServer]
+) -> None:
+    server = serve()
+    record = server.cluster.decide("team/web")
+    silent = ("InterPodAffinity", "TaintToleration")
+    for each in record["best"]:
+        for rule in silent:
+            each["rules"][rule] = {"raw": 0, "normalized": 0, "weighted": 0}
+    page = open_page(f"{server.url}/#pod=team/web")
+    heads = page.locator(".scores thead th").all_inner_texts()[5:]
+    assert sorted("".join(head.split()) for head in heads) == sorted({*RULES} - {*silent})
+    expect(page.locator("#pod-view .all-zero")).to_have_text(
+        "0 for every node: InterPodAffinity, TaintToleration"
+    )
+
+
+def test_equal_nodes_are_called_equal(
+    open_page: Callable[..., Page], serve: Callable[..., PageServer]
+) -> None:
+    server = serve()
+    record = server.cluster.decide("team/web")
+    first, second = record["best"][:2]
+    second.update(rules=first["rules"], total=first["total"])
+    record["margin"] = 0
+    page = open_page(server.url)
+    expect(lines(page).first.locator(".margin")).to_have_text("equal")
+    lines(page).first.click()
+    view = page.locator("#pod-view")
+    expect(view.locator(".verdict")).to_have_text(
+        f"It goes to {first['node']}, with as many points as {second['node']} "
+        f"({first['total']:,}): equal nodes take turns."
+    )
+    expect(view.locator(".note").first).to_have_text("Every rule gave both the same.")
+
+
 def test_bars_are_as_long_as_what_rules_gave(
     open_page: Callable[..., Page], serve: Callable[..., PageServer]
 ) -> None:

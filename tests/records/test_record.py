@@ -4,6 +4,7 @@ import json
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 from tests.records.kept_decisions import GIGABIT, Keeping
 from tests.scheduler.conftest import START
 
@@ -15,6 +16,7 @@ from lowtide.records.record import (
     RuleRecord,
     TrafficRecord,
     in_short,
+    lead_in_words,
 )
 from lowtide.scheduler.actions import Decided
 from lowtide.testing import ManualClock, make_node, make_pod
@@ -147,6 +149,32 @@ def test_a_decision_in_short() -> None:
         in_short(record)
         == f"node-2: traffic 10% of 10Gbit/s, score {total}, next node-1 {total - record.margin}"
     )
+
+
+def test_equal_nodes_are_called_equal_in_short() -> None:
+    record = Keeping(*NODES).record(make_pod("web"))
+    assert record.chosen is not None
+    assert (record.margin, record.runner_up) == (0, "node-2")
+    assert in_short(record) == (
+        f"node-1: score {record.chosen.total}, as node-2 has: equal nodes take turns"
+    )
+
+
+@pytest.mark.parametrize(
+    ("margin", "asked", "words"),
+    [
+        pytest.param(9, "", "9 points ahead of node-2", id="ahead"),
+        pytest.param(1, "", "1 point ahead of node-2", id="ahead by one"),
+        pytest.param(0, "", "as many points as node-2: equal nodes take turns", id="equal"),
+        pytest.param(
+            0, "prioritize", "as many points as node-2", id="equal, and others choose among them"
+        ),
+        pytest.param(-2, "", "2 points behind node-2", id="behind"),
+    ],
+)
+def test_how_far_a_node_is_ahead_of_the_next(margin: int, asked: str, words: str) -> None:
+    record = Keeping(*NODES).record(make_pod("web"))
+    assert lead_in_words(replace(record, margin=margin, asked=asked)) == words
 
 
 def test_what_is_no_rate_expects_nothing_of_pods() -> None:

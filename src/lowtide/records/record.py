@@ -27,6 +27,9 @@ _SHARE, _RECEIVE, _TRANSMIT, _CAPACITY = (
     FIELDS.index(field) for field in (SHARE, RECEIVE_COLUMN, TRANSMIT_COLUMN, CAPACITY)
 )
 
+# Which of several nodes with the most points is chosen.
+TURNS = "equal nodes take turns"
+
 
 class RuleRecord(msgspec.Struct, frozen=True):
     raw: int
@@ -199,12 +202,29 @@ def in_short(record: DecisionRecord) -> str:
     if chosen is not None and chosen.total is not None:
         parts.append(f"score {chosen.total}")
     if chosen is not None and chosen.total is not None and record.margin is not None:
-        parts.append(f"next {record.runner_up} {chosen.total - record.margin}")
+        parts.append(
+            f"next {record.runner_up} {chosen.total - record.margin}"
+            if record.margin
+            else f"as {record.runner_up} has: {TURNS}"
+        )
     if record.by_nomination:
         parts.append("it was promised to the pod")
     elif record.feasible == 1:
         parts.append("no other node was left")
     return f"{record.node}: {', '.join(parts)}"
+
+
+def lead_in_words(record: DecisionRecord) -> str:
+    """How far the node is ahead of the next best one; empty where none was compared. Among equal
+    ones it is Lowtide's turn to choose, or of who asked."""
+    margin, runner_up = record.margin, record.runner_up
+    if margin is None or runner_up is None:
+        return ""
+    if margin == 0:
+        words = f"as many points as {runner_up}"
+        return words if record.asked else f"{words}: {TURNS}"
+    points = "1 point" if abs(margin) == 1 else f"{abs(margin)} points"
+    return f"{points} {'ahead of' if margin > 0 else 'behind'} {runner_up}"
 
 
 def _best(decision: Decision, measured: Measured | None) -> list[NodeRecord]:

@@ -84,7 +84,7 @@ function recordParts(record) {
     record.preempts ? make("p", {}, "To make room on ", nodeLink(record.preempts.node), ", it evicts ",
       ...record.preempts.victims.flatMap((victim, at) => [at ? ", " : "", podLink(victim)]), ".") : null,
     readingWords(record.reading),
-    record.best.length ? scoreTable(record) : null,
+    ...(record.best.length ? scoreTable(record) : []),
     make("div", {class: "columns"}, reasonsPart(record), timesPart(record)),
   ];
 }
@@ -98,9 +98,12 @@ function verdict(record) {
   const parts = place(record, isOn);
   if (record.by_nomination) return [...parts, ", the node that was promised to it."];
   if (record.runner_up === null || !chosen) return [...parts, record.feasible === 1 ? ", the only node that fits." : "."];
+  if (record.margin === 0) {
+    const turns = record.asked ? "." : ": equal nodes take turns.";
+    return [...parts, ", with as many points as ", nodeLink(record.runner_up), ` (${count(chosen.total)})${turns}`];
+  }
   const totals = next && next.node === record.runner_up ? ` (${count(chosen.total)} to ${count(next.total)})` : "";
-  const ahead = record.margin === 0 ? " level with " : ` ${counted(record.margin, "point")} ahead of `;
-  return [...parts, `,${ahead}`, nodeLink(record.runner_up), `${totals}.`];
+  return [...parts, `, ${counted(record.margin, "point")} ahead of `, nodeLink(record.runner_up), `${totals}.`];
 }
 
 function place({node, asked, is_on: isOnName}, isOn) {
@@ -118,7 +121,7 @@ function comparison(record) {
   const differences = rulesOf([chosen, next])
     .map(({name}) => [name, (chosen.rules[name]?.weighted ?? 0) - (next.rules[name]?.weighted ?? 0)])
     .filter(([, difference]) => difference !== 0);
-  if (!differences.length) return make("p", {class: "note"}, "Every rule gave both the same; equal nodes take turns.");
+  if (!differences.length) return make("p", {class: "note"}, "Every rule gave both the same.");
   const told = differences.slice(0, RULES_TOLD).map(([name, difference]) => `${name} ${signed(difference)}`);
   const rest = differences.length > RULES_TOLD ? ` and ${differences.length - RULES_TOLD} more` : "";
   return make("p", {class: "comparison"}, `Against the next: ${told.join(", ")}${rest}.`);

@@ -6,7 +6,9 @@ import {keepOneStop, rove} from "./roving.js";
 import {tipsFor} from "./tooltip.js";
 
 export function scoreTable(record) {
-  const rules = rulesOf(record.best);
+  const all = rulesOf(record.best);
+  const rules = all.filter(({isZero}) => !isZero);
+  const zeros = all.filter(({isZero}) => isZero).map(({name}) => name);
   // One scale for all rules: a long bar is a rule that counts much.
   const most = Math.max(1, ...record.best.flatMap((each) => rules.map(({name}) => Math.abs(each.rules[name]?.weighted ?? 0))));
   const table = make(
@@ -35,7 +37,8 @@ export function scoreTable(record) {
   keepOneStop(table, rows);
   const place = make("div", {class: "scores"}, table);
   place.addEventListener("scroll", () => place.classList.toggle("moved", place.scrollLeft > 0));
-  return place;
+  const left = zeros.length ? make("p", {class: "note all-zero"}, `0 for every node: ${zeros.join(", ")}`) : null;
+  return [place, left];
 }
 
 // Stated, so that the browser need not look into every cell to find them.
@@ -46,14 +49,14 @@ function columns(widthsPx) {
 // Those that tell the nodes apart come first, the widest spread ahead.
 export function rulesOf(best) {
   const names = [...new Set(best.flatMap((each) => Object.keys(each.rules)))];
-  const spread = (name) => {
+  const given = (name) => {
     const values = best.map((each) => each.rules[name]?.weighted ?? 0);
-    return Math.max(...values) - Math.min(...values);
+    return {name, spread: Math.max(...values) - Math.min(...values), isZero: values.every((value) => value === 0)};
   };
   return names
-    .map((name) => ({name, spread: spread(name)}))
+    .map(given)
     .sort((a, b) => b.spread - a.spread || a.name.localeCompare(b.name))
-    .map(({name, spread: width}) => ({name, isSame: width === 0 && best.length > 1}));
+    .map(({name, spread, isZero}) => ({name, isZero, isSame: spread === 0 && best.length > 1}));
 }
 
 function nodeRow({node, total, rules: scores, measured}, {record, rules, most}) {
