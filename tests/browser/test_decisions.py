@@ -169,6 +169,41 @@ def test_equal_nodes_are_called_equal(
     expect(view.locator(".note").first).to_have_text("Every rule gave both the same.")
 
 
+@pytest.mark.parametrize(
+    ("count", "words"),
+    [
+        pytest.param(1, "{node} alone was answered 7 of 10, the most; kube-scheduler ", id="one"),
+        pytest.param(
+            3,
+            "3 of 30 nodes were answered 7 of 10, the most; "
+            "kube-scheduler picks among equal ones by itself, and ",
+            id="some are equal",
+        ),
+        pytest.param(
+            30,
+            "All 30 nodes were answered 7 of 10; "
+            "kube-scheduler picks among equal ones by itself, and ",
+            id="all are equal",
+        ),
+    ],
+)
+def test_what_kube_scheduler_was_answered_is_beside_our_points(
+    count: int, words: str, open_page: Callable[..., Page], serve: Callable[..., PageServer]
+) -> None:
+    server = serve()
+    record = server.cluster.decide("team/web")
+    by_node = {each["node"]: 7 if at < count else 6 for at, each in enumerate(record["best"])}
+    record["asked"] = "prioritize"
+    record["priorities"] = {"by_node": by_node, "highest": 7, "highest_count": count}
+    page = open_page(f"{server.url}/#pod=team/web")
+    expect(page.locator("#pod-view .priorities")).to_have_text(
+        f"{words.format(node=record['node'])}adds its own scores."
+    )
+    expect(page.locator(".scores thead th").nth(2)).to_have_text("of 10")
+    told = page.locator(".scores td.priority").all_inner_texts()
+    assert told == [str(each) for each in by_node.values()]
+
+
 def test_bars_are_as_long_as_what_rules_gave(
     open_page: Callable[..., Page], serve: Callable[..., PageServer]
 ) -> None:

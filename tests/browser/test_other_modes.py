@@ -94,12 +94,18 @@ def test_the_extenders_page_shows_what_it_advised(
         "It is on small; asked to prioritize, Lowtide advised large"
     )
     expect(page.locator(".scores tr.chosen th")).to_have_text("large")
+    said = json.loads(said_by(api))["records"][0]["priorities"]
+    assert sorted(said["by_node"]) == ["large", "small"]
+    of_ten = page.locator(".scores td.priority")
+    assert of_ten.all_inner_texts() == [str(said["by_node"][name]) for name in names[:2]]
+    expect(page.locator("#pod-view .priorities")).to_contain_text("kube-scheduler")
     attempts = page.locator("#pod-view .attempts button")
     expect(attempts).to_have_count(2)
     expect(attempts.nth(1)).to_contain_text("filter: large")
     attempts.nth(1).click()
     expect(attempts.nth(1)).to_be_focused()
     expect(page.locator("#pod-view .verdict")).to_contain_text("Asked to filter, Lowtide advised")
+    expect(of_ten).to_have_count(0)
     page.locator("#pod-view .verdict a").first.click()
     expect(page.locator("#node-title")).to_have_text("large")
 

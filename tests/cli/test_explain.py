@@ -11,13 +11,14 @@ import pytest
 from msgspec.structs import replace
 from tests.cli.conftest import Run
 from tests.records.kept_decisions import Keeping
+from tests.records.test_flips import QUIET, ROOMY
 from tests.records.test_flips import record as flips_record
 from tests.records.test_record import BUSY_AND_QUIET
 from tests.scheduler.conftest import START
 
 from lowtide.framework.decision import Decision
 from lowtide.records.journal import Journal
-from lowtide.records.record import DecisionRecord, NodeRecord, RuleRecord
+from lowtide.records.record import DecisionRecord, NodeRecord, PrioritiesRecord, RuleRecord
 from lowtide.scheduler.actions import Decided
 from lowtide.testing import make_node, make_pod
 
@@ -215,6 +216,33 @@ def test_what_another_scheduler_places_is_told(
     Journal(Path("decisions")).write([record])
     said = run("explain", "web", "--decisions-file", "decisions").output
     assert said.startswith(f"default/web{words}attempt 1, ")
+
+
+def test_what_kube_scheduler_was_answered_is_beside_our_points(run: Run) -> None:
+    record = replace(
+        flips_record(QUIET, ROOMY),
+        asked="prioritize",
+        priorities=PrioritiesRecord({"quiet": 8, "roomy": 8}, highest=8, highest_count=2),
+    )
+    Journal(Path("decisions")).write([record])
+    said = run("explain", "web", "--decisions-file", "decisions").output
+    lines = [line for line in said.splitlines() if line[:1] in "┃│"]
+    cells = [[cell.strip() for cell in line[1:-1].replace("┃", "│").split("│")] for line in lines]
+    assert cells == [
+        ["node", "Traffic", "Fit", "total", "answered", "traffic"],
+        ["quiet *", "810", "20", "830", "8 of 10", ""],
+        ["roomy", "720", "100", "820", "8 of 10", ""],
+    ]
+    assert (
+        "all 2 nodes were answered 8 of 10; kube-scheduler picks among equal ones by itself, and "
+        "adds its own scores." in said.splitlines()
+    )
+    told = run("explain", "web", "--decisions-file", "decisions", "--output", "json").output
+    assert json.loads(told)["records"][0]["priorities"] == {
+        "by_node": {"quiet": 8, "roomy": 8},
+        "highest": 8,
+        "highest_count": 2,
+    }
 
 
 def test_a_pod_that_fits_nowhere_and_has_a_node_is_told(run: Run) -> None:

@@ -8,9 +8,16 @@ from rich.control import strip_control_codes
 from rich.table import Table
 from rich.text import Text
 
+from lowtide.objects.extender import MOST_PRIORITY
 from lowtide.readings.amounts import bandwidth_text
 from lowtide.records.explaining import Explanation, WhyNot
-from lowtide.records.record import TURNS, DecisionRecord, NodeRecord, lead_in_words
+from lowtide.records.record import (
+    TURNS,
+    DecisionRecord,
+    NodeRecord,
+    lead_in_words,
+    priorities_in_words,
+)
 
 NODES_SHOWN = 10
 FLIPS_SHOWN = 3
@@ -72,6 +79,8 @@ class Printed:
         for words, rules in (("the same", alike), ("0", nothing)):
             if rules:
                 self._say(f"{words} for every node: {', '.join(rules)}")
+        if record.priorities is not None:
+            self._say(priorities_in_words(record))
 
     def _why_not(self, asked: WhyNot) -> None:
         when = "now" if asked.is_of_now else "then"
@@ -153,12 +162,16 @@ def _score_table(
     for rule in rules:
         table.add_column(rule, justify="right")
     table.add_column("total", justify="right")
+    told = record.priorities
+    if told is not None:
+        table.add_column("answered", justify="right")
     table.add_column("traffic")
     for node in shown:
         cells = (
             f"{node.node} *" if node.node == record.node else node.node,
             *(str(node.rules[rule].weighted) for rule in rules),
             str(node.total),
+            *(() if told is None else (f"{told.by_node[node.node]} of {MOST_PRIORITY}",)),
             _traffic(node),
         )
         table.add_row(*(Text(strip_control_codes(cell)) for cell in cells))

@@ -73,6 +73,7 @@ export class PodView {
 function recordParts(record) {
   return [
     make("p", {class: "verdict"}, ...verdict(record)),
+    prioritiesPart(record),
     comparison(record),
     figures([
       ["decided", make("time", {datetime: moment(record.time)}, timeOfDay(record.time))],
@@ -111,6 +112,17 @@ function place({node, asked, is_on: isOnName}, isOn) {
   if (!isOn) return ["It goes to ", nodeLink(node)];
   if (isOnName === node) return ["It is on ", isOn, ", where it would be too"];
   return ["It is on ", isOn, ", and would be on ", nodeLink(node)];
+}
+
+// How many nodes share the first place in what kube-scheduler was answered.
+function prioritiesPart({node, nodes, priorities}) {
+  if (!priorities) return null;
+  const {highest, highest_count: shared} = priorities;
+  const were = shared === 1
+    ? `${node} alone was answered ${highest} of 10, the most`
+    : shared === nodes ? `All ${count(nodes)} nodes were answered ${highest} of 10` : `${count(shared)} of ${count(nodes)} nodes were answered ${highest} of 10, the most`;
+  const picks = shared === 1 ? "" : "picks among equal ones by itself, and ";
+  return make("p", {class: "note priorities"}, `${were}; kube-scheduler ${picks}adds its own scores.`);
 }
 
 // What made the difference between the first two: the one line that most come for.

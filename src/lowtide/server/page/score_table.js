@@ -14,12 +14,13 @@ export function scoreTable(record) {
   const table = make(
     "table",
     {role: "grid", "aria-label": `Scores of the ${record.best.length} best nodes, by rule`},
-    columns([130, 56, 56, 76, 88, ...rules.map(() => 82)]),
+    columns([130, 56, ...(record.priorities ? [46] : []), 56, 76, 88, ...rules.map(() => 82)]),
     make("thead", {}, make(
       "tr",
       {},
       make("th", {scope: "col"}, "node"),
       make("th", {scope: "col", class: "number"}, "total"),
+      record.priorities ? make("th", {scope: "col", class: "number", title: "what kube-scheduler was answered"}, "of 10") : null,
       make("th", {scope: "col", class: "number"}, "link"),
       make("th", {scope: "col", class: "number"}, "capacity"),
       make("th", {scope: "col", class: "number", title: "placed there and not measured yet"}, "just placed"),
@@ -68,6 +69,7 @@ function nodeRow({node, total, rules: scores, measured}, {record, rules, most}) 
     {class: node === record.node ? "chosen" : null, "data-row": node},
     make("th", {scope: "row", class: "name"}, link),
     make("td", {class: "number total"}, count(total)),
+    record.priorities ? make("td", {class: "number priority"}, count(record.priorities.by_node[node])) : null,
     make("td", {...about, tabindex: -1}, percent(measured?.share)),
     make("td", about, bits(measured?.capacity) + (measured?.is_capacity_guessed ? " ?" : "")),
     make("td", about, addedWords(measured) || "–"),
