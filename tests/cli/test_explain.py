@@ -150,6 +150,12 @@ def test_a_pod_that_fits_nowhere_for_people(run: Run) -> None:
         "default/huge fits nowhere (attempt 1, 1970-01-01 00:16:40Z; 2 nodes)"
     )
     assert "0/2 nodes are available: 2 Insufficient cpu." in result.output
+    assert result.output.splitlines()[-2:] == [
+        "What can be done: NodeResourcesFit refuses nodes: ask for less, or make room.",
+        "What would make it fit cannot be told from a record: it keeps how many nodes were refused "
+        "and why, not by which rules each; ask the running process while the pod waits "
+        "(no --decisions-file, or --address).",
+    ]
 
 
 def test_for_programs(run: Run) -> None:

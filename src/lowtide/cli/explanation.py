@@ -45,6 +45,11 @@ class Printed:
             self._say(f"What would have changed it: {flip}.")
         for remedy in found.remedies[:REMEDIES_SHOWN]:
             self._say(f"What would make it fit: {remedy.in_words}.")
+        for hint in found.hints:
+            self._say(f"What can be done: {hint}.")
+        if found.without_remedies is not None:
+            words = found.without_remedies
+            self._say(f"{words[0].upper()}{words[1:]} (no --decisions-file, or --address).")
         if found.why_not is not None:
             self._why_not(found.why_not)
 
