@@ -556,6 +556,31 @@ def test_answers_are_told_as_decisions() -> None:
     filtered, prioritized = heard.answers
     assert (filtered.first_seen_at, filtered.decision.pod) == (3.0, web)
     assert {each.node_name: each.total for each in prioritized.decision.best} == {"b": 100, "a": 0}
+    assert filtered.priorities is None
+    assert prioritized.priorities is not None
+    assert prioritized.priorities.of_kept.tolist() == [10, 0]
+
+
+@pytest.mark.parametrize(
+    ("names", "highest", "count"),
+    [
+        pytest.param(["a", "b"], 10, 1, id="one is best"),
+        pytest.param(["a", "b", "c"], 10, 2, id="two are equal"),
+        pytest.param(["a", "new"], 0, 2, id="nodes that are not known have 0 too"),
+    ],
+)
+def test_it_is_told_how_many_nodes_were_answered_the_most(
+    names: list[str], highest: int, count: int
+) -> None:
+    heard = Heard()
+    made = with_nodes(advisor(FewestPods(), heard=heard), {"a": {}, "b": {}, "c": {}})
+    for number in range(2):
+        made.step(Added(make_pod(f"other-{number}", on="a")), 0.0)
+    made.prioritize(Asked(make_pod("web"), names), now=0.0)
+    made.handed_out()
+    priorities = heard.answers[0].priorities
+    assert priorities is not None
+    assert (priorities.highest, priorities.highest_count) == (highest, count)
 
 
 def test_a_pod_that_is_refused_everywhere_is_told_with_reasons_and_rules() -> None:

@@ -18,6 +18,7 @@ from lowtide.advisor.advisor import Advisor
 from lowtide.app.decider import Decider
 from lowtide.app.diagnosing import Diagnosis, FindingShown
 from lowtide.app.shown import Shown
+from lowtide.app.watching import NotRenewed
 from lowtide.config.extender_settings import ExtenderSettings
 from lowtide.objects.events import Added
 from lowtide.records.history import History
@@ -42,6 +43,7 @@ class Showing:
         self.serving = Serving()
         self.ask_by: Ask = at_once
         self.diagnosis: Diagnosis | None = None
+        self.not_renewed: NotRenewed | None = None
 
     def shown_of(self, decider: Decider) -> Shown:
         return Shown(
@@ -53,6 +55,7 @@ class Showing:
             measured=self.measured,
             is_leader=lambda: True,
             diagnosis=lambda: self.diagnosis,
+            not_renewed=lambda: self.not_renewed,
         )
 
     def measured(self) -> MeasuredNumbers:
@@ -177,7 +180,18 @@ async def test_health() -> None:
     assert health["queue"] == {"active": 0, "backoff": 0, "unschedulable": 1, "gated": 0}
     (reading,) = health["readings"]
     assert (reading["fresh"], reading["missing"], reading["is_braked"]) == (1, 1, False)
-    assert health["diagnosis"] is None
+    assert (health["diagnosis"], health["not_renewed"]) == (None, None)
+
+
+async def test_what_the_api_server_does_not_tell_of_is_shown() -> None:
+    showing = Showing(*ZONED)
+    showing.not_renewed = NotRenewed(START, ["pods", "nodes"], "it is away")
+    _, health = await showing.ask("/api/health")
+    assert health["not_renewed"] == {
+        "since": START,
+        "plurals": ["pods", "nodes"],
+        "why": "it is away",
+    }
 
 
 async def test_what_the_doctor_says_is_shown() -> None:

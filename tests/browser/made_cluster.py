@@ -55,6 +55,7 @@ class MadeCluster:
     version: int = 1
     round: int = 0
     is_examined: bool = True
+    not_renewed: Json | None = None
     findings: list[Json] = field(default_factory=lambda: list(FINDINGS))
     decisions: list[Json] = field(default_factory=list)
     unplaced: dict[str, str] = field(default_factory=dict)  # the message for each pod
@@ -199,6 +200,7 @@ class MadeCluster:
             "diagnosis": {"age_seconds": 75.0 + self.round, "findings": self.findings}
             if self.is_examined
             else None,
+            "not_renewed": self.not_renewed,
         }
 
     # Parts of them.

@@ -133,6 +133,77 @@ def test_a_click_opens_the_score_table(
     assert cells.all_inner_texts() == [str(first["rules"][name]["weighted"]) for name in names]
 
 
+def test_rules_that_gave_every_node_nothing_are_named_below_the_table(
+    open_page: Callable[..., Page], serve: Callable[..., PageServer]
+) -> None:
+    server = serve()
+    record = server.cluster.decide("team/web")
+    silent = ("InterPodAffinity", "TaintToleration")
+    for each in record["best"]:
+        for rule in silent:
+            each["rules"][rule] = {"raw": 0, "normalized": 0, "weighted": 0}
+    page = open_page(f"{server.url}/#pod=team/web")
+    heads = page.locator(".scores thead th").all_inner_texts()[5:]
+    assert sorted("".join(head.split()) for head in heads) == sorted({*RULES} - {*silent})
+    expect(page.locator("#pod-view .all-zero")).to_have_text(
+        "0 for every node: InterPodAffinity, TaintToleration"
+    )
+
+
+def test_equal_nodes_are_called_equal(
+    open_page: Callable[..., Page], serve: Callable[..., PageServer]
+) -> None:
+    server = serve()
+    record = server.cluster.decide("team/web")
+    first, second = record["best"][:2]
+    second.update(rules=first["rules"], total=first["total"])
+    record["margin"] = 0
+    page = open_page(server.url)
+    expect(lines(page).first.locator(".margin")).to_have_text("equal")
+    lines(page).first.click()
+    view = page.locator("#pod-view")
+    expect(view.locator(".verdict")).to_have_text(
+        f"It goes to {first['node']}, with as many points as {second['node']} "
+        f"({first['total']:,}): equal nodes take turns."
+    )
+    expect(view.locator(".note").first).to_have_text("Every rule gave both the same.")
+
+
+@pytest.mark.parametrize(
+    ("count", "words"),
+    [
+        pytest.param(1, "{node} alone was answered 7 of 10, the most; kube-scheduler ", id="one"),
+        pytest.param(
+            3,
+            "3 of 30 nodes were answered 7 of 10, the most; "
+            "kube-scheduler picks among equal ones by itself, and ",
+            id="some are equal",
+        ),
+        pytest.param(
+            30,
+            "All 30 nodes were answered 7 of 10; "
+            "kube-scheduler picks among equal ones by itself, and ",
+            id="all are equal",
+        ),
+    ],
+)
+def test_what_kube_scheduler_was_answered_is_beside_our_points(
+    count: int, words: str, open_page: Callable[..., Page], serve: Callable[..., PageServer]
+) -> None:
+    server = serve()
+    record = server.cluster.decide("team/web")
+    by_node = {each["node"]: 7 if at < count else 6 for at, each in enumerate(record["best"])}
+    record["asked"] = "prioritize"
+    record["priorities"] = {"by_node": by_node, "highest": 7, "highest_count": count}
+    page = open_page(f"{server.url}/#pod=team/web")
+    expect(page.locator("#pod-view .priorities")).to_have_text(
+        f"{words.format(node=record['node'])}adds its own scores."
+    )
+    expect(page.locator(".scores thead th").nth(2)).to_have_text("of 10")
+    told = page.locator(".scores td.priority").all_inner_texts()
+    assert told == [str(each) for each in by_node.values()]
+
+
 def test_bars_are_as_long_as_what_rules_gave(
     open_page: Callable[..., Page], serve: Callable[..., PageServer]
 ) -> None:

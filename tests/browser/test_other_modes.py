@@ -5,6 +5,7 @@ import json
 import sys
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from playwright.sync_api import Page, expect
 from tests.extender_process import BY_LABEL, LABEL, extenders_in
 from tests.integration.conftest import Cluster, EmbeddedCluster
 
+from lowtide.localcluster.faults import Drop
 from realparts.process import Process, free_port, wait_until
 
 pytestmark = pytest.mark.real("chromium")
@@ -22,9 +24,15 @@ LOWTIDE = Path(sys.executable).parent / "lowtide"
 
 
 @pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[Cluster]:
+def embedded() -> Iterator[EmbeddedCluster]:
     embedded = EmbeddedCluster()
     embedded.start()
+    yield embedded
+    embedded.stop()
+
+
+@pytest.fixture
+def cluster(embedded: EmbeddedCluster, tmp_path: Path) -> Cluster:
     cluster = Cluster(
         embedded.send, embedded.cluster.kubeconfig(tmp_path / "kubeconfig"), "default"
     )
@@ -32,8 +40,7 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
         cluster.create_node(name, cpu=cpu)
         cluster.send("PATCH", f"/api/v1/nodes/{name}", {"metadata": {"labels": {LABEL: "true"}}})
     cluster.create_node("unlabelled")
-    yield cluster
-    embedded.stop()
+    return cluster
 
 
 @pytest.fixture
@@ -46,10 +53,25 @@ def extender_url(cluster: Cluster, tmp_path: Path) -> Iterator[str]:
 
 @pytest.fixture
 def shadow_url(cluster: Cluster, tmp_path: Path) -> Iterator[str]:
+    with served_by("shadow", "--port", cluster, tmp_path) as url:
+        yield url
+
+
+@pytest.fixture
+def scheduler_url(cluster: Cluster, tmp_path: Path) -> Iterator[str]:
+    flags = ("--leader-elect=false", "--plain-http")
+    with served_by("scheduler", "--secure-port", cluster, tmp_path, *flags) as url:
+        yield url
+
+
+@contextmanager
+def served_by(
+    mode: str, port_flag: str, cluster: Cluster, folder: Path, *more: str
+) -> Iterator[str]:
     port = free_port()
     url = f"http://127.0.0.1:{port}"
-    flags = [f"--kubeconfig={cluster.kubeconfig}", f"--port={port}"]
-    process = Process("shadow", [LOWTIDE, "shadow", *flags], folder=tmp_path, url=url)
+    flags = [f"--kubeconfig={cluster.kubeconfig}", f"{port_flag}={port}", *more]
+    process = Process(mode, [LOWTIDE, mode, *flags], folder=folder, url=url)
     process.start()
     process.wait_until_ready(lambda: said_by(f"{url}/readyz") == "ok")
     yield url
@@ -94,12 +116,18 @@ def test_the_extenders_page_shows_what_it_advised(
         "It is on small; asked to prioritize, Lowtide advised large"
     )
     expect(page.locator(".scores tr.chosen th")).to_have_text("large")
+    said = json.loads(said_by(api))["records"][0]["priorities"]
+    assert sorted(said["by_node"]) == ["large", "small"]
+    of_ten = page.locator(".scores td.priority")
+    assert of_ten.all_inner_texts() == [str(said["by_node"][name]) for name in names[:2]]
+    expect(page.locator("#pod-view .priorities")).to_contain_text("kube-scheduler")
     attempts = page.locator("#pod-view .attempts button")
     expect(attempts).to_have_count(2)
     expect(attempts.nth(1)).to_contain_text("filter: large")
     attempts.nth(1).click()
     expect(attempts.nth(1)).to_be_focused()
     expect(page.locator("#pod-view .verdict")).to_contain_text("Asked to filter, Lowtide advised")
+    expect(of_ten).to_have_count(0)
     page.locator("#pod-view .verdict a").first.click()
     expect(page.locator("#node-title")).to_have_text("large")
 
@@ -136,3 +164,26 @@ def test_the_shadows_page_shows_where_pods_would_be(
     page.locator("#pod-view .verdict a").first.click()
     expect(page.locator("#node-title")).to_have_text("small")
     expect(page.locator('#node-view .pods a[data-pod="default/moved"]')).to_be_visible()
+
+
+@pytest.mark.parametrize("mode", ["scheduler", "extender", "shadow"])
+def test_a_page_tells_while_the_api_server_is_away(
+    mode: str,
+    embedded: EmbeddedCluster,
+    request: pytest.FixtureRequest,
+    open_page: Callable[..., Page],
+) -> None:
+    page = open_page(request.getfixturevalue(f"{mode}_url"))
+    expect(page.locator("#mode")).to_have_text(mode)
+    expect(page.locator("#health .figures").first).to_be_visible()
+    banner = page.locator("#not-renewed")
+    expect(banner).to_be_hidden()
+    embedded.call(lambda local: local.faults.drop("GET", "", when=Drop.BEFORE_APPLYING, times=-1))
+    embedded.call(lambda local: local.faults.cut_watches())
+    expect(banner).to_contain_text(
+        "are not renewed, and what you see of them is from then", timeout=20_000
+    )
+    expect(banner).to_contain_text("pods, nodes")
+    expect(page.locator("#heat-title")).to_be_visible()
+    embedded.call(lambda local: local.faults.clear())
+    expect(banner).to_be_hidden(timeout=40_000)

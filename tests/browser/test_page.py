@@ -2,17 +2,19 @@
 away."""
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Literal
 
 import pytest
 from playwright.sync_api import Page, expect
-from tests.browser.made_cluster import MadeCluster
+from tests.browser.made_cluster import BEGIN, MadeCluster
 from tests.browser.page_server import PageServer
 
 from realparts.process import free_port
 
 pytestmark = pytest.mark.real("chromium")
 
+BEGIN_TOLD = f"{datetime.fromtimestamp(BEGIN, UTC):%H:%M:%S}"
 NOWHERE = "0/30 nodes are available: 30 Insufficient cpu."
 
 
@@ -31,6 +33,44 @@ def ground(page: Page) -> str:
 
 
 # Health.
+
+
+@pytest.mark.parametrize(
+    ("plurals", "words"),
+    [
+        pytest.param(["pods"], "pods are", id="one kind"),
+        pytest.param(["pods", "nodes"], "pods, nodes are", id="two kinds"),
+        pytest.param(
+            ["pods", "nodes", "services", "namespaces", "storageclasses"],
+            "pods, nodes, services and 2 more are",
+            id="many kinds",
+        ),
+    ],
+)
+def test_it_is_told_what_the_api_server_does_not_renew(
+    plurals: list[str],
+    words: str,
+    open_page: Callable[..., Page],
+    serve: Callable[..., PageServer],
+) -> None:
+    server = serve()
+    page = open_page(server.url, timezone_id="UTC")
+    banner = page.locator("#not-renewed")
+    expect(page.locator("#health .figures").first).to_be_visible()
+    expect(banner).to_be_hidden()
+    server.cluster.not_renewed = {
+        "since": BEGIN,
+        "plurals": plurals,
+        "why": "GET /api/v1/pods: Connection refused",
+    }
+    expect(banner).to_have_text(
+        f"Since {BEGIN_TOLD} {words} not renewed, and what you see of them is from then: "
+        "GET /api/v1/pods: Connection refused"
+    )
+    assert banner.get_attribute("role") == "alert"
+    expect(page.locator("#banner")).to_be_hidden()
+    server.cluster.not_renewed = None
+    expect(banner).to_be_hidden()
 
 
 def test_queue_lengths_and_bindings_are_shown(

@@ -140,7 +140,7 @@ def test_decisions_are_written_to_a_file_and_events_say_more(
     other = "b" if node_name == "a" else "a"
     assert event["note"] == (
         f"Successfully assigned {cluster.namespace}/web to {node_name}; "
-        f"{node_name}: score {total}, next {other} {total}"
+        f"{node_name}: score {total}, as {other} has: equal nodes take turns"
     )
     assert scheduler.stop() == 0
     pod = f"{cluster.namespace}/web"

@@ -12,6 +12,7 @@ from aiohttp import web
 from tests.kube.conftest import Answer, ApiServer, ManualClock, document, status
 
 from lowtide.kube.connection import Connection
+from lowtide.kube.following import Lost
 from lowtide.kube.list_pieces import PIECE_BYTES
 from lowtide.kube.outages import Outages
 from lowtide.kube.watch import Event, Watch
@@ -253,6 +254,50 @@ async def test_backoff_doubles_to_30_seconds_and_starts_anew_after_news(
     async with running(watch):
         await handed.count(3)
     assert clock.slept == [0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30.0, 0.8]
+
+
+async def never_answered(_: web.Request) -> web.StreamResponse:
+    await asyncio.Event().wait()
+    raise AssertionError("nobody sets it")
+
+
+DOWN = status(500, "InternalError", "etcd is away")
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        pytest.param(
+            [listed(5), DOWN, DOWN, DOWN, OPEN],
+            id="until the watch is answered, though there is no news",
+        ),
+        pytest.param([DOWN, DOWN, DOWN, listed(5), never_answered], id="until all is listed"),
+    ],
+)
+async def test_it_is_told_while_nothing_is_heard(
+    connection: Connection,
+    server: ApiServer,
+    handed: Handed,
+    clock: ManualClock,
+    answers: list[Answer],
+) -> None:
+    told: list[Lost | None] = []
+
+    async def sleep(seconds: float) -> None:
+        await clock.sleep(seconds)
+        told.append(watch.lost)
+
+    watch = Watch(connection, THING, handed, clock=clock, sleep=sleep, chance=lambda: 0.5)
+    server.answers = list(answers)
+    began_at = clock.now
+    async with running(watch):
+        await server.asked_times(len(answers))
+        async with asyncio.timeout(10):
+            while watch.lost is not None:
+                await asyncio.sleep(0)
+                clock.advance(1.0)  # an open watch counts once it stays so
+    lost = Lost("things", began_at, "etcd is away (HTTP 500 InternalError)")
+    assert told == [None, lost, lost]
 
 
 async def test_a_watch_that_ends_at_once_does_not_spin(

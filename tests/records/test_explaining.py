@@ -1,5 +1,6 @@
 """Why a pod went where it went, from records and from what would be decided now."""
 
+import msgspec
 import pytest
 from tests.records.kept_decisions import Keeping
 from tests.records.test_flips import QUIET, ROOMY, record
@@ -61,3 +62,38 @@ def test_a_victim_is_told_for_whom_it_made_room() -> None:
     by = keeping.record(make_pod("important", cpu="800m", priority=10))
     assert explained("default/small", [], [by]).preempted_by == by
     assert explained("default/other", [], [by]).preempted_by is None
+
+
+def test_of_a_record_alone_it_is_said_what_it_cannot_tell_and_who_can() -> None:
+    keeping = Keeping(make_node("a", cpu="1"), make_node("b", unschedulable=True))
+    pod = make_pod("huge", cpu="64")
+    refused = keeping.record(pod)
+    found = explained("default/huge", [refused], [])
+    assert found.hints == [
+        "NodeResourcesFit refuses nodes: ask for less, or make room",
+        "NodeUnschedulable refuses nodes: uncordon them",
+    ]
+    assert found.without_remedies is not None
+    assert found.without_remedies.endswith("ask the running process while the pod waits")
+    machine = keeping.bench.machine
+    now = machine.decided_now(pod, 0.0)
+    with_state = explained("default/huge", [refused], [], now=now, state=machine.state)
+    assert (with_state.hints, with_state.without_remedies) == ([], None)
+    assert with_state.remedies
+
+
+def test_a_pod_that_has_a_node_needs_no_remedy() -> None:
+    found = explained(POD, [record(QUIET, ROOMY)], [])
+    assert (found.hints, found.without_remedies) == ([], None)
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        pytest.param({"neutral": "too late"}, id="where the rules had no say"),
+        pytest.param({"is_on": "a"}, id="where another scheduler has placed it"),
+    ],
+)
+def test_there_is_nothing_to_remedy(known: dict[str, str]) -> None:
+    told = msgspec.structs.replace(record(), **known)
+    assert explained(POD, [told], []).without_remedies is None

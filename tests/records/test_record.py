@@ -3,7 +3,9 @@
 import json
 
 import msgspec
+import numpy as np
 import pytest
+from msgspec.structs import replace
 from tests.records.kept_decisions import GIGABIT, Keeping
 from tests.scheduler.conftest import START
 
@@ -11,12 +13,15 @@ from lowtide.records.record import (
     DecisionLine,
     DecisionRecord,
     PreemptionRecord,
+    PrioritiesRecord,
     ReadingRecord,
     RuleRecord,
     TrafficRecord,
     in_short,
+    lead_in_words,
+    priorities_in_words,
 )
-from lowtide.scheduler.actions import Decided
+from lowtide.scheduler.actions import Decided, Priorities
 from lowtide.testing import ManualClock, make_node, make_pod
 
 NODES = [make_node("node-1"), make_node("node-2")]
@@ -147,6 +152,73 @@ def test_a_decision_in_short() -> None:
         in_short(record)
         == f"node-2: traffic 10% of 10Gbit/s, score {total}, next node-1 {total - record.margin}"
     )
+
+
+def test_equal_nodes_are_called_equal_in_short() -> None:
+    record = Keeping(*NODES).record(make_pod("web"))
+    assert record.chosen is not None
+    assert (record.margin, record.runner_up) == (0, "node-2")
+    assert in_short(record) == (
+        f"node-1: score {record.chosen.total}, as node-2 has: equal nodes take turns"
+    )
+
+
+@pytest.mark.parametrize(
+    ("margin", "asked", "words"),
+    [
+        pytest.param(9, "", "9 points ahead of node-2", id="ahead"),
+        pytest.param(1, "", "1 point ahead of node-2", id="ahead by one"),
+        pytest.param(0, "", "as many points as node-2: equal nodes take turns", id="equal"),
+        pytest.param(
+            0, "prioritize", "as many points as node-2", id="equal, and others choose among them"
+        ),
+        pytest.param(-2, "", "2 points behind node-2", id="behind"),
+    ],
+)
+def test_how_far_a_node_is_ahead_of_the_next(margin: int, asked: str, words: str) -> None:
+    record = Keeping(*NODES).record(make_pod("web"))
+    assert lead_in_words(replace(record, margin=margin, asked=asked)) == words
+
+
+def test_what_another_scheduler_was_answered_is_beside_our_points() -> None:
+    keeping = Keeping(*NODES)
+    (kept,) = keeping.decide(make_pod("web"))
+    assert DecisionRecord.of(kept).priorities is None
+    told = Priorities(np.array([7, 7]), highest=7, highest_count=4)
+    decided = replace(kept.decided, asked="prioritize", priorities=told)
+    record = DecisionRecord.of(keeping.ring.note(decided, START))
+    assert record.priorities == PrioritiesRecord({"node-1": 7, "node-2": 7}, 7, 4)
+
+
+@pytest.mark.parametrize(
+    ("highest", "count", "words"),
+    [
+        pytest.param(
+            9, 1, "node-1 alone was answered 9 of 10, the most; kube-scheduler adds", id="one"
+        ),
+        pytest.param(
+            9,
+            3,
+            "3 of 5 nodes were answered 9 of 10, the most; kube-scheduler picks among equal ones "
+            "by itself, and adds",
+            id="some are equal",
+        ),
+        pytest.param(
+            0,
+            5,
+            "all 5 nodes were answered 0 of 10; kube-scheduler picks among equal ones by itself, "
+            "and adds",
+            id="all are equal",
+        ),
+    ],
+)
+def test_ties_in_what_another_scheduler_was_answered(highest: int, count: int, words: str) -> None:
+    record = replace(
+        Keeping(*NODES).record(make_pod("web")),
+        nodes=5,
+        priorities=PrioritiesRecord({"node-1": highest}, highest, count),
+    )
+    assert priorities_in_words(record) == f"{words} its own scores."
 
 
 def test_what_is_no_rate_expects_nothing_of_pods() -> None:

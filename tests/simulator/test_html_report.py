@@ -2,6 +2,7 @@
 
 from html.parser import HTMLParser
 
+import pytest
 from tests.simulator.test_shadow_report import hottest, shadowed
 
 from lowtide.simulator.html_report import comparison_page, shadow_page
@@ -70,6 +71,44 @@ def test_the_shadow() -> None:
     ]
     assert page.texts["td"][-5:][:3] == ["default/web", "small", "roomy"]
     assert page.addresses == []
+
+
+@pytest.mark.parametrize(
+    ("count", "shown", "told"),
+    [
+        pytest.param(10_000, 10_000, [], id="all of them"),
+        pytest.param(
+            10_002,
+            10_000,
+            ["The first 10000 of 10002 pods; lowtide replay --output json has all of them."],
+            id="as many as a browser stays quick with, and where the others are",
+        ),
+    ],
+)
+def test_pods_that_would_be_elsewhere_after_a_replay(
+    count: int, shown: int, told: list[str]
+) -> None:
+    elsewhere = [Elsewhere(f"ns/pod-{number}", "a", "b") for number in range(count)]
+    rows = [
+        Compared(name="as recorded", placed=count, pending=0),
+        Compared(name="b.yaml", placed=count, pending=0, elsewhere=elsewhere),
+    ]
+    written = comparison_page("run.lowtide", rows, "")
+    page = Read(written)
+    assert sum(text.startswith("ns/pod-") for text in page.texts["td"]) == shown
+    assert page.texts["p"][1:] == told
+    assert len(written) < 2_000_000
+
+
+def test_pods_that_would_be_elsewhere_beyond_those_that_a_shadow_keeps() -> None:
+    report = ShadowReport(since=0.0, kept_differences=2)
+    for name in ("small", "small", "small", "roomy"):
+        report.note(shadowed("1", name), 60.0)
+    page = Read(shadow_page(report.summary(120.0, nodes=2, pending=0)))
+    assert page.texts["td"].count("default/web") == 2
+    assert page.texts["p"][-1] == (
+        "The last 2 of 3 pods; with -v 2 lowtide shadow logs each of them."
+    )
 
 
 def test_nothing_seen_is_a_page_too() -> None:

@@ -9,8 +9,6 @@ from lowtide.advisor.asked_rows import AskedRows
 from lowtide.objects.extender import NodeSeen
 from lowtide.objects.pod import Pod
 
-MOST_PRIORITY = 10  # kube-scheduler does not check it, and multiplies whatever it gets
-
 
 @dataclass(frozen=True, slots=True)
 class Asked:

@@ -10,7 +10,6 @@ import numpy as np
 from msgspec.structs import replace
 
 from lowtide.advisor.advice import (
-    MOST_PRIORITY,
     Asked,
     AskedPreemption,
     FilterAdvice,
@@ -31,10 +30,11 @@ from lowtide.framework.profile import Profile, rules_by_kind
 from lowtide.framework.verdict import Verdict
 from lowtide.framework.verdicts import Verdicts
 from lowtide.objects.events import Added, Deleted, Modified
+from lowtide.objects.extender import MOST_PRIORITY
 from lowtide.objects.pod import Pod, PodSpec
 from lowtide.objects.quantity import QuantityError
 from lowtide.objects.requests import scored_requests
-from lowtide.scheduler.actions import Decided
+from lowtide.scheduler.actions import Decided, Priorities
 from lowtide.scheduler.decide import KEPT_NODES, Found
 from lowtide.scheduler.events import Event, ReadingPublished
 from lowtide.scheduler.fitting import fitting
@@ -266,7 +266,13 @@ class Advisor:
         return replace(best, node_count=len(asked.names)), ranked
 
     def _answered(
-        self, verb: str, decision: Decision, verdicts: Verdicts, now: float, waited_seconds: float
+        self,
+        verb: str,
+        decision: Decision,
+        verdicts: Verdicts,
+        now: float,
+        waited_seconds: float,
+        told: Priorities | None = None,
     ) -> None:
         """Books the pod on the best node, so that the next pods find it less free before this one
         is seen to be bound; what was decided is to be told."""
@@ -275,7 +281,7 @@ class Advisor:
         if seconds > 0 and decision.node_name is not None:
             self._bookings.book(pod, decision.node_name, until=now + seconds)
         took = verdicts.profile.asking.take_spent()
-        self._untold = Decided(decision, 1, now - waited_seconds, took, asked=verb), now
+        self._untold = Decided(decision, 1, now - waited_seconds, took, verb, priorities=told), now
 
     def handed_out(self) -> None:
         """The advice that was worked out last was: it is told."""
@@ -323,9 +329,11 @@ class Advisor:
         if self._listener.tells(verdicts.profile):
             scores = verdict.scores_of(rows.known, ranked, rows.among)
             self._listener.scored(verdicts.profile, scores, self.state.nodes())
-        points = rows.spread(ranked * MOST_PRIORITY // most if most else 0 * ranked)
-        self._answered(PRIORITIZE, decision, verdicts, now, waited_seconds)
-        return PriorityAdvice(points)
+        by_row = ranked * MOST_PRIORITY // most if most else 0 * ranked
+        answered = rows.spread(by_row)
+        told = Priorities.of(answered, by_row[decision.scores.rows])
+        self._answered(PRIORITIZE, decision, verdicts, now, waited_seconds, told)
+        return PriorityAdvice(answered.tolist())
 
     # What is looked at, for explanations: nothing is changed by it.
 

@@ -46,9 +46,9 @@ class AskedRows:
         positions: list[int] = np.flatnonzero((self._rows >= 0) & feasible[self._rows]).tolist()
         return positions
 
-    def spread(self, by_row: IntArray) -> list[int]:
+    def spread(self, by_row: IntArray) -> IntArray:
         """One value for each asked node; 0 for those that are not known."""
-        values: list[int] = np.where(self._rows >= 0, by_row[self._rows], 0).tolist()
+        values: IntArray = np.where(self._rows >= 0, by_row[self._rows], 0)
         return values
 
 

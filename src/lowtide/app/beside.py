@@ -10,7 +10,7 @@ from lowtide.app.clocks import Clock
 from lowtide.app.known_cluster import WatchedCluster
 from lowtide.app.measuring import Measuring
 from lowtide.app.tasks import end, failures, started
-from lowtide.app.watching import make_watches
+from lowtide.app.watching import NotRenewed, make_watches, not_renewed
 from lowtide.cluster.reading import Reading
 from lowtide.framework.profile import Profile
 from lowtide.kube.connection import Connection
@@ -42,7 +42,6 @@ class Beside:
         take: Callable[[Event], None],
     ) -> None:
         self._parts = parts
-        self._rules_by_kind = rules_by_kind
         self._take = take
         self._connection = Connection(parts.access, parts.wall_clock)
         self._measuring_connection = Connection(parts.access, parts.wall_clock)
@@ -55,6 +54,9 @@ class Beside:
             clock=parts.clock,
             wall_clock=parts.wall_clock,
         )
+        self._watches = make_watches(
+            self._connection, self._handle, rules_by_kind, clock=parts.clock
+        )
         self._stopping = asyncio.Event()
         self._nodes_listed = asyncio.Event()
         self._unseen = {NODE.name: NODE.plural, POD.name: POD.plural}
@@ -63,17 +65,17 @@ class Beside:
     def stop(self) -> None:
         self._stopping.set()
 
+    def not_renewed(self) -> NotRenewed | None:
+        return not_renewed(watch.lost for watch in self._watches)
+
     async def run(self) -> None:
         """Until `stop`, or for as long as it was told to."""
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(self._connection)
             await stack.enter_async_context(self._measuring_connection)
             await self._connection.check_credentials()
-            watches = make_watches(
-                self._connection, self._handle, self._rules_by_kind, clock=self._parts.clock
-            )
             measuring = [self._measure()] if self.measuring.is_wanted else []
-            background = started(*(watch.run() for watch in watches), *measuring)
+            background = started(*(watch.run() for watch in self._watches), *measuring)
             stopping = asyncio.create_task(self._stopping.wait())
             try:
                 await asyncio.wait(
@@ -83,7 +85,8 @@ class Beside:
                 )
                 failed = failures(background)
                 self._why_unseen = next(
-                    (watch.failing_by for watch in watches if watch.failing_by), self._why_unseen
+                    (watch.failing_by for watch in self._watches if watch.failing_by),
+                    self._why_unseen,
                 )
             finally:
                 stopping.cancel()

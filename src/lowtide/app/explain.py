@@ -20,6 +20,7 @@ from lowtide.server.loopback import is_loopback
 
 LABEL = "app.kubernetes.io/name=lowtide"
 PORTS = (10259, 8001)  # of a scheduler, of an extender
+_ADDRESS = "https://127.0.0.1:10259"  # for instance
 _TIMEOUT_SECONDS = 10.0
 _SHOWN_ELSEWHERE = (
     "start it with --page where it serves beyond loopback, "
@@ -35,6 +36,16 @@ class NotLowtideError(ExplainError):
     """Nobody answered, or somebody else."""
 
 
+def pod_key(pod: str, namespace: str | None, default_namespace: str) -> str:
+    """NAMESPACE/POD of what a user typed: POD or NAMESPACE/POD, and perhaps a namespace."""
+    own, slash, name = pod.rpartition("/")
+    if not name or "/" in own or (slash and not own):
+        raise ExplainError(f"{pod} is no pod: name it POD or NAMESPACE/POD")
+    if own and namespace and own != namespace:
+        raise ExplainError(f"{pod} is not in the namespace {namespace} that -n names")
+    return f"{own or namespace or default_namespace}/{name}"
+
+
 def explanation_from_file(path: Path, pod_key: str, node_name: str | None) -> Explanation:
     records = list(read_journal(path))
     records.reverse()
@@ -48,6 +59,11 @@ def explanation_from_file(path: Path, pod_key: str, node_name: str | None) -> Ex
 async def explanation_by_address(address: str, pod_key: str, node_name: str | None) -> Explanation:
     """Of a process that listens there, such as https://127.0.0.1:10259. On loopback any certificate
     will do: it is this machine, or the end of a port-forward, and nothing secret is sent."""
+    if not _is_address(address):
+        raise ExplainError(
+            f"--address {address} is no address: it begins with http:// or https://, such as "
+            f"{_ADDRESS}"
+        )
     timeout = aiohttp.ClientTimeout(total=_TIMEOUT_SECONDS)
     url = f"{address.rstrip('/')}/{_path(pod_key)}"
     try:
@@ -70,7 +86,7 @@ async def explanation_by_address(address: str, pod_key: str, node_name: str | No
             ) from None
         raise ExplainError(
             f"{address} does not answer: {error or type(error).__name__}; "
-            "--address is where Lowtide serves, such as https://127.0.0.1:10259"
+            f"--address is where Lowtide serves, such as {_ADDRESS}"
         ) from None
 
 
@@ -146,6 +162,14 @@ async def _pods(connection: Connection) -> list[str]:
     response = await connection.request("GET", "/api/v1/pods", params=selected)
     items: list[dict[str, Any]] = msgspec.json.decode(response.body)["items"]
     return [f"{each['metadata']['namespace']}/{each['metadata']['name']}" for each in items]
+
+
+def _is_address(address: str) -> bool:
+    try:
+        parts = urlsplit(address)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
 
 
 def _path(pod_key: str) -> str:

@@ -29,7 +29,7 @@ from lowtide.app.no_binder import NoBinder
 from lowtide.app.notes import Notes
 from lowtide.app.shown import Shown
 from lowtide.app.tasks import end, failures, started
-from lowtide.app.watching import FIRST_READING_SECONDS, make_watches
+from lowtide.app.watching import FIRST_READING_SECONDS, make_watches, not_renewed
 from lowtide.cluster.reading import Reading
 from lowtide.framework.plugin import Binder
 from lowtide.framework.registry import Built
@@ -112,6 +112,9 @@ class ExtenderApp:
             wall_clock=parts.wall_clock,
         )
         self._registry.register(MeasuredGauges(self._measuring.numbers))
+        self._watches = make_watches(
+            self._connection, self._handle, self.advisor.rules_by_kind, clock=parts.clock
+        )
         self.server: Server | None = None
         self._stopping = asyncio.Event()
         self._nodes_listed = asyncio.Event()
@@ -178,12 +181,9 @@ class ExtenderApp:
     # Parts of it.
 
     def _start_background(self) -> list[asyncio.Task[None]]:
-        watches = make_watches(
-            self._connection, self._handle, self.advisor.rules_by_kind, clock=self._parts.clock
-        )
         measuring = [self._measure()] if self._measuring.is_wanted else []
         return started(
-            *(watch.run() for watch in watches),
+            *(watch.run() for watch in self._watches),
             *measuring,
             self._wait_for_readings(),
             *self._notes.background(),
@@ -215,6 +215,7 @@ class ExtenderApp:
             measured=self._measuring.numbers,
             is_leader=lambda: None,
             diagnosis=self._measuring.diagnosis,
+            not_renewed=lambda: not_renewed(watch.lost for watch in self._watches),
         )
 
     async def _measure(self) -> None:

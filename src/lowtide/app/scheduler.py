@@ -23,7 +23,7 @@ from lowtide.app.shown import Shown
 from lowtide.app.tasks import end, failures, started
 from lowtide.app.volume_writes import KubeBindings, KubeVolumes
 from lowtide.app.watchdog import Watchdog
-from lowtide.app.watching import FIRST_READING_SECONDS, make_watches
+from lowtide.app.watching import FIRST_READING_SECONDS, make_watches, not_renewed
 from lowtide.cluster.reading import Reading
 from lowtide.config.types import KubeSchedulerConfiguration
 from lowtide.extenders.asking import Extenders
@@ -176,6 +176,13 @@ class SchedulerApp:
             wall_clock=parts.wall_clock,
         )
         self._registry.register(MeasuredGauges(self._measuring.numbers))
+        self._watches = make_watches(
+            self._connection,
+            self._handle,
+            self.machine.rules_by_kind,
+            clock=parts.clock,
+            keep=None if self._whole_objects is None else self._whole_objects.keep,
+        )
         self.server: Server | None = None
         self.is_serving = asyncio.Event()  # or knows that it is to serve nothing
         self._stopping = asyncio.Event()
@@ -222,18 +229,10 @@ class SchedulerApp:
     # Parts of it.
 
     def _start_background(self) -> list[asyncio.Task[None]]:
-        keep = None if self._whole_objects is None else self._whole_objects.keep
-        watches = make_watches(
-            self._connection,
-            self._handle,
-            self.machine.rules_by_kind,
-            clock=self._clock,
-            keep=keep,
-        )
         leading = [self._lead()] if self._lease is not None else []
         measuring = [self._measure()] if self._measuring.is_wanted else []
         return started(
-            *(watch.run() for watch in watches),
+            *(watch.run() for watch in self._watches),
             *measuring,
             *leading,
             *self._notes.background(),
@@ -337,6 +336,7 @@ class SchedulerApp:
             measured=self._measuring.numbers,
             is_leader=self._may_schedule,
             diagnosis=self._measuring.diagnosis,
+            not_renewed=lambda: not_renewed(watch.lost for watch in self._watches),
         )
 
     async def _shut_down(

@@ -10,6 +10,7 @@ import numpy as np
 
 from lowtide.app.decider import Decider
 from lowtide.app.diagnosing import Diagnosis
+from lowtide.app.watching import NotRenewed
 from lowtide.cluster.columns import FloatArray
 from lowtide.cluster.placed import PlacedPod
 from lowtide.framework.plugin import PluginError
@@ -128,6 +129,7 @@ class HealthShown(msgspec.Struct, frozen=True, kw_only=True):
     is_leader: bool | None  # None: there is no lease to hold
     readings: list[ReadingHealth]
     diagnosis: Diagnosis | None  # None: nothing was examined yet
+    not_renewed: NotRenewed | None  # what the API server does not tell of at present
 
 
 class Shown:
@@ -142,6 +144,7 @@ class Shown:
         measured: Callable[[], MeasuredNumbers],
         is_leader: Callable[[], bool | None],
         diagnosis: Callable[[], Diagnosis | None],
+        not_renewed: Callable[[], NotRenewed | None],
     ) -> None:
         self._decider = decider
         self._ring = ring
@@ -151,6 +154,7 @@ class Shown:
         self._measured = measured
         self._is_leader = is_leader
         self._diagnosis = diagnosis
+        self._not_renewed = not_renewed
         self._request = traffic_request_of(decider.profiles.values())
         self._named: list[tuple[str, str | None, str | None]] | None = None  # not looked at yet
         self._nodes: list[Node] = []
@@ -257,6 +261,7 @@ class Shown:
             is_leader=self._is_leader(),
             readings=self._readings(),
             diagnosis=self._diagnosis(),
+            not_renewed=self._not_renewed(),
         )
 
     # Parts of it.

@@ -127,7 +127,7 @@ def print_summary(summary: ShadowSummary, output: str) -> None:
 
 def _differences(summary: ShadowSummary) -> Table:
     shown = summary.differences[-DIFFERENCES_SHOWN:]
-    title = f"the last {len(shown)} of {len(summary.differences)} pods that would be elsewhere"
+    title = f"the last {len(shown)} of {summary.elsewhere} pods that would be elsewhere"
     table = Table(title=title)
     for heading in ("pod", "is on", "would be on", "points", "because"):
         table.add_column(heading, no_wrap=heading != "because")

@@ -63,7 +63,7 @@ class Channel(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
         self.is_open = True
-        probe_when_idle(transport.get_extra_info("socket"))
+        _probe_when_idle(transport.get_extra_info("socket"))
 
     def data_received(self, data: bytes) -> None:
         received = self._received + data if self._received else data
@@ -145,7 +145,15 @@ class Channels:
         self._idle.clear()
 
 
-def probe_when_idle(made: socket.socket) -> None:
+def probed_socket(address: tuple[int, int, int, str, tuple[object, ...]]) -> socket.socket:
+    """As aiohttp has them made, by what getaddrinfo says."""
+    family, kind, protocol, _, _ = address
+    made = socket.socket(family, kind, protocol)
+    _probe_when_idle(made)
+    return made
+
+
+def _probe_when_idle(made: socket.socket) -> None:
     """So that a server that vanished is noticed within 30 seconds."""
     with suppress(OSError):  # it is closed already
         made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

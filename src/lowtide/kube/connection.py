@@ -4,10 +4,8 @@
 
 import asyncio
 import os
-import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
-from importlib.metadata import PackageNotFoundError, version
 from types import TracebackType
 from typing import Self
 from urllib.parse import urlencode
@@ -16,12 +14,13 @@ import aiohttp
 import msgspec
 from yarl import URL
 
-from lowtide.kube.channels import Channels, probe_when_idle
+from lowtide.kube.channels import Channels, probed_socket
 from lowtide.kube.credentials import Credentials, Presented
 from lowtide.kube.errors import ApiError
 from lowtide.kube.failures import api_error, no_answer, not_connected
 from lowtide.kube.kubeconfig import Access
 from lowtide.kube.rate_limit import RateLimit
+from lowtide.kube.user_agent import user_agent
 
 JSON = "application/json"
 STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
@@ -83,7 +82,7 @@ class Connection:
         self._path = self._server_url.raw_path.rstrip("/")
         self._channels: Channels | None = None
         self._own_headers = {
-            "User-Agent": f"lowtide/{_version()}",
+            "User-Agent": user_agent(),
             "Accept": JSON,
             "Accept-Encoding": "identity",
         }
@@ -96,7 +95,7 @@ class Connection:
 
     async def __aenter__(self) -> Self:
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, socket_factory=_socket),
+            connector=aiohttp.TCPConnector(limit=0, socket_factory=probed_socket),
             cookie_jar=aiohttp.DummyCookieJar(),
             read_bufsize=READ_BUFFER_BYTES,
             headers=self._own_headers,
@@ -186,15 +185,21 @@ class Connection:
         )
 
     async def stream(
-        self, path: str, *, params: Mapping[str, str], silence_seconds: float
+        self,
+        path: str,
+        *,
+        params: Mapping[str, str],
+        silence_seconds: float,
+        opened: Callable[[], None] = lambda: None,
     ) -> AsyncGenerator[bytes, None]:
-        """The lines of a watch; NoAnswer when it is cut or silent for `silence_seconds`.
+        """The lines of a watch; NoAnswer when it is cut or silent for `silence_seconds`. Calls
+        `opened` when the answer begins, which may be long before the first line.
 
         A line that was cut in the middle is not yielded. Close it with `contextlib.aclosing`."""
         target = _target(path, params)
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=30.0, sock_read=silence_seconds)
         rest = b""
-        async with aclosing(self._pieces(target, timeout, {})) as pieces:
+        async with aclosing(self._pieces(target, timeout, {}, opened)) as pieces:
             async for piece in pieces:
                 lines = (rest + piece if rest else piece).split(b"\n")
                 rest = lines.pop()
@@ -225,10 +230,15 @@ class Connection:
             await self._sleep(wait_seconds)
 
     async def _pieces(
-        self, target: str, timeout: aiohttp.ClientTimeout, headers: Mapping[str, str]
+        self,
+        target: str,
+        timeout: aiohttp.ClientTimeout,
+        headers: Mapping[str, str],
+        opened: Callable[[], None] = lambda: None,
     ) -> AsyncGenerator[bytes, None]:
         try:
             response = await self._open_stream(self._url(target), timeout, headers)
+            opened()
             try:
                 async for piece in response.content.iter_any():
                     yield piece
@@ -382,17 +392,3 @@ class Connection:
 
 def _target(path: str, params: Mapping[str, str] | None) -> str:
     return f"{path}?{urlencode(params)}" if params else path
-
-
-def _version() -> str:
-    try:
-        return version("lowtide")
-    except PackageNotFoundError:  # run from a source tree that was not installed
-        return "0"
-
-
-def _socket(address: tuple[int, int, int, str, tuple[object, ...]]) -> socket.socket:
-    family, kind, protocol, _, _ = address
-    made = socket.socket(family, kind, protocol)
-    probe_when_idle(made)
-    return made

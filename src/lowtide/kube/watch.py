@@ -14,6 +14,7 @@ from lowtide.kube.backoff import Backoff
 from lowtide.kube.connection import Connection
 from lowtide.kube.decoding import UNDECODABLE, AnswerDecoder
 from lowtide.kube.errors import ApiError, KubeError, NoAnswer, Unreadable
+from lowtide.kube.following import Following, Lost
 from lowtide.kube.list_pieces import ListPieces
 from lowtide.kube.outages import Outages, why_of
 from lowtide.logs import Log
@@ -119,6 +120,12 @@ class Watch(Generic[T]):
         self._unavailable = False
         self.failing_by = ""  # why it cannot follow now
         self._backoff = Backoff()
+        self._following = Following(kind.plural, clock)
+
+    @property
+    def lost(self) -> Lost | None:
+        """Since when nothing is heard of the objects, and why; None where all is well."""
+        return self._following.lost
 
     async def run(self) -> None:
         while True:
@@ -141,6 +148,7 @@ class Watch(Generic[T]):
         async with aclosing(answer) as arriving:
             version = await self._take_list(arriving)
         self._version = version
+        self._following.renewed()
         if self._unavailable:
             log.info(f"{self._kind.plural} can be listed now", kind=self._kind.name)
         if not self._listed or self._unavailable:
@@ -229,6 +237,7 @@ class Watch(Generic[T]):
             self._path,
             params=self._selected(params),
             silence_seconds=watch_seconds + self._slack_seconds,
+            opened=self._following.opened,
         )
         try:
             async with aclosing(stream) as lines:
@@ -345,6 +354,7 @@ class Watch(Generic[T]):
                 return self._backoff.next_seconds()
             # The list tells whether the kind is gone; if only watching is forbidden, it is polled.
             self._list_again()
+        self._following.failed(str(error))
         # One cut is ordinary: a server restarts, a proxy tidies up.
         is_ordinary = isinstance(error, NoAnswer) and self._listed and self._backoff.failures == 0
         if not is_ordinary:

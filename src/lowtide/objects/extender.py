@@ -13,6 +13,8 @@ from lowtide.objects.meta import ObjectMeta, Wire
 from lowtide.objects.node import NodeAddress, NodeSpec
 from lowtide.objects.pod import Amounts
 
+MOST_PRIORITY = 10  # kube-scheduler does not check it, and multiplies whatever it gets
+
 T = TypeVar("T")
 PodT = TypeVar("PodT")
 VictimT = TypeVar("VictimT")

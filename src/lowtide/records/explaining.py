@@ -9,7 +9,12 @@ from lowtide.cluster.state import ClusterState
 from lowtide.framework.decision import Decision, NodeScore
 from lowtide.records.flips import Flip, ScoreFlip, compared, flips_of, score_flips_of
 from lowtide.records.record import DecisionRecord
-from lowtide.records.remedies import Remedy, remedies_of, why_not
+from lowtide.records.remedies import Remedy, hints_of, remedies_of, why_not
+
+WITHOUT_STATE = (
+    "what would make it fit cannot be told from a record: it keeps how many nodes were refused and "
+    "why, not by which rules each; ask the running process while the pod waits"
+)
 
 
 class RuleComparison(msgspec.Struct, frozen=True):
@@ -43,6 +48,8 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     flips: list[Flip] = []
     flips_in_words: list[str] = []
     remedies: list[Remedy] = []
+    hints: list[str] = []  # instead of remedies, where only records are there,
+    without_remedies: str | None = None  # and why
     preempted_by: DecisionRecord | None = None
     why_not: WhyNot | None = None
 
@@ -68,7 +75,9 @@ def explained(
     newest = _newest(records, uid)
     flips = [] if newest is None else flips_of(newest)
     score_flips = [] if newest is None else score_flips_of(newest)
-    remedies = []
+    remedies, hints, without_remedies = [], [], None
+    if state is None and newest is not None and _waits(newest):
+        hints, without_remedies = hints_of(newest.rejected_by), WITHOUT_STATE
     if now is not None and state is not None and (newest is None or newest.node is None):
         remedies = remedies_of(now, state)
     return Explanation(
@@ -82,6 +91,8 @@ def explained(
             *(flip.in_words for flip in flips),
         ],
         remedies=remedies,
+        hints=hints,
+        without_remedies=without_remedies,
         preempted_by=next((each for each in others if _has_victim(each, pod_key)), None),
         why_not=None if node_name is None else _why_not(newest, node_name, now, state),
     )
@@ -100,6 +111,10 @@ def _newest(records: Sequence[DecisionRecord], uid: str) -> DecisionRecord | Non
     if not records or (uid and records[0].uid != uid):
         return None
     return records[0]
+
+
+def _waits(record: DecisionRecord) -> bool:
+    return record.node is None and record.is_on is None and not record.neutral
 
 
 def _has_victim(record: DecisionRecord, pod_key: str) -> bool:

@@ -7,6 +7,7 @@ from typing import Self
 import msgspec
 
 from lowtide.framework.decision import Decision, NodeScore
+from lowtide.objects.extender import MOST_PRIORITY
 from lowtide.readings.amounts import bandwidth_text
 from lowtide.readings.columns import (
     CAPACITY,
@@ -26,6 +27,9 @@ from lowtide.scheduler.decide import KEPT_NODES
 _SHARE, _RECEIVE, _TRANSMIT, _CAPACITY = (
     FIELDS.index(field) for field in (SHARE, RECEIVE_COLUMN, TRANSMIT_COLUMN, CAPACITY)
 )
+
+# Which of several nodes with the most points is chosen.
+TURNS = "equal nodes take turns"
 
 
 class RuleRecord(msgspec.Struct, frozen=True):
@@ -70,6 +74,15 @@ class PreemptionRecord(msgspec.Struct, frozen=True):
     victims: list[str]
 
 
+class PrioritiesRecord(msgspec.Struct, frozen=True):
+    """What another scheduler was answered, 0 to 10: for the best nodes, the highest of all, and
+    how many of the nodes that it asked about have that."""
+
+    by_node: dict[str, int]
+    highest: int
+    highest_count: int
+
+
 class DecisionRecord(msgspec.Struct, frozen=True, kw_only=True):
     """`asked` is the verb by which another scheduler asked, `is_on` where that has put the pod:
     then `node` is advice, or where the pod would be. `neutral` is why the rules had no say."""
@@ -98,6 +111,7 @@ class DecisionRecord(msgspec.Struct, frozen=True, kw_only=True):
     asked: str = ""
     is_on: str | None = None
     neutral: str = ""
+    priorities: PrioritiesRecord | None = None
 
     @classmethod
     def of(cls, kept: Kept) -> Self:
@@ -129,6 +143,7 @@ class DecisionRecord(msgspec.Struct, frozen=True, kw_only=True):
             asked=decided.asked,
             is_on=kept.is_on,
             neutral=decided.neutral,
+            priorities=_priorities(decided),
         )
 
     @property
@@ -199,12 +214,45 @@ def in_short(record: DecisionRecord) -> str:
     if chosen is not None and chosen.total is not None:
         parts.append(f"score {chosen.total}")
     if chosen is not None and chosen.total is not None and record.margin is not None:
-        parts.append(f"next {record.runner_up} {chosen.total - record.margin}")
+        parts.append(
+            f"next {record.runner_up} {chosen.total - record.margin}"
+            if record.margin
+            else f"as {record.runner_up} has: {TURNS}"
+        )
     if record.by_nomination:
         parts.append("it was promised to the pod")
     elif record.feasible == 1:
         parts.append("no other node was left")
     return f"{record.node}: {', '.join(parts)}"
+
+
+def lead_in_words(record: DecisionRecord) -> str:
+    """How far the node is ahead of the next best one; empty where none was compared. Among equal
+    ones it is Lowtide's turn to choose, or of who asked."""
+    margin, runner_up = record.margin, record.runner_up
+    if margin is None or runner_up is None:
+        return ""
+    if margin == 0:
+        words = f"as many points as {runner_up}"
+        return words if record.asked else f"{words}: {TURNS}"
+    points = "1 point" if abs(margin) == 1 else f"{abs(margin)} points"
+    return f"{points} {'ahead of' if margin > 0 else 'behind'} {runner_up}"
+
+
+def priorities_in_words(record: DecisionRecord) -> str:
+    """How many nodes share the first place in what another scheduler was answered."""
+    told = record.priorities
+    assert told is not None
+    points = f"{told.highest} of {MOST_PRIORITY}"
+    if told.highest_count == 1:
+        return (
+            f"{record.node} alone was answered {points}, the most; "
+            "kube-scheduler adds its own scores."
+        )
+    counted = f"{told.highest_count} of {record.nodes} nodes were answered {points}, the most"
+    if told.highest_count == record.nodes:
+        counted = f"all {record.nodes} nodes were answered {points}"
+    return f"{counted}; kube-scheduler picks among equal ones by itself, and adds its own scores."
 
 
 def _best(decision: Decision, measured: Measured | None) -> list[NodeRecord]:
@@ -271,6 +319,15 @@ def _margin(decision: Decision) -> tuple[int | None, str | None]:
     own = totals.pop(decision.node_name, None)
     runner_up = max(totals, key=lambda name: totals[name])
     return (None, None) if own is None else (own - totals[runner_up], runner_up)
+
+
+def _priorities(decided: Decided) -> PrioritiesRecord | None:
+    told = decided.priorities
+    if told is None:
+        return None
+    names = decided.decision.scores.node_names
+    by_node = dict(zip(names, told.of_kept.tolist(), strict=True))
+    return PrioritiesRecord(by_node, told.highest, told.highest_count)
 
 
 def _preempts(decision: Decision) -> PreemptionRecord | None:

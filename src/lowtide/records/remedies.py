@@ -2,7 +2,7 @@
 somebody asks."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
@@ -80,6 +80,13 @@ def _shortest(names: list[str], decision: Decision, state: ClusterState) -> Iter
             best = state.names[rows[int(free_of.argmax())]]
             free, wanted = _amount(resource, most), _amount(resource, asked)
             yield f"{best} has most {resource} left, {free}, and the pod asks for {wanted}"
+
+
+def hints_of(rejected_by: Iterable[str]) -> list[str]:
+    """What can be done about each of these rules, where it is not known which nodes they refuse."""
+    return [
+        f"{rule} refuses nodes: {_ADVICE[rule]}" for rule in sorted(rejected_by) if rule in _ADVICE
+    ]
 
 
 def why_not(decision: Decision, node_name: str) -> list[str]:

@@ -1,13 +1,31 @@
 """What comes out of the machine: what its driver has to do. Data, no I/O."""
 
-import msgspec
+from typing import Self
 
+import msgspec
+import numpy as np
+
+from lowtide.cluster.columns import IntArray
 from lowtide.framework.asking import NOTHING_SPENT, Spent
 from lowtide.framework.decision import Decision
 from lowtide.framework.profile import Profile
 from lowtide.objects.pod import Pod
 from lowtide.scheduler.extending import Question
 from lowtide.scheduler.queue import QueuedPod
+
+
+class Priorities(msgspec.Struct, frozen=True):
+    """What another scheduler was answered, 0 to 10: for the nodes that the decision keeps, the
+    highest of all, and how many nodes have that."""
+
+    of_kept: IntArray
+    highest: int
+    highest_count: int
+
+    @classmethod
+    def of(cls, answered: IntArray, of_kept: IntArray) -> Self:
+        highest = int(answered.max())
+        return cls(of_kept, highest, int(np.count_nonzero(answered == highest)))
 
 
 class Decided(msgspec.Struct, frozen=True):
@@ -20,6 +38,7 @@ class Decided(msgspec.Struct, frozen=True):
     spent: Spent = NOTHING_SPENT  # by the rules that had to be asked
     asked: str = ""
     neutral: str = ""
+    priorities: Priorities | None = None
 
 
 class Bind(msgspec.Struct, frozen=True):

@@ -7,13 +7,13 @@ from typing import Any
 import msgspec
 
 from lowtide.advisor.advice import (
-    MOST_PRIORITY,
     FilterAdvice,
     PreemptionAdvice,
     PriorityAdvice,
 )
 from lowtide.advisor.asked_rows import NodeReasons
 from lowtide.objects.extender import (
+    MOST_PRIORITY,
     BindingResult,
     FilterResult,
     HostPriority,

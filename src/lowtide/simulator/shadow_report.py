@@ -9,7 +9,7 @@ from lowtide.framework.decision import Decision
 from lowtide.scheduler.shadow import Agreement, Shadowed
 from lowtide.simulator.predicted_links import Hottest
 
-KEPT_DIFFERENCES = 1000
+KEPT_DIFFERENCES = 10_000
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,7 +39,8 @@ class LinkPeaks(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ShadowSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """`agreed` counts pods on the node that the rules would have chosen, or on one as good."""
+    """`agreed` counts pods on the node that the rules would have chosen, or on one as good;
+    `differences` are the last of the others."""
 
     since: float
     until: float
@@ -51,6 +52,10 @@ class ShadowSummary(msgspec.Struct, frozen=True, kw_only=True):
     links: LinkPeaks | None = None
     now: Hottest | None = None
     differences: list[Difference] = []
+
+    @property
+    def elsewhere(self) -> int:
+        return self.pods - self.agreed
 
     @property
     def agreed_share(self) -> float | None:

@@ -117,7 +117,7 @@ function line(decision) {
     make("span", {class: "time", title: moment(time)}, timeOfDay(time)),
     fromTheEnd(pod, "pod"),
     fromTheEnd(node === null ? "nowhere" : isElsewhere ? `${isOn} → ${node}` : `→ ${node}`, "node"),
-    make("span", {class: "margin"}, count(decision.margin)),
+    make("span", {class: "margin"}, decision.margin === 0 ? "equal" : count(decision.margin)),
     make("span", {class: "share"}, percent(decision.share)),
   );
   return make("li", {"data-seq": decision.seq}, link);

@@ -2,11 +2,12 @@
 // doctor's verdicts.
 
 import {byId, figures, make, nodeLink, setText} from "./elements.js";
-import {count, duration, percent} from "./wording.js";
+import {count, duration, percent, timeOfDay} from "./wording.js";
 
 const QUEUE = ["active", "backoff", "unschedulable", "gated"];
 const MARKS = {fault: "✗", note: "!"};
 const CLASSES = {fault: "problem", note: "warning"};
+const KINDS_NAMED = 3;
 const STATES = ["fresh", "stale", "missing", "implausible"];
 
 export class Health {
@@ -26,6 +27,7 @@ export class Health {
 
   show(health) {
     this.said = health;
+    showNotRenewed(health.not_renewed);
     const {diagnosis, ...others} = health;
     this.renew("figures", others, () => [
       figures(queueFigures(health)),
@@ -43,6 +45,17 @@ export class Health {
     this.before[part] = text;
     this[part].replaceChildren(...made(said));
   }
+}
+
+// Above all else: what is seen is old, as the API server cannot be followed.
+function showNotRenewed(said) {
+  const strip = byId("not-renewed");
+  strip.hidden = !said;
+  if (!said) return;
+  const {since, plurals, why} = said;
+  const more = plurals.length - KINDS_NAMED;
+  const kinds = plurals.slice(0, KINDS_NAMED).join(", ") + (more > 0 ? ` and ${count(more)} more` : "");
+  setText(strip, `Since ${timeOfDay(since)} ${kinds} are not renewed, and what you see of them is from then: ${why}`);
 }
 
 function queueFigures({queue, bindings_in_flight: bindings, is_leader: isLeader}) {

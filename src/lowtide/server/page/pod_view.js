@@ -73,6 +73,7 @@ export class PodView {
 function recordParts(record) {
   return [
     make("p", {class: "verdict"}, ...verdict(record)),
+    prioritiesPart(record),
     comparison(record),
     figures([
       ["decided", make("time", {datetime: moment(record.time)}, timeOfDay(record.time))],
@@ -84,7 +85,7 @@ function recordParts(record) {
     record.preempts ? make("p", {}, "To make room on ", nodeLink(record.preempts.node), ", it evicts ",
       ...record.preempts.victims.flatMap((victim, at) => [at ? ", " : "", podLink(victim)]), ".") : null,
     readingWords(record.reading),
-    record.best.length ? scoreTable(record) : null,
+    ...(record.best.length ? scoreTable(record) : []),
     make("div", {class: "columns"}, reasonsPart(record), timesPart(record)),
   ];
 }
@@ -98,9 +99,12 @@ function verdict(record) {
   const parts = place(record, isOn);
   if (record.by_nomination) return [...parts, ", the node that was promised to it."];
   if (record.runner_up === null || !chosen) return [...parts, record.feasible === 1 ? ", the only node that fits." : "."];
+  if (record.margin === 0) {
+    const turns = record.asked ? "." : ": equal nodes take turns.";
+    return [...parts, ", with as many points as ", nodeLink(record.runner_up), ` (${count(chosen.total)})${turns}`];
+  }
   const totals = next && next.node === record.runner_up ? ` (${count(chosen.total)} to ${count(next.total)})` : "";
-  const ahead = record.margin === 0 ? " level with " : ` ${counted(record.margin, "point")} ahead of `;
-  return [...parts, `,${ahead}`, nodeLink(record.runner_up), `${totals}.`];
+  return [...parts, `, ${counted(record.margin, "point")} ahead of `, nodeLink(record.runner_up), `${totals}.`];
 }
 
 function place({node, asked, is_on: isOnName}, isOn) {
@@ -108,6 +112,17 @@ function place({node, asked, is_on: isOnName}, isOn) {
   if (!isOn) return ["It goes to ", nodeLink(node)];
   if (isOnName === node) return ["It is on ", isOn, ", where it would be too"];
   return ["It is on ", isOn, ", and would be on ", nodeLink(node)];
+}
+
+// How many nodes share the first place in what kube-scheduler was answered.
+function prioritiesPart({node, nodes, priorities}) {
+  if (!priorities) return null;
+  const {highest, highest_count: shared} = priorities;
+  const were = shared === 1
+    ? `${node} alone was answered ${highest} of 10, the most`
+    : shared === nodes ? `All ${count(nodes)} nodes were answered ${highest} of 10` : `${count(shared)} of ${count(nodes)} nodes were answered ${highest} of 10, the most`;
+  const picks = shared === 1 ? "" : "picks among equal ones by itself, and ";
+  return make("p", {class: "note priorities"}, `${were}; kube-scheduler ${picks}adds its own scores.`);
 }
 
 // What made the difference between the first two: the one line that most come for.
@@ -118,7 +133,7 @@ function comparison(record) {
   const differences = rulesOf([chosen, next])
     .map(({name}) => [name, (chosen.rules[name]?.weighted ?? 0) - (next.rules[name]?.weighted ?? 0)])
     .filter(([, difference]) => difference !== 0);
-  if (!differences.length) return make("p", {class: "note"}, "Every rule gave both the same; equal nodes take turns.");
+  if (!differences.length) return make("p", {class: "note"}, "Every rule gave both the same.");
   const told = differences.slice(0, RULES_TOLD).map(([name, difference]) => `${name} ${signed(difference)}`);
   const rest = differences.length > RULES_TOLD ? ` and ${differences.length - RULES_TOLD} more` : "";
   return make("p", {class: "comparison"}, `Against the next: ${told.join(", ")}${rest}.`);

@@ -6,18 +6,21 @@ import {keepOneStop, rove} from "./roving.js";
 import {tipsFor} from "./tooltip.js";
 
 export function scoreTable(record) {
-  const rules = rulesOf(record.best);
+  const all = rulesOf(record.best);
+  const rules = all.filter(({isZero}) => !isZero);
+  const zeros = all.filter(({isZero}) => isZero).map(({name}) => name);
   // One scale for all rules: a long bar is a rule that counts much.
   const most = Math.max(1, ...record.best.flatMap((each) => rules.map(({name}) => Math.abs(each.rules[name]?.weighted ?? 0))));
   const table = make(
     "table",
     {role: "grid", "aria-label": `Scores of the ${record.best.length} best nodes, by rule`},
-    columns([130, 56, 56, 76, 88, ...rules.map(() => 82)]),
+    columns([130, 56, ...(record.priorities ? [46] : []), 56, 76, 88, ...rules.map(() => 82)]),
     make("thead", {}, make(
       "tr",
       {},
       make("th", {scope: "col"}, "node"),
       make("th", {scope: "col", class: "number"}, "total"),
+      record.priorities ? make("th", {scope: "col", class: "number", title: "what kube-scheduler was answered"}, "of 10") : null,
       make("th", {scope: "col", class: "number"}, "link"),
       make("th", {scope: "col", class: "number"}, "capacity"),
       make("th", {scope: "col", class: "number", title: "placed there and not measured yet"}, "just placed"),
@@ -35,7 +38,8 @@ export function scoreTable(record) {
   keepOneStop(table, rows);
   const place = make("div", {class: "scores"}, table);
   place.addEventListener("scroll", () => place.classList.toggle("moved", place.scrollLeft > 0));
-  return place;
+  const left = zeros.length ? make("p", {class: "note all-zero"}, `0 for every node: ${zeros.join(", ")}`) : null;
+  return [place, left];
 }
 
 // Stated, so that the browser need not look into every cell to find them.
@@ -46,14 +50,14 @@ function columns(widthsPx) {
 // Those that tell the nodes apart come first, the widest spread ahead.
 export function rulesOf(best) {
   const names = [...new Set(best.flatMap((each) => Object.keys(each.rules)))];
-  const spread = (name) => {
+  const given = (name) => {
     const values = best.map((each) => each.rules[name]?.weighted ?? 0);
-    return Math.max(...values) - Math.min(...values);
+    return {name, spread: Math.max(...values) - Math.min(...values), isZero: values.every((value) => value === 0)};
   };
   return names
-    .map((name) => ({name, spread: spread(name)}))
+    .map(given)
     .sort((a, b) => b.spread - a.spread || a.name.localeCompare(b.name))
-    .map(({name, spread: width}) => ({name, isSame: width === 0 && best.length > 1}));
+    .map(({name, spread, isZero}) => ({name, isZero, isSame: spread === 0 && best.length > 1}));
 }
 
 function nodeRow({node, total, rules: scores, measured}, {record, rules, most}) {
@@ -65,6 +69,7 @@ function nodeRow({node, total, rules: scores, measured}, {record, rules, most}) 
     {class: node === record.node ? "chosen" : null, "data-row": node},
     make("th", {scope: "row", class: "name"}, link),
     make("td", {class: "number total"}, count(total)),
+    record.priorities ? make("td", {class: "number priority"}, count(record.priorities.by_node[node])) : null,
     make("td", {...about, tabindex: -1}, percent(measured?.share)),
     make("td", about, bits(measured?.capacity) + (measured?.is_capacity_guessed ? " ?" : "")),
     make("td", about, addedWords(measured) || "–"),
