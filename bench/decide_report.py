@@ -16,7 +16,7 @@ from decide import (
     replicaset_pod,
 )
 
-NODE_COUNTS = (5000, 15_000, 50_000)
+NODE_COUNTS = (100, 1000, 5000, 15_000, 50_000)
 # Microseconds per pod, by workload and nodes.
 GOALS_US = {
     ("decide/one-shape", 5000): 100.0,
@@ -35,6 +35,8 @@ GOAL_KEEPING_US = 15.0
 def decide_workloads() -> Iterator[tuple[str, list[DecideWorkload]]]:
     """By the name of the benchmark; those of one name are run in turn."""
     for nodes in NODE_COUNTS:
+        # Where nodes are few, as many as fit in three rounds, one on each host or all in a zone.
+        apart, together = min(500, nodes // 5), min(500, nodes)
         for workload in (
             DecideWorkload("decide/one-shape", nodes, 1000, plain_pod),
             DecideWorkload("decide/replicaset", nodes, 1000, replicaset_pod),
@@ -44,8 +46,8 @@ def decide_workloads() -> Iterator[tuple[str, list[DecideWorkload]]]:
         yield (
             f"decide/affinity/{nodes}",
             [
-                DecideWorkload("decide/affinity", nodes, 500, anti_affinity_pod, "anti-affinity"),
-                DecideWorkload("decide/affinity", nodes, 500, affinity_pod, "affinity"),
+                DecideWorkload("decide/affinity", nodes, apart, anti_affinity_pod, "anti-affinity"),
+                DecideWorkload("decide/affinity", nodes, together, affinity_pod, "affinity"),
             ],
         )
 
