@@ -3,21 +3,12 @@ with the rules. Measured as in decide; plots draws it."""
 
 import statistics
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
 
 from rich.console import RenderableType
 from rich.table import Table
 
-from decide import (
-    DecideResult,
-    DecideWorkload,
-    affinity_pod,
-    anti_affinity_pod,
-    different_pod,
-    plain_pod,
-    replicaset_pod,
-)
-from lowtide.objects.pod import Pod
+from decide import DecideResult, DecideWorkload
+from decide_report import KINDS
 
 NODES = 5000
 NODE_COUNTS = (100, 1000, 5000, 15_000, 50_000)
@@ -46,25 +37,6 @@ RULES = (
 RULE_COUNTS = (1, 2, 5, 10, len(RULES))
 
 
-class Kind(NamedTuple):
-    """`pods` are decided in a round, never more than `most_per_node` for each node: three rounds
-    of them have to fit."""
-
-    make_pod: Callable[[int], Pod]
-    pods: int
-    most_per_node: float = 10.0
-
-    def pods_on(self, nodes: int) -> int:
-        return min(self.pods, int(self.most_per_node * nodes))
-
-
-KINDS = {
-    "one-shape": Kind(plain_pod, 500),
-    "replicaset": Kind(replicaset_pod, 500),
-    "all-different": Kind(different_pod, 100),
-    "anti-affinity": Kind(anti_affinity_pod, 250, most_per_node=0.2),
-    "affinity": Kind(affinity_pod, 250, most_per_node=1.0),
-}
 AXES: dict[str, Callable[[DecideResult], int]] = {
     "nodes": lambda result: result.nodes,
     "pods": lambda result: result.pods_before,

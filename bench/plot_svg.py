@@ -4,7 +4,7 @@ They stand on a ground of their own and follow the reader's light or dark scheme
 be read on any page."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 from xml.sax.saxutils import escape
@@ -104,9 +104,12 @@ def line_chart(title: str, subtitle: str, x: Axis, y: Axis, lines: Sequence[Line
     return _page(LINES_HEIGHT, title, subtitle, drawn())
 
 
-def bar_chart(title: str, subtitle: str, x: Axis, groups: Sequence[Group]) -> str:
-    """Bars lie, one below the other; `x` is their length."""
+def bar_chart(title: str, subtitle: str, x: Axis, groups: Sequence[Group], pale: str) -> str:
+    """Bars lie, one below the other; `x` is their length. Those of the name `pale` have no color:
+    they are what the others are held against."""
     names = list(dict.fromkeys(name for group in groups for name in group.bars))
+    colored = [name for name in names if name != pale]
+    colors = {name: f"c{number}" for number, name in enumerate(colored)} | {pale: "no-color"}
     rows = sum(len(group.bars) for group in groups)
     top = TOP + 26
     bottom = top + rows * (BAR + BAR_GAP) + len(groups) * GROUP_GAP
@@ -115,7 +118,7 @@ def bar_chart(title: str, subtitle: str, x: Axis, groups: Sequence[Group]) -> st
         return round(BARS_LEFT + x.share(value) * (WIDTH - BARS_LEFT - BARS_RIGHT), 1)
 
     def drawn() -> Iterator[str]:
-        yield from _names_above(names)
+        yield from _names_above(names, colors)
         for mark in x.marks:
             at = across(mark)
             yield f'<path class="grid" d="M{at} {top}V{bottom}"/>'
@@ -127,7 +130,7 @@ def bar_chart(title: str, subtitle: str, x: Axis, groups: Sequence[Group]) -> st
             height = len(group.bars) * (BAR + BAR_GAP)
             yield _text(BARS_LEFT - 10, down + height / 2 + 4, group.name, anchor="end")
             for name, spread in group.bars.items():
-                yield from _bar(names.index(name), spread, across, down, x.written)
+                yield from _bar(colors[name], spread, across, down, x.written)
                 down += BAR + BAR_GAP
             down += GROUP_GAP
         yield f'<path class="axis" d="M{BARS_LEFT} {top}V{bottom}"/>'
@@ -136,7 +139,7 @@ def bar_chart(title: str, subtitle: str, x: Axis, groups: Sequence[Group]) -> st
 
 
 def _bar(
-    number: int,
+    color: str,
     spread: Spread,
     across: Callable[[float], float],
     down: float,
@@ -144,7 +147,7 @@ def _bar(
 ) -> Iterator[str]:
     begin, end, middle = across(0.0), across(spread.median), down + BAR / 2
     low, high = across(spread.lowest), across(spread.highest)
-    yield f'<g class="c{number}">'
+    yield f'<g class="{color}">'
     width = round(end - begin, 1)
     yield f'<rect class="fill" x="{begin}" y="{down}" width="{width}" height="{BAR}"/>'
     yield "</g>"
@@ -192,10 +195,10 @@ def _last_median(line: Line) -> tuple[float, float]:
     return count, spread.median
 
 
-def _names_above(names: Sequence[str]) -> Iterator[str]:
+def _names_above(names: Sequence[str], colors: Mapping[str, str]) -> Iterator[str]:
     across = float(BARS_LEFT)
-    for number, name in enumerate(names):
-        yield f'<g class="c{number}"><rect class="fill" x="{across}" y="{TOP - 9}" '
+    for name in names:
+        yield f'<g class="{colors[name]}"><rect class="fill" x="{across}" y="{TOP - 9}" '
         yield f'width="{BAR}" height="{BAR}"/></g>'
         yield _text(across + BAR + 7, TOP + 2, name)
         across += BAR + 7 + 7.5 * len(name) + 24
@@ -234,7 +237,7 @@ def _style() -> str:
         ".line{stroke:var(--own);stroke-width:2;fill:none}.fill{fill:var(--own)}"
         ".spread{stroke:var(--own);stroke-width:2;stroke-opacity:.5;fill:none}"
         + "".join(f".c{number}{{--own:var(--c{number})}}" for number in range(len(COLORS)))
-        + "</style>"
+        + ".no-color{--own:#8c959f}</style>"
     )
 
 

@@ -40,6 +40,8 @@ SCHEDULERS = {
     "kube-scheduler": "kube-scheduler",
     "kube-scheduler-all-nodes": "kube-scheduler, all nodes",
 }
+# Whose names say too little in a picture.
+WORKLOADS = {"fair": "basic, fairness on"}
 DRAIN_NODES = 5000
 
 
@@ -101,16 +103,20 @@ def drain_plot(rows: Sequence[Row]) -> str | None:
     if not found:
         return None
     groups = [
-        Group(workload, _bars([row for row in found if row["workload"] == workload]))
+        Group(
+            WORKLOADS.get(workload, workload),
+            _bars([row for row in found if row["workload"] == workload]),
+        )
         for workload in dict.fromkeys(row["workload"] for row in found)
     ]
     highest = max(spread.highest for group in groups for spread in group.bars.values())
     return bar_chart(
         "Pods bound per second, from the first binding to the last",
-        "5000 nodes; median of the rounds, the thin line from lowest to highest",
+        "5000 nodes; bars are medians of the rounds, thin lines go from lowest to highest",
         # A little more, for the number beside the longest bar.
         Axis("pods/s", linear_marks(1.05 * highest), _whole),
         groups,
+        pale=SCHEDULERS["none"],
     )
 
 
@@ -138,7 +144,7 @@ def _growth_plot(
     counts = sorted({row[count] for row in rows})
     return line_chart(
         title,
-        f"{subtitle}; median of the rounds, the thick line from lowest to highest",
+        f"{subtitle}; medians, upright strokes go from lowest to highest",
         Axis(x_title, counts, _whole, is_logarithmic),
         Axis("CPU per decision", logarithmic_marks(values), _time, is_logarithmic=True),
         lines,

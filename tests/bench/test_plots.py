@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from decide_report import KINDS as DECIDED_KINDS
 from drain import TURNS
-from growth import KINDS as GROWN_KINDS
 from plot_svg import BARS_LEFT, BARS_RIGHT, LEFT, RIGHT, WIDTH, linear_marks, logarithmic_marks
 from plots import KINDS, PLOTS, SCHEDULERS, drain_plot, nodes_plot
 
@@ -15,7 +15,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def test_every_kind_and_scheduler_that_is_measured_has_a_name() -> None:
-    assert list(KINDS) == list(GROWN_KINDS)
+    assert list(KINDS) == list(DECIDED_KINDS)
     assert sorted(SCHEDULERS) == sorted(TURNS)
 
 
