@@ -6,7 +6,7 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from decide import Decide, DecideWorkload, anti_affinity_pod, plain_pod
+from decide import Decide, DecideWorkload, anti_affinity_pod, different_pod, plain_pod
 from decide_report import KINDS
 from growth import RULES, growth_report, growth_workloads
 from many_nodes import make_machine, rules_that_judge
@@ -52,12 +52,12 @@ def test_what_grows_is_one_thing_at_a_time() -> None:
 
 def test_a_row_says_what_there_was_of_each() -> None:
     workload = DecideWorkload(
-        "growth/pods", 20, 5, plain_pod, pods_before=30, judging=("NetworkTraffic", "NodeName")
+        "growth/pods", 20, 5, different_pod, pods_before=30, judging=("NetworkTraffic", "NodeName")
     )
     row = Decide(workload).run(1)
     assert (row.nodes, row.pods, row.pods_before, row.rules) == (20, 5, 30, 2)
-    assert set(row.us_per_pod_by_rule) == {"NetworkTraffic", "NodeName"}
-    assert sum(row.us_per_pod_by_rule.values()) > 0
+    assert sorted(row.p50_us_by_rule) == ["NetworkTraffic", "NodeName"]
+    assert 0 < row.p50_us_by_rule["NodeName"] < row.p50_us_by_rule["NetworkTraffic"]
 
 
 def test_other_pods_find_the_cluster_as_the_first_found_it() -> None:
