@@ -4,7 +4,7 @@ The whole default profile and NetworkTraffic judge every node. Measured is the C
 `machine.step(Turn())`: the pod is taken from the queue, judged, assumed on its node, and the
 actions are made. Not measured: how the pod came into the queue, its binding, the watch that
 confirms it, and the reading that is published before each round; what that makes stale is judged
-in the next turn, and counts. `make bench` runs it."""
+in the next turn, and counts. Garbage is looked for as in the scheduler. `make bench` runs it."""
 
 import gc
 import time
@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from lowtide.app.garbage import leave_out_what_is_known, look_seldom_for_garbage
 from lowtide.framework.plugin import BindOutcome
 from lowtide.objects.events import Added, Deleted, Modified
 from lowtide.objects.node import Node
@@ -91,6 +92,8 @@ class Decide:
         self._workload = workload
         self._now = BEGIN
         self._made = 0
+        gc.unfreeze()  # the cluster of another Decide
+        look_seldom_for_garbage()
         self._pods_before = workload.pods_before
         if self._pods_before is None:
             self._pods_before = PODS_PER_NODE * workload.nodes
@@ -105,6 +108,8 @@ class Decide:
         self._rules = len(rules_that_judge(profile))
         self._spent: list[Mapping[str, float]] = []
         self._placed: list[Pod] = []
+        gc.collect()
+        leave_out_what_is_known()
 
     def change_to(self, workload: DecideWorkload) -> None:
         """Other pods on the same cluster, from which those of before are gone."""
@@ -120,7 +125,7 @@ class Decide:
         pods = [self._workload.make_pod(self._made + each) for each in range(count)]
         self._made += count
         self._spent.clear()
-        gc.collect()  # what this bench left behind; from here on as in production
+        gc.collect()  # what this bench left behind
         took_us, recording_us = np.array([self._place(pod) for pod in pods]).T * 1e6
         return DecideResult(
             workload=self._workload.name,
