@@ -24,7 +24,7 @@ CODE := src tests tools bench
 
 NEED_ENGINE = test -n '$(ENGINE)' || { echo 'An image is built by docker with buildx, or by podman, and neither is here: install one of them' >&2; exit 1; }
 
-.PHONY: help demo test test-long test-faults check format bench deploy-files docs-files sbom build-image push-image clean
+.PHONY: help demo test test-long test-faults check format bench bench-plots deploy-files docs-files sbom build-image push-image clean
 
 help:  ## This list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -53,6 +53,9 @@ format: $(READY)  ## Put the code into its form.
 
 bench: $(READY)  ## Lowtide beside kube-scheduler on real parts, and its own costs (ONLY=drain/basic/5000, ALL=1).
 	$(BIN)/python bench $(if $(ONLY),--only $(ONLY)) $(if $(ALL),--all) $(if $(FLAME),--flame $(FLAME))
+
+bench-plots: $(READY)  ## Draw what `make bench` found into docs/ (ONLY=growth and drains).
+	$(BIN)/python bench/plots.py
 
 deploy-files: $(READY)  ## Make anew what is made of others: rights, rendered manifests, the table of rights.
 	$(BIN)/python tools/deploy_files.py

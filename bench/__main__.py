@@ -33,6 +33,7 @@ from extender import (  # noqa: E402
 )
 from flame import Flame  # noqa: E402
 from flame_scheduler import LookedAtDrain  # noqa: E402
+from growth import growth_report, growth_workloads  # noqa: E402
 from page import PageResult, measure_page, page_report  # noqa: E402
 from poll import Poll, PollResult  # noqa: E402
 from preempt import PreemptResult, preempt, preempt_report  # noqa: E402
@@ -256,14 +257,20 @@ def _poll() -> Bench:
     return Bench("cycle/poll", rounds=1, run=run, report=poll_report)
 
 
-def _decide(name: str, workloads: list[DecideWorkload]) -> Bench:
+def _decide(
+    name: str,
+    workloads: list[DecideWorkload],
+    report: Callable[[list[DecideResult]], Report],
+) -> Bench:
     def run(rounds: int, say: Say) -> Iterator[DecideResult]:
+        say(f"{name}: the cluster is made ...")
+        decide = Decide(workloads[0])
         for workload in workloads:
             say(f"{name}{workload.kind and ', '}{workload.kind}: {rounds} rounds ...")
-            decide = Decide(workload)
+            decide.change_to(workload)
             yield from map(decide.run, range(1, rounds + 1))
 
-    return Bench(name, rounds=3, run=run, report=decide_report)
+    return Bench(name, rounds=3, run=run, report=report)
 
 
 def _ready() -> Bench:
@@ -322,7 +329,8 @@ def _benches(turns: Sequence[str]) -> tuple[Bench, ...]:
         _cycle(CycleWorkload("twenty-shapes", shapes=20)),
         _cycle(CycleWorkload("twenty-owners", shapes=20, has_owners=True)),
         _poll(),
-        *(_decide(name, workloads) for name, workloads in decide_workloads()),
+        *(_decide(name, workloads, decide_report) for name, workloads in decide_workloads()),
+        *(_decide(name, workloads, growth_report) for name, workloads in growth_workloads()),
         Bench("preempt/5000", rounds=3, run=preempt, report=preempt_report),
         _ready(),
         Bench("page", rounds=3, run=measure_page, report=page_report),

@@ -4,19 +4,20 @@ The whole default profile and NetworkTraffic judge every node. Measured is the C
 `machine.step(Turn())`: the pod is taken from the queue, judged, assumed on its node, and the
 actions are made. Not measured: how the pod came into the queue, its binding, the watch that
 confirms it, and the reading that is published before each round; what that makes stale is judged
-in the next turn, and counts. `make bench` runs it."""
+in the next turn, and counts. Garbage is looked for as in the scheduler. `make bench` runs it."""
 
 import gc
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 import numpy as np
 
+from lowtide.app.garbage import leave_out_what_is_known, look_seldom_for_garbage
 from lowtide.framework.plugin import BindOutcome
-from lowtide.objects.events import Added, Modified
+from lowtide.objects.events import Added, Deleted, Modified
 from lowtide.objects.node import Node
 from lowtide.objects.pod import Pod
 from lowtide.objects.workloads import ReplicaSet, Service
@@ -30,7 +31,14 @@ from lowtide.scheduler.events import BindingEnded, ReadingPublished, Turn
 from lowtide.scheduler.machine import Machine
 from lowtide.simulator.cluster_objects import running
 from lowtide.testing import make_node, make_pod
-from many_nodes import answer_rows, make_machine, node_address, node_name, request_of
+from many_nodes import (
+    answer_rows,
+    make_machine,
+    node_address,
+    node_name,
+    request_of,
+    rules_that_judge,
+)
 
 ADDRESS = "http://127.0.0.1:9090"  # which nobody asks
 BEGIN = 1_750_000_000.0
@@ -54,6 +62,8 @@ class DecideWorkload:
     pods: int
     make_pod: Callable[[int], Pod]
     kind: str = ""
+    pods_before: int | None = None  # else two on each node
+    judging: tuple[str, ...] | None = None  # the rules that do; else all
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +79,10 @@ class DecideResult:
     p99_us: float
     max_us: float
     recording_us_per_pod: float  # not part of the others
+    pods_before: int
+    rules: int  # that judge nodes
+    # Of all pods, in wall time; nothing where most did not have to ask the rule.
+    p50_us_by_rule: dict[str, float]
 
 
 class Decide:
@@ -78,13 +92,31 @@ class Decide:
         self._workload = workload
         self._now = BEGIN
         self._made = 0
+        gc.unfreeze()  # the cluster of another Decide
+        look_seldom_for_garbage()
+        self._pods_before = workload.pods_before
+        if self._pods_before is None:
+            self._pods_before = PODS_PER_NODE * workload.nodes
         nodes = [_make_node(number) for number in range(workload.nodes)]
-        self._machine = make_machine(ADDRESS, nodes)
-        for thing in (*_owners(), *_running_pods(workload.nodes)):
+        self._machine = make_machine(ADDRESS, nodes, workload.judging)
+        for thing in (*_owners(), *_running_pods(self._pods_before, workload.nodes)):
             self._machine.step(Added(thing), BEGIN)
         self._readings = _Readings(self._machine, nodes)
         profiles, state = self._machine.profiles, self._machine.state
         self._ring = Ring(profiles, state, time.monotonic, rows_may_change=False)
+        (profile,) = profiles.values()
+        self._rules = len(rules_that_judge(profile))
+        self._spent: list[Mapping[str, float]] = []
+        self._placed: list[Pod] = []
+        gc.collect()
+        leave_out_what_is_known()
+
+    def change_to(self, workload: DecideWorkload) -> None:
+        """Other pods on the same cluster, from which those of before are gone."""
+        for pod in self._placed:
+            self._machine.step(Deleted(pod), self._now)
+        self._placed.clear()
+        self._workload = workload
 
     def run(self, number: int) -> DecideResult:
         """A reading, and the pods until the next."""
@@ -92,7 +124,8 @@ class Decide:
         count = self._workload.pods
         pods = [self._workload.make_pod(self._made + each) for each in range(count)]
         self._made += count
-        gc.collect()  # what this bench left behind; from here on as in production
+        self._spent.clear()
+        gc.collect()  # what this bench left behind
         took_us, recording_us = np.array([self._place(pod) for pod in pods]).T * 1e6
         return DecideResult(
             workload=self._workload.name,
@@ -106,6 +139,9 @@ class Decide:
             p99_us=float(np.percentile(took_us, 99)),
             max_us=float(took_us.max()),
             recording_us_per_pod=float(recording_us.mean()),
+            pods_before=self._pods_before,
+            rules=self._rules,
+            p50_us_by_rule=_medians_us(self._spent),
         )
 
     def _place(self, pod: Pod) -> tuple[float, float]:
@@ -117,18 +153,27 @@ class Decide:
         actions = _measured_turn(machine, now)
         ended = time.thread_time()
         (decided,) = (each for each in actions if isinstance(each, Decided))
+        self._spent.append(decided.spent.by_rule)
         noting = time.thread_time()
         self._ring.note(decided, now)
         noted = time.thread_time()
         (bind,) = (each for each in actions if isinstance(each, Bind))
         machine.step(BindingEnded(pod.uid, BindOutcome()), now)
-        machine.step(Modified(running(pod, bind.node_name, now)), now)
+        self._placed.append(running(pod, bind.node_name, now))
+        machine.step(Modified(self._placed[-1]), now)
         return ended - begin, noted - noting
 
 
 def _measured_turn(machine: Machine, now: float) -> list[Action]:
     """By its name, flame knows what to show."""
     return machine.step(Turn(), now)
+
+
+def _medians_us(spent: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    names = {name for by_rule in spent for name in by_rule}
+    seconds = {name: [each.get(name, 0.0) for each in spent] for name in names}
+    medians = {name: 1e6 * float(np.median(found)) for name, found in seconds.items()}
+    return dict(sorted(medians.items(), key=lambda item: -item[1]))
 
 
 class _Readings:
@@ -231,8 +276,8 @@ def _make_node(number: int) -> Node:
     )
 
 
-def _running_pods(node_count: int) -> Iterator[Pod]:
-    for number in range(PODS_PER_NODE * node_count):
+def _running_pods(count: int, node_count: int) -> Iterator[Pod]:
+    for number in range(count):
         app = _app_name(number % APPS)
         name, on = f"{app}-{number}", node_name(number % node_count)
         cpu = f"{100 + 50 * (number % 5)}m"

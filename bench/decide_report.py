@@ -1,7 +1,8 @@
 """Which decisions `make bench` measures alone, and how they compare with what was aimed at."""
 
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 from rich.console import RenderableType
 from rich.table import Table
@@ -15,8 +16,9 @@ from decide import (
     plain_pod,
     replicaset_pod,
 )
+from lowtide.objects.pod import Pod
 
-NODE_COUNTS = (5000, 15_000, 50_000)
+NODE_COUNTS = (100, 1000, 5000, 15_000, 50_000)
 # Microseconds per pod, by workload and nodes.
 GOALS_US = {
     ("decide/one-shape", 5000): 100.0,
@@ -32,22 +34,43 @@ GOALS_US = {
 GOAL_KEEPING_US = 15.0
 
 
+class Kind(NamedTuple):
+    """`pods` are decided in a round, never more than `most_per_node` for each node: three rounds
+    of them have to fit."""
+
+    make_pod: Callable[[int], Pod]
+    pods: int
+    most_per_node: float = 10.0
+
+    def pods_on(self, nodes: int) -> int:
+        return min(self.pods, int(self.most_per_node * nodes))
+
+
+KINDS = {
+    "one-shape": Kind(plain_pod, 1000),
+    "replicaset": Kind(replicaset_pod, 1000),
+    "all-different": Kind(different_pod, 200),
+    "anti-affinity": Kind(anti_affinity_pod, 500, most_per_node=0.2),
+    "affinity": Kind(affinity_pod, 500, most_per_node=1.0),
+}
+
+
 def decide_workloads() -> Iterator[tuple[str, list[DecideWorkload]]]:
     """By the name of the benchmark; those of one name are run in turn."""
     for nodes in NODE_COUNTS:
-        for workload in (
-            DecideWorkload("decide/one-shape", nodes, 1000, plain_pod),
-            DecideWorkload("decide/replicaset", nodes, 1000, replicaset_pod),
-            DecideWorkload("decide/all-different", nodes, 200, different_pod),
-        ):
-            yield f"{workload.name}/{nodes}", [workload]
+        for name in ("one-shape", "replicaset", "all-different"):
+            yield f"decide/{name}/{nodes}", [_workload(f"decide/{name}", nodes, KINDS[name])]
         yield (
             f"decide/affinity/{nodes}",
             [
-                DecideWorkload("decide/affinity", nodes, 500, anti_affinity_pod, "anti-affinity"),
-                DecideWorkload("decide/affinity", nodes, 500, affinity_pod, "affinity"),
+                _workload("decide/affinity", nodes, KINDS[kind], kind)
+                for kind in ("anti-affinity", "affinity")
             ],
         )
+
+
+def _workload(name: str, nodes: int, kind: Kind, kind_name: str = "") -> DecideWorkload:
+    return DecideWorkload(name, nodes, kind.pods_on(nodes), kind.make_pod, kind_name)
 
 
 def decide_report(results: Sequence[DecideResult]) -> Iterator[RenderableType]:

@@ -3,7 +3,7 @@
 Cycle, decide and poll measure the scheduler on it."""
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -12,6 +12,7 @@ from numpy.random import Generator
 
 from lowtide.app.registry import make_registry, read_config, requests_of
 from lowtide.framework.plugin import Binder, BindOutcome
+from lowtide.framework.profile import Profile
 from lowtide.objects.events import Added, Listed
 from lowtide.objects.kinds import KIND_OF, NEEDED_KINDS
 from lowtide.objects.node import Node
@@ -54,19 +55,36 @@ class NowhereBinder:
         return BindOutcome()
 
 
-def make_machine(prometheus_address: str | None, nodes: Iterable[Node] | None = None) -> Machine:
+def make_machine(
+    prometheus_address: str | None,
+    nodes: Iterable[Node] | None = None,
+    judging: Collection[str] | None = None,
+) -> Machine:
     """The default profile on these nodes or the large cluster's; with an address the recommended
-    profile."""
+    profile. Of the rules that judge nodes, all or only those named."""
     loaded = read_config(None, prometheus_address)
     built = make_registry({}).build(loaded, {Binder: NowhereBinder()})
     # As the scheduler has them: it tells how long each rule takes.
-    profiles = {name: each.timed_by(time.monotonic) for name, each in built.profiles.items()}
-    machine = Machine(profiles)
+    machine = Machine(
+        {
+            name: profile.without(_left_out(profile, judging)).timed_by(time.monotonic)
+            for name, profile in built.profiles.items()
+        }
+    )
     for node in make_nodes() if nodes is None else nodes:
         machine.step(Added(node), now=0.0)
     for kind in (*NEEDED_KINDS, *(KIND_OF[each].name for each in machine.rules_by_kind)):
         machine.step(Listed(kind), now=0.0)
     return machine
+
+
+def rules_that_judge(profile: Profile) -> set[str]:
+    """Those that filter or score; the others sort, bind and so on."""
+    return {rule.name for point in ("preFilter", "filter", "score") for rule in profile.at(point)}
+
+
+def _left_out(profile: Profile, judging: Collection[str] | None) -> set[str]:
+    return set() if judging is None else rules_that_judge(profile) - set(judging)
 
 
 def request_of(machine: Machine) -> TrafficRequest:

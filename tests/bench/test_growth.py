@@ -1,0 +1,102 @@
+"""How the cost of decisions is seen to grow: with nodes, with pods on them, with rules."""
+
+import gc
+from collections.abc import Iterator
+from dataclasses import replace
+from io import StringIO
+
+import pytest
+from rich.console import Console
+
+from decide import Decide, DecideWorkload, anti_affinity_pod, different_pod, plain_pod
+from decide_report import KINDS
+from growth import RULES, growth_report, growth_workloads
+from many_nodes import make_machine, rules_that_judge
+
+ROUNDS = 3
+
+
+@pytest.fixture(autouse=True)
+def garbage_as_before() -> Iterator[None]:
+    """Decide sets it for the whole process."""
+    threshold = gc.get_threshold()
+    yield
+    gc.unfreeze()
+    gc.set_threshold(*threshold)
+
+
+def test_the_rules_that_join_are_all_that_judge_nodes() -> None:
+    (profile,) = make_machine("http://127.0.0.1:9090", []).profiles.values()
+    assert sorted(RULES) == sorted(rules_that_judge(profile))
+
+
+def test_rules_that_are_not_named_do_not_judge() -> None:
+    named = ("NodeName", "TaintToleration")
+    machine = make_machine("http://127.0.0.1:9090", [], judging=named)
+    (profile,) = machine.profiles.values()
+    assert rules_that_judge(profile) == set(named)
+    assert {"PrioritySort", "DefaultBinder"} < {rule.name for rule in profile.rules}
+
+
+def test_what_grows_is_one_thing_at_a_time() -> None:
+    sizes = {
+        name: {(each.nodes, each.pods_before, len(each.judging or RULES)) for each in workloads}
+        for name, workloads in growth_workloads()
+    }
+    assert sizes == {
+        "growth/nodes/100": {(100, None, 17)},
+        "growth/nodes/1000": {(1000, None, 17)},
+        "growth/nodes/5000": {(5000, None, 17)},
+        "growth/nodes/15000": {(15_000, None, 17)},
+        "growth/nodes/50000": {(50_000, None, 17)},
+        "growth/pods/0": {(5000, 0, 17)},
+        "growth/pods/10000": {(5000, 10_000, 17)},
+        "growth/pods/30000": {(5000, 30_000, 17)},
+        "growth/pods/100000": {(5000, 100_000, 17)},
+        "growth/rules/1": {(5000, None, 1)},
+        "growth/rules/2": {(5000, None, 2)},
+        "growth/rules/5": {(5000, None, 5)},
+        "growth/rules/10": {(5000, None, 10)},
+        "growth/rules/17": {(5000, None, 17)},
+    }
+
+
+def test_a_row_says_what_there_was_of_each() -> None:
+    workload = DecideWorkload(
+        "growth/pods", 20, 5, different_pod, pods_before=30, judging=("NetworkTraffic", "NodeName")
+    )
+    row = Decide(workload).run(1)
+    assert (row.nodes, row.pods, row.pods_before, row.rules) == (20, 5, 30, 2)
+    assert sorted(row.p50_us_by_rule) == ["NetworkTraffic", "NodeName"]
+    assert 0 < row.p50_us_by_rule["NodeName"] < row.p50_us_by_rule["NetworkTraffic"]
+
+
+def test_other_pods_find_the_cluster_as_the_first_found_it() -> None:
+    """A hundred hosts hold 60 pods that keep apart once, and not twice."""
+    first = DecideWorkload("growth/nodes", 100, 60, anti_affinity_pod, pods_before=0)
+    decide = Decide(first)
+    decide.run(1)
+    decide.change_to(replace(first, kind="again"))
+    result = decide.run(1)
+    assert (result.kind, result.pods) == ("again", 60)
+
+
+@pytest.mark.parametrize("kind", ["anti-affinity", "affinity"])
+def test_pods_that_go_not_everywhere_fit_on_few_nodes_for_all_rounds(kind: str) -> None:
+    by_name = dict(growth_workloads())
+    (workload,) = (each for each in by_name["growth/nodes/100"] if each.kind == kind)
+    decide = Decide(workload)
+    assert [decide.run(number).pods for number in range(ROUNDS)] == [workload.pods] * ROUNDS
+
+
+def test_the_report_has_a_row_for_each_size_and_a_column_for_each_kind() -> None:
+    text = StringIO()
+    rows = [
+        Decide(DecideWorkload("growth/nodes", nodes, 2, plain_pod, "one-shape")).run(1)
+        for nodes in (30, 20)
+    ]
+    (table,) = growth_report(rows)
+    Console(file=text, width=160).print(table)
+    lines = text.getvalue().splitlines()
+    assert [word for word in KINDS if any(word in line for line in lines)] == list(KINDS)
+    assert [line.split()[1] for line in lines if line.startswith("│")] == ["20", "30"]
