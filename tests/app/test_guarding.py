@@ -4,7 +4,7 @@ with the right to one thing or another, and this machine."""
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from lowtide.app.shadow import ShadowApp
 from lowtide.config.load import LoadedConfig, load_config
 from lowtide.framework.plugin import Binder
 from lowtide.framework.registry import Built
+from lowtide.kube.errors import KubeError
 from lowtide.kube.kubeconfig import plain_access
 from lowtide.localcluster import LocalCluster
 from lowtide.server.audiences import AUDIENCES
@@ -173,7 +174,8 @@ async def routes_of(mode: str, serving: Serving) -> AsyncIterator[list[web.Route
             yield [each for each in routes if isinstance(each, web.RouteDef)]
         finally:
             app.stop()
-            await task
+            with suppress(KubeError):  # of a shadow that had not seen the cluster yet
+                await task
 
 
 async def statuses(route: web.RouteDef, host: str = "localhost") -> dict[str, int]:

@@ -23,8 +23,7 @@ from lowtide.config.extender_settings import ExtenderSettings
 from lowtide.objects.events import Added
 from lowtide.records.history import History
 from lowtide.server.api_routes import Ask, at_once
-from lowtide.server.http import Server
-from lowtide.server.serving import Serving, page_and_api
+from lowtide.server.serving import Serving, make_server, page_and_api
 from lowtide.telemetry.metrics import MeasuredNumbers, SourceNumbers
 from lowtide.testing import make_node, make_pod, make_profile, make_reading
 
@@ -40,7 +39,7 @@ class Showing:
         self.keeping = Keeping(*nodes)
         self.history = History()
         self.shown = self.shown_of(self.keeping.bench.machine)
-        self.serving = Serving()
+        self.serving = Serving(port=0)
         self.ask_by: Ask = at_once
         self.diagnosis: Diagnosis | None = None
         self.not_renewed: NotRenewed | None = None
@@ -66,7 +65,8 @@ class Showing:
         )
 
     async def ask(self, path: str, host: str = "localhost") -> tuple[int, Any]:
-        server = Server(page_and_api(self.serving, self.shown, self.ask_by, None), port=0)
+        routes = page_and_api(self.serving, self.shown, self.ask_by)
+        server = make_server(self.serving, routes)
         async with running(server):
             client = await RawClient.connected(server.address.port)
             answer = await client.ask(path, host)
@@ -256,7 +256,7 @@ async def test_a_page_of_another_name_cannot_ask_on_loopback() -> None:
     ],
 )
 def test_the_page_is_shown(serving: Serving, is_shown: bool) -> None:
-    assert bool(page_and_api(serving, Showing().shown, at_once, None)) == is_shown
+    assert bool(page_and_api(serving, Showing().shown, at_once)) == is_shown
 
 
 async def test_a_pod_of_the_same_name_is_not_explained_by_the_one_before() -> None:
