@@ -113,10 +113,8 @@ def handed() -> Handed:
 def make_watch(
     connection: Connection, handed: Handed, clock: ManualClock, **given: Any
 ) -> Watch[Thing]:
-    outages = Outages(clock)
-    return Watch(
-        connection, THING, handed, clock=clock, outages=outages, sleep=clock.sleep, **given
-    )
+    given = {"sleep": clock.sleep, **given}
+    return Watch(connection, THING, handed, clock=clock, outages=Outages(clock), **given)
 
 
 @pytest.fixture
@@ -287,7 +285,7 @@ async def test_it_is_told_while_nothing_is_heard(
         await clock.sleep(seconds)
         told.append(watch.lost)
 
-    watch = Watch(connection, THING, handed, clock=clock, sleep=sleep, chance=lambda: 0.5)
+    watch = make_watch(connection, handed, clock, sleep=sleep, chance=lambda: 0.5)
     server.answers = list(answers)
     began_at = clock.now
     async with running(watch):

@@ -93,9 +93,9 @@ class Filtering:
 
     def _ask_pre_filters(self, stale: Stale) -> Iterator[Rows]:
         """Their answer is about the pod, so they always see the whole table."""
-        asked = self._pre_filters
+        asked, nodes = self._pre_filters, stale.nodes(stale.everything)
         for number, _ in (*asked.others(stale), *asked.local_ones(stale)):
-            answer = self._ask(asked.rules[number], "pre_filter", self._pod, self._state.nodes())
+            answer = self._ask(asked.rules[number], "pre_filter", self._pod, nodes)
             if self.narrowing.take(number, answer, self._state.row_of, self._capacity):
                 yield stale.everything
 

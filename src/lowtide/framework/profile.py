@@ -4,14 +4,15 @@ Built by the registry from the configuration; read by verdicts, decide and the m
 """
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from lowtide.cluster.changes import OBJECTS
+from lowtide.cluster.changes import FEASIBLE, OBJECTS
 from lowtide.framework.asking import Asking
 from lowtide.framework.change import Change
 from lowtide.framework.plugin import Plugin, PodRejection, ask, readings_of, reads_of
 from lowtide.framework.rules_asked import RulesAt
+from lowtide.framework.scaling import Scale
 from lowtide.objects.pod import Pod
 
 # Each extension point of the configuration, and the method that serves it here.
@@ -38,9 +39,23 @@ _REFUSING_POINTS = ("preEnqueue", "preFilter", "filter", "reserve", "permit")
 
 @dataclass(frozen=True, slots=True)
 class Weighted:
+    """A rule that scores, and what is known of how it does before it is asked."""
+
     rule: Any
     weight: int
     is_never_silent: bool = False  # where it has no opinion, it scores zeros
+    reads_feasible: bool = field(init=False)
+    scale: Scale = field(init=False)
+    has_normalize: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        known = {
+            "reads_feasible": bool(reads_of(self.rule) & FEASIBLE),
+            "scale": getattr(self.rule, "scale", None),
+            "has_normalize": hasattr(self.rule, "normalize"),
+        }
+        for name, value in known.items():
+            object.__setattr__(self, name, value)  # as it is frozen
 
 
 @dataclass(frozen=True, slots=True)

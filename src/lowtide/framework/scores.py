@@ -8,7 +8,7 @@ import numpy.typing as npt
 from lowtide.cluster.columns import BoolArray, IntArray, Rows
 from lowtide.cluster.nodes import Nodes
 from lowtide.framework.asking import Asking
-from lowtide.framework.plugin import FEASIBLE, MAX_SCORE, PluginError, reads_of
+from lowtide.framework.plugin import MAX_SCORE, PluginError
 from lowtide.framework.profile import Weighted
 from lowtide.framework.scaling import scaled
 from lowtide.framework.stale import NO_ROWS, Stale
@@ -34,9 +34,9 @@ class Scores:
         self._is_heard = False  # whether what it said counts in somebody's totals
         self.raw = raw
         self.normalized = normalized
-        self.reads_feasible = bool(reads_of(rule) & FEASIBLE)
-        self._scale = getattr(rule, "scale", None)
-        self._has_normalize = hasattr(rule, "normalize")
+        self.reads_feasible = weighted.reads_feasible
+        self._scale = weighted.scale
+        self._has_normalize = weighted.has_normalize
         self.is_as_given = self._scale is None and not self._has_normalize
         self._highest = 0
         self._has_highest = False
