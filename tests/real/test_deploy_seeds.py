@@ -21,7 +21,7 @@ EXAMPLES = MANIFESTS.parent.parent.parent / "examples"
 NOT_IN_KUBE_SCHEDULERS_ROLE = {"list storageclasses"}
 NOT_IN_THE_ARTICLES_ROLE = {"list deviceclasses", "list volumeattachments"}
 
-pytestmark = pytest.mark.real("control_plane")
+pytestmark = [pytest.mark.real("control_plane"), pytest.mark.versions]
 
 
 def warned(deployed: Deployed) -> Counter[str]:
