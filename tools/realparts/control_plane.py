@@ -9,6 +9,7 @@ import ssl
 import subprocess
 import tempfile
 import threading
+import urllib.error
 import urllib.request
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -257,7 +258,7 @@ class ControlPlane:
             program, self.site, port=port, config_file=config_file, kubeconfig=kubeconfig
         )
         process = self._started(name, command, url=f"https://127.0.0.1:{port}")
-        process.wait_until_ready(lambda: self._answers(f"{process.url}/readyz"))
+        process.wait_until_ready(lambda: self._is_scheduler_ready(process.url))
         return process
 
     def _obtained(self, *names: str) -> dict[str, Path]:
@@ -328,6 +329,14 @@ class ControlPlane:
         process.start()
         self.processes[name] = process
         return process
+
+    def _is_scheduler_ready(self, url: str) -> bool:
+        try:
+            return self._answers(f"{url}/readyz")
+        except urllib.error.HTTPError as refusal:
+            if refusal.code != 404:
+                raise
+            return self._answers(f"{url}/healthz")  # all that older ones have
 
     def _answers(self, url: str) -> bool:
         """Whether a GET is answered 200; other answers are an OSError of urllib's."""
