@@ -47,7 +47,7 @@ test-faults: $(READY)  ## Break every part of a real cluster while the scheduler
 test-versions: $(READY)  ## The tests of the whole on each version of Kubernetes, some 10 minutes each (VERSIONS='v1.28.2 v1.37.1').
 	@failed=; for version in $(VERSIONS); do \
 	  echo "Kubernetes $$version"; \
-	  $(BIN)/pytest tests/integration tests/real -m 'versions and real' --kubernetes=$$version || failed="$$failed $$version"; \
+	  CI=true $(BIN)/pytest tests/integration tests/real -m 'versions and real' --kubernetes=$$version || failed="$$failed $$version"; \
 	done; test -z "$$failed" || { echo "Failed on$$failed" >&2; exit 1; }
 
 check: $(READY)  ## Everything of `make test` but the tests.

@@ -15,7 +15,7 @@ import pytest
 from realparts.control_plane import ControlPlane, of_version
 from realparts.hosts import Hosts
 from realparts.metrics_server import MetricsServer, aggregation_flags
-from realparts.parts import MissingPart, obtain, say_on_stderr
+from realparts.parts import MissingPart, obtain, part_named, say_on_stderr
 from realparts.process import Process, wait_until
 from realparts.prometheus import Prometheus
 from realparts.users import User
@@ -89,6 +89,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         KUBERNETES, metavar="VERSION", help="the version of real clusters (default: v1.36.4)"
     )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    try:
+        part_named(of_version("kube-apiserver", config.getoption(KUBERNETES)))
+    except MissingPart as refusal:
+        raise pytest.UsageError(f"{KUBERNETES}: {refusal}") from refusal
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
