@@ -20,11 +20,14 @@ IMAGE := $(if $(REGISTRY),$(REGISTRY)/)lowtide:$(TAG)
 PLATFORMS ?= linux/amd64,linux/arm64
 ENGINE ?= $(shell docker buildx version >/dev/null 2>&1 && echo docker || (command -v podman >/dev/null && echo podman))
 
+# What `make test-versions` runs on; other versions are built where their modules can be had.
+VERSIONS ?= v1.28.2 v1.34.10 v1.35.4 v1.36.4 v1.37.1
+
 CODE := src tests tools bench
 
 NEED_ENGINE = test -n '$(ENGINE)' || { echo 'An image is built by docker with buildx, or by podman, and neither is here: install one of them' >&2; exit 1; }
 
-.PHONY: help demo test test-long test-faults check format bench bench-plots deploy-files docs-files sbom build-image push-image clean
+.PHONY: help demo test test-long test-faults test-versions check format bench bench-plots deploy-files docs-files sbom build-image push-image clean
 
 help:  ## This list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,6 +43,12 @@ test-long: $(READY)  ## The tests that take long: drains, side-by-side runs, lon
 
 test-faults: $(READY)  ## Break every part of a real cluster while the scheduler works, some 20 minutes.
 	cd tools && ../$(BIN)/python -m faults
+
+test-versions: $(READY)  ## The tests of the whole on each version of Kubernetes, some 10 minutes each (VERSIONS='v1.28.2 v1.37.1').
+	@failed=; for version in $(VERSIONS); do \
+	  echo "Kubernetes $$version"; \
+	  CI=true $(BIN)/pytest tests/integration tests/real -m 'versions and real' --kubernetes=$$version || failed="$$failed $$version"; \
+	done; test -z "$$failed" || { echo "Failed on$$failed" >&2; exit 1; }
 
 check: $(READY)  ## Everything of `make test` but the tests.
 	$(BIN)/ruff format --check $(CODE)

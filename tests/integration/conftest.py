@@ -213,7 +213,9 @@ def real_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
 
 BOTH = [
     pytest.param("embedded", id="embedded"),
-    pytest.param("real", id="real", marks=pytest.mark.real("control_plane")),
+    pytest.param(
+        "real", id="real", marks=[pytest.mark.real("control_plane"), pytest.mark.versions]
+    ),
 ]
 
 

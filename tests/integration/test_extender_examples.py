@@ -187,13 +187,19 @@ def test_replicas_stand_behind_a_service_and_a_budget(examples: Path) -> None:
 
 
 @both
-@pytest.mark.parametrize(("program", "scheme"), [("lowtide", "HTTP"), ("kube-scheduler", "HTTPS")])
+@pytest.mark.parametrize(
+    ("program", "scheme", "paths"),
+    [
+        ("lowtide", "HTTP", ["/livez", "/readyz"]),
+        ("kube-scheduler", "HTTPS", ["/healthz", "/healthz"]),  # all that v1.28 has
+    ],
+)
 def test_each_container_is_probed_bounded_and_locked(
-    name: str, program: str, scheme: str, examples: Path
+    name: str, program: str, scheme: str, paths: list[str], examples: Path
 ) -> None:
     for container, pod in containers(manifests(examples / name), program):
         probes = [container[kind]["httpGet"] for kind in ("livenessProbe", "readinessProbe")]
-        assert [probe["path"] for probe in probes] == ["/livez", "/readyz"]
+        assert [probe["path"] for probe in probes] == paths
         assert [probe.get("scheme", "HTTP") for probe in probes] == [scheme, scheme]
         assert set(container["resources"]["requests"]) == {"cpu", "memory"}
         assert container["securityContext"] == {

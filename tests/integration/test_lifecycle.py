@@ -182,6 +182,7 @@ def test_cut_watches_and_a_compacted_history_lose_nothing(
 
 
 @pytest.mark.real
+@pytest.mark.versions
 def test_restart_of_the_api_server_loses_nothing(
     new_control_plane: Callable[..., ControlPlane],
     configuration: Configuration,

@@ -400,10 +400,16 @@ async def test_a_silent_connection_is_dropped_and_resumed(
 
 
 @pytest.mark.parametrize(
-    ("code", "reason"),
+    ("code", "reason", "told"),
     [
-        pytest.param(403, "Forbidden", id="says once that a kind is forbidden"),
-        pytest.param(404, "NotFound", id="says once that a kind is unknown"),
+        pytest.param(
+            *(403, "Forbidden", "not for you (HTTP 403 Forbidden)"),
+            id="says once that a kind is forbidden",
+        ),
+        pytest.param(
+            *(404, "NotFound", "this API server has no /apis/test/v1/things (HTTP 404)"),
+            id="says once that a kind is unknown",
+        ),
     ],
 )
 async def test_unavailable(
@@ -414,6 +420,7 @@ async def test_unavailable(
     caplog: pytest.LogCaptureFixture,
     code: int,
     reason: str,
+    told: str,
 ) -> None:
     refused = status(code, reason, "not for you")
     server.answers = [refused, refused, refused, listed(5, thing("a", 4)), OPEN]
@@ -421,13 +428,14 @@ async def test_unavailable(
         async with running(watch):
             events = await handed.count(3)
     assert events == [
-        Unavailable("Thing", code, f"not for you (HTTP {code} {reason})"),
+        Unavailable("Thing", code, told),
         Added(thing("a", 4)),
         Listed("Thing"),
     ]
     # A server that has just started refuses everybody for a moment: soon at first, then seldom.
     assert clock.slept == [0.8, 1.6, 3.2]
-    assert len([record for record in caplog.records if record.name == "kube"]) == 1
+    fields = [record.__dict__["lowtide_fields"] for record in caplog.records]
+    assert fields == [{"kind": "Thing", "err": told}]
 
 
 def broken(name: str, version: int) -> dict[str, Any]:

@@ -23,11 +23,11 @@ Placed = Callable[[Path, int], set[str]]
 
 
 @pytest.fixture(scope="module")
-def empty_plane() -> Iterator[ControlPlane]:
+def empty_plane(kubernetes: str | None) -> Iterator[ControlPlane]:
     """With two nodes, and without any scheduler but those that are deployed."""
     with ExitStack() as running:
         with missing_parts_skip():
-            started = running.enter_context(ControlPlane())
+            started = running.enter_context(ControlPlane(kubernetes=kubernetes))
         for name in ("left", "right"):
             resources = {"cpu": "8", "memory": "32Gi", "pods": "110"}
             status = {"allocatable": resources, "capacity": resources}

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from realparts.control_plane import ControlPlane
+from realparts.control_plane import ControlPlane, of_version
 from realparts.parts import obtain
 from realparts.process import Process
 
@@ -149,7 +149,8 @@ class Deployed:
         mounts = [f"mount --bind {self._folder / part} /{part}" for part in ("etc", "run")]
         if words[0] == "kube-scheduler":
             (programs / words[0]).touch()
-            program = obtain(words[0])[words[0]]
+            name = of_version(words[0], self._plane.kubernetes)
+            program = obtain(name)[name]
             mounts.insert(0, f"mount --bind {program} {programs / words[0]}")
             mounts[-1] = mounts[-1].replace("--bind", "--rbind")
         (self._folder / "run" / "python").mkdir(exist_ok=True)

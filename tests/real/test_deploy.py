@@ -146,6 +146,7 @@ def comparable(manifest: str) -> dict[tuple[str, str], Json]:
 # That it works.
 
 
+@pytest.mark.versions
 def test_a_second_scheduler_places_pods(
     empty_plane: ControlPlane,
     apply: Callable[[Path], None],
@@ -162,6 +163,7 @@ def test_a_second_scheduler_places_pods(
     assert forbidden_in(scheduler.logs()) == []
 
 
+@pytest.mark.versions
 def test_an_extender_beside_a_kube_scheduler_is_asked(
     empty_plane: ControlPlane,
     apply: Callable[[Path], None],
@@ -176,6 +178,7 @@ def test_an_extender_beside_a_kube_scheduler_is_asked(
     assert forbidden_in(both.logs()) == []
 
 
+@pytest.mark.versions
 def test_a_kube_scheduler_asks_the_extender_behind_a_service(
     empty_plane: ControlPlane,
     apply: Callable[[Path], None],
@@ -221,6 +224,7 @@ def test_a_kube_scheduler_asks_the_extender_behind_a_service(
         empty_plane.kubectl("delete", "secret", f"--namespace={SYSTEM}", SECRET)
 
 
+@pytest.mark.versions
 def test_it_places_pods_in_place_of_kube_scheduler(
     empty_plane: ControlPlane, run_pod: Run, placed: Placed
 ) -> None:

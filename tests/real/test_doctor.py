@@ -507,6 +507,7 @@ def may_list_nodes(control_plane: ControlPlane) -> Iterator[Callable[[], None]]:
         control_plane.request("DELETE", path)
 
 
+@pytest.mark.versions
 def test_the_right_to_list_nodes_is_enough(
     scene: Scene,
     tmp_path: Path,

@@ -54,6 +54,7 @@ def reader(control_plane: ControlPlane) -> Iterator[Path]:
 
 @pytest.mark.real("control_plane")
 @pytest.mark.usefixtures("scheduler_rights")
+@pytest.mark.versions
 def test_kubectl_explains_a_pod_through_the_api_server(
     control_plane: ControlPlane,
     parts: Callable[..., dict[str, Path]],

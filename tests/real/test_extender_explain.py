@@ -16,7 +16,7 @@ from tests.integration.test_explain import decided, lowtide, scores, state_of
 from realparts.control_plane import ControlPlane
 from realparts.process import wait_until
 
-pytestmark = pytest.mark.real("kube_scheduler")
+pytestmark = [pytest.mark.real("kube_scheduler"), pytest.mark.versions]
 
 LACKS = f"node(s) did not have label {LABEL}"
 

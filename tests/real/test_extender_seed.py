@@ -25,7 +25,7 @@ from realparts.metrics_server import (
 from realparts.process import wait_until
 from realparts.pytest_plugin import missing_parts_skip
 
-pytestmark = pytest.mark.real("metrics_server", "kube_scheduler")
+pytestmark = [pytest.mark.real("metrics_server", "kube_scheduler"), pytest.mark.versions]
 
 USES = {"k8s-master": "264m", "k8s-node1": "87m", "k8s-node2": "67m"}
 HEAD = r"I\d{4} \d\d:\d\d:\d\d\.\d{6} +\d+ \S+\.py:\d+\] "
@@ -178,7 +178,9 @@ class Teller:
 
 
 @pytest.fixture(scope="module")
-def story(tmp_path_factory: pytest.TempPathFactory, examples: Path) -> Iterator[Story]:
+def story(
+    kubernetes: str | None, tmp_path_factory: pytest.TempPathFactory, examples: Path
+) -> Iterator[Story]:
     folder = tmp_path_factory.mktemp("seed")
     example = examples / "05-metrics-extender"
     config = yaml.safe_load((example / "extender-config.yaml").read_text())
@@ -186,7 +188,8 @@ def story(tmp_path_factory: pytest.TempPathFactory, examples: Path) -> Iterator[
     with ExitStack() as running:
         with missing_parts_skip():
             flags = aggregation_flags(tmp_path_factory.mktemp("aggregation"))
-            plane = running.enter_context(ControlPlane(api_server_flags=flags))
+            plane = ControlPlane(kubernetes=kubernetes, api_server_flags=flags)
+            running.enter_context(plane)
         teller = Teller(plane, deployment)
         teller.create_nodes()
         metrics_server = MetricsServer(plane)

@@ -25,7 +25,7 @@ from realparts.process import wait_until
 from realparts.pytest_plugin import grant_scheduler_rights, missing_parts_skip
 from realparts.users import User
 
-pytestmark = pytest.mark.real("kube_scheduler")
+pytestmark = [pytest.mark.real("kube_scheduler"), pytest.mark.versions]
 
 PRIORITIES = {"lowest": -20, "low": -10, "high": 1000}
 in_both_forms = pytest.mark.parametrize(
@@ -38,12 +38,17 @@ in_both_forms = pytest.mark.parametrize(
 
 
 @pytest.fixture(scope="module")
-def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+def plane(
+    kubernetes: str | None, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ControlPlane]:
     """With an audit log, which tells who bound a pod."""
     audit_log = tmp_path_factory.mktemp("audit") / "audit.log"
     with missing_parts_skip():
         plane = ControlPlane(
-            has_controllers=False, users=[User("lowtide", "lowtide-token")], audit_log=audit_log
+            kubernetes=kubernetes,
+            has_controllers=False,
+            users=[User("lowtide", "lowtide-token")],
+            audit_log=audit_log,
         )
         plane.start()
     grant_scheduler_rights(plane)

@@ -65,6 +65,7 @@ def is_ready(node: dict[str, Any]) -> bool:
     return conditions.get("Ready") == "True" and not node["spec"].get("taints")
 
 
+@pytest.mark.versions
 def test_pods_go_where_the_network_is_quiet(
     control_plane: ControlPlane,
     namespace: str,

@@ -39,6 +39,7 @@ def nodes(control_plane: ControlPlane) -> Iterator[None]:
         control_plane.request("DELETE", f"/api/v1/nodes/{name}")
 
 
+@pytest.mark.versions
 def test_deployment_of_the_example_is_bound_and_told(
     control_plane: ControlPlane,
     namespace: str,

@@ -94,6 +94,7 @@ def _is_ready(process: Process) -> bool:
 
 @pytest.mark.real("control_plane")
 @pytest.mark.usefixtures("scheduler_rights")
+@pytest.mark.versions
 def test_the_api_server_says_who_may_see_what(
     control_plane: ControlPlane,
     hosts: Callable[..., Hosts],

@@ -37,6 +37,7 @@ PODS = "/api/v1/namespaces/default/pods"
 
 
 @pytest.mark.real("kube_scheduler")
+@pytest.mark.versions
 @pytest.mark.parametrize(
     "pods",
     [

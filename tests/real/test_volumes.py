@@ -123,6 +123,7 @@ def provisioning(plane: ControlPlane, namespace: str) -> Iterator[None]:
         worker.join()
 
 
+@pytest.mark.versions
 def test_pods_get_their_volumes_before_their_nodes(
     control_plane: ControlPlane,
     namespace: str,

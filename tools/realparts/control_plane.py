@@ -9,6 +9,7 @@ import ssl
 import subprocess
 import tempfile
 import threading
+import urllib.error
 import urllib.request
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -28,6 +29,7 @@ from realparts.users import ADMIN, KUBE_SCHEDULER, User, write_kubeconfig
 
 KUBECTL_SECONDS = 60.0
 STOP_ORDER = ("kwok", "kube-controller-manager", "kube-apiserver", "etcd")
+OF_A_VERSION = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
 AUDIT_POLICY = {
     "apiVersion": "audit.k8s.io/v1",
     "kind": "Policy",
@@ -52,16 +54,25 @@ EMPTIED_COLLECTIONS = (
 )
 
 
+def of_version(name: str, kubernetes: str | None) -> str:
+    """What the part of a cluster is called that runs this version of Kubernetes."""
+    return f"{name}@{kubernetes}" if kubernetes and name in OF_A_VERSION else name
+
+
 class KubectlError(Exception):
     """kubectl ended with an error; its own words are told."""
 
 
 class ControlPlane:
-    """Start it, ask it, stop it. The users are fixed at construction; admin may do everything."""
+    """Start it, ask it, stop it. The users are fixed at construction; admin may do everything.
+
+    API server, controllers and scheduler are of the version `kubernetes`; None: as the table of
+    parts has them. kubectl, KWOK and etcd are the table's at any rate."""
 
     def __init__(
         self,
         *,
+        kubernetes: str | None = None,
         has_controllers: bool = True,
         has_kwok: bool = True,
         users: Iterable[User] = (),
@@ -69,6 +80,7 @@ class ControlPlane:
         api_server_flags: Sequence[str] = (),
         audit_log: Path | None = None,
     ) -> None:
+        self.kubernetes = kubernetes
         self.has_controllers = has_controllers
         self.has_kwok = has_kwok
         self.users = {user.name: user for user in (ADMIN, KUBE_SCHEDULER, *users)}
@@ -86,7 +98,7 @@ class ControlPlane:
 
     def start(self) -> None:
         """When this returns, the API server answers, pods may be created, KWOK watches."""
-        self._paths = obtain(*self._part_names())
+        self._paths = self._obtained(*self._part_names())
         self._site = self._prepare_site(Path(tempfile.mkdtemp(prefix="lowtide-control-plane-")))
         try:
             self._start_etcd()
@@ -241,13 +253,18 @@ class ControlPlane:
         config_file = self.folder / f"{name}.yaml"
         config_file.write_text(yaml.safe_dump(config))
         port = free_port()
-        program = obtain("kube-scheduler")["kube-scheduler"]
+        program = self._obtained("kube-scheduler")["kube-scheduler"]
         command = commands.kube_scheduler(
             program, self.site, port=port, config_file=config_file, kubeconfig=kubeconfig
         )
         process = self._started(name, command, url=f"https://127.0.0.1:{port}")
-        process.wait_until_ready(lambda: self._answers(f"{process.url}/readyz"))
+        process.wait_until_ready(lambda: self._is_scheduler_ready(process.url))
         return process
+
+    def _obtained(self, *names: str) -> dict[str, Path]:
+        wanted = {name: of_version(name, self.kubernetes) for name in names}
+        paths = obtain(*wanted.values())
+        return {name: paths[wanted[name]] for name in names}
 
     def _part_names(self) -> list[str]:
         names = ["etcd", "kube-apiserver", "kubectl"]
@@ -312,6 +329,14 @@ class ControlPlane:
         process.start()
         self.processes[name] = process
         return process
+
+    def _is_scheduler_ready(self, url: str) -> bool:
+        try:
+            return self._answers(f"{url}/readyz")
+        except urllib.error.HTTPError as refusal:
+            if refusal.code != 404:
+                raise
+            return self._answers(f"{url}/healthz")  # all that older ones have
 
     def _answers(self, url: str) -> bool:
         """Whether a GET is answered 200; other answers are an OSError of urllib's."""

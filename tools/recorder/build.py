@@ -3,28 +3,18 @@
 Called by __main__. The real parts' cache and Go are used; standard library only."""
 
 import hashlib
-import json
 import os
 import re
-import subprocess
 import tempfile
 import time
 from pathlib import Path
 
-from realparts.parts import (
-    MissingPart,
-    Say,
-    Step,
-    cache_folder,
-    find_go,
-    locked_cache,
-    run_step,
-)
+from realparts import kubernetes_modules
+from realparts.steps import MissingPart, Say, Step, cache_folder, find_go, locked_cache, run_step
 
 HERE = Path(__file__).resolve().parent
 PROGRAM = HERE / "program"
 VERSIONS = HERE / "versions"
-MODULE = "k8s.io/kubernetes"
 # The minor versions from which a file of the program with that build tag takes over.
 TAGGED_MINORS = (37,)
 
@@ -45,7 +35,7 @@ def obtain_recorder(kubernetes: str, say: Say) -> Path:
 def pinned_module_file(kubernetes: str) -> Path | None:
     """The committed go.mod that requires this version, if there is one."""
     for file in (PROGRAM / "go.mod", VERSIONS / f"{kubernetes}.mod"):
-        if file.exists() and f"\t{MODULE} v{kubernetes}\n" in file.read_text():
+        if file.exists() and f"\t{kubernetes_modules.MODULE} v{kubernetes}\n" in file.read_text():
             return file
     return None
 
@@ -56,47 +46,21 @@ def build_tags(kubernetes: str) -> list[str]:
 
 
 def module_text(kubernetes: str, upstream: str) -> str:
-    """A go.mod for a version; upstream is that version's own, with paths into its repository.
-
-    Go ignores the replace lines of a dependency, so each is said again with a published version."""
-    staged = re.findall(r"^\s*(k8s\.io/\S+) => \./staging/", upstream, re.MULTILINE)
-    go = re.search(r"^go (\S+)$", upstream, re.MULTILINE)
-    if not staged or go is None:
-        raise MissingPart(
-            f"the go.mod of {MODULE} v{kubernetes} has no staging modules; look at it"
-        )
-    published = "v0." + kubernetes.removeprefix("1.")
-    lines = [
-        "// The recorder with kube-scheduler of one version of Kubernetes: see README.md.",
-        "module lowtide/recorder",
-        f"\ngo {go.group(1)}",
-        f"\nrequire (\n\t{MODULE} v{kubernetes}\n)",
-        "\nreplace (",
-        *(f"\t{name} => {name} {published}" for name in staged),
-        ")\n",
-    ]
-    return "\n".join(lines)
+    """A go.mod for a version; upstream is that version's own."""
+    return (
+        "// The recorder with kube-scheduler of one version of Kubernetes: see README.md.\n"
+        + kubernetes_modules.module_text("lowtide/recorder", kubernetes, upstream)
+    )
 
 
 def _written_module_file(kubernetes: str, say: Say) -> Path:
     file = cache_folder() / f"recorder-{kubernetes}.mod"
     if not file.exists():
         say(f"recorder: looking up the modules of Kubernetes {kubernetes} ...")
-        file.write_text(module_text(kubernetes, _upstream_module_text(kubernetes, say)))
+        file.write_text(
+            module_text(kubernetes, kubernetes_modules.upstream_module_text(kubernetes, say))
+        )
     return file
-
-
-def _upstream_module_text(kubernetes: str, say: Say) -> str:
-    command = [str(find_go(say)), "mod", "download", "-json", f"{MODULE}@v{kubernetes}"]
-    with tempfile.TemporaryDirectory() as folder:  # outside of any module
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    try:
-        answer = json.loads(done.stdout)
-    except ValueError:
-        answer = {"Error": done.stderr.strip()}
-    if "GoMod" not in answer:
-        raise MissingPart(f"{MODULE} v{kubernetes} cannot be had: {answer.get('Error')}")
-    return Path(answer["GoMod"]).read_text()
 
 
 def _place(kubernetes: str, module_file: Path) -> Path:

@@ -349,7 +349,9 @@ class Watch(Generic[T]):
         if status in (403, 404):
             if self._version is None:
                 self._recover()
-                self._hand_unavailable(status, str(error))
+                # Of a path that it does not know, a server says no more than "404 page not found".
+                lacking = f"this API server has no {self._path} (HTTP 404)"
+                self._hand_unavailable(status, lacking if status == 404 else str(error))
                 # A server that has just started knows no rights yet: soon at first, then seldom.
                 return self._backoff.next_seconds()
             # The list tells whether the kind is gone; if only watching is forbidden, it is polled.
