@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-# How long `make demo` runs, in seconds; empty: until Ctrl-C.
+# How long `make demo` runs, in seconds (empty: until Ctrl-C), and `make soak` (empty: an hour).
 FOR ?=
 # What `make bench` runs (ONLY=drain/basic/5000); empty: what has a goal, at 5000 nodes; ALL=1: everything.
 ONLY ?=
@@ -24,7 +24,7 @@ CODE := src tests tools bench
 
 NEED_ENGINE = test -n '$(ENGINE)' || { echo 'An image is built by docker with buildx, or by podman, and neither is here: install one of them' >&2; exit 1; }
 
-.PHONY: help demo test test-long test-faults check format bench deploy-files build-image push-image clean
+.PHONY: help demo test test-long test-faults soak check format bench deploy-files build-image push-image clean
 
 help:  ## This list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,6 +40,9 @@ test-long: $(READY)  ## The tests that take long: drains, side-by-side runs, lon
 
 test-faults: $(READY)  ## Break every part of a real cluster while the scheduler works, some 20 minutes.
 	cd tools && ../$(BIN)/python -m faults
+
+soak: $(READY)  ## An hour of nodes and pods that come and go: memory, descriptors, tasks (FOR=600).
+	cd tools && ../$(BIN)/python -m soak $(if $(FOR),--for $(FOR))
 
 check: $(READY)  ## Everything of `make test` but the tests.
 	$(BIN)/ruff format --check $(CODE)
