@@ -82,9 +82,10 @@ class Churn:
         self._is_over.set()
         if self._deciding.is_alive():
             self._deciding.join()
-        for _ in self._threads:
+        started = [thread for thread in self._threads if thread.is_alive()]
+        for _ in started:
             self._waiting.put(None)
-        for thread in self._threads:
+        for thread in started:
             thread.join()
         for client in self._clients:
             client.close()
