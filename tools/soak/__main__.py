@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from soak.curve import write_plots
-from soak.sampling import write_samples
+from soak.sampling import Sample, write_samples
 from soak.session import Session, Size
 
 DEFAULT_FOLDER = Path(__file__).resolve().parent.parent.parent / "soak"
@@ -37,13 +37,12 @@ def main(arguments: Sequence[str]) -> int:
         sample_seconds=options.sample_seconds,
         rest_seconds=options.rest_seconds,
     )
-    session = Session(wanted, folder, say)
-    try:
-        figures = session.run()
-    finally:
-        if session.samples:
-            write_samples(folder / "samples.csv", session.samples)
-            write_plots(folder, session.samples)
+
+    def keep(samples: list[Sample]) -> None:
+        write_samples(folder / "samples.csv", samples)
+        write_plots(folder, samples)
+
+    figures = Session(wanted, folder, say, keep).run()
     for fault in figures.faults:
         say(f"FAULT: {fault}")
     say(json.dumps(figures.as_json()))

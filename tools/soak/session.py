@@ -28,6 +28,7 @@ COMPARED = re.compile(r'"Compared with the API server".*differences="?(\d+)')
 PATIENCE_SECONDS = 120.0
 
 Say = Callable[[str], None]
+Keep = Callable[[list[Sample]], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +43,11 @@ class Size:
 
 
 class Session:
-    """`run` once; the samples are there whatever comes of it."""
+    """`run` once; `keep` is given all samples now and then, and in the end."""
 
-    def __init__(self, size: Size, folder: Path, say: Say) -> None:
+    def __init__(self, size: Size, folder: Path, say: Say, keep: Keep) -> None:
         self.samples: list[Sample] = []
+        self._keep = keep
         self._size = size
         self._folder = folder
         self._say = say
@@ -112,8 +114,10 @@ class Session:
             if seconds - said_at >= size.say_seconds:
                 said_at = seconds
                 self._say_progress(self.samples[-1])
+                self._keep(self.samples)
             due = began_at + len(self.samples) * size.sample_seconds
             time.sleep(max(0.0, due - time.monotonic()))
+        self._keep(self.samples)
         return time.monotonic() - began_at
 
     def _say_progress(self, now: Sample) -> None:

@@ -24,14 +24,19 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--room", type=int, default=4, help="pods that fit on a node")
     parser.add_argument("--pods", type=int, default=1000, help="of a round, half for each")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--qps", type=int, default=50, help="of kube-scheduler; 50 by default")
+    parser.add_argument(
+        "--qps", type=int, default=50, help="of kube-scheduler, whose default it is"
+    )
+    parser.add_argument("--lowtide-qps", type=int, default=50)
     parser.add_argument("--delays", action="store_true", help="measure these too, with -v=2")
     options = parser.parse_args(arguments)
     folder = Path(tempfile.mkdtemp(prefix="lowtide-two-"))
     flags = ("-v=2",) if options.delays else ()
     try:
-        size = {"nodes": options.nodes, "room": options.room, "qps": options.qps}
-        with Contest(folder, **size, flags=flags) as contest:
+        qps = options.qps, options.lowtide_qps
+        with Contest(
+            folder, nodes=options.nodes, room=options.room, qps=qps, flags=flags
+        ) as contest:
             rounds = []
             for number in range(options.rounds):
                 bindings = contest.round(options.pods)
@@ -51,6 +56,7 @@ def told(contest: Contest, bindings: list[Bound], room: int) -> dict[str, Any]:
     log = contest.lowtide.log()
     by_lowtide = delays(of_other, seen_at(log, time.gmtime().tm_year))
     return {
+        "bound": found.bound,
         "overcommitted_nodes": found.overcommitted_nodes,
         "excess_by_lowtide": found.excess[LOWTIDE_USER],
         "excess_by_other": found.excess.total() - found.excess[LOWTIDE_USER],
@@ -63,7 +69,7 @@ def told(contest: Contest, bindings: list[Bound], room: int) -> dict[str, Any]:
 
 def summary(rounds: list[dict[str, Any]]) -> dict[str, Any]:
     """Medians over the rounds; of delays, the last round's."""
-    names = ("overcommitted_nodes", "excess_by_lowtide", "excess_by_other", "seconds")
+    names = ("bound", "overcommitted_nodes", "excess_by_lowtide", "excess_by_other", "seconds")
     figures: dict[str, Any] = {name: median(each[name] for each in rounds) for name in names}
     last = {name: value for name, value in rounds[-1].items() if name not in names}
     return {"rounds": len(rounds), **figures, **last}

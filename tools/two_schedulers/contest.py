@@ -47,11 +47,17 @@ class Onlooker(Auditor):
 
 
 class Contest:
-    """`room` is how many pods fit on a node. `flags` are Lowtide's; `qps` is what kube-scheduler
-    may ask of the API server in a second, with twice as much at once, as in its defaults."""
+    """`room` is how many pods fit on a node. `qps` is what kube-scheduler and Lowtide may ask of
+    the API server in a second, with twice as much at once; `flags` are Lowtide's."""
 
     def __init__(
-        self, folder: Path, *, nodes: int, room: int, qps: int = 50, flags: tuple[str, ...] = ()
+        self,
+        folder: Path,
+        *,
+        nodes: int,
+        room: int,
+        qps: tuple[int, int],
+        flags: tuple[str, ...] = (),
     ) -> None:
         self._folder = folder
         self._nodes = nodes
@@ -81,7 +87,7 @@ class Contest:
         config = {
             **CONFIG,
             "leaderElection": {"leaderElect": False},
-            "clientConnection": {"qps": self._qps, "burst": 2 * self._qps},
+            "clientConnection": _limited(self._qps[0]),
         }
         self.other = self._plane.kube_scheduler(yaml.safe_dump(config))
         following = Following(
@@ -152,6 +158,7 @@ class Contest:
         config = {
             **CONFIG,
             "leaderElection": {"leaderElect": False},
+            "clientConnection": _limited(self._qps[1]),
             "profiles": [{"schedulerName": LOWTIDE_NAME}],
         }
         config_file = self._folder / "lowtide.yaml"
@@ -167,6 +174,10 @@ class Contest:
         process.start()
         process.wait_until_ready(lambda: "scheduler" in process.log())
         return process
+
+
+def _limited(qps: int) -> Object:
+    return {"qps": qps, "burst": 2 * qps}
 
 
 def _node(number: int, room: int) -> Object:

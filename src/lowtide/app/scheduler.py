@@ -13,7 +13,11 @@ from prometheus_client import CollectorRegistry
 
 from lowtide.app.clocks import Clock
 from lowtide.app.comparing import compare, differences
-from lowtide.app.garbage import leave_out_what_is_known, look_seldom_for_garbage
+from lowtide.app.garbage import (
+    give_back_what_is_free,
+    leave_out_what_is_known,
+    look_seldom_for_garbage,
+)
 from lowtide.app.guarding import started_server
 from lowtide.app.known_cluster import BelievedCluster
 from lowtide.app.kube_writes import KubeBinder, KubeWrites
@@ -194,6 +198,7 @@ class SchedulerApp:
     async def run(self) -> None:
         """Until `stop`; LeaseLostError when another process took over."""
         look_seldom_for_garbage()
+        give_back_what_is_free()
         async with AsyncExitStack() as stack:
             if self._recorder is not None:
                 stack.enter_context(self._recorder)
