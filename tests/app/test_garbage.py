@@ -44,8 +44,8 @@ give_back_what_is_free()
 del bytearray(24 * 2**20)[:]
 before = resident_mib()
 pieces, small = [], []
-for _ in range(40):
-    pieces.append(bytearray(b"x") * 2**20)
+for _ in range(8):
+    pieces.append(bytearray(b"x") * 5 * 2**20)
     small.append(bytearray(4096))
 most = resident_mib()
 pieces.clear()
