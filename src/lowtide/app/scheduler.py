@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from prometheus_client import CollectorRegistry
 
 from lowtide.app.clocks import Clock
-from lowtide.app.comparing import compare, differences
+from lowtide.app.comparing import ListedPod, compare, differences
 from lowtide.app.garbage import (
     give_back_what_is_free,
     leave_out_what_is_known,
@@ -286,7 +286,7 @@ class SchedulerApp:
     async def _compare(self) -> None:
         state = self.machine.state
 
-        def believed(nodes: Sequence[Node], pods: Sequence[Pod]) -> Iterator[str]:
+        def believed(nodes: Sequence[Node], pods: Sequence[ListedPod]) -> Iterator[str]:
             waiting = {each.pod.uid for each in self.machine.queue}
             return differences(state, waiting, self.profiles, nodes, pods)
 
