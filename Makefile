@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-# How long `make demo` runs, in seconds; empty: until Ctrl-C.
+# How long `make demo` runs, in seconds (empty: until Ctrl-C), and `make soak` (empty: an hour).
 FOR ?=
 # What `make bench` runs (ONLY=drain/basic/5000); empty: what has a goal, at 5000 nodes; ALL=1: everything.
 ONLY ?=
@@ -27,7 +27,7 @@ CODE := src tests tools bench
 
 NEED_ENGINE = test -n '$(ENGINE)' || { echo 'An image is built by docker with buildx, or by podman, and neither is here: install one of them' >&2; exit 1; }
 
-.PHONY: help demo test test-long test-faults test-versions check format bench bench-plots deploy-files docs-files sbom build-image push-image clean
+.PHONY: help demo test test-long test-faults test-versions soak check format bench bench-plots deploy-files docs-files sbom build-image push-image clean
 
 help:  ## This list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,6 +49,9 @@ test-versions: $(READY)  ## The tests of the whole on each version of Kubernetes
 	  echo "Kubernetes $$version"; \
 	  CI=true $(BIN)/pytest tests/integration tests/real -m 'versions and real' --kubernetes=$$version || failed="$$failed $$version"; \
 	done; test -z "$$failed" || { echo "Failed on$$failed" >&2; exit 1; }
+
+soak: $(READY)  ## An hour of nodes and pods that come and go: memory, descriptors, tasks (FOR=600).
+	cd tools && ../$(BIN)/python -m soak $(if $(FOR),--for $(FOR))
 
 check: $(READY)  ## Everything of `make test` but the tests.
 	$(BIN)/ruff format --check $(CODE)

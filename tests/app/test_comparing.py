@@ -1,10 +1,11 @@
 from collections.abc import Callable, Iterator, Sequence
 
+import msgspec
 import pytest
 from aiohttp import web
 from tests.server.conftest import running
 
-from lowtide.app.comparing import InMemory, compare, differences
+from lowtide.app.comparing import InMemory, ListedPod, compare, differences
 from lowtide.cluster.state import ClusterState
 from lowtide.kube.connection import Connection
 from lowtide.kube.kubeconfig import plain_access
@@ -13,7 +14,7 @@ from lowtide.objects.pod import Pod
 from lowtide.server.http import Server
 from lowtide.testing import make_node, make_pod
 
-Believed = Callable[[Sequence[Node], Sequence[Pod]], Iterator[str]]
+Believed = Callable[[Sequence[Node], Sequence[ListedPod]], Iterator[str]]
 
 NODES = [make_node("a", cpu="4"), make_node("b", cpu="4")]
 PLACED = make_pod("web", cpu="1", on="a", scheduler_name="lowtide")
@@ -35,7 +36,11 @@ def found(
     pods: Sequence[Pod] = (PLACED, PENDING),
     waiting: frozenset[str] = frozenset({PENDING.uid}),
 ) -> list[str]:
-    return list(differences(state, waiting, {"lowtide"}, nodes, pods))
+    return list(differences(state, waiting, {"lowtide"}, nodes, listed(*pods)))
+
+
+def listed(*pods: Pod) -> list[ListedPod]:
+    return [msgspec.json.decode(msgspec.json.encode(pod), type=ListedPod) for pod in pods]
 
 
 def test_what_is_the_same_is_not_told(state: ClusterState) -> None:
@@ -139,8 +144,8 @@ async def test_a_sum_that_drifted_is_told_while_pods_come_and_go(state: ClusterS
     state.requested("cpu")[0] += 5
     late = make_node("c")
 
-    def believed(nodes: Sequence[Node], pods: Sequence[Pod]) -> Iterator[str]:
-        return differences(state, (), {"lowtide"}, [*NODES, late], [PLACED])
+    def believed(nodes: Sequence[Node], pods: Sequence[ListedPod]) -> Iterator[str]:
+        return differences(state, (), {"lowtide"}, [*NODES, late], listed(PLACED))
 
     def meanwhile() -> None:
         state.place(make_pod("more", cpu="1", on="a"))

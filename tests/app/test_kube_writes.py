@@ -144,6 +144,13 @@ async def test_a_binding(
     assert server.asked == [("POST", f"{POD_PATH}/binding")]
 
 
+async def test_a_binding_that_is_objected_to_is_not_sent(writer: Writer, server: ApiServer) -> None:
+    said = {POD.uid: "the node is full"}
+    binder = KubeBinder(writer, objection=lambda pod: said.get(pod.uid))
+    assert await binder.bind(POD, "node-a") == BindOutcome(error="the node is full")
+    assert server.asked == []
+
+
 @pytest.mark.parametrize(
     ("doubt", "text"),
     [

@@ -1,5 +1,6 @@
 """What is kept of verdicts between pods, and which rows are judged again."""
 
+import weakref
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -146,6 +147,25 @@ def test_large_pods_leave_room_for_fewer_verdicts() -> None:
     for pod in (*pods, *pods):
         verdicts.of(pod)
     assert rule.judged == [10, 10, 10, 10]
+
+
+def test_a_verdict_that_would_be_judged_anew_all_over_is_not_kept() -> None:
+    """So that the shapes of pods which no longer come take no memory."""
+    state = ten()
+    verdicts = Verdicts(make_profile([Counts(NODE)]), state)
+    former = weakref.ref(verdicts.of(make_pod(labels={"app": "former"})))
+    judged_at = state.log.position
+    is_known_all_along = []
+    for number in range(10_000):
+        if state.log.since(judged_at) is None:
+            break
+        verdicts.of(POD)
+        is_known_all_along.append(former() is not None)
+        state.update_node(make_node("n3", cpu=str(1 + number % 2)))
+    present = verdicts.of(POD)
+    assert all(is_known_all_along)
+    assert former() is None
+    assert verdicts.of(POD) is present
 
 
 def test_one_verdict_is_kept_however_small_the_bound() -> None:

@@ -114,6 +114,19 @@ async def test_bind_gives_up_after_ten_429(
     assert len(server.asked) == 10
 
 
+async def test_a_binding_is_not_sent_that_came_to_be_wrong_while_it_waited(
+    connection: Connection, server: ApiServer, clock: ManualClock
+) -> None:
+    server.answers = [status(429, "TooManyRequests", "later", Retry_After="20"), document({})]
+    full_at = clock.now + 10
+    writer = Writer(connection, may_write=lambda: True, sleep=clock.sleep)
+    written = await writer.bind(
+        "default", "x", "u", "n", lambda: None if clock.now < full_at else "it is full"
+    )
+    assert written == Written(Outcome.REFUSED, "it is full", was_sent=False)
+    assert len(server.asked) == 1
+
+
 async def test_nothing_is_written_by_one_who_lost_the_lease_while_waiting(
     connection: Connection, server: ApiServer, clock: ManualClock
 ) -> None:

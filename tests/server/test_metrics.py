@@ -1,3 +1,6 @@
+import asyncio
+import re
+
 import aiohttp
 import pytest
 from prometheus_client import CollectorRegistry, Counter, Gauge
@@ -56,7 +59,11 @@ async def test_metrics(accept: str, content_type: str, want: list[str]) -> None:
     Counter("things_total", "Things", ("kind",), registry=registry).labels("a").inc(3)
     Gauge("node_created", "When", registry=registry).set(5)
     got_type, body = await scrape(registry, accept)
-    ours = [line for line in body.splitlines() if "process_" not in line and line != "# EOF"]
+    ours = [
+        line
+        for line in body.splitlines()
+        if "process_" not in line and "lowtide_tasks" not in line and line != "# EOF"
+    ]
     assert (got_type, ours) == (content_type, want)
 
 
@@ -70,4 +77,18 @@ async def test_metrics_tell_about_the_process() -> None:
         "process_cpu_seconds_total",
         "process_open_fds",
         "process_max_fds",
+        "lowtide_tasks",
     }
+
+
+async def test_tasks_are_counted_until_they_have_ended() -> None:
+    never = asyncio.Event()
+    counts = []
+    for waiting in (0, 7, 0):
+        tasks = [asyncio.create_task(never.wait()) for _ in range(waiting)]
+        _, body = await scrape(CollectorRegistry(), "text/plain")
+        counts.append(float(re.search(r"^lowtide_tasks (.*)$", body, re.MULTILINE)[1]))
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    assert (counts[1] - counts[0], counts[2] - counts[0]) == (7, 0)

@@ -4,7 +4,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from lowtide.simulator.plot import HEIGHT, WIDTH, chart
+from lowtide.simulator.plot import HEIGHT, WIDTH, chart, chart_of_courses
 from lowtide.simulator.report import Figures, RunResult
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -38,6 +38,12 @@ def test_it_names_what_it_shows() -> None:
         "one",
         "<two>",
     ]
+
+
+def test_it_names_what_was_measured_instead() -> None:
+    svg = chart_of_courses({"one": [(5.0, 120.0), (65.0, 125.0)]}, "t", "MiB & more")
+    assert "MiB & more" in texts(svg)
+    assert "utilisation of the busiest link" not in texts(svg)
 
 
 def test_lines_are_where_the_numbers_are() -> None:

@@ -9,11 +9,52 @@ from typing import Final
 from lowtide.cluster.state import ClusterState
 from lowtide.kube.connection import Connection
 from lowtide.kube.listing import list_all
+from lowtide.objects.meta import Wire
 from lowtide.objects.node import Node
-from lowtide.objects.pod import Pod
 from lowtide.objects.requests import CPU, MEMORY
 
 BETWEEN_LOOKS_SECONDS: Final = 3.0
+
+
+class _ListedMeta(Wire, frozen=True):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    deletion_timestamp: str | None = None
+
+
+class _ListedSpec(Wire, frozen=True):
+    node_name: str = ""
+    scheduler_name: str = ""
+
+
+class _ListedStatus(Wire, frozen=True):
+    phase: str = ""
+
+
+class ListedPod(Wire, frozen=True):
+    """What is compared of a pod, and no more: all pods of the cluster are listed at once, and
+    whole ones would take as much memory again as all that is known."""
+
+    metadata: _ListedMeta = _ListedMeta()
+    spec: _ListedSpec = _ListedSpec()
+    status: _ListedStatus = _ListedStatus()
+
+    @property
+    def uid(self) -> str:
+        return self.metadata.uid
+
+    @property
+    def key(self) -> str:
+        return f"{self.metadata.namespace}/{self.metadata.name}"
+
+    @property
+    def is_terminating(self) -> bool:
+        return self.metadata.deletion_timestamp is not None
+
+    @property
+    def has_ended(self) -> bool:
+        return self.status.phase in ("Succeeded", "Failed")
 
 
 class InMemory(str):
@@ -24,7 +65,7 @@ class InMemory(str):
 
 async def compare(
     connection: Connection,
-    believed: Callable[[Sequence[Node], Sequence[Pod]], Iterator[str]],
+    believed: Callable[[Sequence[Node], Sequence[ListedPod]], Iterator[str]],
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> list[str]:
     """What differs, a sentence each. `believed` compares lists of the API server's with what is
@@ -32,7 +73,7 @@ async def compare(
 
     async def look() -> tuple[set[str], set[str]]:
         nodes = await list_all(connection, "/api/v1/nodes", Node)
-        pods = await list_all(connection, "/api/v1/pods", Pod)
+        pods = await list_all(connection, "/api/v1/pods", ListedPod)
         found = set(believed(nodes, pods))
         in_memory: set[str] = {each for each in found if isinstance(each, InMemory)}
         return found - in_memory, in_memory
@@ -50,7 +91,7 @@ def differences(
     waiting: Container[str],
     scheduler_names: Container[str],
     nodes: Sequence[Node],
-    pods: Sequence[Pod],
+    pods: Sequence[ListedPod],
 ) -> Iterator[str]:
     """`waiting` has the uids of the pods that are in line."""
     yield from _nodes_that_differ(state, nodes)
@@ -75,7 +116,7 @@ def _pods_that_differ(
     state: ClusterState,
     waiting: Container[str],
     scheduler_names: Container[str],
-    pods: Sequence[Pod],
+    pods: Sequence[ListedPod],
 ) -> Iterator[str]:
     believed = {pod.uid: pod for pod in state.placed_pods()}
     for pod in pods:
@@ -98,8 +139,8 @@ def _pods_that_differ(
             and not pod.is_terminating
         ):
             yield f"pod {pod.key} is pending, and not in line"
-    for pod in believed.values():
-        yield f"pod {pod.key} is believed to be on a node, and does not exist"
+    for left in believed.values():
+        yield f"pod {left.key} is believed to be on a node, and does not exist"
 
 
 def _sums_that_differ(state: ClusterState) -> Iterator[InMemory]:

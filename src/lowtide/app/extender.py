@@ -20,7 +20,11 @@ from lowtide.advisor.advice import (
 from lowtide.advisor.advising import Advising, Listening
 from lowtide.advisor.advisor import FILTER, Advisor
 from lowtide.app.clocks import Clock
-from lowtide.app.garbage import leave_out_what_is_known, look_seldom_for_garbage
+from lowtide.app.garbage import (
+    give_back_what_is_free,
+    leave_out_what_is_known,
+    look_seldom_for_garbage,
+)
 from lowtide.app.guarding import started_server
 from lowtide.app.known_cluster import WatchedCluster
 from lowtide.app.kube_writes import KubeBinder
@@ -126,6 +130,7 @@ class ExtenderApp:
 
     async def run(self) -> None:
         look_seldom_for_garbage()
+        give_back_what_is_free()
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(self._connection)
             await stack.enter_async_context(self._measuring_connection)

@@ -39,13 +39,22 @@ class KubeBinder:
 
     Also after a 404: a proxy may have said so, and the pod would never be tried again."""
 
-    def __init__(self, writer: Writer, sleep: Sleep = asyncio.sleep) -> None:
+    def __init__(
+        self,
+        writer: Writer,
+        sleep: Sleep = asyncio.sleep,
+        objection: Callable[[Pod], str | None] = lambda pod: None,
+    ) -> None:
+        """`objection` is asked in the step in which a binding is sent: why it must not be."""
         self._writer = writer
         self._sleep = sleep
+        self._objection = objection
         self._has_warned = False
 
     async def bind(self, pod: Pod, node_name: str) -> BindOutcome:
-        written = await self._writer.bind(pod.namespace, pod.name, pod.uid, node_name)
+        written = await self._writer.bind(
+            pod.namespace, pod.name, pod.uid, node_name, lambda: self._objection(pod)
+        )
         return await self.settle(pod, node_name, written)
 
     async def settle(self, pod: Pod, node_name: str, written: Written) -> BindOutcome:

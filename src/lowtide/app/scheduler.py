@@ -12,8 +12,12 @@ from msgspec.structs import replace
 from prometheus_client import CollectorRegistry
 
 from lowtide.app.clocks import Clock
-from lowtide.app.comparing import compare, differences
-from lowtide.app.garbage import leave_out_what_is_known, look_seldom_for_garbage
+from lowtide.app.comparing import ListedPod, compare, differences
+from lowtide.app.garbage import (
+    give_back_what_is_free,
+    leave_out_what_is_known,
+    look_seldom_for_garbage,
+)
 from lowtide.app.guarding import started_server
 from lowtide.app.known_cluster import BelievedCluster
 from lowtide.app.kube_writes import KubeBinder, KubeWrites
@@ -113,7 +117,7 @@ class SchedulerApp:
         self._measuring_connection = Connection(parts.access, parts.wall_clock)
         self._lease = self._make_lease()
         self._writer = Writer(self._connection, may_write=self._may_schedule)
-        binder = KubeBinder(self._writer)
+        binder = KubeBinder(self._writer, objection=lambda pod: self.machine.objection_to(pod))
         volumes = KubeVolumes(self._writer, lambda: self.machine.state, clock=parts.clock)
         built = parts.make_profiles(KubeBindings(binder, volumes))
         self.profiles = {name: profile.timed_by(parts.clock) for name, profile in built.items()}
@@ -201,6 +205,7 @@ class SchedulerApp:
     async def run(self) -> None:
         """Until `stop`; LeaseLostError when another process took over."""
         look_seldom_for_garbage()
+        give_back_what_is_free()
         async with AsyncExitStack() as stack:
             if self._recorder is not None:
                 stack.enter_context(self._recorder)
@@ -280,7 +285,7 @@ class SchedulerApp:
     async def _compare(self) -> None:
         state = self.machine.state
 
-        def believed(nodes: Sequence[Node], pods: Sequence[Pod]) -> Iterator[str]:
+        def believed(nodes: Sequence[Node], pods: Sequence[ListedPod]) -> Iterator[str]:
             waiting = {each.pod.uid for each in self.machine.queue}
             return differences(state, waiting, self.profiles, nodes, pods)
 

@@ -30,9 +30,13 @@ class ChangeLog:
 
     def since(self, position: int) -> list[tuple[int, int]] | None:
         """(row or EVERY_ROW, what) in order; None when that is too long ago to tell."""
-        if position < self._starts_at:
+        if not self.reaches(position):
             return None
         return self._changes[position - self._starts_at :]
+
+    def reaches(self, position: int) -> bool:
+        """Whether all that changed since then can be told."""
+        return position >= self._starts_at
 
     @property
     def versions(self) -> IntArray:

@@ -24,6 +24,7 @@ class Filtering:
     rejections: list[Rejections]  # by filter
     first: npt.NDArray[np.int16]  # the filter that refuses a row first; -1: excluded before
     feasible: BoolArray
+    judged_at: int  # where the log of changes ended then
     refiltered: set[int] | None  # rows that came or went since scores were told; None: any
 
     def __init__(self, profile: Profile, state: ClusterState, pod: Pod, faces: Faces) -> None:
@@ -38,7 +39,7 @@ class Filtering:
     def start_again(self, capacity: int) -> None:
         """Everything is judged anew, in arrays of this length."""
         self._capacity = capacity
-        self._judged_at = _NEVER
+        self.judged_at = _NEVER
         self._settled_count = 0
         self._ahead = Ahead(self._state, self._faces)
         self._pre_filters.all_anew()
@@ -59,14 +60,14 @@ class Filtering:
         None: nothing."""
         state = self._state
         is_anew = self._filters.anew or self._pre_filters.anew
-        if self._judged_at == state.log.position and not is_anew:
+        if self.judged_at == state.log.position and not is_anew:
             return None
         self._pre_filters.tell_apart(state)
         self._filters.tell_apart(state)
-        stale = Stale(state, self._judged_at)
+        stale = Stale(state, self.judged_at)
         if not self._takes_what_was_said(stale):
             self._judge_again(stale, ranked)
-        self._judged_at = state.log.position
+        self.judged_at = state.log.position
         return stale
 
     def _takes_what_was_said(self, stale: Stale) -> bool:

@@ -244,6 +244,11 @@ class Verdict:
         return MAX_SCORE * sum(self._scoring.voices.weights)
 
     @property
+    def is_outdated(self) -> bool:
+        """Whether all of it has to be judged anew, so that nothing is won by keeping it."""
+        return not self._state.log.reaches(self._filtering.judged_at)
+
+    @property
     def bytes_when_full(self) -> int:
         filters, rules = len(self.filters), self._rule_count
         per_row = 8 * filters + 9 * (rules - filters) + 2 * 8 + 3  # totals and ranks too

@@ -1,4 +1,5 @@
-"""The verdicts of one profile: one per shape of pod, bounded in bytes. `decide` asks for them."""
+"""The verdicts of one profile: one per shape of pod, bounded in bytes, and none of a shape that was
+not asked about for long. `decide` asks for them."""
 
 from collections import OrderedDict
 
@@ -49,9 +50,13 @@ class Verdicts:
             verdict.object_changed(kind)
 
     def _drop_oldest(self) -> None:
-        while len(self._by_shape) > 1 and self._bytes() > self._max_bytes:
+        while len(self._by_shape) > 1 and self._oldest_may_go():
             shape, _ = self._by_shape.popitem(last=False)
             self._shape_bytes -= len(shape)
+
+    def _oldest_may_go(self) -> bool:
+        oldest = next(iter(self._by_shape.values()))
+        return oldest.is_outdated or self._bytes() > self._max_bytes
 
     def _bytes(self) -> int:
         # Verdicts of one table are about equally large: the newest stands for all.

@@ -46,6 +46,10 @@ class CredentialsError(KubeError):
     """A token, certificate or exec plugin could not be read; nothing was sent."""
 
 
+class Withdrawn(KubeError):  # noqa: N818
+    """What we were about to send is not right any more: nothing was sent."""
+
+
 def may_pass(error: KubeError) -> bool:
     """Whether asking again may be answered otherwise: 429, 5xx and silence pass."""
     if isinstance(error, ApiError):

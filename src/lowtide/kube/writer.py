@@ -12,7 +12,13 @@ import msgspec
 
 from lowtide.kube.connection import JSON, MERGE_PATCH, STRATEGIC_MERGE_PATCH, Connection
 from lowtide.kube.decoding import AnswerDecoder
-from lowtide.kube.errors import ApiError, CredentialsError, KubeError, NotConnected
+from lowtide.kube.errors import (
+    ApiError,
+    CredentialsError,
+    KubeError,
+    NotConnected,
+    Withdrawn,
+)
 from lowtide.objects.meta import ObjectMeta, Wire
 from lowtide.objects.pod import Pod, PodCondition
 
@@ -29,7 +35,7 @@ class Outcome(Enum):
     WRITTEN = "written"
     CONFLICT = "conflict"  # 409: bound already, being deleted, or another pod of this name
     GONE = "gone"  # 404
-    REFUSED = "refused"  # any other 4xx, or we may not write
+    REFUSED = "refused"  # any other 4xx, or we may not write, or not this any more
     UNKNOWN = "unknown"  # no answer or 5xx: read the pod again before deciding anything
 
 
@@ -59,8 +65,23 @@ class Writer:
         self._decode_pod = AnswerDecoder(Pod).decode
         self._decode_patched = AnswerDecoder(_Patched).decode
 
-    async def bind(self, namespace: str, name: str, uid: str, node_name: str) -> Written:
-        """Sent once; again only after 429, which tells that the server did nothing."""
+    async def bind(
+        self,
+        namespace: str,
+        name: str,
+        uid: str,
+        node_name: str,
+        objection: Callable[[], str | None] = lambda: None,
+    ) -> Written:
+        """Sent once; again only after 429, which tells that the server did nothing. `objection`
+        is asked as `may_write` is: what it says is refused."""
+
+        def check() -> None:
+            self._check_may_write()
+            reason = objection()
+            if reason is not None:
+                raise Withdrawn(reason)
+
         path = f"/api/v1/namespaces/{namespace}/pods/{name}/binding"
         # Kubernetes names and uids need no escaping in JSON.
         body = (
@@ -69,7 +90,7 @@ class Writer:
         ).encode()
         for attempt in range(1, BINDING_ATTEMPTS + 1):
             try:
-                await self._post_once(path, body)
+                await self._post_once(path, body, check)
                 return Written(Outcome.BOUND)
             except ApiError as error:
                 if error.status != 429 or attempt == BINDING_ATTEMPTS:
@@ -151,14 +172,14 @@ class Writer:
             raise
         return self._decode_pod(response.body, f"The pod {namespace}/{name} cannot be read")
 
-    async def _post_once(self, path: str, body: bytes) -> None:
+    async def _post_once(self, path: str, body: bytes, check: Callable[[], None]) -> None:
         await self._connection.request(
             "POST",
             path,
             body=body,
             content_type=JSON,
             attempts=1,
-            check=self._check_may_write,
+            check=check,
         )
 
     async def _patch_once(self, path: str, body: bytes) -> None:
@@ -182,6 +203,8 @@ def _may_pass(error: KubeError) -> bool:
 
 def _written(error: KubeError) -> Written:
     message = str(error)
+    if isinstance(error, Withdrawn):
+        return Written(Outcome.REFUSED, message, was_sent=False)
     if not isinstance(error, ApiError) or error.status >= 500:
         was_sent = not isinstance(error, NotConnected | CredentialsError)
         return Written(Outcome.UNKNOWN, message, was_sent)

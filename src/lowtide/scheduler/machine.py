@@ -20,6 +20,7 @@ from lowtide.framework.plugin import Eviction, PluginError, PodRejection
 from lowtide.framework.profile import Profile, rules_by_kind
 from lowtide.framework.verdicts import Verdicts
 from lowtide.objects.events import Added, Deleted, Modified
+from lowtide.objects.node import Node
 from lowtide.objects.pod import Pod
 from lowtide.objects.quantity import QuantityError
 from lowtide.scheduler.actions import (
@@ -33,6 +34,7 @@ from lowtide.scheduler.actions import (
     failure_event,
     refusal,
 )
+from lowtide.scheduler.bindings import Bindings
 from lowtide.scheduler.cycle import Cycle, UnderWay
 from lowtide.scheduler.decide import deciding
 from lowtide.scheduler.events import (
@@ -92,7 +94,7 @@ class Machine:
         self._surroundings = Surroundings(
             self.state, self.queue.wake, profiles.values(), self._verdicts.values()
         )
-        self._binding: dict[str, Placement] = {}
+        self._bindings = Bindings(self.state)
         self._waiting = WaitingPlacements()
         self._promises = Promises(self.state, self.queue)
         self._evictions = Evictions()
@@ -111,7 +113,7 @@ class Machine:
 
     @property
     def binding_count(self) -> int:
-        return len(self._binding)
+        return len(self._bindings)
 
     def has_work(self, now: float) -> bool:
         is_ready = self.queue.is_ready(now) or self._waiting.next_deadline() <= now
@@ -136,6 +138,11 @@ class Machine:
     def rejection_of(self, pod: Pod, node_name: str) -> NodeRejection | None:
         return rejection_now(pod, node_name, self._verdicts[pod.spec.scheduler_name])
 
+    def objection_to(self, pod: Pod) -> str | None:
+        """Why the binding of this pod, which is about to be sent, must not be: others have changed
+        its node since it was decided."""
+        return self._bindings.objection(pod.uid, self._verdicts[pod.spec.scheduler_name])
+
     def step(self, event: Event, now: float) -> list[Action]:
         if self._under_way.is_any and not isinstance(event, ExtendersAnswered):
             self._under_way.hold(event)
@@ -159,6 +166,8 @@ class Machine:
                 self.state.publish(source, reading)
                 self.queue.wake(READING_PUBLISHED, now)
             case _:
+                if isinstance(event, Modified | Deleted) and isinstance(event.object, Node):
+                    self._bindings.changed_by_others(event.object.name)
                 self._surroundings.step(event, now)
         return []
 
@@ -178,13 +187,15 @@ class Machine:
         self._evictions.forget(pod.uid)
         self._promises.forget(pod.uid, now)
         before = self.state.placed(pod.uid)
+        if before is None:
+            self._bindings.changed_by_others(pod.spec.node_name)
         for change in changes_by_binding(before, self.state.place(pod)):
             self.queue.wake(change, now)
         if pod.is_terminating:
             self._seen_to_go(pod.uid, now)
 
     def _pod_pending(self, pod: Pod, now: float) -> None:
-        placement = self._binding.get(pod.uid) or self._waiting.placement(pod.uid)
+        placement = self._bindings.placement(pod.uid) or self._waiting.placement(pod.uid)
         if placement is not None:
             placement.queued.pod = pod
             if pod.is_terminating:
@@ -326,7 +337,7 @@ class Machine:
         return actions
 
     def _bind(self, placement: Placement) -> Bind:
-        self._binding[placement.queued.pod.uid] = placement
+        self._bindings.begin(placement)
         return Bind(placement.queued.pod, placement.node_name, placement.profile)
 
     def _permit_answered(self, event: PermitAnswered, now: float) -> list[Action]:
@@ -351,7 +362,7 @@ class Machine:
     # How a binding ended.
 
     def _binding_ended(self, event: BindingEnded, now: float) -> list[Action]:
-        placement = self._binding.pop(event.uid, None)
+        placement = self._bindings.end(event.uid)
         if placement is None:
             return []
         queued, pod = placement.queued, placement.queued.pod

@@ -24,6 +24,7 @@ Course = Sequence[tuple[float, float]]  # (seconds, utilisation of the busiest l
 # Beyond this ratio of highest to lowest the axis counts in powers of ten.
 _WIDE: Final = 10.0
 _LOWEST: Final = 1e-3
+_UTILIZATION: Final = "utilisation of the busiest link"
 
 
 def chart(runs_by_name: Mapping[str, Sequence[RunResult]], title: str) -> str:
@@ -35,11 +36,15 @@ def chart(runs_by_name: Mapping[str, Sequence[RunResult]], title: str) -> str:
         name: np.median([_at(run.course, moments) for run in of_one], axis=0)
         for name, of_one in runs_by_name.items()
     }
-    return _drawn(lines, moments, title, float(np.median([run.reference for run in runs])))
+    reference = float(np.median([run.reference for run in runs]))
+    return _drawn(lines, moments, title, reference)
 
 
-def chart_of_courses(courses_by_name: Mapping[str, Course], title: str) -> str:
-    """The same of courses that are known from a first moment of each on, such as readings."""
+def chart_of_courses(
+    courses_by_name: Mapping[str, Course], title: str, measure: str = _UTILIZATION
+) -> str:
+    """The same of courses that are known from a first moment of each on, such as readings; of
+    another `measure` than utilisation where that is said."""
     known = {name: course for name, course in courses_by_name.items() if course}
     began_at = min(course[0][0] for course in known.values())
     shifted = {
@@ -48,11 +53,15 @@ def chart_of_courses(courses_by_name: Mapping[str, Course], title: str) -> str:
     }
     moments = np.linspace(0.0, max(course[-1][0] for course in shifted.values()), _POINTS)
     lines = {name: _at(course, moments) for name, course in shifted.items()}
-    return _drawn(lines, moments, title, None)
+    return _drawn(lines, moments, title, None, measure)
 
 
 def _drawn(
-    lines: Mapping[str, FloatArray], moments: FloatArray, title: str, reference: float | None
+    lines: Mapping[str, FloatArray],
+    moments: FloatArray,
+    title: str,
+    reference: float | None,
+    measure: str = _UTILIZATION,
 ) -> str:
     compared = [] if reference is None else [np.array([reference])]
     axes = _Axes.of([*lines.values(), *compared], float(moments[-1]))
@@ -62,7 +71,7 @@ def _drawn(
             f'width="{WIDTH}" height="{HEIGHT}" font-family="sans-serif" font-size="13">',
             f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>',
             f'<text x="{_LEFT}" y="28" font-size="16">{escape(title)}</text>',
-            *_grid(axes),
+            *_grid(axes, measure),
             *([] if reference is None else _reference(axes, reference)),
             *(
                 part
@@ -133,7 +142,7 @@ def _round_step(highest: float) -> float:
     return next(power * part for part in (0.1, 0.2, 0.5, 1.0) if highest / (power * part) <= 10)
 
 
-def _grid(axes: _Axes) -> list[str]:
+def _grid(axes: _Axes, measure: str) -> list[str]:
     left, right, bottom = _LEFT, WIDTH - _RIGHT, HEIGHT - _BOTTOM
     parts = []
     for mark in axes.utilization_marks():
@@ -150,7 +159,7 @@ def _grid(axes: _Axes) -> list[str]:
         f'<path d="M{left} {_TOP}V{bottom}H{right}" fill="none" stroke="#333"/>',
         f'<text x="{(left + right) / 2}" y="{bottom + 42}" text-anchor="middle">time</text>',
         f'<text x="18" y="{middle}" text-anchor="middle" transform="rotate(-90 18 {middle})">'
-        "utilisation of the busiest link</text>",
+        f"{escape(measure)}</text>",
     ]
 
 

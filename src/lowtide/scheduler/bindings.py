@@ -1,0 +1,74 @@
+"""The placements whose bindings are under way, and a second look at those that somebody else has
+meanwhile got in the way of: another scheduler's pod on the node, or another change of it. The
+machine has them; whoever sends a binding asks in the step in which it is sent."""
+
+import sys
+
+from lowtide.cluster.state import ClusterState
+from lowtide.framework.plugin import PluginError
+from lowtide.framework.verdicts import Verdicts
+from lowtide.objects.quantity import QuantityError
+from lowtide.scheduler.placements import Placement
+
+_LONG_ENOUGH_SECONDS = sys.float_info.max  # for all that ever gives way
+
+
+class Bindings:
+    def __init__(self, state: ClusterState) -> None:
+        self._state = state
+        self._by_uid: dict[str, Placement] = {}
+        self._doubtful: set[str] = set()
+
+    def __len__(self) -> int:
+        return len(self._by_uid)
+
+    def begin(self, placement: Placement) -> None:
+        self._by_uid[placement.queued.pod.uid] = placement
+
+    def placement(self, uid: str) -> Placement | None:
+        return self._by_uid.get(uid)
+
+    def end(self, uid: str) -> Placement | None:
+        self._doubtful.discard(uid)
+        return self._by_uid.pop(uid, None)
+
+    def changed_by_others(self, node_name: str) -> None:
+        """So that what is bound there is looked at again; there is seldom anything."""
+        for uid, placement in self._by_uid.items():
+            if placement.node_name == node_name:
+                self._doubtful.add(uid)
+
+    def objection(self, uid: str, verdicts: Verdicts) -> str | None:
+        """Why the pod must not be bound any more to the node that it was decided for. What gives
+        way to pods that have waited does not count: it may have."""
+        placement = self._by_uid.get(uid)
+        if placement is None or uid not in self._doubtful:
+            return None
+        row = self._state.row_of(placement.node_name)
+        if row is None:
+            return f"node {placement.node_name} is gone"
+        reasons = self._refusals(placement, row, verdicts)
+        if not reasons:
+            self._doubtful.discard(uid)
+            return None
+        return f"node {placement.node_name} has changed meanwhile: {', '.join(reasons)}"
+
+    def _refusals(self, placement: Placement, row: int, verdicts: Verdicts) -> tuple[str, ...]:
+        """What rules say of the node without the pod, which counts there already."""
+        state, pod = self._state, placement.queued.pod
+        counted = state.ledgers.counted(pod.uid)
+        placed = state.remove_pod(pod.uid)
+        try:
+            verdict = verdicts.of(pod)
+            if verdict.pod_rejection is not None:
+                return (verdict.pod_rejection[1].reason,)
+            if verdict.feasible_after(_LONG_ENOUGH_SECONDS)[row]:
+                return ()
+            rejection = verdict.rejection_at(row)
+            return () if rejection is None else rejection.reasons
+        except (PluginError, QuantityError):
+            return ()  # nothing is known against it
+        finally:
+            if placed is not None:
+                state.put_back(placed, counted)
+            verdicts.profile.asking.take_spent()  # is no turn's

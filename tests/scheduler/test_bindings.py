@@ -1,0 +1,94 @@
+"""The second look at a binding that is about to be sent: has anybody else got in its way?"""
+
+import pytest
+from tests.scheduler.conftest import OUTCOME_BOUND, Bench, on, small_node
+
+from lowtide.framework.plugin import BindOutcome
+from lowtide.objects.events import Added, Deleted, Modified
+from lowtide.scheduler.events import Event
+from lowtide.testing import make_node, make_pod
+
+POD = make_pod("web", cpu="500m")
+FULL = "node node-a has changed meanwhile: Insufficient cpu"
+
+
+def foreign(name: str, cpu: str) -> Event:
+    return Modified(make_pod(name, cpu=cpu, on="node-a", scheduler_name="other"))
+
+
+@pytest.mark.parametrize(
+    ("events", "objection"),
+    [
+        pytest.param([], None, id="nothing has happened"),
+        pytest.param([foreign("theirs", "600m")], FULL, id="another's pod leaves no room"),
+        pytest.param([foreign("theirs", "500m")], None, id="another's pod leaves room enough"),
+        pytest.param(
+            [foreign("theirs", "600m"), Deleted(make_pod("theirs", cpu="600m", on="node-a"))],
+            None,
+            id="another's pod came, and has gone",
+        ),
+        pytest.param(
+            [Modified(make_pod("theirs", cpu="600m", on="node-b", scheduler_name="other"))],
+            None,
+            id="another's pod went elsewhere",
+        ),
+        pytest.param(
+            [Deleted(small_node())], "node node-a is gone", id="the node does not exist any more"
+        ),
+        pytest.param(
+            [Modified(make_node("node-a", cpu="1", unschedulable=True))],
+            "node node-a has changed meanwhile: node(s) were unschedulable",
+            id="the node was cordoned",
+        ),
+        pytest.param(
+            [Modified(make_node("node-a", cpu="1", labels={"new": "label"}))],
+            None,
+            id="the node has changed in what does not matter",
+        ),
+    ],
+)
+def test_objection(events: list[Event], objection: str | None) -> None:
+    bench = Bench(small_node(), small_node("node-b", cpu="100m"))
+    assert bench.place(POD) == "node-a"
+    bench.give(*events)
+    before = bench.on_node("node-a")
+    assert bench.machine.objection_to(POD) == objection
+    assert bench.on_node("node-a") == before
+
+
+def test_own_pods_are_no_reason_to_object() -> None:
+    """The first of them and the second fill the node together; their confirmations come late."""
+    bench = Bench(small_node())
+    second = make_pod("second", cpu="500m")
+    assert (bench.place(POD), bench.place(second)) == ("node-a", "node-a")
+    bench.confirm(POD, "node-a")
+    assert bench.machine.objection_to(second) is None
+    bench.end("second", OUTCOME_BOUND)
+    assert bench.machine.objection_to(second) is None
+
+
+def test_the_first_of_two_that_gives_way_leaves_room_for_the_second() -> None:
+    bench = Bench(small_node(cpu="1"))
+    second = make_pod("second", cpu="500m")
+    for pod in (POD, second):
+        bench.place(pod)
+    bench.give(foreign("theirs", "500m"))
+    reason = bench.machine.objection_to(POD)
+    assert reason == FULL
+    bench.end("web", BindOutcome(error=reason))
+    assert bench.on_node("node-a") == {"second": True, "theirs": False}
+    assert bench.machine.objection_to(second) is None
+
+
+def test_the_pod_that_was_not_bound_is_placed_elsewhere() -> None:
+    bench = Bench(small_node())
+    bench.place(POD)
+    bench.give(foreign("theirs", "600m"), Added(small_node("node-b")))
+    reason = bench.machine.objection_to(POD)
+    assert reason is not None
+    bench.end("web", BindOutcome(error=reason))
+    bench.pass_time(10.0)
+    bench.take_turns()
+    assert (bench.on_node("node-a"), bench.on_node("node-b")) == ({"theirs": False}, {"web": True})
+    bench.confirm(on(POD, "node-b"), "node-b")
+    assert bench.lengths == {}
