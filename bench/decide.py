@@ -4,7 +4,7 @@ The whole default profile and NetworkTraffic judge every node. Measured is the C
 `machine.step(Turn())`: the pod is taken from the queue, judged, assumed on its node, and the
 actions are made. Not measured: how the pod came into the queue, its binding, the watch that
 confirms it, and the reading that is published before each round; what that makes stale is judged
-in the next turn, and counts. Garbage is looked for as in the scheduler. `make bench` runs it."""
+in the next turn, and counts. Memory is kept as in the scheduler. `make bench` runs it."""
 
 import gc
 import time
@@ -15,7 +15,11 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from lowtide.app.garbage import leave_out_what_is_known, look_seldom_for_garbage
+from lowtide.app.garbage import (
+    give_back_what_is_free,
+    leave_out_what_is_known,
+    look_seldom_for_garbage,
+)
 from lowtide.framework.plugin import BindOutcome
 from lowtide.objects.events import Added, Deleted, Modified
 from lowtide.objects.node import Node
@@ -94,6 +98,7 @@ class Decide:
         self._made = 0
         gc.unfreeze()  # the cluster of another Decide
         look_seldom_for_garbage()
+        give_back_what_is_free()
         self._pods_before = workload.pods_before
         if self._pods_before is None:
             self._pods_before = PODS_PER_NODE * workload.nodes

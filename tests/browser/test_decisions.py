@@ -146,7 +146,7 @@ def test_rules_that_gave_every_node_nothing_are_named_below_the_table(
     heads = page.locator(".scores thead th").all_inner_texts()[5:]
     assert sorted("".join(head.split()) for head in heads) == sorted({*RULES} - {*silent})
     expect(page.locator("#pod-view .all-zero")).to_have_text(
-        "0 for every node: InterPodAffinity, TaintToleration"
+        "0 for all of these nodes: InterPodAffinity, TaintToleration"
     )
 
 

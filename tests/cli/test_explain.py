@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 from tests.cli.conftest import Run
@@ -79,9 +80,9 @@ def test_rules_that_tell_no_nodes_apart_are_named_below_the_table(run: Run) -> N
     columns = [cell.strip() for cell in head.strip("┃").split("┃")]
     assert columns == ["node", "NetworkTraffic", "total", "traffic"]
     assert said[said.index("└") :].splitlines()[1:3] == [
-        "the same for every node: TaintToleration 100, NodeResourcesFit 86, "
+        "the same for all of these nodes: TaintToleration 100, NodeResourcesFit 86, "
         "NodeResourcesBalancedAllocation 68",
-        "0 for every node: DynamicResources, ImageLocality",
+        "0 for all of these nodes: DynamicResources, ImageLocality",
     ]
 
 
@@ -92,7 +93,7 @@ def test_of_a_single_node_what_is_0_has_no_column(run: Run) -> None:
     said = run("explain", "web", "--decisions-file", "decisions").output
     assert "┃ Traffic ┃" in said
     assert "┃ Affinity" not in said
-    assert "0 for every node: Affinity" in said.splitlines()
+    assert "0 for all of these nodes: Affinity" in said.splitlines()
 
 
 def test_equal_nodes_are_called_equal(run: Run) -> None:
@@ -105,6 +106,16 @@ def test_equal_nodes_are_called_equal(run: Run) -> None:
     total = keeping.record(make_pod("next")).best[0].total
     assert said[-1] == (
         f"node-2 has {total} points then, as many as node-1: equal nodes take turns."
+    )
+
+
+def test_among_equal_nodes_of_an_extender_the_other_scheduler_chooses(run: Run) -> None:
+    keeping = Keeping(make_node("node-1"), make_node("node-2"))
+    asked = msgspec.structs.replace(keeping.record(make_pod("web")), asked="prioritize")
+    Journal(Path("decisions")).write([asked])
+    said = run("explain", "web", "--decisions-file", "decisions", "--why-not", "node-2").output
+    assert said.splitlines()[-1] == (
+        f"node-2 has {asked.best[0].total} points then, as many as node-1."
     )
 
 

@@ -51,7 +51,7 @@ class Printed:
             words = found.without_remedies
             self._say(f"{words[0].upper()}{words[1:]} (no --decisions-file, or --address).")
         if found.why_not is not None:
-            self._why_not(found.why_not)
+            self._why_not(found.why_not, found.records[0].asked if found.records else "")
 
     def _record(self, record: DecisionRecord) -> None:
         self._say(_headline(record))
@@ -83,11 +83,12 @@ class Printed:
         self._console.print(_score_table(record, shown, columns))
         for words, rules in (("the same", alike), ("0", nothing)):
             if rules:
-                self._say(f"{words} for every node: {', '.join(rules)}")
+                self._say(f"{words} for all of these nodes: {', '.join(rules)}")
         if record.priorities is not None:
             self._say(priorities_in_words(record))
 
-    def _why_not(self, asked: WhyNot) -> None:
+    def _why_not(self, asked: WhyNot, asked_to: str) -> None:
+        """Among equal nodes it is Lowtide's turn to choose, or of who asked it to do something."""
         when = "now" if asked.is_of_now else "then"
         if asked.refused_by:
             self._say(f"{asked.node} is refused {when} by {'; '.join(asked.refused_by)}.")
@@ -96,12 +97,12 @@ class Printed:
         elif asked.total is None:
             self._say(f"{asked.node} is not refused {when}, and was not scored.")
         else:
-            self._compared(asked, when)
+            self._compared(asked, when, "" if asked_to else f": {TURNS}")
 
-    def _compared(self, asked: WhyNot, when: str) -> None:
+    def _compared(self, asked: WhyNot, when: str, if_equal: str) -> None:
         differing = [row for row in asked.compared if row.chosen != row.other]
         if asked.total == asked.chosen_total:
-            words = f"as many as {asked.chosen}: {TURNS}"
+            words = f"as many as {asked.chosen}{if_equal}"
         else:
             words = f"{asked.chosen} {asked.chosen_total}"
         end = "; they differ by" if differing else "."

@@ -38,7 +38,7 @@ export function scoreTable(record) {
   keepOneStop(table, rows);
   const place = make("div", {class: "scores"}, table);
   place.addEventListener("scroll", () => place.classList.toggle("moved", place.scrollLeft > 0));
-  const left = zeros.length ? make("p", {class: "note all-zero"}, `0 for every node: ${zeros.join(", ")}`) : null;
+  const left = zeros.length ? make("p", {class: "note all-zero"}, `0 for all of these nodes: ${zeros.join(", ")}`) : null;
   return [place, left];
 }
 
