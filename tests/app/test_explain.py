@@ -1,7 +1,10 @@
-"""`lowtide explain` through the API server: which pods and ports it asks, and what it is told."""
+"""`lowtide explain` through the API server: which pods and ports it asks, and what it is told; and
+out of a file."""
 
+import tracemalloc
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import TypeVar
 
 import msgspec
@@ -13,10 +16,13 @@ from tests.server.conftest import running
 from lowtide.app.explain import (
     ExplainError,
     explanation_by_address,
+    explanation_from_file,
     explanation_through_api_server,
 )
 from lowtide.kube.kubeconfig import plain_access
 from lowtide.records.explaining import Explanation
+from lowtide.records.journal import Journal
+from lowtide.records.record import PreemptionRecord
 from lowtide.server.http import Server
 from lowtide.testing import ManualClock
 
@@ -160,3 +166,24 @@ async def test_what_each_says_is_told_once() -> None:
         "pod kube-system/lowtide-0: nothing is known of pod default/web",
         "pod kube-system/lowtide-1: error trying to reach service: connection refused",
     ]
+
+
+def test_of_a_file_only_what_is_about_the_pod_is_held_in_memory(tmp_path: Path) -> None:
+    made = record(QUIET, ROOMY)
+    others = [msgspec.structs.replace(made, seq=seq, pod=f"default/{seq}") for seq in range(2000)]
+    preempts = PreemptionRecord("a", ["default/web"])
+    evicting = msgspec.structs.replace(others[-1], preempts=preempts)
+    own = [msgspec.structs.replace(made, seq=seq, pod="default/web") for seq in (5000, 5001)]
+    path = tmp_path / "decisions.jsonl"
+    Journal(path).write([own[0], evicting, own[1], *others])
+    tracemalloc.start()
+    try:
+        found = explanation_from_file(path, "default/web", None)
+        _, most_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert [each.seq for each in found.records] == [5001, 5000]
+    assert found.preempted_by == evicting
+    assert most_bytes < path.stat().st_size / 5
+    with pytest.raises(ExplainError, match="no decision about pod default/none is in it"):
+        explanation_from_file(path, "default/none", None)

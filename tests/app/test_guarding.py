@@ -1,10 +1,11 @@
 """Every route of each mode's server beyond loopback, and who may ask for it: strangers, known users
-with the right to one thing or another, and this machine."""
+with the right to one thing or another, by token or by certificate, and this machine."""
 
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import yaml
 from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 from tests.app.conftest import NOW
+from tests.server.conftest import tls_files, write_pair
 
 from lowtide.app.beside import BesideParts
 from lowtide.app.clocks import steady_clock
@@ -36,7 +38,8 @@ from lowtide.testing import ManualClock
 pytestmark = pytest.mark.timeout(60)
 
 App = SchedulerApp | ExtenderApp | ShadowApp
-Let = Mapping[str, frozenset[str]]  # by who asks, the paths that are not refused
+Paths = frozenset[str]
+Let = Mapping[str, Paths]  # by who asks, those that are not refused
 
 HEALTH = frozenset({"/healthz", "/livez", "/readyz"})
 VERBS = frozenset(
@@ -56,25 +59,37 @@ GRANTED = {
         *(f"/readyz/{check}" for check in ("cluster", "readings", "rules", "running")),
     },
 }
-ELSEWHERE = ("192.0.2.7", 40000)
-# Who asks: from where, and with which token.
-ASKING = {
-    "a stranger": (ELSEWHERE, ""),
-    "somebody with a token that is nobody's": (ELSEWHERE, "nobodys"),
-    "a scraper": (ELSEWHERE, "scraper"),
-    "a viewer": (ELSEWHERE, "viewer"),
-    "this machine": (("127.0.0.1", 40000), ""),
-}
 
 
-class Transport:
-    """As far as handlers look at who asks."""
+@dataclass(frozen=True, slots=True)
+class Who:
+    """Somebody who asks: from where, with which token, and with a certificate of which name."""
 
-    def __init__(self, peer: tuple[str, int]) -> None:
-        self._peer = peer
+    host: str = "192.0.2.7"
+    token: str = ""
+    certificate: str = ""
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
-        return self._peer if name == "peername" else default
+        """Of his connection, as far as handlers look at who asks."""
+        if name == "peername":
+            return self.host, 40000
+        if name == "peercert" and self.certificate:
+            return {"subject": ((("commonName", self.certificate),),)}
+        return default
+
+
+ASKING = {
+    "a stranger": Who(),
+    "somebody with a token that is nobody's": Who(token="nobodys"),
+    "a scraper": Who(token="scraper"),
+    "a viewer": Who(token="viewer"),
+    "this machine": Who(host="127.0.0.1"),
+}
+CERTIFIED = {
+    "kube-scheduler": Who(certificate="kube-scheduler"),
+    "a scraper with a certificate": Who(certificate="scraper"),
+    "a viewer with a certificate": Who(certificate="viewer"),
+}
 
 
 async def review(request: web.Request) -> web.Response:
@@ -178,46 +193,92 @@ async def routes_of(mode: str, serving: Serving) -> AsyncIterator[list[web.Route
                 await task
 
 
-async def statuses(route: web.RouteDef, host: str = "localhost") -> dict[str, int]:
+async def statuses(
+    route: web.RouteDef, asking: Mapping[str, Who], host: str = "localhost"
+) -> dict[str, int]:
     """Of the answers to who asks. By GET, which verbs refuse only when they know who asks."""
     found = {}
-    for who, (peer, token) in ASKING.items():
+    for name, who in asking.items():
         headers = {"Host": host}
-        if token:
-            headers["Authorization"] = f"Bearer {token}"
+        if who.token:
+            headers["Authorization"] = f"Bearer {who.token}"
         request = make_mocked_request(
             "GET",
             route.path,
             headers=headers,
             match_info={"namespace": "default", "name": "web"},
-            transport=Transport(peer),
+            transport=who,
         )
         handler: Callable[[web.Request], Any] = route.handler
-        found[who] = (await handler(request)).status
+        found[name] = (await handler(request)).status
     return found
+
+
+async def let_by(mode: str, serving: Serving, asking: Mapping[str, Who]) -> tuple[Let, Paths]:
+    """Who is not refused what; and what is for viewers."""
+    async with routes_of(mode, serving) as routes, asyncio.timeout(30):
+        answered = {each.path: await statuses(each, asking) for each in routes}
+    let = {
+        who: frozenset(path for path, found in answered.items() if found[who] not in (401, 403))
+        for who in asking
+    }
+    shown = frozenset(answered) - PUBLIC[mode] - GRANTED[mode]
+    assert {path.split("/")[1] for path in shown} == {"", "page", "api"}
+    return let, shown
 
 
 @pytest.mark.parametrize("mode", PUBLIC)
 async def test_beyond_loopback_nobody_gets_more_than_the_table_says(
     mode: str, tmp_path: Path
 ) -> None:
-    async with (
-        beyond_loopback(tmp_path) as serving,
-        routes_of(mode, serving) as routes,
-        asyncio.timeout(30),
-    ):
-        answered = {each.path: await statuses(each) for each in routes}
-    let = {
-        who: frozenset(path for path, found in answered.items() if found[who] not in (401, 403))
-        for who in ASKING
+    async with beyond_loopback(tmp_path) as serving:
+        let, shown = await let_by(mode, serving, ASKING)
+    assert let == {
+        "a stranger": PUBLIC[mode],
+        "somebody with a token that is nobody's": PUBLIC[mode],
+        "a scraper": PUBLIC[mode] | GRANTED[mode],
+        "a viewer": PUBLIC[mode] | shown,
+        "this machine": PUBLIC[mode] | shown,
     }
-    shown = frozenset(answered) - PUBLIC[mode] - GRANTED[mode]
-    assert let["a stranger"] == PUBLIC[mode]
-    assert let["somebody with a token that is nobody's"] == PUBLIC[mode]
-    assert let["a scraper"] == PUBLIC[mode] | GRANTED[mode]
-    assert let["a viewer"] == PUBLIC[mode] | shown
-    assert let["this machine"] == PUBLIC[mode] | shown
-    assert {path.split("/")[1] for path in shown} == {"", "page", "api"}
+
+
+@pytest.mark.parametrize("mode", PUBLIC)
+async def test_a_ca_for_clients_closes_the_verbs_to_who_shows_no_certificate_and_nothing_else(
+    mode: str, tmp_path: Path
+) -> None:
+    async with beyond_loopback(tmp_path) as serving:
+        with_ca = replace(serving, client_ca=a_ca(tmp_path))
+        let, shown = await let_by(mode, with_ca, ASKING | CERTIFIED)
+    assert let == {
+        "a stranger": HEALTH,
+        "somebody with a token that is nobody's": HEALTH,
+        "a scraper": HEALTH | GRANTED[mode],
+        "a viewer": HEALTH | shown,
+        "this machine": HEALTH | shown,
+        "kube-scheduler": PUBLIC[mode],
+        "a scraper with a certificate": PUBLIC[mode] | GRANTED[mode],
+        "a viewer with a certificate": PUBLIC[mode] | shown,
+    }
+
+
+async def test_with_a_ca_for_clients_the_page_flag_opens_the_page_to_who_shows_a_certificate(
+    tmp_path: Path,
+) -> None:
+    async with beyond_loopback(tmp_path) as serving:
+        with_ca = replace(serving, client_ca=a_ca(tmp_path), has_page=True)
+        let, shown = await let_by("scheduler", with_ca, ASKING | CERTIFIED)
+        let_without, _ = await let_by("scheduler", replace(serving, has_page=True), ASKING)
+    assert {who for who, paths in let.items() if shown <= paths} == {
+        *("a viewer", "this machine"),
+        *CERTIFIED,
+    }
+    assert {who for who, paths in let_without.items() if shown <= paths} == set(ASKING)
+
+
+def a_ca(folder: Path) -> Path:
+    files = tls_files(folder, "ca")
+    write_pair(files, name="ca")
+    return files.certificate
 
 
 async def test_every_row_of_the_table_is_for_something() -> None:
@@ -235,6 +296,6 @@ def matches(row: str, paths: set[str]) -> Iterator[bool]:
 
 async def test_on_loopback_a_web_page_by_another_name_gets_neither_the_page_nor_its_api() -> None:
     async with routes_of("scheduler", Serving(port=0)) as routes:
-        by_path = {each.path: await statuses(each, "evil.example") for each in routes}
+        by_path = {each.path: await statuses(each, ASKING, "evil.example") for each in routes}
     refused = {path for path, found in by_path.items() if found["this machine"] == 403}
     assert refused == frozenset(by_path) - HEALTH - GRANTED["scheduler"]

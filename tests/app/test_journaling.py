@@ -1,6 +1,9 @@
 """Decisions are written to a file beside the scheduling."""
 
+import asyncio
 import logging
+import threading
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -54,3 +57,43 @@ async def test_what_waits_is_bounded_and_what_is_lost_is_told(
     assert len(list(read_journal(tmp_path / "decisions"))) == MOST_WAITING
     (line,) = caplog.records
     assert line.__dict__["lowtide_fields"] == {"lost": 3}
+
+
+class SlowJournal(Journal):
+    """A disk that takes its time: a write goes on when `may_go_on` is set."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.has_begun, self.may_go_on = threading.Event(), threading.Event()
+        self.writers = self.most_writers = 0
+
+    def write(self, records: Iterable[DecisionRecord]) -> None:
+        self.writers += 1
+        self.most_writers = max(self.most_writers, self.writers)
+        self.has_begun.set()
+        assert self.may_go_on.wait(10)
+        super().write(records)
+        self.writers -= 1
+
+
+async def test_the_last_write_waits_for_one_under_way(tmp_path: Path) -> None:
+    first, second = Keeping(make_node("a")).decide(make_pod("one"), make_pod("two"))
+    journal = SlowJournal(tmp_path / "decisions")
+    journaling = Journaling(journal, every_seconds=0.0)
+    journaling.note(first)
+    running = asyncio.create_task(journaling.run())
+    assert await asyncio.to_thread(journal.has_begun.wait, 10)
+    running.cancel()
+    await asyncio.wait([running], timeout=1)
+    journaling.note(second)
+    journal.has_begun.clear()
+    closing = asyncio.create_task(journaling.flush())
+    began_beside = await asyncio.to_thread(journal.has_begun.wait, 0.2)
+    journal.may_go_on.set()
+    await closing
+    await asyncio.wait([running])
+    assert (began_beside, journal.most_writers) == (False, 1)
+    assert [each.pod for each in read_journal(tmp_path / "decisions")] == [
+        "default/one",
+        "default/two",
+    ]

@@ -61,6 +61,30 @@ def test_what_follows_a_line_that_was_cut_is_read(tmp_path: Path) -> None:
     assert [each.seq for each in read_journal(path)] == [1, 3]
 
 
+def test_a_first_line_that_was_cut_costs_no_other(tmp_path: Path) -> None:
+    path = tmp_path / "decisions.jsonl"
+    Journal(path).write(numbered(1))
+    path.rename(tmp_path / "decisions.jsonl.1")
+    path.write_text('{"seq": 2, "po')
+    Journal(path).write(numbered(1, 3))
+    path.with_name("decisions.jsonl.2").write_text("\0\0\0")
+    assert [each.seq for each in read_journal(path)] == [1, 3]
+
+
+def test_without_any_sound_line_the_first_of_the_newest_file_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("hello\nworld\n")
+    path.with_name("notes.txt.1").write_text("older\n")
+    with pytest.raises(JournalError, match=r"notes.txt:1: no decision record"):
+        list(read_journal(path))
+
+
+def test_an_empty_journal_has_no_decisions(tmp_path: Path) -> None:
+    path = tmp_path / "decisions.jsonl"
+    path.touch()
+    assert list(read_journal(path)) == []
+
+
 def test_no_file_grows_beyond_its_size_and_none_is_for_others(tmp_path: Path) -> None:
     path = tmp_path / "decisions.jsonl"
     line = len(msgspec.json.encode(numbered(1)[0])) + 1

@@ -1,8 +1,13 @@
 """The last decisions, bounded in number."""
 
+import numpy as np
 from msgspec.structs import replace
 from tests.records.kept_decisions import Keeping
 
+from lowtide.framework.decision import ScoreTable
+from lowtide.records.record import DecisionRecord
+from lowtide.scheduler.actions import Priorities
+from lowtide.scheduler.decide import KEPT_NODES
 from lowtide.testing import make_node, make_pod
 
 
@@ -49,3 +54,32 @@ def test_where_somebody_else_put_a_pod_is_told_of_the_newest_advice_alone() -> N
     ring.note(decided.decided, 0.0)
     ring.went_to("default/own", "node")
     assert [each.is_on for each in ring.of("default/own")] == [None, "elsewhere", None, None]
+
+
+def test_of_advice_about_more_nodes_than_are_kept_the_priorities_are_cut_too() -> None:
+    count = KEPT_NODES + 2
+    keeping = Keeping(*(make_node(f"node-{number:02}") for number in range(count)))
+    (decided,) = keeping.decide(make_pod("web"))
+    state = keeping.bench.machine.state
+    nothing = np.empty((0, count), np.int64)
+    scores = ScoreTable(
+        tuple(state.names[row] for row in range(count)),
+        np.arange(count),
+        np.arange(count)[::-1],
+        (),
+        (),
+        nothing,
+        nothing,
+    )
+    answered = np.arange(count)[::-1] % 11
+    advice = replace(
+        decided.decided,
+        decision=replace(decided.decided.decision, scores=scores),
+        asked="prioritize",
+        priorities=Priorities.of(answered, answered),
+    )
+    told = DecisionRecord.of(keeping.ring.note(advice, 0.0)).priorities
+    assert told is not None
+    assert list(told.by_node) == list(scores.node_names[:KEPT_NODES])
+    assert list(told.by_node.values()) == answered[:KEPT_NODES].tolist()
+    assert (told.highest, told.highest_count) == (10, 2)

@@ -18,6 +18,7 @@ from lowtide.server.certificate import Certificate, TlsFiles
 from lowtide.server.errors import ServerError
 from lowtide.server.health import health_routes
 from lowtide.server.http import Server
+from lowtide.server.serving import Serving, make_server
 from lowtide.testing import ManualClock
 
 
@@ -25,7 +26,9 @@ async def hello(_: web.Request) -> web.Response:
     return web.Response(text="hello")
 
 
-ROUTES = [web.get("/hello", hello), *health_routes(healthz=[], livez=[], readyz=[])]
+HELLO = web.get("/hello", hello)
+HEALTH = health_routes(healthz=[], livez=[], readyz=[])
+ROUTES = [HELLO, *HEALTH]
 
 
 async def get_text(url: str, trusted: Path | None = None) -> str:
@@ -228,7 +231,9 @@ class Site:
         self.client_ca.write_bytes(b"".join(each.certificate.read_bytes() for each in authorities))
 
     def make_server(self) -> Server:
-        return Server(ROUTES, port=0, tls=self.server, client_ca=self.client_ca)
+        """Of a verb, and health, with nobody to ask who somebody is."""
+        serving = Serving(port=0, tls=self.server, client_ca=self.client_ca)
+        return make_server(serving, HEALTH, verbs=[HELLO])
 
     def client_context(self, shown: TlsFiles | None) -> ssl.SSLContext:
         context = ssl.create_default_context(cafile=self.server.certificate)
@@ -262,8 +267,8 @@ def no_certificate(path: str) -> tuple[int, str]:
 @pytest.mark.parametrize(
     ("path", "want"),
     [
-        pytest.param("/hello", no_certificate("/hello"), id="refuses a route"),
-        pytest.param("/nowhere", no_certificate("/nowhere"), id="tells nothing of other paths"),
+        pytest.param("/hello", no_certificate("/hello"), id="refuses a verb"),
+        pytest.param("/nowhere", (404, "404: Not Found"), id="has no other paths"),
         pytest.param(
             "/healthz/ping", no_certificate("/healthz/ping"), id="refuses the checks of health"
         ),

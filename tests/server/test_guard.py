@@ -156,3 +156,14 @@ async def test_a_certificate_names_its_owner(
         verb = await site.ask(f"{url}/verb", None)
     assert (without or (0, ""))[0] == 403  # by the guard, which also takes tokens
     assert (verb or (0, ""))[0] == 401  # for which a certificate is wanted
+
+
+async def test_a_ca_for_clients_leaves_the_page_to_this_machine(
+    guard: Guard, tmp_path: Path
+) -> None:
+    site = Site(tmp_path)
+    serving = Serving(port=0, tls=site.server, client_ca=site.client_ca)
+    routes = [web.get(path, _hello) for path in ("/", "/api/health")]
+    async with running(make_server(serving, routes, guard=guard)) as url:
+        answers = [await site.ask(f"{url}{each.path}", None) for each in routes]
+    assert answers == [(200, "hello"), (200, "hello")]

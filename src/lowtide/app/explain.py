@@ -14,7 +14,7 @@ from lowtide.app.clocks import Clock
 from lowtide.kube.connection import Connection
 from lowtide.kube.errors import KubeError
 from lowtide.kube.kubeconfig import Access
-from lowtide.records.explaining import Explanation, explained
+from lowtide.records.explaining import Explanation, explained, has_victim
 from lowtide.records.journal import read_journal
 from lowtide.server.loopback import is_loopback
 
@@ -47,13 +47,15 @@ def pod_key(pod: str, namespace: str | None, default_namespace: str) -> str:
 
 
 def explanation_from_file(path: Path, pod_key: str, node_name: str | None) -> Explanation:
-    records = list(read_journal(path))
-    records.reverse()
-    own = [each for each in records if each.pod == pod_key]
-    is_victim = any(pod_key in each.preempts.victims for each in records if each.preempts)
-    if not own and not is_victim:
+    # Of the rest nothing is held: the files may be larger than memory.
+    about = [
+        each for each in read_journal(path) if each.pod == pod_key or has_victim(each, pod_key)
+    ]
+    if not about:
         raise ExplainError(f"{path}: no decision about pod {pod_key} is in it")
-    return explained(pod_key, own, records, node_name=node_name)
+    about.reverse()
+    own = [each for each in about if each.pod == pod_key]
+    return explained(pod_key, own, about, node_name=node_name)
 
 
 async def explanation_by_address(address: str, pod_key: str, node_name: str | None) -> Explanation:

@@ -24,6 +24,7 @@ class Journaling:
         self._waiting: deque[Kept] = deque()
         self._lost = 0
         self._has_failed = False
+        self._writing = asyncio.Lock()
 
     def note(self, kept: Kept) -> None:
         if len(self._waiting) < MOST_WAITING:
@@ -38,6 +39,15 @@ class Journaling:
             await self.flush()
 
     async def flush(self) -> None:
+        """What waits, once no other write is under way: two that rotate would lose a file. A
+        thread cannot be cancelled, so the write goes on, and is waited for by the next."""
+        await asyncio.shield(asyncio.ensure_future(self._flush()))
+
+    async def _flush(self) -> None:
+        async with self._writing:
+            await self._write_waiting()
+
+    async def _write_waiting(self) -> None:
         batch = [self._waiting.popleft() for _ in range(len(self._waiting))]
         if not batch:
             return

@@ -75,7 +75,8 @@ _OTHERS = (
     click.option(
         "--client-ca-file",
         type=_FILE,
-        help="Answer only clients with a certificate of this CA; health is for everybody.",
+        help="Know clients by certificates of this CA too. An extender's verbs, and on loopback "
+        "everything but health, are answered only to these.",
     ),
     click.option(
         "--debug",

@@ -93,7 +93,7 @@ def explained(
         remedies=remedies,
         hints=hints,
         without_remedies=without_remedies,
-        preempted_by=next((each for each in others if _has_victim(each, pod_key)), None),
+        preempted_by=next((each for each in others if has_victim(each, pod_key)), None),
         why_not=None if node_name is None else _why_not(newest, node_name, now, state),
     )
 
@@ -117,7 +117,7 @@ def _waits(record: DecisionRecord) -> bool:
     return record.node is None and record.is_on is None and not record.neutral
 
 
-def _has_victim(record: DecisionRecord, pod_key: str) -> bool:
+def has_victim(record: DecisionRecord, pod_key: str) -> bool:
     return record.preempts is not None and pod_key in record.preempts.victims
 
 

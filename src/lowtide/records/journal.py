@@ -66,27 +66,38 @@ def rotated(path: Path, number: int) -> Path:
 
 
 def read_journal(path: Path) -> Iterator[DecisionRecord]:
-    """The oldest first, with what was rotated away. Lines that were cut are left out."""
+    """The oldest first, with what was rotated away. Lines that were cut, by a full disk or a kill,
+    are left out; JournalError where no other is left."""
     numbers = [0]
     while rotated(path, numbers[-1] + 1).exists():
         numbers.append(numbers[-1] + 1)
+    is_journal = False
+    unsound = None
     for number in reversed(numbers):
-        yield from _read(rotated(path, number))
+        file = rotated(path, number)
+        unsound_here = None
+        for line_number, found in _read(file):
+            if isinstance(found, DecisionRecord):
+                is_journal = True
+                yield found
+            elif unsound_here is None:
+                unsound_here = f"{file}:{line_number}: no decision record: {found}"
+        unsound = unsound_here or unsound
+    if unsound is not None and not is_journal:
+        raise JournalError(
+            f"{unsound}; a file of `lowtide scheduler --decisions-file` would be right"
+        )
 
 
-def _read(path: Path) -> Iterator[DecisionRecord]:
+def _read(path: Path) -> Iterator[tuple[int, DecisionRecord | msgspec.DecodeError]]:
+    """Each line by its number, or why it is no record."""
     decoder = msgspec.json.Decoder(DecisionRecord)
     try:
         with path.open("rb") as lines:
             for number, line in enumerate(lines, start=1):
                 try:
-                    yield decoder.decode(line)
+                    yield number, decoder.decode(line)
                 except msgspec.DecodeError as error:
-                    if number > 1:
-                        continue  # cut, by a full disk or a kill
-                    raise JournalError(
-                        f"{path}:{number}: no decision record: {error}; a file of "
-                        "`lowtide scheduler --decisions-file` would be right"
-                    ) from None
+                    yield number, error
     except OSError as error:
         raise JournalError(f"{path}: cannot be read: {error.strerror}") from None

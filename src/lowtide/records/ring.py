@@ -68,7 +68,12 @@ class Ring:
         measuring = self._measured_by[decision.scheduler_name]
         if len(decision.scores.node_names) > KEPT_NODES or decision.rejections:
             decision = replace(decision, scores=decision.scores.first(KEPT_NODES), rejections={})
-            decided = replace(decided, decision=decision)
+            told = decided.priorities
+            decided = replace(
+                decided,
+                decision=decision,
+                priorities=None if told is None else told.first(KEPT_NODES),
+            )
         measured = None
         if measuring is not None:
             rows, position = self._rows(decision, is_on or decision.node_name)

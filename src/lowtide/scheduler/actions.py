@@ -4,6 +4,7 @@ from typing import Self
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from lowtide.cluster.columns import IntArray
 from lowtide.framework.asking import NOTHING_SPENT, Spent
@@ -26,6 +27,10 @@ class Priorities(msgspec.Struct, frozen=True):
     def of(cls, answered: IntArray, of_kept: IntArray) -> Self:
         highest = int(answered.max())
         return cls(of_kept, highest, int(np.count_nonzero(answered == highest)))
+
+    def first(self, count: int) -> Self:
+        """Where the decision keeps only so many of the best nodes."""
+        return replace(self, of_kept=self.of_kept[:count].copy())
 
 
 class Decided(msgspec.Struct, frozen=True):

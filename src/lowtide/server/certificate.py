@@ -1,6 +1,7 @@
 """The certificates of an HTTPS server: its own, and the CA of those who may ask.
 
-`http.Server` listens with the context that is made here."""
+`http.Server` listens with the context that is made here; `serving` stands before routes that a
+client needs a certificate for."""
 
 import ssl
 from collections.abc import Callable
@@ -8,12 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aiohttp import web
-from aiohttp.typedefs import Handler, Middleware
+from aiohttp.typedefs import Handler
 
 from lowtide.logs import Log
 from lowtide.server.errors import ServerError
 from lowtide.server.expiry import why_renew
-from lowtide.server.health import HEALTH_PATHS
 
 _LOG = Log(__name__)
 _RENEW_AHEAD_SECONDS = 7 * 24 * 3600.0
@@ -137,16 +137,16 @@ class Certificate:
         return context
 
 
-def refuse_without_certificate(but_for: frozenset[str]) -> Middleware:
-    """Answers 401 to clients that showed no certificate, but for health and those paths.
+def has_certificate(request: web.Request) -> bool:
+    """One of the CA of clients: with another's the handshake has failed."""
+    return bool(request.get_extra_info("peercert"))
 
-    One that another CA signed does not get here: its handshake has failed."""
-    # The kubelet's probes have no certificate to show.
-    free = {*HEALTH_PATHS, *but_for}
 
-    @web.middleware
-    async def refuse(request: web.Request, handler: Handler) -> web.StreamResponse:
-        if request.path in free or request.get_extra_info("peercert"):
+def for_certified(handler: Handler) -> Handler:
+    """The same for clients that showed a certificate; 401 for others."""
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        if has_certificate(request):
             return await handler(request)
         return web.json_response(
             {
@@ -156,7 +156,7 @@ def refuse_without_certificate(but_for: frozenset[str]) -> Middleware:
             status=401,
         )
 
-    return refuse
+    return answer
 
 
 def _ask_for_client_certificates(context: ssl.SSLContext, client_ca: Path) -> None:

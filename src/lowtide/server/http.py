@@ -13,11 +13,11 @@ from typing import Any
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
-from aiohttp.typedefs import Handler, Middleware
+from aiohttp.typedefs import Handler
 
 from lowtide.logs import Log
 from lowtide.server.bodies import write_response
-from lowtide.server.certificate import Certificate, TlsFiles, refuse_without_certificate
+from lowtide.server.certificate import Certificate, TlsFiles
 from lowtide.server.connections import Connection, Connections
 from lowtide.server.errors import ServerError
 from lowtide.server.newcomers import ignore_newcomers
@@ -74,8 +74,8 @@ class Server:
     """Serves routes on one address, over TLS where files are given or a certificate of its own is
     wanted.
 
-    Port 0 takes any free port; `address` says which. With `client_ca`, who shows no certificate
-    gets nothing but health and `for_tokens`: paths whose handlers look at who asks themselves.
+    Port 0 takes any free port; `address` says which. With `client_ca`, clients are asked for a
+    certificate of it, and may show none: routes look at that themselves.
     """
 
     def __init__(
@@ -87,7 +87,6 @@ class Server:
         tls: TlsFiles | None = None,
         is_self_signed: bool = False,
         client_ca: Path | None = None,
-        for_tokens: frozenset[str] = frozenset(),
         max_body_bytes: int = DEFAULT_MAX_BODY_BYTES,
         drain: Drain = DEFAULT_DRAIN,
         head_seconds: float = _HEAD_SECONDS,
@@ -98,7 +97,6 @@ class Server:
         self._tls = tls
         self._is_self_signed = is_self_signed
         self._client_ca = client_ca
-        self._for_tokens = for_tokens
         self._max_body_bytes = max_body_bytes
         self._drain = drain
         self._head_seconds = head_seconds
@@ -179,10 +177,9 @@ class Server:
     # Parts of it.
 
     def _make_application(self) -> web.Application:
-        middlewares: list[Middleware] = [self._answer]
-        if self._client_ca is not None:
-            middlewares.append(refuse_without_certificate(self._for_tokens))
-        application = web.Application(middlewares=middlewares, client_max_size=self._max_body_bytes)
+        application = web.Application(
+            middlewares=[self._answer], client_max_size=self._max_body_bytes
+        )
         application.on_response_prepare.append(self._part_when_draining)
         application.add_routes(self._routes)
         return application

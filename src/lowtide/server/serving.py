@@ -9,7 +9,7 @@ from aiohttp.typedefs import Handler
 
 from lowtide.server.api_routes import Ask, Shown, api_routes
 from lowtide.server.audiences import Audience, audience_of
-from lowtide.server.certificate import TlsFiles
+from lowtide.server.certificate import TlsFiles, for_certified, has_certificate
 from lowtide.server.debug import debug_routes
 from lowtide.server.errors import ServerError
 from lowtide.server.guard import Guard
@@ -99,29 +99,38 @@ def make_server(
     """The server of those routes, each for its audience, and of the debug endpoints where they are
     wanted. Verbs are what other schedulers ask, which show no token: they are for everybody who
     reaches them, and with a CA for clients, for those. Where there is no guard, what it would let
-    some see is for everybody."""
+    some see is for everybody too, and with a CA for its clients alone."""
     serving.check()
     routes = [*routes, *(debug_routes() if serving.is_debug else ())]
     return Server(
         # Verbs come last: they take whatever is left.
-        [*(_for_audience(each, serving, guard) for each in routes), *verbs],
+        [
+            *(_for_audience(each, serving, guard) for each in routes),
+            *(_for_schedulers(each, serving) for each in verbs),
+        ],
         bind_address=serving.bind_address,
         port=serving.port,
         tls=serving.tls,
         is_self_signed=serving.is_encrypted and serving.tls is None,
         client_ca=serving.client_ca,
-        for_tokens=frozenset(
-            each.path
-            for each in routes
-            if guard is not None and audience_of(each.path) is Audience.GRANTED
-        ),
         max_body_bytes=max_body_bytes,
         drain=drain,
     )
 
 
 def _for_audience(route: web.RouteDef, serving: Serving, guard: Guard | None) -> web.RouteDef:
-    handler = _for(audience_of(route.path), route.handler, serving, guard)
+    audience = audience_of(route.path)
+    handler = _for(audience, route.handler, serving, guard)
+    if audience is not Audience.EVERYBODY and guard is None and serving.client_ca is not None:
+        handler = for_certified(handler)
+    return _with(route, handler)
+
+
+def _for_schedulers(verb: web.RouteDef, serving: Serving) -> web.RouteDef:
+    return verb if serving.client_ca is None else _with(verb, for_certified(verb.handler))
+
+
+def _with(route: web.RouteDef, handler: Handler) -> web.RouteDef:
     return web.route(route.method, route.path, handler, **route.kwargs)
 
 
@@ -132,11 +141,21 @@ def _for(audience: Audience, handler: Handler, serving: Serving, guard: Guard | 
         case Audience.GRANTED:
             return handler if guard is None else guard.for_known(handler)
         case Audience.VIEWERS if serving.has_page and not serving.is_local:
-            return handler
+            viewers = _for_viewers(handler, guard)
+            return handler if serving.client_ca is None else _for_certified_or(viewers, handler)
         case Audience.VIEWERS:
             return _for_viewers(handler, guard)
         case Audience.MACHINE:
             return for_loopback(handler, "debug endpoints")
+
+
+def _for_certified_or(others: Handler, handler: Handler) -> Handler:
+    """Who needs no certificate as he is known otherwise is not asked for one."""
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        return await (handler if has_certificate(request) else others)(request)
+
+    return answer
 
 
 def _for_viewers(handler: Handler, guard: Guard | None) -> Handler:

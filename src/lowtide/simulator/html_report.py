@@ -7,10 +7,7 @@ from html import escape
 from typing import Final
 
 from lowtide.simulator.rerun_report import Compared
-from lowtide.simulator.shadow_report import ShadowSummary
-
-# 1.5 MB, and shown within two seconds; with five times as many it takes fourteen.
-MOST_ROWS: Final = 10_000
+from lowtide.simulator.shadow_report import MOST_DIFFERENCES, ShadowSummary
 
 _STYLE: Final = """
 :root { color-scheme: light dark; }
@@ -44,7 +41,7 @@ def comparison_page(title: str, rows: Sequence[Compared], chart: str) -> str:
         parts.append(f"<h2>{escape(row.name)}: pods that would be elsewhere</h2>")
         moved = [
             (each.pod, each.recorded or "no node", each.node or "no node", each.because)
-            for each in row.elsewhere[:MOST_ROWS]
+            for each in row.elsewhere[:MOST_DIFFERENCES]
         ]
         if len(moved) < len(row.elsewhere):
             where = "lowtide replay --output json has all of them"
