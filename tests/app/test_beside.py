@@ -73,6 +73,27 @@ async def test_what_may_not_be_listed_is_the_reason_that_it_was_never_seen() -> 
     assert str(caught.value) == f"nodes of the cluster were never seen: {NO_NODES.message}"
 
 
+async def test_the_reason_why_others_are_not_followed_is_none_for_what_was_never_seen(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO, logger="kube")
+    async with LocalCluster(clock=ManualClock(NOW)) as cluster:
+        cluster.faults.answer(
+            "GET", "/api/v1/nodes", status=403, message="nodes are not for you", times=99
+        )
+        port = int(cluster.url.rpartition(":")[2])
+        async with beside(port) as (found, told):
+            await until(lambda: Listed("Pod") in told and NO_NODES in told)
+            cluster.faults.answer(
+                "GET", "/api/v1/pods", status=500, message="pods are broken", times=99
+            )
+            cluster.faults.cut_watches()
+            await until(lambda: any("Cannot follow" in each for each in caplog.messages))
+    with pytest.raises(KubeError) as caught:
+        found.check_seen()
+    assert str(caught.value) == f"nodes of the cluster were never seen: {NO_NODES.message}"
+
+
 async def test_an_end_before_any_answer() -> None:
     port = free_port()
     async with beside(port) as (found, _):

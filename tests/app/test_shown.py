@@ -18,8 +18,8 @@ from lowtide.advisor.advisor import Advisor
 from lowtide.app.decider import Decider
 from lowtide.app.diagnosing import Diagnosis, FindingShown
 from lowtide.app.shown import Shown
-from lowtide.app.watching import NotRenewed
 from lowtide.config.extender_settings import ExtenderSettings
+from lowtide.kube.following import NotRenewed
 from lowtide.objects.events import Added
 from lowtide.records.history import History
 from lowtide.server.api_routes import Ask, at_once

@@ -12,9 +12,8 @@ from aiohttp import web
 from tests.kube.conftest import Answer, ApiServer, ManualClock, document, status
 
 from lowtide.kube.connection import Connection
-from lowtide.kube.following import Lost
+from lowtide.kube.following import NotRenewed, Outages
 from lowtide.kube.list_pieces import PIECE_BYTES
-from lowtide.kube.outages import Outages
 from lowtide.kube.watch import Event, Watch
 from lowtide.objects.events import Added, Deleted, Listed, Modified, Unavailable
 from lowtide.objects.kinds import Kind
@@ -110,16 +109,28 @@ def handed() -> Handed:
     return Handed()
 
 
+@pytest.fixture
+def outages(clock: ManualClock) -> Outages:
+    return Outages(clock)
+
+
 def make_watch(
-    connection: Connection, handed: Handed, clock: ManualClock, **given: Any
+    connection: Connection,
+    handed: Handed,
+    clock: ManualClock,
+    outages: Outages | None = None,
+    **given: Any,
 ) -> Watch[Thing]:
+    following = (outages or Outages(clock)).following(THING)
     given = {"sleep": clock.sleep, **given}
-    return Watch(connection, THING, handed, clock=clock, outages=Outages(clock), **given)
+    return Watch(connection, THING, handed, following=following, **given)
 
 
 @pytest.fixture
-def watch(connection: Connection, handed: Handed, clock: ManualClock) -> Watch[Thing]:
-    return make_watch(connection, handed, clock, chance=lambda: 0.5)
+def watch(
+    connection: Connection, handed: Handed, clock: ManualClock, outages: Outages
+) -> Watch[Thing]:
+    return make_watch(connection, handed, clock, outages, chance=lambda: 0.5)
 
 
 async def test_a_list_is_handed_on_and_then_what_changes(
@@ -277,25 +288,95 @@ async def test_it_is_told_while_nothing_is_heard(
     server: ApiServer,
     handed: Handed,
     clock: ManualClock,
+    outages: Outages,
     answers: list[Answer],
 ) -> None:
-    told: list[Lost | None] = []
+    told: list[NotRenewed | None] = []
 
     async def sleep(seconds: float) -> None:
         await clock.sleep(seconds)
-        told.append(watch.lost)
+        told.append(outages.not_renewed())
 
-    watch = make_watch(connection, handed, clock, sleep=sleep, chance=lambda: 0.5)
+    watch = make_watch(connection, handed, clock, outages, sleep=sleep, chance=lambda: 0.5)
     server.answers = list(answers)
     began_at = clock.now
     async with running(watch):
         await server.asked_times(len(answers))
         async with asyncio.timeout(10):
-            while watch.lost is not None:
+            while outages.not_renewed() is not None:
                 await asyncio.sleep(0)
                 clock.advance(1.0)  # an open watch counts once it stays so
-    lost = Lost("things", began_at, "etcd is away (HTTP 500 InternalError)")
+    lost = NotRenewed(began_at, ["things"], "etcd is away (HTTP 500 InternalError)")
     assert told == [None, lost, lost]
+
+
+async def test_after_an_outage_an_ordinary_end_of_a_watch_is_nothing_to_tell(
+    watch: Watch[Thing], server: ApiServer, clock: ManualClock, outages: Outages
+) -> None:
+    first_is_over = asyncio.Event()
+
+    async def open_for_long(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        await first_is_over.wait()
+        return response
+
+    server.answers = [listed(5), DOWN, DOWN, DOWN, open_for_long, OPEN]
+    async with running(watch), asyncio.timeout(10):
+        await server.asked_times(5)
+        while outages.not_renewed() is not None:
+            await asyncio.sleep(0)
+            clock.advance(1.0)
+        clock.advance(400)
+        first_is_over.set()
+        await server.asked_times(6)
+        for _ in range(100):  # until it is open, and after
+            assert outages.not_renewed() is None
+            await asyncio.sleep(0.001)
+
+
+FORBIDDEN = status(403, "Forbidden", "not for you")
+
+
+@pytest.mark.parametrize(
+    ("answers", "why"),
+    [
+        pytest.param([DOWN, DOWN, DOWN, FORBIDDEN], None, id="which was never listed, is not lost"),
+        pytest.param(
+            [listed(5), DOWN, DOWN, FORBIDDEN, FORBIDDEN],
+            "not for you (HTTP 403 Forbidden)",
+            id="which was listed before, is lost for that reason",
+        ),
+    ],
+)
+async def test_a_kind_that_is_forbidden_after_an_outage(
+    watch: Watch[Thing],
+    server: ApiServer,
+    handed: Handed,
+    clock: ManualClock,
+    outages: Outages,
+    answers: list[Answer],
+    why: str | None,
+) -> None:
+    server.answers = [*answers, never_answered]
+    async with running(watch):
+        await server.asked_times(len(answers) + 1)
+    assert isinstance(handed.events[-1], Unavailable)
+    found = outages.not_renewed()
+    assert (found and found.why) == why
+
+
+async def test_answers_that_are_long_in_coming_and_bad_are_asked_for_ever_more_seldom(
+    watch: Watch[Thing], server: ApiServer, clock: ManualClock
+) -> None:
+    async def slowly_down(request: web.Request) -> web.StreamResponse:
+        clock.advance(30.0)
+        return status(500, "InternalError", "etcd is away")
+
+    server.answers = [listed(5), slowly_down, slowly_down, slowly_down, OPEN]
+    async with running(watch):
+        await server.asked_times(5)
+    assert clock.slept == [0.8, 1.6, 3.2]
 
 
 async def test_a_watch_that_ends_at_once_does_not_spin(
@@ -703,6 +784,7 @@ async def test_an_outage_is_told_of_and_so_is_its_end(
     server: ApiServer,
     handed: Handed,
     caplog: pytest.LogCaptureFixture,
+    outages: Outages,
     comes_back_by: list[Answer],
 ) -> None:
     away = status(503, "Unavailable", "starting")
@@ -711,10 +793,29 @@ async def test_an_outage_is_told_of_and_so_is_its_end(
     async with running(watch), asyncio.timeout(10):
         while "The cluster answers again" not in told(caplog):
             await asyncio.sleep(0)
-        assert watch.failing_by == ""
+        assert outages.not_renewed() is None
     # After 0 s and, as it waits 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30 s in between, after 80.4 s.
     warned = "Cannot follow /apis/test/v1/things, trying again"
     assert told(caplog) == [warned, warned, "The cluster answers again"]
+
+
+async def test_cuts_in_a_row_are_told_of_however_long_each_was_in_coming(
+    watch: Watch[Thing],
+    server: ApiServer,
+    clock: ManualClock,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def cut_late(request: web.Request) -> web.StreamResponse:
+        clock.advance(10.0)
+        assert request.transport is not None
+        request.transport.close()
+        return web.Response()
+
+    server.answers = [listed(5), *[cut_late] * 4, OPEN]  # the client itself tries one again
+    caplog.set_level(logging.INFO, logger="kube")
+    async with running(watch):
+        await server.asked_times(6)
+    assert told(caplog) == ["Cannot follow /apis/test/v1/things, trying again"]
 
 
 async def test_a_kind_that_is_refused_after_an_outage_ends_it(

@@ -10,13 +10,14 @@ from lowtide.app.clocks import Clock
 from lowtide.app.known_cluster import WatchedCluster
 from lowtide.app.measuring import Measuring
 from lowtide.app.tasks import end, failures, started
-from lowtide.app.watching import NotRenewed, make_watches, not_renewed
+from lowtide.app.watching import make_watches
 from lowtide.cluster.reading import Reading
 from lowtide.framework.profile import Profile
 from lowtide.kube.connection import Connection
 from lowtide.kube.errors import KubeError
+from lowtide.kube.following import Outages
 from lowtide.kube.kubeconfig import Access
-from lowtide.objects.events import Listed, Unavailable
+from lowtide.objects.events import Listed
 from lowtide.objects.kinds import NODE, POD
 from lowtide.scheduler.events import Event, ReadingPublished
 
@@ -54,19 +55,15 @@ class Beside:
             clock=parts.clock,
             wall_clock=parts.wall_clock,
         )
+        self.outages = Outages(parts.clock)
         self._watches = make_watches(
-            self._connection, self._handle, rules_by_kind, clock=parts.clock
+            self._connection, self._handle, rules_by_kind, outages=self.outages
         )
         self._stopping = asyncio.Event()
         self._nodes_listed = asyncio.Event()
-        self._unseen = {NODE.name: NODE.plural, POD.name: POD.plural}
-        self._why_unseen = f"{parts.access.cluster.server} has not answered yet"
 
     def stop(self) -> None:
         self._stopping.set()
-
-    def not_renewed(self) -> NotRenewed | None:
-        return not_renewed(watch.lost for watch in self._watches)
 
     async def run(self) -> None:
         """Until `stop`, or for as long as it was told to."""
@@ -84,10 +81,6 @@ class Beside:
                     return_when=asyncio.FIRST_COMPLETED,
                 )
                 failed = failures(background)
-                self._why_unseen = next(
-                    (watch.failing_by for watch in self._watches if watch.failing_by),
-                    self._why_unseen,
-                )
             finally:
                 stopping.cancel()
                 await end(background)
@@ -96,9 +89,12 @@ class Beside:
 
     def check_seen(self) -> None:
         """KubeError where there is nothing to tell, as the cluster was away all the time."""
-        if self._unseen:
-            kinds = " and ".join(sorted(self._unseen.values()))
-            raise KubeError(f"{kinds} of the cluster were never seen: {self._why_unseen}")
+        why_by_plural = self.outages.never_listed()
+        unseen = [each for each in (NODE.plural, POD.plural) if each in why_by_plural]
+        if unseen:
+            silent = f"{self._parts.access.cluster.server} has not answered yet"
+            why = next(filter(None, (why_by_plural[each] for each in unseen)), silent)
+            raise KubeError(f"{' and '.join(unseen)} of the cluster were never seen: {why}")
 
     async def _measure(self) -> None:
         await self._nodes_listed.wait()
@@ -107,12 +103,8 @@ class Beside:
     def _handle(self, event: Event) -> None:
         self._watched.handle(event)
         self._take(event)
-        if isinstance(event, Listed):
-            self._unseen.pop(event.kind, None)
-            if event.kind == NODE.name:
-                self._nodes_listed.set()
-        elif isinstance(event, Unavailable) and event.kind in self._unseen:
-            self._why_unseen = event.message
+        if isinstance(event, Listed) and event.kind == NODE.name:
+            self._nodes_listed.set()
 
     def _publish(self, source: Hashable, reading: Reading) -> None:
         self._take(ReadingPublished(source, reading))

@@ -28,16 +28,17 @@ from lowtide.app.garbage import (
 from lowtide.app.guarding import started_server
 from lowtide.app.known_cluster import WatchedCluster
 from lowtide.app.kube_writes import KubeBinder
-from lowtide.app.measuring import Measuring
+from lowtide.app.measuring import FIRST_READING_SECONDS, Measuring
 from lowtide.app.no_binder import NoBinder
 from lowtide.app.notes import Notes
 from lowtide.app.shown import Shown
 from lowtide.app.tasks import end, failures, started
-from lowtide.app.watching import FIRST_READING_SECONDS, make_watches, not_renewed
+from lowtide.app.watching import make_watches
 from lowtide.cluster.reading import Reading
 from lowtide.framework.plugin import Binder
 from lowtide.framework.registry import Built
 from lowtide.kube.connection import Connection
+from lowtide.kube.following import Outages
 from lowtide.kube.kubeconfig import Access
 from lowtide.kube.writer import Writer
 from lowtide.logs import Log
@@ -116,8 +117,9 @@ class ExtenderApp:
             wall_clock=parts.wall_clock,
         )
         self._registry.register(MeasuredGauges(self._measuring.numbers))
+        self._outages = Outages(parts.clock)
         self._watches = make_watches(
-            self._connection, self._handle, self.advisor.rules_by_kind, clock=parts.clock
+            self._connection, self._handle, self.advisor.rules_by_kind, outages=self._outages
         )
         self.server: Server | None = None
         self._stopping = asyncio.Event()
@@ -220,7 +222,7 @@ class ExtenderApp:
             measured=self._measuring.numbers,
             is_leader=lambda: None,
             diagnosis=self._measuring.diagnosis,
-            not_renewed=lambda: not_renewed(watch.lost for watch in self._watches),
+            not_renewed=self._outages.not_renewed,
         )
 
     async def _measure(self) -> None:

@@ -39,6 +39,9 @@ from lowtide.telemetry.prometheus import Prometheus, shown_address
 from lowtide.telemetry.query_poller import QueryPoller
 from lowtide.telemetry.usage_poller import UsagePoller
 
+# So long a start waits for the first readings, so that the first pods are placed by them.
+FIRST_READING_SECONDS = 5.0
+
 log = Log("scheduler")
 
 Result = TypeVar("Result")

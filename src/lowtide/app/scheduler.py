@@ -21,13 +21,13 @@ from lowtide.app.garbage import (
 from lowtide.app.guarding import started_server
 from lowtide.app.known_cluster import BelievedCluster
 from lowtide.app.kube_writes import KubeBinder, KubeWrites
-from lowtide.app.measuring import Measuring
+from lowtide.app.measuring import FIRST_READING_SECONDS, Measuring
 from lowtide.app.notes import Notes
 from lowtide.app.shown import Shown
 from lowtide.app.tasks import end, failures, started
 from lowtide.app.volume_writes import KubeBindings, KubeVolumes
 from lowtide.app.watchdog import Watchdog
-from lowtide.app.watching import FIRST_READING_SECONDS, make_watches, not_renewed
+from lowtide.app.watching import make_watches
 from lowtide.cluster.reading import Reading
 from lowtide.config.types import KubeSchedulerConfiguration
 from lowtide.extenders.asking import Extenders
@@ -35,6 +35,7 @@ from lowtide.framework.plugin import Binder
 from lowtide.framework.profile import Profile
 from lowtide.kube.connection import Connection
 from lowtide.kube.errors import KubeError
+from lowtide.kube.following import Outages
 from lowtide.kube.kube_events import KubeEvents
 from lowtide.kube.kubeconfig import Access
 from lowtide.kube.lease import LeaderLease, LeaseTimings, make_identity
@@ -180,11 +181,12 @@ class SchedulerApp:
             wall_clock=parts.wall_clock,
         )
         self._registry.register(MeasuredGauges(self._measuring.numbers))
+        self._outages = Outages(parts.clock)
         self._watches = make_watches(
             self._connection,
             self._handle,
             self.machine.rules_by_kind,
-            clock=parts.clock,
+            outages=self._outages,
             keep=None if self._whole_objects is None else self._whole_objects.keep,
         )
         self.server: Server | None = None
@@ -341,7 +343,7 @@ class SchedulerApp:
             measured=self._measuring.numbers,
             is_leader=self._may_schedule,
             diagnosis=self._measuring.diagnosis,
-            not_renewed=lambda: not_renewed(watch.lost for watch in self._watches),
+            not_renewed=self._outages.not_renewed,
         )
 
     async def _shut_down(

@@ -115,7 +115,7 @@ class ShadowApp:
             measured=self._beside.measuring.numbers,
             is_leader=lambda: None,
             diagnosis=self._beside.measuring.diagnosis,
-            not_renewed=self._beside.not_renewed,
+            not_renewed=self._beside.outages.not_renewed,
         )
 
     def _why_not_synced(self) -> str | None:

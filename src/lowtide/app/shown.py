@@ -10,10 +10,10 @@ import numpy as np
 
 from lowtide.app.decider import Decider
 from lowtide.app.diagnosing import Diagnosis
-from lowtide.app.watching import NotRenewed
 from lowtide.cluster.columns import FloatArray
 from lowtide.cluster.placed import PlacedPod
 from lowtide.framework.plugin import PluginError
+from lowtide.kube.following import NotRenewed
 from lowtide.objects.node import Node
 from lowtide.objects.quantity import QuantityError
 from lowtide.objects.requests import CPU, MEMORY, amounts_as_int

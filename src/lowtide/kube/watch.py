@@ -13,10 +13,9 @@ import msgspec
 from lowtide.kube.backoff import Backoff
 from lowtide.kube.connection import Connection
 from lowtide.kube.decoding import UNDECODABLE, AnswerDecoder
-from lowtide.kube.errors import ApiError, KubeError, NoAnswer, Unreadable
-from lowtide.kube.following import Following, Lost
+from lowtide.kube.errors import ApiError, KubeError, Unreadable
+from lowtide.kube.following import Following
 from lowtide.kube.list_pieces import ListPieces
-from lowtide.kube.outages import Outages, why_of
 from lowtide.logs import Log
 from lowtide.objects.decoding import ObjectDecoder
 from lowtide.objects.events import Added, Deleted, Listed, Modified, Unavailable
@@ -29,8 +28,6 @@ SHORTEST_WATCH_SECONDS = 300
 LONGEST_WATCH_SECONDS = 600
 SLACK_SECONDS = 30.0
 LIST_TIMEOUT_SECONDS = 120.0
-# A watch that ends sooner than this without news counts as a failure, so it cannot spin.
-HEALTHY_WATCH_SECONDS = 1.0
 # After so many objects, and each piece of a list, other tasks (the lease, bindings) get their turn.
 OBJECTS_PER_TURN = 1000
 # The server was set back to an older state (a restored etcd): what we saw last is its future.
@@ -81,8 +78,7 @@ class Watch(Generic[T]):
         kind: Kind[T],
         handle: Callable[[Event], None],
         *,
-        clock: Callable[[], float],
-        outages: Outages,
+        following: Following,
         field_selector: str | None = None,
         needed_by: Sequence[str] = (),
         keep: Callable[[T, msgspec.Raw], None] | None = None,
@@ -94,8 +90,7 @@ class Watch(Generic[T]):
         self._connection = connection
         self._kind = kind
         self._handle = handle
-        self._clock = clock
-        self._outages = outages
+        self._following = following
         self._field_selector = field_selector
         self._needed_by = needed_by
         self._keep = keep  # is handed every object as it came, too
@@ -118,14 +113,7 @@ class Watch(Generic[T]):
         self._expired = False
         self._listed = False
         self._unavailable = False
-        self.failing_by = ""  # why it cannot follow now
         self._backoff = Backoff()
-        self._following = Following(kind.plural, clock)
-
-    @property
-    def lost(self) -> Lost | None:
-        """Since when nothing is heard of the objects, and why; None where all is well."""
-        return self._following.lost
 
     async def run(self) -> None:
         while True:
@@ -148,13 +136,12 @@ class Watch(Generic[T]):
         async with aclosing(answer) as arriving:
             version = await self._take_list(arriving)
         self._version = version
-        self._following.renewed()
+        self._following.answered()
         if self._unavailable:
             log.info(f"{self._kind.plural} can be listed now", kind=self._kind.name)
         if not self._listed or self._unavailable:
             self._listed, self._unavailable = True, False
             self._handle(Listed(self._kind.name))
-        self._recover()
 
     async def _take_list(self, arriving: AsyncIterator[bytes]) -> str:
         """Returns its version. Only a whole list tells what is gone, which is handed on first;
@@ -224,7 +211,7 @@ class Watch(Generic[T]):
     # Watching
 
     async def _watch(self) -> None:
-        version_before, started_at = self._version, self._clock()
+        version_before = self._version
         shortest, longest = self._watch_seconds
         watch_seconds = shortest + int((longest - shortest) * self._chance())
         params = {
@@ -244,10 +231,11 @@ class Watch(Generic[T]):
                 async for line in lines:
                     self._take_line(line)
         finally:
-            lasted_seconds = self._clock() - started_at
-            if self._version != version_before or lasted_seconds >= HEALTHY_WATCH_SECONDS:
+            has_stayed_open = self._following.ended()
+            is_of_use = has_stayed_open or self._version != version_before
+            if is_of_use:
                 self._backoff.reset()
-        if self._version == version_before and lasted_seconds < HEALTHY_WATCH_SECONDS:
+        if not is_of_use:  # counts as a failure, so that it cannot spin
             raise KubeError(f"The watch of {self._path} ended at once, without news")
 
     def _take_line(self, line: bytes) -> None:
@@ -255,8 +243,7 @@ class Watch(Generic[T]):
         if event.type == "ERROR":
             status = self._decode_status(event.object, self._unknown_line)
             raise ApiError(status.code, status.reason, status.message)
-        if self.failing_by:
-            self._recover()
+        self._following.answered()
         if event.type == "BOOKMARK":
             self._version = self._decode_any(
                 event.object, self._unknown_line
@@ -348,20 +335,16 @@ class Watch(Generic[T]):
             return 0.0 if is_first else seconds
         if status in (403, 404):
             if self._version is None:
-                self._recover()
                 # Of a path that it does not know, a server says no more than "404 page not found".
                 lacking = f"this API server has no {self._path} (HTTP 404)"
-                self._hand_unavailable(status, lacking if status == 404 else str(error))
+                message = lacking if status == 404 else str(error)
+                self._following.refused(message)
+                self._hand_unavailable(status, message)
                 # A server that has just started knows no rights yet: soon at first, then seldom.
                 return self._backoff.next_seconds()
             # The list tells whether the kind is gone; if only watching is forbidden, it is polled.
             self._list_again()
-        self._following.failed(str(error))
-        # One cut is ordinary: a server restarts, a proxy tidies up.
-        is_ordinary = isinstance(error, NoAnswer) and self._listed and self._backoff.failures == 0
-        if not is_ordinary:
-            self.failing_by = why_of(error)
-            self._outages.failed(self._path, error)
+        self._following.failed(error)
         return self._backoff.next_seconds()
 
     def _list_again(self) -> None:
@@ -380,12 +363,6 @@ class Watch(Generic[T]):
             **without,
         )
         self._handle(Unavailable(self._kind.name, status, message))
-
-    def _recover(self) -> None:
-        """It is answered, whatever the answer is."""
-        if self.failing_by:
-            self.failing_by = ""
-            self._outages.ended(self._path)
 
     def _selected(self, params: dict[str, str]) -> dict[str, str]:
         if self._field_selector is not None:
