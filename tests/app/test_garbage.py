@@ -58,3 +58,15 @@ def test_large_pieces_that_are_free_are_given_back() -> None:
     taken, kept = map(float, done.stdout.split())
     assert taken > 35
     assert kept < 5
+
+
+def test_holes_between_what_stays_are_given_back_on_demand() -> None:
+    small_pieces = HOLES.replace("range(8)", "range(40)").replace('b"x") * 5', 'b"x")')
+    asked = small_pieces.replace("pieces.clear()", "pieces.clear()\ngarbage.give_back_holes()")
+    program = "from lowtide.app import garbage\n" + asked
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    taken, kept = map(float, done.stdout.split())
+    assert taken > 35
+    assert kept < 5

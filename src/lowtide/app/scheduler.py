@@ -14,6 +14,7 @@ from prometheus_client import CollectorRegistry
 from lowtide.app.clocks import Clock
 from lowtide.app.comparing import ListedPod, compare, differences
 from lowtide.app.garbage import (
+    give_back_holes,
     give_back_what_is_free,
     leave_out_what_is_known,
     look_seldom_for_garbage,
@@ -304,6 +305,7 @@ class SchedulerApp:
             pods=state.placed_count,
             differences=len(found),
         )
+        await asyncio.to_thread(give_back_holes)
 
     async def _lead(self) -> None:
         assert self._lease is not None
