@@ -199,6 +199,7 @@ def test_bad_input_gets_one_sentence(run: Run) -> None:
             "lowtide: none: cannot be read: No such file or directory\n"
         ),
         ("a/b/c", *file): "lowtide: a/b/c is no pod: name it POD or NAMESPACE/POD\n",
+        ("", *file): "lowtide: '' is no pod: name it POD or NAMESPACE/POD\n",
         ("default/", *file): "lowtide: default/ is no pod: name it POD or NAMESPACE/POD\n",
         ("team/web", "-n", "default", *file): (
             "lowtide: team/web is not in the namespace default that -n names\n"
