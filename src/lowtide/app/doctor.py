@@ -43,6 +43,7 @@ class Report:
     node_count: int | None  # None where they could not be listed
     requests: tuple[Examined, ...]
     findings: tuple[Finding, ...]
+    is_reached: bool = True  # the server has answered, if only with a refusal
 
     @property
     def is_well(self) -> bool:
@@ -92,6 +93,7 @@ class Doctor:
             tell=parts.tell,
         )
         self._pods: list[ScrapedPod] | None = None
+        self._is_reached = self._connection is not None
 
     async def run(self) -> Report:
         async with self._connection or nullcontext():
@@ -104,7 +106,9 @@ class Doctor:
             findings += [finding for each in done for finding in each.findings]
         server = "" if self._connection is None else self._connection.server
         node_count = None if listed is None else len(listed)
-        return Report(server, node_count, tuple(done), worst_first(findings))
+        return Report(
+            server, node_count, tuple(done), worst_first(findings), is_reached=self._is_reached
+        )
 
     async def _listed_nodes(self) -> tuple[list[Node] | None, list[Finding]]:
         if self._connection is None:
@@ -113,6 +117,7 @@ class Doctor:
         try:
             nodes = await list_all(self._connection, "/api/v1/nodes", Node)
         except KubeError as error:
+            self._is_reached = isinstance(error, ApiError)
             is_forbidden = isinstance(error, ApiError) and error.status in (401, 403)
             return None, [nodes_not_listed(str(error), is_forbidden=is_forbidden)]
         return nodes, [] if nodes else [no_nodes(self._connection.server)]

@@ -132,6 +132,8 @@ def _print(report: Report) -> None:
 def _cluster(report: Report) -> str:
     if not report.server:
         return "No cluster"
+    if not report.is_reached:
+        return f"Cluster {report.server}: not reached"
     if report.node_count is None:
         return f"Cluster {report.server}: its nodes could not be listed"
     return f"Cluster {report.server}: {_counted(report.node_count, 'node')}"
