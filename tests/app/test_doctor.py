@@ -119,6 +119,7 @@ async def test_nodes_that_may_not_be_listed_are_a_fault_beside_others(servers: S
         False,
         [("fault", "nodes-not-listed"), ("fault", "unreachable")],
     )
+    assert (report.is_reached, report.node_count) == (True, None)
 
 
 async def test_a_profile_without_the_rule_is_a_fault(servers: Servers) -> None:

@@ -158,6 +158,31 @@ async def test_who_forgets_https_is_told_so() -> None:
     )
 
 
+@asynccontextmanager
+async def api_server_without_tls() -> AsyncIterator[str]:
+    async def answer(_: web.Request) -> web.Response:
+        return web.json_response({"kind": "Status", "code": 404}, status=404)
+
+    server = Server([web.get("/api/explain/{of}/{name}", answer)], port=0)
+    async with running(server):
+        yield f"127.0.0.1:{server.address.port}"
+
+
+async def test_who_says_https_where_there_is_no_tls_is_told_so() -> None:
+    async with api_server_without_tls() as address:
+        with pytest.raises(ExplainError) as raised:
+            await explanation_by_address(f"https://{address}", "default/web", None)
+    assert str(raised.value) == (f"https://{address} speaks HTTP without TLS: use http://{address}")
+
+
+async def test_an_api_server_is_told_as_one() -> None:
+    async with api_server_without_tls() as address:
+        with pytest.raises(
+            ExplainError, match=f"^http://{address} is an API server, not Lowtide: "
+        ):
+            await explanation_by_address(f"http://{address}", "default/web", None)
+
+
 async def test_what_each_says_is_told_once() -> None:
     server = FakeApiServer({"https:lowtide-0:10259": UNKNOWN, "lowtide-1:1": FOUND})
     with pytest.raises(ExplainError) as raised:

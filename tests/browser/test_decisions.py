@@ -280,6 +280,9 @@ def test_reasons_and_times_are_told(
     ]
     assert view.locator(".reasons dd").all_inner_texts() == ["29", "1"]
     expect(view.locator(".times tr").first).to_contain_text("120 µs")
+    expect(view.locator(".times + .note")).to_have_text(
+        "Rules that are not listed were not asked: what they said of an equal pod was still true."
+    )
     expect(view.locator(".scores")).to_have_count(0)
 
 

@@ -268,6 +268,7 @@ def test_colours_are_chosen_and_remembered(
 ) -> None:
     page = open_page(serve().url, color_scheme="light")
     expect(page.locator("#busiest tbody tr")).to_have_count(20)
+    expect(page.locator("#theme")).to_have_text("Theme: system")
     seen = [ground(page)]
     cells = [page.evaluate("document.getElementById('heat-cells').toDataURL()")]
     for _ in range(3):
@@ -280,7 +281,7 @@ def test_colours_are_chosen_and_remembered(
     page.locator("#theme").click()
     page.reload()
     assert ground(page) == dark
-    expect(page.locator("#theme")).to_have_text("Dark")
+    expect(page.locator("#theme")).to_have_text("Theme: dark")
 
 
 @pytest.mark.parametrize("width", [1000, 1400, 2200])

@@ -3,9 +3,14 @@
 import json
 from pathlib import Path
 
+import pytest
 import yaml
 from aiohttp.test_utils import unused_port
 from tests.cli.conftest import Run
+
+from lowtide.app.doctor import Report
+from lowtide.cli.doctor import verdict_of
+from lowtide.doctor.findings import Code, Finding, Severity
 
 
 def kubeconfig_of(server: str) -> str:
@@ -44,6 +49,7 @@ def test_json_tells_what_the_table_tells(run: Run) -> None:
             "Connection refused",
             "nodes": [],
             "mend": "kubectl config view --minify && kubectl get nodes",
+            "unchecked": [],
         },
         {
             "severity": "fault",
@@ -51,6 +57,7 @@ def test_json_tells_what_the_table_tells(run: Run) -> None:
             "text": f"Prometheus at {asked} is unreachable: Connection refused",
             "nodes": [],
             "mend": "kubectl get services --all-namespaces | grep -i -E 'NAME|prometheus|9090'",
+            "unchecked": [],
         },
     ]
     table = run("doctor", *options)
@@ -59,7 +66,47 @@ def test_json_tells_what_the_table_tells(run: Run) -> None:
         assert (
             f"FAULT {finding['code']}: {finding['text']}\n    {finding['mend']}\n" in table.stdout
         )
-    assert table.stdout.splitlines()[-1] == "2 faults to mend"
+    lines = table.stdout.splitlines()
+    assert (lines[0], lines[-1]) == (
+        f"Cluster {server}: not reached",
+        "2 faults to mend",
+    )
+
+
+def test_master_overrides_the_address_of_the_kubeconfig(run: Run) -> None:
+    server = f"http://127.0.0.1:{unused_port()}"
+    options = (kubeconfig_of("http://127.0.0.1:1"), f"--master={server}", "--output=json")
+    assert json.loads(run("doctor", *options).stdout)["server"] == server
+
+
+REFUSED = Finding(
+    code=Code.QUERY_REFUSED,
+    text="it is refused",
+    mend="",
+    severity=Severity.NOTE,
+    unchecked=("jobs", "link speeds"),
+)
+NOTE = Finding(code=Code.NO_POD_TRAFFIC, text="", mend="", severity=Severity.NOTE)
+
+
+@pytest.mark.parametrize(
+    ("findings", "verdict"),
+    [
+        ((), "All is well"),
+        ((NOTE,), "All is well; 1 note"),
+        ((REFUSED,), "No fault found; 2 checks could not be made: jobs, link speeds"),
+        (
+            (Finding(code=Code.NO_NODES, text="", mend=""), NOTE, REFUSED),
+            "1 fault to mend; 1 note; 2 checks could not be made: jobs, link speeds",
+        ),
+    ],
+    ids=["nothing found", "a note", "checks that could not be made", "all of these"],
+)
+def test_what_could_not_be_checked_is_not_called_well(
+    findings: tuple[Finding, ...], verdict: str
+) -> None:
+    report = Report(server="", node_count=1, requests=(), findings=findings)
+    assert verdict_of(report) == verdict
 
 
 def test_without_prometheus_a_profile_to_paste_is_printed(run: Run) -> None:

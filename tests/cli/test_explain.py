@@ -169,6 +169,16 @@ def test_a_pod_that_fits_nowhere_for_people(run: Run) -> None:
     ]
 
 
+def test_why_not_a_node_where_all_were_refused_is_answered_from_a_file(run: Run) -> None:
+    write()
+    result = run("explain", "huge", "--decisions-file", "decisions", "--why-not", "node-1")
+    assert (result.exit_code, result.output.splitlines()[-1]) == (
+        0,
+        "node-1, if it was among them: all 2 nodes were refused: 2 Insufficient cpu. "
+        "The record does not tell refused nodes apart.",
+    )
+
+
 def test_for_programs(run: Run) -> None:
     write()
     result = run("explain", "web", "--decisions-file", "decisions", "--output", "json")
@@ -189,6 +199,7 @@ def test_bad_input_gets_one_sentence(run: Run) -> None:
             "lowtide: none: cannot be read: No such file or directory\n"
         ),
         ("a/b/c", *file): "lowtide: a/b/c is no pod: name it POD or NAMESPACE/POD\n",
+        ("", *file): "lowtide: '' is no pod: name it POD or NAMESPACE/POD\n",
         ("default/", *file): "lowtide: default/ is no pod: name it POD or NAMESPACE/POD\n",
         ("team/web", "-n", "default", *file): (
             "lowtide: team/web is not in the namespace default that -n names\n"

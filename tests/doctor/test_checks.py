@@ -23,7 +23,7 @@ from tests.doctor.conftest import (
 
 from lowtide.doctor.checks import examined
 from lowtide.doctor.evidence import ScrapedPod
-from lowtide.doctor.questions import METRICS, SEEN, traffic_metric
+from lowtide.doctor.questions import LOOKED_AT, METRICS, SEEN, probes, traffic_metric
 from lowtide.readings.request import POD_RECEIVE, RECEIVE, SPEED, TRANSMIT, VALUE
 from lowtide.readings.series import Series
 from lowtide.telemetry.errors import Fault, PrometheusError
@@ -336,10 +336,17 @@ def test_queries_that_fail_alike_are_told_once() -> None:
         ("fault", "query-refused", ())
     ]
     beside = make_evidence(refused=dict.fromkeys((METRICS, SPEED), error))
-    assert texts_of(beside)[0] == "something could not be checked (and 1 more): refused"
+    assert texts_of(beside)[0] == (
+        "metrics that are scraped, link speeds could not be checked: refused"
+    )
     refused, unknown = examined(beside).findings
+    assert refused.unchecked == ("metrics that are scraped", "link speeds")
     assert refused.mend == ""
     assert unknown.text.startswith("the query for node_network_speed_bytes has no answer; ")
+
+
+def test_every_question_has_a_name_for_people() -> None:
+    assert set(LOOKED_AT) >= set(probes(make_request()))
 
 
 def test_a_probe_without_an_answer_leaves_no_false_alarm() -> None:

@@ -174,14 +174,54 @@ def test_profiles_have_rules_of_their_own() -> None:
 # What is wrong.
 
 
-def test_an_unknown_plugin_is_told_with_its_place_and_what_is_known() -> None:
-    known = ", ".join(sorted(row.name for row in BUILT_IN))
+def test_an_unknown_plugin_is_told_with_its_place_and_what_is_near() -> None:
     assert problems(
         "profiles:\n- plugins:\n    score:\n      enabled: [{name: NetworkTrafic}]"
     ) == (
         "scheduler.yaml:6: profiles[0].plugins.score.enabled[0].name: no plugin is called "
-        f'"NetworkTrafic", did you mean "NetworkTraffic"? known are {known}',
+        '"NetworkTrafic", did you mean "NetworkTraffic"?',
     )
+
+
+def test_an_unknown_plugin_that_is_near_to_none_is_told_with_what_is_known() -> None:
+    known = ", ".join(sorted(row.name for row in BUILT_IN))
+    assert problems("profiles:\n- plugins:\n    score:\n      enabled: [{name: Zebra}]") == (
+        "scheduler.yaml:6: profiles[0].plugins.score.enabled[0].name: no plugin is called "
+        f'"Zebra"; known are {known}',
+    )
+
+
+def test_an_unknown_plugin_hides_nothing_that_is_wrong_with_the_args_of_others() -> None:
+    assert problems(
+        "profiles:\n- plugins: {score: {enabled: [{name: NetworkTrafic}]}}\n"
+        "  pluginConfig:\n  - {name: NetworkTraffic, args: {window: soon}}"
+    ) == (
+        "scheduler.yaml:4: profiles[0].plugins.score.enabled[0].name: no plugin is called "
+        '"NetworkTrafic", did you mean "NetworkTraffic"?',
+        "scheduler.yaml:6: profiles[0].pluginConfig[0].args.window: "
+        "must be a time such as 30s, 1m or 1h, not 'soon'",
+    )
+
+
+@pytest.mark.parametrize(
+    ("args", "told"),
+    [
+        ("windw: 30s, pollInterval: soon", ["windw", "pollInterval"]),
+        ("zebra: 1, hotNodes: {softPercent: 99}", ["zebra", "hotNodes"]),
+        ("hotNodes: {hardPercnt: 99, softPercent: 98}", ["hotNodes.hardPercnt"]),
+        ("windw: 30s, pollInterval: 5", ["windw", "pollInterval"]),
+    ],
+    ids=[
+        "a value that is wrong by itself",
+        "values that contradict each other",
+        "unless the unknown field may be one of these values",
+        "a value of another type",
+    ],
+)
+def test_an_unknown_field_does_not_hide(args: str, told: list[str]) -> None:
+    text = f"profiles:\n- pluginConfig:\n  - {{name: NetworkTraffic, args: {{{args}}}}}"
+    places = [each.split(": ")[1].partition(".args.")[2] for each in problems(text)]
+    assert places == told
 
 
 FIT = "profiles:\n- pluginConfig:\n  - name: NodeResourcesFit\n    args:\n      "
@@ -519,7 +559,7 @@ def test_a_rule_from_outside_must_not_have_anothers_name() -> None:
 
 def test_what_can_be_had_outside_is_known_when_a_name_is_misspelled() -> None:
     (told,) = problems_with(Shelf(Cooler=Cool), ENABLE_COOL)
-    assert told.startswith(f'{SCORES}no plugin is called "Cool", did you mean "Cooler"? known are')
+    assert told.startswith(f'{SCORES}no plugin is called "Cool", did you mean "Cooler"?')
 
 
 def test_a_row_knows_its_points() -> None:

@@ -99,7 +99,8 @@ def test_a_pending_pod_is_told_what_would_make_it_fit(
     (remedy,) = found["remedies"]
     assert remedy["in_words"] == (
         "2 nodes refuse it only by NodeResourcesFit (Insufficient cpu), such as a, b; "
-        "a has most cpu left, 2, and the pod asks for 3: ask for less, or make room"
+        "none has more than 2 cpu in all, and the pod asks for 3: "
+        "ask for less, or add a larger node"
     )
 
 

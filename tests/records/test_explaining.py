@@ -5,6 +5,7 @@ import pytest
 from tests.records.kept_decisions import Keeping
 from tests.records.test_flips import QUIET, ROOMY, record
 
+from lowtide.objects.node import Node
 from lowtide.records.explaining import RuleComparison, UnknownNodeError, WhyNot, explained
 from lowtide.records.record import DecisionRecord
 from lowtide.testing import make_node, make_pod
@@ -33,6 +34,38 @@ def test_a_node_that_was_not_kept_takes_a_running_scheduler() -> None:
         UnknownNodeError, match="the record says nothing of node far: it keeps the best 2"
     ):
         explained(POD, [record(QUIET, ROOMY)], [], node_name="far")
+
+
+@pytest.mark.parametrize(
+    ("nodes", "words"),
+    [
+        ((make_node("a", cpu="1"),), "the only node was refused: 1 Insufficient cpu"),
+        (
+            (
+                make_node("a", unschedulable=True),
+                make_node("b", cpu="1"),
+                make_node("c", cpu="1"),
+            ),
+            "all 3 nodes were refused: 2 Insufficient cpu, 1 node(s) were unschedulable",
+        ),
+    ],
+    ids=["one node", "several nodes, the commonest reason first"],
+)
+def test_a_record_that_refuses_every_node_tells_of_each(
+    nodes: tuple[Node, ...], words: str
+) -> None:
+    refused = Keeping(*nodes).record(make_pod("huge", cpu="64"))
+    found = explained("default/huge", [refused], [], node_name="a")
+    assert found.why_not == WhyNot("a", None, all_refused=words)
+
+
+def test_a_record_that_refuses_the_pod_itself_tells_why() -> None:
+    refused = msgspec.structs.replace(
+        record(), nodes=2, message="0/2 nodes are available: no such claim."
+    )
+    found = explained(POD, [refused], [], node_name="a").why_not
+    assert found is not None
+    assert found.all_refused == "0/2 nodes are available: no such claim."
 
 
 def test_a_running_scheduler_judges_any_node_now() -> None:

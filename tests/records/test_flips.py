@@ -94,3 +94,21 @@ def test_of_several_that_flip_the_best_is_named() -> None:
 def test_a_pod_that_was_promised_its_node_is_not_there_by_points() -> None:
     found = msgspec.structs.replace(record(QUIET, ROOMY), by_nomination=True)
     assert flips_of(found) == score_flips_of(found) == []
+
+
+def test_among_equal_nodes_only_the_turn_decides() -> None:
+    # 830 each: another weight would only break the tie.
+    equal = record(QUIET, node("equal", Traffic=89, Fit=29))
+    assert equal.margin == 0
+    assert flips_of(equal) == score_flips_of(equal) == []
+
+
+def test_several_that_would_have_been_equal_are_among_the_best() -> None:
+    found = record(
+        node("quiet", Traffic=50, Fit=20),
+        node("first", Traffic=10, Fit=30),
+        node("second", Traffic=9, Fit=30),
+    )
+    flip = Flip("Traffic", 9, 0, "first", is_alone=False)
+    assert flip in flips_of(found)
+    assert flip.in_words == "without Traffic first would have been among the best"

@@ -23,11 +23,38 @@ def remedies(pod: Pod, *nodes: Node) -> list[Remedy]:
 
 
 def test_the_node_with_most_left_is_named() -> None:
-    (found,) = remedies(make_pod("big", cpu="2"), make_node("a", cpu="1"), make_node("b", cpu="1"))
+    (found,) = remedies(make_pod("big", cpu="2"), make_node("a", cpu="2"), make_node("b", cpu="1"))
     assert (found.rule, found.nodes) == ("NodeResourcesFit", 2)
     assert found.in_words == (
         "2 nodes refuse it only by NodeResourcesFit (Insufficient cpu), such as a, b; "
-        "b has most cpu left, 1, and the pod asks for 2: ask for less, or make room"
+        "a has most cpu left, 1500m, and the pod asks for 2: ask for less, or make room"
+    )
+
+
+@pytest.mark.parametrize(
+    ("requests", "reason", "words"),
+    [
+        (
+            {"cpu": "5000"},
+            "Insufficient cpu",
+            "none has more than 8 cpu in all, and the pod asks for 5000",
+        ),
+        (
+            {"example.com/gpu": "1"},
+            "Insufficient example.com/gpu",
+            "none has any example.com/gpu, and the pod asks for 1",
+        ),
+    ],
+    ids=["a resource that every node has too little of", "a resource that no node has"],
+)
+def test_where_no_node_is_large_enough_no_room_can_be_made(
+    requests: dict[str, str], reason: str, words: str
+) -> None:
+    pod = make_pod("big", requests=requests)
+    (found,) = remedies(pod, make_node("a", cpu="8"), make_node("b", cpu="4"))
+    assert found.in_words == (
+        f"2 nodes refuse it only by NodeResourcesFit ({reason}), such as a, b; "
+        f"{words}: ask for less, or add a larger node"
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from lowtide.records.recording_header import FORMAT
 from lowtide.scenario.files import read_scenarios
 from lowtide.scenario.scenario import Scenario, ScenarioError
 
@@ -51,8 +52,9 @@ def test_each_line_is_a_scenario(tmp_path: Path, name: str) -> None:
     ]
 
 
-def test_gzipped_lines_are_read_alike(tmp_path: Path) -> None:
-    path = tmp_path / "cases.jsonl.gz"
+@pytest.mark.parametrize("name", ["cases.jsonl.gz", "cases"])
+def test_gzipped_lines_are_read_alike(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
     path.write_bytes(gzip.compress(f"{line('a')}\n{line('b')}\n".encode()))
     assert told(path) == ["a", "b"]
 
@@ -138,6 +140,12 @@ def test_a_file_is_told_in_a_sentence_that(
     path = tmp_path / name
     path.write_bytes(content)
     assert told(path) == [f"error: {sentence}"]
+
+
+def test_a_recording_is_told_as_one_in_one_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "rec.lowtide"
+    path.write_bytes(gzip.compress(json.dumps({"format": FORMAT}).encode() + b"\n{}\n{}\n"))
+    assert told(path) == [f"error: rec.lowtide is a recording: use lowtide replay {path}"]
 
 
 # Manifests.

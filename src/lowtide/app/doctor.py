@@ -40,13 +40,19 @@ class DoctorParts:
 @dataclass(frozen=True, slots=True)
 class Report:
     server: str  # empty where it is not known
-    node_count: int
+    node_count: int | None  # None where they could not be listed
     requests: tuple[Examined, ...]
     findings: tuple[Finding, ...]
+    is_reached: bool = True  # the server has answered, if only with a refusal
 
     @property
     def is_well(self) -> bool:
         return all(found.severity is not Severity.FAULT for found in self.findings)
+
+    @property
+    def unchecked(self) -> tuple[str, ...]:
+        """What could not be looked at, each once."""
+        return tuple(dict.fromkeys(each for found in self.findings for each in found.unchecked))
 
 
 class _PodSpec(Wire, frozen=True):
@@ -87,27 +93,33 @@ class Doctor:
             tell=parts.tell,
         )
         self._pods: list[ScrapedPod] | None = None
+        self._is_reached = self._connection is not None
 
     async def run(self) -> Report:
         async with self._connection or nullcontext():
-            nodes, findings = await self._listed_nodes()
+            listed, findings = await self._listed_nodes()
+            nodes = listed or []
             wanted = wanted_of(self._parts.profiles)
             if not wanted:
                 findings.append(no_traffic_rule(self._parts.profiles))
             done = [await self._examining.examine(self._redirected(each), nodes) for each in wanted]
             findings += [finding for each in done for finding in each.findings]
         server = "" if self._connection is None else self._connection.server
-        return Report(server, len(nodes), tuple(done), worst_first(findings))
+        node_count = None if listed is None else len(listed)
+        return Report(
+            server, node_count, tuple(done), worst_first(findings), is_reached=self._is_reached
+        )
 
-    async def _listed_nodes(self) -> tuple[list[Node], list[Finding]]:
+    async def _listed_nodes(self) -> tuple[list[Node] | None, list[Finding]]:
         if self._connection is None:
-            return [], [nodes_not_listed(str(self._parts.access), is_forbidden=False)]
+            return None, [nodes_not_listed(str(self._parts.access), is_forbidden=False)]
         self._parts.tell(f"Listing the nodes of {self._connection.server}")
         try:
             nodes = await list_all(self._connection, "/api/v1/nodes", Node)
         except KubeError as error:
+            self._is_reached = isinstance(error, ApiError)
             is_forbidden = isinstance(error, ApiError) and error.status in (401, 403)
-            return [], [nodes_not_listed(str(error), is_forbidden=is_forbidden)]
+            return None, [nodes_not_listed(str(error), is_forbidden=is_forbidden)]
         return nodes, [] if nodes else [no_nodes(self._connection.server)]
 
     def _redirected(self, wanted: Wanted) -> Wanted:

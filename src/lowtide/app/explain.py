@@ -1,6 +1,7 @@
 """`lowtide explain`: gets the explanation of a pod from where decisions are kept: a process on a
 local port, pods of Lowtide behind the API server's proxy, or a record file."""
 
+import ssl
 from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
@@ -22,6 +23,8 @@ LABEL = "app.kubernetes.io/name=lowtide"
 PORTS = (10259, 8001)  # of a scheduler, of an extender
 _ADDRESS = "https://127.0.0.1:10259"  # for instance
 _TIMEOUT_SECONDS = 10.0
+# What OpenSSL makes of plain text in its place, by version.
+_ANSWERED_WITHOUT_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST")
 _SHOWN_ELSEWHERE = (
     "start it with --page where it serves beyond loopback, "
     "or ask with --address through kubectl port-forward"
@@ -40,7 +43,7 @@ def pod_key(pod: str, namespace: str | None, default_namespace: str) -> str:
     """NAMESPACE/POD of what a user typed: POD or NAMESPACE/POD, and perhaps a namespace."""
     own, slash, name = pod.rpartition("/")
     if not name or "/" in own or (slash and not own):
-        raise ExplainError(f"{pod} is no pod: name it POD or NAMESPACE/POD")
+        raise ExplainError(f"{pod or repr(pod)} is no pod: name it POD or NAMESPACE/POD")
     if own and namespace and own != namespace:
         raise ExplainError(f"{pod} is not in the namespace {namespace} that -n names")
     return f"{own or namespace or default_namespace}/{name}"
@@ -79,12 +82,23 @@ async def explanation_by_address(address: str, pod_key: str, node_name: str | No
                 allow_redirects=not is_here,
             ) as response,
         ):
-            return _explanation(response.status, await response.read(), address)
+            body = await response.read()
+            if _is_of_api_server(body):
+                raise ExplainError(
+                    f"{address} is an API server, not Lowtide: --address is where Lowtide serves, "
+                    f"such as {_ADDRESS}; without it, pods of Lowtide are asked through the API "
+                    "server of the kubeconfig"
+                )
+            return _explanation(response.status, body, address)
     except (aiohttp.ClientError, TimeoutError, ValueError) as error:
         is_cut = isinstance(error, aiohttp.ServerDisconnectedError)
         if is_cut and address.lower().startswith("http://"):
             raise ExplainError(
                 f"{address} ends the connection, as one does that serves HTTPS: use https://"
+            ) from None
+        if _is_without_tls(error):
+            raise ExplainError(
+                f"{address} speaks HTTP without TLS: use http://{address.partition('://')[2]}"
             ) from None
         raise ExplainError(
             f"{address} does not answer: {error or type(error).__name__}; "
@@ -172,6 +186,20 @@ def _is_address(address: str) -> bool:
         return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
         return False
+
+
+def _is_without_tls(error: Exception) -> bool:
+    below = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else None
+    return isinstance(below, ssl.SSLError) and below.reason in _ANSWERED_WITHOUT_TLS
+
+
+def _is_of_api_server(body: bytes) -> bool:
+    """Kubernetes tells what went wrong in an object of its own."""
+    try:
+        said = msgspec.json.decode(body)
+    except msgspec.DecodeError:
+        return False
+    return isinstance(said, dict) and said.get("kind") == "Status"
 
 
 def _path(pod_key: str) -> str:

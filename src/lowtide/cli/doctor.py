@@ -18,6 +18,7 @@ from lowtide.app.doctor import Doctor, DoctorParts, Report
 from lowtide.app.examining import Examined
 from lowtide.app.no_binder import NoBinder
 from lowtide.app.registry import make_registry, read_config
+from lowtide.cli.cluster_options import cluster_options
 from lowtide.cli.errors import told_in_one_sentence
 from lowtide.cli.logging_options import start_logging
 from lowtide.cli.running import run
@@ -43,10 +44,7 @@ _WIDTH_WITHOUT_TERMINAL: Final = 120
     type=click.Path(path_type=Path),
     help="The scheduler's KubeSchedulerConfiguration.",
 )
-@click.option(
-    "--kubeconfig",
-    help="How to reach the API server; the right to list nodes is enough.",
-)
+@cluster_options
 @click.option(
     "--prometheus",
     "prometheus_address",
@@ -59,14 +57,15 @@ def doctor(
     plugins: dict[str, type[Any]],
     config_file: Path | None,
     kubeconfig: str | None,
+    master: str | None,
     prometheus_address: str | None,
     output: str,
 ) -> None:
     """Checks the way of the metrics, from the exporters to the scores, and says how to mend it.
 
     Prints for each node which series matched by which label, its devices, link speed, age and
-    verdict; then each fault, with lines to paste that mend it. Reads only. Exit status 0: all is
-    well.
+    verdict; then each fault, with lines to paste that mend it. Reads only; the right to list
+    nodes is enough. Exit status 0: no fault was found.
     """
     start_logging(0, "text")
     with told_in_one_sentence():
@@ -75,7 +74,7 @@ def doctor(
         for warning in (*loaded.warnings, *built.warnings):
             click.echo(f"warning: {warning}", err=True)
         profiles: dict[str, Profile] = built.profiles
-        access = _access(kubeconfig, loaded)
+        access = _access(loaded, kubeconfig=kubeconfig, master=master)
         report = _run(access, profiles, prometheus_address if config_file else None)
         if output == "json":
             click.echo(json.dumps(_as_json(report), indent=2))
@@ -84,13 +83,15 @@ def doctor(
     sys.exit(0 if report.is_well else 1)
 
 
-def _access(kubeconfig: str | None, loaded: LoadedConfig) -> Access | KubeconfigError:
+def _access(
+    loaded: LoadedConfig, *, kubeconfig: str | None, master: str | None
+) -> Access | KubeconfigError:
     """The file's own kubeconfig only where it exists: it is a path on the scheduler's machine."""
     named = loaded.config.client_connection.kubeconfig
     try:
         return load_access(
             kubeconfig=kubeconfig or (named if named and Path(named).exists() else None),
-            master=None,
+            master=master,
             environment=os.environ,
             home=Path.home(),
         )
@@ -119,17 +120,37 @@ def _print(report: Report) -> None:
     # Brackets and colons in names and snippets are meant as they stand.
     width = None if sys.stdout.isatty() else _WIDTH_WITHOUT_TERMINAL
     console = Console(width=width, highlight=False, markup=False, emoji=False)
-    counted = _counted(report.node_count, "node")
-    console.print(f"Cluster {report.server}: {counted}" if report.server else "No cluster")
+    console.print(_cluster(report), soft_wrap=True)
     for one in report.requests:
         _print_request(console, one)
     for finding in report.findings:
         _print_finding(console, finding)
     console.print()
+    console.print(verdict_of(report), style="bold", soft_wrap=True)
+
+
+def _cluster(report: Report) -> str:
+    if not report.server:
+        return "No cluster"
+    if not report.is_reached:
+        return f"Cluster {report.server}: not reached"
+    if report.node_count is None:
+        return f"Cluster {report.server}: its nodes could not be listed"
+    return f"Cluster {report.server}: {_counted(report.node_count, 'node')}"
+
+
+def verdict_of(report: Report) -> str:
+    """What was not looked at is not well: nobody knows."""
     faults = sum(1 for each in report.findings if each.severity is Severity.FAULT)
-    notes = len(report.findings) - faults
-    verdict = "All is well" if report.is_well else f"{_counted(faults, 'fault')} to mend"
-    console.print(verdict + (f"; {_counted(notes, 'note')}" if notes else ""), style="bold")
+    notes = sum(1 for each in report.findings if not each.unchecked) - faults
+    words = "All is well" if not report.unchecked else "No fault found"
+    parts = [words if report.is_well else f"{_counted(faults, 'fault')} to mend"]
+    if notes:
+        parts.append(_counted(notes, "note"))
+    if report.unchecked:
+        checks = _counted(len(report.unchecked), "check")
+        parts.append(f"{checks} could not be made: {', '.join(report.unchecked)}")
+    return "; ".join(parts)
 
 
 def _print_request(console: Console, one: Examined) -> None:

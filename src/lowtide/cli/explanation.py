@@ -90,7 +90,12 @@ class Printed:
     def _why_not(self, asked: WhyNot, asked_to: str) -> None:
         """Among equal nodes it is Lowtide's turn to choose, or of who asked it to do something."""
         when = "now" if asked.is_of_now else "then"
-        if asked.refused_by:
+        if asked.all_refused is not None:
+            self._say(
+                f"{asked.node}, if it was among them: {asked.all_refused.rstrip('.')}. "
+                "The record does not tell refused nodes apart."
+            )
+        elif asked.refused_by:
             self._say(f"{asked.node} is refused {when} by {'; '.join(asked.refused_by)}.")
         elif asked.node == asked.chosen:
             self._say(f"{asked.node} is the node that is chosen {when}.")

@@ -83,7 +83,8 @@ def unknown_plugin(name: str, place: str, known: Sequence[str]) -> str:
     if name in REMOVED_PLUGINS:
         return f'{place}: "{name}" was removed from Kubernetes; NodeVolumeLimits does its work'
     near = did_you_mean(name, known)
-    return f'{place}: no plugin is called "{name}"{near} known are {", ".join(sorted(known))}'
+    others = "" if near.endswith("?") else f" known are {', '.join(sorted(known))}"
+    return f'{place}: no plugin is called "{name}"{near}{others}'
 
 
 def named_plugins(config: KubeSchedulerConfiguration) -> Iterator[tuple[Path, str]]:

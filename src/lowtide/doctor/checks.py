@@ -10,7 +10,7 @@ from lowtide.doctor.coverage import coverage
 from lowtide.doctor.evidence import Evidence, Survey, survey_of
 from lowtide.doctor.findings import Code, Finding, Severity, worst_first
 from lowtide.doctor.pod_network import pod_network
-from lowtide.doctor.questions import METRICS, POD_METRIC
+from lowtide.doctor.questions import LOOKED_AT, METRICS, POD_METRIC
 from lowtide.doctor.reach import CODES
 from lowtide.doctor.speeds import speeds
 from lowtide.doctor.table import NodeRow, rows_of
@@ -59,17 +59,18 @@ def _refused(evidence: Evidence) -> Iterator[Finding]:
         yield Finding(code=CODES[fault], text=str(error), mend=_mend_of_query(evidence, error))
     if measuring:
         return
-    beside: dict[Fault, list[PrometheusError]] = {}
-    for error in evidence.refused.values():
-        beside.setdefault(error.fault, []).append(error)
+    beside: dict[Fault, dict[str, PrometheusError]] = {}
+    for name, error in evidence.refused.items():
+        beside.setdefault(error.fault, {})[LOOKED_AT.get(name, name)] = error
     for fault, errors in beside.items():
-        more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+        first = next(iter(errors.values()))
         yield Finding(
             code=CODES[fault],
-            text=f"something could not be checked{more}: {errors[0]}",
+            text=f"{', '.join(errors)} could not be checked: {first}",
             # Such a query is the doctor's own: no setting makes it one that is answered.
-            mend="" if fault is Fault.QUERY else _mend_of_query(evidence, errors[0]),
+            mend="" if fault is Fault.QUERY else _mend_of_query(evidence, first),
             severity=Severity.NOTE,
+            unchecked=tuple(errors),
         )
 
 

@@ -53,6 +53,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     text: str
     nodes: tuple[str, ...] = ()
     mend: str
+    unchecked: tuple[str, ...] = ()  # what could not be looked at, for which this is the reason
 
 
 def worst_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:

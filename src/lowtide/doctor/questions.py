@@ -5,7 +5,13 @@ App asks it; the checks read the answers by these names."""
 from typing import Final
 
 from lowtide.readings.request import (
+    FLAGS,
+    NUMBER,
+    PARENT,
+    POD_RECEIVE,
+    POD_TRANSMIT,
     RECEIVE,
+    SPEED,
     TRANSMIT,
     UNAME,
     VIRTUAL_DEVICES,
@@ -22,6 +28,24 @@ EXPORTERS: Final = "exporters"
 DOWN: Final = "down"
 JOBS: Final = "jobs"
 METRICS: Final = "metrics"
+
+# What is looked at by the answer, in the words of a report.
+LOOKED_AT: Final = {
+    SEEN: "the age of samples",
+    HOST_DEVICES: "exporters in a pod's network",
+    DEVICE_NAMES: "names of devices",
+    EXPORTERS: "where exporters run",
+    DOWN: "targets that are down",
+    JOBS: "jobs",
+    METRICS: "metrics that are scraped",
+    UNAME: "host names",
+    SPEED: "link speeds",
+    FLAGS: "bonds",
+    PARENT: "VLANs and bridges",
+    NUMBER: "numbers of devices",
+    POD_RECEIVE: "what pods receive",
+    POD_TRANSMIT: "what pods transmit",
+}
 
 CLOCK_QUERY: Final = "vector(time())"
 LOOPBACK: Final = "lo"

@@ -3,6 +3,7 @@
 Called by the registry. Other names of a rule, and older spellings of its args, end here.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -66,8 +67,12 @@ class ArgsOf:
         decoded = decoder.decode(rule.args, given)
         found = [(problem.path, problem.text) for problem in decoder.problems]
         check = getattr(decoded, "problems", None)
-        if not found and check is not None:
+        if check is not None and not found:
             found = [((name,), text) for name, text in check()]
+        elif check is not None and not decoder.has_replaced:
+            # What is not there, or is not whole, may only be misspelled.
+            whole = {*given} - {path[0] for path, _ in found if path}
+            found += [((name,), text) for name, text in check() if _field(name) in whole]
         for (first, *rest), text in ((path or ("",), text) for path, text in found):
             self._add(index, (written_as.get(str(first), first), *rest), text)
         return None if self.problems else decoded
@@ -75,8 +80,9 @@ class ArgsOf:
     def check_the_rest(self, rules: Mapping[str, Any]) -> None:
         """Args of rules that the profile does not enable must be right all the same."""
         for name in [name for name in self._entries if name not in self._used]:
-            if hasattr(rules[name], "args"):
-                self.decode(rules[name])
+            rule = rules.get(name)
+            if hasattr(rule, "args"):
+                self.decode(rule)
 
     def _older(self, rule: Any, given: Any) -> OlderArgs | None:
         if not hasattr(rule, "older_args") or not isinstance(given, dict):
@@ -98,6 +104,11 @@ class ArgsOf:
     def _add(self, index: int, path: Path, text: str) -> None:
         steps = tuple(step for step in path if step != "")
         self.problems.append(self._loaded.problem((*self._at(index), *steps), text))
+
+
+def _field(name: str) -> str:
+    """The first step of a place: `prometheus` of prometheus.timeout."""
+    return re.split(r"[.\[]", name)[0]
 
 
 def names_enabled(profile: Profile) -> frozenset[str]:

@@ -131,11 +131,15 @@ class Registry:
 
     def build(self, loaded: LoadedConfig, supplies: Supplies) -> Built:
         """Makes every profile; ConfigError tells all that is wrong with plugins and args."""
-        return self._with_named(loaded)._build(loaded, supplies)
+        registry, problems = self._with_named(loaded)
+        if problems:
+            raise ConfigError([*problems, *registry._problems_of_args(loaded)])
+        return registry._build(loaded, supplies)
 
-    def _with_named(self, loaded: LoadedConfig) -> "Registry":
-        """The same and what the configuration names besides."""
-        registry, problems = self, []
+    def _with_named(self, loaded: LoadedConfig) -> "tuple[Registry, list[str]]":
+        """The same and what the configuration names besides; and what of that cannot be had."""
+        registry: Registry = self
+        problems: list[str] = []
         # A rule that is named with its module may be named without it too: modules come first.
         for path, name in sorted(self._unknown(loaded), key=lambda each: ":" not in each[1]):
             if registry._knows(name):
@@ -149,9 +153,17 @@ class Registry:
                 problems.append(unknown_plugin(name, loaded.where(path), known))
             except OutsideRuleError as error:
                 problems.append(f"{loaded.where(path)}: {error}")
-        if problems:
-            raise ConfigError(problems)
-        return registry
+        return registry, problems
+
+    def _problems_of_args(self, loaded: LoadedConfig) -> Iterator[str]:
+        """Where no profile can be made, of the rules that are known."""
+        written, loaded = loaded.config.profiles, with_true_names(loaded, self._name_of)
+        for index, config in enumerate(loaded.config.profiles):
+            spelling = Spelling(loaded.written_for, names_enabled(written[index]))
+            args = ArgsOf(loaded, config, ("profiles", index, "pluginConfig"), spelling)
+            args.decode(_ExtenderEntry)
+            args.check_the_rest({name: row.rule for name, row in self._rows.items()})
+            yield from args.problems
 
     def _unknown(self, loaded: LoadedConfig) -> Iterator[tuple[Path, str]]:
         for path, name in named_plugins(loaded.config):

@@ -27,7 +27,8 @@ class RuleComparison(msgspec.Struct, frozen=True):
 
 class WhyNot(msgspec.Struct, frozen=True):
     """`refused_by` are the rules that refuse the node, `compared` what each gave it beside the one
-    that was chosen. `is_of_now`: the record does not hold it, so it was judged when asked."""
+    that was chosen. `is_of_now`: the record does not hold it, so it was judged when asked.
+    `all_refused`: why every node was, where the record does not tell them apart."""
 
     node: str
     chosen: str | None
@@ -36,6 +37,7 @@ class WhyNot(msgspec.Struct, frozen=True):
     total: int | None = None
     chosen_total: int | None = None
     is_of_now: bool = False
+    all_refused: str | None = None
 
 
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
@@ -132,6 +134,8 @@ def _why_not(
         if found is not None:
             return found
     if now is None or state is None:
+        if record is not None and _refuses_every_node(record):
+            return WhyNot(node_name, None, all_refused=_all_refused(record))
         raise UnknownNodeError(
             f"the record says nothing of node {node_name}: it keeps the best "
             f"{0 if record is None else len(record.best)} nodes; ask the running process"
@@ -148,6 +152,18 @@ def _why_not(
         chosen_total=None if chosen is None else chosen.total,
         is_of_now=True,
     )
+
+
+def _refuses_every_node(record: DecisionRecord) -> bool:
+    return record.node is None and record.nodes > 0 and not record.feasible and not record.neutral
+
+
+def _all_refused(record: DecisionRecord) -> str:
+    """With how many nodes have each reason; what refuses the pod itself is in the message."""
+    nodes = "the only node was" if record.nodes == 1 else f"all {record.nodes} nodes were"
+    most_first = sorted(record.reasons.items(), key=lambda each: (-each[1], each[0]))
+    counted = ", ".join(f"{count} {reason}" for reason, count in most_first)
+    return f"{nodes} refused: {counted}" if counted else str(record.message)
 
 
 def _compared(chosen: NodeScore, other: NodeScore) -> list[RuleComparison]:

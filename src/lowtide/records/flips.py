@@ -11,20 +11,23 @@ from lowtide.records.record import DecisionRecord, NodeRecord
 
 
 class Flip(msgspec.Struct, frozen=True):
-    """With `weight` instead of `weight_now` for the rule, `node` would have been best."""
+    """With `weight` instead of `weight_now` for the rule, `node` would have been best, alone or
+    with others that have as many points."""
 
     rule: str
     weight_now: int
     weight: int
     node: str
+    is_alone: bool = True
 
     @property
     def in_words(self) -> str:
+        best = "best" if self.is_alone else "among the best"
         if self.weight == 0:
-            return f"without {self.rule} {self.node} would have been best"
+            return f"without {self.rule} {self.node} would have been {best}"
         return (
             f"with the weight {self.weight} instead of {self.weight_now} for {self.rule} "
-            f"{self.node} would have been best"
+            f"{self.node} would have been {best}"
         )
 
 
@@ -46,10 +49,11 @@ class ScoreFlip(msgspec.Struct, frozen=True):
 
 
 def score_flips_of(record: DecisionRecord) -> list[ScoreFlip]:
-    """For each rule that could have given the runner-up enough; the smallest change first."""
+    """For each rule that could have given the runner-up enough; the smallest change first. A
+    runner-up with as many points lacks none: it only was not its turn."""
     chosen = record.chosen
     other = next((each for each in record.best if each.node == record.runner_up), None)
-    if chosen is None or other is None or record.margin is None or _was_not_by_points(record):
+    if chosen is None or other is None or not record.margin or _was_not_by_points(record):
         return []
     found = []
     for rule, weight in _weights(record).items():
@@ -62,7 +66,8 @@ def score_flips_of(record: DecisionRecord) -> list[ScoreFlip]:
 
 def flips_of(record: DecisionRecord) -> list[Flip]:
     """For each rule the nearest other weight, from 0 up, that changes the choice among the nodes
-    that were kept; those that take the smallest change of the total come first."""
+    that were kept; those that take the smallest change of the total come first. Nodes with as many
+    points as the chosen one need no other weight."""
     chosen = record.chosen
     if chosen is None or chosen.total is None or _was_not_by_points(record):
         return []
@@ -72,15 +77,17 @@ def flips_of(record: DecisionRecord) -> list[Flip]:
         known = [each for each in weights if each is not None]
         if known:
             nearest = min(known, key=lambda each: (abs(each - weight), each))
-            found.append(Flip(rule, weight, nearest, _best_with(record, rule, weight, nearest)))
+            best = _best_with(record, rule, weight, nearest)
+            found.append(Flip(rule, weight, nearest, best[0], is_alone=len(best) == 1))
     return sorted(found, key=lambda flip: (abs(flip.weight - flip.weight_now), flip.rule))
 
 
-def _best_with(record: DecisionRecord, rule: str, weight: int, other_weight: int) -> str:
+def _best_with(record: DecisionRecord, rule: str, weight: int, other_weight: int) -> list[str]:
     def total(node: NodeRecord) -> int:
         return (node.total or 0) + (other_weight - weight) * node.rules[rule].normalized
 
-    return max(record.best, key=total).node
+    most = max(map(total, record.best))
+    return [each.node for each in record.best if total(each) == most]
 
 
 def _was_not_by_points(record: DecisionRecord) -> bool:
@@ -103,7 +110,7 @@ def _nearest(chosen: NodeRecord, other: NodeRecord, rule: str, weight: int) -> i
         return None
     behind = chosen.total - other.total
     ahead_by_rule = other.rules[rule].normalized - chosen.rules[rule].normalized
-    if ahead_by_rule == 0:
+    if behind == 0 or ahead_by_rule == 0:
         return None
     # behind < change * ahead_by_rule
     change = Fraction(behind, ahead_by_rule)

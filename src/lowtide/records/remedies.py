@@ -3,6 +3,7 @@ somebody asks."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 import msgspec
 
@@ -29,6 +30,7 @@ _ADVICE: Mapping[str, str] = {
     "NetworkTraffic": "wait until the links have calmed down, or raise hotNodes.hard",
     "NodeDeclaredFeatures": "use nodes that declare the feature",
 }
+_LARGER = "ask for less, or add a larger node"
 
 
 class Remedy(msgspec.Struct, frozen=True):
@@ -62,24 +64,40 @@ def _remedy(
 ) -> Remedy:
     counted = "1 node refuses" if len(names) == 1 else f"{len(names)} nodes refuse"
     words = f"{counted} it only by {rule} ({', '.join(reasons)}), such as {_some(names)}"
-    if rule == "NodeResourcesFit":
-        words += "".join(f"; {short}" for short in _shortest(names, decision, state))
     advice = _ADVICE.get(rule)
+    if rule == "NodeResourcesFit":
+        shortages = list(_shortages(names, decision, state))
+        words += "".join(f"; {each.in_words}" for each in shortages)
+        if any(not each.could_fit for each in shortages):
+            advice = _LARGER
     return Remedy(rule, len(names), list(reasons), f"{words}: {advice}" if advice else words)
 
 
-def _shortest(names: list[str], decision: Decision, state: ClusterState) -> Iterator[str]:
+class _Shortage(NamedTuple):
+    """`could_fit`: on an empty node there would be enough."""
+
+    in_words: str
+    could_fit: bool
+
+
+def _shortages(names: list[str], decision: Decision, state: ClusterState) -> Iterator[_Shortage]:
     """Where least is missing, by resource."""
     rows = [row for name in names if (row := state.row_of(name)) is not None]
     if not rows:
         return
     for resource, asked in sorted(pod_requests(decision.pod).items()):
-        free_of = state.allocatable(resource)[rows] - state.requested(resource)[rows]
-        most = int(free_of.max())
-        if most < asked:
-            best = state.names[rows[int(free_of.argmax())]]
-            free, wanted = _amount(resource, most), _amount(resource, asked)
-            yield f"{best} has most {resource} left, {free}, and the pod asks for {wanted}"
+        in_all = state.allocatable(resource)[rows]
+        free_of = in_all - state.requested(resource)[rows]
+        most, largest = int(free_of.max()), int(in_all.max())
+        wanted = _amount(resource, asked)
+        if largest < asked:
+            has = f"more than {_amount(resource, largest)} {resource} in all"
+            words = f"none has {has if largest else f'any {resource}'}"
+            yield _Shortage(f"{words}, and the pod asks for {wanted}", could_fit=False)
+        elif most < asked:
+            best, free = state.names[rows[int(free_of.argmax())]], _amount(resource, most)
+            words = f"{best} has most {resource} left, {free}, and the pod asks for {wanted}"
+            yield _Shortage(words, could_fit=True)
 
 
 def hints_of(rejected_by: Iterable[str]) -> list[str]:

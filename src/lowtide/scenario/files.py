@@ -1,4 +1,5 @@
-"""Scenarios from files: JSON lines (gzip too), or one YAML file of ordinary manifests."""
+"""Scenarios from files: JSON lines (gzip too, whatever their name), or one YAML file of ordinary
+manifests."""
 
 import gzip
 import json
@@ -13,6 +14,8 @@ from lowtide.config.yaml_document import read_documents
 from lowtide.scenario.scenario import Scenario, ScenarioError, scenario_from
 
 _SCENARIO_KEYS = {"pod", "scenario"}
+_GZIP_MAGIC = b"\x1f\x8b"
+_RECORDING = "lowtide recording"  # the format that its first line names
 
 
 def read_scenarios(path: Path) -> Iterator[Scenario | ScenarioError]:
@@ -30,7 +33,8 @@ def read_scenarios(path: Path) -> Iterator[Scenario | ScenarioError]:
 
 
 def _from_json_lines(path: Path) -> Iterator[Scenario | ScenarioError]:
-    opened = gzip.open(path) if path.name.endswith(".gz") else path.open("rb")  # noqa: SIM115
+    is_gzipped = path.name.endswith(".gz") or _begins_as_gzip(path)
+    opened = gzip.open(path) if is_gzipped else path.open("rb")  # noqa: SIM115
     with opened as lines:
         for number, read in enumerate(lines, start=1):
             line = read.strip()
@@ -38,12 +42,21 @@ def _from_json_lines(path: Path) -> Iterator[Scenario | ScenarioError]:
                 continue
             where = f"{path.name}:{number}"
             try:
-                yield scenario_from(_parsed(line, where), name=where)
+                data = _parsed(line, where)
+                if isinstance(data, dict) and data.get("format") == _RECORDING:
+                    yield ScenarioError(f"{path.name} is a recording: use lowtide replay {path}")
+                    return
+                yield scenario_from(data, name=where)
             except RecursionError:
                 yield ScenarioError(f"{where}: nested too deeply")
             except ScenarioError as error:
                 is_placed = str(error).startswith(where)  # a recorded case is called by its id
                 yield error if is_placed else ScenarioError(f"{where}: {error}")
+
+
+def _begins_as_gzip(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
 
 
 def _parsed(line: bytes, where: str) -> Any:
