@@ -16,9 +16,13 @@ from lowtide.framework.profile import Profile
 from lowtide.kube.connection import Connection
 from lowtide.kube.errors import KubeError
 from lowtide.kube.kubeconfig import Access
+from lowtide.logs import Log
 from lowtide.objects.events import Listed, Unavailable
 from lowtide.objects.kinds import NODE, POD
+from lowtide.records.measured import traffic_request_of
 from lowtide.scheduler.events import Event, ReadingPublished
+
+log = Log("beside")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +48,7 @@ class Beside:
         self._parts = parts
         self._take = take
         self._connection = Connection(parts.access, parts.wall_clock)
+        self._reads_traffic = traffic_request_of(profiles.values()) is not None
         self._measuring_connection = Connection(parts.access, parts.wall_clock)
         self._watched = WatchedCluster()
         self.measuring = Measuring(
@@ -70,6 +75,11 @@ class Beside:
 
     async def run(self) -> None:
         """Until `stop`, or for as long as it was told to."""
+        if not self._reads_traffic:  # told at once: a day later it is a day lost
+            log.warning(
+                "No rule reads traffic, so links are not measured: give --prometheus URL, or "
+                "--config FILE with NetworkTraffic"
+            )
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(self._connection)
             await stack.enter_async_context(self._measuring_connection)
