@@ -1,5 +1,6 @@
 """`lowtide shadow`: what these rules would have done with the pods that others place."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -111,18 +112,27 @@ def print_summary(summary: ShadowSummary, output: str) -> None:
     else:
         counted = ", ".join(f"{count} {name}" for name, count in summary.agreement.items() if count)
         say(f"Agreement: {summary.agreed_share:.1%} ({counted}).")
-    links = summary.links
-    if links is None:
-        say("Links: nothing was measured; NetworkTraffic and its Prometheus are needed for that.")
-    else:
-        say(
-            f"Hottest link: {links.hottest:.0%} ({links.hottest_node}) -> "
-            f"{links.predicted_hottest:.0%} ({links.predicted_hottest_node}) predicted; "
-            f"95th percentile {links.highest_p95:.0%} -> {links.predicted_highest_p95:.0%}; "
-            f"{links.readings} readings."
-        )
+    for line in _links(summary):
+        say(line)
     if summary.differences:
         console.print(_differences(summary))
+
+
+def _links(summary: ShadowSummary) -> Iterator[str]:
+    measured, links = summary.measured, summary.links
+    if measured is None:
+        yield "Links: nothing was measured; NetworkTraffic and its Prometheus are needed for that."
+        return
+    yield (
+        f"Hottest link: {measured.peak:.0%} ({measured.peak_node}); 95th percentile "
+        f"{measured.p95:.0%}; {measured.counted}{measured.averaging}."
+    )
+    if links is not None:
+        yield (
+            f"With what was just placed: {links.hottest:.0%} ({links.hottest_node}) -> "
+            f"{links.predicted_hottest:.0%} ({links.predicted_hottest_node}) predicted; "
+            f"highest 95th percentile {links.highest_p95:.0%} -> {links.predicted_highest_p95:.0%}."
+        )
 
 
 def _differences(summary: ShadowSummary) -> Table:
