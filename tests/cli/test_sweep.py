@@ -70,6 +70,15 @@ def test_bad_input_gets_one_sentence(run: Run) -> None:
     assert (torn.exit_code, torn.stderr.startswith("lowtide: torn: ")) == (1, True)
 
 
+def test_a_torn_recording_is_told_once_and_as_by_replay(run: Run) -> None:
+    record("run.lowtide")
+    Path("run.lowtide").write_bytes(Path("run.lowtide").read_bytes()[:-20])
+    config = write("a.yaml", "b.yaml")
+    swept = run("sweep", "run.lowtide", *config)
+    assert swept.stderr.startswith("warning: run.lowtide: has no end: ")
+    assert (swept.stderr, swept.exit_code) == (run("replay", "run.lowtide", *config).stderr, 0)
+
+
 class AnswersHttp(socketserver.BaseRequestHandler):
     """What listens there is something else, and says so in its own words."""
 

@@ -1,7 +1,7 @@
 """`lowtide sweep`: many configurations, draws and recordings, in one table."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -71,20 +71,27 @@ def sweep(
     """
     with told_in_one_sentence():
         configs = [NamedConfig(str(file), read_config(file)) for file in config_files]
-        for warning in warnings_of(configs, plugins):
-            print(f"warning: {warning}", file=sys.stderr)
+        warnings = warnings_of(configs, plugins)
         tasks = [
             task
             for source in sources
             for config in configs
             for task in _tasks(source, config, seeds)
         ]
+        if any(task.simulation is not None for task in tasks):  # a replay has its own
+            _warn(warnings)
         with runs_progress(len(tasks)) as on_run:
             found = run_tasks(tasks, plugins=plugins, dask_address=dask_address, on_run=on_run)
+        _warn(dict.fromkeys(warning for each in found for warning in each.warnings))
         if output == "json":
             print(msgspec.json.encode({"runs": found}).decode())
         else:
             _print(found)
+
+
+def _warn(warnings: Iterable[str]) -> None:
+    for warning in warnings:
+        print(f"warning: {warning}", file=sys.stderr)
 
 
 def _tasks(source: Path, config: NamedConfig, seeds: Sequence[int]) -> list[SweepTask]:
