@@ -61,6 +61,24 @@ def test_a_table_of_medians(run: Run) -> None:
     assert [cell.strip() for cell in rows[0].split("│")[1:4]] == ["small.yaml", "a.yaml", "7"]
 
 
+def test_figures_stand_as_replay_prints_them(run: Run) -> None:
+    Path("small.yaml").write_text(SMALL)
+    record("run.lowtide")
+    words = ("small.yaml", "run.lowtide", *write("a.yaml"))
+    (drawn, _) = json.loads(run("sweep", *words, "--output", "json").stdout)["runs"]
+    rows = [line for line in run("sweep", *words).stdout.splitlines() if "a.yaml" in line]
+    cells = [[cell.strip() for cell in row.split("│")[4:-1]] for row in rows]
+    figures = drawn["figures"]
+    assert cells == [
+        [
+            *(f"{figures['peak']:.0%}", f"{figures['p95']:.0%}"),
+            *(f"{figures['fairness']:.2f}", f"{figures['cpu_imbalance']:.2f}"),
+            *(str(figures["pending"]), ""),
+        ],
+        ["", "", "", "", "1", "0"],
+    ]
+
+
 def test_bad_input_gets_one_sentence(run: Run) -> None:
     Path("small.yaml").write_text(SMALL)
     config = write("a.yaml")

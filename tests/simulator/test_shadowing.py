@@ -90,6 +90,7 @@ def test_what_was_measured_is_told_as_by_a_comparison() -> None:
     assert summary.measured == recorded.compared().links
     assert summary.measured is not None
     assert (summary.measured.peak, summary.measured.peak_node) == (0.5, "busy")
+    assert summary.measured.cpu_imbalance == 3.0  # all of it is requested on one node of three
     assert summary.measured.averaging == ", averages over 1m"
     assert summary.links is not None
     assert (round(summary.links.hottest, 6), summary.links.hottest_node) == (0.7, "quiet-1")

@@ -82,6 +82,8 @@ def _replayed(plugins: Plugins, task: SweepTask) -> SweepRun:
     links = row.links
     known = {} if links is None else {"peak": links.peak, "p95": links.p95}
     if links is not None:
-        known |= {"fairness": links.fairness, "cpu_imbalance": links.cpu_imbalance}
+        known["fairness"] = links.fairness
+        if links.cpu_imbalance is not None:
+            known["cpu_imbalance"] = links.cpu_imbalance
     figures = {**known, "pending": row.pending, "elsewhere": len(row.elsewhere)}
     return SweepRun(task.source, task.config.name, task.seed, figures, tuple(warnings))

@@ -160,7 +160,7 @@ def _figures(comparison: Comparison) -> Table:
                 f"{links.peak:.0%} ({links.peak_node})",
                 f"{links.p95:.0%}",
                 f"{links.fairness:.2f}",
-                f"{links.cpu_imbalance:.2f}",
+                links.cpu_imbalance_in_words,
             )
         counts = map(str, (row.placed, row.pending, row.evicted))
         table.add_row(row.name, *counts, elsewhere, *shares)

@@ -105,7 +105,7 @@ def _links(row: Compared) -> tuple[str, str, str, str]:
         f"{links.peak:.0%} ({links.peak_node})",
         f"{links.p95:.0%}",
         f"{links.fairness:.2f}",
-        f"{links.cpu_imbalance:.2f}",
+        links.cpu_imbalance_in_words,
     )
 
 

@@ -27,11 +27,15 @@ class LinkFigures(msgspec.Struct, frozen=True, kw_only=True):
     peak_node: str
     p95: float
     fairness: float
-    cpu_imbalance: float
+    cpu_imbalance: float | None  # None where no pod requests any
 
     @property
     def counted(self) -> str:
         return "1 reading" if self.readings == 1 else f"{self.readings} readings"
+
+    @property
+    def cpu_imbalance_in_words(self) -> str:
+        return "-" if self.cpu_imbalance is None else f"{self.cpu_imbalance:.2f}"
 
     @property
     def averaging(self) -> str:
@@ -51,7 +55,8 @@ class LinkCourse:
         self._counts = np.zeros(_STEPS_PER_SHARE * _HIGHEST_SHARE + 1, np.int64)
         self._peak, self._peak_node = 0.0, ""
         self._busiest = -1.0
-        self._fairness = self._cpu_imbalance = 1.0
+        self._fairness = 1.0
+        self._cpu_imbalance: float | None = None
 
     def look(self, reading: Reading, state: ClusterState, now: float) -> None:
         shares = reading.columns.get(SHARE)
@@ -70,7 +75,8 @@ class LinkCourse:
         if known.sum() > self._busiest:
             self._busiest = float(known.sum())
             self._fairness = fairness_of(known)
-            self._cpu_imbalance = highest_over_mean(_requested_cpu(state))
+            requested = _requested_cpu(state)
+            self._cpu_imbalance = highest_over_mean(requested) if requested.any() else None
 
     def figures(self) -> LinkFigures | None:
         """None where nothing was measured."""
