@@ -4,6 +4,7 @@
 
 import zlib
 from collections.abc import Hashable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -40,6 +41,8 @@ class Recording:
         self.warnings: list[str] = []
         self.bytes_read = 0  # of the file as it is, compressed
         self._line = 0
+        self._damage = ""  # what of the compressed bytes is not sound
+        self._is_whole = False  # whether the compressed bytes have their end
 
     def __enter__(self) -> "Recording":
         try:
@@ -80,7 +83,11 @@ class Recording:
                     break
                 event = reader.event(line)
             except (msgspec.DecodeError, RecordingError, UnicodeDecodeError) as error:
-                raise self._error(f"line {self._line}: cannot be read: {error}") from None
+                number = self._line
+                if self._is_damaged():
+                    self._line = number - 1
+                    break
+                raise self._error(f"line {number}: cannot be read: {error}") from None
             if step is not None:
                 yield _with(step, decisions)
             elif decisions:
@@ -89,11 +96,23 @@ class Recording:
         # Of the last event of a torn one, decisions may be missing.
         if step is not None and has_ended:
             yield _with(step, decisions)
-        if not has_ended:
-            self.warnings.append(
-                f"{self.path.name}: has no end: whoever recorded it was killed, or still records; "
-                f"{self._line} lines of it can be read"
-            )
+        self._note_what_is_missing(has_ended=has_ended)
+
+    def _note_what_is_missing(self, *, has_ended: bool) -> None:
+        count = self._line
+        if self._is_damaged():
+            why = f"is damaged ({self._damage})"
+        elif not has_ended:
+            why = "has no end: whoever recorded it was killed, or still records"
+        else:
+            return
+        self.warnings.append(f"{self.path.name}: {why}; {count} lines of it can be read")
+
+    def _is_damaged(self) -> bool:
+        """Reads all that is left: a checksum stands at the end."""
+        for _ in self._lines:
+            pass
+        return bool(self._damage)
 
     def _note_end(self, line: EndLine) -> None:
         if line.cut:
@@ -104,6 +123,10 @@ class Recording:
 
     def _read_header(self) -> Header:
         body = next(self._lines, b"")
+        if not body and self._damage:
+            raise self._error(f"is damaged in its first line, or is no recording: {self._damage}")
+        if not body and not self._is_whole:
+            raise self._error("is torn within its first line: nothing of it can be replayed")
         try:
             header = msgspec.json.decode(body, type=Header)
         except (msgspec.DecodeError, UnicodeDecodeError):
@@ -132,22 +155,42 @@ class Recording:
     def _decompressed(self) -> Iterator[bytes]:
         decompressor: Any = zlib.decompressobj(_GZIP)
         while not decompressor.eof:
+            piece = self._read_piece()
+            if not piece:
+                return
+            before = decompressor.copy()
             try:
-                piece = self._file.read(_PIECE_BYTES)
-                if not self.bytes_read and not piece.startswith(_GZIP_MAGIC):
-                    raise self._error("is no recording: it is not compressed by gzip")
-                self.bytes_read += len(piece)
-                if not piece:
-                    return
-                yield decompressor.decompress(piece)
-            except OSError as error:
-                raise self._error(f"cannot be read: {error.strerror}") from None
+                text = decompressor.decompress(piece)
             except zlib.error as error:
-                text = f"is damaged somewhere after line {self._line}: {error}"
-                raise self._error(text) from None
+                self._damage = str(error)
+                yield _before_damage(before, piece)
+                return
+            self._is_whole = decompressor.eof
+            yield text
+
+    def _read_piece(self) -> bytes:
+        try:
+            piece = self._file.read(_PIECE_BYTES)
+        except OSError as error:
+            raise self._error(f"cannot be read: {error.strerror}") from None
+        if not self.bytes_read and not piece:
+            raise self._error("is empty: nothing was recorded")
+        if not self.bytes_read and not piece.startswith(_GZIP_MAGIC):
+            raise self._error("is no recording: it is not compressed by gzip")
+        self.bytes_read += len(piece)
+        return piece
 
     def _error(self, text: str) -> RecordingError:
         return RecordingError(f"{self.path.name}: {text}")
+
+
+def _before_damage(decompressor: Any, piece: bytes) -> bytes:
+    """Byte by byte, as a decompressor that fails gives nothing of what it was given at once."""
+    text = bytearray()
+    with suppress(zlib.error):
+        for at in range(len(piece)):
+            text += decompressor.decompress(piece[at : at + 1])
+    return bytes(text)
 
 
 def _with(step: Step, decisions: list[DecisionForm]) -> Step:
