@@ -60,6 +60,7 @@ def test_a_cluster_that_was_never_seen_is_told_once_and_at_the_end(
     last = err.splitlines()[-1]
     assert last == f"lowtide: nodes and pods of the cluster were never seen: {why}"
     assert (out, process.returncode) == ("", 1)
+    assert [each.name for each in tmp_path.iterdir()] == ["kubeconfig"]
 
 
 @pytest.mark.parametrize("command", ["shadow", "record"])

@@ -104,6 +104,10 @@ class Beside:
             if failed:
                 raise failed[0]
 
+    @property
+    def has_seen(self) -> bool:
+        return not self._unseen
+
     def check_seen(self) -> None:
         """KubeError where there is nothing to tell, as the cluster was away all the time."""
         if self._unseen:
