@@ -17,6 +17,36 @@ def test_pods_that_are_not_kept_any_more_are_counted(capsys: pytest.CaptureFixtu
     assert "the last 2 of 3 pods that would be elsewhere" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("pods", "nodes", "told"),
+    [
+        pytest.param(
+            0,
+            1,
+            [
+                "0 pods were placed on 1 node in 2.0 minutes.",
+                "Nothing to compare: no pod was placed meanwhile.",
+            ],
+            id="no pod",
+        ),
+        pytest.param(
+            1,
+            2,
+            ["1 pod was placed on 2 nodes in 2.0 minutes.", "Agreement: 100.0% (1 same)."],
+            id="one pod",
+        ),
+    ],
+)
+def test_the_first_lines(
+    capsys: pytest.CaptureFixture[str], pods: int, nodes: int, told: list[str]
+) -> None:
+    report = ShadowReport(since=0.0)
+    for _ in range(pods):
+        report.note(shadowed("1", "roomy"), 60.0)
+    print_summary(report.summary(120.0, nodes=nodes, pending=0), "table")
+    assert capsys.readouterr().out.splitlines()[:2] == told
+
+
 def test_what_was_measured_and_what_is_predicted_are_two_lines(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

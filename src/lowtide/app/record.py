@@ -5,9 +5,13 @@ from collections.abc import Callable, Mapping
 
 from lowtide.app.beside import Beside, BesideParts
 from lowtide.framework.profile import Profile, rules_by_kind
+from lowtide.logs import Log
+from lowtide.objects.events import Listed
 from lowtide.records.recorder import Recorder
 from lowtide.records.recording_header import RecordingError
 from lowtide.scheduler.events import Event
+
+log = Log("record")
 
 
 class RecordApp:
@@ -19,6 +23,7 @@ class RecordApp:
     ) -> None:
         self._clock = parts.clock
         self._recorder = make_recorder(profiles)
+        self._unlisted = {"Node", "Pod"}
         self._beside = Beside(parts, profiles, rules_by_kind(profiles.values()), self._take)
         self.event_count = 0
 
@@ -43,3 +48,7 @@ class RecordApp:
         self._recorder.applied(event, self._clock())
         if self._recorder.failure:
             self.stop()
+        if isinstance(event, Listed) and event.kind in self._unlisted:
+            self._unlisted.discard(event.kind)
+            if not self._unlisted:
+                log.info("Nodes and pods are listed")

@@ -105,10 +105,12 @@ def print_summary(summary: ShadowSummary, output: str) -> None:
     def say(line: str) -> None:
         console.print(line, highlight=False, markup=False, soft_wrap=True)
 
+    pods = "1 pod was" if summary.pods == 1 else f"{summary.pods} pods were"
+    nodes = "1 node" if summary.nodes == 1 else f"{summary.nodes} nodes"
     minutes = (summary.until - summary.since) / 60
-    say(f"{summary.pods} pods were placed on {summary.nodes} nodes in {minutes:.1f} minutes.")
+    say(f"{pods} placed on {nodes} in {minutes:.1f} minutes.")
     if summary.agreed_share is None:
-        say("Nothing to compare yet: no pod was placed while it looked.")
+        say("Nothing to compare: no pod was placed meanwhile.")
     else:
         counted = ", ".join(f"{count} {name}" for name, count in summary.agreement.items() if count)
         say(f"Agreement: {summary.agreed_share:.1%} ({counted}).")
