@@ -3,14 +3,16 @@
 from collections import Counter
 from dataclasses import replace
 
+import msgspec
 from tests.records.kept_decisions import GIGABIT
 from tests.scheduler.conftest import all_listed, default_rules
 
 from lowtide.objects.events import Added, Deleted, Modified
 from lowtide.plugins.network_traffic import NetworkTraffic
 from lowtide.plugins.network_traffic_args import NetworkTrafficArgs
-from lowtide.readings.columns import published
+from lowtide.readings.columns import SHARE, published
 from lowtide.readings.demand import Owners, Traffic
+from lowtide.readings.request import TrafficRequest
 from lowtide.records.recording import Step
 from lowtide.scenario.readings import traffic_reading
 from lowtide.scheduler.events import ReadingPublished
@@ -77,15 +79,21 @@ def test_what_was_measured_is_told_as_by_a_comparison() -> None:
     """Without what was just placed, which the prediction goes by."""
     made, reading = shadowing()
     recorded = AsRecorded(None)
+    request = made.shadow.profiles["lowtide"].readings[0]
+    assert isinstance(request, TrafficRequest)
+    other = msgspec.structs.replace(request, direction="sum")
+    columns = reading.reading.columns
+    doubled = {**columns, SHARE: 2 * columns[SHARE]}
     traffic = {"lowtide.dev/traffic": "6G"}
     events = [
         *map(Added, NODES),
         Added(make_pod("web", on="quiet-1", cpu="1", annotations=traffic)),
         reading,
+        ReadingPublished(other, replace(reading.reading, columns=doubled)),
     ]
     for number, event in enumerate(events):
         made.step(event, float(number))
-        recorded.take(Step(number, float(number), event))
+        recorded.take(Step(number, float(number), event), request)
     summary = made.summary(9.0)
     assert summary.measured == recorded.compared().links
     assert summary.measured is not None

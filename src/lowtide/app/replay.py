@@ -138,7 +138,7 @@ def _reran(
         for step in _steps(recording, rerun.sources, progress):
             rerun.take(step)
             if recorded is not None:
-                recorded.take(step)
+                recorded.take(step, rerun.request)
         rerun.end()
         more = [f"{named.name}: {told}" for told in rerun.told_of_readings()]
         return compared(named.name, rerun), [*warnings, *more, *recording.warnings]
