@@ -13,6 +13,10 @@ import pytest
 from realparts.process import free_port
 
 COMMANDS = {"shadow": ["shadow", "--port=0"], "record": ["record", "run.lowtide"]}
+NO_TRAFFIC = (
+    "No rule reads traffic, so links are not measured: give --prometheus URL, or --config FILE "
+    "with NetworkTraffic"
+)
 
 
 @pytest.fixture
@@ -50,16 +54,28 @@ def test_a_cluster_that_was_never_seen_is_told_once_and_at_the_end(
     why = f"No answer from {address}: Connection refused"
     warned = [line for line in err.splitlines() if line.startswith("W")]
     assert [line.partition("] ")[2] for line in warned] == [
-        f'"Cannot reach the cluster, trying again" err="{why}"'
+        NO_TRAFFIC,
+        f'"Cannot reach the cluster, trying again" err="{why}"',
     ]
     last = err.splitlines()[-1]
     assert last == f"lowtide: nodes and pods of the cluster were never seen: {why}"
     assert (out, process.returncode) == ("", 1)
+    assert [each.name for each in tmp_path.iterdir()] == ["kubeconfig"]
+
+
+@pytest.mark.parametrize("command", ["shadow", "record"])
+def test_with_a_prometheus_links_are_measured(tmp_path: Path, address: str, command: str) -> None:
+    words = (*COMMANDS[command], f"--prometheus={address}", "--for=1s")
+    with started(tmp_path, *words) as process:
+        _, err = process.communicate(timeout=60)
+    assert "Cannot reach the cluster" in err
+    assert NO_TRAFFIC not in err
 
 
 def test_ctrl_c_ends_it_with_the_same_words(tmp_path: Path, address: str) -> None:
     with started(tmp_path, *COMMANDS["shadow"]) as process:
         assert process.stderr is not None
+        assert NO_TRAFFIC in process.stderr.readline()
         assert "Cannot reach the cluster" in process.stderr.readline()
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)

@@ -61,6 +61,24 @@ def test_a_table_of_medians(run: Run) -> None:
     assert [cell.strip() for cell in rows[0].split("│")[1:4]] == ["small.yaml", "a.yaml", "7"]
 
 
+def test_figures_stand_as_replay_prints_them(run: Run) -> None:
+    Path("small.yaml").write_text(SMALL)
+    record("run.lowtide")
+    words = ("small.yaml", "run.lowtide", *write("a.yaml"))
+    (drawn, _) = json.loads(run("sweep", *words, "--output", "json").stdout)["runs"]
+    rows = [line for line in run("sweep", *words).stdout.splitlines() if "a.yaml" in line]
+    cells = [[cell.strip() for cell in row.split("│")[4:-1]] for row in rows]
+    figures = drawn["figures"]
+    assert cells == [
+        [
+            *(f"{figures['peak']:.0%}", f"{figures['p95']:.0%}"),
+            *(f"{figures['fairness']:.2f}", f"{figures['cpu_imbalance']:.2f}"),
+            *(str(figures["pending"]), ""),
+        ],
+        ["", "", "", "", "1", "0"],
+    ]
+
+
 def test_bad_input_gets_one_sentence(run: Run) -> None:
     Path("small.yaml").write_text(SMALL)
     config = write("a.yaml")
@@ -68,6 +86,15 @@ def test_bad_input_gets_one_sentence(run: Run) -> None:
     Path("torn").write_bytes(b"\x1f\x8bnothing")
     torn = run("sweep", "torn", *config)
     assert (torn.exit_code, torn.stderr.startswith("lowtide: torn: ")) == (1, True)
+
+
+def test_a_torn_recording_is_told_once_and_as_by_replay(run: Run) -> None:
+    record("run.lowtide")
+    Path("run.lowtide").write_bytes(Path("run.lowtide").read_bytes()[:-20])
+    config = write("a.yaml", "b.yaml")
+    swept = run("sweep", "run.lowtide", *config)
+    assert swept.stderr.startswith("warning: run.lowtide: has no end: ")
+    assert (swept.stderr, swept.exit_code) == (run("replay", "run.lowtide", *config).stderr, 0)
 
 
 class AnswersHttp(socketserver.BaseRequestHandler):

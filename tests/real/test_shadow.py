@@ -63,7 +63,7 @@ def test_it_compares_and_writes_nothing(
     recorder.start()
     try:
         wait_until(
-            lambda: "Shadowing" in shadow.log() and "Recording" in recorder.log(),
+            lambda: "Shadowing" in shadow.log() and "pods are listed" in recorder.log(),
             timeout_seconds=30,
             what="both have begun",
         )

@@ -1,4 +1,5 @@
 import errno
+import gzip
 import io
 import logging
 import os
@@ -95,6 +96,41 @@ def test_recording_that_is_there_is_kept_beside(tmp_path: Path) -> None:
             running.applied(Turn(), now)
     assert steps_in(path) == ([Step(2, 2.0, Turn())], [])
     assert steps_in(tmp_path / "run.before") == ([Step(2, 1.0, Turn())], [])
+
+
+@pytest.mark.parametrize("ends_well", [True, False])
+def test_starts_without_an_event_take_no_recordings_place(tmp_path: Path, ends_well: bool) -> None:
+    path = tmp_path / "run"
+    with recorder(path) as running:
+        running.applied(Turn(), 1.0)
+    for _ in range(3):
+        with recorder(path):
+            pass
+        if not ends_well:
+            path.write_bytes(path.read_bytes()[:-20])
+    assert steps_in(tmp_path / "run.before") == ([Step(2, 1.0, Turn())], [])
+
+
+def test_what_is_no_recording_is_kept_too(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    for content in (b"notes", gzip.compress(b"notes\n"), gzip.compress(b"")):
+        path.write_bytes(content)
+        with recorder(path):
+            pass
+        assert (tmp_path / "run.before").read_bytes() == content
+
+
+def test_a_recording_that_is_discarded_leaves_what_was_there(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    with recorder(path) as nothing:
+        nothing.applied(Turn(), 1.0)
+    nothing.discard()
+    assert list(tmp_path.iterdir()) == []
+    path.write_bytes(b"notes")
+    with recorder(path) as again:
+        again.applied(Turn(), 1.0)
+    again.discard()
+    assert {each.name: each.read_bytes() for each in tmp_path.iterdir()} == {"run": b"notes"}
 
 
 def warned(caplog: pytest.LogCaptureFixture) -> list[str]:

@@ -1,4 +1,5 @@
 import gzip
+import zlib
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,7 @@ def file(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        pytest.param(b"", "is no recording: it is not compressed by gzip", id="empty"),
+        pytest.param(b"", "is empty: nothing was recorded", id="empty"),
         pytest.param(HEADER, "is no recording: it is not compressed by gzip", id="plain text"),
         pytest.param(
             gzip.compress(b""),
@@ -74,9 +75,14 @@ def file(tmp_path: Path) -> Path:
             id="a decision of no event",
         ),
         pytest.param(
-            gzip.compress(HEADER + 50 * TURN, mtime=0)[:-30] + b"x" * 40,
-            "is damaged somewhere after line ",
-            id="damaged",
+            gzip.compress(HEADER)[:40],
+            "is torn within its first line: nothing of it can be replayed",
+            id="torn within its header",
+        ),
+        pytest.param(
+            b"\x1f\x8bnothing",
+            "is damaged in its first line, or is no recording: Error -3 while decompressing data",
+            id="nothing but the first two bytes of gzip",
         ),
     ],
 )
@@ -113,3 +119,47 @@ def test_torn_end_is_told_and_the_rest_is_read(file: Path, cut_bytes: int) -> No
     steps, (warning,) = read(file)
     assert steps == [Step(number, 1.5, Turn()) for number in range(2, len(steps) + 2)]
     assert warning.startswith("run.gz: has no end: whoever recorded it was killed, or still")
+
+
+def damaged_in_the_middle() -> bytes:
+    """As it is written, block by block; the damage is in the second of three."""
+    compressor = zlib.compressobj(6, zlib.DEFLATED, 31)
+    blocks = [
+        compressor.compress(text) + compressor.flush(zlib.Z_SYNC_FLUSH)
+        for text in (HEADER + TURN + TURN, DECIDED + TURN, TURN + END)
+    ]
+    blocks.append(compressor.flush())
+    blocks[1] = b"\xff" * len(blocks[1])
+    return b"".join(blocks)
+
+
+@pytest.mark.parametrize(
+    ("content", "read_count", "why"),
+    [
+        pytest.param(
+            damaged_in_the_middle(),
+            1,
+            "is damaged (Error -3 while decompressing data: invalid block type); 3 lines",
+            id="what cannot be decompressed",
+        ),
+        pytest.param(
+            gzip.compress(HEADER + 3 * TURN + END)[:-8] + b"x" * 8,
+            3,
+            "is damaged (Error -3 while decompressing data: incorrect data check); 5 lines",
+            id="a checksum that is another one",
+        ),
+        pytest.param(
+            gzip.compress(HEADER + 3 * TURN + b"{" + TURN + END)[:-8] + b"x" * 8,
+            2,
+            "is damaged (Error -3 while decompressing data: incorrect data check); 4 lines",
+            id="a line that cannot be read, and a checksum that is another one",
+        ),
+    ],
+)
+def test_what_stands_before_a_damage_is_read(
+    file: Path, content: bytes, read_count: int, why: str
+) -> None:
+    file.write_bytes(content)
+    steps, (warning,) = read(file)
+    assert steps == [Step(number, 1.5, Turn()) for number in range(2, read_count + 2)]
+    assert warning == f"run.gz: {why} of it can be read"

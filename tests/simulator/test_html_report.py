@@ -12,7 +12,13 @@ from lowtide.simulator.rerun_report import Compared, Elsewhere
 from lowtide.simulator.shadow_report import ShadowReport
 
 LINKS = LinkFigures(
-    readings=3, peak=0.81, peak_node="node-7", p95=0.5, fairness=0.9, cpu_imbalance=1.2
+    readings=3,
+    window_seconds=60.0,
+    peak=0.81,
+    peak_node="node-7",
+    p95=0.5,
+    fairness=0.9,
+    cpu_imbalance=1.2,
 )
 
 
@@ -50,6 +56,7 @@ def test_configurations_side_by_side() -> None:
     chart = chart_of_courses({"as recorded": [(5.0, 0.2), (20.0, 0.8)]}, "run")
     page = Read(comparison_page("run.lowtide", rows, chart))
     assert page.texts["h1"] == ["run.lowtide"]
+    assert page.texts["p"] == ["Hottest link: 81% as recorded, 81% b.yaml, averages over 1m"]
     assert page.texts["td"][:9] == [
         *("as recorded", "2", "0", "3", "81% (node-7)", "50%", "0.90", "1.20"),
         "b.yaml",
@@ -64,9 +71,11 @@ def test_the_shadow() -> None:
     report.note(shadowed("1", "small"), 60.0)
     report.note(shadowed("1", "roomy"), 60.0)
     report.look(hottest(0.81, 0.54))
-    page = Read(shadow_page(report.summary(120.0, nodes=2, pending=0)))
-    assert page.texts["p"][:2] == [
-        "Hottest link 81% (at-0.81) → 54% (at-0.54) predicted",
+    summary = report.summary(120.0, nodes=2, pending=0, measured=LINKS)
+    page = Read(shadow_page(summary))
+    assert page.texts["p"][:3] == [
+        "Hottest link 81% (node-7), averages over 1m",
+        "With what was just placed 81% (at-0.81) → 54% (at-0.54) predicted",
         "50.0% of 2 pods are where these rules would put them",
     ]
     assert page.texts["td"][-5:][:3] == ["default/web", "small", "roomy"]

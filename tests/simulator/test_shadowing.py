@@ -3,17 +3,21 @@
 from collections import Counter
 from dataclasses import replace
 
+import msgspec
 from tests.records.kept_decisions import GIGABIT
 from tests.scheduler.conftest import all_listed, default_rules
 
 from lowtide.objects.events import Added, Deleted, Modified
 from lowtide.plugins.network_traffic import NetworkTraffic
 from lowtide.plugins.network_traffic_args import NetworkTrafficArgs
-from lowtide.readings.columns import published
+from lowtide.readings.columns import SHARE, published
 from lowtide.readings.demand import Owners, Traffic
+from lowtide.readings.request import TrafficRequest
+from lowtide.records.recording import Step
 from lowtide.scenario.readings import traffic_reading
 from lowtide.scheduler.events import ReadingPublished
 from lowtide.scheduler.shadow import Shadowed
+from lowtide.simulator.rerun_report import AsRecorded
 from lowtide.simulator.shadowing import Shadowing
 from lowtide.testing import make_node, make_pod, make_profile
 
@@ -69,6 +73,35 @@ def test_pods_that_would_be_elsewhere_count_there_for_the_next() -> None:
     now = made.summary(7.0).now
     assert now is not None
     assert now.share == now.predicted_share == 0.5
+
+
+def test_what_was_measured_is_told_as_by_a_comparison() -> None:
+    """Without what was just placed, which the prediction goes by."""
+    made, reading = shadowing()
+    recorded = AsRecorded(None)
+    request = made.shadow.profiles["lowtide"].readings[0]
+    assert isinstance(request, TrafficRequest)
+    other = msgspec.structs.replace(request, direction="sum")
+    columns = reading.reading.columns
+    doubled = {**columns, SHARE: 2 * columns[SHARE]}
+    traffic = {"lowtide.dev/traffic": "6G"}
+    events = [
+        *map(Added, NODES),
+        Added(make_pod("web", on="quiet-1", cpu="1", annotations=traffic)),
+        reading,
+        ReadingPublished(other, replace(reading.reading, columns=doubled)),
+    ]
+    for number, event in enumerate(events):
+        made.step(event, float(number))
+        recorded.take(Step(number, float(number), event), request)
+    summary = made.summary(9.0)
+    assert summary.measured == recorded.compared().links
+    assert summary.measured is not None
+    assert (summary.measured.peak, summary.measured.peak_node) == (0.5, "busy")
+    assert summary.measured.cpu_imbalance == 3.0  # all of it is requested on one node of three
+    assert summary.measured.averaging == ", averages over 1m"
+    assert summary.links is not None
+    assert (round(summary.links.hottest, 6), summary.links.hottest_node) == (0.7, "quiet-1")
 
 
 def test_a_pod_is_told_of_before_it_counts_where_it_would_be() -> None:

@@ -17,9 +17,13 @@ from lowtide.kube.connection import Connection
 from lowtide.kube.errors import KubeError
 from lowtide.kube.following import Outages
 from lowtide.kube.kubeconfig import Access
+from lowtide.logs import Log
 from lowtide.objects.events import Listed
 from lowtide.objects.kinds import NODE, POD
+from lowtide.records.measured import traffic_request_of
 from lowtide.scheduler.events import Event, ReadingPublished
+
+log = Log("beside")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +49,7 @@ class Beside:
         self._parts = parts
         self._take = take
         self._connection = Connection(parts.access, parts.wall_clock)
+        self._reads_traffic = traffic_request_of(profiles.values()) is not None
         self._measuring_connection = Connection(parts.access, parts.wall_clock)
         self._watched = WatchedCluster()
         self.measuring = Measuring(
@@ -67,6 +72,11 @@ class Beside:
 
     async def run(self) -> None:
         """Until `stop`, or for as long as it was told to."""
+        if not self._reads_traffic:  # told at once: a day later it is a day lost
+            log.warning(
+                "No rule reads traffic, so links are not measured: give --prometheus URL, or "
+                "--config FILE with NetworkTraffic"
+            )
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(self._connection)
             await stack.enter_async_context(self._measuring_connection)
@@ -87,14 +97,23 @@ class Beside:
             if failed:
                 raise failed[0]
 
+    @property
+    def has_seen(self) -> bool:
+        return not self._unseen()
+
     def check_seen(self) -> None:
         """KubeError where there is nothing to tell, as the cluster was away all the time."""
-        why_by_plural = self.outages.never_listed()
-        unseen = [each for each in (NODE.plural, POD.plural) if each in why_by_plural]
-        if unseen:
+        why_by_plural = self._unseen()
+        if why_by_plural:
             silent = f"{self._parts.access.cluster.server} has not answered yet"
-            why = next(filter(None, (why_by_plural[each] for each in unseen)), silent)
-            raise KubeError(f"{' and '.join(unseen)} of the cluster were never seen: {why}")
+            why = next(filter(None, why_by_plural.values()), silent)
+            raise KubeError(f"{' and '.join(why_by_plural)} of the cluster were never seen: {why}")
+
+    def _unseen(self) -> dict[str, str]:
+        """Of nodes and pods: what was never listed, and why."""
+        why_by_plural = self.outages.never_listed()
+        kinds = (NODE.plural, POD.plural)
+        return {each: why_by_plural[each] for each in kinds if each in why_by_plural}
 
     async def _measure(self) -> None:
         await self._nodes_listed.wait()

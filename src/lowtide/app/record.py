@@ -32,9 +32,13 @@ class RecordApp:
 
     async def run(self) -> None:
         """RecordingError where the file ends before the run, KubeError where the cluster was never
-        seen."""
-        with self._recorder:
-            await self._beside.run()
+        seen; then no file is left, and what was there before is."""
+        try:
+            with self._recorder:
+                await self._beside.run()
+        finally:
+            if not self._beside.has_seen:
+                self._recorder.discard()
         if self._recorder.failure:
             raise RecordingError(f"the recording is cut: {self._recorder.failure}")
         self._beside.check_seen()
@@ -47,4 +51,4 @@ class RecordApp:
         if isinstance(event, Listed) and event.kind in self._unlisted:
             self._unlisted.discard(event.kind)
             if not self._unlisted:
-                log.info("Recording")
+                log.info("Nodes and pods are listed")

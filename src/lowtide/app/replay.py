@@ -118,10 +118,11 @@ def compare(
     return Comparison(header, (recorded.compared(), *rows), tuple(dict.fromkeys(warnings)))
 
 
-def compared_with(path: Path, registry: Registry, named: NamedConfig) -> Compared:
-    """The recorded arrivals under one configuration."""
-    row, _ = _reran(path, registry, named, lambda done, total: None)
-    return row
+def compared_with(
+    path: Path, registry: Registry, named: NamedConfig
+) -> tuple[Compared, Sequence[str]]:
+    """The recorded arrivals under one configuration, and what to warn of."""
+    return _reran(path, registry, named, lambda done, total: None)
 
 
 def _reran(
@@ -137,7 +138,7 @@ def _reran(
         for step in _steps(recording, rerun.sources, progress):
             rerun.take(step)
             if recorded is not None:
-                recorded.take(step)
+                recorded.take(step, rerun.request)
         rerun.end()
         more = [f"{named.name}: {told}" for told in rerun.told_of_readings()]
         return compared(named.name, rerun), [*warnings, *more, *recording.warnings]

@@ -32,8 +32,8 @@ def _metrics(summary: ShadowSummary | None) -> Iterator[Metric]:
     pending = GaugeMetricFamily("lowtide_shadow_pending_pods", "Pods that have no node yet")
     hottest = GaugeMetricFamily(
         "lowtide_shadow_hottest_link_share",
-        "Used part of the busiest link's capacity, as measured, and as it would be had the pods "
-        "gone where the rules say",
+        "Used part of the busiest link's capacity, with what was just placed and is not measured "
+        "yet, as it is, and as it would be had the pods gone where the rules say",
         labels=("placement",),
     )
     if summary is not None:

@@ -34,6 +34,7 @@ class SweepRun:
     config: str
     seed: int
     figures: Figures
+    warnings: Sequence[str] = ()
 
 
 def run_tasks(
@@ -55,7 +56,9 @@ def run_tasks(
 
 
 def _run(plugins: Plugins, task: SweepTask) -> SweepRun:
-    figures = _simulated(plugins, task) if task.simulation is not None else _replayed(plugins, task)
+    if task.simulation is None:
+        return _replayed(plugins, task)
+    figures = _simulated(plugins, task)
     return SweepRun(task.source, task.config.name, task.seed, figures)
 
 
@@ -71,13 +74,16 @@ def _simulated(plugins: Plugins, task: SweepTask) -> Figures:
     }
 
 
-def _replayed(plugins: Plugins, task: SweepTask) -> Figures:
+def _replayed(plugins: Plugins, task: SweepTask) -> SweepRun:
     with tempfile.TemporaryDirectory(prefix="lowtide-sweep-") as folder:
         file = Path(folder) / task.source
         file.write_bytes(task.recording)
-        row = compared_with(file, make_registry(plugins), task.config)
+        row, warnings = compared_with(file, make_registry(plugins), task.config)
     links = row.links
     known = {} if links is None else {"peak": links.peak, "p95": links.p95}
     if links is not None:
-        known |= {"fairness": links.fairness, "cpu_imbalance": links.cpu_imbalance}
-    return {**known, "pending": row.pending, "elsewhere": len(row.elsewhere)}
+        known["fairness"] = links.fairness
+        if links.cpu_imbalance is not None:
+            known["cpu_imbalance"] = links.cpu_imbalance
+    figures = {**known, "pending": row.pending, "elsewhere": len(row.elsewhere)}
+    return SweepRun(task.source, task.config.name, task.seed, figures, tuple(warnings))

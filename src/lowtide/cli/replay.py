@@ -144,7 +144,7 @@ def _print_comparison(comparison: Comparison, output: str) -> None:
 
 
 def _figures(comparison: Comparison) -> Table:
-    table = Table()
+    table = Table(caption=_readings(comparison), caption_justify="left")
     table.add_column("configuration")
     for heading in (
         *("placed", "pending", "evicted", "elsewhere", "hottest link", "95th percentile"),
@@ -160,11 +160,17 @@ def _figures(comparison: Comparison) -> Table:
                 f"{links.peak:.0%} ({links.peak_node})",
                 f"{links.p95:.0%}",
                 f"{links.fairness:.2f}",
-                f"{links.cpu_imbalance:.2f}",
+                links.cpu_imbalance_in_words,
             )
         counts = map(str, (row.placed, row.pending, row.evicted))
         table.add_row(row.name, *counts, elsewhere, *shares)
     return table
+
+
+def _readings(comparison: Comparison) -> str | None:
+    """Of what links are told."""
+    links = comparison.rows[0].links
+    return None if links is None else f"Links: {links.counted}{links.averaging}."
 
 
 def _summary(made: Replayed) -> str:

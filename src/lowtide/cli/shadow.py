@@ -1,5 +1,6 @@
 """`lowtide shadow`: what these rules would have done with the pods that others place."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -104,25 +105,36 @@ def print_summary(summary: ShadowSummary, output: str) -> None:
     def say(line: str) -> None:
         console.print(line, highlight=False, markup=False, soft_wrap=True)
 
+    pods = "1 pod was" if summary.pods == 1 else f"{summary.pods} pods were"
+    nodes = "1 node" if summary.nodes == 1 else f"{summary.nodes} nodes"
     minutes = (summary.until - summary.since) / 60
-    say(f"{summary.pods} pods were placed on {summary.nodes} nodes in {minutes:.1f} minutes.")
+    say(f"{pods} placed on {nodes} in {minutes:.1f} minutes.")
     if summary.agreed_share is None:
-        say("Nothing to compare yet: no pod was placed while it looked.")
+        say("Nothing to compare: no pod was placed meanwhile.")
     else:
         counted = ", ".join(f"{count} {name}" for name, count in summary.agreement.items() if count)
         say(f"Agreement: {summary.agreed_share:.1%} ({counted}).")
-    links = summary.links
-    if links is None:
-        say("Links: nothing was measured; NetworkTraffic and its Prometheus are needed for that.")
-    else:
-        say(
-            f"Hottest link: {links.hottest:.0%} ({links.hottest_node}) -> "
-            f"{links.predicted_hottest:.0%} ({links.predicted_hottest_node}) predicted; "
-            f"95th percentile {links.highest_p95:.0%} -> {links.predicted_highest_p95:.0%}; "
-            f"{links.readings} readings."
-        )
+    for line in _links(summary):
+        say(line)
     if summary.differences:
         console.print(_differences(summary))
+
+
+def _links(summary: ShadowSummary) -> Iterator[str]:
+    measured, links = summary.measured, summary.links
+    if measured is None:
+        yield "Links: nothing was measured; NetworkTraffic and its Prometheus are needed for that."
+        return
+    yield (
+        f"Hottest link: {measured.peak:.0%} ({measured.peak_node}); 95th percentile "
+        f"{measured.p95:.0%}; {measured.counted}{measured.averaging}."
+    )
+    if links is not None:
+        yield (
+            f"With what was just placed: {links.hottest:.0%} ({links.hottest_node}) -> "
+            f"{links.predicted_hottest:.0%} ({links.predicted_hottest_node}) predicted; "
+            f"highest 95th percentile {links.highest_p95:.0%} -> {links.predicted_highest_p95:.0%}."
+        )
 
 
 def _differences(summary: ShadowSummary) -> Table:

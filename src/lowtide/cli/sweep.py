@@ -1,7 +1,7 @@
 """`lowtide sweep`: many configurations, draws and recordings, in one table."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -19,13 +19,13 @@ from lowtide.cli.simulate import Seeds, runs_progress
 from lowtide.scenario.simulation import read_simulation
 
 _GZIP_MAGIC = b"\x1f\x8b"
-_COLUMNS = {
-    "peak": ("link peak", 2),
-    "p95": ("link p95", 2),
-    "fairness": ("fairness", 3),
-    "cpu_imbalance": ("CPU imbalance", 2),
-    "pending": ("pending", 1),
-    "elsewhere": ("elsewhere", 1),
+_COLUMNS = {  # as `lowtide replay` has them; a median of counts may be a half
+    "peak": ("hottest link", ".0%"),
+    "p95": ("95th percentile", ".0%"),
+    "fairness": ("fairness", ".2f"),
+    "cpu_imbalance": ("CPU imbalance", ".2f"),
+    "pending": ("pending", "g"),
+    "elsewhere": ("elsewhere", "g"),
 }
 _WIDTH_WITHOUT_TERMINAL = 140
 
@@ -71,20 +71,27 @@ def sweep(
     """
     with told_in_one_sentence():
         configs = [NamedConfig(str(file), read_config(file)) for file in config_files]
-        for warning in warnings_of(configs, plugins):
-            print(f"warning: {warning}", file=sys.stderr)
+        warnings = warnings_of(configs, plugins)
         tasks = [
             task
             for source in sources
             for config in configs
             for task in _tasks(source, config, seeds)
         ]
+        if any(task.simulation is not None for task in tasks):  # a replay has its own
+            _warn(warnings)
         with runs_progress(len(tasks)) as on_run:
             found = run_tasks(tasks, plugins=plugins, dask_address=dask_address, on_run=on_run)
+        _warn(dict.fromkeys(warning for each in found for warning in each.warnings))
         if output == "json":
             print(msgspec.json.encode({"runs": found}).decode())
         else:
             _print(found)
+
+
+def _warn(warnings: Iterable[str]) -> None:
+    for warning in warnings:
+        print(f"warning: {warning}", file=sys.stderr)
 
 
 def _tasks(source: Path, config: NamedConfig, seeds: Sequence[int]) -> list[SweepTask]:
@@ -104,7 +111,8 @@ def _print(found: Sequence[SweepRun]) -> None:
         for name, column in _COLUMNS.items()
         if any(name in run.figures for run in found)
     }
-    table = Table(title=f"{len(found)} runs; medians")
+    runs_made = "1 run" if len(found) == 1 else f"{len(found)} runs; medians"
+    table = Table(title=runs_made)
     for heading in ("source", "configuration", "runs"):
         table.add_column(heading)
     for heading, _ in columns.values():
@@ -112,8 +120,8 @@ def _print(found: Sequence[SweepRun]) -> None:
     for source, config in dict.fromkeys((run.source, run.config) for run in found):
         runs = [run.figures for run in found if (run.source, run.config) == (source, config)]
         cells = []
-        for name, (_, places) in columns.items():
+        for name, (_, form) in columns.items():
             known = [figures[name] for figures in runs if name in figures]
-            cells.append(f"{median(known):.{places}f}" if known else "")
+            cells.append(f"{median(known):{form}}" if known else "")
         table.add_row(source, config, str(len(runs)), *cells)
     console.print(table)

@@ -15,9 +15,11 @@ from io import FileIO
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
+
 from lowtide.logs import Log
 from lowtide.records.event_form import EndLine, EventWriter, Line, LookedLine, encode
-from lowtide.records.recording_header import Header, RecordingError
+from lowtide.records.recording_header import FORMAT, Header, RecordingError
 from lowtide.scheduler.actions import Decided
 from lowtide.scheduler.events import Event
 
@@ -31,15 +33,36 @@ _BLOCK_BYTES = 2**20
 _MOST_WAITING = 500_000  # lines; a disk that hangs must not take all memory
 _LAST_SECONDS = 15.0
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+_END = encode(EndLine())
 _GZIP = 31  # zlib's number for a gzip header and trailer around the deepest window
 
 
 def open_for_recording(path: Path) -> FileIO:
     """For nobody else to read; a recording that is there already is kept beside it."""
-    if path.is_file() and path.stat().st_size:
-        path.replace(path.with_name(path.name + BEFORE_SUFFIX))
+    if holds_something(path):
+        path.replace(_before(path))
     number = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     return FileIO(number, "wb")
+
+
+def holds_something(path: Path) -> bool:
+    """Whatever it is, unless it is a recording with nothing behind its header: of a start that
+    failed, which must not take the place of a recording that is kept."""
+    if not path.is_file() or not path.stat().st_size:
+        return False
+    with path.open("rb") as file:
+        beginning = file.read(_BLOCK_BYTES)
+    try:
+        header, *lines = zlib.decompressobj(_GZIP).decompress(beginning).split(b"\n")
+        is_recording = msgspec.json.decode(header, type=Header).format == FORMAT
+    except (zlib.error, ValueError):
+        return True
+    whole = lines[:-1]  # what stands behind the last line's end is torn
+    return not is_recording or any(line != _END for line in whole)
+
+
+def _before(path: Path) -> Path:
+    return path.with_name(path.name + BEFORE_SUFFIX)
 
 
 class RecordingFile:
@@ -115,6 +138,7 @@ class Recorder:
         self._is_on = False
         self._is_overrun = False
         self._file: RecordingFile | None = None
+        self._has_before = False  # whether what was there is kept beside it
         self._ending = threading.Event()
         self._thread = threading.Thread(target=self._run, name="recording", daemon=True)
 
@@ -138,6 +162,7 @@ class Recorder:
 
     def __enter__(self) -> "Recorder":
         try:
+            self._has_before = holds_something(self._path)
             self._file = RecordingFile(self._open(self._path))
             self._file.add(self._header)
             self._file.flush()
@@ -161,6 +186,17 @@ class Recorder:
         self._thread.join(_LAST_SECONDS)
         if self._thread.is_alive():
             log.warning("The end of the recording is not written", file=str(self._path))
+
+    def discard(self) -> None:
+        """After its end, where it is worth nothing: all files are as they were before it, but for
+        the one that was kept before."""
+        if self._file is None:
+            return
+        with suppress(OSError):
+            if self._has_before:
+                _before(self._path).replace(self._path)
+            else:
+                self._path.unlink()
 
     # On the thread.
 

@@ -51,11 +51,14 @@ def comparison_page(title: str, rows: Sequence[Compared], chart: str) -> str:
 
 
 def shadow_page(summary: ShadowSummary) -> str:
-    links, agreed = summary.links, summary.agreed_share
+    measured, links, agreed = summary.measured, summary.links, summary.agreed_share
     claims = []
+    if measured is not None:
+        share = f"{measured.peak:.0%} ({measured.peak_node})"
+        claims.append(f"Hottest link {share}{measured.averaging}")
     if links is not None:
         claims.append(
-            f"Hottest link {links.hottest:.0%} ({links.hottest_node}) → "
+            f"With what was just placed {links.hottest:.0%} ({links.hottest_node}) → "
             f"{links.predicted_hottest:.0%} ({links.predicted_hottest_node}) predicted"
         )
     if agreed is not None:
@@ -87,7 +90,8 @@ def _hottest_claim(rows: Sequence[Compared]) -> str:
     shares = [(row.name, row.links.peak) for row in rows if row.links is not None]
     if not shares:
         return "Nothing was measured"
-    return "Hottest link: " + ", ".join(f"{share:.0%} {name}" for name, share in shares)
+    averaging = next(row.links.averaging for row in rows if row.links is not None)
+    return "Hottest link: " + ", ".join(f"{share:.0%} {name}" for name, share in shares) + averaging
 
 
 def _links(row: Compared) -> tuple[str, str, str, str]:
@@ -98,7 +102,7 @@ def _links(row: Compared) -> tuple[str, str, str, str]:
         f"{links.peak:.0%} ({links.peak_node})",
         f"{links.p95:.0%}",
         f"{links.fairness:.2f}",
-        f"{links.cpu_imbalance:.2f}",
+        links.cpu_imbalance_in_words,
     )
 
 

@@ -72,7 +72,7 @@ class Rerun:
         self._anew = anew or {}
         self.sources = sources
         traffic = [each for each in sources if isinstance(each, TrafficRequest)]
-        self._request = traffic[0] if traffic else None
+        self.request = traffic[0] if traffic else None
         self._hot = {request: HotNodes(request) for request in traffic}
         self.links = LinkCourse()
         self.outcomes: dict[str, Outcome] = {}  # by pod key, as it was last
@@ -257,7 +257,7 @@ class Rerun:
         if isinstance(source, TrafficRequest):
             anew, moved = self._anew.get(source), list(self._moved())
             told = moved_reading(recorded, source if anew is None else anew.recorded, moved)
-            if source == self._request:
+            if source == self.request:
                 self.links.look(told, self._machine.state, now)
             then, reading = recorded, told
             if anew is not None and anew.is_needed:

@@ -51,7 +51,8 @@ class AsRecorded:
         self._placed: set[str] = set()
         self._evicted: set[str] = set()  # uids
 
-    def take(self, step: Step) -> None:
+    def take(self, step: Step, request: TrafficRequest | None) -> None:
+        """Of several measurements of traffic, links are told of by that of `request`."""
         match step.event:
             case Added(object=Pod() as pod) | Modified(object=Pod() as pod):
                 self._pod(pod)
@@ -63,7 +64,7 @@ class AsRecorded:
                 self._state.update_node(node)
             case Deleted(object=Node() as node):
                 self._state.remove_node(node.name)
-            case ReadingPublished(TrafficRequest(), reading):
+            case ReadingPublished(TrafficRequest() as source, reading) if source == request:
                 self.links.look(reading, self._state, step.now)
 
     def _note_eviction(self, pod: Pod) -> None:

@@ -8,6 +8,7 @@ import msgspec
 
 from lowtide.framework.decision import Decision
 from lowtide.scheduler.shadow import Agreement, Shadowed
+from lowtide.simulator.link_course import LinkFigures
 from lowtide.simulator.predicted_links import Hottest
 
 # That are kept, and that a page shows: 1.5 MB, shown within two seconds; with five times as many it
@@ -30,7 +31,8 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LinkPeaks(msgspec.Struct, frozen=True, kw_only=True):
-    """As shares of capacity: the highest that was seen, as it was and as it would have been."""
+    """As shares of capacity, with what was just placed and is not measured yet: the highest that
+    was seen, as it was and as it would have been."""
 
     readings: int
     hottest: float
@@ -43,7 +45,8 @@ class LinkPeaks(msgspec.Struct, frozen=True, kw_only=True):
 
 class ShadowSummary(msgspec.Struct, frozen=True, kw_only=True):
     """`agreed` counts pods on the node that the rules would have chosen, or on one as good;
-    `differences` are the last of the others."""
+    `differences` are the last of the others. `measured` is what links carried, the same as a
+    comparison tells as recorded; `links` counts in what was just placed, as a prediction must."""
 
     since: float
     until: float
@@ -52,6 +55,7 @@ class ShadowSummary(msgspec.Struct, frozen=True, kw_only=True):
     agreed: int
     agreement: dict[str, int]
     pending: int
+    measured: LinkFigures | None = None
     links: LinkPeaks | None = None
     now: Hottest | None = None
     differences: list[Difference] = []
@@ -112,7 +116,9 @@ class ShadowReport:
         self._p95 = max(self._p95, hottest.p95)
         self._predicted_p95 = max(self._predicted_p95, hottest.predicted_p95)
 
-    def summary(self, now: float, *, nodes: int, pending: int) -> ShadowSummary:
+    def summary(
+        self, now: float, *, nodes: int, pending: int, measured: LinkFigures | None = None
+    ) -> ShadowSummary:
         return ShadowSummary(
             since=self._since,
             until=now,
@@ -121,6 +127,7 @@ class ShadowReport:
             agreed=self._counts[Agreement.SAME] + self._counts[Agreement.AS_GOOD],
             agreement={each.value: self._counts[each] for each in Agreement},
             pending=pending,
+            measured=measured,
             links=self._links(),
             now=self._now,
             differences=list(self._differences),

@@ -9,6 +9,7 @@ from lowtide.objects.pod import Pod
 from lowtide.records.measured import traffic_request_of
 from lowtide.scheduler.events import Event, ReadingPublished
 from lowtide.scheduler.shadow import Shadow, Shadowed
+from lowtide.simulator.link_course import LinkCourse
 from lowtide.simulator.predicted_links import PredictedLinks
 from lowtide.simulator.shadow_report import Difference, ShadowReport, ShadowSummary
 
@@ -29,6 +30,7 @@ class Shadowing:
         self._links = (
             None if self._request is None else PredictedLinks(self._request, self.shadow.state)
         )
+        self._measured = LinkCourse(keeps_course=False)
         self._report = ShadowReport(since)
 
     def step(self, event: Event, now: float) -> Difference | None:
@@ -39,7 +41,8 @@ class Shadowing:
                 self._gone(pod)
             case Added(object=Pod() as pod) | Modified(object=Pod() as pod) if pod.has_ended:
                 self._gone(pod)
-            case ReadingPublished(source) if self._links is not None and source == self._request:
+            case ReadingPublished(source, reading) if self._links and source == self._request:
+                self._measured.look(reading, self.shadow.state, now)
                 self._report.look(self._links.hottest())
         if shadowed is None:
             return None
@@ -49,7 +52,12 @@ class Shadowing:
 
     def summary(self, now: float) -> ShadowSummary:
         shadow = self.shadow
-        return self._report.summary(now, nodes=shadow.state.count, pending=len(shadow.queue))
+        return self._report.summary(
+            now,
+            nodes=shadow.state.count,
+            pending=len(shadow.queue),
+            measured=self._measured.figures(),
+        )
 
     def _move(self, shadowed: Shadowed) -> None:
         would_be_on = shadowed.would_be_on
