@@ -173,5 +173,6 @@ function timesPart(record) {
       make("td", {}, meter(seconds / times[0][1])),
       make("td", {class: "number"}, duration(seconds)),
     )))),
+    make("p", {class: "note"}, "Rules that are not listed were not asked: what they said of an equal pod was still true."),
   );
 }

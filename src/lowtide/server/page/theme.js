@@ -6,8 +6,8 @@ const NEXT = {system: "dark", dark: "light", light: "system"};
 export function startTheme(button, changed) {
   const show = (theme) => {
     document.documentElement.dataset.theme = theme;
-    button.textContent = {system: "System", dark: "Dark", light: "Light"}[theme];
-    button.setAttribute("aria-label", `Colours: ${theme}; press for ${NEXT[theme]}`);
+    button.textContent = `Theme: ${theme}`;
+    button.setAttribute("aria-label", `Theme: ${theme}; press for ${NEXT[theme]}`);
     changed();
   };
   button.addEventListener("click", () => {
