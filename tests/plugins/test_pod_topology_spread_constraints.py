@@ -20,8 +20,8 @@ from lowtide.plugins.pod_topology_spread_constraints import (
     DO_NOT_SCHEDULE,
     SCHEDULE_ANYWAY,
     Constraint,
+    Constraints,
     PodTopologySpreadArgs,
-    constraints_of,
 )
 from lowtide.testing import make_pod
 
@@ -71,7 +71,7 @@ def found(
     state: ClusterState | None = None,
 ) -> list[Constraint]:
     nodes = (state or ClusterState()).nodes()
-    return constraints_of(pod, nodes, action, (args or PodTopologySpreadArgs()).constraints)
+    return Constraints((args or PodTopologySpreadArgs()).constraints).of(pod, nodes, action)
 
 
 @pytest.mark.parametrize(

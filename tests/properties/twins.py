@@ -35,8 +35,8 @@ from lowtide.objects.requests import (
 )
 from lowtide.plugins.pod_topology_spread_constraints import (
     Constraint,
+    Constraints,
     PodTopologySpreadArgs,
-    constraints_of,
 )
 
 FIRST = ("cpu", "memory", "ephemeral-storage")
@@ -287,7 +287,7 @@ class PlainPodTopologySpread:
                 yield Rejection(mask, reason, eviction_helps="label" not in reason)
 
     def _reason(self, pod: Pod, nodes: Nodes, position: int) -> str | None:
-        constraints = constraints_of(pod, nodes, "DoNotSchedule", self._defaults)
+        constraints = Constraints(self._defaults).of(pod, nodes, "DoNotSchedule")
         for each in constraints:
             value = nodes.node(position).labels.get(each.topology_key)
             if value is None:
@@ -306,7 +306,7 @@ class PlainPodTopologySpread:
         return None
 
     def score(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray | None:
-        constraints = constraints_of(pod, nodes, "ScheduleAnyway", self._defaults)
+        constraints = Constraints(self._defaults).of(pod, nodes, "ScheduleAnyway")
         if not constraints:
             return None
         needed = constraints if pod.spec.topology_spread_constraints else []

@@ -78,7 +78,7 @@ class Scores:
 
         `judged` rows have new raw scores, `refiltered` ones may have changed feasibility.
         """
-        touched = stale.union([judged, refiltered])
+        touched = stale.union([judged, refiltered]) if len(refiltered) else judged
         if not self.has_opinion:
             return self._withdrawn(stale) if self._is_heard else (NO_ROWS, 0)
         if not len(touched):

@@ -91,9 +91,9 @@ class Scoring:
         for number, rows in self._rules.others(stale):
             judged[number] = self._judge(number, rows, feasible, stale)
         dirty = [changed]
-        for number, scores in enumerate(self.scores):
-            rows = judged.get(number, NO_ROWS)
-            if scores.reads_feasible and len(changed) and number not in judged:
+        for number in range(len(self.scores)) if len(changed) else judged:
+            scores, rows = self.scores[number], judged.get(number, NO_ROWS)
+            if scores.reads_feasible and number not in judged:
                 rows = self._judge(number, stale.everything, feasible, stale)
             if len(rows) or len(changed):
                 touched, gained = scores.rescale(self._pod, feasible[:count], rows, changed, stale)

@@ -4,6 +4,7 @@ a label of nodes tells apart; some constraints refuse nodes, others only lower s
 import math
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -35,8 +36,8 @@ from lowtide.plugins.pod_topology_spread_constraints import (
     HOSTNAME,
     SCHEDULE_ANYWAY,
     Constraint,
+    Constraints,
     PodTopologySpreadArgs,
-    constraints_of,
 )
 from lowtide.plugins.taint_toleration import has_untolerated
 
@@ -54,12 +55,13 @@ class PodTopologySpread:
 
     def __init__(self, args: PodTopologySpreadArgs) -> None:
         self._defaults = args.constraints
+        self._constraints = Constraints(args.constraints)
         self._is_system = args.is_system
 
     def reads_about(self, pod: Pod, nodes: Nodes, point: str) -> int:
         """Before filtering, only whether the pod's constraints make sense is asked."""
         action = {"filter": DO_NOT_SCHEDULE, "score": SCHEDULE_ANYWAY}.get(point)
-        has_any = action is not None and constraints_of(pod, nodes, action, self._defaults)
+        has_any = action is not None and self._constraints.of(pod, nodes, action)
         return self.reads if has_any else 0
 
     def pre_filter(self, pod: Pod, nodes: Nodes) -> PodRejection | None:
@@ -71,7 +73,7 @@ class PodTopologySpread:
         return None
 
     def filter(self, pod: Pod, nodes: Nodes) -> Iterator[Rejection]:
-        constraints = constraints_of(pod, nodes, DO_NOT_SCHEDULE, self._defaults)
+        constraints = self._constraints.of(pod, nodes, DO_NOT_SCHEDULE)
         if not constraints:
             return
         table = _Table(pod, nodes.everything, constraints)
@@ -98,7 +100,7 @@ class PodTopologySpread:
         return any(_may_pod_help(given, pod, change) for given in hard)
 
     def score(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray | None:
-        constraints = constraints_of(pod, nodes, SCHEDULE_ANYWAY, self._defaults)
+        constraints = self._constraints.of(pod, nodes, SCHEDULE_ANYWAY)
         if not constraints:
             return None
         needed = self._needed(pod, constraints)
@@ -115,7 +117,7 @@ class PodTopologySpread:
         """The fewest pods are best; a node that was passed over gets 0."""
         has_keys = None
         if not self._is_lenient(pod):
-            constraints = constraints_of(pod, nodes, SCHEDULE_ANYWAY, self._defaults)
+            constraints = self._constraints.of(pod, nodes, SCHEDULE_ANYWAY)
             has_keys = _has_keys(constraints, nodes)
         is_scored = feasible if has_keys is None else feasible & has_keys
         scored = raw if is_scored.all() else raw[is_scored]
@@ -146,6 +148,7 @@ class _Table:
         self.pod = pod
         self._nodes = nodes
         self._has_keys = _has_keys(needed, nodes)
+        self._parted: dict[str, _Parted] = {}  # by key
 
     def is_counted(self, constraint: Constraint) -> BoolArray | None:
         """Which nodes the constraint's policies leave in; None: all."""
@@ -156,16 +159,28 @@ class _Table:
             counted = _both(self._is_tolerated, counted)
         return counted
 
+    def parted(self, constraint: Constraint, nodes: Nodes) -> "_Parted":
+        """These nodes by the constraint's key; how all of them are is remembered."""
+        key = constraint.topology_key
+        if nodes is not self._nodes:
+            return _Parted.by(key, nodes)
+        parted = self._parted.get(key)
+        if parted is None:
+            parted = self._parted[key] = _Parted.by(key, nodes)
+        return parted
+
     def pods_by_value(self, constraint: Constraint) -> IntArray:
-        numbers, size = _value_numbers(constraint.topology_key, self._nodes)
+        parted = self.parted(constraint, self._nodes)
         pods, counted = _pods_on(constraint, self._nodes), self.is_counted(constraint)
         weights = pods if counted is None else pods * counted
-        return np.bincount(numbers, weights=weights, minlength=size).astype(np.int64)
+        found = np.bincount(parted.numbers, weights=weights, minlength=parted.size)
+        return found.astype(np.int64)
 
     def has_nodes_by_value(self, constraint: Constraint) -> BoolArray:
-        numbers, size = _value_numbers(constraint.topology_key, self._nodes)
+        parted = self.parted(constraint, self._nodes)
         counted = self.is_counted(constraint)
-        return np.bincount(numbers if counted is None else numbers[counted], minlength=size) > 0
+        numbers = parted.numbers if counted is None else parted.numbers[counted]
+        return np.bincount(numbers, minlength=parted.size) > 0
 
     @cached_property
     def _matches_affinity(self) -> BoolArray | None:
@@ -174,6 +189,24 @@ class _Table:
     @cached_property
     def _is_tolerated(self) -> BoolArray:
         return ~has_untolerated(self.pod, self._nodes)
+
+
+class _Parted(NamedTuple):
+    """Nodes as a topology key parts them. A node without the label counts as if it had an empty
+    value, as in kube-scheduler."""
+
+    numbers: Rows  # of each node's value
+    size: int  # how many numbers there may be
+    lacking: BoolArray | None  # the nodes without the label; None where all have it
+
+    @classmethod
+    def by(cls, key: str, nodes: Nodes) -> "_Parted":
+        numbers, values = nodes.label_numbers(key)
+        if numbers.min(initial=0) >= 0:
+            return cls(numbers, len(values) + 1, None)
+        lacking = numbers < 0
+        empty = values.index("") if "" in values else len(values)
+        return cls(np.where(lacking, empty, numbers), len(values) + 1, lacking)
 
 
 def _may_node_help(given: Sequence[TopologySpreadConstraint], change: Change) -> bool:
@@ -206,20 +239,18 @@ def _may_pod_help(given: TopologySpreadConstraint, pod: Pod, change: Change) -> 
 def _cost(constraint: Constraint, table: _Table, nodes: Nodes, is_scored: BoolArray) -> FloatArray:
     """What one constraint adds to each node's score, of which the lowest is best: the pods in the
     node's domain, weighted by how many domains there are; 0 where the node lacks the label."""
+    parted = table.parted(constraint, nodes)
     if constraint.topology_key == HOSTNAME:
         domains = int(np.count_nonzero(is_scored))
         cost = _weighted(_pods_on(constraint, nodes), domains, constraint)
-        numbers, _ = nodes.label_numbers(HOSTNAME)
-        if numbers.min(initial=0) < 0:
-            cost[numbers < 0] = 0
-        return cost
-    numbers, size = _value_numbers(constraint.topology_key, nodes)
-    # Nodes without the label make up one more.
-    domains = int(np.count_nonzero(np.bincount(numbers[is_scored], minlength=size)))
-    cost = _weighted(table.pods_by_value(constraint), domains, constraint)
-    numbers, values = nodes.label_numbers(constraint.topology_key)
-    cost[len(values)] = 0  # where the number is -1
-    return cost.take(numbers, mode="wrap")
+    else:
+        # Nodes without the label make up one more.
+        scored = np.bincount(parted.numbers[is_scored], minlength=parted.size)
+        domains = int(np.count_nonzero(scored))
+        cost = _weighted(table.pods_by_value(constraint), domains, constraint).take(parted.numbers)
+    if parted.lacking is not None:
+        cost[parted.lacking] = 0
+    return cost
 
 
 def _weighted(pods: IntArray, domains: int, constraint: Constraint) -> FloatArray:
@@ -231,7 +262,7 @@ def _weighted(pods: IntArray, domains: int, constraint: Constraint) -> FloatArra
 def _skew(constraint: Constraint, table: _Table, nodes: Nodes) -> IntArray:
     """By how much each node's domain would exceed the emptiest one with the pod on that node."""
     by_value = table.pods_by_value(constraint)
-    numbers, _ = _value_numbers(constraint.topology_key, nodes)
+    numbers = table.parted(constraint, nodes).numbers
     pods = by_value[numbers] + int(constraint.matches(table.pod))
     known = by_value[table.has_nodes_by_value(constraint)]
     has_enough = len(known) >= constraint.min_domains
@@ -279,13 +310,3 @@ def _both(one: BoolArray | None, other: BoolArray | None) -> BoolArray | None:
     if one is None or other is None:
         return other if one is None else one
     return one & other
-
-
-def _value_numbers(key: str, nodes: Nodes) -> tuple[Rows, int]:
-    """The number of each node's value, and how many numbers there may be. A node without the
-    label counts as if it had an empty value, as in kube-scheduler."""
-    numbers, values = nodes.label_numbers(key)
-    if numbers.min(initial=0) < 0:
-        empty = values.index("") if "" in values else len(values)
-        return np.where(numbers < 0, empty, numbers), len(values) + 1
-    return numbers, len(values) + 1

@@ -3,7 +3,7 @@ with a selector from the Services and the controller that the pod belongs to."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -20,7 +20,9 @@ ZONE = "topology.kubernetes.io/zone"
 
 _HONOR = "Honor"
 _ACTIONS = (DO_NOT_SCHEDULE, SCHEDULE_ANYWAY)
-_HAVE_SELECTORS: Mapping[tuple[str, str], type[ReplicaSet] | type[StatefulSet]] = {
+Controller = ReplicationController | ReplicaSet | StatefulSet
+_HAVE_SELECTORS: Mapping[tuple[str, str], type[Controller]] = {
+    ("v1", "ReplicationController"): ReplicationController,
     ("apps/v1", "ReplicaSet"): ReplicaSet,
     ("apps/v1", "StatefulSet"): StatefulSet,
 }
@@ -117,23 +119,54 @@ class Constraint:
         return self.selection is not None and self.selection.matches(pod)
 
 
-def constraints_of(
-    pod: Pod, nodes: Nodes, action: str, defaults: Sequence[TopologySpreadConstraint]
-) -> list[Constraint]:
-    """The pod's own for this action if it has any constraints at all, else the defaults."""
-    own = pod.spec.topology_spread_constraints
-    if own:
-        return [
-            _constraint(given, _own_selection(given, pod))
-            for given in own
-            if given.when_unsatisfiable == action
-        ]
-    given_by_default = [given for given in defaults if given.when_unsatisfiable == action]
-    requirements = _default_requirements(pod, nodes) if given_by_default else ()
-    if not requirements:
-        return []
-    selection = _selection(requirements, pod)
-    return [_constraint(given, selection) for given in given_by_default]
+class Constraints:
+    """The pod's own for an action if it has any constraints at all, else these defaults."""
+
+    def __init__(self, defaults: Sequence[TopologySpreadConstraint]) -> None:
+        self._defaults = {
+            action: [each for each in defaults if each.when_unsatisfiable == action]
+            for action in _ACTIONS
+        }
+        self._made_last: _Made | None = None
+
+    def of(self, pod: Pod, nodes: Nodes, action: str) -> list[Constraint]:
+        own = pod.spec.topology_spread_constraints
+        if own:
+            return [
+                _constraint(given, _own_selection(given, pod))
+                for given in own
+                if given.when_unsatisfiable == action
+            ]
+        return self._made(pod, nodes).by_action[action] if self._defaults[action] else []
+
+    def _made(self, pod: Pod, nodes: Nodes) -> "_Made":
+        """Pods of one controller come one after the other, and the same is made for all."""
+        labels, controller = nodes.selected_by_services(pod), _controller_of(pod, nodes)
+        made = self._made_last
+        if (
+            made is not None
+            and made.controller is controller
+            and made.labels == labels
+            and made.namespace == pod.namespace
+        ):
+            return made
+        requirements = _requirements(labels, controller)
+        selection = _selection(requirements, pod)
+        by_action = {
+            action: [_constraint(given, selection) for given in defaults if requirements]
+            for action, defaults in self._defaults.items()
+        }
+        self._made_last = _Made(pod.namespace, labels, controller, by_action)
+        return self._made_last
+
+
+class _Made(NamedTuple):
+    """Default constraints, and what their selection comes from."""
+
+    namespace: str
+    labels: Mapping[str, str]
+    controller: Controller | None
+    by_action: Mapping[str, list[Constraint]]
 
 
 def _constraint(given: TopologySpreadConstraint, selection: PodSelection | None) -> Constraint:
@@ -158,19 +191,18 @@ def _selection(requirements: Requirements, pod: Pod) -> PodSelection:
     return PodSelection.of(requirements, namespaces=[pod.namespace], counts_terminating=False)
 
 
-def _default_requirements(pod: Pod, nodes: Nodes) -> Requirements:
-    """What the Services that select the pod and its controller ask for, all of it together."""
-    labels = nodes.selected_by_services(pod)
+def _controller_of(pod: Pod, nodes: Nodes) -> Controller | None:
     owner = pod.controller
-    if owner is None:
+    kind = _HAVE_SELECTORS.get((owner.api_version, owner.kind)) if owner else None
+    return nodes.objects_in(kind, pod.namespace).get(owner.name) if owner and kind else None
+
+
+def _requirements(labels: Mapping[str, str], controller: Controller | None) -> Requirements:
+    """What the Services that select the pod (all of their `labels`) and its controller ask for, all
+    of it together."""
+    if controller is None:
         return labels_required(labels)
-    if (owner.api_version, owner.kind) == ("v1", "ReplicationController"):
-        controllers = nodes.objects_in(ReplicationController, pod.namespace)
-        if owner.name in controllers:
-            labels |= controllers[owner.name].spec.selector
-        return labels_required(labels)
-    kind = _HAVE_SELECTORS.get((owner.api_version, owner.kind))
-    made_by = nodes.objects_in(kind, pod.namespace).get(owner.name) if kind else None
-    if made_by is None or made_by.spec.selector is None:
-        return labels_required(labels)
-    return (*labels_required(labels), *requirements_of(made_by.spec.selector))
+    if isinstance(controller, ReplicationController):
+        return labels_required({**labels, **controller.spec.selector})
+    selector = controller.spec.selector
+    return labels_required(labels) + (requirements_of(selector) if selector is not None else ())
