@@ -20,22 +20,25 @@ from lowtide.testing import ManualClock
 NOW = 1_767_225_600.0  # 2026-01-01T00:00:00Z
 
 
-def app_on(cluster: LocalCluster, config: Mapping[str, Any]) -> SchedulerApp:
+def app_on(
+    cluster: LocalCluster, config: Mapping[str, Any], *rules: type[Any], **parts: Any
+) -> SchedulerApp:
+    """With these rules besides the built-in ones, and of these parts."""
     loaded = load_config(json.dumps(dict(config)), file="test")
 
     def make_profiles(binder: Binder) -> dict[str, Profile]:
-        return make_registry({}).build(loaded, {Binder: binder}).profiles
+        registry = make_registry({rule.name: rule for rule in rules})
+        return registry.build(loaded, {Binder: binder}).profiles
 
-    return SchedulerApp(
-        SchedulerParts(
-            access=plain_access(cluster.url),
-            config=loaded.config,
-            make_profiles=make_profiles,
-            clock=steady_clock(),
-            wall_clock=ManualClock(NOW),
-            serving=NOT_SERVING,
-        )
-    )
+    usual: dict[str, Any] = {
+        "access": plain_access(cluster.url),
+        "config": loaded.config,
+        "make_profiles": make_profiles,
+        "clock": steady_clock(),
+        "wall_clock": ManualClock(NOW),
+        "serving": NOT_SERVING,
+    }
+    return SchedulerApp(SchedulerParts(**{**usual, **parts}))
 
 
 @asynccontextmanager

@@ -1,11 +1,18 @@
 """The scheduler's parts as they are joined, on the embedded cluster."""
 
+import asyncio
+import threading
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 from tests.app.conftest import NOW, app_on, running, until
 
-from lowtide.app.scheduler import DRAIN_SECONDS, FLUSH_SECONDS, SchedulerApp
+from lowtide.app.scheduler import DRAIN_SECONDS, FLUSH_SECONDS, LeaseLostError, SchedulerApp
+from lowtide.app.watchdog import EXIT_CODE, Watchdog
+from lowtide.framework.plugin import Nodes, Pod, Rejection
 from lowtide.kube.lease import RELEASE_TIMEOUT_SECONDS
 from lowtide.localcluster import LocalCluster
 from lowtide.testing import ManualClock
@@ -13,15 +20,22 @@ from lowtide.testing import ManualClock
 pytestmark = pytest.mark.timeout(60)
 
 
-def app_with(cluster: LocalCluster, **config: Any) -> SchedulerApp:
-    """Of the default rules."""
+def app_with(
+    cluster: LocalCluster,
+    *rules: type[Any],
+    parts: dict[str, Any] | None = None,
+    **config: Any,
+) -> SchedulerApp:
+    """Of the default rules and these."""
     about = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
-    return app_on(cluster, {**about, "profiles": [{"schedulerName": "lowtide"}], **config})
+    enabled = [{"name": rule.name} for rule in rules]
+    profile = {"schedulerName": "lowtide", "plugins": {"multiPoint": {"enabled": enabled}}}
+    return app_on(cluster, {**about, "profiles": [profile], **config}, *rules, **(parts or {}))
 
 
-def pod(name: str, *, cpu: str = "1") -> dict[str, Any]:
+def pod(name: str, *, cpu: str = "1", **spec: Any) -> dict[str, Any]:
     container = {"name": "main", "image": "none", "resources": {"requests": {"cpu": cpu}}}
-    spec = {"schedulerName": "lowtide", "containers": [container]}
+    spec = {"schedulerName": "lowtide", "containers": [container], **spec}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
 
 
@@ -49,6 +63,126 @@ async def test_the_lease_waits_for_no_rate_limit_and_is_dated_by_the_wall_clock(
             await until(cluster, lambda: bool(lease().get("holderIdentity")))
             assert lease()["renewTime"] == "2026-01-01T00:00:00.000000Z"
         assert lease()["holderIdentity"] == ""
+
+
+class Gate:
+    """Before it, bindings wait until it is opened."""
+
+    def __init__(self) -> None:
+        self._is_reached = asyncio.Event()
+        self._is_open = asyncio.Event()
+
+    def rule(self) -> type[Any]:
+        gate = self
+
+        class Waiting:
+            name = "Waiting"
+
+            async def pre_bind(self, pod: Pod, node_name: str) -> str | None:
+                gate._is_reached.set()
+                await gate._is_open.wait()
+                return None
+
+        return Waiting
+
+    async def reached(self) -> None:
+        async with asyncio.timeout(20):
+            await self._is_reached.wait()
+
+    def open(self) -> None:
+        self._is_open.set()
+
+
+async def lose_the_lease(cluster: LocalCluster, **config: Any) -> None:
+    """Runs a scheduler that loses the lease while the binding of the pod `web` waits, and ends."""
+    cluster.add_node("alone")
+    cluster.store.create("pods", pod("web"), namespace="default")
+    clock, gate = ManualClock(), Gate()
+    election = {"leaseDuration": "15s", "renewDeadline": "10s", "retryPeriod": "50ms"}
+    app = app_with(cluster, gate.rule(), parts={"clock": clock}, leaderElection=election, **config)
+    run = asyncio.create_task(app.run())
+    await gate.reached()
+    lease = cluster.store.get("leases", "kube-system", "lowtide")
+    lease["spec"]["holderIdentity"] = "thief"
+    cluster.store.replace("leases", lease)
+    clock.advance(10)
+    gate.open()
+    with pytest.raises(LeaseLostError):
+        await run
+
+
+async def test_a_binding_that_waited_until_the_lease_was_lost_is_not_sent() -> None:
+    async with LocalCluster(clock=ManualClock(NOW)) as cluster:
+        await lose_the_lease(cluster)
+        assert (node_of(cluster, "web"), condition_of(cluster, "web")) == (None, {})
+
+
+async def test_no_extender_is_told_to_bind_once_the_lease_was_lost() -> None:
+    asked: list[str] = []
+
+    async def answer(request: web.Request) -> web.Response:
+        asked.append(request.path)
+        return web.json_response({})
+
+    application = web.Application()
+    application.router.add_post("/{verb}", answer)
+    async with (
+        TestServer(application) as extender,
+        LocalCluster(clock=ManualClock(NOW)) as cluster,
+    ):
+        said = {"urlPrefix": f"http://127.0.0.1:{extender.port}", "bindVerb": "bind"}
+        await lose_the_lease(cluster, extenders=[said])
+    assert asked == []
+
+
+async def test_a_binding_is_not_sent_where_another_pod_took_the_room_while_it_waited() -> None:
+    gate = Gate()
+    async with LocalCluster(clock=ManualClock(NOW), runs_controllers=False) as cluster:
+        cluster.add_node("alone", cpu="2")
+        cluster.store.create("pods", pod("web", cpu="2"), namespace="default")
+        app = app_with(cluster, gate.rule(), leaderElection={"leaderElect": False})
+        async with running(app):
+            await gate.reached()
+            foreign = pod("foreign", schedulerName="other", nodeName="alone")
+            cluster.store.create("pods", foreign, namespace="default")
+            # Pods are told in order: when the next one is refused, the foreign one is known.
+            cluster.store.create("pods", pod("next", cpu="3"), namespace="default")
+            await until(cluster, lambda: bool(condition_of(cluster, "next")))
+            gate.open()
+            await until(cluster, lambda: bool(condition_of(cluster, "web")))
+            refused = condition_of(cluster, "web")
+        assert node_of(cluster, "web") is None
+        assert "node alone has changed meanwhile: Insufficient cpu" in refused["message"]
+
+
+async def test_a_rule_that_hangs_ends_the_process_and_is_named(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    codes: list[int] = []
+    letting_go = threading.Event()
+
+    def end(code: int) -> None:
+        codes.append(code)
+        letting_go.set()
+
+    class Hanging:
+        name = "Hanging"
+
+        def filter(self, pod: Pod, nodes: Nodes) -> Iterable[Rejection]:
+            letting_go.wait(10)
+            return ()
+
+    watchdog = Watchdog(hung_seconds=10, look_seconds=0.1, end=end)
+    async with LocalCluster(clock=ManualClock(NOW)) as cluster:
+        cluster.add_node("alone")
+        cluster.store.create("pods", pod("web"), namespace="default")
+        app = app_with(
+            cluster, Hanging, parts={"watchdog": watchdog}, leaderElection={"leaderElect": False}
+        )
+        async with running(app):
+            await until(cluster, lambda: node_of(cluster, "web") == "alone")
+    assert codes == [EXIT_CODE]
+    assert "Hanging.filter hangs; this process ends" in caplog.messages
 
 
 async def test_a_node_with_an_image_without_a_name_gets_pods() -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import copy
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -12,19 +12,31 @@ from tests.kube.conftest import ManualClock, serve
 
 from lowtide.kube.connection import Connection
 from lowtide.kube.kubeconfig import plain_access
-from lowtide.kube.lease import LeaderLease, LeaseTimings, make_identity
+from lowtide.kube.lease import (
+    RELEASE_TIMEOUT_SECONDS,
+    LeaderLease,
+    LeaseTimings,
+    make_identity,
+)
 
 COLLECTION = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
 
 
+Happening = Callable[[web.Request], Awaitable[None]]
+
+
 class LeaseServer:
-    """One Lease with optimistic locking; `refuses` makes it answer 500 while set."""
+    """One Lease with optimistic locking; `is_refusing` makes it answer 500 while set.
+
+    The next write meets `before_storing` and `before_answering`, where they are set."""
 
     def __init__(self) -> None:
         self.lease: dict[str, Any] | None = None
         self.writes: list[dict[str, Any]] = []
         self.is_refusing = False
         self.is_garbled = False
+        self.before_storing: Happening | None = None
+        self.before_answering: Happening | None = None
         self._version = 0
 
     def set(self, spec: dict[str, Any], **metadata: Any) -> None:
@@ -43,8 +55,12 @@ class LeaseServer:
             return web.json_response({"message": "etcd is away"}, status=500)
         if self.is_garbled:
             return web.Response(body=b'{"spec":"\xff"}')
+        if request.method in ("POST", "PUT"):
+            happening, self.before_storing = self.before_storing, None
+            if happening is not None:
+                await happening(request)
         if request.method == "POST" and request.path == COLLECTION and self.lease is None:
-            return self._store(await request.json(), 201)
+            return await self._store(request, 201)
         if request.path != f"{COLLECTION}/lowtide" or self.lease is None:
             return web.json_response({"message": "not found"}, status=404)
         if request.method == "GET":
@@ -52,14 +68,35 @@ class LeaseServer:
         sent = await request.json()
         if sent["metadata"]["resourceVersion"] != self.lease["metadata"]["resourceVersion"]:
             return web.json_response({"message": "modified"}, status=409)
-        return self._store(sent, 200)
+        return await self._store(request, 200)
 
-    def _store(self, lease: dict[str, Any], code: int) -> web.Response:
+    async def _store(self, request: web.Request, code: int) -> web.Response:
+        lease = await request.json()
         self._version += 1
         lease["metadata"]["resourceVersion"] = str(self._version)
         self.lease = lease
         self.writes.append(copy.deepcopy(lease["spec"]))
+        happening, self.before_answering = self.before_answering, None
+        if happening is not None:
+            await happening(request)
         return web.json_response(lease, status=code)
+
+
+class Hold:
+    """Keeps a request waiting until it is let go."""
+
+    def __init__(self) -> None:
+        self.is_met = asyncio.Event()
+        self.let_go = asyncio.Event()
+
+    async def __call__(self, _: web.Request) -> None:
+        self.is_met.set()
+        await self.let_go.wait()
+
+
+async def hang_up(request: web.Request) -> None:
+    assert request.transport is not None
+    request.transport.abort()
 
 
 class Candidate:
@@ -84,9 +121,11 @@ class Candidate:
         self._asleep = asyncio.Event()
         self._clock = clock
         self._wall = wall
-        self.task = asyncio.create_task(
-            self.lease.run(lambda: self.told.append("started"), lambda: self.told.append("lost"))
-        )
+        self.task = asyncio.create_task(self._run())
+
+    async def _run(self) -> None:
+        await self.lease.run(lambda: self.told.append("started"))
+        self.told.append("lost")
 
     async def _sleep(self, seconds: float) -> None:
         self.slept.append(seconds)
@@ -233,6 +272,150 @@ async def test_a_stopped_standby_leaves_the_lease_alone(
     await standby.until_asleep()
     await standby.stop()
     assert lease_server.writes == []
+
+
+HELD = ["before_storing", "before_answering"]
+BEFORE = [
+    pytest.param(None, id="creates the lease"),
+    pytest.param({"holderIdentity": "", "leaseTransitions": 4}, id="takes the lease"),
+]
+
+
+@pytest.mark.parametrize("held", HELD)
+@pytest.mark.parametrize("before", BEFORE)
+async def test_whoever_is_stopped_while_it(
+    compete: Compete, lease_server: LeaseServer, before: dict[str, Any] | None, held: str
+) -> None:
+    """Nobody has to wait for a lease that the server stored for one who was on its way out."""
+    if before is not None:
+        lease_server.set(before)
+    hold = Hold()
+    setattr(lease_server, held, hold)
+    candidate = compete("us")
+    await met(hold)
+    await stopped_by(candidate, hold)
+    assert lease_server.spec["holderIdentity"] == ""
+    assert (candidate.told, len(lease_server.writes)) == ([], 2)
+
+
+@pytest.mark.parametrize("held", HELD)
+async def test_a_leader_that_is_stopped_while_it_renews_releases(
+    compete: Compete, lease_server: LeaseServer, clock: ManualClock, held: str
+) -> None:
+    leader = compete("us")
+    await leader.until_asleep()
+    hold = Hold()
+    setattr(lease_server, held, hold)
+    clock.advance(2)
+    await met(hold)
+    await stopped_by(leader, hold)
+    assert lease_server.spec["holderIdentity"] == ""
+    assert not leader.lease.is_leader(clock.now)
+
+
+async def test_a_leader_that_is_stopped_waits_a_moment_only_for_an_answer(
+    compete: Compete, lease_server: LeaseServer, clock: ManualClock
+) -> None:
+    leader = compete("us")
+    await leader.until_asleep()
+    lease_server.before_answering = hold = Hold()
+    clock.advance(2)
+    await met(hold)
+    async with asyncio.timeout(RELEASE_TIMEOUT_SECONDS):
+        await leader.stop()
+    assert lease_server.spec["holderIdentity"] == ""
+    hold.let_go.set()
+
+
+async def test_a_lease_that_was_got_by_a_write_without_an_answer_is_released(
+    compete: Compete, lease_server: LeaseServer
+) -> None:
+    lease_server.before_answering = hang_up
+    candidate = compete("us")
+    await candidate.until_asleep()
+    assert (candidate.told, lease_server.spec["holderIdentity"]) == ([], "us")
+    await candidate.stop()
+    assert lease_server.spec["holderIdentity"] == ""
+
+
+async def test_a_lease_that_was_edited_is_released_on_top_of_the_edit(
+    compete: Compete, lease_server: LeaseServer
+) -> None:
+    leader = compete("us")
+    await leader.until_asleep()
+    lease_server.set(lease_server.spec, labels={"edited": "yes"})
+    await leader.stop()
+    assert lease_server.lease is not None
+    assert lease_server.lease["metadata"]["labels"] == {"edited": "yes"}
+    assert lease_server.spec["holderIdentity"] == ""
+
+
+@pytest.mark.parametrize(
+    "becomes",
+    [
+        pytest.param({"holderIdentity": "thief", "leaseDurationSeconds": 15}, id="somebody took"),
+        pytest.param(None, id="was deleted"),
+    ],
+)
+async def test_nothing_is_released_where_the_lease(
+    compete: Compete,
+    lease_server: LeaseServer,
+    caplog: pytest.LogCaptureFixture,
+    becomes: dict[str, Any] | None,
+) -> None:
+    leader = compete("us")
+    await leader.until_asleep()
+    if becomes is None:
+        lease_server.lease = None
+    else:
+        lease_server.set(becomes)
+    await leader.stop()
+    assert (len(lease_server.writes), caplog.records) == (1, [])
+    assert lease_server.lease is None or lease_server.spec == becomes
+
+
+async def test_a_release_that_fails_is_told(
+    compete: Compete, lease_server: LeaseServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    leader = compete("us")
+    await leader.until_asleep()
+    lease_server.is_refusing = True
+    await leader.stop()
+    (line,) = caplog.records
+    assert line.getMessage() == "Cannot release the lease"
+    assert line.__dict__["lowtide_fields"]["err"].startswith("etcd is away")
+
+
+async def met(hold: Hold) -> None:
+    async with asyncio.timeout(10):
+        await hold.is_met.wait()
+
+
+async def stopped_by(candidate: Candidate, hold: Hold) -> None:
+    """The request goes on only after whoever sent it was cancelled, and knows it."""
+    candidate.task.cancel()
+    for _ in range(20):
+        await asyncio.sleep(0)
+    hold.let_go.set()
+    async with asyncio.timeout(10):
+        await asyncio.gather(candidate.task, return_exceptions=True)
+
+
+async def test_a_renewal_that_takes_long_counts_from_when_it_was_sent(
+    compete: Compete, lease_server: LeaseServer, clock: ManualClock
+) -> None:
+    leader = compete("us")
+    await leader.until_asleep()
+
+    async def five_seconds(_: web.Request) -> None:
+        clock.advance(5)
+
+    lease_server.before_answering = five_seconds
+    sent_at = clock.now + leader.slept[-1]
+    await leader.advance()
+    assert clock.now == sent_at + 5
+    assert leader.lease.is_leader(sent_at + 9.9)
+    assert not leader.lease.is_leader(sent_at + 10)
 
 
 async def test_a_leader_that_cannot_renew_stops_at_the_deadline_before_others_may_start(

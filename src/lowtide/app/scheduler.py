@@ -5,7 +5,7 @@ import socket
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -101,6 +101,7 @@ class SchedulerParts:
     journal: Journal | None = None  # where decisions are written to
     explains_events: bool = False
     make_recorder: MakeRecorder | None = None
+    watchdog: Watchdog = field(default_factory=Watchdog)
 
 
 class SchedulerApp:
@@ -244,7 +245,7 @@ class SchedulerApp:
             *measuring,
             *leading,
             *self._notes.background(),
-            Watchdog().run(),
+            self._parts.watchdog.run(),
         )
 
     async def _schedule(self) -> None:
@@ -309,7 +310,7 @@ class SchedulerApp:
 
     async def _lead(self) -> None:
         assert self._lease is not None
-        await self._lease.run(on_started=self.live.wake, on_lost=lambda: None)
+        await self._lease.run(on_started=self.live.wake)
         raise LeaseLostError("the leader lease was lost; this process ends so as not to write")
 
     async def _serve(self, stack: AsyncExitStack) -> None:

@@ -23,6 +23,8 @@ from lowtide.logs import Log
 LOOKS_IN_A_PERIOD = 2
 JITTER = 0.2
 RELEASE_TIMEOUT_SECONDS = 3.0
+# Of these, for the answer to a write that was under way.
+LAST_ANSWER_SECONDS = 1.0
 SHORTEST_TIMEOUT_SECONDS = 0.5
 
 log = Log("kube")
@@ -65,10 +67,12 @@ class LeaderLease:
         self._sleep = sleep
         self._chance = chance
         self._collection = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
+        self._path = f"{self._collection}/{name}"
         self._seen: dict[str, Any] | None = None
         self._seen_at = 0.0
         self._renewed_at: float | None = None
         self._is_failing = False
+        self._doubtful_write: asyncio.Task[bytes] | None = None
         self._decoder = AnswerDecoder[dict[str, Any]](dict)
 
     def is_leader(self, now: float) -> bool:
@@ -84,7 +88,7 @@ class LeaderLease:
         spec = (self._seen or {}).get("spec") or {}
         return str(spec.get("holderIdentity") or "")
 
-    async def run(self, on_started: Callable[[], None], on_lost: Callable[[], None]) -> None:
+    async def run(self, on_started: Callable[[], None]) -> None:
         """Returns after the lease was lost; when cancelled, releases it first."""
         log.info("Attempting to acquire leader lease", lease=self._full_name)
         try:
@@ -96,7 +100,6 @@ class LeaderLease:
             await self._release()
             raise
         log.error("The leader lease was lost", lease=self._full_name, err="not renewed in time")
-        on_lost()
 
     @property
     def _full_name(self) -> str:
@@ -191,7 +194,7 @@ class LeaderLease:
 
     async def _get(self) -> dict[str, Any] | None:
         try:
-            response = await self._request("GET", f"{self._collection}/{self._name}")
+            response = await self._request("GET", self._path)
         except ApiError as error:
             if error.status == 404:
                 return None
@@ -213,7 +216,7 @@ class LeaderLease:
             },
         }
         try:
-            self._observe(self._lease(await self._request("POST", self._collection, lease)))
+            await self._write("POST", self._collection, lease)
         except ApiError as error:
             if error.status == 409:
                 return False
@@ -221,29 +224,67 @@ class LeaderLease:
         return True
 
     async def _put(self, lease: dict[str, Any]) -> None:
-        path = f"{self._collection}/{self._name}"
-        self._observe(self._lease(await self._request("PUT", path, lease)))
+        await self._write("PUT", self._path, lease)
+
+    async def _write(self, method: str, path: str, lease: dict[str, Any]) -> None:
+        """Is not cut when we are cancelled: the server may store it all the same. It is doubtful
+        until the answer has told what was stored."""
+        self._doubtful_write = asyncio.create_task(self._request(method, path, lease))
+        await asyncio.wait([self._doubtful_write])
+        self._observe(self._lease(self._doubtful_write.result()))
+        self._doubtful_write = None
 
     async def _release(self) -> None:
-        """Lets the next one in at once instead of after the lease ran out."""
-        lease, was_ours = self._seen, self._renewed_at is not None
+        """Lets the next one in at once instead of after the lease ran out, wherever the server
+        names us as the holder."""
         self._renewed_at = None
-        if lease is None or not was_ours or self.holder != self._identity:
+        try:
+            async with asyncio.timeout(RELEASE_TIMEOUT_SECONDS):
+                await self._settle_last_write()
+                while self.holder == self._identity:
+                    await self._try_to_release()
+        except TimeoutError:
+            problem = f"not done within {RELEASE_TIMEOUT_SECONDS:g} seconds"
+            log.warning("Cannot release the lease", lease=self._full_name, err=problem)
+        except KubeError as error:
+            log.warning("Cannot release the lease", lease=self._full_name, err=str(error))
+
+    async def _settle_last_write(self) -> None:
+        """A write that is under way could be stored after a look that was too early."""
+        write, self._doubtful_write = self._doubtful_write, None
+        if write is None:
             return
+        await asyncio.wait([write], timeout=LAST_ANSWER_SECONDS)
+        write.cancel()
+        await asyncio.gather(write, return_exceptions=True)
+        await self._look()
+
+    async def _try_to_release(self) -> None:
+        assert self._seen is not None
         now = micro_time(self._wall_clock())
         spec = {
-            **lease["spec"],
+            **self._seen["spec"],
             "holderIdentity": "",
             "leaseDurationSeconds": 1,
             "acquireTime": now,
             "renewTime": now,
         }
         try:
-            async with asyncio.timeout(RELEASE_TIMEOUT_SECONDS):
-                await self._put({**lease, "spec": spec})
+            released = await self._request("PUT", self._path, {**self._seen, "spec": spec})
+            self._observe(self._lease(released))
+        except ApiError as error:
+            if error.status not in (404, 409):
+                raise
+            await self._look()
+        else:
             log.info("Released the leader lease", lease=self._full_name)
-        except (KubeError, TimeoutError) as error:
-            log.warning("Cannot release the lease", lease=self._full_name, err=str(error))
+
+    async def _look(self) -> None:
+        found = await self._get()
+        if found is None:
+            self._seen = None
+        else:
+            self._observe(found)
 
     async def _request(self, method: str, path: str, lease: dict[str, Any] | None = None) -> bytes:
         response = await self._connection.request(
