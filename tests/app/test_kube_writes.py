@@ -11,7 +11,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from msgspec.structs import replace
 
-from lowtide.app.kube_writes import KubeBinder, KubeWrites
+from lowtide.app.kube_writes import MOST_REFUSALS, KubeBinder, KubeWrites
 from lowtide.framework.plugin import BindOutcome
 from lowtide.kube.connection import Connection
 from lowtide.kube.kube_events import KubeEvents
@@ -405,6 +405,26 @@ async def test_a_condition_is_not_written_again_when_its_pod_was_bound(
         writes.write_condition(refusal("other"))
         await server.asked_times(5)
     assert server.messages == [*[("web", "under way")] * 4, ("other", "nowhere")]
+
+
+async def test_refusals_of_a_condition_that_was_dropped_are_forgotten(
+    connection: Connection, writer: Writer, server: ApiServer
+) -> None:
+    """As for a pod that was bound, and whose binding turned out to be none."""
+    server.answers = {"PATCH": [FORBIDDEN]}
+
+    async def drop_before_the_last(_: float) -> None:
+        if len(server.asked) == MOST_REFUSALS - 1:
+            writes.drop_condition(POD)
+
+    writes = writes_of(connection, writer, sleep=drop_before_the_last)
+    writes.write_condition(WriteCondition(POD, "Unschedulable", "nowhere"))
+    await writes.flush(10)
+    assert len(server.asked) == MOST_REFUSALS - 1
+    server.asked.clear()
+    writes.write_condition(WriteCondition(POD, "Unschedulable", "nowhere again"))
+    await writes.flush(10)
+    assert len(server.asked) == MOST_REFUSALS - 1  # dropped again, not given up
 
 
 @asynccontextmanager

@@ -151,6 +151,16 @@ def test_only_a_killed_process_is_excused_for_an_event(auditor: Auditor) -> None
     assert auditor.without_event(lives).lost == {"u-2", "u-3"}
 
 
+def test_a_killed_process_is_excused_for_so_many_events() -> None:
+    auditor = Auditor(most_events_taken=2)
+    auditor.saw_node({"spec": {}, **make_node(1)})
+    for number in range(3):
+        auditor.saw_pod(pod(PLAIN, on=COMMON, uid=f"u-{number}"), NOW)
+        auditor.saw_binding(Binding(f"u-{number}", COMMON, "one", NOW))
+    missing = auditor.without_event([Life("one", NOW - 1, NOW + 1, ended_abruptly=True)])
+    assert missing == Missing(after_kill={"u-0", "u-1"}, lost={"u-2"})
+
+
 def test_bindings_of_a_former_leader_are_counted(auditor: Auditor) -> None:
     auditor.saw_leadership(Leadership("one", "host_1", NOW))
     auditor.saw_binding(Binding("u-0", COMMON, "one", NOW + 1))

@@ -40,6 +40,7 @@ def events(connection: Connection, clock: ManualClock, bindings: Bindings) -> Ku
         clock=clock,
         sleep=clock.wait,
         queue_length=5,
+        most_giving_way=4,
     )
 
 
@@ -315,7 +316,7 @@ async def test_while_bindings_are_under_way_events_go_one_by_one_with_pauses(
     assert clock.now - 1_800_000_000.0 >= 0.1
 
 
-async def test_before_events_would_be_lost_they_do_not_give_way(
+async def test_when_many_wait_they_do_not_give_way(
     events: KubeEvents, server: ApiServer, clock: ManualClock, bindings: Bindings
 ) -> None:
     bindings.is_under_way = True
@@ -324,7 +325,11 @@ async def test_before_events_would_be_lost_they_do_not_give_way(
         record(events, pod=pod(f"p{number}"))
     async with running(events):
         await server.asked_times(5)
-    assert clock.now == 1_800_000_000.0
+        assert clock.now == 1_800_000_000.0
+        for number in range(5, 7):
+            record(events, pod=pod(f"p{number}"))
+        await server.asked_times(6)
+        assert len(server.asked) == 6  # the last of the two waits
 
 
 async def test_flush_ends_in_time_and_tells_what_was_left(

@@ -20,6 +20,9 @@ WAITS = "waits"
 # What a process sent before it was killed arrives within this time, in which no other one of its
 # user has begun to bind.
 WIRE_SECONDS = 0.5
+# Events that wait while bindings are under way die with their process: so many may, and those that
+# are on the wire (docs/faults.md).
+MOST_EVENTS_TAKEN = 4_000 + 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +67,8 @@ class Missing:
 class Auditor:
     """Its methods may be called from several threads; times are seconds since the epoch."""
 
-    def __init__(self) -> None:
+    def __init__(self, most_events_taken: int = MOST_EVENTS_TAKEN) -> None:
+        self._most_events_taken = most_events_taken
         self._lock = threading.RLock()
         self._nodes: dict[str, Json] = {}
         self._pods: dict[str, Json] = {}
@@ -186,8 +190,10 @@ class Auditor:
             }
 
     def without_event(self, lives: Iterable[Life]) -> Missing:
-        """Who was bound by a process that was killed may have no Event of it, nobody else."""
+        """Who was bound by a process that was killed may have no Event of it, nobody else; and each
+        may have taken so many along, no more."""
         killed = [life for life in lives if life.ended_abruptly]
+        taken: Counter[Life] = Counter()
         missing = Missing()
         with self._lock:
             for uid, pod in self._pods.items():
@@ -195,13 +201,16 @@ class Auditor:
                     if uid not in self._event_uids["FailedScheduling"]:
                         missing.lost.add(uid)
                 elif pod["spec"].get("nodeName") and uid not in self._event_uids["Scheduled"]:
-                    is_excused = any(
-                        life.user == posted.user
-                        and life.began_at <= posted.at <= life.ended_at + WIRE_SECONDS
+                    taken_by = [
+                        life
                         for posted in self._posted[uid]
                         for life in killed
-                    )
-                    (missing.after_kill if is_excused else missing.lost).add(uid)
+                        if life.user == posted.user
+                        and life.began_at <= posted.at <= life.ended_at + WIRE_SECONDS
+                        and taken[life] < self._most_events_taken
+                    ]
+                    taken.update(taken_by[:1])
+                    (missing.after_kill if taken_by else missing.lost).add(uid)
         return missing
 
     def bindings_of_former_leaders(self) -> Counter[str]:

@@ -171,6 +171,7 @@ class KubeWrites:
     def drop_condition(self, pod: Pod) -> None:
         """The pod is bound: a condition that says otherwise is out of date."""
         self._waiting.pop(pod.uid, None)
+        self._refusals.pop(pod.uid, None)
         if pod.uid in self._under_way:
             self._outdated.add(pod.uid)
 

@@ -25,6 +25,8 @@ from lowtide.logs import Log
 
 QUEUE_LENGTH = 20_000  # about 600 bytes each
 CONCURRENT_WRITES = 16
+# So many give way to bindings: no more are lost with a process that is killed.
+MOST_GIVING_WAY = 4_000
 # Of an Event that the server answers with an error of its own: about three minutes.
 MOST_TRIES = 12
 SWEEP_EVERY_SECONDS = 60.0
@@ -56,6 +58,7 @@ class KubeEvents:
         clock: Callable[[], float],
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         queue_length: int = QUEUE_LENGTH,
+        most_giving_way: int = MOST_GIVING_WAY,
     ) -> None:
         self._connection = connection
         self._host_name = host_name
@@ -63,6 +66,7 @@ class KubeEvents:
         self._clock = clock
         self._sleep = sleep
         self._queue_length = queue_length
+        self._most_giving_way = most_giving_way
         self._queue: deque[_Write] = deque()
         self._has_work = asyncio.Event()
         self._backoff = Backoff()
@@ -142,8 +146,7 @@ class KubeEvents:
         )
 
     def _should_give_way(self) -> bool:
-        """Unless so many wait that some would soon be lost."""
-        return len(self._queue) < 0.8 * self._queue_length and self._is_busy()
+        return len(self._queue) < self._most_giving_way and self._is_busy()
 
     async def _sweep_forever(self) -> None:
         while True:
