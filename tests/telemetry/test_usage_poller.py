@@ -32,6 +32,7 @@ class Bench:
         self.clock = ManualClock(1000.0)
         self.used: dict[str, float] | NoUsage = {"a": 5.0, "b": 7.0}
         self.takes_seconds = 0.0
+        self.ahead_seconds = 0.0  # its clock of ours
         self.published: list[Reading] = []
         self.slept: list[float] = []
         self.made_aside: list[object] = []
@@ -55,7 +56,8 @@ class Bench:
         self.clock.advance(self.takes_seconds)
         if isinstance(self.used, NoUsage):
             return self.used
-        return {name: UsageSample(cpu, at=self.clock.now) for name, cpu in self.used.items()}
+        at = self.clock.now + self.ahead_seconds
+        return {name: UsageSample(cpu, at=at) for name, cpu in self.used.items()}
 
     async def sleep(self, seconds: float) -> None:
         self.slept.append(seconds)
@@ -143,6 +145,17 @@ async def test_what_is_known_ages_and_failing_is_said_once(
     assert [each.sampled_at for each in bench.published] == [1000, 1000, 1000, 1000, 1301]
     assert lines(log_lines) == [FAILED, 'I "metrics-server answers" failedForSeconds=201']
     assert bench.poller.polls == {"success": 2, "failure": 3}
+
+
+async def test_a_clock_ahead_of_ours_does_not_keep_what_is_known_for_longer(bench: Bench) -> None:
+    bench.ahead_seconds = 1e9
+    await bench.poller.poll()
+    bench.used = ABSENT
+    for seconds in (300, 1):
+        bench.clock.advance(seconds)
+        await bench.poller.poll()
+    assert bench.cpu() == [{"a": 5, "b": 7}, {"a": 5, "b": 7}, {"a": None, "b": None}]
+    assert [each.sampled_at for each in bench.published] == [1000, 1000, 1000]
 
 
 async def test_each_outage_has_its_own_two_lines(bench: Bench, log_lines: io.StringIO) -> None:

@@ -94,6 +94,15 @@ def amount_of(amounts: Amounts, resource: str) -> float:
         return math.nan
 
 
+def not_ahead(samples: Mapping[str, UsageSample], now: float) -> dict[str, UsageSample]:
+    """As heard at `now`: a clock ahead of ours must not keep its samples fresh for longer than
+    others', nor have them measure pods that came later."""
+    return {
+        name: msgspec.structs.replace(sample, at=now) if sample.at > now else sample
+        for name, sample in samples.items()
+    }
+
+
 def usage_reading(
     request: UsageRequest,
     samples: Mapping[str, UsageSample],

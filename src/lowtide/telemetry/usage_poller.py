@@ -14,6 +14,7 @@ from lowtide.readings.usage import (
     NoUsage,
     UsageRequest,
     UsageSample,
+    not_ahead,
     usage_reading,
     without_usage,
 )
@@ -73,7 +74,7 @@ class UsagePoller:
         self.polls["failure" if isinstance(answer, NoUsage) else "success"] += 1
         self._report_outage(answer, now)
         if not isinstance(answer, NoUsage):
-            self._samples = answer
+            self._samples = not_ahead(answer, now)
         reading = await self._aside(
             partial(usage_reading, self._request, self._samples, nodes, now)
         )
