@@ -66,7 +66,8 @@ UNLIMITED_CONFIG = CONFIG.replace("clientConnection: {qps: 5000, burst: 5000}\n"
 @dataclass(frozen=True, slots=True)
 class DrainResult:
     """Pace and CPU count from the first binding, or an eviction that makes room for it, CPU to
-    the last Event; `..._with_start` is the CPU of the whole life.
+    the last Event; `..._with_start` is the CPU of the whole life. No pace is told of pods that
+    were all seen at one moment.
 
     Seconds to a binding count from the scheduler's start: the pods were there before."""
 
@@ -75,7 +76,7 @@ class DrainResult:
     pods: int
     scheduler: str
     round: int
-    pods_per_second: float
+    pods_per_second: float | None
     pods_per_second_with_events: float | None
     scheduler_cpu_ms_per_pod: float
     p50_seconds: float
@@ -109,8 +110,9 @@ class DrainResult:
             pods=seen.pods,
             scheduler=scheduler,
             round=round,
-            pods_per_second=len(bound) / (bound[-1] - seen.begun_at),
-            pods_per_second_with_events=with_events and len(bound) / (with_events - seen.begun_at),
+            pods_per_second=_pace(len(bound), bound[-1] - seen.begun_at),
+            pods_per_second_with_events=with_events
+            and _pace(len(bound), with_events - seen.begun_at),
             scheduler_cpu_ms_per_pod=ms_per_pod["scheduler"],
             p50_seconds=share_of(bound, 0.50) - started_at,
             p99_seconds=share_of(bound, 0.99) - started_at,
@@ -347,6 +349,10 @@ def started(process: Process) -> Process:
 
 def server_of(plane: ControlPlane) -> Server:
     return Server(plane.url, str(plane.ca_file), plane.admin_token)
+
+
+def _pace(pods: int, seconds: float) -> float | None:
+    return pods / seconds if seconds else None
 
 
 def share_of(ordered: list[float], share: float) -> float:

@@ -66,7 +66,7 @@ class Goal:
         return is_enough and (self.most is None or median <= self.most)
 
 
-def pods_per_second(result: DrainResult) -> float:
+def pods_per_second(result: DrainResult) -> float | None:
     return result.pods_per_second
 
 

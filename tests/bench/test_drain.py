@@ -1,0 +1,40 @@
+"""What is told of a drain that was seen."""
+
+import pytest
+
+from drain import LOWTIDE, DrainResult, Spent
+from drain_observing import Seen
+from workloads import Workload
+
+
+@pytest.mark.parametrize(
+    ("bound_at", "event_at", "want"),
+    [
+        # 3 pods in 2 seconds, and in 4 with their Events
+        pytest.param([10.0, 11.0, 12.0], [11.0, 14.0], (1.5, 0.75), id="counts from the first"),
+        pytest.param([10.0, 10.0], [10.0], (None, None), id="is not told of one moment"),
+        pytest.param([10.0, 10.0], [11.0], (None, 2.0), id="may be told of Events alone"),
+        pytest.param([10.0, 12.0], [], (1.0, None), id="has no Events where none came"),
+    ],
+)
+def test_the_pace(
+    bound_at: list[float], event_at: list[float], want: tuple[float | None, float | None]
+) -> None:
+    seen = Seen(
+        pods=len(bound_at),
+        begun_at=bound_at[0],
+        bound_at={f"pod-{number}": moment for number, moment in enumerate(bound_at)},
+        event_at=event_at,
+        nodes_used=1,
+        cpu_seconds={"scheduler": 0.1, "api_server": 0.1, "etcd": 0.1},
+        own_cpu_seconds=0.1,
+    )
+    result = DrainResult.of(
+        Workload.of("basic", 20),
+        seen,
+        Spent(cpu_seconds=1.0, rss_bytes=1),
+        scheduler=LOWTIDE,
+        round=1,
+        started_at=9.0,
+    )
+    assert (result.pods_per_second, result.pods_per_second_with_events) == want
