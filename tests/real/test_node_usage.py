@@ -1,16 +1,14 @@
 """NodeUsage on a real metrics-server, and on a control plane that has none."""
 
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from realparts.control_plane import ControlPlane
 from realparts.metrics_server import CPU_ANNOTATION, MetricsServer, node_annotations
 from realparts.process import Process, wait_until
-from realparts.pytest_plugin import RBAC, RBAC_GROUP, SUBJECTS, grant_scheduler_rights
+from realparts.pytest_plugin import grant_scheduler_rights, usage_rights
 
 CONTAINERS = [{"name": "main", "image": "example/none"}]
 # cores, and the cpu that a pod on the node uses
@@ -54,18 +52,6 @@ def wait_for_placement(plane: ControlPlane, name: str, namespace: str) -> str:
     return node_name()
 
 
-def usage_rights(examples: Path) -> list[tuple[str, dict[str, Any]]]:
-    """Those of the example, for the user `lowtide`."""
-    role = yaml.safe_load((examples / "03-node-usage" / "rights.yaml").read_text())
-    name = role["metadata"]["name"]
-    binding = {
-        "metadata": {"name": name},
-        "roleRef": {"apiGroup": RBAC_GROUP, "kind": "ClusterRole", "name": name},
-        "subjects": SUBJECTS,
-    }
-    return [(f"{RBAC}/clusterroles", role), (f"{RBAC}/clusterrolebindings", binding)]
-
-
 def config(units: Mapping[str, str]) -> dict[str, Any]:
     """A profile for each name, in which only NodeUsage scores."""
     return {
@@ -88,14 +74,14 @@ def config(units: Mapping[str, str]) -> dict[str, Any]:
 
 
 def test_lowest_usage_is_chosen(
-    metrics_server: MetricsServer, lowtide_scheduler: Callable[..., Process], examples: Path
+    metrics_server: MetricsServer, lowtide_scheduler: Callable[..., Process]
 ) -> None:
     plane = metrics_server.plane
     for name, (cores, uses_cpu) in NODES.items():
         create_node(plane, name, cpu=cores)
         create_pod(plane, f"on-{name}", "default", uses_cpu=uses_cpu, nodeName=name)
     grant_scheduler_rights(plane)
-    for path, manifest in usage_rights(examples):
+    for path, manifest in usage_rights():
         plane.request("POST", path, manifest)
     wait_until_nodes_are_ready(plane)
     metrics_server.wait_for_usage(len(NODES))
@@ -110,11 +96,11 @@ def test_lowest_usage_is_chosen(
 
 
 @pytest.fixture
-def rights(control_plane: ControlPlane, scheduler_rights: None, examples: Path) -> Iterator[None]:
-    for path, manifest in usage_rights(examples):
+def rights(control_plane: ControlPlane, scheduler_rights: None) -> Iterator[None]:
+    for path, manifest in usage_rights():
         control_plane.request("POST", path, manifest)
     yield
-    for path, manifest in usage_rights(examples):
+    for path, manifest in usage_rights():
         control_plane.request("DELETE", f"{path}/{manifest['metadata']['name']}")
 
 

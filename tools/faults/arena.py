@@ -7,7 +7,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -102,8 +102,7 @@ class Arena:
 
     def __enter__(self) -> Self:
         self.plane.start()
-        for path, manifest in SCHEDULER_RIGHTS:
-            self.plane.request("POST", path, _with_users(manifest))
+        self.grant(SCHEDULER_RIGHTS)
         self.plane.create_all("/api/v1/nodes", map(make_node, range(self.size.nodes)))
         self.proxy = Proxy(self.plane.site.ports.api_server, port=free_port())
         self.proxy.start()
@@ -122,6 +121,11 @@ class Arena:
         if self._following is not None:
             self._following.stop()
         self.plane.stop()
+
+    def grant(self, rights: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
+        """To the users of all replicas."""
+        for path, manifest in rights:
+            self.plane.request("POST", path, _with_users(manifest))
 
     @contextmanager
     def trial(self, name: str, setting: Setting | None = None) -> Iterator["Trial"]:
@@ -221,6 +225,13 @@ class Trial:
         """The replica that holds the lease, as the audit log tells."""
         self.wait(self._has_leader, "a replica leads")
         return self.supervisor.replica_of(self.auditor.leaderships[-1].user)
+
+    def wait_for_standbys(self) -> None:
+        """Who is only just starting cannot be asked to end, and dies of it."""
+        replicas = self.supervisor.replicas
+        self.wait(
+            lambda: all(ASKS_FOR_LEASE in each.process.log() for each in replicas), "all are up"
+        )
 
     def replace(self, replica: Replica) -> None:
         """Ends it as an upgrade does, and waits until the next one is warm."""

@@ -64,7 +64,7 @@ def upgraded_and_rolled_back(arena: Arena) -> None:
     """Three replicas, each replaced by a new process, one after the other, and then again."""
     with _elected(arena, "upgraded", 3) as trial:
         trial.start()
-        trial.leader()
+        trial.wait_for_standbys()
         trial.post(arena.size.burst_pods)
         for name in ("upgraded", "rolled back"):
             with trial.inject(name):

@@ -1,7 +1,8 @@
 """A real metrics-server behind a control plane: KWOK stands in for the kubelets that it asks.
 
 Used by the fixture `metrics_server`. The control plane must have been started with
-`aggregation_flags`, and each Node be annotated as `node_annotations` says."""
+`aggregation_flags`, and each Node be annotated as `node_annotations` says. The fault suite
+registers a stand-in."""
 
 import datetime
 from pathlib import Path
@@ -13,9 +14,13 @@ from realparts.control_plane import ControlPlane
 from realparts.parts import obtain
 from realparts.process import Process, free_port, wait_until
 
-NODES_PATH = "/apis/metrics.k8s.io/v1beta1/nodes"
+GROUP_VERSION = "metrics.k8s.io/v1beta1"
+NODES_PATH = f"/apis/{GROUP_VERSION}/nodes"
 CPU_ANNOTATION = "lowtide.dev/test-cpu"  # of a pod, read by kwok/usage.yaml
+_API_SERVICES_PATH = "/apis/apiregistration.k8s.io/v1/apiservices"
 _API_SERVICE = "v1beta1.metrics.k8s.io"
+_SERVICES_PATH = "/api/v1/namespaces/kube-system/services"
+_SERVICE = "metrics-server"
 _READY_SECONDS = 60.0
 
 
@@ -39,6 +44,17 @@ def aggregation_flags(folder: Path) -> list[str]:
 def node_annotations(name: str) -> dict[str, str]:
     """Where metrics-server finds this node's usage on the port that all nodes share."""
     return {"metrics.k8s.io/resource-metrics-path": f"/metrics/nodes/{name}/metrics/resource"}
+
+
+def register(plane: ControlPlane, port: int) -> None:
+    """From here on the API server passes requests for metrics.k8s.io on to that port."""
+    plane.request("POST", _SERVICES_PATH, _service(port))
+    plane.request("POST", _API_SERVICES_PATH, _api_service(port))
+
+
+def unregister(plane: ControlPlane) -> None:
+    plane.request("DELETE", f"{_API_SERVICES_PATH}/{_API_SERVICE}")
+    plane.request("DELETE", f"{_SERVICES_PATH}/{_SERVICE}")
 
 
 class MetricsServer:
@@ -74,11 +90,7 @@ class MetricsServer:
         self._process.start()
 
     def install(self) -> None:
-        """From here on the API server passes requests for metrics.k8s.io on to it."""
-        services = "/api/v1/namespaces/kube-system/services"
-        self.plane.request("POST", services, _service(self._port))
-        api_services = "/apis/apiregistration.k8s.io/v1/apiservices"
-        self.plane.request("POST", api_services, _api_service(self._port))
+        register(self.plane, self._port)
 
     def stop(self) -> None:
         if self._process is not None:
@@ -115,7 +127,7 @@ def _service(port: int) -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "Service",
-        "metadata": {"name": "metrics-server"},
+        "metadata": {"name": _SERVICE},
         "spec": {"type": "ExternalName", "externalName": "localhost", "ports": [{"port": port}]},
     }
 
@@ -131,6 +143,6 @@ def _api_service(port: int) -> dict[str, Any]:
             "groupPriorityMinimum": 100,
             "versionPriority": 100,
             "insecureSkipTLSVerify": True,
-            "service": {"namespace": "kube-system", "name": "metrics-server", "port": port},
+            "service": {"namespace": "kube-system", "name": _SERVICE, "port": port},
         },
     }

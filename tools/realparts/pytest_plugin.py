@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
+import yaml
 
 from realparts.control_plane import ControlPlane, of_version
 from realparts.hosts import Hosts
@@ -79,6 +80,10 @@ SCHEDULER_RIGHTS: tuple[tuple[str, dict[str, Any]], ...] = (
             "subjects": SUBJECTS,
         },
     ),
+)
+
+USAGE_RIGHTS = (
+    Path(__file__).resolve().parent.parent.parent / "examples" / "03-node-usage" / "rights.yaml"
 )
 
 KUBERNETES = "--kubernetes"
@@ -275,6 +280,18 @@ def scheduler_rights(control_plane: ControlPlane) -> Iterator[None]:
     yield
     for path, manifest in SCHEDULER_RIGHTS:
         control_plane.request("DELETE", f"{path}/{manifest['metadata']['name']}")
+
+
+def usage_rights() -> list[tuple[str, dict[str, Any]]]:
+    """To read from metrics-server: those of the example, for the same user."""
+    role = yaml.safe_load(USAGE_RIGHTS.read_text())
+    name = role["metadata"]["name"]
+    binding = {
+        "metadata": {"name": name},
+        "roleRef": {"apiGroup": RBAC_GROUP, "kind": "ClusterRole", "name": name},
+        "subjects": SUBJECTS,
+    }
+    return [(f"{RBAC}/clusterroles", role), (f"{RBAC}/clusterrolebindings", binding)]
 
 
 def grant_scheduler_rights(plane: ControlPlane) -> None:

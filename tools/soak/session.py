@@ -63,9 +63,8 @@ class Session:
             churn = self._make_churn()
             running.callback(churn.stop)
             prometheus = ModelPrometheus(lambda: list(churn.nodes))
-            prometheus.start()
-            running.callback(prometheus.stop)
-            process = self._start_scheduler(prometheus)
+            running.enter_context(prometheus.server)
+            process = self._start_scheduler(prometheus.server.url)
             running.callback(process.stop)
             return self._soak(process, churn)
 
@@ -177,7 +176,7 @@ class Session:
             per_second=size.changes_per_second,
         )
 
-    def _start_scheduler(self, prometheus: ModelPrometheus) -> Process:
+    def _start_scheduler(self, prometheus_address: str) -> Process:
         config = {
             "apiVersion": "kubescheduler.config.k8s.io/v1",
             "kind": "KubeSchedulerConfiguration",
@@ -188,7 +187,7 @@ class Session:
                     "pluginConfig": [
                         {
                             "name": "NetworkTraffic",
-                            "args": {"prometheusAddress": prometheus.url},
+                            "args": {"prometheusAddress": prometheus_address},
                         }
                     ],
                 }
