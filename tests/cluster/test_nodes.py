@@ -39,7 +39,7 @@ def face(nodes: Nodes) -> dict[str, Any]:
         "unschedulable": nodes.unschedulable.tolist(),
         "taints": nodes.by_taints(len).tolist(),
         "zone x": nodes.label_matches(LabelRequirement("zone", "In", ["x"])).tolist(),
-        "named b": nodes.name_matches(LabelRequirement("metadata.name", "In", ["b"])).tolist(),
+        "named b": nodes.is_named("b").tolist(),
         "cpu": nodes.allocatable("cpu").tolist(),
         "asked": nodes.requested("cpu").tolist(),
         "asked pods": nodes.requested("pods").tolist(),

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from lowtide.cluster.changes import LABELS, NODE, PODS, ROW
+from lowtide.cluster.placed import HostPort
 from lowtide.cluster.pods_matching import PodSelection, labels_required
 from lowtide.cluster.state import ClusterState
 from lowtide.objects.meta import LabelRequirement, ObjectMeta
@@ -215,7 +216,7 @@ def test_a_table_that_was_very_large_gives_its_room_back() -> None:
     for number in range(20_000):
         state.remove_node(f"n{number}")
     assert len(state.pod_count.array) == 16_384
-    assert len(state.taint_sets.values) < 1000  # renumbered when 8192 nodes were left
+    assert len(state.taints.interned.values) < 1000  # renumbered when 8192 nodes were left
     assert table(state) == {
         "first": row(taints=1, asked=1000, nonzero=1, pods=["p"], count=1),
     }
@@ -394,7 +395,7 @@ def test_a_pod_bound_elsewhere_than_assumed_moves() -> None:
     state.place(make_pod("p", on="b", cpu="1", memory="1Mi", host_ports=[80]))
     assert table(state) == {"a": row(), "b": row(asked=1000, nonzero=1, pods=["p"], count=1)}
     assert changes(state, before) == [(0, PODS), (1, PODS)]
-    assert state.port_holders("TCP", 80) == {"b": {"0.0.0.0": 1}}
+    assert state.host_ports.holders(HostPort("TCP", 80, "0.0.0.0")) == {"b": 1}
 
 
 # Ports.
@@ -406,14 +407,16 @@ def test_ports_are_counted_per_address_and_given_back() -> None:
         return make_pod(name, on="a", spec={"containers": [{"name": "c", "ports": [port]}]})
 
     state = make_state([make_node("a")], [holder("p", ""), holder("q", "10.0.0.1")])
-    assert state.port_holders("UDP", 53) == {"a": {"0.0.0.0": 1, "10.0.0.1": 1}}
-    assert state.port_holders("TCP", 53) == {}
+    everywhere, somewhere = (HostPort("UDP", 53, ip) for ip in ("0.0.0.0", "10.0.0.1"))
+    holders = state.host_ports.holders
+    assert (holders(everywhere), holders(somewhere)) == ({"a": 1}, {"a": 1})
+    assert holders(HostPort("TCP", 53, "0.0.0.0")) == {}
     state.place(holder("r", "10.0.0.1"))
     state.remove_pod("default/p")
-    assert state.port_holders("UDP", 53) == {"a": {"10.0.0.1": 2}}
+    assert (holders(everywhere), holders(somewhere)) == ({}, {"a": 2})
     state.remove_pod("default/q")
     state.remove_pod("default/r")
-    assert state.port_holders("UDP", 53) == {}
+    assert holders(somewhere) == {}
 
 
 # Nominations.

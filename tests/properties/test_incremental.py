@@ -26,6 +26,8 @@ from hypothesis.stateful import (
 from tests.properties.volume_objects import DRIVER, THINGS, using
 
 from lowtide.app.no_binder import NoBinder
+from lowtide.cluster.columns import ValueColumn
+from lowtide.cluster.placed import HostPort
 from lowtide.cluster.pods_matching import PodSelection, labels_required
 from lowtide.cluster.reading import Reading
 from lowtide.cluster.state import ClusterState
@@ -542,6 +544,10 @@ class Incremental(RuleBasedStateMachine):
         return rebuilt
 
 
+def values_of(column: ValueColumn[Any], count: int) -> list[Any]:
+    return [column.interned.values[number] for number in column.column.array[:count]]
+
+
 def columns_of(state: ClusterState, request: Any) -> dict[str, Any]:
     """Everything that rules can read, as plain values."""
     table = state.nodes()
@@ -549,9 +555,8 @@ def columns_of(state: ClusterState, request: Any) -> dict[str, Any]:
     columns: dict[str, Any] = {
         "names": list(table.names),
         "unschedulable": table.unschedulable.tolist(),
-        "taints": [
-            state.taint_sets.values[number] for number in state.taint_set.array[: state.count]
-        ],
+        "taints": values_of(state.taints, state.count),
+        "features": values_of(state.features, state.count),
         "pods": [sorted(pod.uid for pod in table.pods(at)) for at in range(len(table))],
         "pod_count": table.pod_count.tolist(),
         "lowest priority": table.lowest_priority.tolist(),
@@ -581,8 +586,9 @@ def columns_of(state: ClusterState, request: Any) -> dict[str, Any]:
     columns["attached"] = table.volumes.attached_count(DRIVER).tolist()
     columns["attached at most"] = table.volumes.attach_limit(DRIVER).tolist()
     for port in (80, 443):
-        holders = state.port_holders("TCP", port)
-        columns[f"port {port}"] = {name: dict(ips) for name, ips in holders.items()}
+        wanted = HostPort("TCP", port, "0.0.0.0")
+        columns[f"port {port}"] = table.uses_port(wanted).tolist()
+        columns[f"holders of {port}"] = dict(state.host_ports.holders(wanted))
     return columns
 
 

@@ -127,11 +127,21 @@ class Nodes:
 
     def by_taints(self, judge: Callable[[tuple[Taint, ...]], int]) -> IntArray:
         """What `judge` says of each node's taints: asked once per distinct list of them."""
+        taints = self._state.taints
         return by_value(
-            self._gather(self._state.taint_set.array),
-            self._state.taint_sets.values,
-            lambda taints: judge(taints or ()),
+            self._gather(taints.column.array),
+            taints.interned.values,
+            lambda each: judge(each or ()),
             np.int64,
+        )
+
+    def by_features(self, judge: Callable[[frozenset[str]], bool]) -> BoolArray:
+        """The same of the features that each node declares."""
+        features = self._state.features
+        return by_value(
+            self._gather(features.column.array),
+            features.interned.values,
+            lambda each: judge(each or frozenset()),
         )
 
     def label_matches(self, requirement: LabelRequirement) -> BoolArray:
@@ -149,11 +159,12 @@ class Nodes:
         column = self._state.label_column(key)
         return self._gather(column.column.array), column.interned.values
 
-    def name_matches(self, requirement: LabelRequirement) -> BoolArray:
-        """The same for the node's name."""
-        return np.fromiter(
-            (matches_requirement(requirement, name) for name in self.names), np.bool_, len(self)
-        )
+    def is_named(self, node_name: str) -> BoolArray:
+        row = self._state.row_of(node_name)
+        named = np.zeros(len(self), np.bool_)
+        if row is not None:
+            named[row if self._rows is None else self._rows == row] = True
+        return named
 
     def image_node_count(self, image: str) -> int:
         """How many nodes of the whole table hold the image of this full name."""
@@ -162,7 +173,7 @@ class Nodes:
     def image_sizes(self, image: str) -> IntArray:
         """How many bytes of it each node holds; 0 where it is not."""
         column = self._state.images.column(
-            image, capacity=len(self._state.taint_set.array), row_of=self._state.row_of
+            image, capacity=self._capacity, row_of=self._state.row_of
         )
         return self._gather(column.array)
 
@@ -239,22 +250,11 @@ class Nodes:
     @property
     def volumes(self) -> VolumesOnNodes:
         """Which claims and disks are used, how many volumes are attached."""
-        capacity = len(self._state.taint_set.array)
-        return VolumesOnNodes(self, self._state.storage, capacity)
+        return VolumesOnNodes(self, self._state.storage, self._capacity)
 
     def uses_port(self, wanted: HostPort) -> BoolArray:
         """Where a pod on the node holds a host port that conflicts with this one."""
-        holding = np.zeros(len(self), np.int64)
-        holders = self._state.port_holders(wanted.protocol, wanted.port)
-        if self._rows is None:
-            for name, ips in holders.items():
-                row = self._state.row_of(name)
-                if row is not None:
-                    holding[row] = _conflicting(wanted, ips)
-        elif holders:
-            for position, name in enumerate(self.names):
-                if name in holders:
-                    holding[position] = _conflicting(wanted, holders[name])
+        conflicting = self._state.host_ports.conflicting(wanted, self._capacity)
 
         def held_by(placed: PlacedPod) -> int:
             held = [
@@ -264,7 +264,7 @@ class Nodes:
             ]
             return sum(map(wanted.conflicts, held))
 
-        return self._adjusted(holding, held_by, wanted) > 0
+        return self._adjusted(self._gather(conflicting), held_by, wanted) > 0
 
     def one(self, position: int) -> OneNode:
         """A single node, for rules that judge one at a time."""
@@ -309,6 +309,11 @@ class Nodes:
 
     def _row(self, position: int) -> int:
         return position if self._rows is None else int(self._rows[position])
+
+    @property
+    def _capacity(self) -> int:
+        """The length of ClusterState's columns."""
+        return len(self._state.pod_count.array)
 
     def _gather(self, column: npt.NDArray[Any]) -> npt.NDArray[Any]:
         if self._rows is not None:
@@ -368,10 +373,6 @@ class OneNode:
     def reading(self, source: Hashable) -> dict[str, float]:
         columns = self._nodes.reading(source)
         return {field: float(column[self._position]) for field, column in columns.items()}
-
-
-def _conflicting(wanted: HostPort, ips: Mapping[str, int]) -> int:
-    return sum(count for ip, count in ips.items() if wanted.conflicts(ip))
 
 
 class _Counted:

@@ -4,7 +4,6 @@ Events are applied here by the machine; `assume` and `forget` count pods that ar
 A log of changed rows lets kept verdicts see what they have to judge again.
 """
 
-from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -23,6 +22,7 @@ from lowtide.cluster.changes import (
     is_same_to_rules,
 )
 from lowtide.cluster.columns import Column, IntArray, MadeWhenAsked, Rows, ValueColumn
+from lowtide.cluster.host_ports import HostPorts
 from lowtide.cluster.images import Images
 from lowtide.cluster.known_objects import KnownObjects
 from lowtide.cluster.labels import LabelColumns
@@ -67,19 +67,20 @@ class ClusterState:
         self.nominated_pods = NominatedPods()
 
         self.unschedulable = Column(np.bool_, False, _FIRST_CAPACITY)
-        self._number_taints()
+        self._number_values()
         self.pod_count = Column(np.int64, 0, _FIRST_CAPACITY)
         self.lowest_priorities = LowestPriorities(_FIRST_CAPACITY)
         self._resources = Resources(_FIRST_CAPACITY)
         self._labels = LabelColumns()
         self.images = Images()
-        self._ports: dict[tuple[str, int], dict[str, Counter[str]]] = {}
+        self.host_ports = HostPorts(self._row_of)
         self._pods_matching = PodsMatching()
         self.terms_carried = TermsCarried(self._row_of)
         self._made_when_asked: tuple[MadeWhenAsked, ...] = (
             self._labels,
             self._resources,
             self.images,
+            self.host_ports,
             self._pods_matching,
             self.terms_carried,
         )
@@ -159,10 +160,6 @@ class ClusterState:
             selection, capacity=self._capacity, row_of=self._row_of, placed=self._placed
         ).array
 
-    def port_holders(self, protocol: str, port: int) -> Mapping[str, Counter[str]]:
-        """By node name: how many pods hold this port on which address."""
-        return self._ports.get((protocol, port), {})
-
     def objects(self, kind: type[T]) -> Mapping[tuple[str, str], T]:
         """Objects other than nodes and pods, by namespace and name."""
         return self.known_objects.of(kind)
@@ -191,6 +188,7 @@ class ClusterState:
         for placed in pods:
             self._count_in(row, placed, times=1)
             self.lowest_priorities.came(row, placed)
+        self.host_ports.fill(row, pods)
         self._pods_matching.fill(row, pods)
         self.terms_carried.fill(row, pods)
         self.storage.attached.node_changed(node.name)
@@ -218,7 +216,8 @@ class ClusterState:
         self.table_version += 1
         for uid in self._nominated.pop(node_name, {}):
             del self._nomination_of[uid]
-        self._taints.set(row, None)
+        self.taints.set(row, None)
+        self.features.set(row, None)
         self._labels.replace(row, self._nodes[row].labels, {})
         self._resources.remove(row)
         self.images.remove(node_name, self._nodes[row].status.images)
@@ -275,7 +274,7 @@ class ClusterState:
         del on_node[uid]
         if not on_node:
             del self._placed_on[placed.node_name]
-        self._count_ports(placed, times=-1)
+        self.host_ports.count(placed, times=-1)
         self._resources.went(placed.footprint)
         row = self._row_of.get(placed.node_name)
         self._pods_matching.count(row, placed, times=-1)
@@ -341,7 +340,7 @@ class ClusterState:
             self.remove_pod(uid)
         self._placed[uid] = placed
         self._placed_on.setdefault(placed.node_name, {})[uid] = placed
-        self._count_ports(placed, times=1)
+        self.host_ports.count(placed, times=1)
         self._resources.came(placed.footprint)
         row = self._row_of.get(placed.node_name)
         self._pods_matching.count(row, placed, times=1)
@@ -369,29 +368,19 @@ class ClusterState:
         self.pod_count.array[row] += times
         self._resources.count(row, placed.footprint, times)
 
-    def _count_ports(self, placed: PlacedPod, times: int) -> None:
-        for held in placed.footprint.host_ports:
-            key = (held.protocol, held.port)
-            ips = self._ports.setdefault(key, {}).setdefault(placed.node_name, Counter())
-            ips[held.ip] += times
-            if ips[held.ip] == 0:
-                del ips[held.ip]
-            if not ips:
-                del self._ports[key][placed.node_name]
-            if not self._ports[key]:
-                del self._ports[key]
-
     def _fill_node_columns(self, row: int, before: Node, node: Node) -> None:
         self.unschedulable.array[row] = node.spec.unschedulable
-        self._taints.set(row, tuple(node.spec.taints))
+        self.taints.set(row, tuple(node.spec.taints))
+        self.features.set(row, frozenset(node.status.declared_features))
         self._labels.replace(row, before.labels, node.labels)
         self.images.replace(row, node.name, before.status.images, node.status.images)
 
-    def _number_taints(self) -> None:
+    def _number_values(self) -> None:
         """From 0 on: of a table that was larger, many numbers may be free."""
-        self._taints: ValueColumn[tuple[Taint, ...]] = ValueColumn(self._capacity)
-        self._taints.fill(tuple(node.spec.taints) for node in self._nodes)
-        self.taint_set, self.taint_sets = self._taints.column, self._taints.interned
+        self.taints: ValueColumn[tuple[Taint, ...]] = ValueColumn(self._capacity)
+        self.taints.fill(tuple(node.spec.taints) for node in self._nodes)
+        self.features: ValueColumn[frozenset[str]] = ValueColumn(self._capacity)
+        self.features.fill(frozenset(node.status.declared_features) for node in self._nodes)
 
     def _columns(self) -> Iterator[Column]:
         yield from self._columns_that_stay()
@@ -399,7 +388,7 @@ class ClusterState:
             yield from kind.columns
 
     def _columns_that_stay(self) -> Iterator[Column]:
-        yield from (self.unschedulable, self.taint_set, self.pod_count)
+        yield from (self.unschedulable, self.taints.column, self.features.column, self.pod_count)
         yield self.log.version_column
         yield self.lowest_priorities.column
         yield from self._resources.nonzero.values()
@@ -415,7 +404,7 @@ class ClusterState:
         self._let_columns_go()
         for column in self._columns_that_stay():
             column.resize(capacity)
-        self._number_taints()
+        self._number_values()
 
     def _changed(self, row: int, what: int) -> None:
         self.log.add(row, what)

@@ -141,7 +141,8 @@ def _matches_term(term: NodeSelectorTerm, nodes: Nodes) -> BoolArray:
     for requirement in term.match_expressions:
         matches &= nodes.label_matches(requirement)
     for requirement in term.match_fields:
-        matches &= nodes.name_matches(requirement)
+        is_named = nodes.is_named(requirement.values[0])
+        matches &= is_named if requirement.operator == "In" else ~is_named
     return matches
 
 

@@ -3,8 +3,6 @@ not declare it."""
 
 from collections.abc import Iterator
 
-import numpy as np
-
 from lowtide.framework.plugin import NODE, Change, Nodes, Pod, Rejection
 
 _RESTART_ALL = "RestartAllContainersOnContainerExits"
@@ -18,12 +16,7 @@ class NodeDeclaredFeatures:
     def filter(self, pod: Pod, nodes: Nodes) -> Iterator[Rejection]:
         needed = features_needed(pod)
         if needed:
-            objects = (nodes.node(position) for position in range(len(nodes)))
-            lacks = np.fromiter(
-                (not needed.issubset(node.status.declared_features) for node in objects),
-                np.bool_,
-                len(nodes),
-            )
+            lacks = nodes.by_features(lambda declared: not needed <= declared)
             yield Rejection(lacks, "node(s) didn't match Pod's required features")
 
     def may_help(self, pod: Pod, change: Change) -> bool:

@@ -2,8 +2,6 @@
 
 from collections.abc import Iterator
 
-import numpy as np
-
 from lowtide.framework.plugin import NODE, Nodes, Pod, Rejection
 
 
@@ -14,5 +12,4 @@ class NodeName:
     def filter(self, pod: Pod, nodes: Nodes) -> Iterator[Rejection]:
         wanted = pod.spec.node_name
         if wanted:
-            other = np.fromiter((name != wanted for name in nodes.names), np.bool_, len(nodes))
-            yield Rejection(other, "node(s) didn't match the requested node name")
+            yield Rejection(~nodes.is_named(wanted), "node(s) didn't match the requested node name")
