@@ -173,6 +173,23 @@ def test_one_verdict_is_kept_however_small_the_bound() -> None:
     assert verdicts.of(POD) is verdicts.of(POD)
 
 
+def test_a_verdict_that_could_not_be_given_takes_the_place_of_others_too() -> None:
+    class FailsWithLabels:
+        name = "FailsWithLabels"
+        reads = NODE
+
+        def filter(self, pod: Pod, nodes: Nodes) -> Iterable[Rejection]:
+            if pod.labels:
+                raise KeyError("a label")
+            return ()
+
+    verdicts = Verdicts(make_profile([FailsWithLabels()]), ten(), max_bytes=0)
+    former = weakref.ref(verdicts.of(POD))
+    with pytest.raises(PluginError):
+        verdicts.of(make_pod(labels={"app": "web"}))
+    assert former() is None
+
+
 # Kept equals rebuilt: sequences that once broke it.
 
 
@@ -275,6 +292,18 @@ def test_a_row_that_went_keeps_no_points_of_a_rule_that_lost_its_opinion_meanwhi
     assert ranks(verdicts) == [0, 0]
     state.add_node(make_node("n2"))
     assert ranks(verdicts) == [0, 0, 0]
+
+
+def test_a_row_that_comes_back_when_nobody_scores_any_more_has_no_rank_of_before() -> None:
+    profile = make_profile([Raw("a", reads=NODES)])
+    state = make_state([make_node(f"n{each}", labels={"a": "90"}) for each in range(3)])
+    verdicts = Verdicts(profile, state)
+    assert ranks(verdicts) == [90, 90, 90]
+    state.remove_node("n2")
+    state.update_node(make_node("n0", labels={"a-silent": ""}))
+    assert ranks(verdicts) == [1, 1]
+    state.add_node(make_node("n2"))
+    assert ranks(verdicts) == [1, 1, 1]
 
 
 def test_a_rule_that_finds_its_opinion_on_one_row_is_asked_about_all() -> None:

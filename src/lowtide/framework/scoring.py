@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from lowtide.cluster.changes import FEASIBLE
 from lowtide.cluster.columns import BoolArray, IntArray, Rows
 from lowtide.cluster.state import ClusterState
 from lowtide.framework.ahead import Ahead, Faces
@@ -83,17 +84,24 @@ class Scoring:
             stale = Stale(state, self._judged_at)
         if self._rules.tell_apart(state):
             self._is_local_as_given = all(self.scores[n].is_as_given for n in self._rules.local)
-        if refiltered == set() and self._takes_what_was_said(feasible, stale):
+        taken = self._take_what_was_said(feasible, stale) if refiltered == set() else None
+        if taken is not None and not self._rules.are_others_concerned(stale):
+            self._rank_one(taken, feasible)
             self._judged_at = state.log.position
             return
         changed = stale.of(refiltered)
-        judged = self._judge_local(feasible, stale)
+        # Rows that came may have been ranked before they went, and nobody may have a word on them.
+        dirty = [changed, np.arange(self._count, count)]
+        judged = {}
+        if taken is None:
+            judged = self._judge_local(feasible, stale)
+        else:
+            dirty.append(np.array([taken]))
         for number, rows in self._rules.others(stale):
             judged[number] = self._judge(number, rows, feasible, stale)
-        dirty = [changed]
         for number in range(len(self.scores)) if len(changed) else judged:
             scores, rows = self.scores[number], judged.get(number, NO_ROWS)
-            if scores.reads_feasible and number not in judged:
+            if self._rules.reads[number] & FEASIBLE and number not in judged:
                 rows = self._judge(number, stale.everything, feasible, stale)
             if len(rows) or len(changed):
                 touched, gained = scores.rescale(self._pod, feasible[:count], rows, changed, stale)
@@ -115,21 +123,20 @@ class Scoring:
             weights=tuple(scores.weight for _, scores in heard),
         )
 
-    def _takes_what_was_said(self, feasible: BoolArray, stale: Stale) -> bool:
-        """Ahead, of the one row that a pod of the shape came to: nobody has to be asked, and no
-        row but that one is ranked again."""
+    def _take_what_was_said(self, feasible: BoolArray, stale: Stale) -> int | None:
+        """Ahead, of the one row that a pod of the shape came to, so that no local rule has to be
+        asked. Returns that row, which is to be ranked again; None where it was not known."""
         row = stale.only_row(self._rules.local_reads)
-        if row is None or not self._is_local_as_given or self._rules.are_others_concerned(stale):
-            return False
+        if row is None or not self._is_local_as_given or self._rules.anew:
+            return None
         said = self._ahead.said_of_one(row)
         if said is None:
-            return False
+            return None
         for number, raw in zip(self._rules.local, said, strict=True):
             scores = self.scores[number]
             if scores.has_opinion:
                 self._totals[row] += scores.put_as_given(raw, row, feasible)
-        self._rank_one(row, feasible)
-        return True
+        return row
 
     def _judge_local(self, feasible: BoolArray, stale: Stale) -> dict[int, Rows]:
         """By number: the rows that were judged."""
@@ -200,7 +207,10 @@ class Scoring:
             self._rank_one(int(rows[0]), feasible)
             return
         some = stale.index(rows)
-        self.ranked[some] = np.where(feasible[some], self._totals[some] + self._for_nothing, -1)
+        totals = self._totals[some]
+        if self._for_nothing:
+            totals = totals + self._for_nothing
+        self.ranked[some] = np.where(feasible[some], totals, -1)
 
     def _rank_one(self, row: int, feasible: BoolArray) -> None:
         self.ranked[row] = self._totals[row] + self._for_nothing if feasible[row] else -1

@@ -34,8 +34,10 @@ class Verdicts:
         else:
             self._by_shape.move_to_end(shape)
         self._asked_last = pod.uid, verdict.shape
-        verdict.refresh()
-        self._drop_oldest()  # after that: of a table that has grown, each takes more than before
+        try:
+            verdict.refresh()
+        finally:  # after that: of a table that has grown, each takes more than before
+            self._drop_oldest()
         return verdict
 
     def shape_of_last(self, uid: str) -> object | None:
