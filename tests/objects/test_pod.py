@@ -8,6 +8,13 @@ import pytest
 from lowtide.objects.pod import Pod, shape_of
 from lowtide.testing import make_pod
 
+OWNER: dict[str, Any] = {
+    "apiVersion": "apps/v1",
+    "kind": "ReplicaSet",
+    "name": "web",
+    "uid": "rs",
+    "controller": True,
+}
 TEMPLATE: dict[str, Any] = {
     "metadata": {
         "name": "web-1",
@@ -18,7 +25,7 @@ TEMPLATE: dict[str, Any] = {
         "labels": {"app": "web"},
         "annotations": {"note": "a"},
         "ownerReferences": [
-            {"kind": "ReplicaSet", "name": "web", "uid": "rs", "controller": True},
+            OWNER,
             {"kind": "Extra", "name": "x", "uid": "y"},
         ],
         "creationTimestamp": "2026-01-01T00:00:00Z",
@@ -57,10 +64,7 @@ BEFORE = msgspec.convert(TEMPLATE, Pod)
         ("status.phase", "Running"),
         ("status.nominatedNodeName", "a"),
         ("status.conditions", [{"type": "PodScheduled", "status": "False"}]),
-        (
-            "metadata.ownerReferences",
-            [{"kind": "ReplicaSet", "name": "web", "uid": "rs", "controller": True}],
-        ),
+        ("metadata.ownerReferences", [OWNER]),
     ],
 )
 def test_the_shape_stays_with_another(path: str, value: Any) -> None:
@@ -74,6 +78,9 @@ def test_the_shape_stays_with_another(path: str, value: Any) -> None:
         ("metadata.labels", {"app": "db"}),
         ("metadata.annotations", {}),
         ("metadata.ownerReferences", []),
+        ("metadata.ownerReferences", [OWNER | {"uid": "another"}]),
+        ("metadata.ownerReferences", [OWNER | {"name": "another"}]),
+        ("metadata.ownerReferences", [OWNER | {"apiVersion": "example.com/v1"}]),
         ("spec.priority", 1),
         ("spec.nodeName", "a"),
         ("spec.nodeSelector", {"zone": "a"}),

@@ -245,7 +245,7 @@ class _Shape(Wire, frozen=True):
     namespace: str
     labels: dict[str, str]
     annotations: dict[str, str]
-    owners: list[tuple[str, str]]
+    controllers: list[OwnerReference]
     spec: PodSpec
     volumes: list[Volume]
     claims_of: str
@@ -275,7 +275,7 @@ def shape_of(pod: Pod) -> bytes:
             namespace=meta.namespace,
             labels=meta.labels,
             annotations=meta.annotations,
-            owners=[(o.kind, o.uid or o.name) for o in meta.owner_references if o.controller],
+            controllers=[owner for owner in meta.owner_references if owner.controller],
             spec=spec,
             volumes=volumes,
             claims_of=f"{meta.name} {meta.uid}" if named else "",
