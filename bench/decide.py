@@ -2,9 +2,10 @@
 
 The whole default profile and NetworkTraffic judge every node. Measured is the CPU time of
 `machine.step(Turn())`: the pod is taken from the queue, judged, assumed on its node, and the
-actions are made. Not measured: how the pod came into the queue, its binding, the watch that
-confirms it, and the reading that is published before each round; what that makes stale is judged
-in the next turn, and counts. Memory is kept as in the scheduler. `make bench` runs it."""
+actions are made. All pods of a round are in the queue before. Not measured: how they came there,
+their bindings, the watch that confirms them, and the reading that is published before each round;
+what that makes stale is judged in the next turn, and counts. Memory is kept as in the scheduler.
+`make bench` runs it."""
 
 import gc
 import time
@@ -14,6 +15,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from lowtide.app.garbage import (
     give_back_what_is_free,
@@ -103,6 +105,7 @@ class Decide:
         if self._pods_before is None:
             self._pods_before = PODS_PER_NODE * workload.nodes
         nodes = [_make_node(number) for number in range(workload.nodes)]
+        self._zones = {node.name: node.labels[ZONE] for node in nodes}
         self._machine = make_machine(ADDRESS, nodes, workload.judging)
         for thing in (*_owners(), *_running_pods(self._pods_before, workload.nodes)):
             self._machine.step(Added(thing), BEGIN)
@@ -127,11 +130,13 @@ class Decide:
         """A reading, and the pods until the next."""
         self._machine.step(self._readings.at(self._now), self._now)
         count = self._workload.pods
-        pods = [self._workload.make_pod(self._made + each) for each in range(count)]
+        for each in range(count):
+            pod = self._workload.make_pod(self._made + each)
+            self._machine.step(Added(pod), self._now)
         self._made += count
         self._spent.clear()
         gc.collect()  # what this bench left behind
-        took_us, recording_us = np.array([self._place(pod) for pod in pods]).T * 1e6
+        took_us, recording_us = np.array([self._place_one() for _ in range(count)]).T * 1e6
         return DecideResult(
             workload=self._workload.name,
             nodes=self._workload.nodes,
@@ -149,11 +154,10 @@ class Decide:
             p50_us_by_rule=_medians_us(self._spent),
         )
 
-    def _place(self, pod: Pod) -> tuple[float, float]:
-        """The CPU seconds of its turn, and of keeping the decision."""
+    def _place_one(self) -> tuple[float, float]:
+        """The CPU seconds of a turn, and of keeping the decision."""
         self._now += ROUND_SECONDS / self._workload.pods
         now, machine = self._now, self._machine
-        machine.step(Added(pod), now)
         begin = time.thread_time()
         actions = _measured_turn(machine, now)
         ended = time.thread_time()
@@ -163,10 +167,16 @@ class Decide:
         self._ring.note(decided, now)
         noted = time.thread_time()
         (bind,) = (each for each in actions if isinstance(each, Bind))
-        machine.step(BindingEnded(pod.uid, BindOutcome()), now)
-        self._placed.append(running(pod, bind.node_name, now))
+        machine.step(BindingEnded(bind.pod.uid, BindOutcome()), now)
+        self._placed.append(self._as_watched(bind, now))
         machine.step(Modified(self._placed[-1]), now)
         return ended - begin, noted - noting
+
+    def _as_watched(self, bind: Bind, now: float) -> Pod:
+        """The API server labels a pod with its node's zone when it binds it."""
+        pod = running(bind.pod, bind.node_name, now)
+        labels = {**pod.labels, ZONE: self._zones[bind.node_name]}
+        return replace(pod, metadata=replace(pod.metadata, labels=labels))
 
 
 def _measured_turn(machine: Machine, now: float) -> list[Action]:
@@ -244,6 +254,29 @@ def anti_affinity_pod(number: int) -> Pod:
 def affinity_pod(number: int) -> Pod:
     """All in the zone of the first."""
     return _attached_pod("together", number, rule="podAffinity", topology_key=ZONE)
+
+
+def daemonset_pod(number: int) -> Pod:
+    """For the node of that number, as the controller makes it, with a host port."""
+    named = {"key": "metadata.name", "operator": "In", "values": [node_name(number)]}
+    required = {"nodeSelectorTerms": [{"matchFields": [named]}]}
+    container = {
+        "name": "main",
+        "image": _image_name(APPS),
+        "ports": [{"hostPort": 9100}],
+        "resources": {"requests": {"cpu": "10m", "memory": "20Mi"}},
+    }
+    return make_pod(
+        f"exporter-{number}",
+        labels={"app": "exporter"},
+        spec={
+            "containers": [container],
+            "tolerations": [{"operator": "Exists"}],
+            "affinity": {
+                "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}
+            },
+        },
+    )
 
 
 def _attached_pod(group: str, number: int, *, rule: str, topology_key: str) -> Pod:
