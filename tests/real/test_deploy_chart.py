@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tests.real.chart import MONITORING, templated
+from tests.real.chart import MONITORING, ROOT, templated
 from tests.real.deployed import Json
 
+STATIC_POD = ROOT / "deploy" / "static-pod" / "kube-scheduler.yaml"
 pytestmark = pytest.mark.real("helm")
 
 
@@ -40,6 +41,53 @@ def test_a_release_of_another_name_takes_nothing_from_the_first(helm: Path) -> N
         for name in ("lowtide", "other")
     )
     assert first & second == set()
+
+
+def test_what_one_release_selects_is_its_own(helm: Path) -> None:
+    releases = {
+        "lowtide": templated(helm, "lowtide", *MONITORING),
+        "other": templated(helm, "other", *MONITORING),
+        "static pod": STATIC_POD.read_text(),
+    }
+    found = [
+        (selecting, kind, name, selected)
+        for selecting, manifest in releases.items()
+        for kind, name, target, labels in selectors(manifest)
+        for selected, others in releases.items()
+        if any(labels.items() <= each.items() for each in labelled(others, target))
+    ]
+    kinds = ("Deployment", "NetworkPolicy", "PodDisruptionBudget", "Service", "ServiceMonitor")
+    assert sorted(found) == [
+        (release, kind, f"{release}-scheduler", release)
+        for release in ("lowtide", "other")
+        for kind in kinds
+    ]
+
+
+def selectors(manifest: str) -> Iterator[tuple[str, str, str, Json]]:
+    """Kind and name of who selects, which kind is selected, and by which labels."""
+    for each in objects(manifest):
+        match each:
+            case {"kind": "Service", "spec": {"selector": labels}}:
+                target = "Pod"
+            case {"kind": "ServiceMonitor", "spec": {"selector": {"matchLabels": labels}}}:
+                target = "Service"
+            case {"spec": {"selector": {"matchLabels": labels}}}:
+                target = "Pod"
+            case {"spec": {"podSelector": {"matchLabels": labels}}}:
+                target = "Pod"
+            case _:
+                continue
+        yield each["kind"], each["metadata"]["name"], target, labels
+
+
+def labelled(manifest: str, kind: str) -> Iterator[Json]:
+    """The labels of all objects of that kind, also of the pods that Deployments make."""
+    for each in objects(manifest):
+        if each["kind"] == kind:
+            yield each["metadata"]["labels"]
+        elif each["kind"] == "Deployment" and kind == "Pod":
+            yield each["spec"]["template"]["metadata"]["labels"]
 
 
 def objects(manifest: str) -> Iterator[Json]:

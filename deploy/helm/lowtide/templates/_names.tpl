@@ -7,12 +7,12 @@
 {{ printf "%s-%s" .Release.Name (include "lowtide.component" .) | trunc 52 | trimSuffix "-" }}
 {{- end }}
 
+{{- /* All of them are selected by: a PodDisruptionBudget that also found pods of another release would
+keep these from being evicted. */ -}}
 {{- define "lowtide.labels" -}}
 app.kubernetes.io/name: lowtide
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 app.kubernetes.io/component: {{ include "lowtide.component" . }}
-{{- if ne .Release.Name "lowtide" }}
-app.kubernetes.io/instance: {{ .Release.Name }}
-{{- end }}
 {{- end }}
 
 {{- define "lowtide.schedulerName" -}}
