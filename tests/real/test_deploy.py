@@ -34,6 +34,7 @@ pytestmark = pytest.mark.real("control_plane", "kube_scheduler")
     [
         *(f"deploy/rendered/{mode}.yaml" for mode in MODES),
         "deploy/static-pod/kube-scheduler.yaml",
+        "deploy/static-pod/monitoring/service.yaml",
         "examples/11-deployments/second-scheduler.yaml",
         "examples/11-deployments/extender.yaml",
         "examples/11-deployments/default-scheduler.yaml",
@@ -56,7 +57,8 @@ def test_the_operator_would_take_what_is_for_it(
     empty_plane.kubectl("create", *files)
     empty_plane.kubectl("wait", "--for=condition=Established", *files)
     try:
-        assert_would_be_created(empty_plane, (DEPLOY / "rendered" / "monitoring.yaml").read_text())
+        for file in ("monitoring.yaml", "static-pod-monitoring.yaml"):
+            assert_would_be_created(empty_plane, (DEPLOY / "rendered" / file).read_text())
         labelled = "monitoring.labels.release=kube-prometheus-stack"
         assert_would_be_created(empty_plane, templated(helm, "lowtide", *MONITORING, labelled))
     finally:

@@ -9,7 +9,7 @@ import yaml
 from tests.real.chart import MONITORING, ROOT, templated
 from tests.real.deployed import Json
 
-STATIC_POD = ROOT / "deploy" / "static-pod" / "kube-scheduler.yaml"
+STATIC_POD = ROOT / "deploy" / "static-pod"
 pytestmark = pytest.mark.real("helm")
 
 
@@ -44,10 +44,12 @@ def test_a_release_of_another_name_takes_nothing_from_the_first(helm: Path) -> N
 
 
 def test_what_one_release_selects_is_its_own(helm: Path) -> None:
+    files = ("kube-scheduler.yaml", "monitoring/service.yaml")
+    static_pod = "---\n".join((STATIC_POD / file).read_text() for file in files)
     releases = {
         "lowtide": templated(helm, "lowtide", *MONITORING),
         "other": templated(helm, "other", *MONITORING),
-        "static pod": STATIC_POD.read_text(),
+        "static pod": static_pod,
     }
     found = [
         (selecting, kind, name, selected)
@@ -58,9 +60,9 @@ def test_what_one_release_selects_is_its_own(helm: Path) -> None:
     ]
     kinds = ("Deployment", "NetworkPolicy", "PodDisruptionBudget", "Service", "ServiceMonitor")
     assert sorted(found) == [
-        (release, kind, f"{release}-scheduler", release)
-        for release in ("lowtide", "other")
-        for kind in kinds
+        *(("lowtide", kind, "lowtide-scheduler", "lowtide") for kind in kinds),
+        *(("other", kind, "other-scheduler", "other") for kind in kinds),
+        ("static pod", "Service", "lowtide-kube-scheduler", "static pod"),
     ]
 
 

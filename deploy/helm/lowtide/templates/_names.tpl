@@ -19,6 +19,16 @@ app.kubernetes.io/component: {{ include "lowtide.component" . }}
 {{ .Values.schedulerName | default (eq .Values.mode "scheduler" | ternary "lowtide" "lowtide-extender") }}
 {{- end }}
 
+{{- /* Of all profiles by which pods are placed, with a space between them. */ -}}
+{{- define "lowtide.schedulerNames" -}}
+{{- $config := eq .Values.mode "extender" | ternary .Values.kubeScheduler.config .Values.config }}
+{{- $names := list }}
+{{- range $config.profiles | default (list dict) }}
+{{- $names = append $names (.schedulerName | default "default-scheduler") }}
+{{- end }}
+{{- empty $config | ternary (include "lowtide.schedulerName" .) (join " " $names) }}
+{{- end }}
+
 {{- define "lowtide.image" -}}
 {{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
 {{- end }}
