@@ -76,8 +76,10 @@ def _template(scheduler: Needs, extender: Needs) -> str:
     lines += ["{{- else }}"]
     lines += [_with_extra_rules(manifest_of(rights_of(Mode.EXTENDER, extender), account))]
     lines += ["{{- end }}\n"]
-    lease = '["{{ include "lowtide.lease" . }}"]'
-    return "\n".join(lines).replace(f'["{scheduler.lease[1]}"]', lease)
+    namespace, lease = scheduler.lease
+    own_namespace = 'namespace: {{ include "lowtide.leaseNamespace" . }}'
+    text = "\n".join(lines).replace(f"namespace: {namespace}", own_namespace)
+    return text.replace(f'["{lease}"]', '["{{ include "lowtide.lease" . }}"]')
 
 
 def _with_extra_rules(manifest: str) -> str:

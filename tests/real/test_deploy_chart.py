@@ -9,7 +9,13 @@ import yaml
 from tests.real.chart import MONITORING, ROOT, templated
 from tests.real.deployed import Json
 
+from lowtide.config.load import load_config
+
 STATIC_POD = ROOT / "deploy" / "static-pod"
+CONFIG = (
+    "config.apiVersion=kubescheduler.config.k8s.io/v1",
+    "config.kind=KubeSchedulerConfiguration",
+)
 pytestmark = pytest.mark.real("helm")
 
 
@@ -24,6 +30,9 @@ def helm(parts: Callable[..., dict[str, Path]]) -> Path:
         pytest.param("mode=shadow", "/mode", id="an unknown mode"),
         pytest.param("replica=1", "replica", id="an unknown value"),
         pytest.param("prometheusAddress=prometheus", "/prometheusAddress", id="an address of none"),
+        pytest.param(
+            "networkPolicy.ipBlocks={10.0.0.7}", "/ipBlocks/0", id="an address, not a block"
+        ),
     ],
 )
 def test_the_chart_refuses(helm: Path, setting: str, sentence: str) -> None:
@@ -90,6 +99,74 @@ def labelled(manifest: str, kind: str) -> Iterator[Json]:
             yield each["metadata"]["labels"]
         elif each["kind"] == "Deployment" and kind == "Pod":
             yield each["spec"]["template"]["metadata"]["labels"]
+
+
+def test_one_replica_can_be_drained(helm: Path) -> None:
+    budget = found(templated(helm, "lowtide", "replicas=1"), "PodDisruptionBudget")
+    assert (budget["spec"].get("minAvailable"), budget["spec"].get("maxUnavailable")) == (None, 1)
+
+
+def test_the_addresses_of_nodes_are_let_in(helm: Path) -> None:
+    settings = ["mode=extender-standalone", "networkPolicy.ipBlocks={10.0.0.0/28,fd00::/64}"]
+    policy = found(templated(helm, "lowtide", *settings), "NetworkPolicy")
+    assert [each["from"][1:] for each in policy["spec"]["ingress"]] == [
+        [{"ipBlock": {"cidr": "10.0.0.0/28"}}, {"ipBlock": {"cidr": "fd00::/64"}}]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("settings", "lease"),
+    [
+        pytest.param([], "kube-system/lowtide", id="by default"),
+        pytest.param(["schedulerName=mine"], "kube-system/mine", id="of another name"),
+        pytest.param(
+            [*CONFIG, "config.profiles[0].schedulerName=mine"],
+            "kube-system/mine",
+            id="of a configuration's first profile",
+        ),
+        pytest.param(
+            CONFIG, "kube-system/kube-scheduler", id="of a configuration without profiles"
+        ),
+        pytest.param(
+            [
+                *CONFIG,
+                "config.leaderElection.resourceName=one",
+                "config.leaderElection.resourceNamespace=leases",
+            ],
+            "leases/one",
+            id="of a configuration that names it",
+        ),
+        pytest.param(["mode=extender"], "kube-system/lowtide-extender", id="of kube-scheduler"),
+        pytest.param(
+            ["mode=extender", "kubeScheduler.config.profiles[0].schedulerName=mine"],
+            "kube-system/kube-scheduler",
+            id="of kube-scheduler's configuration, which has one for all names",
+        ),
+        pytest.param(
+            ["mode=extender", "kubeScheduler.config.leaderElection.resourceNamespace=leases"],
+            "leases/kube-scheduler",
+            id="of kube-scheduler's configuration in another namespace",
+        ),
+    ],
+)
+def test_the_right_is_for_the_lease(helm: Path, settings: list[str], lease: str) -> None:
+    manifest = templated(helm, "lowtide", *settings)
+    role = found(manifest, "Role")
+    place = role["metadata"]["namespace"]
+    names = [name for rule in role["rules"] for name in rule.get("resourceNames", ())]
+    assert [f"{place}/{name}" for name in names] == [lease]
+    bindings = [each for each in objects(manifest) if each["kind"] == "RoleBinding"]
+    of_lease = [each for each in bindings if each["roleRef"]["name"] == role["metadata"]["name"]]
+    assert [each["metadata"]["namespace"] for each in of_lease] == [place]
+    config = found(manifest, "ConfigMap")["data"].get("scheduler-config.yaml")
+    if config:  # Lowtide takes the lease itself
+        election = load_config(config, file="scheduler-config.yaml").config.leader_election
+        assert f"{election.resource_namespace}/{election.resource_name}" == lease
+
+
+def found(manifest: str, kind: str) -> Json:
+    [one] = [each for each in objects(manifest) if each["kind"] == kind]
+    return one
 
 
 def objects(manifest: str) -> Iterator[Json]:

@@ -33,8 +33,16 @@ app.kubernetes.io/component: {{ include "lowtide.component" . }}
 {{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
 {{- end }}
 
-{{- /* The lease of who schedules: as the configuration says, or by the scheduler's name. */ -}}
+{{- /* The lease of who schedules: as the configuration says; else Lowtide's is called after its first
+profile, and kube-scheduler's always the same. */ -}}
 {{- define "lowtide.lease" -}}
 {{- $config := eq .Values.mode "scheduler" | ternary .Values.config .Values.kubeScheduler.config }}
-{{- dig "leaderElection" "resourceName" "" $config | default (include "lowtide.schedulerName" .) }}
+{{- $names := include "lowtide.schedulerNames" . | splitList " " }}
+{{- $isUsual := or (has "default-scheduler" $names) (and (eq .Values.mode "extender") (not (empty $config))) }}
+{{- dig "leaderElection" "resourceName" "" $config | default ($isUsual | ternary "kube-scheduler" (first $names)) }}
+{{- end }}
+
+{{- define "lowtide.leaseNamespace" -}}
+{{- $config := eq .Values.mode "scheduler" | ternary .Values.config .Values.kubeScheduler.config }}
+{{- dig "leaderElection" "resourceNamespace" "" $config | default "kube-system" }}
 {{- end }}
