@@ -1,5 +1,6 @@
 """Writes the files under deploy/ and the table in docs/deploying.md that are made of others:
-rights, how kube-scheduler asks, and one rendered file for each mode. Run by `make deploy-files`."""
+rights, how kube-scheduler asks, alerts in place of it, and one rendered file for each mode. Run by
+`make deploy-files`."""
 
 import subprocess
 import sys
@@ -22,7 +23,7 @@ EXTENDERS = {
     "extender": "https://127.0.0.1:8001/scheduler",
     "extender-standalone": "https://lowtide-extender.kube-system.svc:8001/scheduler",
 }
-RENDERED = (SCHEDULER, *EXTENDERS, "monitoring")
+RENDERED = (SCHEDULER, *EXTENDERS, "monitoring", "static-pod/monitoring")
 TABLE_BEGINS = "<!-- made by `make deploy-files` -->\n"
 TABLE_ENDS = "<!-- end -->\n"
 
@@ -37,6 +38,11 @@ def generated(root: Path) -> Iterator[tuple[Path, str]]:
         yield deploy / folder / "rights.yaml", _rights(Mode.EXTENDER, _needs(config_file))
         yield deploy / folder / "kube-scheduler-config.yaml", _asking(config_file, url)
     extender = _needs(deploy / "extender" / "extender-config.yaml")
+    rule = (deploy / "monitoring" / "prometheus-rule.yaml").read_text()
+    yield (
+        deploy / "static-pod" / "monitoring" / "prometheus-rule.yaml",
+        _default_scheduler_too(rule),
+    )
     templates = deploy / "helm" / "lowtide" / "templates"
     yield templates / "rights.yaml", _template(scheduler, extender)
     yield root / "docs" / "deploying.md", _with_table(root / "docs" / "deploying.md")
@@ -46,7 +52,8 @@ def rendered(root: Path, kubectl: Path) -> Iterator[tuple[Path, str]]:
     for name in RENDERED:
         command = [str(kubectl), "kustomize", str(root / "deploy" / name)]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
-        yield root / "deploy" / "rendered" / f"{name}.yaml", MADE + done.stdout
+        file = f"{name.replace('/', '-')}.yaml"
+        yield root / "deploy" / "rendered" / file, MADE + done.stdout
 
 
 def _needs(config_file: Path) -> Needs:
@@ -69,14 +76,21 @@ def _template(scheduler: Needs, extender: Needs) -> str:
     lines += ["{{- else }}"]
     lines += [_with_extra_rules(manifest_of(rights_of(Mode.EXTENDER, extender), account))]
     lines += ["{{- end }}\n"]
-    lease = '["{{ include "lowtide.lease" . }}"]'
-    return "\n".join(lines).replace(f'["{scheduler.lease[1]}"]', lease)
+    namespace, lease = scheduler.lease
+    own_namespace = 'namespace: {{ include "lowtide.leaseNamespace" . }}'
+    text = "\n".join(lines).replace(f"namespace: {namespace}", own_namespace)
+    return text.replace(f'["{lease}"]', '["{{ include "lowtide.lease" . }}"]')
 
 
 def _with_extra_rules(manifest: str) -> str:
     role, separator, others = manifest.partition("---\n")
     extra = "{{- with .Values.extraRules }}\n{{ toYaml . }}\n{{- end }}\n"
     return (role + extra + separator + others).rstrip()
+
+
+def _default_scheduler_too(rule: str) -> str:
+    """The alerts, where also pods that name no scheduler are Lowtide's."""
+    return MADE + rule.replace('name=~"lowtide.*"', 'name=~"default-scheduler|lowtide.*"')
 
 
 def _asking(config_file: Path, url: str) -> str:

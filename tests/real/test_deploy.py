@@ -3,15 +3,14 @@ the manifests' containers started as these say, the Deployments of examples/11-d
 placed."""
 
 import datetime
-import json
 import re
-import subprocess
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import pytest
 import yaml
+from tests.real.chart import MONITORING, ROOT, templated
 from tests.real.conftest import PATIENCE_SECONDS, SYSTEM, Placed, Run
 from tests.real.deployed import Json, forbidden_in, template_of
 
@@ -19,12 +18,9 @@ from realparts.certificates import Authority
 from realparts.control_plane import ControlPlane
 from realparts.process import wait_until
 
-ROOT = Path(__file__).resolve().parent.parent.parent
 DEPLOY = ROOT / "deploy"
-CHART = DEPLOY / "helm" / "lowtide"
 MODES = ("scheduler", "extender", "extender-standalone")
 THINGS_TO_PLACE = ROOT / "examples" / "11-deployments"
-IN_THE_CHART = ("serviceMonitor", "prometheusRule", "dashboard")
 SECRET = "lowtide-extender-tls"
 SERVICE_HOST = "lowtide-extender.kube-system.svc"
 pytestmark = pytest.mark.real("control_plane", "kube_scheduler")
@@ -38,6 +34,7 @@ pytestmark = pytest.mark.real("control_plane", "kube_scheduler")
     [
         *(f"deploy/rendered/{mode}.yaml" for mode in MODES),
         "deploy/static-pod/kube-scheduler.yaml",
+        "deploy/static-pod/monitoring/service.yaml",
         "examples/11-deployments/second-scheduler.yaml",
         "examples/11-deployments/extender.yaml",
         "examples/11-deployments/default-scheduler.yaml",
@@ -60,10 +57,10 @@ def test_the_operator_would_take_what_is_for_it(
     empty_plane.kubectl("create", *files)
     empty_plane.kubectl("wait", "--for=condition=Established", *files)
     try:
-        assert_would_be_created(empty_plane, (DEPLOY / "rendered" / "monitoring.yaml").read_text())
-        wanted = [f"monitoring.{each}=true" for each in IN_THE_CHART]
+        for file in ("monitoring.yaml", "static-pod-monitoring.yaml"):
+            assert_would_be_created(empty_plane, (DEPLOY / "rendered" / file).read_text())
         labelled = "monitoring.labels.release=kube-prometheus-stack"
-        assert_would_be_created(empty_plane, templated(helm, "lowtide", *wanted, labelled))
+        assert_would_be_created(empty_plane, templated(helm, "lowtide", *MONITORING, labelled))
     finally:
         empty_plane.kubectl("delete", *files)
 
@@ -79,35 +76,6 @@ def test_the_chart_has_the_content_of_the_rendered_file(
     assert comparable(text) == comparable(rendered)
 
 
-@pytest.mark.real("helm")
-@pytest.mark.parametrize(
-    ("setting", "sentence"),
-    [
-        pytest.param("mode=shadow", "/mode", id="an unknown mode"),
-        pytest.param("replica=1", "replica", id="an unknown value"),
-        pytest.param("prometheusAddress=prometheus", "/prometheusAddress", id="an address of none"),
-    ],
-)
-def test_the_chart_refuses(
-    parts: Callable[..., dict[str, Path]], setting: str, sentence: str
-) -> None:
-    with pytest.raises(subprocess.CalledProcessError) as refused:
-        templated(parts("helm")["helm"], "lowtide", setting)
-    assert sentence in refused.value.stderr
-
-
-@pytest.mark.real("helm")
-def test_a_release_of_another_name_takes_nothing_from_the_first(
-    parts: Callable[..., dict[str, Path]],
-) -> None:
-    settings = [f"monitoring.{each}=true" for each in IN_THE_CHART]
-    first, second = (
-        set(comparable(templated(parts("helm")["helm"], name, *settings)))
-        for name in ("lowtide", "other")
-    )
-    assert first & second == set()
-
-
 def assert_would_be_created(empty_plane: ControlPlane, text: str) -> None:
     flags = ["--dry-run=server", "--validate=strict", "--output=name", "--filename=-"]
     created = empty_plane.kubectl("create", *flags, input=text).split()
@@ -115,16 +83,6 @@ def assert_would_be_created(empty_plane: ControlPlane, text: str) -> None:
     assert [name.rpartition("/")[2] for name in created] == [
         each["metadata"]["name"] for each in documents
     ]
-
-
-def templated(helm: Path, release: str, *settings: str) -> str:
-    flags = [word for setting in settings for word in ("--set", setting)]
-    return subprocess.run(
-        [helm, "template", release, CHART, "--namespace=kube-system", *flags],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
 
 
 def comparable(manifest: str) -> dict[tuple[str, str], Json]:
@@ -290,127 +248,3 @@ def test_pods_of_a_namespace_that_opts_in_are_given_to_lowtide(
     for name in ("shop", "other"):
         empty_plane.empty_namespace(name)
         empty_plane.request("DELETE", f"/api/v1/namespaces/{name}")
-
-
-# What is for Prometheus and Grafana.
-
-
-@pytest.mark.real("promtool")
-def test_promtool_takes_the_alerts_and_the_dashboards_queries(
-    parts: Callable[..., dict[str, Path]], tmp_path: Path
-) -> None:
-    groups = alert_groups()
-    for rule in groups[0]["rules"]:
-        del rule["annotations"]  # they would have to be repeated in the tests
-    dashboard = json.loads((DEPLOY / "monitoring" / "lowtide.json").read_text())
-    queries = [each["expr"] for panel in dashboard["panels"] for each in panel["targets"]]
-    asked = [
-        {"record": f"panel:{number}", "expr": query.replace("$__rate_interval", "5m")}
-        for number, query in enumerate(queries)
-    ]
-    whole = {"groups": [*groups, {"name": "dashboard", "rules": asked}]}
-    (tmp_path / "rules.yaml").write_text(yaml.safe_dump(whole))
-    promtool = parts("promtool")["promtool"]
-    subprocess.run([promtool, "check", "rules", tmp_path / "rules.yaml"], check=True)
-    (tmp_path / "tests.yaml").write_text(yaml.safe_dump(ALERT_TESTS))
-    told = subprocess.run(
-        [promtool, "test", "rules", "tests.yaml"], cwd=tmp_path, capture_output=True, text=True
-    )
-    assert told.returncode == 0, told.stdout + told.stderr
-
-
-def test_every_alert_has_its_section_in_the_docs() -> None:
-    page = (ROOT / "docs" / "troubleshooting.md").read_text()
-    headings = {line.removeprefix("## ") for line in page.splitlines() if line.startswith("## ")}
-    alerts = {rule["alert"]: rule["annotations"]["runbook"] for rule in alert_groups()[0]["rules"]}
-    assert alerts == {name: f"docs/troubleshooting.md#{name.lower()}" for name in alerts}
-    assert alerts.keys() <= headings
-
-
-def alert_groups() -> list[Json]:
-    rule = yaml.safe_load((DEPLOY / "monitoring" / "prometheus-rule.yaml").read_text())
-    groups: list[Json] = rule["spec"]["groups"]
-    return groups
-
-
-def series(name: str, values: str) -> Json:
-    return {"series": name, "values": values}
-
-
-def fires(alert: str, at: str, *labels: Json) -> Json:
-    return {
-        "alertname": alert,
-        "eval_time": at,
-        "exp_alerts": [{"exp_labels": each} for each in labels],
-    }
-
-
-POD = 'job="lowtide", namespace="kube-system", pod="lowtide-0"'
-OF_POD = {"namespace": "kube-system", "pod": "lowtide-0", "severity": "warning"}
-ALERT_TESTS: Json = {
-    "rule_files": ["rules.yaml"],
-    "evaluation_interval": "30s",
-    "tests": [
-        {
-            "interval": "30s",
-            "name": "all is well",
-            "input_series": [
-                series(f"up{{{POD}}}", "1x100"),
-                series(f"lowtide_leader{{{POD}}}", "1x100"),
-                series(f"lowtide_readings_braked{{{POD}}}", "0x100"),
-                series(f'lowtide_reading_nodes{{{POD}, state="fresh"}}', "99x100"),
-                series(f'lowtide_reading_nodes{{{POD}, state="stale"}}', "1x100"),
-            ],
-            "alert_rule_test": [
-                fires(alert, "30m")
-                for alert in (
-                    "LowtideDown",
-                    "LowtideNoLeader",
-                    "LowtidePodsPending",
-                    "LowtideReadingsNotFresh",
-                    "LowtideBrakeOn",
-                )
-            ],
-        },
-        {
-            "interval": "30s",
-            "name": "nobody answers, nobody leads, nothing is measured",
-            "input_series": [
-                series(f"up{{{POD}}}", "0x100"),
-                series(f"lowtide_leader{{{POD}}}", "0x100"),
-                series(f"lowtide_readings_braked{{{POD}}}", "1x100"),
-                series(f'lowtide_reading_nodes{{{POD}, state="fresh"}}', "80x100"),
-                series(f'lowtide_reading_nodes{{{POD}, state="stale"}}', "20x100"),
-            ],
-            "alert_rule_test": [
-                fires("LowtideDown", "3m", {"severity": "critical"}),
-                fires("LowtideNoLeader", "3m", {"severity": "critical"}),
-                fires("LowtideReadingsNotFresh", "11m", OF_POD),
-                fires("LowtideBrakeOn", "6m", OF_POD),
-            ],
-        },
-        {
-            "interval": "30s",
-            "name": "two pods wait, and one of another scheduler; one was placed",
-            "input_series": [
-                series(f'{metric}{{namespace="n", pod="{pod}"{more}}}', values)
-                for pod, scheduler, is_placed in (
-                    ("a", "lowtide", 0),
-                    ("b", "lowtide", 0),
-                    ("c", "default-scheduler", 0),
-                    ("d", "lowtide", 1),
-                )
-                for metric, more, values in (
-                    ("kube_pod_scheduler", f', name="{scheduler}"', "1x100"),
-                    ("kube_pod_created", "", "0x100"),
-                    ("kube_pod_status_phase", ', phase="Pending"', "1x100"),
-                    ("kube_pod_status_scheduled", ', condition="true"', f"{is_placed}x100"),
-                )
-            ],
-            "alert_rule_test": [
-                fires("LowtidePodsPending", "5m"),
-                fires("LowtidePodsPending", "7m", {"name": "lowtide", "severity": "warning"}),
-            ],
-        },
-    ],
-}
