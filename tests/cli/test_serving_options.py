@@ -32,16 +32,19 @@ def said(*arguments: str) -> Serving:
 @pytest.mark.parametrize(
     ("arguments", "want"),
     [
-        pytest.param([], Serving("127.0.0.1", 1234), id="loopback and the command's port"),
+        pytest.param([], Serving(None, 1234), id="loopback and the command's port"),
         pytest.param(
             ["--bind-address=0.0.0.0", "--my-port=0", "--other=x"],
             Serving("0.0.0.0", 0),
             id="another address and port",
         ),
-        pytest.param(PAIR, Serving("127.0.0.1", 1234, TLS), id="HTTPS"),
+        pytest.param(
+            ["--bind-address=127.0.0.1"], Serving("127.0.0.1", 1234), id="loopback, named"
+        ),
+        pytest.param(PAIR, Serving(None, 1234, TLS), id="HTTPS"),
         pytest.param(
             [*PAIR, "--client-ca-file=ca.crt", "--debug"],
-            Serving("127.0.0.1", 1234, TLS, Path("ca.crt"), True),
+            Serving(None, 1234, TLS, Path("ca.crt"), True),
             id="certificates of clients, and debug endpoints",
         ),
     ],

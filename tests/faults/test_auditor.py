@@ -5,7 +5,17 @@ from typing import Any
 
 import pytest
 
-from faults.auditor import BOUND, EXPECTED, WAITS, Auditor, Binding, Leadership, Life, Missing
+from faults.auditor import (
+    BOUND,
+    EXPECTED,
+    MOST_ON_THE_WIRE,
+    WAITS,
+    Auditor,
+    Binding,
+    Leadership,
+    Life,
+    Missing,
+)
 from faults.following import take_request
 from faults.workload import POOL, make_node, make_pod
 
@@ -169,6 +179,28 @@ def test_bindings_of_a_former_leader_are_counted(auditor: Auditor) -> None:
     assert auditor.bindings_of_former_leaders() == {}
     auditor.saw_binding(Binding("u-2", COMMON, "one", NOW + 22))
     assert auditor.bindings_of_former_leaders() == {"one": 1}
+
+
+@pytest.mark.parametrize(
+    ("late", "began_at", "want"),
+    [
+        pytest.param(MOST_ON_THE_WIRE, NOW, [], id="not to what was on the wire"),
+        pytest.param(
+            MOST_ON_THE_WIRE + 1,
+            NOW,
+            ["thawed: 33 bindings of one were accepted after another one led"],
+            id="to one more",
+        ),
+        pytest.param(MOST_ON_THE_WIRE + 1, NOW + 30, [], id="once, in the trial of that leader"),
+    ],
+)
+def test_it_objects(auditor: Auditor, late: int, began_at: float, want: list[str]) -> None:
+    auditor.saw_leadership(Leadership("one", "host_1", NOW))
+    auditor.saw_leadership(Leadership("two", "host_2", NOW + 20))
+    for number in range(late):
+        auditor.saw_binding(Binding(f"u-{number}", COMMON, "one", NOW + 22))
+    auditor.object_to_former_leaders("thawed", began_at)
+    assert auditor.violations == want
 
 
 def audited(resource: str, sent: Mapping[str, Any], code: int, **about: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from faults.report import Figures
 GOOD = {
     "faults": 48,
     "pods": 18_000,
-    "bindings_of_former_leaders": 3,
+    "bindings_of_former_leaders": 32,
     "missing_events_after_kill": 3_000,
     "longest_leaderless_seconds": 15.0,
     "longest_recovery_seconds": 30.0,
@@ -27,6 +27,14 @@ GOOD = {
             "lost_conditions",
             "overcommitted_nodes",
             "violations",
+        )
+    ]
+    + [
+        pytest.param(
+            "bindings_of_former_leaders",
+            33,
+            "bindings_of_former_leaders is 33; it should be at most 32",
+            id="bindings after another one led",
         )
     ]
     + [

@@ -88,7 +88,8 @@ class Deployed:
             for each in container.get("ports", ())
         }
         scheme, port = get.get("scheme", "HTTP").lower(), get["port"]
-        url = f"{scheme}://127.0.0.1:{ports.get(port, port)}{get['path']}"
+        host = get.get("host", "127.0.0.1")
+        url = f"{scheme}://{host}:{ports.get(port, port)}{get['path']}"
         with urllib.request.urlopen(url, timeout=5, context=trusting()) as response:
             return bool(response.status == 200)
 

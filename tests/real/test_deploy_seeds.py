@@ -1,10 +1,12 @@
-"""The manifests of the articles that the project started from, with nothing but image and command
-changed: the processes run as they say, and the articles' Deployments are placed."""
+"""The manifests of the articles that the project started from, and kubeadm's, with nothing but
+image, command and configuration changed: the processes run as they say, and Deployments are
+placed."""
 
 import re
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -17,6 +19,15 @@ from realparts.process import wait_until
 
 MANIFESTS = Path(__file__).resolve().parent / "seed_manifests"
 EXAMPLES = MANIFESTS.parent.parent.parent / "examples"
+DEFAULT_DEPLOYMENT = EXAMPLES / "11-deployments" / "default-scheduler.yaml"
+KUBE_SCHEDULER = "system:kube-scheduler"
+PROBES = ("startupProbe", "livenessProbe", "readinessProbe")
+DEFAULT_PROFILE = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- schedulerName: default-scheduler
+"""
 # They are watched for what few pods need; who lacks them is told so once, and places all others.
 SELDOM_NEEDED = {"deviceclasses", "storageclasses", "volumeattachments"}
 NOT_IN_THE_ARTICLES_ROLE = {"list deviceclasses", "list volumeattachments"}
@@ -51,6 +62,15 @@ def example_for(scheduler_name: str, tmp_path: Path) -> Path:
     return file
 
 
+def wait_for_probes(deployed: Deployed, *probes: str) -> None:
+    for probe in probes:
+        wait_until(
+            lambda probe=probe: deployed.passes(probe),  # type: ignore[misc]
+            timeout_seconds=PATIENCE_SECONDS,
+            what=f"{probe} passes",
+        )
+
+
 def test_a_scheduler_with_kube_schedulers_role(
     empty_plane: ControlPlane,
     apply: Callable[[Path], None],
@@ -63,7 +83,7 @@ def test_a_scheduler_with_kube_schedulers_role(
     scheduler = run_pod(template, hosts=["prometheus.kube-system"])
     deployment = example_for("networktraffic-scheduler", tmp_path)
     assert placed(deployment, 5) == {"networktraffic-scheduler"}
-    assert warned(scheduler) == not_granted(empty_plane, "system:kube-scheduler")
+    assert warned(scheduler) == not_granted(empty_plane, KUBE_SCHEDULER)
 
 
 def test_a_scheduler_with_a_role_of_its_own(
@@ -83,7 +103,7 @@ def test_a_static_pod_in_place_of_kube_scheduler(
     empty_plane: ControlPlane, run_pod: Run, placed: Placed
 ) -> None:
     pod = yaml.safe_load((MANIFESTS / "static-pod.yaml").read_text())
-    kubeconfig = empty_plane.kubeconfig("system:kube-scheduler").read_text()
+    kubeconfig = empty_plane.kubeconfig(KUBE_SCHEDULER).read_text()
     scheduler = run_pod(
         pod["spec"],
         host_files={
@@ -92,15 +112,37 @@ def test_a_static_pod_in_place_of_kube_scheduler(
         },
         hosts=["prometheus-1616380099-server.monitor"],
     )
-    for probe in ("startupProbe", "livenessProbe"):
-        wait_until(
-            lambda probe=probe: scheduler.passes(probe),  # type: ignore[misc]
-            timeout_seconds=PATIENCE_SECONDS,
-            what=f"{probe} passes",
-        )
-    assert placed(EXAMPLES / "11-deployments" / "default-scheduler.yaml", 1) == {
-        "default-scheduler"
-    }
-    roles = ("system:kube-scheduler", "system:volume-scheduler")
+    wait_for_probes(scheduler, "startupProbe", "livenessProbe")
+    assert placed(DEFAULT_DEPLOYMENT, 1) == {"default-scheduler"}
+    roles = (KUBE_SCHEDULER, "system:volume-scheduler")
     assert Counter(forbidden_in(scheduler.logs())) == not_granted(empty_plane, *roles)
     assert len(re.findall('flag="--port"', scheduler.logs())) == 1
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        pytest.param({}, id="of today"),
+        pytest.param(
+            {"/livez": "/healthz", "/readyz": "/healthz", "probe-port": 10259}, id="older"
+        ),
+    ],
+)
+def test_a_manifest_of_kubeadm(
+    empty_plane: ControlPlane, run_pod: Run, placed: Placed, changes: dict[str, Any]
+) -> None:
+    """Its probes ask by HTTPS on loopback, which is all that it has the scheduler serve on."""
+    pod = yaml.safe_load((MANIFESTS / "kubeadm.yaml").read_text())
+    (container,) = pod["spec"]["containers"]
+    for probe in PROBES:
+        asked = container[probe]["httpGet"]
+        asked |= {name: changes.get(asked[name], asked[name]) for name in ("path", "port")}
+    scheduler = run_pod(
+        pod["spec"],
+        host_files={
+            "/etc/kubernetes/scheduler.conf": empty_plane.kubeconfig(KUBE_SCHEDULER).read_text(),
+            "/etc/kubernetes/scheduler-config.yaml": DEFAULT_PROFILE,
+        },
+    )
+    wait_for_probes(scheduler, *PROBES)
+    assert placed(DEFAULT_DEPLOYMENT, 1) == {"default-scheduler"}

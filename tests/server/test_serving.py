@@ -1,13 +1,16 @@
 import asyncio
 from pathlib import Path
 
+import aiohttp
 import pytest
+from prometheus_client import CollectorRegistry
 from tests.server.conftest import RawClient, running
 
 from lowtide.server.certificate import TlsFiles
 from lowtide.server.errors import ServerError
 from lowtide.server.health import health_routes
 from lowtide.server.http import Drain
+from lowtide.server.metrics import metrics_routes
 from lowtide.server.serving import Serving, make_server
 
 HEALTH = health_routes(healthz=[], livez=[], readyz=[])
@@ -36,6 +39,36 @@ async def test_the_server_that_is_made(is_debug: bool, want: list[int]) -> None:
         answers = [await client.ask(path) for path in ("/healthz", "/debug/stacks")]
         await client.close()
     assert [answer.status for answer in answers] == want
+
+
+@pytest.mark.parametrize(
+    ("serving", "want"),
+    [
+        pytest.param(Serving(), "http://127.0.0.1:10259", id="HTTP where no address is named"),
+        pytest.param(
+            Serving("127.0.0.1"), "https://127.0.0.1:10259", id="HTTPS where loopback is named"
+        ),
+        pytest.param(Serving("10.0.0.5"), "https://10.0.0.5:10259", id="HTTPS beyond loopback"),
+        pytest.param(
+            Serving("127.0.0.1", is_plain=True), "http://127.0.0.1:10259", id="HTTP if told so"
+        ),
+        pytest.param(Serving(tls=TLS), "https://127.0.0.1:10259", id="HTTPS by a certificate"),
+    ],
+)
+def test_it_serves(serving: Serving, want: str) -> None:
+    assert serving.url == want
+
+
+async def test_a_named_loopback_is_served_by_https() -> None:
+    """As a stock manifest's probes ask; and to everybody on the machine, as without TLS."""
+    routes = [*HEALTH, *metrics_routes(CollectorRegistry())]
+    server = make_server(Serving("127.0.0.1", port=0), routes)
+    statuses = []
+    async with running(server) as url, aiohttp.ClientSession() as session:
+        for path in ("/livez", "/metrics"):
+            async with session.get(f"{url}{path}", ssl=False) as answer:
+                statuses.append(answer.status)
+    assert (url.partition(":")[0], statuses) == ("https", [200, 200])
 
 
 async def test_the_server_stops_as_it_is_told() -> None:

@@ -254,6 +254,7 @@ class Trial:
         lost = auditor.without_condition()
         figures.lost_conditions += self._count("conditions were not written", lost)
         self._stop_schedulers()
+        auditor.object_to_former_leaders(self.name, self.began_at)
         self._wait_a_while(lambda: not self._missing().lost, EVENTS_SECONDS)
         missing = self._missing()
         figures.lost_events += self._count("Events were not written", missing.lost)

@@ -23,6 +23,8 @@ WIRE_SECONDS = 0.5
 # Events that wait while bindings are under way die with their process: so many may, and those that
 # are on the wire (docs/faults.md).
 MOST_EVENTS_TAKEN = 4_000 + 16
+# Bindings of who led before: as many as a scheduler has under way at once.
+MOST_ON_THE_WIRE = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +151,15 @@ class Auditor:
         with self._lock:
             self.violations.append(sentence)
 
+    def object_to_former_leaders(self, name: str, began_at: float) -> None:
+        """To be asked when nobody who led since then can bind any more: who was frozen sends what
+        it still sends once it goes on."""
+        for user, late in self.bindings_of_former_leaders(began_at).items():
+            if late > MOST_ON_THE_WIRE:
+                self.object_to(
+                    f"{name}: {late} bindings of {user} were accepted after another one led"
+                )
+
     # What it tells.
 
     @property
@@ -213,8 +224,9 @@ class Auditor:
                     (missing.after_kill if taken_by else missing.lost).add(uid)
         return missing
 
-    def bindings_of_former_leaders(self) -> Counter[str]:
-        """Accepted after the next leader's acquireTime, by the user who posted them."""
+    def bindings_of_former_leaders(self, since: float = 0.0) -> Counter[str]:
+        """Accepted after the acquireTime of a next leader who leads since then or later, by the
+        user who posted them."""
         with self._lock:
             late: Counter[str] = Counter()
             for index, leadership in enumerate(self.leaderships[1:], start=1):
@@ -223,6 +235,8 @@ class Auditor:
                     if index + 1 < len(self.leaderships)
                     else float("inf")
                 )
+                if leadership.acquired_at < since:
+                    continue
                 late.update(
                     binding.user
                     for binding in self.bindings

@@ -59,17 +59,15 @@ _NAMES = (
 
 _BIND_ADDRESS = click.option(
     "--bind-address",
-    default="127.0.0.1",
-    show_default=True,
-    help="Address to serve on. Others than this machine get HTTPS, and what is not for everybody, "
-    "such as /metrics, only if the API server says that they may.",
+    help="Address to serve on, by HTTPS. Others than this machine get what is not for everybody, "
+    "such as /metrics, only if the API server says that they may. [default: 127.0.0.1, by HTTP]",
 )
 
 _OTHERS = (
     click.option(
         "--tls-cert-file",
         type=_FILE,
-        help="Serve HTTPS with this certificate. [default: one of its own beyond loopback]",
+        help="Serve HTTPS with this certificate. [default: one of its own with --bind-address]",
     ),
     click.option("--tls-private-key-file", type=_FILE, help="The key of that certificate."),
     click.option(
@@ -95,7 +93,7 @@ _OTHERS = (
         "--plain-http",
         "is_plain",
         is_flag=True,
-        help="Beyond loopback, serve HTTP without a certificate, and everything to everybody.",
+        help="With --bind-address, serve HTTP without a certificate, and everything to everybody.",
     ),
     click.option(
         "--authorization-always-allow-paths",
@@ -118,7 +116,7 @@ _OTHERS = (
 
 def _make_serving(
     *,
-    bind_address: str,
+    bind_address: str | None,
     port: int,
     tls_cert_file: Path | None,
     tls_private_key_file: Path | None,

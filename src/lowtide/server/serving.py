@@ -18,18 +18,20 @@ from lowtide.server.http import DEFAULT_DRAIN, DEFAULT_MAX_BODY_BYTES, Address, 
 from lowtide.server.loopback import for_loopback, is_from_this_machine, is_loopback
 from lowtide.server.page_routes import page_routes
 
+_LOOPBACK = "127.0.0.1"
+
 
 @dataclass(frozen=True, slots=True)
 class Serving:
     """Where and how to serve; a port below 0 serves nothing."""
 
-    bind_address: str = "127.0.0.1"
+    bind_address: str | None = None  # None: loopback, by HTTP
     port: int = 10259
     tls: TlsFiles | None = None
     client_ca: Path | None = None
     is_debug: bool = False
     has_page: bool | None = None  # None: for this machine, and whom the API server lets
-    is_plain: bool = False  # no HTTPS, though others than this machine can ask
+    is_plain: bool = False  # no HTTPS, though an address is named
     always_allowed_paths: tuple[str, ...] = HEALTH_PATHS  # for everybody
     authentication_kubeconfig: Path | None = None  # where to ask who somebody is
     authorization_kubeconfig: Path | None = None  # and what he may
@@ -38,17 +40,22 @@ class Serving:
     def url(self) -> str:
         """As a client on this machine asks."""
         scheme = "https" if self.is_encrypted else "http"
-        return Address(scheme, self.bind_address, self.port).url
+        return Address(scheme, self.host, self.port).url
+
+    @property
+    def host(self) -> str:
+        return _LOOPBACK if self.bind_address is None else self.bind_address
 
     @property
     def is_local(self) -> bool:
         """Whether nobody but this machine can ask."""
-        return is_loopback(self.bind_address)
+        return is_loopback(self.host)
 
     @property
     def is_encrypted(self) -> bool:
-        """Beyond this machine unless a user says no, by a certificate of our own if need be."""
-        return self.tls is not None or not (self.is_local or self.is_plain)
+        """Where an address is named, be it loopback, unless a user says no; by a certificate of our
+        own if need be. The probes of kubeadm's manifest ask so, on the loopback that it names."""
+        return self.tls is not None or not (self.bind_address is None or self.is_plain)
 
     @property
     def is_guarded(self) -> bool:
@@ -70,7 +77,7 @@ class Serving:
             )
         if self.is_debug and not self.is_local:
             raise ServerError(
-                f"--debug is not for --bind-address {self.bind_address}: who reaches the debug "
+                f"--debug is not for --bind-address {self.host}: who reaches the debug "
                 "endpoints can see and slow down the process, so they are served on loopback "
                 "only, such as 127.0.0.1"
             )
@@ -108,7 +115,7 @@ def make_server(
             *(_for_audience(each, serving, guard) for each in routes),
             *(_for_schedulers(each, serving) for each in verbs),
         ],
-        bind_address=serving.bind_address,
+        bind_address=serving.host,
         port=serving.port,
         tls=serving.tls,
         is_self_signed=serving.is_encrypted and serving.tls is None,
