@@ -155,6 +155,20 @@ async def test_a_binding_is_not_sent_where_another_pod_took_the_room_while_it_wa
         assert "node alone has changed meanwhile: Insufficient cpu" in refused["message"]
 
 
+async def test_a_binding_that_may_be_sent_again_in_an_hour_holds_up_no_end() -> None:
+    async with LocalCluster(clock=ManualClock(NOW)) as cluster:
+        cluster.add_node("alone")
+        cluster.faults.answer("POST", "/web/binding", status=429, retry_after_seconds=3600)
+        for name in ("web", "next"):
+            cluster.store.create("pods", pod(name), namespace="default")
+        app = app_with(cluster, leaderElection={"leaderElect": False})
+        run = asyncio.create_task(app.run())
+        await until(cluster, lambda: node_of(cluster, "next") == "alone")
+        app.stop()
+        await asyncio.wait_for(run, DRAIN_SECONDS / 2)
+        assert (node_of(cluster, "web"), condition_of(cluster, "web")) == (None, {})
+
+
 async def test_a_rule_that_hangs_ends_the_process_and_is_named(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -120,7 +120,14 @@ class SchedulerApp:
         self._measuring_connection = Connection(parts.access, parts.wall_clock)
         self._lease = self._make_lease()
         self._writer = Writer(self._connection, may_write=self._may_schedule)
-        binder = KubeBinder(self._writer, objection=lambda pod: self.machine.objection_to(pod))
+        binder = KubeBinder(
+            Writer(
+                self._connection,
+                may_write=self._may_schedule,
+                sleep=lambda seconds: self.live.pause(seconds),
+            ),
+            objection=lambda pod: self.machine.objection_to(pod),
+        )
         volumes = KubeVolumes(self._writer, lambda: self.machine.state, clock=parts.clock)
         built = parts.make_profiles(KubeBindings(binder, volumes))
         self.profiles = {name: profile.timed_by(parts.clock) for name, profile in built.items()}
