@@ -231,9 +231,8 @@ class Live:
                 case WriteKubeEvent():
                     self._writes.write_event(action)
                 case AttemptFailed(pod=pod, error=error):
-                    self._attempts.pop(pod.uid, None)
                     log.error("Error scheduling pod; retrying", pod=pod.key, err=error)
-                    self._metrics.attempt_failed(pod.spec.scheduler_name, seconds_attempt=0.0)
+                    self._note_failure(pod)
 
     def _without_cut(self, actions: list[Action]) -> list[Action]:
         """Of pods that are left to the next leader nothing is told."""
@@ -269,10 +268,9 @@ class Live:
             log.v(2, "Attempting to bind pod to node", pod=bind.pod.key, node=bind.node_name)
         try:
             outcome = await self._outcome_of(bind)
-            attempt = self._attempts.pop(bind.pod.uid, None)
             try:
-                if outcome.error is None and attempt is not None:
-                    self._note_success(bind, attempt)
+                if outcome.error is None:
+                    self._note_success(bind)
             finally:
                 self.handle(BindingEnded(bind.pod.uid, outcome))
         except Exception as error:
@@ -368,7 +366,17 @@ class Live:
             await _tell_bound(bind)
         return outcome
 
-    def _note_success(self, bind: Bind, attempt: _Attempt) -> None:
+    def _note_failure(self, pod: Pod) -> None:
+        attempt = self._attempts.pop(pod.uid, None)  # None: it had no node yet
+        began_at = self._turn_began_at if attempt is None else attempt.started_at
+        self._metrics.attempt_failed(
+            pod.spec.scheduler_name, seconds_attempt=self._clock() - began_at
+        )
+
+    def _note_success(self, bind: Bind) -> None:
+        attempt = self._attempts.pop(bind.pod.uid, None)
+        if attempt is None:
+            return  # the pod has gone meanwhile
         decision, now = attempt.decided.decision, self._clock()
         if log.enabled(2):
             log.v(
