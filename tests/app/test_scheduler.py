@@ -222,6 +222,23 @@ async def test_conditions_are_written_and_say_at_the_end_what_became_of_the_pod(
         assert condition_of(cluster, "web")["status"] == "True"
 
 
+async def test_a_comparison_that_is_under_way_ends_with_the_process() -> None:
+    async with LocalCluster(clock=ManualClock(NOW)) as cluster:
+        cluster.add_node("alone")
+        cluster.store.create("pods", pod("web"), namespace="default")
+        app = app_with(cluster, leaderElection={"leaderElect": False})
+        async with running(app):
+            await until(cluster, lambda: node_of(cluster, "web") == "alone")
+            cluster.faults.delay("GET", "/api/v1/nodes", seconds=3600)
+            before = asyncio.all_tasks()
+            app.compare()
+            (comparing,) = asyncio.all_tasks() - before
+        assert comparing.cancelled()
+        before = asyncio.all_tasks()
+        app.compare()
+        assert asyncio.all_tasks() == before
+
+
 def test_the_end_takes_less_time_than_kubernetes_grants() -> None:
     assert DRAIN_SECONDS + FLUSH_SECONDS < 28
     assert DRAIN_SECONDS + FLUSH_SECONDS + RELEASE_TIMEOUT_SECONDS < 30
