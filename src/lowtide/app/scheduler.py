@@ -67,7 +67,9 @@ log = Log("scheduler")
 
 MakeRecorder = Callable[[Mapping[str, Profile]], "Recorder"]
 
-# Together, and with the release of the lease, below the 30 seconds that Kubernetes grants.
+# Together, and with the release of the lease, below the 30 seconds that Kubernetes grants. Beside
+# the flush, who asked is answered (5 s at most) and decisions go to their file: should its disk
+# hang, no more than those is lost.
 DRAIN_SECONDS = 16.0
 FLUSH_SECONDS = 6.0
 # The lease waits for nothing else: neither for a rate limit nor for a slot.
@@ -332,17 +334,24 @@ class SchedulerApp:
     async def _shut_down(
         self, writing: Sequence[asyncio.Task[None]], others: Sequence[asyncio.Task[None]]
     ) -> None:
-        """Bindings end first; then the lease is released, while Events are still written."""
+        """Bindings end first; then the lease is released, while all else ends beside it."""
         await self.live.drain(DRAIN_SECONDS)
         failed = failures([*writing, *others])
         await end(writing)  # what they had begun is in line again
-        flush = self._events.flush(FLUSH_SECONDS)
-        _, failed_late = await asyncio.gather(flush, self._end_leading(others))
+        failed_late, *_ = await asyncio.gather(
+            self._end_leading(others),
+            self._events.flush(FLUSH_SECONDS),
+            self._comparing.end(),
+            self._stop_serving(),
+            self._notes.flush(),
+        )
         failed += failed_late
-        await self._comparing.end()
-        await self._notes.flush()
         if failed:
             raise failed[0]
+
+    async def _stop_serving(self) -> None:
+        if self.server is not None:
+            await self.server.stop()
 
     async def _end_leading(self, others: Sequence[asyncio.Task[None]]) -> list[BaseException]:
         """Conditions are the leader's to write; Events are not, and the next leader need not wait
