@@ -22,6 +22,9 @@ Configuration = Callable[..., dict[str, Any]]
 
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/lowtide"
 RELEASE_SECONDS = 3.0
+STORAGE = "/apis/storage.k8s.io/v1/storageclasses"
+SELECTED = "volume.kubernetes.io/selected-node"
+CLAIMED = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
 RESOURCES = {"cpu": "8", "memory": "8Gi", "pods": "110"}
 NODE = {
     "apiVersion": "v1",
@@ -86,6 +89,62 @@ def test_standby_takes_over_when_the_leader_ends(
     assert 'pod="' + cluster.namespace + '/before"' not in bindings(second)
     assert cluster.send("GET", LEASE, None)["spec"]["leaseTransitions"] >= 1
     cluster.send("DELETE", LEASE, None)
+
+
+def test_a_pod_that_waits_for_its_volume_does_not_keep_the_lease(
+    cluster: Any, configuration: Configuration, lowtide_scheduler: Start
+) -> None:
+    cluster.create_node("alone")
+    config = configuration(leaderElection={"leaderElect": True})
+    first = lowtide_scheduler(config, cluster.kubeconfig)
+    cluster.wait_for(lambda: leads(first), what="the first leads")
+    second = lowtide_scheduler(config, cluster.kubeconfig)
+    with volume_that_nobody_makes(cluster) as annotations:
+        cluster.create_pod("waiting", volumes=[CLAIMED])
+        cluster.wait_for(
+            lambda: annotations().get(SELECTED) == "alone", what="its claim is told its node"
+        )
+        first.send(signal.SIGTERM)
+        asked_at = time.monotonic()
+        cluster.create_pod("after")
+        cluster.wait_for_placement("after")
+        assert time.monotonic() - asked_at < RELEASE_SECONDS
+        assert first.wait(timeout_seconds=10) == 0
+        of_waiting = f'"Attempting to bind pod to node" pod="{cluster.namespace}/waiting"'
+        cluster.wait_for(lambda: of_waiting in second.log(), what="the second takes it on")
+        assert annotations()[SELECTED] == "alone"
+        assert cluster.scheduled_condition("waiting") is None
+        second.send(signal.SIGTERM)
+        assert second.wait(timeout_seconds=10) == 0
+    cluster.send("DELETE", LEASE, None)
+
+
+@contextmanager
+def volume_that_nobody_makes(cluster: Any) -> Iterator[Callable[[], dict[str, str]]]:
+    """Claimed as `data`; yields how to look at the claim's annotations."""
+    claims = f"/api/v1/namespaces/{cluster.namespace}/persistentvolumeclaims"
+    spec = {
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "1Gi"}},
+        "storageClassName": "made-by-nobody",
+    }
+    storage_class = {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": "made-by-nobody"},
+        "provisioner": "csi.example.com",
+        "volumeBindingMode": "WaitForFirstConsumer",
+    }
+    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"}}
+    cluster.send("POST", STORAGE, storage_class)
+    cluster.send("POST", claims, {**claim, "spec": spec})
+
+    def annotations() -> dict[str, str]:
+        found: dict[str, Any] = cluster.send("GET", f"{claims}/data", None)["metadata"]
+        return found.get("annotations") or {}
+
+    yield annotations
+    cluster.send("DELETE", f"{STORAGE}/made-by-nobody", None)
 
 
 def leads(scheduler: Process) -> bool:

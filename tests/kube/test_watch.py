@@ -116,7 +116,7 @@ def outages(clock: ManualClock) -> Outages:
 
 def make_watch(
     connection: Connection,
-    handed: Handed,
+    handed: Callable[[Event], None],
     clock: ManualClock,
     outages: Outages | None = None,
     **given: Any,
@@ -341,9 +341,11 @@ FORBIDDEN = status(403, "Forbidden", "not for you")
 @pytest.mark.parametrize(
     ("answers", "why"),
     [
-        pytest.param([DOWN, DOWN, DOWN, FORBIDDEN], None, id="which was never listed, is not lost"),
         pytest.param(
-            [listed(5), DOWN, DOWN, FORBIDDEN, FORBIDDEN],
+            [DOWN, DOWN, DOWN, *[FORBIDDEN] * 3], None, id="which was never listed, is not lost"
+        ),
+        pytest.param(
+            [listed(5), DOWN, DOWN, *[FORBIDDEN] * 4],
             "not for you (HTTP 403 Forbidden)",
             id="which was listed before, is lost for that reason",
         ),
@@ -480,15 +482,20 @@ async def test_a_silent_connection_is_dropped_and_resumed(
     assert server.asked[2].query["resourceVersion"] == "5"
 
 
+UNKNOWN = status(404, "NotFound", "not for you")
+
+
 @pytest.mark.parametrize(
-    ("code", "reason", "told"),
+    ("refused", "code", "told", "slept"),
     [
         pytest.param(
-            *(403, "Forbidden", "not for you (HTTP 403 Forbidden)"),
-            id="says once that a kind is forbidden",
+            *(FORBIDDEN, 403, "not for you (HTTP 403 Forbidden)"),
+            [0.8, 1.6, 3.2, 4.4, 12.8],
+            id="says once that a kind is forbidden, when it has been for 10 s",
         ),
         pytest.param(
-            *(404, "NotFound", "this API server has no /apis/test/v1/things (HTTP 404)"),
+            *(UNKNOWN, 404, "this API server has no /apis/test/v1/things (HTTP 404)"),
+            [0.8, 1.6, 3.2, 6.4, 12.8],
             id="says once that a kind is unknown",
         ),
     ],
@@ -499,12 +506,12 @@ async def test_unavailable(
     handed: Handed,
     clock: ManualClock,
     caplog: pytest.LogCaptureFixture,
+    refused: Answer,
     code: int,
-    reason: str,
     told: str,
+    slept: list[float],
 ) -> None:
-    refused = status(code, reason, "not for you")
-    server.answers = [refused, refused, refused, listed(5, thing("a", 4)), OPEN]
+    server.answers = [*[refused] * 5, listed(5, thing("a", 4)), OPEN]
     with caplog.at_level(logging.WARNING):
         async with running(watch):
             events = await handed.count(3)
@@ -513,10 +520,44 @@ async def test_unavailable(
         Added(thing("a", 4)),
         Listed("Thing"),
     ]
-    # A server that has just started refuses everybody for a moment: soon at first, then seldom.
-    assert clock.slept == [0.8, 1.6, 3.2]
+    assert clock.slept == pytest.approx(slept)
     fields = [record.__dict__["lowtide_fields"] for record in caplog.records]
     assert fields == [{"kind": "Thing", "err": told}]
+
+
+@pytest.mark.parametrize(
+    ("answers", "is_handed_after"),
+    [
+        pytest.param([FORBIDDEN] * 8, 10.0, id="counts once it has lasted 10 s"),
+        pytest.param([UNKNOWN], 0.0, id="counts at once where it says that there is no such kind"),
+        pytest.param([FORBIDDEN] * 4, None, id="is nothing where a list follows in time"),
+        pytest.param(
+            [FORBIDDEN, FORBIDDEN, DOWN, FORBIDDEN, FORBIDDEN],
+            None,
+            id="counts from the last start of the server",
+        ),
+    ],
+)
+async def test_a_refusal(
+    connection: Connection,
+    server: ApiServer,
+    clock: ManualClock,
+    answers: list[Answer],
+    is_handed_after: float | None,
+) -> None:
+    """A server that has just started knows no rights yet, and turns must not begin without what
+    exists."""
+    began_at, handed_after = clock.now, list[float]()
+
+    def note(event: Event) -> None:
+        if isinstance(event, Unavailable):
+            handed_after.append(clock.now - began_at)
+
+    watch = make_watch(connection, note, clock)
+    server.answers = [*answers, listed(5), OPEN]
+    async with running(watch):
+        await server.asked_times(len(answers) + 2)
+    assert handed_after == ([] if is_handed_after is None else [pytest.approx(is_handed_after)])
 
 
 def broken(name: str, version: int) -> dict[str, Any]:
@@ -825,5 +866,8 @@ async def test_a_kind_that_is_refused_after_an_outage_ends_it(
     server.answers = [status(503, "Unavailable", "starting"), refused, listed(5), OPEN]
     caplog.set_level(logging.INFO, logger="kube")
     async with running(watch):
-        assert isinstance((await handed.count(2))[0], Unavailable)
-    assert told(caplog)[1] == "The cluster answers again"
+        assert await handed.count(1) == [Listed("Thing")]
+    assert told(caplog) == [
+        "Cannot follow /apis/test/v1/things, trying again",
+        "The cluster answers again",
+    ]

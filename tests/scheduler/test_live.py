@@ -18,7 +18,7 @@ from tests.scheduler.conftest import (
 )
 from tests.scheduler.test_machine_permit import Says
 
-from lowtide.framework.plugin import BindOutcome, Pod, Wait
+from lowtide.framework.plugin import BindOutcome, Nodes, Pod, PodRejection, Wait
 from lowtide.objects.events import Added, Deleted, Modified
 from lowtide.scheduler.actions import Decided
 from lowtide.scheduler.events import PermitAnswered
@@ -436,6 +436,45 @@ async def test_what_happens_is_counted() -> None:
     assert bench.sample(name, attempts="1") == pytest.approx(0.5)
     assert bench.sample("scheduler_pod_scheduling_attempts_count") == 1
     assert bench.sample("scheduler_scheduling_algorithm_duration_seconds_count") == 1
+
+
+class SlowToFail:
+    """Raises, half a second after it was asked."""
+
+    name = "SlowToFail"
+
+    def __init__(self) -> None:
+        self.clock = ManualClock()
+
+    def pre_filter(self, pod: Pod, nodes: Nodes) -> PodRejection | None:
+        self.clock.advance(0.5)
+        raise RuntimeError("out of order")
+
+
+def seconds_of_failures(bench: Bench) -> float | None:
+    name = "scheduler_scheduling_attempt_duration_seconds_sum"
+    return bench.sample(name, result="error", profile="lowtide")
+
+
+async def test_an_attempt_whose_binding_failed_took_its_time_too() -> None:
+    bench = Bench(outcome=None)
+    async with bench.running():
+        bench.add("web")
+        await bench.until(lambda: "web" in bench.binder.under_way)
+        bench.clock.advance(0.5)
+        bench.binder.end("web", OUTCOME_ERROR)
+        await bench.until(lambda: len(bench.writes.notes) == 1)
+    assert seconds_of_failures(bench) == pytest.approx(0.5)
+
+
+async def test_an_attempt_in_which_a_rule_raised_took_its_time_too() -> None:
+    rule = SlowToFail()
+    bench = Bench(rule)
+    rule.clock = bench.clock
+    async with bench.running():
+        bench.add("web")
+        await bench.until(lambda: len(bench.writes.notes) == 1)
+    assert seconds_of_failures(bench) == pytest.approx(0.5)
 
 
 async def test_every_decision_is_told() -> None:

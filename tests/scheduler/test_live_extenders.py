@@ -26,16 +26,20 @@ FILTERS = Extender(url_prefix="http://e", filter_verb="f")
 
 
 class FakeExtenders:
-    """Answers each question with what comes next, or raises it."""
+    """Answers each question with what comes next, or raises it; after that, never."""
 
     def __init__(self, *answers: Answer | Exception, binds: BindOutcome | None = None) -> None:
         self.asked: list[Question] = []
+        self.was_asked = asyncio.Event()
         self.bound: list[tuple[str, str]] = []
         self._answers = list(answers)
         self._binds = binds
 
     async def answer(self, question: Question) -> Answer:
         self.asked.append(question)
+        self.was_asked.set()
+        if not self._answers:
+            await asyncio.Event().wait()  # for ever
         answer = self._answers.pop(0)
         if isinstance(answer, Exception):
             raise answer
@@ -98,3 +102,32 @@ async def test_what_cannot_be_handled_ends_the_run() -> None:
     with pytest.raises(TypeError, match="which is no Filtered"):
         async with asyncio.timeout(10):
             await bench.live.run()
+
+
+async def test_drain_waits_for_no_answer_and_tells_what_was_held_for_it() -> None:
+    extenders = FakeExtenders(Filtered(("b",), {"a": "no"}))
+    bench = Bench(extenders)
+    bench.binder.outcome = None
+    running = asyncio.create_task(bench.live.run())
+    await bench.happenings.until(lambda: bench.binder.started == ["web"])
+    extenders.was_asked.clear()
+    bench.live.handle(Added(make_pod("next")))
+    await asyncio.wait_for(extenders.was_asked.wait(), 10)
+    bench.binder.end("web")
+    await asyncio.wait_for(asyncio.gather(bench.live.drain(60), running), 10)
+    assert bench.writes.notes == ["Successfully assigned default/web to b"]
+    assert (bench.writes.conditions, bench.binder.started) == ([], ["web"])
+
+
+async def test_what_drain_cuts_is_not_told_of_whoever_ends_first() -> None:
+    extenders = FakeExtenders(Filtered(("b",), {"a": "no"}))
+    bench = Bench(extenders)
+    bench.writes.may_bind.clear()
+    running = asyncio.create_task(bench.live.run())
+    await bench.happenings.until(lambda: bench.writes.asked == ["web"])
+    extenders.was_asked.clear()
+    bench.live.handle(Added(make_pod("next")))
+    await asyncio.wait_for(extenders.was_asked.wait(), 10)
+    await asyncio.wait_for(asyncio.gather(bench.live.drain(60), running), 10)
+    assert (bench.writes.notes, bench.writes.conditions) == ([], [])
+    assert bench.live.machine.binding_count == 0

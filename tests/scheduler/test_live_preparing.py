@@ -1,10 +1,12 @@
 """Pods that wait for what rules prepare, volumes say: they hold up nobody, and may be refused."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
+import pytest
 from tests.scheduler.test_live import Bench, assigned, breathe
 
-from lowtide.framework.plugin import Pod
+from lowtide.framework.plugin import BindOutcome, Pod
 
 
 class WaitsForVolumes:
@@ -57,3 +59,79 @@ async def test_why_a_pod_cannot_be_prepared_is_told_and_the_pod_tried_again() ->
         await breathe()
         rule.answers["web"].set_result(None)
         await bench.until(lambda: bench.writes.notes == [error, assigned("web")])
+
+
+async def test_drain_does_not_wait_for_volumes_and_tells_nothing_of_their_pods() -> None:
+    rule = WaitsForVolumes()
+    bench = Bench(rule, outcome=None)
+    running = asyncio.create_task(bench.live.run())
+    bench.add("waiting", labels={"waits": "yes"})
+    bench.add("sent")
+    await bench.until(lambda: bench.binder.started == ["sent"])
+    await breathe()
+    draining = asyncio.create_task(bench.live.drain(10))
+    await breathe()
+    assert (rule.answers["waiting"].cancelled(), draining.done()) == (True, False)
+    assert bench.live.machine.binding_count == 1
+    bench.binder.end("sent")
+    await asyncio.wait_for(asyncio.gather(draining, running), 10)
+    assert bench.binder.started == ["sent"]
+    assert (bench.writes.notes, bench.writes.conditions) == ([assigned("sent")], [])
+    assert bench.live.machine.queue.lengths()["backoff"] == 1
+
+
+async def test_drain_does_not_wait_for_a_condition_that_is_written_before_a_binding() -> None:
+    bench = Bench()
+    bench.writes.may_bind.clear()
+    running = asyncio.create_task(bench.live.run())
+    bench.add("web")
+    await bench.until(lambda: bench.writes.asked == ["web"])
+    await asyncio.wait_for(asyncio.gather(bench.live.drain(60), running), 10)
+    assert (bench.binder.started, bench.writes.conditions) == ([], [])
+
+
+class ToldToWait:
+    """Binds, and is told by the server each time to send that again in an hour."""
+
+    name = "ToldToWait"
+
+    def __init__(self) -> None:
+        self.pause: Callable[[float], Awaitable[None]] = asyncio.sleep
+        self.is_sent = asyncio.Event()
+        self.is_answered = asyncio.Event()
+        self.sent = 0
+
+    async def bind(self, pod: Pod, node_name: str) -> BindOutcome:
+        while True:
+            self.sent += 1
+            self.is_sent.set()
+            await self.is_answered.wait()
+            await self.pause(3600)
+
+
+@pytest.mark.parametrize("is_answered_before", [True, False])
+async def test_drain_does_not_wait_until_a_binding_may_be_sent_again(
+    is_answered_before: bool,
+) -> None:
+    rule = ToldToWait()
+    bench = Bench(rule)
+    rule.pause = bench.live.pause
+    running = asyncio.create_task(bench.live.run())
+    bench.add("web")
+    await asyncio.wait_for(rule.is_sent.wait(), 10)
+    if is_answered_before:
+        rule.is_answered.set()
+        await breathe()
+    draining = asyncio.create_task(bench.live.drain(60))
+    await breathe()
+    assert draining.done() == is_answered_before
+    rule.is_answered.set()
+    await asyncio.wait_for(asyncio.gather(draining, running), 10)
+    assert (rule.sent, bench.writes.notes, bench.writes.conditions) == (1, [], [])
+
+
+async def test_a_pause_of_others_than_bindings_is_not_cut() -> None:
+    bench = Bench()
+    pausing = asyncio.create_task(bench.live.pause(0.01))
+    await bench.live.drain(10)
+    await asyncio.wait_for(pausing, 10)

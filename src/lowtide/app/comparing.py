@@ -6,14 +6,22 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Container, Iterator, Sequence
 from typing import Final
 
+from lowtide.app.garbage import give_back_holes
+from lowtide.app.tasks import end
 from lowtide.cluster.state import ClusterState
 from lowtide.kube.connection import Connection
+from lowtide.kube.errors import KubeError
 from lowtide.kube.listing import list_all
+from lowtide.logs import Log
 from lowtide.objects.meta import Wire
 from lowtide.objects.node import Node
 from lowtide.objects.requests import CPU, MEMORY
+from lowtide.scheduler.machine import Machine
 
 BETWEEN_LOOKS_SECONDS: Final = 3.0
+MOST_DIFFERENCES: Final = 100
+
+log = Log("scheduler")
 
 
 class _ListedMeta(Wire, frozen=True):
@@ -61,6 +69,47 @@ class InMemory(str):
     """A sentence about what is believed alone: nothing of it is on its way."""
 
     __slots__ = ()
+
+
+class Comparing:
+    """Tells in the log what is believed and is not so; one comparison at a time."""
+
+    def __init__(self, connection: Connection, machine: Machine) -> None:
+        self._connection = connection
+        self._machine = machine
+        self._task: asyncio.Task[None] | None = None
+        self._is_over = False
+
+    def start(self) -> None:
+        if not self._is_over and (self._task is None or self._task.done()):
+            self._task = asyncio.create_task(self._compare())
+
+    async def end(self) -> None:
+        self._is_over = True
+        if self._task is not None:
+            await end([self._task])
+
+    async def _compare(self) -> None:
+        state = self._machine.state
+        try:
+            found = await compare(self._connection, self._differences)
+        except KubeError as error:
+            log.warning("What is believed cannot be compared", err=str(error))
+            return
+        for each in found[:MOST_DIFFERENCES]:
+            log.warning("What is believed is not so", difference=each)
+        log.info(
+            "Compared with the API server",
+            nodes=state.count,
+            pods=state.placed_count,
+            differences=len(found),
+        )
+        await asyncio.to_thread(give_back_holes)
+
+    def _differences(self, nodes: Sequence[Node], pods: Sequence[ListedPod]) -> Iterator[str]:
+        machine = self._machine
+        waiting = {each.pod.uid for each in machine.queue}
+        return differences(machine.state, waiting, machine.profiles, nodes, pods)
 
 
 async def compare(

@@ -12,9 +12,8 @@ from msgspec.structs import replace
 from prometheus_client import CollectorRegistry
 
 from lowtide.app.clocks import Clock
-from lowtide.app.comparing import ListedPod, compare, differences
+from lowtide.app.comparing import Comparing
 from lowtide.app.garbage import (
-    give_back_holes,
     give_back_what_is_free,
     leave_out_what_is_known,
     look_seldom_for_garbage,
@@ -35,7 +34,6 @@ from lowtide.extenders.asking import Extenders
 from lowtide.framework.plugin import Binder
 from lowtide.framework.profile import Profile
 from lowtide.kube.connection import Connection
-from lowtide.kube.errors import KubeError
 from lowtide.kube.following import Outages
 from lowtide.kube.kube_events import KubeEvents
 from lowtide.kube.kubeconfig import Access
@@ -46,7 +44,6 @@ from lowtide.kube.writer import Writer
 from lowtide.logs import Log
 from lowtide.objects.events import Deleted, Listed
 from lowtide.objects.kinds import NODE
-from lowtide.objects.node import Node
 from lowtide.objects.pod import Pod
 from lowtide.records.journal import Journal
 from lowtide.records.record import DecisionRecord, in_short
@@ -70,10 +67,11 @@ log = Log("scheduler")
 
 MakeRecorder = Callable[[Mapping[str, Profile]], "Recorder"]
 
-# Together, and with the release of the lease, below the 30 seconds that Kubernetes grants.
+# Together, and with the release of the lease, below the 30 seconds that Kubernetes grants. Beside
+# the flush, who asked is answered (5 s at most) and decisions go to their file: should its disk
+# hang, no more than those is lost.
 DRAIN_SECONDS = 16.0
 FLUSH_SECONDS = 6.0
-MOST_DIFFERENCES = 100
 # The lease waits for nothing else: neither for a rate limit nor for a slot.
 _LEASE_REQUESTS_AT_ONCE = 2
 
@@ -120,7 +118,14 @@ class SchedulerApp:
         self._measuring_connection = Connection(parts.access, parts.wall_clock)
         self._lease = self._make_lease()
         self._writer = Writer(self._connection, may_write=self._may_schedule)
-        binder = KubeBinder(self._writer, objection=lambda pod: self.machine.objection_to(pod))
+        binder = KubeBinder(
+            Writer(
+                self._connection,
+                may_write=self._may_schedule,
+                sleep=lambda seconds: self.live.pause(seconds),
+            ),
+            objection=lambda pod: self.machine.objection_to(pod),
+        )
         volumes = KubeVolumes(self._writer, lambda: self.machine.state, clock=parts.clock)
         built = parts.make_profiles(KubeBindings(binder, volumes))
         self.profiles = {name: profile.timed_by(parts.clock) for name, profile in built.items()}
@@ -194,7 +199,7 @@ class SchedulerApp:
         self.server: Server | None = None
         self.is_serving = asyncio.Event()  # or knows that it is to serve nothing
         self._stopping = asyncio.Event()
-        self._comparing: asyncio.Task[None] | None = None
+        self._comparing = Comparing(self._connection, self.machine)
         self._nodes_listed = asyncio.Event()
 
     def stop(self) -> None:
@@ -203,8 +208,7 @@ class SchedulerApp:
 
     def compare(self) -> None:
         """Tells in the log what is believed and is not so; one at a time."""
-        if self._comparing is None or self._comparing.done():
-            self._comparing = asyncio.create_task(self._compare())
+        self._comparing.start()
 
     async def run(self) -> None:
         """Until `stop`; LeaseLostError when another process took over."""
@@ -286,28 +290,6 @@ class SchedulerApp:
         if self.machine.is_synced and not was_synced:
             leave_out_what_is_known()
 
-    async def _compare(self) -> None:
-        state = self.machine.state
-
-        def believed(nodes: Sequence[Node], pods: Sequence[ListedPod]) -> Iterator[str]:
-            waiting = {each.pod.uid for each in self.machine.queue}
-            return differences(state, waiting, self.profiles, nodes, pods)
-
-        try:
-            found = await compare(self._connection, believed)
-        except KubeError as error:
-            log.warning("What is believed cannot be compared", err=str(error))
-            return
-        for each in found[:MOST_DIFFERENCES]:
-            log.warning("What is believed is not so", difference=each)
-        log.info(
-            "Compared with the API server",
-            nodes=state.count,
-            pods=state.placed_count,
-            differences=len(found),
-        )
-        await asyncio.to_thread(give_back_holes)
-
     async def _lead(self) -> None:
         assert self._lease is not None
         await self._lease.run(on_started=self.live.wake)
@@ -352,16 +334,24 @@ class SchedulerApp:
     async def _shut_down(
         self, writing: Sequence[asyncio.Task[None]], others: Sequence[asyncio.Task[None]]
     ) -> None:
-        """Bindings end first; then the lease is released, while Events are still written."""
+        """Bindings end first; then the lease is released, while all else ends beside it."""
         await self.live.drain(DRAIN_SECONDS)
         failed = failures([*writing, *others])
         await end(writing)  # what they had begun is in line again
-        flush = self._events.flush(FLUSH_SECONDS)
-        _, failed_late = await asyncio.gather(flush, self._end_leading(others))
+        failed_late, *_ = await asyncio.gather(
+            self._end_leading(others),
+            self._events.flush(FLUSH_SECONDS),
+            self._comparing.end(),
+            self._stop_serving(),
+            self._notes.flush(),
+        )
         failed += failed_late
-        await self._notes.flush()
         if failed:
             raise failed[0]
+
+    async def _stop_serving(self) -> None:
+        if self.server is not None:
+            await self.server.stop()
 
     async def _end_leading(self, others: Sequence[asyncio.Task[None]]) -> list[BaseException]:
         """Conditions are the leader's to write; Events are not, and the next leader need not wait

@@ -28,6 +28,8 @@ SHORTEST_WATCH_SECONDS = 300
 LONGEST_WATCH_SECONDS = 600
 SLACK_SECONDS = 30.0
 LIST_TIMEOUT_SECONDS = 120.0
+# A server that has just started knows no rights yet, and refuses everybody for some seconds.
+RIGHTS_AWAITED_SECONDS = 10.0
 # After so many objects, and each piece of a list, other tasks (the lease, bindings) get their turn.
 OBJECTS_PER_TURN = 1000
 # The server was set back to an older state (a restored etcd): what we saw last is its future.
@@ -113,6 +115,7 @@ class Watch(Generic[T]):
         self._expired = False
         self._listed = False
         self._unavailable = False
+        self._rights_awaited_seconds = RIGHTS_AWAITED_SECONDS  # from now on
         self._backoff = Backoff()
 
     async def run(self) -> None:
@@ -136,6 +139,7 @@ class Watch(Generic[T]):
         async with aclosing(answer) as arriving:
             version = await self._take_list(arriving)
         self._version = version
+        self._rights_awaited_seconds = RIGHTS_AWAITED_SECONDS
         self._following.answered()
         if self._unavailable:
             log.info(f"{self._kind.plural} can be listed now", kind=self._kind.name)
@@ -335,17 +339,27 @@ class Watch(Generic[T]):
             return 0.0 if is_first else seconds
         if status in (403, 404):
             if self._version is None:
-                # Of a path that it does not know, a server says no more than "404 page not found".
-                lacking = f"this API server has no {self._path} (HTTP 404)"
-                message = lacking if status == 404 else str(error)
-                self._following.refused(message)
-                self._hand_unavailable(status, message)
-                # A server that has just started knows no rights yet: soon at first, then seldom.
-                return self._backoff.next_seconds()
+                return self._seconds_after_refusal(status, str(error))
             # The list tells whether the kind is gone; if only watching is forbidden, it is polled.
             self._list_again()
+        self._rights_awaited_seconds = RIGHTS_AWAITED_SECONDS
         self._following.failed(error)
         return self._backoff.next_seconds()
+
+    def _seconds_after_refusal(self, status: int, message: str) -> float:
+        """Until a kind that is forbidden has been so for a while, it counts as not listed yet:
+        to go on without its objects would be wrong if there are some."""
+        if status == 404:
+            # Of a path that it does not know, a server says no more than "404 page not found".
+            message = f"this API server has no {self._path} (HTTP 404)"
+        self._following.refused(message)
+        seconds = self._backoff.next_seconds()  # soon at first, then seldom
+        if status == 403 and not self._unavailable and self._rights_awaited_seconds > 0:
+            seconds = min(seconds, self._rights_awaited_seconds)
+            self._rights_awaited_seconds -= seconds
+        else:
+            self._hand_unavailable(status, message)
+        return seconds
 
     def _list_again(self) -> None:
         log.v(2, f"The watch of {self._path} starts again with a list")

@@ -5,9 +5,9 @@ side by side as tasks, each handing its outcome back as an event.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from lowtide.framework.plugin import BindOutcome, Pod
 from lowtide.logs import Log
@@ -33,6 +33,7 @@ from lowtide.scheduler.events import (
 from lowtide.scheduler.extending import Answer, ExtenderFailed, Question
 from lowtide.scheduler.machine import Machine
 from lowtide.scheduler.metrics import SchedulerMetrics
+from lowtide.scheduler.tasks import Tasks
 from lowtide.scheduler.telling import tell_decision, tell_event, tell_reading
 
 log = Log("scheduler")
@@ -43,6 +44,7 @@ MOST_BINDINGS_IN_FLIGHT = 32
 _TURNS_BETWEEN_BREATHS = 8
 _HELD_BACK_SECONDS = 1.0
 _LONGEST_WAIT_SECONDS = 3600.0
+_ENDS = "the process ends"
 
 
 class ClusterWrites(Protocol):
@@ -101,11 +103,11 @@ class Live:
         self._most_bindings = most_bindings
         self._on_decision = on_decision
         self._something_happened = asyncio.Event()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = Tasks()
+        self._cut: set[str] = set()  # uids of pods that are left to the next leader
         self._attempts: dict[str, _Attempt] = {}
         self._preparing_count = 0
         self._turn_began_at = 0.0
-        self._is_stopping = False
         self._failure: Exception | None = None
 
     def handle(self, event: Event) -> None:
@@ -123,7 +125,7 @@ class Live:
 
     async def run(self) -> None:
         """Takes turns until `drain` is called; raises what a task of it raised."""
-        while not self._is_stopping and self._failure is None:
+        while not self._tasks.are_ending and self._failure is None:
             self._something_happened.clear()
             await self._take_turns()
             await self._wait()
@@ -131,19 +133,15 @@ class Live:
             raise self._failure
 
     async def drain(self, timeout_seconds: float) -> None:
-        """Takes no more turns, and waits for what is under way; cancels what takes too long."""
-        self._is_stopping = True
+        """Takes no more turns. Pods of which nothing was sent yet are left to the next leader; what
+        is under way is waited for, and cancelled where it takes too long."""
         self._something_happened.set()
-        try:
-            async with asyncio.timeout(timeout_seconds):
-                while self._tasks:  # the end of a binding may start more
-                    await asyncio.wait(self._tasks)
-        except TimeoutError:
-            left = list(self._tasks)
-            log.warning("Bindings are given up, as the process ends", count=len(left))
-            for task in left:
-                task.cancel()
-            await asyncio.gather(*left, return_exceptions=True)
+        await self._tasks.end(timeout_seconds)
+
+    async def pause(self, seconds: float) -> None:
+        """For a binding that was told to wait until it is sent again: `drain` does not wait."""
+        with self._tasks.unsent():
+            await asyncio.sleep(seconds)
 
     def wake(self) -> None:
         """Looks again whether it may schedule: the lease was won, say."""
@@ -170,7 +168,7 @@ class Live:
 
     def _may_take_turn(self) -> bool:
         return (
-            not self._is_stopping
+            not self._tasks.are_ending
             and self._failure is None
             and not self._is_held_back()
             and self._has_work(self._clock())
@@ -217,25 +215,31 @@ class Live:
     # What the machine wants done.
 
     def _perform(self, actions: list[Action]) -> None:
-        for action in actions:
+        for action in actions if not self._cut else self._without_cut(actions):
             match action:
                 case Decided():
                     self._note_decision(action)
                 case Bind():
-                    self._start(self._bind(action))
+                    self._tasks.start(self._bind(action))
                 case Evict():
                     self._metrics.preempted(len(action.victims))
-                    self._start(self._evict(action))
+                    self._tasks.start(self._evict(action))
                 case AskExtenders(question):
-                    self._start(self._ask(question))
+                    self._tasks.start(self._ask(question))
                 case WriteCondition():
                     self._writes.write_condition(action)
                 case WriteKubeEvent():
                     self._writes.write_event(action)
                 case AttemptFailed(pod=pod, error=error):
-                    self._attempts.pop(pod.uid, None)
                     log.error("Error scheduling pod; retrying", pod=pod.key, err=error)
-                    self._metrics.attempt_failed(pod.spec.scheduler_name, seconds_attempt=0.0)
+                    self._note_failure(pod)
+
+    def _without_cut(self, actions: list[Action]) -> list[Action]:
+        """Of pods that are left to the next leader nothing is told."""
+        told = WriteCondition | WriteKubeEvent | AttemptFailed
+        return [
+            each for each in actions if not (isinstance(each, told) and each.pod.uid in self._cut)
+        ]
 
     def _note_decision(self, decided: Decided) -> None:
         decision, now = decided.decision, self._clock()
@@ -258,21 +262,15 @@ class Live:
         else:
             self._attempts[decision.pod.uid] = _Attempt(decided, began_at, now)
 
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
     async def _bind(self, bind: Bind) -> None:
         """Whatever happens, the machine hears of an end; what is our own fault ends `run`."""
         if log.enabled(2):
             log.v(2, "Attempting to bind pod to node", pod=bind.pod.key, node=bind.node_name)
         try:
             outcome = await self._outcome_of(bind)
-            attempt = self._attempts.pop(bind.pod.uid, None)
             try:
-                if outcome.error is None and attempt is not None:
-                    self._note_success(bind, attempt)
+                if outcome.error is None:
+                    self._note_success(bind)
             finally:
                 self.handle(BindingEnded(bind.pod.uid, outcome))
         except Exception as error:
@@ -305,7 +303,12 @@ class Live:
         """Whatever happens, the machine gets an answer: its cycle waits for it."""
         assert self._extenders is not None
         try:
-            answer = await self._extenders.answer(question)
+            with self._tasks.unsent():
+                answer = await self._extenders.answer(question)
+        except asyncio.CancelledError:
+            # What was held for the answer is told all the same.
+            self._leave(question.pod, ExtendersAnswered(ExtenderFailed(_ENDS)))
+            raise
         except Exception as error:
             log.exception("An extender cannot be asked", pod=question.pod.key)
             answer = ExtenderFailed(str(error) or type(error).__name__)
@@ -315,20 +318,25 @@ class Live:
 
     async def _outcome_of(self, bind: Bind) -> BindOutcome:
         try:
-            await self._writes.before_binding(bind.pod)
-            problem = await self._prepare(bind)
+            with self._tasks.unsent():
+                await self._writes.before_binding(bind.pod)
+                problem = await self._prepare(bind)
             return await self._bound(bind) if problem is None else BindOutcome(error=problem)
         except asyncio.CancelledError:
-            if _is_being_cancelled():
-                # The process ends, and whether the pod is bound is not known: nothing is told.
-                ended = BindingEnded(bind.pod.uid, BindOutcome(error="the process ends"))
-                self._step(ended, self._clock())
+            if self._tasks.are_ending or _is_being_cancelled():
+                self._leave(bind.pod, BindingEnded(bind.pod.uid, BindOutcome(error=_ENDS)))
                 raise
             problem = "it was cancelled by a rule"
         except Exception as error:
             problem = str(error) or type(error).__name__
             log.exception("A binding hook failed", pod=bind.pod.key, node=bind.node_name)
         return BindOutcome(error=f"binding failed: {problem}")
+
+    def _leave(self, pod: Pod, ended: Event) -> None:
+        """The process ends, and the pod is not bound, or whether it is is not known: whoever leads
+        next sees it, and nothing is told."""
+        self._cut.add(pod.uid)
+        self._hand_back(ended)
 
     async def _prepare(self, bind: Bind) -> str | None:
         """Why the pod cannot be bound after all."""
@@ -358,7 +366,17 @@ class Live:
             await _tell_bound(bind)
         return outcome
 
-    def _note_success(self, bind: Bind, attempt: _Attempt) -> None:
+    def _note_failure(self, pod: Pod) -> None:
+        attempt = self._attempts.pop(pod.uid, None)  # None: it had no node yet
+        began_at = self._turn_began_at if attempt is None else attempt.started_at
+        self._metrics.attempt_failed(
+            pod.spec.scheduler_name, seconds_attempt=self._clock() - began_at
+        )
+
+    def _note_success(self, bind: Bind) -> None:
+        attempt = self._attempts.pop(bind.pod.uid, None)
+        if attempt is None:
+            return  # the pod has gone meanwhile
         decision, now = attempt.decided.decision, self._clock()
         if log.enabled(2):
             log.v(
