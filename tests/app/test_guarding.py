@@ -52,7 +52,7 @@ VERBS = frozenset(
 PUBLIC = {"scheduler": HEALTH, "shadow": HEALTH, "extender": HEALTH | VERBS}
 PINGS = frozenset({"/healthz/ping", "/livez/ping", "/metrics"})
 GRANTED = {
-    "scheduler": PINGS | {"/readyz/sched-handler-sync", "/metrics/resources"},
+    "scheduler": PINGS | {"/readyz/shutdown", "/readyz/sched-handler-sync", "/metrics/resources"},
     "shadow": PINGS | {"/readyz/cluster"},
     "extender": {
         *("/healthz/ping", "/livez/rules", "/metrics"),

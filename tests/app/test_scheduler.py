@@ -5,6 +5,7 @@ import threading
 from collections.abc import Iterable
 from typing import Any
 
+import aiohttp
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
@@ -68,7 +69,7 @@ async def test_the_lease_waits_for_no_rate_limit_and_is_dated_by_the_wall_clock(
 
 
 class Gate:
-    """Before it, bindings wait until it is opened."""
+    """Bindings wait at it until it is opened."""
 
     def __init__(self) -> None:
         self._is_reached = asyncio.Event()
@@ -81,11 +82,25 @@ class Gate:
             name = "Waiting"
 
             async def pre_bind(self, pod: Pod, node_name: str) -> str | None:
-                gate._is_reached.set()
-                await gate._is_open.wait()
+                await gate._passed()
                 return None
 
         return Waiting
+
+    def rule_after_binding(self) -> type[Any]:
+        gate = self
+
+        class Lingering:
+            name = "Lingering"
+
+            async def post_bind(self, pod: Pod, node_name: str) -> None:
+                await gate._passed()
+
+        return Lingering
+
+    async def _passed(self) -> None:
+        self._is_reached.set()
+        await self._is_open.wait()
 
     async def reached(self) -> None:
         async with asyncio.timeout(20):
@@ -245,6 +260,46 @@ def test_the_end_takes_less_time_than_kubernetes_grants() -> None:
     assert DRAIN_SECONDS + FLUSH_SECONDS + RELEASE_TIMEOUT_SECONDS < 28
     serving = DEFAULT_DRAIN.request_seconds + DEFAULT_DRAIN.accept_seconds
     assert serving < FLUSH_SECONDS + RELEASE_TIMEOUT_SECONDS
+
+
+@pytest.mark.parametrize(
+    ("election", "leading"),
+    [
+        pytest.param({"leaderElect": True}, "[+]leaderElection ok\n", id="with leader election"),
+        pytest.param({"leaderElect": False}, "", id="without leader election"),
+    ],
+)
+async def test_a_process_that_ends_is_alive_but_not_ready(
+    election: dict[str, bool], leading: str
+) -> None:
+    gate = Gate()
+    async with LocalCluster(clock=ManualClock(NOW)) as cluster, aiohttp.ClientSession() as session:
+        cluster.add_node("alone")
+        cluster.store.create("pods", pod("web"), namespace="default")
+        parts = {"serving": Serving(port=0)}
+        app = app_with(cluster, gate.rule_after_binding(), parts=parts, leaderElection=election)
+
+        async def said(path: str) -> tuple[int, str]:
+            assert app.server is not None
+            async with session.get(f"{app.server.address.url}{path}?verbose") as response:
+                return response.status, await response.text()
+
+        async with running(app):
+            await gate.reached()
+            synced = "[+]sched-handler-sync ok\n"
+            passed = f"{leading}[+]shutdown ok\n{synced}readyz check passed\n"
+            assert await said("/readyz") == (200, passed)
+            app.stop()
+            withheld = f"{leading}[-]shutdown failed: reason withheld\n{synced}"
+            assert await said("/readyz") == (500, f"{withheld}readyz check failed\n")
+            assert await said("/readyz/shutdown") == (
+                500,
+                "internal server error: process is shutting down\n",
+            )
+            alive = leading or "[+]ping ok\n"
+            assert await said("/healthz") == (200, f"{alive}healthz check passed\n")
+            assert await said("/livez") == (200, "[+]ping ok\nlivez check passed\n")
+            gate.open()
 
 
 async def test_the_server_stops_while_events_are_still_written() -> None:

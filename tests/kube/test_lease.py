@@ -194,6 +194,28 @@ async def test_a_missing_lease_is_created_and_renewed(
     assert candidate.slept == [2.0, 2.0]
 
 
+async def test_a_leader_that_neither_renews_nor_ends_is_not_healthy(
+    compete: Compete, clock: ManualClock
+) -> None:
+    candidate = compete("us")
+    await candidate.until_asleep()
+    lease, began_at = candidate.lease, clock.now
+    assert [lease.why_not_healthy(began_at + seconds) for seconds in (0.0, 34.9, 35.1)] == [
+        None,
+        None,
+        "failed election to renew leadership on lease lowtide",
+    ]
+
+
+async def test_a_standby_is_healthy_whatever_the_leader_does(
+    compete: Compete, lease_server: LeaseServer, clock: ManualClock
+) -> None:
+    lease_server.set({"holderIdentity": "other", "leaseDurationSeconds": 15})
+    candidate = compete("us")
+    await candidate.until_asleep()
+    assert candidate.lease.why_not_healthy(clock.now + 3600) is None
+
+
 async def test_a_lease_that_is_renewed_by_another_is_waited_for_whatever_its_clock_says(
     compete: Compete, lease_server: LeaseServer, clock: ManualClock
 ) -> None:

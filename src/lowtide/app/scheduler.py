@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from aiohttp import web
 from msgspec.structs import replace
 from prometheus_client import CollectorRegistry
 
@@ -53,7 +54,7 @@ from lowtide.scheduler.live import Live
 from lowtide.scheduler.machine import Machine
 from lowtide.scheduler.metrics import PresentNumbers, SchedulerMetrics
 from lowtide.server.api_routes import at_once
-from lowtide.server.health import health_routes
+from lowtide.server.health import Check, health_routes
 from lowtide.server.http import Server
 from lowtide.server.metrics import metrics_routes
 from lowtide.server.pod_resources import pod_resources_route
@@ -237,6 +238,7 @@ class SchedulerApp:
                 )
             finally:
                 stopping.cancel()
+                self.stop()  # also where a part of it has failed
                 await self._shut_down(writing, [scheduling, *background])
 
     # Parts of it.
@@ -307,9 +309,7 @@ class SchedulerApp:
             shown=self._shown(),
             ask=at_once,
             routes=[
-                *health_routes(
-                    healthz=[], livez=[], readyz=[("sched-handler-sync", self._why_not_synced)]
-                ),
+                *self._health_routes(),
                 *metrics_routes(self._registry),
                 pod_resources_route(self._pods),
             ],
@@ -317,6 +317,21 @@ class SchedulerApp:
             wall_clock=parts.wall_clock,
         )
         log.info(f"Serving {serving.what}", address=self.server.address.url)
+
+    def _health_routes(self) -> list[web.RouteDef]:
+        """kube-scheduler's checks."""
+        lease = self._lease
+        leading: list[Check] = (
+            []
+            if lease is None
+            else [("leaderElection", lambda: lease.why_not_healthy(self._clock()))]
+        )
+        ready: list[Check] = [
+            *leading,
+            ("shutdown", self._why_not_staying),
+            ("sched-handler-sync", self._why_not_synced),
+        ]
+        return health_routes(healthz=leading, livez=[], readyz=ready)
 
     def _shown(self) -> Shown:
         return Shown(
@@ -375,6 +390,9 @@ class SchedulerApp:
 
     def _why_not_synced(self) -> str | None:
         return None if self.machine.is_synced else "handlers are not fully synchronized"
+
+    def _why_not_staying(self) -> str | None:
+        return "process is shutting down" if self._stopping.is_set() else None
 
     def _present_numbers(self) -> PresentNumbers:
         refused: Counter[tuple[str, str]] = Counter(

@@ -23,6 +23,9 @@ from lowtide.logs import Log
 LOOKS_IN_A_PERIOD = 2
 JITTER = 0.2
 RELEASE_TIMEOUT_SECONDS = 3.0
+# How long a leader's lease may have run out before it is told that it is not healthy, as
+# kube-scheduler's.
+RUN_OUT_SECONDS = 20.0
 # Of these, for the answer to a write that was under way.
 LAST_ANSWER_SECONDS = 1.0
 SHORTEST_TIMEOUT_SECONDS = 0.5
@@ -81,6 +84,12 @@ class LeaderLease:
             self._renewed_at is not None
             and now < self._renewed_at + self._timings.renew_deadline_seconds
         )
+
+    def why_not_healthy(self, now: float) -> str | None:
+        """Of one that holds the lease, and has neither renewed it nor ended."""
+        if self.holder != self._identity or now <= self._runs_out_at() + RUN_OUT_SECONDS:
+            return None
+        return f"failed election to renew leadership on lease {self._name}"
 
     @property
     def holder(self) -> str:
