@@ -1,5 +1,8 @@
 """Connections on which no request comes, or half a one."""
 
+import asyncio
+from contextlib import suppress
+
 import pytest
 from aiohttp import web
 from tests.server.conftest import RawClient, running
@@ -54,3 +57,40 @@ async def test_a_body_may_take_longer_than_a_head() -> None:
         for each in (silent, client):
             await each.close()
     assert answer.body == b"firstother"
+
+
+async def test_more_connections_than_there_may_be_are_closed_at_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    server = Server(ROUTES, port=0, most_connections=2)
+    async with running(server):
+        port = server.address.port
+        first, second = [await RawClient.connected(port) for _ in range(2)]
+        answers = [(await each.ask("/hello")).body for each in (first, second)]
+        for _ in range(2):
+            with pytest.raises(CLOSED):
+                await asked_anew(port)
+        answers.append((await first.ask("/hello")).body)
+        await second.close()
+        async with asyncio.timeout(10):
+            answers.append(await asked_when_there_is_room(port))
+        await first.close()
+    assert answers == [b"hello"] * 4
+    assert caplog.messages == ["Connections are refused: too many are open"]
+
+
+CLOSED = (asyncio.IncompleteReadError, ConnectionResetError)
+
+
+async def asked_anew(port: int) -> bytes:
+    client = await RawClient.connected(port)
+    try:
+        return (await client.ask("/hello")).body
+    finally:
+        client.writer.close()
+
+
+async def asked_when_there_is_room(port: int) -> bytes:
+    while True:
+        with suppress(*CLOSED):
+            return await asked_anew(port)

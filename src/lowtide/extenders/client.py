@@ -3,7 +3,6 @@
 Made by `asking` for each extender of the configuration."""
 
 import ssl
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -14,6 +13,7 @@ import msgspec
 
 from lowtide.config.types import Extender, ExtenderTls
 from lowtide.framework.plugin import Eviction
+from lowtide.memory_file import MemoryFile
 from lowtide.objects.extender import (
     BindingArgs,
     BindingResult,
@@ -218,9 +218,6 @@ def _load_certificate(context: ssl.SSLContext, tls: ExtenderTls) -> None:
     if not tls.cert_data:
         context.load_cert_chain(tls.cert_file, tls.key_file or None, password="")
         return
-    with tempfile.TemporaryDirectory() as folder:  # ssl reads certificates from files only
-        certificate, key = Path(folder, "cert.pem"), Path(folder, "key.pem")
-        certificate.write_bytes(tls.cert_data)
-        key.touch(mode=0o600)
-        key.write_bytes(tls.key_data or Path(tls.key_file).read_bytes())
-        context.load_cert_chain(certificate, key, password="")
+    key = tls.key_data or Path(tls.key_file).read_bytes()
+    with MemoryFile(tls.cert_data.rstrip() + b"\n" + key) as pair:
+        context.load_cert_chain(pair.path, password="")

@@ -8,7 +8,15 @@ from weakref import WeakSet
 
 from aiohttp import web
 
+from lowtide.logs import Log
+
 Clock = Callable[[], float]
+
+# Those who ask us are few: probes, Prometheus, browsers, schedulers. Each takes some 10 KiB.
+MOST_CONNECTIONS = 1000
+_TOLD_EVERY_SECONDS = 60.0
+
+log = Log("server")
 
 
 class Connection(asyncio.Protocol):
@@ -22,6 +30,7 @@ class Connection(asyncio.Protocol):
         self.has_asked = False
         self.is_asking = False
         self.is_lost = False
+        self._is_refused = False
 
     def seconds_silent(self, now: float) -> float:
         return now - (self.accepted_at if self.heard_at is None else self.heard_at)
@@ -38,8 +47,12 @@ class Connection(asyncio.Protocol):
     # What the loop calls.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._connections.opened(self._handler, self)
-        self._handler.connection_made(transport)
+        self._is_refused = not self._connections.opened(self._handler, self)
+        if self._is_refused:
+            assert isinstance(transport, asyncio.WriteTransport)
+            transport.abort()
+        else:
+            self._handler.connection_made(transport)
 
     def data_received(self, data: bytes) -> None:
         if not self.is_asking and self.heard_at is None:
@@ -56,6 +69,8 @@ class Connection(asyncio.Protocol):
         self._handler.resume_writing()
 
     def connection_lost(self, exc: BaseException | None) -> None:
+        if self._is_refused:
+            return
         self._handler.connection_lost(exc)
         self.is_lost = True
         self._connections.lost(self._handler, self)
@@ -64,8 +79,10 @@ class Connection(asyncio.Protocol):
 class Connections:
     """`clock` never jumps."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, most: int = MOST_CONNECTIONS) -> None:
         self.clock = clock
+        self._most = most
+        self._told_at = -_TOLD_EVERY_SECONDS
         self.accepted = 0  # since the start
         # Nobody tells of a TLS handshake that fails: then the loop just lets go of it.
         self._arriving: WeakSet[Connection] = WeakSet()
@@ -105,10 +122,21 @@ class Connections:
         since = self.clock() - within_seconds
         return any(each.accepted_at > since for each in list(self._arriving))
 
-    def opened(self, handler: web.RequestHandler, connection: Connection) -> None:
+    def opened(self, handler: web.RequestHandler, connection: Connection) -> bool:
+        """Whether there is room for it."""
         self._arriving.discard(connection)
+        if len(self._open) >= self._most:
+            self._tell_refused()
+            return False
         self._open[handler] = connection
+        return True
 
     def lost(self, handler: web.RequestHandler, connection: Connection) -> None:
         if not connection.is_asking:
             self._open.pop(handler, None)
+
+    def _tell_refused(self) -> None:
+        now = self.clock()
+        if now - self._told_at >= _TOLD_EVERY_SECONDS:
+            self._told_at = now
+            log.warning("Connections are refused: too many are open", most=self._most)

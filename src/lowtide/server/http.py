@@ -18,7 +18,7 @@ from aiohttp.typedefs import Handler
 from lowtide.logs import Log
 from lowtide.server.bodies import write_response
 from lowtide.server.certificate import Certificate, TlsFiles
-from lowtide.server.connections import Connection, Connections
+from lowtide.server.connections import MOST_CONNECTIONS, Connection, Connections
 from lowtide.server.errors import ServerError
 from lowtide.server.newcomers import ignore_newcomers
 from lowtide.server.self_signed import SelfSigned
@@ -90,6 +90,7 @@ class Server:
         max_body_bytes: int = DEFAULT_MAX_BODY_BYTES,
         drain: Drain = DEFAULT_DRAIN,
         head_seconds: float = _HEAD_SECONDS,
+        most_connections: int = MOST_CONNECTIONS,
     ) -> None:
         self._routes = tuple(routes)
         self._port = port
@@ -100,7 +101,7 @@ class Server:
         self._max_body_bytes = max_body_bytes
         self._drain = drain
         self._head_seconds = head_seconds
-        self._connections = Connections(time.monotonic)
+        self._connections = Connections(time.monotonic, most_connections)
         self._started: _Started | None = None
         self._is_draining = False
 
