@@ -3,7 +3,6 @@
 Made by `asking` for each extender of the configuration."""
 
 import ssl
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -29,6 +28,7 @@ from lowtide.objects.extender import (
     WordsDecoder,
 )
 from lowtide.objects.pod import Pod
+from lowtide.pem_files import load_pair
 from lowtide.scheduler.extending import Filtered, Preempted
 
 T = TypeVar("T")
@@ -218,9 +218,4 @@ def _load_certificate(context: ssl.SSLContext, tls: ExtenderTls) -> None:
     if not tls.cert_data:
         context.load_cert_chain(tls.cert_file, tls.key_file or None, password="")
         return
-    with tempfile.TemporaryDirectory() as folder:  # ssl reads certificates from files only
-        certificate, key = Path(folder, "cert.pem"), Path(folder, "key.pem")
-        certificate.write_bytes(tls.cert_data)
-        key.touch(mode=0o600)
-        key.write_bytes(tls.key_data or Path(tls.key_file).read_bytes())
-        context.load_cert_chain(certificate, key, password="")
+    load_pair(context, tls.cert_data, tls.key_data or Path(tls.key_file).read_bytes())

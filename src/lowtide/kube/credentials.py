@@ -4,9 +4,7 @@ Asked by connection before each request, and told by it when the server answered
 
 import asyncio
 import base64
-import os
 import ssl
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +13,7 @@ from lowtide.kube.errors import CredentialsError
 from lowtide.kube.exec_plugin import ExecCredential, run_exec_plugin
 from lowtide.kube.kubeconfig import Access, Pem
 from lowtide.logs import Log
+from lowtide.pem_files import load_pair
 
 CHECK_EVERY_SECONDS = 60.0
 RENEW_BEFORE_EXPIRY_SECONDS = 60.0
@@ -177,13 +176,7 @@ class Credentials:
         else:
             context.load_default_certs()
         if certificate is not None and key is not None:
-            # The ssl module loads pairs from files only.
-            with tempfile.TemporaryDirectory(prefix="lowtide-") as directory:
-                pair = Path(directory) / "pair.pem"
-                descriptor = os.open(pair, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-                with os.fdopen(descriptor, "wb") as file:
-                    file.write(certificate.read().rstrip() + b"\n" + key.read())
-                context.load_cert_chain(pair)
+            load_pair(context, certificate.read(), key.read())
         return context
 
 

@@ -1,14 +1,12 @@
 """A certificate for this process alone, where nobody gave one: what is sent cannot be read on the
 way, but who we are is not proven. kube-scheduler does the same; the kubelet's probes accept it."""
 
-import os
 import socket
-import tempfile
 from datetime import UTC, datetime, timedelta
 from ipaddress import IPv4Address, IPv6Address, ip_address
-from pathlib import Path
 from typing import Final
 
+from lowtide.pem_files import PemFile
 from lowtide.server.certificate import TlsFiles
 
 _GOOD_FOR: Final = timedelta(days=365)
@@ -16,30 +14,17 @@ _BEGINS_BEFORE: Final = timedelta(hours=1)  # clocks differ
 
 
 class SelfSigned:
-    """Kept in memory, so that no folder has to be writable; until `close`."""
+    """Kept in memory, until `close`."""
 
     def __init__(self, bind_address: str, *, now: float) -> None:
-        self._descriptor, self._path = _file_to_write()
-        with os.fdopen(self._descriptor, "wb", closefd=False) as file:
-            file.write(_pem(bind_address, datetime.fromtimestamp(now, UTC)))
+        self._file = PemFile(_pem(bind_address, datetime.fromtimestamp(now, UTC)))
 
     @property
     def files(self) -> TlsFiles:
-        return TlsFiles(self._path, self._path)
+        return TlsFiles(self._file.path, self._file.path)
 
     def close(self) -> None:
-        os.close(self._descriptor)
-        if self._path.parent.name != "fd":
-            self._path.unlink(missing_ok=True)
-
-
-def _file_to_write() -> tuple[int, Path]:
-    """One that has a path, as OpenSSL reads certificates from files only."""
-    if hasattr(os, "memfd_create"):
-        descriptor = os.memfd_create("lowtide-certificate")
-        return descriptor, Path(f"/proc/self/fd/{descriptor}")
-    descriptor, name = tempfile.mkstemp(prefix="lowtide-", suffix=".pem")
-    return descriptor, Path(name)
+        self._file.close()
 
 
 def _pem(bind_address: str, now: datetime) -> bytes:
