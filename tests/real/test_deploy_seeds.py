@@ -131,16 +131,18 @@ def test_a_static_pod_in_place_of_kube_scheduler(
 def test_a_manifest_of_kubeadm(
     empty_plane: ControlPlane, run_pod: Run, placed: Placed, changes: dict[str, Any]
 ) -> None:
-    """Its probes ask by HTTPS on loopback, which is all that it has the scheduler serve on."""
+    """Its probes ask by HTTPS on loopback, which is all that it has the scheduler serve on, and
+    its scheduler.conf has a client certificate, which is used though nothing can be written."""
     pod = yaml.safe_load((MANIFESTS / "kubeadm.yaml").read_text())
     (container,) = pod["spec"]["containers"]
     for probe in PROBES:
         asked = container[probe]["httpGet"]
         asked |= {name: changes.get(asked[name], asked[name]) for name in ("path", "port")}
+    kubeconfig = empty_plane.certificate_kubeconfig(KUBE_SCHEDULER)
     scheduler = run_pod(
         pod["spec"],
         host_files={
-            "/etc/kubernetes/scheduler.conf": empty_plane.kubeconfig(KUBE_SCHEDULER).read_text(),
+            "/etc/kubernetes/scheduler.conf": kubeconfig.read_text(),
             "/etc/kubernetes/scheduler-config.yaml": DEFAULT_PROFILE,
         },
     )

@@ -13,7 +13,6 @@ import msgspec
 
 from lowtide.config.types import Extender, ExtenderTls
 from lowtide.framework.plugin import Eviction
-from lowtide.memory_file import MemoryFile
 from lowtide.objects.extender import (
     BindingArgs,
     BindingResult,
@@ -29,6 +28,7 @@ from lowtide.objects.extender import (
     WordsDecoder,
 )
 from lowtide.objects.pod import Pod
+from lowtide.pem_files import load_pair
 from lowtide.scheduler.extending import Filtered, Preempted
 
 T = TypeVar("T")
@@ -218,6 +218,4 @@ def _load_certificate(context: ssl.SSLContext, tls: ExtenderTls) -> None:
     if not tls.cert_data:
         context.load_cert_chain(tls.cert_file, tls.key_file or None, password="")
         return
-    key = tls.key_data or Path(tls.key_file).read_bytes()
-    with MemoryFile(tls.cert_data.rstrip() + b"\n" + key) as pair:
-        context.load_cert_chain(pair.path, password="")
+    load_pair(context, tls.cert_data, tls.key_data or Path(tls.key_file).read_bytes())

@@ -13,7 +13,7 @@ from lowtide.kube.errors import CredentialsError
 from lowtide.kube.exec_plugin import ExecCredential, run_exec_plugin
 from lowtide.kube.kubeconfig import Access, Pem
 from lowtide.logs import Log
-from lowtide.memory_file import MemoryFile
+from lowtide.pem_files import load_pair
 
 CHECK_EVERY_SECONDS = 60.0
 RENEW_BEFORE_EXPIRY_SECONDS = 60.0
@@ -176,8 +176,7 @@ class Credentials:
         else:
             context.load_default_certs()
         if certificate is not None and key is not None:
-            with MemoryFile(certificate.read().rstrip() + b"\n" + key.read()) as pair:
-                context.load_cert_chain(pair.path)
+            load_pair(context, certificate.read(), key.read())
         return context
 
 

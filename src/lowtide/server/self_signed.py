@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Final
 
-from lowtide.memory_file import MemoryFile
+from lowtide.pem_files import PemFile
 from lowtide.server.certificate import TlsFiles
 
 _GOOD_FOR: Final = timedelta(days=365)
@@ -14,10 +14,10 @@ _BEGINS_BEFORE: Final = timedelta(hours=1)  # clocks differ
 
 
 class SelfSigned:
-    """Until `close`."""
+    """Kept in memory, until `close`."""
 
     def __init__(self, bind_address: str, *, now: float) -> None:
-        self._file = MemoryFile(_pem(bind_address, datetime.fromtimestamp(now, UTC)))
+        self._file = PemFile(_pem(bind_address, datetime.fromtimestamp(now, UTC)))
 
     @property
     def files(self) -> TlsFiles:
