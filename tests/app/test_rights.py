@@ -148,6 +148,12 @@ def test_an_extender_binds_only_where_it_is_told_to() -> None:
     }
 
 
+def test_a_shadow_asks_who_may_see_it_only_where_it_serves_others() -> None:
+    few = needs(FEW)
+    serving = Needs(few.rules_by_kind, few.needs | {Need.SERVING})
+    assert in_words(rights_of(Mode.SHADOW, serving)) == WATCHED | UNGUARDED
+
+
 def test_the_whole_table_has_every_kind_that_rules_may_name() -> None:
     watched = {right.resource for right in every_right() if right.need is Need.A_RULE}
     assert watched == {kind.plural for kind in KIND_OF.values()}

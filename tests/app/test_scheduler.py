@@ -2,7 +2,8 @@
 
 import asyncio
 import threading
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import aiohttp
@@ -134,7 +135,9 @@ async def test_a_binding_that_waited_until_the_lease_was_lost_is_not_sent() -> N
         assert (node_of(cluster, "web"), condition_of(cluster, "web")) == (None, {})
 
 
-async def test_no_extender_is_told_to_bind_once_the_lease_was_lost() -> None:
+@asynccontextmanager
+async def binding_extender() -> AsyncIterator[tuple[dict[str, str], list[str]]]:
+    """Yields how it is configured, and the paths that it is asked."""
     asked: list[str] = []
 
     async def answer(request: web.Request) -> web.Response:
@@ -143,21 +146,35 @@ async def test_no_extender_is_told_to_bind_once_the_lease_was_lost() -> None:
 
     application = web.Application()
     application.router.add_post("/{verb}", answer)
+    async with TestServer(application) as extender:
+        said = {"urlPrefix": f"http://127.0.0.1:{extender.port}", "bindVerb": "bind"}
+        yield said, asked
+
+
+async def test_no_extender_is_told_to_bind_once_the_lease_was_lost() -> None:
     async with (
-        TestServer(application) as extender,
+        binding_extender() as (said, asked),
         LocalCluster(clock=ManualClock(NOW)) as cluster,
     ):
-        said = {"urlPrefix": f"http://127.0.0.1:{extender.port}", "bindVerb": "bind"}
         await lose_the_lease(cluster, extenders=[said])
     assert asked == []
 
 
-async def test_a_binding_is_not_sent_where_another_pod_took_the_room_while_it_waited() -> None:
+@pytest.mark.parametrize("is_bound_by_extender", [False, True])
+async def test_a_binding_is_not_sent_where_another_pod_took_the_room_while_it_waited(
+    is_bound_by_extender: bool,
+) -> None:
     gate = Gate()
-    async with LocalCluster(clock=ManualClock(NOW), runs_controllers=False) as cluster:
+    async with (
+        binding_extender() as (said, asked),
+        LocalCluster(clock=ManualClock(NOW), runs_controllers=False) as cluster,
+    ):
         cluster.add_node("alone", cpu="2")
         cluster.store.create("pods", pod("web", cpu="2"), namespace="default")
-        app = app_with(cluster, gate.rule(), leaderElection={"leaderElect": False})
+        extenders = [said] if is_bound_by_extender else []
+        app = app_with(
+            cluster, gate.rule(), leaderElection={"leaderElect": False}, extenders=extenders
+        )
         async with running(app):
             await gate.reached()
             foreign = pod("foreign", schedulerName="other", nodeName="alone")
@@ -170,6 +187,7 @@ async def test_a_binding_is_not_sent_where_another_pod_took_the_room_while_it_wa
             refused = condition_of(cluster, "web")
         assert node_of(cluster, "web") is None
         assert "node alone has changed meanwhile: Insufficient cpu" in refused["message"]
+    assert asked == []
 
 
 async def test_a_binding_that_may_be_sent_again_in_an_hour_holds_up_no_end() -> None:

@@ -52,9 +52,26 @@ def test_a_table_for_people(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
+    ("address", "is_asked"),
+    [
+        pytest.param("127.0.0.1", False, id="on loopback"),
+        pytest.param("0.0.0.0", True, id="beyond loopback"),
+    ],
+)
+def test_a_shadow_may_ask_who_asks_it(run: Run, address: str, is_asked: bool) -> None:
+    told = run("rights", "--mode=shadow", f"--bind-address={address}").stdout
+    assert ("tokenreviews" in told, "subjectaccessreviews" in told) == (is_asked, is_asked)
+
+
+@pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
         pytest.param(["--bind"], "--bind is for --mode extender", id="--bind of a scheduler"),
+        pytest.param(
+            ["--bind-address=0.0.0.0"],
+            "--bind-address is for --mode shadow",
+            id="--bind-address of a scheduler",
+        ),
         pytest.param(["--account=x"], "--account x is not NAMESPACE/NAME", id="half an account"),
     ],
 )

@@ -1,5 +1,6 @@
 """Questions of a decision as they reach an extender, and what is made of its answers."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from typing import Any
@@ -227,11 +228,37 @@ async def test_a_binding_in_doubt_is_looked_up(fake: FakeExtender) -> None:
     assert looked == [("web", "one", "too slow")]
 
 
-async def test_who_may_not_write_asks_nobody_to_bind(fake: FakeExtender) -> None:
+async def test_where_there_is_an_objection_nobody_is_asked_to_bind(fake: FakeExtender) -> None:
     extender = extender_at(fake.url)
-    async with Extenders((extender,), Whole(), may_bind=lambda: False) as extenders:
+    async with Extenders(
+        (extender,), Whole(), objection=lambda pod: f"{pod.name} must not be bound"
+    ) as extenders:
         outcome = await extenders.bind(POD, "one")
-    assert (outcome, fake.asked) == (BindOutcome(error="this process may not write any more"), [])
+    assert (outcome, fake.asked) == (BindOutcome(error="web must not be bound"), [])
+
+
+async def test_a_connection_that_is_long_in_coming_about_is_not_used_to_bind() -> None:
+    """What was checked before would be true no more."""
+    is_left = asyncio.Event()
+
+    async def shake_no_hands(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+        await writer.wait_closed()
+        is_left.set()
+
+    silent = await asyncio.start_server(shake_no_hands, "127.0.0.1", 0)
+    url = f"https://127.0.0.1:{silent.sockets[0].getsockname()[1]}"
+    extender = extender_at(url, enable_https=True, http_timeout_seconds=30.0)
+    async with (
+        silent,
+        Extenders((extender,), Whole(), bind_connect_seconds=0.05) as extenders,
+        asyncio.timeout(10),
+    ):
+        outcome = await extenders.bind(POD, "one")
+        await is_left.wait()
+    url = f"{url}/bind"
+    assert outcome == BindOutcome(error=f"the extender at URL {url} is not reached within 0.05 s")
 
 
 async def test_a_victim_that_has_gone_meanwhile_is_left_out(fake: FakeExtender) -> None:

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from tests.kube.conftest import ApiServer, ManualClock, cut, document, serve, status
 
-from lowtide.kube.connection import Connection
+from lowtide.kube.connection import CHECKED_CONNECT_SECONDS, Connection
 from lowtide.kube.errors import ApiError, NoAnswer, NotConnected, NotTrusted
 from lowtide.kube.kubeconfig import Access, Cluster, Pem, User
 
@@ -219,6 +219,31 @@ async def test_a_check_is_made_again_before_a_request_is_sent_again(
     checks: list[int] = []
     await connection.request("GET", "/x", check=lambda: checks.append(len(server.asked)))
     assert checks == [0, 1]
+
+
+async def test_a_checked_request_waits_for_no_slow_proxy(clock: ManualClock) -> None:
+    """The check was made before, and would be true no more."""
+    is_left = asyncio.Event()
+
+    async def open_no_tunnel(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+        await writer.wait_closed()
+        is_left.set()
+
+    proxy = await asyncio.start_server(open_no_tunnel, "127.0.0.1", 0)
+    proxy_url = f"http://127.0.0.1:{proxy.sockets[0].getsockname()[1]}"
+    access = Access(Cluster("https://cluster.test", proxy_url=proxy_url), User(), "default", "test")
+    async with (
+        proxy,
+        Connection(access, clock) as connection,
+        asyncio.timeout(4 * CHECKED_CONNECT_SECONDS),
+    ):
+        with pytest.raises(NoAnswer):
+            await connection.request(
+                "POST", "/x", body=b"{}", timeout_seconds=60.0, check=lambda: None
+            )
+        await is_left.wait()
 
 
 async def test_a_check_is_made_when_the_connection_has_come_about(

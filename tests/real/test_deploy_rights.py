@@ -62,11 +62,14 @@ class Audited:
         self.folder = folder
         self._log = log
 
-    def granted(self, mode: str, *flags: str) -> tuple[Path, set[Used]]:
-        """A kubeconfig with the rights that are printed for the mode, and these rights."""
-        account = {"metadata": {"name": f"lowtide-{mode}"}}
+    def granted(self, mode: str, *flags: str, user: str = "") -> tuple[Path, set[Used]]:
+        """A kubeconfig with the rights that are printed for the mode, and these rights. They are
+        the user's, who is called as the mode where nothing is said."""
+        name = f"lowtide-{user or mode}"
+        account = {"metadata": {"name": name}}
         self.plane.request("POST", "/api/v1/namespaces/kube-system/serviceaccounts", account)
         command = [LOWTIDE, "rights", f"--mode={mode}", f"--config={self.config_file}", *flags]
+        command += [f"--account=kube-system/{name}"] if user else []
         printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
         self.plane.kubectl("apply", "--filename=-", input=printed)
         rules = [
@@ -82,7 +85,7 @@ class Audited:
             for group in rule["apiGroups"]
             for resource in rule["resources"]
         }
-        return self.plane.service_account_kubeconfig("kube-system", f"lowtide-{mode}"), given
+        return self.plane.service_account_kubeconfig("kube-system", name), given
 
     @property
     def config_file(self) -> Path:
@@ -90,10 +93,10 @@ class Audited:
         file.write_text(yaml.safe_dump(CONFIG))
         return file
 
-    def asked(self, mode: str, *, is_forbidden: bool = False) -> set[Used]:
-        """What was asked for in the mode's name."""
+    def asked(self, user: str, *, is_forbidden: bool = False) -> set[Used]:
+        """What was asked for in that name."""
         found = set()
-        for entry in self._entries(mode):
+        for entry in self._entries(user):
             was_forbidden = entry["annotations"]["authorization.k8s.io/decision"] == "forbid"
             if was_forbidden is is_forbidden:
                 thing = entry["objectRef"]
@@ -102,12 +105,12 @@ class Audited:
                 found.add((entry["verb"], thing.get("apiGroup", ""), resource))
         return found
 
-    def _entries(self, mode: str) -> Iterator[Json]:
-        user = f"system:serviceaccount:kube-system:lowtide-{mode}"
+    def _entries(self, user: str) -> Iterator[Json]:
+        name = f"system:serviceaccount:kube-system:lowtide-{user}"
         for line in self._log.read_text().splitlines():
             with suppress(json.JSONDecodeError):  # the last line may be half written
                 entry = json.loads(line)
-                if entry["user"]["username"] == user:
+                if entry["user"]["username"] == name:
                     yield entry
 
 
@@ -301,6 +304,23 @@ def test_an_extender_that_binds_uses_every_right_and_no_other(audited: Audited) 
         assert extender.stop() == 0
     assert audited.asked("extender", is_forbidden=True) == set()
     assert audited.asked("extender") == granted
+
+
+def test_a_shadow_that_serves_others_uses_every_right_and_no_other(audited: Audited) -> None:
+    flag, user = "--bind-address=0.0.0.0", "shadow-for-others"
+    kubeconfig, granted = audited.granted("shadow", flag, user=user)
+    shadow, url = running_process(audited, "shadow", kubeconfig)
+    try:
+        assert ask(url, "/metrics", STRANGER.token) == 403
+        wait_until(
+            lambda: audited.asked(user) >= granted,
+            timeout_seconds=PATIENCE_SECONDS,
+            what="every right is used",
+        )
+    finally:
+        assert shadow.stop() == 0
+    assert audited.asked(user, is_forbidden=True) == set()
+    assert audited.asked(user) == granted
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,11 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
+from tests.scheduler.conftest import OUTCOME_BOUND, OUTCOME_ERROR
 from tests.scheduler.test_live import Bench, assigned, breathe
 
 from lowtide.framework.plugin import BindOutcome, Pod
+from lowtide.testing import ManualClock
 
 
 class WaitsForVolumes:
@@ -59,6 +61,64 @@ async def test_why_a_pod_cannot_be_prepared_is_told_and_the_pod_tried_again() ->
         await breathe()
         rule.answers["web"].set_result(None)
         await bench.until(lambda: bench.writes.notes == [error, assigned("web")])
+
+
+class TellsOfBindings:
+    """Takes a quarter of a second to tell."""
+
+    name = "TellsOfBindings"
+
+    def __init__(self) -> None:
+        self.clock = ManualClock()
+
+    async def post_bind(self, pod: Pod, node_name: str) -> None:
+        self.clock.advance(0.25)
+
+
+@pytest.mark.parametrize(
+    ("problem", "outcome", "seconds"),
+    [
+        pytest.param(
+            *(None, OUTCOME_BOUND),
+            {"PreBind Success": 2.0, "Bind Success": 0.5, "PostBind Success": 0.25},
+            id="all of them",
+        ),
+        pytest.param(
+            "no volume was made", OUTCOME_BOUND, {"PreBind Error": 2.0}, id="until one refuses"
+        ),
+        pytest.param(
+            *(None, OUTCOME_ERROR),
+            {"PreBind Success": 2.0, "Bind Error": 0.5},
+            id="until the binding fails",
+        ),
+    ],
+)
+async def test_the_time_of_hooks_is_counted(
+    problem: str | None, outcome: BindOutcome, seconds: dict[str, float]
+) -> None:
+    rule, telling = WaitsForVolumes(), TellsOfBindings()
+    bench = Bench(rule, telling, outcome=None)
+    telling.clock = bench.clock
+    async with bench.running():
+        bench.add("web", labels={"waits": "yes"})
+        await bench.until(lambda: bench.writes.asked == ["web"])
+        await breathe()
+        bench.clock.advance(2.0)
+        rule.answers["web"].set_result(problem)
+        await breathe()
+        bench.clock.advance(0.5)
+        for name in list(bench.binder.under_way):
+            bench.binder.end(name, outcome)
+        await bench.until(lambda: bool(bench.writes.notes))
+    name = "scheduler_framework_extension_point_duration_seconds_sum"
+    found = {
+        f"{point} {status}": bench.sample(
+            name, extension_point=point, status=status, profile="lowtide"
+        )
+        for point in ("PreBind", "Bind", "PostBind")
+        for status in ("Success", "Error")
+    }
+    assert {each: value for each, value in found.items() if value is not None} == seconds
 
 
 async def test_drain_does_not_wait_for_volumes_and_tells_nothing_of_their_pods() -> None:

@@ -207,22 +207,70 @@ def test_a_second_scheduler_in_one_registry_is_refused() -> None:
         registry.register(PresentGauges())
 
 
-def test_extension_points_are_called_as_in_kube_scheduler() -> None:
+@pytest.mark.parametrize(
+    ("seconds_by_method", "is_placed", "sums"),
+    [
+        pytest.param(
+            {"filter": 0.5, "score": 0.25, "reserve": 0.125, "permit": 2.0},
+            True,
+            {
+                ("Filter", "Success"): 0.5,
+                ("Score", "Success"): 0.25,
+                ("Reserve", "Success"): 0.125,
+                ("Permit", "Success"): 2.0,
+            },
+            id="of a pod that is placed, all succeed",
+        ),
+        pytest.param(
+            {"pre_filter": 1.0, "filter": 2.0, "post_filter": 3.0, "may_enqueue": 9.0},
+            False,
+            {
+                ("PreFilter", "Unschedulable"): 1.0,
+                ("Filter", "Unschedulable"): 2.0,
+                ("PostFilter", "Success"): 3.0,
+            },
+            id="of one that fits nowhere, those that filter refuse",
+        ),
+        pytest.param(
+            {"filter": 1.0, "score": 2.0, "reserve": 3.0},
+            False,
+            {
+                ("Filter", "Success"): 1.0,
+                ("Score", "Success"): 2.0,
+                ("Reserve", "Unschedulable"): 3.0,
+            },
+            id="of one that was refused its node when that was reserved, that does",
+        ),
+        pytest.param(
+            {"reserve": 3.0, "permit": 4.0},
+            False,
+            {("Reserve", "Success"): 3.0, ("Permit", "Unschedulable"): 4.0},
+            id="of one that was not permitted, that does",
+        ),
+    ],
+)
+def test_extension_points_are_called_as_in_kube_scheduler(
+    seconds_by_method: dict[str, float], is_placed: bool, sums: dict[tuple[str, str], float]
+) -> None:
+    registry = CollectorRegistry()
+    SchedulerMetrics(registry).rules_asked("lowtide", seconds_by_method, is_placed=is_placed)
+    assert seconds_at_points(registry) == sums
+
+
+def test_hooks_are_extension_points_too() -> None:
     registry = CollectorRegistry()
     metrics = SchedulerMetrics(registry)
-    metrics.rules_asked("lowtide", {"filter": 0.5, "score": 0.25}, is_placed=True)
-    refused = {"pre_filter": 1.0, "filter": 2.0, "post_filter": 3.0, "may_enqueue": 9.0}
-    metrics.rules_asked("lowtide", refused, is_placed=False)
+    metrics.hooks_ran("lowtide", "PreBind", 0.5, is_good=True)
+    metrics.hooks_ran("lowtide", "PreBind", 0.25, is_good=True)
+    metrics.hooks_ran("lowtide", "Bind", 2.0, is_good=False)
+    assert seconds_at_points(registry) == {("PreBind", "Success"): 0.75, ("Bind", "Error"): 2.0}
+
+
+def seconds_at_points(registry: CollectorRegistry) -> dict[tuple[str, str], float]:
+    """By the names of extension points and their statuses."""
     name = "scheduler_framework_extension_point_duration_seconds"
-    sums = {
+    return {
         (each.labels["extension_point"], each.labels["status"]): each.value
         for each in rendered(registry)[name].samples
         if each.name.endswith("_sum")
-    }
-    assert sums == {
-        ("Filter", "Success"): 0.5,
-        ("Score", "Success"): 0.25,
-        ("PreFilter", "Unschedulable"): 1.0,
-        ("Filter", "Unschedulable"): 2.0,
-        ("PostFilter", "Success"): 3.0,
     }

@@ -37,6 +37,7 @@ class Need(StrEnum):
     USAGE = "NodeUsage"
     SERVICE_PROXY = "a Prometheus at kube-service://"
     BINDING = "bindVerb in kube-scheduler's configuration"
+    SERVING = "--bind-address beyond loopback"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +59,13 @@ _SCHEDULER: Final = frozenset({Mode.SCHEDULER})
 _WATCHING: Final = frozenset({Mode.SCHEDULER, Mode.EXTENDER, Mode.SHADOW, Mode.RECORD})
 _MEASURING: Final = _WATCHING | {Mode.DOCTOR}
 _DOCTOR: Final = frozenset({Mode.DOCTOR})
+_SHADOW: Final = frozenset({Mode.SHADOW})
 _BINDING: Final = frozenset({Mode.EXTENDER})
-_GUARDED: Final = frozenset({Mode.SCHEDULER, Mode.EXTENDER})
+# Who serves others as a rule, and who may.
+_SERVING: Final = (
+    (frozenset({Mode.SCHEDULER, Mode.EXTENDER}), Need.ALWAYS),
+    (_SHADOW, Need.SERVING),
+)
 
 LIST_AND_WATCH: Final = ("list", "watch")
 # Filled in by the configuration: the names of the lease and of Prometheus's Service.
@@ -112,15 +118,17 @@ TABLE: Final[tuple[Right, ...]] = (
         namespace=_THEIR_NAMESPACE,
         names=(SERVICE,),
     ),
-    Right(
-        *("authentication.k8s.io", "tokenreviews", ("create",)),
-        why="who asks for /metrics, where it is served beyond loopback",
-        modes=_GUARDED,
-    ),
-    Right(
-        *("authorization.k8s.io", "subjectaccessreviews", ("create",)),
-        why="whether they may",
-        modes=_GUARDED,
+    *(
+        Right(group, resource, ("create",), why, modes, need)
+        for modes, need in _SERVING
+        for group, resource, why in (
+            (
+                "authentication.k8s.io",
+                "tokenreviews",
+                "who asks for /metrics, where it is served beyond loopback",
+            ),
+            ("authorization.k8s.io", "subjectaccessreviews", "whether they may"),
+        )
     ),
 )
 
@@ -136,7 +144,8 @@ class Needs:
 
 
 def needs_of(config: KubeSchedulerConfiguration, profiles: Mapping[str, Profile]) -> Needs:
-    """But for a bindVerb, of which only kube-scheduler's configuration tells."""
+    """But for a bindVerb, of which only kube-scheduler's configuration tells, and for whom a shadow
+    serves, which a flag says."""
     rules: list[Any] = [rule for profile in profiles.values() for rule in profile.rules]
     services = tuple(dict.fromkeys(_services(profiles.values())))
     election = config.leader_election

@@ -34,7 +34,7 @@ from lowtide.config.types import KubeSchedulerConfiguration
 from lowtide.extenders.asking import Extenders
 from lowtide.framework.plugin import Binder
 from lowtide.framework.profile import Profile
-from lowtide.kube.connection import Connection
+from lowtide.kube.connection import CHECKED_CONNECT_SECONDS, Connection
 from lowtide.kube.following import Outages
 from lowtide.kube.kube_events import KubeEvents
 from lowtide.kube.kubeconfig import Access
@@ -153,7 +153,8 @@ class SchedulerApp:
             else Extenders(
                 parts.config.extenders,
                 self._whole_objects,
-                may_bind=self._may_schedule,
+                objection=self._objection_to,
+                bind_connect_seconds=CHECKED_CONNECT_SECONDS,
                 look=binder.look,
             )
         )
@@ -381,6 +382,12 @@ class SchedulerApp:
 
     def _may_schedule(self) -> bool:
         return self._lease is None or self._lease.is_leader(self._clock())
+
+    def _objection_to(self, pod: Pod) -> str | None:
+        """Why an extender must not be told to bind it."""
+        if not self._may_schedule():
+            return "this process may not write any more"
+        return self.machine.objection_to(pod)
 
     def _pods(self) -> Iterator[Pod]:
         """All that have not ended, on nodes and in line; those of the leader."""

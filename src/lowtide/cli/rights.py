@@ -17,6 +17,7 @@ from lowtide.app.roles import TABLE_HEADINGS, Account, manifest_of, objects_of, 
 from lowtide.cli.errors import told_in_one_sentence
 from lowtide.framework.plugin import Binder
 from lowtide.framework.registry import Registry
+from lowtide.server.loopback import is_loopback
 
 _WIDTH_WITHOUT_TERMINAL = 140
 
@@ -37,6 +38,11 @@ _WIDTH_WITHOUT_TERMINAL = 140
 )
 @click.option("--bind", "binds", is_flag=True, help="For an extender that has a bindVerb.")
 @click.option(
+    "--bind-address",
+    metavar="ADDRESS",
+    help="For a shadow that serves its page and metrics there. [default: 127.0.0.1]",
+)
+@click.option(
     "--account",
     metavar="NAMESPACE/NAME",
     help="The service account that gets them. [default: kube-system/lowtide-MODE]",
@@ -52,6 +58,7 @@ def rights(
     mode: str,
     config_file: Path | None,
     binds: bool,
+    bind_address: str | None,
     account: str | None,
     name: str | None,
     output: str,
@@ -63,11 +70,15 @@ def rights(
     chosen = Mode(mode)
     if binds and chosen is not Mode.EXTENDER:
         raise click.UsageError("--bind is for --mode extender")
+    if bind_address is not None and chosen is not Mode.SHADOW:
+        raise click.UsageError("--bind-address is for --mode shadow")
     whose = _account(account or f"kube-system/lowtide-{mode}", name)
     with told_in_one_sentence():
         needs = needs_by(make_registry(plugins), chosen, config_file)
         if binds:
             needs = replace(needs, needs=needs.needs | {Need.BINDING})
+        if bind_address is not None and not is_loopback(bind_address):
+            needs = replace(needs, needs=needs.needs | {Need.SERVING})
         found = rights_of(chosen, needs)
     match output:
         case "yaml":

@@ -52,12 +52,17 @@ class Extenders:
         extenders: tuple[Extender, ...],
         objects: WholeObjects,
         *,
-        may_bind: Callable[[], bool] = lambda: True,
+        objection: Callable[[Pod], str | None] = lambda pod: None,
+        bind_connect_seconds: float | None = None,
         look: Look | None = None,
     ) -> None:
-        self._clients = {extender: ExtenderClient(extender) for extender in extenders}
+        """`objection` is asked before a binding is sent: why it must not be. What it says is only
+        as fresh as the connection is quick to come about: `bind_connect_seconds` at most."""
+        self._clients = {
+            extender: ExtenderClient(extender, bind_connect_seconds) for extender in extenders
+        }
         self._objects = objects
-        self._may_bind = may_bind
+        self._objection = objection
         self._look = look
         self._stack = AsyncExitStack()
 
@@ -94,8 +99,9 @@ class Extenders:
         for extender, client in self._clients.items():
             if not extender.bind_verb or not is_interested(extender, pod):
                 continue
-            if not self._may_bind():
-                return BindOutcome(error="this process may not write any more")
+            objection = self._objection(pod)
+            if objection is not None:
+                return BindOutcome(error=objection)
             try:
                 await client.bind(pod, node_name)
             except ExtenderCallError as error:

@@ -47,15 +47,15 @@ class ExtenderCallError(Exception):
 class ExtenderClient:
     """`pod` and `nodes` are handed in whole, as the API server spells them."""
 
-    def __init__(self, extender: Extender) -> None:
+    def __init__(self, extender: Extender, bind_connect_seconds: float | None = None) -> None:
         self.extender = extender
+        self._bind_connect_seconds = bind_connect_seconds
         self._url = extender.url_prefix.rstrip("/")
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
         connector = aiohttp.TCPConnector(ssl=tls_context(self.extender))
-        timeout = aiohttp.ClientTimeout(total=self.extender.http_timeout_seconds)
-        self._session = aiohttp.ClientSession(connector=connector, timeout=timeout)
+        self._session = aiohttp.ClientSession(connector=connector)
         return self
 
     async def __aexit__(
@@ -114,7 +114,9 @@ class ExtenderClient:
     async def bind(self, pod: Pod, node_name: str) -> None:
         """ExtenderCallError when the pod is not bound."""
         args = BindingArgs(pod.name, pod.namespace, pod.uid, node_name)
-        said = await self._post(self.extender.bind_verb, args, _BOUND)
+        said = await self._post(
+            self.extender.bind_verb, args, _BOUND, connect_seconds=self._bind_connect_seconds
+        )
         self._refuse_error(said)
 
     def _args(
@@ -144,8 +146,15 @@ class ExtenderClient:
         }
         return PreemptionArgs(pod, node_name_to_victims=by_node)
 
-    async def _post(self, verb: str, args: Any, decoder: WordsDecoder[T]) -> T:
-        body = await self._answer(verb, args)
+    async def _post(
+        self,
+        verb: str,
+        args: Any,
+        decoder: WordsDecoder[T],
+        *,
+        connect_seconds: float | None = None,
+    ) -> T:
+        body = await self._answer(verb, args, connect_seconds)
         try:
             return decoder.decode(body)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
@@ -154,19 +163,24 @@ class ExtenderClient:
                 f"the extender at URL {url} answered what cannot be read: {error}"
             ) from None
 
-    async def _answer(self, verb: str, args: Any) -> bytes:
+    async def _answer(self, verb: str, args: Any, connect_seconds: float | None) -> bytes:
         assert self._session is not None
         url = f"{self._url}/{verb}"
+        seconds = self.extender.http_timeout_seconds
         try:
             async with self._session.post(
                 url,
                 data=_encode(args),
                 headers={"Content-Type": "application/json"},
                 allow_redirects=False,
+                timeout=aiohttp.ClientTimeout(total=seconds, connect=connect_seconds),
             ) as response:
                 body = await response.read()
+        except aiohttp.ConnectionTimeoutError:
+            raise ExtenderCallError(
+                f"the extender at URL {url} is not reached within {connect_seconds or seconds:g} s"
+            ) from None
         except TimeoutError:
-            seconds = self.extender.http_timeout_seconds
             raise ExtenderCallError(
                 f"no answer from the extender at URL {url} within {seconds:g} s"
             ) from None

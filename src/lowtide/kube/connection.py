@@ -278,7 +278,7 @@ class Connection:
                 server_hostname=self._cluster.tls_server_name,
                 proxy=self._cluster.proxy_url,
                 timeout=aiohttp.ClientTimeout(
-                    total=sending.timeout_seconds, sock_connect=sending.connect_seconds
+                    total=sending.timeout_seconds, connect=sending.connect_seconds
                 ),
                 allow_redirects=False,
             ) as response:

@@ -31,6 +31,7 @@ from lowtide.scheduler.events import (
     Turn,
 )
 from lowtide.scheduler.extending import Answer, ExtenderFailed, Question
+from lowtide.scheduler.hooks import BindingExtenders, Hooks
 from lowtide.scheduler.machine import Machine
 from lowtide.scheduler.metrics import SchedulerMetrics
 from lowtide.scheduler.tasks import Tasks
@@ -57,10 +58,8 @@ class ClusterWrites(Protocol):
     async def evict(self, action: Evict) -> EvictionEnded: ...
 
 
-class AskedExtenders(Protocol):
+class AskedExtenders(BindingExtenders, Protocol):
     async def answer(self, question: Question) -> Answer: ...
-    async def bind(self, pod: Pod, node_name: str) -> BindOutcome | None:
-        """None where the rules are to bind it."""
 
 
 class EventRecorder(Protocol):
@@ -103,6 +102,7 @@ class Live:
         self._most_bindings = most_bindings
         self._on_decision = on_decision
         self._something_happened = asyncio.Event()
+        self._hooks = Hooks(metrics, clock, extenders)
         self._tasks = Tasks()
         self._cut: set[str] = set()  # uids of pods that are left to the next leader
         self._attempts: dict[str, _Attempt] = {}
@@ -321,7 +321,7 @@ class Live:
             with self._tasks.unsent():
                 await self._writes.before_binding(bind.pod)
                 problem = await self._prepare(bind)
-            return await self._bound(bind) if problem is None else BindOutcome(error=problem)
+            return await self._hooks.bind(bind) if problem is None else BindOutcome(error=problem)
         except asyncio.CancelledError:
             if self._tasks.are_ending or _is_being_cancelled():
                 self._leave(bind.pod, BindingEnded(bind.pod.uid, BindOutcome(error=_ENDS)))
@@ -345,26 +345,9 @@ class Live:
         if was_held_back:
             self._something_happened.set()
         try:
-            for rule in bind.profile.at("preBind"):
-                problem = await rule.pre_bind(bind.pod, bind.node_name)
-                if problem is not None:
-                    return f'running PreBind plugin "{rule.name}": {problem}'
+            return await self._hooks.prepare(bind)
         finally:
             self._preparing_count -= 1
-        return None
-
-    async def _bound(self, bind: Bind) -> BindOutcome:
-        """By the extender that binds, else by the first rule that does."""
-        outcome = BindOutcome(error="no rule binds pods in this profile")
-        binders = bind.profile.at("bind")
-        for binder in binders if self._extenders is None else (self._extenders, *binders):
-            answer = await binder.bind(bind.pod, bind.node_name)
-            if answer is not None:
-                outcome = answer
-                break
-        if outcome.error is None:
-            await _tell_bound(bind)
-        return outcome
 
     def _note_failure(self, pod: Pod) -> None:
         attempt = self._attempts.pop(pod.uid, None)  # None: it had no node yet
@@ -399,12 +382,3 @@ class Live:
 def _is_being_cancelled() -> bool:
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
-
-
-async def _tell_bound(bind: Bind) -> None:
-    """The pod is bound, whatever becomes of this."""
-    for rule in bind.profile.at("postBind"):
-        try:
-            await rule.post_bind(bind.pod, bind.node_name)
-        except Exception:
-            log.exception("A hook after a binding failed", pod=bind.pod.key, plugin=rule.name)

@@ -3,7 +3,7 @@
 scheduler/live reports what happened; app hands in where the present numbers are read.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
@@ -19,8 +19,10 @@ _POINTS = {
     "post_filter": "PostFilter",
     "score": "Score",
     "normalize": "ScoreExtensionNormalize",
+    "reserve": "Reserve",
+    "permit": "Permit",
 }
-_POINTS_THAT_REFUSE = frozenset({"PreFilter", "Filter"})
+_METHODS_THAT_FILTER = frozenset({"pre_filter", "filter"})
 
 
 def exponential_buckets(first: float, factor: float, count: int) -> tuple[float, ...]:
@@ -111,8 +113,16 @@ class SchedulerMetrics:
     def rules_asked(
         self, profile: str, seconds_by_method: Mapping[str, float], *, is_placed: bool
     ) -> None:
+        refusing = frozenset[str]() if is_placed else _refusing(seconds_by_method)
         for method, seconds in seconds_by_method.items():
-            self._points.asked(profile, method, seconds, is_placed=is_placed)
+            point = _POINTS.get(method)
+            if point is not None:
+                status = "Unschedulable" if method in refusing else "Success"
+                self._points.took(profile, point, status, seconds)
+
+    def hooks_ran(self, profile: str, point: str, seconds: float, *, is_good: bool) -> None:
+        """Of one binding: PreBind, Bind or PostBind."""
+        self._points.took(profile, point, "Success" if is_good else "Error", seconds)
 
     def preemption_attempted(self) -> None:
         self._preemption_attempts.inc()
@@ -171,19 +181,20 @@ class PointMetrics:
             buckets=exponential_buckets(0.0001, 2, 12),
             registry=registry,
         )
-        self._children: dict[tuple[str, str, bool], Histogram] = {}
+        self._children: dict[tuple[str, str, str], Histogram] = {}
 
-    def asked(self, profile: str, method: str, seconds: float, *, is_placed: bool) -> None:
-        child = self._children.get((profile, method, is_placed))
+    def took(self, profile: str, point: str, status: str, seconds: float) -> None:
+        child = self._children.get((profile, point, status))
         if child is None:
-            point = _POINTS.get(method)
-            if point is None:
-                return
-            is_good = is_placed or point not in _POINTS_THAT_REFUSE
-            status = "Success" if is_good else "Unschedulable"
             child = self._seconds.labels(point, status, profile)
-            self._children[profile, method, is_placed] = child
+            self._children[profile, point, status] = child
         child.observe(seconds)
+
+
+def _refusing(methods: Container[str]) -> frozenset[str]:
+    """By which a pod was refused that was asked about by these: after a refusal nobody is asked."""
+    last = next((each for each in ("permit", "reserve") if each in methods), None)
+    return _METHODS_THAT_FILTER if last is None else frozenset([last])
 
 
 class PresentGauges(Collector):

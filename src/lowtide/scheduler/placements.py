@@ -38,7 +38,7 @@ class Placement(msgspec.Struct, frozen=True):
     def _reserve(self, state: ClusterState) -> tuple[str, str] | None:
         pod = self.queued.pod
         for rule in self.profile.at("reserve"):
-            answer = ask(rule, "reserve", pod, self.node_name, state.nodes())
+            answer = self.profile.asking(rule, "reserve", pod, self.node_name, state.nodes())
             if isinstance(answer, PodRejection):
                 return rule.name, answer.reason
             if answer:
@@ -47,7 +47,7 @@ class Placement(msgspec.Struct, frozen=True):
 
     def _permit(self) -> tuple[str, str] | None:
         for rule in self.profile.at("permit"):
-            answer = ask(rule, "permit", self.queued.pod, self.node_name)
+            answer = self.profile.asking(rule, "permit", self.queued.pod, self.node_name)
             reason = answer.reason if isinstance(answer, Reject) else None
             if isinstance(answer, Wait):
                 self.waits[rule.name] = answer.seconds

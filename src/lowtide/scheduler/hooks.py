@@ -1,0 +1,86 @@
+"""The rules that have their say at a binding, asked in their order, with the time that takes. Run
+by live, in the binding's task."""
+
+from collections.abc import Awaitable, Callable
+from typing import Protocol, TypeVar
+
+from lowtide.framework.plugin import BindOutcome, Pod
+from lowtide.logs import Log
+from lowtide.scheduler.actions import Bind
+from lowtide.scheduler.metrics import SchedulerMetrics
+
+T = TypeVar("T")
+
+log = Log("scheduler")
+
+
+class BindingExtenders(Protocol):
+    async def bind(self, pod: Pod, node_name: str) -> BindOutcome | None:
+        """None where the rules are to bind it."""
+
+
+class Hooks:
+    def __init__(
+        self,
+        metrics: SchedulerMetrics,
+        clock: Callable[[], float],
+        extenders: BindingExtenders | None,
+    ) -> None:
+        self._metrics = metrics
+        self._clock = clock
+        self._extenders = extenders
+
+    async def prepare(self, bind: Bind) -> str | None:
+        """Why the pod cannot be bound after all."""
+        if not bind.profile.at("preBind"):
+            return None
+        return await self._timed("PreBind", bind, _prepared(bind), lambda problem: problem is None)
+
+    async def bind(self, bind: Bind) -> BindOutcome:
+        """By the extender that binds, else by the first rule that does."""
+        answer = None
+        if self._extenders is not None:
+            answer = await self._extenders.bind(bind.pod, bind.node_name)
+        if answer is None:
+            answer = await self._timed("Bind", bind, _bound(bind), lambda said: said.error is None)
+        if answer.error is None and bind.profile.at("postBind"):
+            await self._timed("PostBind", bind, _told(bind), lambda _: True)
+        return answer
+
+    async def _timed(
+        self, point: str, bind: Bind, work: Awaitable[T], is_good: Callable[[T], bool]
+    ) -> T:
+        """What is cut, as the process ends, is not counted."""
+        name, began_at = bind.profile.scheduler_name, self._clock()
+        try:
+            answer = await work
+        except Exception:
+            self._metrics.hooks_ran(name, point, self._clock() - began_at, is_good=False)
+            raise
+        self._metrics.hooks_ran(name, point, self._clock() - began_at, is_good=is_good(answer))
+        return answer
+
+
+async def _prepared(bind: Bind) -> str | None:
+    for rule in bind.profile.at("preBind"):
+        problem = await rule.pre_bind(bind.pod, bind.node_name)
+        if problem is not None:
+            return f'running PreBind plugin "{rule.name}": {problem}'
+    return None
+
+
+async def _bound(bind: Bind) -> BindOutcome:
+    for rule in bind.profile.at("bind"):
+        answer: BindOutcome | None = await rule.bind(bind.pod, bind.node_name)
+        if answer is not None:
+            return answer
+    return BindOutcome(error="no rule binds pods in this profile")
+
+
+async def _told(bind: Bind) -> None:
+    """The pod is bound, whatever becomes of this."""
+    for rule in bind.profile.at("postBind"):
+        try:
+            await rule.post_bind(bind.pod, bind.node_name)
+        except Exception:
+            log.exception("A hook after a binding failed", pod=bind.pod.key, plugin=rule.name)
