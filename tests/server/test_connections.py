@@ -1,11 +1,12 @@
-"""Connections on which no request comes, or half a one."""
+"""Connections on which no request comes, or half a one; and more of them than a server takes."""
 
-import asyncio
+import io
+import ssl
 from contextlib import suppress
 
 import pytest
 from aiohttp import web
-from tests.server.conftest import RawClient, running
+from tests.server.conftest import RawClient, messages, running
 from tests.server.slow_routes import HALF_A_REQUEST, SlowRoutes, hello
 
 from lowtide.server.http import Server
@@ -59,38 +60,66 @@ async def test_a_body_may_take_longer_than_a_head() -> None:
     assert answer.body == b"firstother"
 
 
-async def test_more_connections_than_there_may_be_are_closed_at_once(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+# More than it takes.
+
+
+@pytest.mark.parametrize("is_self_signed", [False, True], ids=["over HTTP", "over HTTPS"])
+async def test_who_never_asked_gives_way_to_a_newcomer(is_self_signed: bool) -> None:
+    server = Server(ROUTES, port=0, is_self_signed=is_self_signed, most_connections=3)
+    tls = ssl._create_unverified_context() if is_self_signed else None
+    async with running(server):
+        port = server.address.port
+        kept, silent, half = clients = [await RawClient.connected(port, tls) for _ in range(3)]
+        await half.send(b"GET /hel")
+        answers = [await kept.ask("/hello")]
+        ends = []
+        for leaver in (silent, half):
+            clients.append(await RawClient.connected(port, tls))
+            ends.append(await leaver.reader.read())
+            answers += [await client.ask("/hello") for client in (kept, clients[-1])]
+        for client in clients:
+            await client.close()
+    assert ends == [b"", b""]
+    assert [answer.body for answer in answers] == [b"hello"] * 5
+
+
+async def test_who_was_answered_longest_ago_gives_way_where_all_have_asked() -> None:
     server = Server(ROUTES, port=0, most_connections=2)
     async with running(server):
         port = server.address.port
-        first, second = [await RawClient.connected(port) for _ in range(2)]
-        answers = [(await each.ask("/hello")).body for each in (first, second)]
-        for _ in range(2):
-            with pytest.raises(CLOSED):
-                await asked_anew(port)
-        answers.append((await first.ask("/hello")).body)
-        await second.close()
-        async with asyncio.timeout(10):
-            answers.append(await asked_when_there_is_room(port))
-        await first.close()
-    assert answers == [b"hello"] * 4
-    assert caplog.messages == ["Connections are refused: too many are open"]
+        first, second = clients = [await RawClient.connected(port) for _ in range(2)]
+        for client in (first, second, first):
+            await client.ask("/hello")
+        clients.append(await RawClient.connected(port))
+        end = await second.reader.read()
+        answers = [await client.ask("/hello") for client in (first, clients[-1])]
+        for client in clients:
+            await client.close()
+    assert end == b""
+    assert [answer.body for answer in answers] == [b"hello", b"hello"]
 
 
-CLOSED = (asyncio.IncompleteReadError, ConnectionResetError)
-
-
-async def asked_anew(port: int) -> bytes:
-    client = await RawClient.connected(port)
-    try:
-        return (await client.ask("/hello")).body
-    finally:
-        client.writer.close()
-
-
-async def asked_when_there_is_room(port: int) -> bytes:
-    while True:
-        with suppress(*CLOSED):
-            return await asked_anew(port)
+async def test_newcomers_are_refused_while_all_others_wait_for_answers(
+    log_lines: io.StringIO,
+) -> None:
+    slow = SlowRoutes()
+    server = Server(slow.routes, port=0, most_connections=2)
+    async with running(server):
+        port = server.address.port
+        asking = [await RawClient.connected(port) for _ in range(2)]
+        for client in asking:
+            await client.send(b"GET /slow HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        await slow.wait_until_asked(2)
+        for _ in range(3):
+            refused = await RawClient.connected(port)
+            with suppress(ConnectionResetError):
+                assert await refused.reader.read() == b""
+            await refused.close()
+        slow.may_answer.set()
+        bodies = [(await client.answer()).body for client in asking]
+        for client in asking:
+            await client.close()
+    assert bodies == [b"nothing", b"nothing"]
+    assert messages(log_lines) == [
+        '"Too many connections; those that ask nothing are closed, or else new ones" most=2'
+    ]

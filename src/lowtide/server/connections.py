@@ -1,5 +1,5 @@
-"""The connections of a server: which of them ask something at the moment, and for how long the
-others have said nothing. `http.Server` listens with it, and closes by it."""
+"""The connections of a server: how many there are, which of them ask something at the moment, and
+for how long the others have said nothing. `http.Server` listens with it, and closes by it."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -12,11 +12,8 @@ from lowtide.logs import Log
 
 Clock = Callable[[], float]
 
-# Those who ask us are few: probes, Prometheus, browsers, schedulers. Each takes some 10 KiB.
-MOST_CONNECTIONS = 1000
-_TOLD_EVERY_SECONDS = 60.0
-
-log = Log("server")
+_LOG = Log(__name__)
+_TOLD_AGAIN_SECONDS = 60.0
 
 
 class Connection(asyncio.Protocol):
@@ -25,7 +22,7 @@ class Connection(asyncio.Protocol):
     def __init__(self, connections: "Connections", handler: web.RequestHandler) -> None:
         self._connections = connections
         self._handler = handler
-        self.accepted_at = connections.clock()
+        self.accepted_at = self.idle_since = connections.clock()
         self.heard_at: float | None = None  # the first byte of a request that is not read yet
         self.has_asked = False
         self.is_asking = False
@@ -47,14 +44,16 @@ class Connection(asyncio.Protocol):
     # What the loop calls.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._is_refused = not self._connections.opened(self._handler, self)
-        if self._is_refused:
+        if not self._connections.opened(self._handler, self):
+            self._is_refused = True
             assert isinstance(transport, asyncio.WriteTransport)
             transport.abort()
-        else:
-            self._handler.connection_made(transport)
+            return
+        self._handler.connection_made(transport)
 
     def data_received(self, data: bytes) -> None:
+        if self._is_refused:
+            return
         if not self.is_asking and self.heard_at is None:
             self.heard_at = self._connections.clock()
         self._handler.data_received(data)
@@ -77,12 +76,13 @@ class Connection(asyncio.Protocol):
 
 
 class Connections:
-    """`clock` never jumps."""
+    """`clock` never jumps. At most `most` are open; handshakes of TLS, which are bounded in time,
+    do not count."""
 
-    def __init__(self, clock: Clock, most: int = MOST_CONNECTIONS) -> None:
+    def __init__(self, clock: Clock, most: int) -> None:
         self.clock = clock
         self._most = most
-        self._told_at = -_TOLD_EVERY_SECONDS
+        self._told_at: float | None = None
         self.accepted = 0  # since the start
         # Nobody tells of a TLS handshake that fails: then the loop just lets go of it.
         self._arriving: WeakSet[Connection] = WeakSet()
@@ -109,6 +109,7 @@ class Connections:
             yield
         finally:
             connection.is_asking = False
+            connection.idle_since = self.clock()
             if connection.is_lost:
                 self.lost(handler, connection)
 
@@ -123,20 +124,34 @@ class Connections:
         return any(each.accepted_at > since for each in list(self._arriving))
 
     def opened(self, handler: web.RequestHandler, connection: Connection) -> bool:
-        """Whether there is room for it."""
+        """Whether there is room for it, if need be after another one was closed."""
         self._arriving.discard(connection)
-        if len(self._open) >= self._most:
-            self._tell_refused()
+        if len(self._open) >= self._most and not self._makes_room():
             return False
         self._open[handler] = connection
         return True
 
+    def _makes_room(self) -> bool:
+        """Who takes up all of them without asking must not keep out the kubelet's probes; nor those
+        who do ask, as another scheduler: its connections are the last to go."""
+        self._tell_that_it_is_full()
+        idle = [each for each in self._open.items() if not each[1].is_asking]
+        if not idle:
+            return False
+        handler, connection = min(idle, key=lambda each: (each[1].has_asked, each[1].idle_since))
+        del self._open[handler]
+        connection.close()
+        return True
+
+    def _tell_that_it_is_full(self) -> None:
+        now = self.clock()
+        if self._told_at is None or now - self._told_at >= _TOLD_AGAIN_SECONDS:
+            self._told_at = now
+            _LOG.warning(
+                "Too many connections; those that ask nothing are closed, or else new ones",
+                most=self._most,
+            )
+
     def lost(self, handler: web.RequestHandler, connection: Connection) -> None:
         if not connection.is_asking:
             self._open.pop(handler, None)
-
-    def _tell_refused(self) -> None:
-        now = self.clock()
-        if now - self._told_at >= _TOLD_EVERY_SECONDS:
-            self._told_at = now
-            log.warning("Connections are refused: too many are open", most=self._most)

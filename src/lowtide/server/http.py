@@ -18,7 +18,7 @@ from aiohttp.typedefs import Handler
 from lowtide.logs import Log
 from lowtide.server.bodies import write_response
 from lowtide.server.certificate import Certificate, TlsFiles
-from lowtide.server.connections import MOST_CONNECTIONS, Connection, Connections
+from lowtide.server.connections import Connection, Connections
 from lowtide.server.errors import ServerError
 from lowtide.server.newcomers import ignore_newcomers
 from lowtide.server.self_signed import SelfSigned
@@ -31,6 +31,10 @@ _BACKLOG = 1024
 _CUT_OFF_SECONDS = 0.1
 # A client that is refused may not have sent all of its body, and reads only after that.
 _UNREAD_BODY_SECONDS = 2.0
+# Half of the descriptors that a process has by default, so that it can still ask the API server. A
+# kube-scheduler keeps a few dozen at the most.
+_MOST_CONNECTIONS = 500
+_LONGEST_HANDSHAKE_SECONDS = 10.0
 # The head of a request is a few hundred bytes.
 _HEAD_SECONDS = 30.0
 # Longer than clients written in Go keep a connection that they do not use: whoever closes it first
@@ -90,7 +94,7 @@ class Server:
         max_body_bytes: int = DEFAULT_MAX_BODY_BYTES,
         drain: Drain = DEFAULT_DRAIN,
         head_seconds: float = _HEAD_SECONDS,
-        most_connections: int = MOST_CONNECTIONS,
+        most_connections: int = _MOST_CONNECTIONS,
     ) -> None:
         self._routes = tuple(routes)
         self._port = port
@@ -150,6 +154,7 @@ class Server:
                 self._port,
                 ssl=context,
                 backlog=_BACKLOG,
+                ssl_handshake_timeout=None if context is None else _LONGEST_HANDSHAKE_SECONDS,
             )
         except OSError as failure:
             await runner.cleanup()
