@@ -1,6 +1,7 @@
 """What every test goes by: which tests are `real`, that `long` ones run only when asked for, and
 how a test runs `lowtide scheduler` and `lowtide extender` as processes of their own."""
 
+import logging
 import os
 import sys
 import urllib.request
@@ -31,6 +32,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if long_tests:
         config.hook.pytest_deselected(items=long_tests)
         items[:] = [item for item in items if not item.get_closest_marker("long")]
+
+
+@pytest.fixture(autouse=True)
+def _log_level_restored() -> Iterator[None]:
+    """A command that a test runs sets it for the whole process; others look at what is logged."""
+    root = logging.getLogger()
+    level = root.level
+    yield
+    root.setLevel(level)
 
 
 @pytest.fixture(scope="session")
