@@ -75,6 +75,11 @@ print({name.split(".")[1] for name in sys.modules if name.startswith("lowtide.")
             id="a time that is none",
         ),
         pytest.param(
+            ["scheduler", "--leader-elect="],
+            "'--leader-elect': it is empty; right would be true or false",
+            id="a truth that is empty",
+        ),
+        pytest.param(
             ["scheduler", "--secure-port=70000"],
             "70000 is not in the range 0<=x<=65535",
             id="a port that is none",

@@ -41,6 +41,7 @@ def said(*arguments: str) -> Serving:
         pytest.param(
             ["--bind-address=127.0.0.1"], Serving("127.0.0.1", 1234), id="loopback, named"
         ),
+        pytest.param(["--bind-address=[::1]"], Serving("::1", 1234), id="an address as in a url"),
         pytest.param(PAIR, Serving(None, 1234, TLS), id="HTTPS"),
         pytest.param(
             [*PAIR, "--client-ca-file=ca.crt", "--debug"],
@@ -71,6 +72,11 @@ def test_options_say(arguments: list[str], want: Serving) -> None:
             ["--debug", "--bind-address=0.0.0.0"],
             "--debug is not for --bind-address 0.0.0.0",
             id="debug endpoints for everybody",
+        ),
+        pytest.param(
+            ["--bind-address="],
+            "--bind-address is empty; name one, such as 127.0.0.1, or 0.0.0.0 for all",
+            id="no address",
         ),
     ],
 )

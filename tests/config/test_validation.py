@@ -82,6 +82,22 @@ def test_leader_election_is_not_looked_at_when_it_is_off() -> None:
             ),
             id="refuses a lease name that the API server would refuse",
         ),
+        pytest.param(
+            LeaderElection(resource_namespace="../x"),
+            Problem(
+                ("leaderElection", "resourceNamespace"),
+                "must be a name of lower-case letters, digits and - such as kube-system, "
+                'not "../x"',
+            ),
+            id="refuses a namespace that is none",
+        ),
+        pytest.param(
+            LeaderElection(
+                lease_duration_seconds=0.5, renew_deadline_seconds=0.3, retry_period_seconds=0.1
+            ),
+            Problem(("leaderElection", "leaseDuration"), "must be at least 1s, not 0.5s"),
+            id="refuses a lease of less than a second",
+        ),
     ],
 )
 def test_leader_election(election: LeaderElection, problem: Problem) -> None:

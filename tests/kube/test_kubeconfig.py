@@ -224,8 +224,33 @@ def test_of_several_files_the_first_that_names_a_thing_wins(tmp_path: Path) -> N
         ),
         pytest.param(
             config({"proxy-url": "socks5://x"}),
-            "{file}: cluster 'c' has the proxy-url 'socks5://x'; only http and https",
+            "{file}: cluster 'c' has the proxy-url 'socks5://x'; it must be a url of http or",
             id="has a proxy we cannot use",
+        ),
+        pytest.param(
+            config({"proxy-url": "http://user:secret@x:99999"}),
+            "{file}: cluster 'c' has the proxy-url 'http://x:99999'; it must be a url of http or",
+            id="has a proxy with a port that is none",
+        ),
+        pytest.param(
+            config({"server": "https://x:99999"}),
+            "{file}: cluster 'c' has the server 'https://x:99999'; it must be a url such as",
+            id="has a server with a port that is none",
+        ),
+        pytest.param(
+            config({"server": "https://[::1"}),
+            "{file}: cluster 'c' has the server 'https://[::1'; it must be a url such as",
+            id="has a server with half an address",
+        ),
+        pytest.param(
+            config({"server": "https://"}),
+            "{file}: cluster 'c' has the server 'https://'; it must be a url such as",
+            id="has a server without a host",
+        ),
+        pytest.param(
+            config({"server": "https://user:secret@x:1"}),
+            "{file}: cluster 'c' has a user in the server 'https://x:1'; users and passwords",
+            id="has a password in the server",
         ),
         pytest.param(
             config({"certificate-authority-data": "***"}),

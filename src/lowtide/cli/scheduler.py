@@ -19,6 +19,7 @@ from lowtide.cli.recording_options import recording_options
 from lowtide.cli.running import compare_on_signal, run, stop_on_signals
 from lowtide.cli.seconds import Seconds
 from lowtide.cli.serving_options import serving_options
+from lowtide.cli.true_or_false import TrueOrFalse
 from lowtide.config.errors import ConfigError, path_text
 from lowtide.config.load import LoadedConfig
 from lowtide.config.types import KubeSchedulerConfiguration, LeaderElection
@@ -41,7 +42,7 @@ log = Log("scheduler")
 )
 @click.option(
     "--leader-elect",
-    type=bool,
+    type=TrueOrFalse(),
     is_flag=False,
     flag_value=True,
     help="Whether to lead by a lease. [default: true]",
@@ -152,6 +153,6 @@ def _with_election(
         "leader_elect_resource_name": "resource_name",
         "leader_elect_resource_namespace": "resource_namespace",
     }
-    changed = {fields[name]: value for name, value in given.items() if value is not None}
+    changed = {fields[name]: value for name, value in given.items() if value not in (None, "")}
     leader_election: LeaderElection = replace(config.leader_election, **changed)
     return replace(config, leader_election=leader_election)

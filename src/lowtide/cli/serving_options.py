@@ -134,6 +134,8 @@ def _make_serving(
     tls = None
     if tls_cert_file is not None and tls_private_key_file is not None:
         tls = TlsFiles(tls_cert_file, tls_private_key_file)
+    if bind_address is not None:
+        bind_address = bind_address.removeprefix("[").removesuffix("]")  # as in a url
     serving = Serving(
         bind_address,
         port,

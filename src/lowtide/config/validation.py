@@ -48,6 +48,8 @@ def _leader_election(election: LeaderElection) -> Iterator[Problem]:
         if seconds <= 0:
             positive = False
             yield Problem(("leaderElection", name), f"must be more than 0s, not {seconds:g}s")
+    if 0 < lease < 1:
+        yield Problem(("leaderElection", "leaseDuration"), f"must be at least 1s, not {lease:g}s")
     if positive and lease <= renew:
         yield Problem(
             ("leaderElection", "leaseDuration"),
@@ -69,6 +71,12 @@ def _leader_election(election: LeaderElection) -> Iterator[Problem]:
             ("leaderElection", "resourceName"),
             "must be a name of lower-case letters, digits, - and . such as lowtide, "
             f'not "{election.resource_name}"',
+        )
+    if not re.fullmatch(_DNS_LABEL, election.resource_namespace):
+        yield Problem(
+            ("leaderElection", "resourceNamespace"),
+            "must be a name of lower-case letters, digits and - such as kube-system, "
+            f'not "{election.resource_namespace}"',
         )
 
 

@@ -4,13 +4,14 @@
 
 import base64
 import binascii
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import yaml
+from yarl import URL
 
 ACCOUNT_DIRECTORY = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 EXEC_API_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
@@ -269,19 +270,38 @@ def _cluster(entry: _Entry) -> Cluster:
 
 
 def _checked(cluster: Cluster, where: str) -> Cluster:
-    server = cluster.server.rstrip("/")
+    server = cluster.server
     if server and "://" not in server:
         server = f"http://{server}"
-    if urlsplit(server).scheme not in ("http", "https") or not urlsplit(server).hostname:
+    if not _is_usable(server):
         raise KubeconfigError(
-            f"{where} has the server {cluster.server!r}; "
+            f"{where} has the server {_shown(cluster.server)!r}; "
             f"it must be a url such as https://127.0.0.1:6443"
         )
-    if cluster.proxy_url and urlsplit(cluster.proxy_url).scheme not in ("http", "https"):
+    if "@" in server:
         raise KubeconfigError(
-            f"{where} has the proxy-url {cluster.proxy_url!r}; only http and https are supported"
+            f"{where} has a user in the server {_shown(cluster.server)!r}; "
+            f"users and passwords belong under users in a kubeconfig"
         )
-    return replace(cluster, server=server)
+    if cluster.proxy_url and not _is_usable(cluster.proxy_url):
+        raise KubeconfigError(
+            f"{where} has the proxy-url {_shown(cluster.proxy_url)!r}; "
+            f"it must be a url of http or https such as http://127.0.0.1:3128"
+        )
+    return replace(cluster, server=server.rstrip("/"))
+
+
+def _is_usable(address: str) -> bool:
+    try:
+        url = URL(address)
+    except ValueError:
+        return False
+    return url.scheme in ("http", "https") and bool(url.host)
+
+
+def _shown(address: str) -> str:
+    """Up to the last @, since a password in an address that nobody can read may hold anything."""
+    return re.sub(r"^([a-z]+://)?.*@", r"\1", address, flags=re.IGNORECASE | re.DOTALL)
 
 
 def _user(entry: _Entry) -> User:

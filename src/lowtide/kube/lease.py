@@ -3,6 +3,7 @@
 `run` is started by app in the modes that write; writers ask `is_leader` before each write."""
 
 import asyncio
+import math
 import random
 import socket
 import uuid
@@ -197,7 +198,7 @@ class LeaderLease:
             spec["leaseTransitions"] = int(spec.get("leaseTransitions") or 0) + 1
             spec["acquireTime"] = now
         spec["holderIdentity"] = self._identity
-        spec["leaseDurationSeconds"] = int(self._timings.duration_seconds)
+        spec["leaseDurationSeconds"] = math.ceil(self._timings.duration_seconds)
         spec["renewTime"] = now
         return {**lease, "spec": spec}
 
@@ -218,7 +219,7 @@ class LeaderLease:
             "metadata": {"name": self._name, "namespace": self._namespace},
             "spec": {
                 "holderIdentity": self._identity,
-                "leaseDurationSeconds": int(self._timings.duration_seconds),
+                "leaseDurationSeconds": math.ceil(self._timings.duration_seconds),
                 "acquireTime": now,
                 "renewTime": now,
                 "leaseTransitions": 0,

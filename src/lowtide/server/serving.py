@@ -68,7 +68,11 @@ class Serving:
         return "health and metrics" if self.has_page is False else "health, metrics and the page"
 
     def check(self) -> None:
-        """ServerError where parts of it do not go together."""
+        """ServerError where parts of it are nothing, or do not go together."""
+        if self.bind_address == "":
+            raise ServerError(
+                "--bind-address is empty; name one, such as 127.0.0.1, or 0.0.0.0 for all"
+            )
         if self.is_plain and self.tls is not None:
             raise ServerError("--plain-http and --tls-cert-file exclude each other: which is it?")
         if self.client_ca is not None and not self.is_encrypted:
