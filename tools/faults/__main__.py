@@ -60,7 +60,7 @@ FAULTS = (
 
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="faults", description=__doc__)
-    parser.add_argument("--short", action="store_true", help="fewer and smaller, in six minutes")
+    parser.add_argument("--short", action="store_true", help="fewer and smaller, in four minutes")
     parser.add_argument("--only", action="append", metavar="FAULT", help="one of those it names")
     parser.add_argument("--logs", type=Path, help="a folder to keep all logs in")
     options = parser.parse_args(arguments)
