@@ -131,6 +131,9 @@ class Ahead:
 
     def keep(self, rows: Rows, answers: Answers) -> None:
         """`answers` are those of each rule, in the order in which it faced the rows."""
+        if not len(rows):
+            self.forget()
+            return
         self._position_of = dict(zip(rows.tolist(), range(len(rows)), strict=True))
         self._versions = self._state.log.versions[rows].tolist()
         self._answers = answers
