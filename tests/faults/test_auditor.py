@@ -171,6 +171,27 @@ def test_a_killed_process_is_excused_for_so_many_events() -> None:
     assert missing == Missing(after_kill={"u-0", "u-1"}, lost={"u-2"})
 
 
+@pytest.mark.parametrize(
+    "user",
+    [
+        pytest.param("two", id="another replica"),
+        pytest.param("one", id="the same one, started again"),
+    ],
+)
+def test_a_lease_is_taken_over_by(auditor: Auditor, user: str) -> None:
+    before = Leadership("one", "host_1", NOW)
+    after = Leadership(user, "host_2", NOW + 15)
+    auditor.saw_leadership(before)
+    auditor.saw_binding(Binding("u-0", COMMON, "one", NOW + 1))
+    assert auditor.takeover_after(NOW + 2) is None
+    auditor.saw_binding(Binding("u-1", COMMON, "one", NOW + 2.1))  # was on the wire
+    auditor.saw_leadership(after)
+    assert auditor.takeover_after(NOW + 2) is None
+    bound = Binding("u-2", COMMON, user, NOW + 15.2)
+    auditor.saw_binding(bound)
+    assert auditor.takeover_after(NOW + 2) == (after, bound)
+
+
 def test_bindings_of_a_former_leader_are_counted(auditor: Auditor) -> None:
     auditor.saw_leadership(Leadership("one", "host_1", NOW))
     auditor.saw_binding(Binding("u-0", COMMON, "one", NOW + 1))

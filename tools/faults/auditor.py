@@ -224,6 +224,18 @@ class Auditor:
                     (missing.after_kill if taken_by else missing.lost).add(uid)
         return missing
 
+    def takeover_after(self, moment: float) -> tuple[Leadership, Binding] | None:
+        """Who took the lease next, and the first binding of his. That may be the user who led
+        before, whose process was started again."""
+        with self._lock:
+            for leadership in self.leaderships:
+                if leadership.acquired_at > moment:
+                    for binding in self.bindings:
+                        if binding.user == leadership.user and binding.at > leadership.acquired_at:
+                            return leadership, binding
+                    return None
+            return None
+
     def bindings_of_former_leaders(self, since: float = 0.0) -> Counter[str]:
         """Accepted after the acquireTime of a next leader who leads since then or later, by the
         user who posted them."""

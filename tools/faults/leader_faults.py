@@ -2,14 +2,10 @@
 
 import signal
 import time
-from collections.abc import Callable
 from contextlib import AbstractContextManager
-from functools import partial
 
 from faults.arena import Arena, Setting, Trial
-from faults.auditor import Binding, Leadership
 from faults.report import Injected
-from faults.supervisor import Replica
 
 TAKEOVER_SECONDS = 60.0
 
@@ -21,7 +17,7 @@ def leader_killed(arena: Arena, replicas: int) -> None:
         trial.post(arena.size.burst_pods)
         killed_at = time.time()
         trial.supervisor.kill(leader)
-        seconds = _takeover(trial, f"leader of {replicas} killed", leader, killed_at)
+        seconds = _takeover(trial, f"leader of {replicas} killed", killed_at)
         figures = arena.figures
         figures.leader_killed_to_next_binding_seconds = max(
             figures.leader_killed_to_next_binding_seconds, seconds
@@ -38,7 +34,7 @@ def leader_frozen(arena: Arena, replicas: int) -> None:
         frozen_at = time.time()
         leader.process.send(signal.SIGSTOP)
         try:
-            _takeover(trial, f"leader of {replicas} frozen", leader, frozen_at)
+            _takeover(trial, f"leader of {replicas} frozen", frozen_at)
             trial.post(arena.size.burst_pods)
         finally:
             leader.process.send(signal.SIGCONT)
@@ -52,7 +48,7 @@ def leader_terminated(arena: Arena, replicas: int) -> None:
         trial.post(arena.size.burst_pods * 4)
         asked_at = time.time()
         leader.process.send(signal.SIGTERM)
-        seconds = _takeover(trial, f"leader of {replicas} terminated", leader, asked_at)
+        seconds = _takeover(trial, f"leader of {replicas} terminated", asked_at)
         figures = arena.figures
         figures.leader_terminated_to_next_binding_seconds = max(
             figures.leader_terminated_to_next_binding_seconds, seconds
@@ -78,32 +74,20 @@ def _elected(arena: Arena, name: str, replicas: int) -> AbstractContextManager[T
     return arena.trial(name, Setting(replicas=replicas, elects=True))
 
 
-def _takeover(trial: Trial, name: str, former: Replica, moment: float) -> float:
+def _takeover(trial: Trial, name: str, moment: float) -> float:
     """Seconds to the next leader's first binding."""
     auditor = trial.auditor
-    found: Callable[[], Binding | None] = partial(_binding_of_another, trial, former, moment)
-    trial.wait(lambda: found() is not None, f"{name}: another one binds", TAKEOVER_SECONDS)
-    binding = found()
-    taken: list[Leadership] = [
-        each
-        for each in auditor.leaderships
-        if each.acquired_at > moment and each.user != former.user
-    ]
-    assert binding is not None
+    trial.wait(
+        lambda: auditor.takeover_after(moment) is not None,
+        f"{name}: another one binds",
+        TAKEOVER_SECONDS,
+    )
+    takeover = auditor.takeover_after(moment)
+    assert takeover is not None
+    leadership, binding = takeover
     figures = trial.arena.figures
     figures.longest_leaderless_seconds = max(
-        figures.longest_leaderless_seconds, taken[0].acquired_at - moment
+        figures.longest_leaderless_seconds, leadership.acquired_at - moment
     )
     trial.keep(Injected(name, moment, moment, binding.at))
     return binding.at - moment
-
-
-def _binding_of_another(trial: Trial, former: Replica, moment: float) -> Binding | None:
-    return next(
-        (
-            binding
-            for binding in trial.auditor.bindings
-            if binding.at > moment and binding.user != former.user
-        ),
-        None,
-    )
