@@ -27,7 +27,8 @@ from tests.properties.volume_objects import DRIVER, THINGS, using
 
 from lowtide.app.no_binder import NoBinder
 from lowtide.cluster.columns import ValueColumn
-from lowtide.cluster.placed import HostPort
+from lowtide.cluster.host_ports import HostPorts
+from lowtide.cluster.placed import HostPort, PlacedPod
 from lowtide.cluster.pods_matching import PodSelection, labels_required
 from lowtide.cluster.reading import Reading
 from lowtide.cluster.state import ClusterState
@@ -698,10 +699,16 @@ class ForgetsMoves(ClusterState):
         del self.log._changes[changes:]
 
 
-class ForgetsPorts(ClusterState):
-    def _count_ports(self, placed: Any, times: int) -> None:
+class PortsForGood(HostPorts):
+    def count(self, placed: PlacedPod, times: int) -> None:
         if times > 0:
-            super()._count_ports(placed, times)
+            super().count(placed, times)
+
+
+class ForgetsPorts(ClusterState):
+    def __init__(self) -> None:
+        super().__init__()
+        self.host_ports = PortsForGood(self._row_of)
 
 
 class ForgetsReadings(ClusterState):
