@@ -4,7 +4,6 @@
 
 import base64
 import binascii
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,6 +11,8 @@ from typing import Any
 
 import yaml
 from yarl import URL
+
+from lowtide.readings.address import shown_address
 
 ACCOUNT_DIRECTORY = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 EXEC_API_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
@@ -275,17 +276,17 @@ def _checked(cluster: Cluster, where: str) -> Cluster:
         server = f"http://{server}"
     if not _is_usable(server):
         raise KubeconfigError(
-            f"{where} has the server {_shown(cluster.server)!r}; "
+            f"{where} has the server {shown_address(cluster.server)!r}; "
             f"it must be a url such as https://127.0.0.1:6443"
         )
     if "@" in server:
         raise KubeconfigError(
-            f"{where} has a user in the server {_shown(cluster.server)!r}; "
+            f"{where} has a user in the server {shown_address(cluster.server)!r}; "
             f"users and passwords belong under users in a kubeconfig"
         )
     if cluster.proxy_url and not _is_usable(cluster.proxy_url):
         raise KubeconfigError(
-            f"{where} has the proxy-url {_shown(cluster.proxy_url)!r}; "
+            f"{where} has the proxy-url {shown_address(cluster.proxy_url)!r}; "
             f"it must be a url of http or https such as http://127.0.0.1:3128"
         )
     return replace(cluster, server=server.rstrip("/"))
@@ -297,11 +298,6 @@ def _is_usable(address: str) -> bool:
     except ValueError:
         return False
     return url.scheme in ("http", "https") and bool(url.host)
-
-
-def _shown(address: str) -> str:
-    """Up to the last @, since a password in an address that nobody can read may hold anything."""
-    return re.sub(r"^([a-z]+://)?.*@", r"\1", address, flags=re.IGNORECASE | re.DOTALL)
 
 
 def _user(entry: _Entry) -> User:
