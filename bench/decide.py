@@ -246,6 +246,13 @@ def different_pod(number: int) -> Pod:
     return _make_pod(name, cpu=cpu, memory=memory, labels={"app": name}, **spec)
 
 
+def mixed_pod(number: int) -> Pod:
+    """Twelve sizes in turn, those of the drain of mixed sizes."""
+    cpu, memory = (50, 100, 250, 500, 1000, 2000)[number % 6], (128, 512, 1024, 4096)[number % 4]
+    labels = {"task": "mixed"}
+    return _make_pod(f"mixed-{number}", cpu=f"{cpu}m", memory=f"{memory}Mi", labels=labels)
+
+
 def anti_affinity_pod(number: int) -> Pod:
     """One on each host."""
     return _attached_pod("apart", number, rule="podAntiAffinity", topology_key=HOSTNAME)

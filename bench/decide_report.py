@@ -14,6 +14,7 @@ from decide import (
     anti_affinity_pod,
     daemonset_pod,
     different_pod,
+    mixed_pod,
     plain_pod,
     replicaset_pod,
 )
@@ -55,8 +56,12 @@ KINDS = {
     "affinity": Kind(affinity_pod, 500, most_per_node=1.0),
 }
 
-# Every one is of a shape of its own, about one node; no picture shows how its cost grows.
-DAEMONSET = Kind(daemonset_pod, 500, most_per_node=0.3)
+# Of these no picture shows how their cost grows. Every pod of a DaemonSet is of a shape of its own,
+# about one node.
+OTHER_KINDS = {
+    "mixed-sizes": Kind(mixed_pod, 500),
+    "daemonset": Kind(daemonset_pod, 500, most_per_node=0.3),
+}
 
 
 def decide_workloads() -> Iterator[tuple[str, list[DecideWorkload]]]:
@@ -71,7 +76,8 @@ def decide_workloads() -> Iterator[tuple[str, list[DecideWorkload]]]:
                 for kind in ("anti-affinity", "affinity")
             ],
         )
-        yield f"decide/daemonset/{nodes}", [_workload("decide/daemonset", nodes, DAEMONSET)]
+        for name, kind in OTHER_KINDS.items():
+            yield f"decide/{name}/{nodes}", [_workload(f"decide/{name}", nodes, kind)]
 
 
 def _workload(name: str, nodes: int, kind: Kind, kind_name: str = "") -> DecideWorkload:
