@@ -29,7 +29,9 @@ def test_the_time_of_each_rule_adds_up_until_it_is_taken() -> None:
         assert asking(slow, "may_enqueue", make_pod()) is None
     with pytest.raises(Exception, match=r"Slow\.may_enqueue failed"):
         asking(slow, "may_enqueue", make_pod("bad"))
-    assert asking.take_spent() == Spent({"Slow": 3.0}, {"may_enqueue": 3.0})
+    spent = asking.take_spent()
+    assert spent == Spent((("Slow", "may_enqueue", 1.0),) * 3)
+    assert (spent.by_rule, spent.by_method) == ({"Slow": 3.0}, {"may_enqueue": 3.0})
     assert asking.take_spent() == NOTHING_SPENT
 
 

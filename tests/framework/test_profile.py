@@ -4,8 +4,8 @@ import pytest
 
 from lowtide.cluster.changes import OBJECTS
 from lowtide.framework.change import Change
-from lowtide.framework.plugin import NODE, PODS, ROW, Pod, PodRejection
-from lowtide.framework.profile import Profile, Weighted
+from lowtide.framework.plugin import NODE, PODS, ROW, PluginError, Pod, PodRejection
+from lowtide.framework.profile import Concerned, Profile, Weighted
 from lowtide.objects.kinds import Namespace
 from lowtide.objects.meta import ObjectMeta
 from lowtide.objects.workloads import Service
@@ -127,3 +127,68 @@ def test_what_is_worth_another_try_is_what_the_rules_read() -> None:
 )
 def test_whether_a_change_may_help_where(names: list[str], change: Change, want: bool) -> None:
     assert REFUSING.may_help(make_pod(), names, change) is want
+
+
+class Choosy:
+    """Only pods that are labelled `concerned` are."""
+
+    name = "Choosy"
+
+    def __init__(self, *, skips_by_pre_score: bool = False) -> None:
+        self.skips_by_pre_score = skips_by_pre_score
+
+    def concerns(self, pod: Pod) -> bool:
+        return "concerned" in pod.labels
+
+    def pre_filter(self) -> None: ...
+
+    def filter(self) -> None: ...
+
+    def score(self) -> None: ...
+
+
+def points_of(concerned: Concerned) -> tuple[bool, ...]:
+    return tuple(
+        bool(each)
+        for each in (
+            concerned.pre_filters.rules,
+            concerned.filters.rules,
+            concerned.scores.rules,
+            concerned.scorers,
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("choosy", "labels", "want"),
+    [
+        pytest.param(
+            Choosy(), {"concerned": ""}, (True, True, True, True), id="asks a rule it concerns"
+        ),
+        pytest.param(Choosy(), {}, (False, False, False, False), id="asks no rule it does not"),
+        pytest.param(
+            Choosy(skips_by_pre_score=True),
+            {},
+            (False, False, True, True),
+            id="asks a rule for scores that has to say zero",
+        ),
+    ],
+)
+def test_a_verdict(choosy: Choosy, labels: dict[str, str], want: tuple[bool, ...]) -> None:
+    rules_at = {point: [choosy] for point in ("preFilter", "filter", "score")}
+    profile = Profile("lowtide", rules_at, {"Choosy": 1})
+    assert points_of(profile.concerned_by(make_pod(labels={"concerned": ""}))) == (True,) * 4
+    assert points_of(profile.concerned_by(make_pod(labels=labels))) == want
+
+
+def test_a_rule_that_fails_to_say_whether_a_pod_concerns_it_is_named() -> None:
+    class Broken:
+        name = "Broken"
+
+        def concerns(self, pod: Pod) -> bool:
+            raise ValueError("no")
+
+        def filter(self) -> None: ...
+
+    with pytest.raises(PluginError, match=r"Broken\.concerns failed: ValueError\('no'\)"):
+        Profile("lowtide", {"filter": [Broken()]}, {}).concerned_by(make_pod())

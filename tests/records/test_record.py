@@ -135,7 +135,8 @@ def test_the_time_of_each_rule_is_told() -> None:
 
     record = Keeping(*NODES, clock=clock).record(make_pod("web"))
     assert record.seconds_by_rule["NodeResourcesFit"] == pytest.approx(0.002)  # filter and score
-    assert record.seconds_by_rule["NodeName"] == pytest.approx(0.001)
+    assert record.seconds_by_rule["NodeUnschedulable"] == pytest.approx(0.001)
+    assert "NodeName" not in record.seconds_by_rule  # which has nothing to say of such a pod
 
 
 def test_a_decision_in_short() -> None:

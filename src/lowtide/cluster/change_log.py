@@ -48,14 +48,15 @@ class ChangeLog:
         came = self._came.get(row)
         return None if came is None else came[-1].shape
 
-    def came_since(self, row: int, version: int) -> list[object]:
-        """The shapes of the pods whose coming is all that changed on this row since it had that
-        version; none where anything else did, or nothing."""
-        came = self._came.get(row, ())
-        for number, each in enumerate(came):
+    def came_since(self, row: int, version: int, shape: object) -> int:
+        """How many pods of that shape came to this row since it had that version; 0 where anything
+        else happened to it, or nothing."""
+        for count, each in enumerate(reversed(self._came.get(row, ())), start=1):
+            if each.shape is not shape:
+                return 0
             if each.before == version:
-                return [one.shape for one in came[number:]]
-        return []
+                return count
+        return 0
 
     def add(self, row: int, what: int) -> None:
         """`row` may be EVERY_ROW."""

@@ -66,24 +66,30 @@ def footprint_of(pod: Pod) -> Footprint:
     return Footprint(requests, cpu_milli, memory_bytes, host_ports_of(pod))
 
 
+class _Known(msgspec.Struct, frozen=True):
+    pod: Pod
+    told: list[Any] | None  # by the kubelet
+    footprint: Footprint
+
+
 class Footprints:
     """What pods take. Those that come one after the other are mostly alike, in a list of them as
     in a drain: then it is worked out once, and kept once. Those that the kubelet tells of come
     between the others."""
 
     def __init__(self) -> None:
-        self._last: dict[bool, tuple[Pod, Footprint]] = {}  # by whether the kubelet tells of it
+        self._last: dict[bool, _Known] = {}  # by whether the kubelet tells of it
 
     def of(self, pod: Pod) -> Footprint:
         told = _told_by_kubelet(pod)
         last = self._last.get(told is not None)
-        if last is None or not _take_the_same(last[0], pod) or _told_by_kubelet(last[0]) != told:
-            last = self._last[told is not None] = pod, footprint_of(pod)
-        return last[1]
+        if last is None or last.told != told or not _take_the_same(last.pod, pod):
+            last = self._last[told is not None] = _Known(pod, told, footprint_of(pod))
+        return last.footprint
 
     def forget(self, uid: str) -> None:
         """A pod that is gone; nothing of it is held."""
-        self._last = {told: last for told, last in self._last.items() if last[0].uid != uid}
+        self._last = {told: last for told, last in self._last.items() if last.pod.uid != uid}
 
 
 def _take_the_same(one: Pod, other: Pod) -> bool:
@@ -102,7 +108,7 @@ def _told_by_kubelet(pod: Pod) -> list[Any] | None:
     status = pod.status
     told = [
         (each.name, each.resources, each.allocated_resources)
-        for each in (*status.container_statuses, *status.init_container_statuses)
+        for each in status.container_statuses + status.init_container_statuses
         if each.resources is not None or each.allocated_resources
     ]
     if not told and status.resources is None and not status.allocated_resources:

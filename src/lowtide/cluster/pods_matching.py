@@ -117,25 +117,24 @@ class PodsMatching:
 
     def count(self, row: int | None, placed: PlacedPod, times: int) -> None:
         """A pod came (1) or went (-1); `row` is None where its node is not known."""
-        pod = placed.pod
-        uids = self._uids.setdefault(pod.namespace, {})
+        meta = placed.pod.metadata
+        uids = self._uids.setdefault(meta.namespace, {})
         if times > 0:
-            uids[pod.uid] = None
+            uids[meta.uid] = None
         else:
-            uids.pop(pod.uid, None)
+            uids.pop(meta.uid, None)
             if not uids:
-                del self._uids[pod.namespace]
-        if row is not None:
-            self._add(row, pod, times)
+                del self._uids[meta.namespace]
+        if row is not None and self._kept:
+            self._add(row, placed.pod, times)
 
     def fill(self, row: int, placed: Iterable[PlacedPod]) -> None:
         """A row that is new to the table, and the pods that were known to be on it."""
-        for each in placed:
-            self._add(row, each.pod, 1)
+        if self._kept:
+            for each in placed:
+                self._add(row, each.pod, 1)
 
     def _add(self, row: int, pod: Pod, times: int) -> None:
-        if not self._kept:
-            return
         for label in (None, *pod.labels.items()):
             for kept in self._filed.get(label, ()):
                 if kept.selection.counts(pod):

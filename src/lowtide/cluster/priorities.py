@@ -16,7 +16,8 @@ class LowestPriorities:
         self.column = Column(np.int64, NO_PODS, capacity)
 
     def came(self, row: int, placed: PlacedPod) -> None:
-        self.column.array[row] = min(self.column.array[row], placed.pod.spec.priority)
+        if placed.pod.spec.priority < self.column.array[row]:
+            self.column.array[row] = placed.pod.spec.priority
 
     def went(self, row: int, placed: PlacedPod, left: Iterable[PlacedPod]) -> None:
         if placed.pod.spec.priority == self.column.array[row]:

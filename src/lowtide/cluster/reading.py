@@ -53,7 +53,7 @@ class Reading:
     @property
     def has_more_to_come(self) -> bool:
         """Whether there can be traffic of pods that this reading has not measured."""
-        return self.is_sampled and self.sampled_at != math.inf
+        return self.sampled_at < math.inf  # which NaN is not
 
     def still_to_come(self, pod: Pod) -> float:
         """The share of the pod's traffic that this reading has not measured, 0 to 1."""

@@ -253,9 +253,10 @@ class ClusterState:
     def assume(self, pod: Pod, node_name: str, shape: object = None) -> None:
         """Counts the pod on that node from now on, before the API server has bound it. `shape` is
         what a verdict knows its pods by; None where it was not asked about just this pod."""
-        if pod.uid in self._placed:
-            raise ValueError(f"pod {pod.key} is on {self._placed[pod.uid].node_name} already")
-        self.drop_nomination(pod.uid)
+        uid = pod.uid
+        if uid in self._placed:
+            raise ValueError(f"pod {pod.key} is on {self._placed[uid].node_name} already")
+        self.drop_nomination(uid)
         placed = PlacedPod(pod, node_name, self._footprints.of(pod), is_assumed=True)
         self._put(placed, shape)
 

@@ -46,11 +46,8 @@ class Faces:
         self._pod = pod
         self.shape = object()  # pods that come are known by it
         self._last: tuple[int, list[int], Faced] | None = None
-        self._without_use = 0
-
-    def was_of_use(self) -> None:
-        """What was judged ahead came true, and nobody had to be asked."""
-        self._without_use = 0
+        # Since what was judged ahead came true, and nobody had to be asked.
+        self.without_use = 0
 
     def of(self, unknown: list[int], ranked: IntArray, reads: int) -> Faced:
         """These rows, and with them some to judge ahead; `ranked` is how rows ranked before, and
@@ -75,8 +72,8 @@ class Faces:
     def _rows_ahead(self, changed: list[int], ranked: IntArray) -> Rows:
         """None where what came to these are pods of other shapes, or no pods; and where that was of
         no use lately, as where pods of other shapes come to the same rows, but for a try."""
-        self._without_use += 1
-        if self._without_use > _MOST_WITHOUT_USE and self._without_use % _TRIED_EVERY:
+        self.without_use += 1
+        if self.without_use > _MOST_WITHOUT_USE and self.without_use % _TRIED_EVERY:
             return NO_ROWS
         for row in changed:
             if self._state.log.came_last(row) is self.shape:
@@ -102,21 +99,23 @@ class Ahead:
         where it is not known."""
         said = self._said_of(row)
         if said is not None:
-            self._faces.was_of_use()
+            self._faces.without_use = 0
         return said
 
     def _said_of(self, row: int) -> list[int] | None:
         position = self._position_of.get(row)
         if position is None:
             return None
-        came = self._state.log.came_since(row, self._versions[position])
-        if not came or any(shape is not self._faces.shape for shape in came):
+        came = self._state.log.came_since(row, self._versions[position], self._faces.shape)
+        if not came:
             return None
-        at = position + (len(came) - 1) * len(self._position_of)
+        at = position + (came - 1) * len(self._position_of)
         return [answer.item(at) for answer in self._answers]
 
     def said_of(self, rows: Rows) -> tuple[dict[int, list[int]], list[int]]:
         """By row: what each rule said of it as it is now; and the rows where that is not known."""
+        if not self._position_of:
+            return {}, rows.tolist()
         known: dict[int, list[int]] = {}
         unknown: list[int] = []
         for row in rows.tolist():
@@ -126,7 +125,7 @@ class Ahead:
             else:
                 known[row] = said
         if known and not unknown:
-            self._faces.was_of_use()
+            self._faces.without_use = 0
         return known, unknown
 
     def keep(self, rows: Rows, answers: Answers) -> None:

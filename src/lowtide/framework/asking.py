@@ -3,28 +3,34 @@
 A profile has one; what a Verdict consists of asks by it.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from lowtide.framework.plugin import ask
 
 
 class Spent(NamedTuple):
-    """Seconds by rule, and by the method that rules were asked by. Nothing of rules that were not
-    asked, as what they had said was still true."""
+    """Seconds of each question, with the rule and the method that it was asked by. Nothing of rules
+    that were not asked, as what they had said was still true."""
 
-    by_rule: Mapping[str, float]
-    by_method: Mapping[str, float]
+    questions: tuple[tuple[str, str, float], ...]
+
+    @property
+    def by_rule(self) -> Mapping[str, float]:
+        return _sums((rule_name, seconds) for rule_name, _, seconds in self.questions)
+
+    @property
+    def by_method(self) -> Mapping[str, float]:
+        return _sums((method, seconds) for _, method, seconds in self.questions)
 
 
-NOTHING_SPENT: Final = Spent({}, {})
+NOTHING_SPENT: Final = Spent(())
 
 
 class Asking:
     def __init__(self, clock: Callable[[], float] | None = None) -> None:
         self._clock = clock
-        self._by_rule: dict[str, float] = {}
-        self._by_method: dict[str, float] = {}
+        self._spent: list[tuple[str, str, float]] = []
 
     def __call__(self, rule: Any, method: str, *arguments: Any) -> Any:
         if self._clock is None:
@@ -33,14 +39,19 @@ class Asking:
         try:
             return ask(rule, method, *arguments)
         finally:
-            spent = self._clock() - began_at
-            self._by_rule[rule.name] = self._by_rule.get(rule.name, 0.0) + spent
-            self._by_method[method] = self._by_method.get(method, 0.0) + spent
+            self._spent.append((rule.name, method, self._clock() - began_at))
 
     def take_spent(self) -> Spent:
         """Since it was taken last."""
-        if not self._by_rule:
+        if not self._spent:
             return NOTHING_SPENT
-        taken = Spent(self._by_rule, self._by_method)
-        self._by_rule, self._by_method = {}, {}
+        taken = Spent(tuple(self._spent))
+        self._spent.clear()
         return taken
+
+
+def _sums(amounts: Iterable[tuple[str, float]]) -> dict[str, float]:
+    sums: dict[str, float] = {}
+    for name, amount in amounts:
+        sums[name] = sums.get(name, 0.0) + amount
+    return sums

@@ -8,8 +8,9 @@ import numpy.typing as npt
 from lowtide.cluster.columns import BoolArray, IntArray, Rows
 from lowtide.cluster.state import ClusterState
 from lowtide.framework.ahead import Ahead, Faces
+from lowtide.framework.asking import Asking
 from lowtide.framework.narrowing import Narrowing
-from lowtide.framework.profile import Profile
+from lowtide.framework.profile import Concerned
 from lowtide.framework.rejections import Rejections
 from lowtide.framework.rules_asked import RulesAsked
 from lowtide.framework.stale import NO_ROWS, Stale
@@ -27,13 +28,15 @@ class Filtering:
     judged_at: int  # where the log of changes ended then
     refiltered: set[int] | None  # rows that came or went since scores were told; None: any
 
-    def __init__(self, profile: Profile, state: ClusterState, pod: Pod, faces: Faces) -> None:
+    def __init__(
+        self, concerned: Concerned, asking: Asking, state: ClusterState, pod: Pod, faces: Faces
+    ) -> None:
         self._state = state
         self._pod = pod
         self._faces = faces
-        self._ask = profile.asking
-        self._pre_filters = RulesAsked(profile.asked_at["preFilter"], pod)
-        self._filters = RulesAsked(profile.asked_at["filter"], pod)
+        self._ask = asking
+        self._pre_filters = RulesAsked(concerned.pre_filters, pod)
+        self._filters = RulesAsked(concerned.filters, pod)
         self.rules = self._filters.rules
 
     def start_again(self, capacity: int) -> None:
@@ -59,13 +62,14 @@ class Filtering:
         """Judges the stale rows again; `ranked` is how rows ranked last. Returns what was stale;
         None: nothing."""
         state = self._state
-        is_anew = self._filters.anew or self._pre_filters.anew
+        is_anew = bool(self._filters.anew or self._pre_filters.anew)
         if self.judged_at == state.log.position and not is_anew:
             return None
-        self._pre_filters.tell_apart(state)
-        self._filters.tell_apart(state)
+        for rules in (self._pre_filters, self._filters):
+            if not rules.are_told_apart:
+                rules.tell_apart(state)
         stale = Stale(state, self.judged_at)
-        if not self._takes_what_was_said(stale):
+        if is_anew or not self._takes_what_was_said(stale):
             self._judge_again(stale, ranked)
         self.judged_at = state.log.position
         return stale
@@ -73,9 +77,10 @@ class Filtering:
     def _takes_what_was_said(self, stale: Stale) -> bool:
         """Ahead, of the one row that a pod of the shape came to: nobody has to be asked."""
         row = stale.only_row(self._filters.local_reads)
-        if row is None or self._pre_filters.are_any_concerned(stale):
+        others = self._pre_filters.touched_by | self._filters.others_touched_by
+        if row is None or stale.concerns(others):
             return False
-        said = None if self._filters.are_others_concerned(stale) else self._ahead.said_of_one(row)
+        said = self._ahead.said_of_one(row)
         if said is None:
             return False
         for number, found in zip(self._filters.local, said, strict=True):
@@ -175,13 +180,13 @@ class Filtering:
         """The same for a single row: it is what a pod that was placed leaves to do."""
         first = len(self.rules)
         for number, rejections in enumerate(self.rejections):
-            if rejections.bits is not None and rejections.bits[row]:
+            if rejections.bits is not None and rejections.bits.item(row):
                 first = number
                 break
         if self.narrowing.is_any and self.narrowing.excludes(np.array([row]))[0]:
             first = _EXCLUDED
         feasible = first == len(self.rules)
-        if self.refiltered is not None and bool(self.feasible[row]) != feasible:
+        if self.refiltered is not None and self.feasible.item(row) is not feasible:
             self.refiltered.add(row)
         self.first[row] = first
         self.feasible[row] = feasible

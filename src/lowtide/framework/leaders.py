@@ -27,7 +27,7 @@ class Leaders:
         if not len(above):
             return level, level[:keep]
         values = ranked[above]
-        best = above[values == values.max()]
+        best = above[values == np.maximum.reduce(values)]
         if len(best) >= keep:
             return best, best[:keep]
         order = (-values).argsort(kind="stable")[:keep]

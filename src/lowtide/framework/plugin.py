@@ -10,6 +10,9 @@ nodes, and answers with arrays, one element per row of the `Nodes` it was given;
                carry), FEASIBLE (for `score`: which nodes the filters left). A row is judged again
                only by the rules that read what changed on it; where labels do not matter, rows
                can be judged ahead.
+    concerns(pod) -> bool                             False where it has nothing to say of pods of
+                                                      this shape, before filtering, in filtering
+                                                      and in scoring: there it is not asked then
     reads_about(pod, nodes, point) -> int             less than that, for pods of this shape: 0
                                                       where only the pod decides, and objects of
                                                       its kinds, which `nodes` is for; `point` is
@@ -64,6 +67,7 @@ from dataclasses import dataclass, field
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Protocol, overload
 
+import msgspec
 import numpy as np
 
 from lowtide.cluster.changes import (
@@ -142,8 +146,7 @@ class PluginError(Exception):
         self.rule_name = rule_name
 
 
-@dataclass(frozen=True, slots=True)
-class Rejection:
+class Rejection(msgspec.Struct, frozen=True):
     """The nodes a filter refuses for one reason; whether evicting pods there could help.
 
     A refusal that gives way counts only while there is another node: when every node is refused,

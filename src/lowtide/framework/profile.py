@@ -5,7 +5,7 @@ Built by the registry from the configuration; read by verdicts, decide and the m
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from lowtide.cluster.changes import FEASIBLE, OBJECTS
 from lowtide.framework.asking import Asking
@@ -32,7 +32,6 @@ METHOD_AT_POINT: Mapping[str, str] = {
 }
 
 
-_POINTS_OF_VERDICTS = ("preFilter", "filter", "score")
 # Where a rule can refuse a pod.
 _REFUSING_POINTS = ("preEnqueue", "preFilter", "filter", "reserve", "permit")
 
@@ -56,6 +55,15 @@ class Weighted:
         }
         for name, value in known.items():
             object.__setattr__(self, name, value)  # as it is frozen
+
+
+class Concerned(NamedTuple):
+    """The rules that have a word on a shape of pods, where a Verdict asks them."""
+
+    pre_filters: RulesAt
+    filters: RulesAt
+    scores: RulesAt
+    scorers: tuple[Weighted, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +96,6 @@ class Profile:
             point: tuple(rule for rule in self.rules_at.get(point, ()) if hasattr(rule, method))
             for point, method in METHOD_AT_POINT.items()
         }
-        self.asked_at = {point: RulesAt(self.at(point), point) for point in _POINTS_OF_VERDICTS}
         asked_before = self.rules_at.get("preScore", ())
         self.scorers = tuple(
             Weighted(
@@ -99,6 +106,8 @@ class Profile:
             )
             for rule in self.at("score")
         )
+        self._choosy = tuple(rule for rule in self.rules if hasattr(rule, "concerns"))
+        self._concerned: dict[tuple[bool, ...], Concerned] = {}
         # Budgets, say, change all the time, and only choose among victims.
         self.kinds_that_wake = frozenset(
             kind
@@ -143,6 +152,29 @@ class Profile:
             for kind in getattr(rule, "kinds", ()):
                 found[kind] = (*found.get(kind, ()), rule.name)
         return found
+
+    def concerned_by(self, pod: Pod) -> Concerned:
+        """Pods of one shape concern the same, and most shapes do."""
+        key = tuple([bool(ask(rule, "concerns", pod)) for rule in self._choosy])
+        found = self._concerned.get(key)
+        if found is None:
+            others = {
+                id(rule)
+                for rule, is_concerned in zip(self._choosy, key, strict=True)
+                if not is_concerned
+            }
+            found = self._concerned[key] = self._all_but(others)
+        return found
+
+    def _all_but(self, others: Collection[int]) -> Concerned:
+        def left(point: str) -> RulesAt:
+            return RulesAt([rule for rule in self.at(point) if id(rule) not in others], point)
+
+        scorers = tuple(
+            each for each in self.scorers if each.is_never_silent or id(each.rule) not in others
+        )
+        scores = RulesAt([each.rule for each in scorers], "score")
+        return Concerned(left("preFilter"), left("filter"), scores, scorers)
 
     def retry_on(self, rule_names: Iterable[str]) -> int:
         """Everything that can change the mind of one of these rules."""

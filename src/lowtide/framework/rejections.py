@@ -29,12 +29,12 @@ class Rejections:
     def __init__(self, name: str) -> None:
         self.name = name
         self.bits: Bits | None = None
-        self._reasons: list[_Reason] = []
+        self._reasons: dict[_Reason, np.uint64] = {}  # with their bits, in order
 
     def start_again(self) -> None:
         """Every row is about to be judged: reasons that nobody gives any more are let go."""
         self.bits = None
-        self._reasons = []
+        self._reasons = {}
 
     def judge(self, rejections: Iterable[Rejection], rows: Rows, capacity: int) -> None:
         self.put(rows, self.read(rejections, len(rows)), capacity)
@@ -42,13 +42,13 @@ class Rejections:
     def read(self, rejections: Iterable[Rejection], count: int) -> Bits | None:
         """The reasons for refusing each of so many nodes, None where none is refused; nothing of it
         is kept."""
-        _check_rejections(self.name, rejections)
         found: Bits | None = None
-        for rejection in rejections:
-            _check_mask(self.name, rejection.mask, count)
+        for rejection in self._checked(rejections):
+            mask = rejection.mask
+            _check_mask(self.name, mask, count)
             bit = self._bit(rejection)  # also of an empty mask: reasons keep their order
-            if np.count_nonzero(rejection.mask):
-                refused = rejection.mask * bit
+            if np.count_nonzero(mask):
+                refused = mask * bit
                 found = refused if found is None else found | refused
         return found
 
@@ -116,8 +116,7 @@ class Rejections:
 
     def _firm(self, waited_seconds: float) -> np.uint64:
         """The bits of the reasons that do not give way to a pod that has waited so long."""
-        numbers = range(len(self._reasons))
-        firm = [n for n in numbers if self._reasons[n].gives_way_after > waited_seconds]
+        firm = [n for n, each in enumerate(self._reasons) if each.gives_way_after > waited_seconds]
         return np.uint64(sum(1 << number for number in firm))
 
     def _reasons_at(self, row: int) -> list[_Reason]:
@@ -129,31 +128,33 @@ class Rejections:
         reason = _Reason(
             rejection.reason, rejection.eviction_helps, math.inf if after is None else after
         )
-        if reason not in self._reasons:
+        bit = self._reasons.get(reason)
+        if bit is None:
             if len(self._reasons) == _MOST_REASONS:
                 raise PluginError(
                     f"{self.name} gives more than {_MOST_REASONS} different reasons for one pod; "
                     "leave node names out of reasons",
                     rule_name=self.name,
                 )
-            self._reasons.append(reason)
-        return np.uint64(1 << self._reasons.index(reason))
+            bit = self._reasons[reason] = np.uint64(1 << len(self._reasons))
+        return bit
+
+    def _checked(self, answer: Any) -> Iterable[Rejection]:
+        if isinstance(answer, Iterable):
+            for each in answer:
+                if not isinstance(each, Rejection) or not isinstance(each.reason, str):
+                    break
+            else:
+                return answer
+        raise PluginError(
+            f"{self.name}.filter answers with {answer!r}; "
+            "it must yield Rejection(mask, reason), or nothing",
+            rule_name=self.name,
+        )
 
 
 def _check_mask(name: str, mask: Any, count: int) -> None:
     if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_ or mask.shape != (count,):
         raise PluginError(
             f"{name} answers with {mask!r}; it must be {count} booleans, one a node", rule_name=name
-        )
-
-
-def _check_rejections(name: str, answer: Any) -> None:
-    is_right = isinstance(answer, (list, Iterable)) and all(
-        isinstance(each, Rejection) and isinstance(each.reason, str) for each in answer
-    )
-    if not is_right:
-        raise PluginError(
-            f"{name}.filter answers with {answer!r}; "
-            "it must yield Rejection(mask, reason), or nothing",
-            rule_name=name,
         )

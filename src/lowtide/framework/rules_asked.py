@@ -54,35 +54,32 @@ class RulesAsked:
         self.rules = rules_at.rules
         self._rules_at = rules_at
         self._pod = pod
-        self._are_told_apart = False
+        self.are_told_apart = False
         self.anew: set[int] = set()  # who has to judge every row
 
-    def tell_apart(self, state: ClusterState) -> bool:
-        """Whether that was not known yet."""
-        if self._are_told_apart:
-            return False
-        self._are_told_apart = True
+    def tell_apart(self, state: ClusterState) -> None:
+        self.are_told_apart = True
         told_apart = self._rules_at.told_apart(self._pod, state.nodes())
-        self.reads, self.local, self.local_reads, self._others, self._others_touched_by = told_apart
-        return True
+        self.reads, self.local, self.local_reads, self._others, self.others_touched_by = told_apart
 
     def all_anew(self) -> None:
         self.anew = set(range(len(self.rules)))
-        self._are_told_apart = False
+        self.are_told_apart = False
 
     def object_changed(self, kind: type) -> bool:
         """Whether that concerns any of them."""
         concerned = [n for n, rule in enumerate(self.rules) if kind in getattr(rule, "kinds", ())]
         self.anew.update(concerned)
-        self._are_told_apart &= not concerned
+        self.are_told_apart &= not concerned
         return bool(concerned)
 
-    def are_any_concerned(self, stale: Stale) -> bool:
-        touched_by = self._others_touched_by | self.local_reads
-        return bool(self.anew) or stale.concerns(touched_by)
+    @property
+    def touched_by(self) -> int:
+        """The changes that any of them hears of."""
+        return self.others_touched_by | self.local_reads
 
     def are_others_concerned(self, stale: Stale) -> bool:
-        return bool(self.anew) or stale.concerns(self._others_touched_by)
+        return bool(self.anew) or stale.concerns(self.others_touched_by)
 
     def others(self, stale: Stale) -> Iterator[tuple[int, Rows]]:
         """Those that are not local, and what they have to judge again."""

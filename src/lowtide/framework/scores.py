@@ -41,32 +41,38 @@ class Scores:
         self._highest = 0
         self._has_highest = False
 
-    def judge(self, pod: Pod, nodes: Nodes, feasible: BoolArray, rows: Rows | slice) -> None:
-        self.put(self.asked(pod, nodes, feasible), rows)
-
-    def put(self, raw: IntArray | None, rows: Rows | slice) -> None:
-        had_opinion, self.has_opinion = self.has_opinion, raw is not None
+    def judge_all(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray | None:
+        """Every row; returns what each gains in points, None where that is nothing."""
+        raw, everywhere = self.asked(pod, nodes, feasible), slice(len(nodes))
+        self.has_opinion = raw is not None
         if raw is None:
-            return
-        if not had_opinion or (self._has_highest and bool((self.raw[rows] == self._highest).any())):
+            return self._withdrawn(everywhere) if self._is_heard else None
+        self.raw[everywhere] = raw
+        if self._has_normalize and not feasible.any():
+            return None  # nothing of it counts, and a node that comes is refiltered
+        if self._scale is not None:
+            self._highest, self._has_highest = _highest_of(raw, feasible), True
+        return self._write(everywhere, self._normalized(pod, nodes, feasible, raw, self._highest))
+
+    def put(self, raw: IntArray | int, rows: Rows | int) -> None:
+        """Some rows, where the rule has an opinion, and had one; they are to be rescaled."""
+        if self._has_highest and np.count_nonzero(self.raw[rows] == self._highest):
             self._has_highest = False
         self.raw[rows] = raw
 
-    def put_one(self, raw: int, row: int) -> None:
-        """Where the rule has an opinion, and had one."""
-        if self._has_highest and self.raw[row] == self._highest:
-            self._has_highest = False
-        self.raw[row] = raw
+    def put_as_given(self, raw: IntArray, rows: Rows, feasible: BoolArray) -> IntArray:
+        """The same where the raw score is what counts; returns the points that the rows gain."""
+        self.raw[rows] = raw
+        return self._write(rows, self._checked(raw, feasible[rows]))
 
-    def put_as_given(self, raw: int, row: int, feasible: BoolArray) -> int:
-        """The same where the raw score is what counts; returns the points that the row gains."""
+    def put_one_as_given(self, raw: int, row: int, feasible: BoolArray) -> int:
+        """The same of one row, which is what a pod that was placed leaves to do."""
         self.raw[row] = raw
         if not 0 <= raw <= MAX_SCORE:
             if feasible[row]:
                 self._refuse(raw)
             raw = min(max(raw, 0), MAX_SCORE)
-        self._is_heard = True
-        gained = self.weight * (raw - int(self.normalized[row]))
+        gained = self.weight * (raw - self.normalized.item(row))
         self.normalized[row] = raw
         return gained
 
@@ -79,40 +85,37 @@ class Scores:
         `judged` rows have new raw scores, `refiltered` ones may have changed feasibility.
         """
         touched = stale.union([judged, refiltered]) if len(refiltered) else judged
-        if not self.has_opinion:
-            return self._withdrawn(stale) if self._is_heard else (NO_ROWS, 0)
-        if not len(touched):
+        if not self.has_opinion or not len(touched):
             return NO_ROWS, 0
         if self.is_as_given and len(touched) == 1:
             row = int(touched[0])
-            return touched, self.put_as_given(int(self.raw[row]), row, feasible)
+            return touched, self.put_one_as_given(self.raw.item(row), row, feasible)
         if self._has_normalize:
             if not feasible.any():
                 return NO_ROWS, 0  # nothing of it counts, and a node that comes is refiltered
             nodes = stale.nodes(stale.everything)
             values = self.normalized_among(pod, nodes, feasible, self.raw)
-            return stale.everything, self._write(stale.everything, values, stale)
+            return stale.everything, self._write(slice(len(nodes)), values)
         if self._scale is not None:
             few = None if touched is stale.everything else touched
             if self._finds_new_highest(feasible, few):
                 touched = stale.everything
         some = stale.index(touched)
         values = self._checked(scaled(self.raw[some], self._highest, self._scale), feasible[some])
-        return touched, self._write(touched, values, stale)
+        return touched, self._write(some, values)
 
-    def _write(self, rows: Rows, values: IntArray, stale: Stale) -> IntArray:
+    def _write(self, rows: Rows | slice, values: IntArray) -> IntArray:
         """The points that the rows gain."""
-        some = stale.index(rows)
-        gained: IntArray = values - self.normalized[some] if self._is_heard else values
+        gained: IntArray = values - self.normalized[rows] if self._is_heard else values
         self._is_heard = True
-        self.normalized[some] = values
+        self.normalized[rows] = values
         return gained if self.weight == 1 else self.weight * gained
 
-    def _withdrawn(self, stale: Stale) -> tuple[Rows, IntArray]:
+    def _withdrawn(self, everywhere: slice) -> IntArray:
         """What it said does not count any more."""
-        gained = self._write(stale.everything, np.zeros(len(stale.everything), np.int64), stale)
+        gained = self._write(everywhere, np.zeros(everywhere.stop, np.int64))
         self._is_heard = False
-        return stale.everything, gained
+        return gained
 
     def raw_among(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray:
         """The raw scores if only these nodes were feasible; nothing of it is kept."""
@@ -126,11 +129,17 @@ class Scores:
     ) -> IntArray:
         """Some node has to be feasible where the rule normalises by itself."""
         raw = raw[: len(feasible)]
+        highest = 0 if self._scale is None else _highest_of(raw, feasible)
+        return self._normalized(pod, nodes, feasible, raw, highest)
+
+    def _normalized(
+        self, pod: Pod, nodes: Nodes, feasible: BoolArray, raw: IntArray, highest: int
+    ) -> IntArray:
         if self._has_normalize:
             normalized: IntArray = self._ask(self.rule, "normalize", pod, nodes, raw, feasible)
             _check_scores(self.rule.name, normalized, len(raw))
         else:
-            normalized = scaled(raw, _highest_of(raw, feasible), self._scale)
+            normalized = scaled(raw, highest, self._scale)
         return self._checked(normalized, feasible)
 
     def asked(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray | None:
@@ -155,8 +164,7 @@ class Scores:
 
     def _checked(self, normalized: IntArray, feasible: BoolArray) -> IntArray:
         """What is said of nodes that are not feasible does not count, and is made to fit."""
-        # Read as unsigned, what is below 0 is very large.
-        if normalized.view(np.uint64).max(initial=0) <= MAX_SCORE:
+        if are_in_range(normalized):
             return normalized
         wrong = feasible & ((normalized < 0) | (normalized > MAX_SCORE))
         if wrong.any():
@@ -171,9 +179,14 @@ class Scores:
         )
 
 
+def are_in_range(scores: IntArray) -> bool:
+    """Whether all are from 0 to 100. Read as unsigned, what is below 0 is very large."""
+    return bool(np.maximum.reduce(scores.view(np.uint64), axis=None, initial=0) <= MAX_SCORE)
+
+
 def _highest_of(raw: IntArray, feasible: BoolArray) -> int:
     counting: IntArray = raw * feasible  # faster than to leave the others out
-    return int(counting.max(initial=0))
+    return int(np.maximum.reduce(counting, initial=0))
 
 
 def _check_scores(name: str, scores: Any, count: int) -> None:

@@ -1,6 +1,7 @@
 """How the rules score one shape of pod on every row, and how rows rank by that: half of a
 Verdict."""
 
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -9,13 +10,15 @@ from lowtide.cluster.changes import FEASIBLE
 from lowtide.cluster.columns import BoolArray, IntArray, Rows
 from lowtide.cluster.state import ClusterState
 from lowtide.framework.ahead import Ahead, Faces
-from lowtide.framework.profile import Profile
+from lowtide.framework.asking import Asking
+from lowtide.framework.profile import Concerned
 from lowtide.framework.rules_asked import RulesAsked
 from lowtide.framework.scores import Scores, SmallArray
 from lowtide.framework.stale import NO_ROWS, Stale
 from lowtide.objects.pod import Pod
 
 _NEVER = -1
+_FOR_NOTHING = 1  # is what kube-scheduler gives every node when nothing scores
 
 
 class Voices(NamedTuple):
@@ -34,13 +37,15 @@ class Scoring:
     ranked: IntArray  # by row: the total of all scores; below 0 where the node is not feasible
     scores: list[Scores]
 
-    def __init__(self, profile: Profile, state: ClusterState, pod: Pod, faces: Faces) -> None:
+    def __init__(
+        self, concerned: Concerned, asking: Asking, state: ClusterState, pod: Pod, faces: Faces
+    ) -> None:
         self._state = state
         self._pod = pod
         self._faces = faces
-        self._scorers = profile.scorers
-        self._asking = profile.asking
-        self._rules = RulesAsked(profile.asked_at["score"], pod)
+        self._scorers = concerned.scorers
+        self._asking = asking
+        self._rules = RulesAsked(concerned.scores, pod)
 
     def start_again(self, capacity: int) -> None:
         """Everything is judged anew, in arrays of this length."""
@@ -82,9 +87,12 @@ class Scoring:
             refiltered = None
         if stale is None or not stale.is_since(self._judged_at):
             stale = Stale(state, self._judged_at)
-        if self._rules.tell_apart(state):
+        if not self._rules.are_told_apart:
+            self._rules.tell_apart(state)
             self._is_local_as_given = all(self.scores[n].is_as_given for n in self._rules.local)
-        taken = self._take_what_was_said(feasible, stale) if refiltered == set() else None
+        taken = None
+        if self._is_local_as_given and not self._rules.anew and refiltered == set():
+            taken = self._take_what_was_said(feasible, stale)
         if taken is not None and not self._rules.are_others_concerned(stale):
             self._rank_one(taken, feasible)
             self._judged_at = state.log.position
@@ -92,27 +100,42 @@ class Scoring:
         changed = stale.of(refiltered)
         # Rows that came may have been ranked before they went, and nobody may have a word on them.
         dirty = [changed, np.arange(self._count, count)]
-        judged = {}
+        judged: dict[int, Rows] = {}
         if taken is None:
-            judged = self._judge_local(feasible, stale)
+            local = self._rules.local_rows(stale)
+            if local is not None:
+                dirty.append(local)
+                judged = self._judge_local(local, feasible, stale)
         else:
             dirty.append(np.array([taken]))
         for number, rows in self._rules.others(stale):
             judged[number] = self._judge(number, rows, feasible, stale)
-        for number in range(len(self.scores)) if len(changed) else judged:
-            scores, rows = self.scores[number], judged.get(number, NO_ROWS)
-            if self._rules.reads[number] & FEASIBLE and number not in judged:
-                rows = self._judge(number, stale.everything, feasible, stale)
-            if len(rows) or len(changed):
-                touched, gained = scores.rescale(self._pod, feasible[:count], rows, changed, stale)
-                self._totals[stale.index(touched)] += gained
-                dirty.append(touched)
+        dirty += self._rescale(judged, changed, feasible, stale)
         if [each.has_opinion for each in self.scores] != self._had_opinions:
             self._hear()
         self._rank(stale.union(dirty), feasible, stale)
         self._judged_at = state.log.position
         self._rules.anew.clear()
         self._count = count
+
+    def _rescale(
+        self, judged: Mapping[int, Rows], changed: Rows, feasible: BoolArray, stale: Stale
+    ) -> Iterator[Rows]:
+        """What was judged of few rows, by number, and with `changed` ones whatever depends on which
+        nodes are feasible; yields the rows that this may concern."""
+        feasible_now = feasible[: self._state.count]
+        for number in range(len(self.scores)) if len(changed) else judged:
+            rows = judged.get(number, NO_ROWS)
+            if self._rules.reads[number] & FEASIBLE and number not in judged:
+                rows = self._judge(number, stale.everything, feasible, stale)
+            if rows is stale.everything:
+                yield rows  # rescaled already
+            elif len(rows) or len(changed):
+                touched, gained = self.scores[number].rescale(
+                    self._pod, feasible_now, rows, changed, stale
+                )
+                self._totals[stale.index(touched)] += gained
+                yield touched
 
     def _hear(self) -> None:
         self._had_opinions = [each.has_opinion for each in self.scores]
@@ -127,22 +150,16 @@ class Scoring:
         """Ahead, of the one row that a pod of the shape came to, so that no local rule has to be
         asked. Returns that row, which is to be ranked again; None where it was not known."""
         row = stale.only_row(self._rules.local_reads)
-        if row is None or not self._is_local_as_given or self._rules.anew:
+        if row is None:
             return None
         said = self._ahead.said_of_one(row)
         if said is None:
             return None
-        for number, raw in zip(self._rules.local, said, strict=True):
-            scores = self.scores[number]
-            if scores.has_opinion:
-                self._totals[row] += scores.put_as_given(raw, row, feasible)
+        self._put_one(row, said, feasible)
         return row
 
-    def _judge_local(self, feasible: BoolArray, stale: Stale) -> dict[int, Rows]:
-        """By number: the rows that were judged."""
-        rows = self._rules.local_rows(stale)
-        if rows is None:
-            return {}
+    def _judge_local(self, rows: Rows, feasible: BoolArray, stale: Stale) -> dict[int, Rows]:
+        """By number: the rows whose scores may have changed, as `_judge` says."""
         if rows is not stale.everything:
             return self._judge_few(rows, feasible, stale)
         self._ahead.forget()
@@ -152,53 +169,70 @@ class Scoring:
         }
 
     def _judge(self, number: int, rows: Rows, feasible: BoolArray, stale: Stale) -> Rows:
-        """Returns the rows whose raw scores may have changed."""
+        """Returns the rows whose scores may have changed: all of them, which are rescaled with
+        that, or few, which are to be."""
         scores = self.scores[number]
-        had_opinion = scores.has_opinion
-        some = stale.index(rows)
-        scores.judge(self._pod, stale.nodes(rows), feasible[some], some)
-        if not had_opinion and not scores.has_opinion:
+        if rows is not stale.everything:
+            raw = scores.asked(self._pod, stale.nodes(rows), feasible[rows])
+            if raw is None and not scores.has_opinion:
+                return NO_ROWS
+            if raw is not None and scores.has_opinion:
+                scores.put(raw, rows)
+                return rows
+        # It may also have changed its mind about having an opinion: that concerns every row.
+        count = self._state.count
+        gained = scores.judge_all(self._pod, stale.nodes(stale.everything), feasible[:count])
+        if gained is None:
             return NO_ROWS
-        if scores.has_opinion == had_opinion or rows is stale.everything:
-            return rows
-        return self._changed_its_mind(number, feasible, stale)
-
-    def _changed_its_mind(self, number: int, feasible: BoolArray, stale: Stale) -> Rows:
-        """About having an opinion at all: that concerns every row."""
-        some = stale.index(stale.everything)
-        self.scores[number].judge(self._pod, self._state.nodes(), feasible[some], some)
+        self._totals[:count] += gained
         return stale.everything
 
     def _judge_few(self, rows: Rows, feasible: BoolArray, stale: Stale) -> dict[int, Rows]:
-        """By the local rules, and some more as they would be with the next pods of the shape."""
-        numbers = self._rules.local
-        judged = {number: rows for number in numbers if self.scores[number].has_opinion}
+        """By the local rules, and some more as they would be with the next pods of the shape.
+        Returns, by number, the rows that are to be rescaled, or all that were."""
         known, unknown = self._ahead.said_of(rows)
         for row, said in known.items():
-            for number, score in zip(numbers, said, strict=True):
-                if number in judged:
-                    self.scores[number].put_one(score, row)
-        if not unknown:
-            return judged
+            self._put_one(row, said, feasible)
+        judged = {
+            number: rows
+            for number in self._rules.local
+            if self.scores[number].has_opinion and not self.scores[number].is_as_given
+        }
+        return judged | self._ask_about_few(unknown, feasible, stale) if unknown else judged
+
+    def _ask_about_few(
+        self, unknown: list[int], feasible: BoolArray, stale: Stale
+    ) -> dict[int, Rows]:
+        """By number: every row, where a rule has changed its mind about having an opinion."""
         few, ahead, faced, nodes = self._faces.of(unknown, self.ranked, self._rules.local_reads)
         asked_feasible = feasible[faced]
-        answers, is_sure = [], True
-        for number in numbers:
+        answers: list[IntArray] = []
+        anew: dict[int, Rows] = {}
+        for number in self._rules.local:
             if not len(ahead) and stale.rows(self._rules.reads[number]) is None:
                 continue
             scores = self.scores[number]
             raw = scores.asked(self._pod, nodes, asked_feasible)
             answers.append(np.zeros(len(faced), np.int64) if raw is None else raw[len(few) :])
             if (raw is not None) != scores.has_opinion:
-                judged[number] = self._changed_its_mind(number, feasible, stale)
-                is_sure = False  # nor is what it says of fewer rows what it says of all
+                anew[number] = self._judge(number, stale.everything, feasible, stale)
+            elif raw is not None and scores.is_as_given:
+                self._totals[few] += scores.put_as_given(raw[: len(few)], few, feasible)
             elif raw is not None:
                 scores.put(raw[: len(few)], few)
-        if is_sure:
-            self._ahead.keep(ahead, answers)
-        else:
+        if anew:  # what they say of fewer rows is not what they say of all
             self._ahead.forget()
-        return judged
+        else:
+            self._ahead.keep(ahead, answers)
+        return anew
+
+    def _put_one(self, row: int, said: Sequence[int], feasible: BoolArray) -> None:
+        for number, raw in zip(self._rules.local, said, strict=True):
+            scores = self.scores[number]
+            if scores.has_opinion and scores.is_as_given:
+                self._totals[row] += scores.put_one_as_given(raw, row, feasible)
+            elif scores.has_opinion:
+                scores.put(raw, row)
 
     def _rank(self, rows: Rows, feasible: BoolArray, stale: Stale) -> None:
         if not len(rows):
@@ -207,15 +241,9 @@ class Scoring:
             self._rank_one(int(rows[0]), feasible)
             return
         some = stale.index(rows)
-        totals = self._totals[some]
-        if self._for_nothing:
-            totals = totals + self._for_nothing
+        totals = self._totals[some] if self.voices.rules else _FOR_NOTHING
         self.ranked[some] = np.where(feasible[some], totals, -1)
 
     def _rank_one(self, row: int, feasible: BoolArray) -> None:
-        self.ranked[row] = self._totals[row] + self._for_nothing if feasible[row] else -1
-
-    @property
-    def _for_nothing(self) -> int:
-        """kube-scheduler gives every node 1 when nothing scores."""
-        return 0 if self.voices.rules else 1
+        total = self._totals.item(row) if self.voices.rules else _FOR_NOTHING
+        self.ranked[row] = total if feasible[row] else -1

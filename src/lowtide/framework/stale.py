@@ -33,32 +33,34 @@ class Stale:
         self.since = since
         self.until = state.log.position
         self._state = state
-        self._changes = state.log.since(since)
+        changes = state.log.since(since)
+        self._is_all_new = changes is None
+        self._changed: dict[int, int] = {}  # by row: what
         self._anything = 0  # that changed anywhere
-        self._everywhere = 0  # that changed on every row
-        self._has_new_rows = False
-        for row, what in self._changes or ():
+        for row, what in changes or ():
             self._anything |= what
-            if row == EVERY_ROW:
-                self._everywhere |= what
-            elif what == ROW:
-                self._has_new_rows = True
+            self._changed[row] = self._changed.get(row, 0) | what
+        self._everywhere = self._changed.pop(EVERY_ROW, 0)
+        self._has_new_rows = self._anything & ROW == ROW and any(
+            what & ROW == ROW for what in self._changed.values()
+        )
         self._rows: dict[int, Rows | None] = {}  # by what is read
         self._views: dict[int, Nodes] = {}
 
     def concerns(self, touched_by: int) -> bool:
         """Whether rules may have something to judge again that such changes touch."""
-        return self._changes is None or self._has_new_rows or bool(self._anything & touched_by)
+        return self._is_all_new or self._has_new_rows or bool(self._anything & touched_by)
 
     def only_row(self, reads: int) -> int | None:
         """The one that changed in what is read, where nothing but pods made it change."""
+        if self._everywhere & reads or self._anything & ~_ABOUT_PODS:
+            return None
         only = None
-        for row, what in self._changes or ():
-            if not what & reads and not what & ~_ABOUT_PODS:
-                continue
-            if row == EVERY_ROW or what & ~_ABOUT_PODS or only not in (None, row):
-                return None
-            only = row
+        for row, what in self._changed.items():
+            if what & reads:
+                if only is not None:
+                    return None
+                only = row
         return only
 
     def rows(self, reads: int) -> Rows | None:
@@ -101,8 +103,8 @@ class Stale:
         return np.array(sorted(row for row in rows if row < count), np.intp)
 
     def _work_out(self, reads: int) -> Rows | None:
-        count, changes, anything = self._state.count, self._changes, self._anything
-        if changes is None or len(changes) > 4 * count + 64 or self._everywhere & reads:
+        count, anything = self._state.count, self._anything
+        if self._is_all_new or self._everywhere & reads:
             return self.everything
         if (reads & NODES and anything & NODE) or (reads & OTHERS and anything & (PODS | NODE)):
             return self.everything
@@ -111,8 +113,11 @@ class Stale:
         if not anything & reads and not self._has_new_rows:
             return None
         # A row that came or moved is new to every rule, whatever it reads.
-        rows = {row for row, what in changes if (what & reads or what == ROW) and row < count}
-        rows.discard(EVERY_ROW)
+        rows = [
+            row
+            for row, what in self._changed.items()
+            if (what & reads or what & ROW == ROW) and row < count
+        ]
         if not rows:
             return None
         if reads & FEASIBLE or len(rows) > count // 2:

@@ -41,10 +41,11 @@ class Verdict:
         self._faces = Faces(state, pod)
         self.leaders = Leaders()  # for whoever ranks
         self._stale: Stale | None = None  # what was, when the filters were asked last
-        self._filtering = Filtering(profile, state, pod, self._faces)
-        self._scoring = Scoring(profile, state, pod, self._faces)
+        concerned = profile.concerned_by(pod)
+        self._filtering = Filtering(concerned, profile.asking, state, pod, self._faces)
+        self._scoring = Scoring(concerned, profile.asking, state, pod, self._faces)
         self.filters = self._filtering.rules
-        self._rule_count = len(self.filters) + len(profile.scorers)
+        self._rule_count = len(self.filters) + len(concerned.scorers)
         self._ranked_last = _NOTHING_RANKED
         self._start_again()
 

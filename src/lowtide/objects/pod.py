@@ -223,7 +223,10 @@ class Pod(Wire, frozen=True):
     @property
     def controller(self) -> OwnerReference | None:
         """What made this pod and keeps its like running."""
-        return next((o for o in self.metadata.owner_references if o.controller), None)
+        for owner in self.metadata.owner_references:
+            if owner.controller:
+                return owner
+        return None
 
     @property
     def started_at(self) -> float | None:
@@ -265,11 +268,11 @@ def shape_of(pod: Pod) -> bytes:
     claims are called after the pod.
     """
     meta, spec = pod.metadata, pod.spec
-    volumes = spec.volumes
+    volumes, named = spec.volumes, bool(spec.resource_claims)
     if volumes:
         spec = msgspec.structs.replace(spec, volumes=[])
         volumes = [each for each in map(_without_name, volumes) if each != _NO_SOURCE]
-    named = bool(spec.resource_claims) or any(volume.ephemeral for volume in volumes)
+        named = named or any(volume.ephemeral for volume in volumes)
     return _encode_shape(
         _Shape(
             namespace=meta.namespace,

@@ -100,6 +100,8 @@ def _total(pod: Pod, amounts_of: Callable[[Container], NanoAmounts]) -> NanoAmou
     total: NanoAmounts = {}
     for container in pod.spec.containers:
         _add(total, amounts_of(container))
+    if not pod.spec.init_containers:
+        return total
     sidecars: NanoAmounts = {}
     starting: NanoAmounts = {}
     for container in pod.spec.init_containers:
@@ -133,11 +135,11 @@ def _effective(container: Container, pod: Pod) -> NanoAmounts:
 
 
 def _status_of(container: Container, pod: Pod) -> ContainerStatus | None:
-    statuses: Iterable[ContainerStatus] = (
-        *pod.status.container_statuses,
-        *pod.status.init_container_statuses,
-    )
-    return next((each for each in statuses if each.name == container.name), None)
+    for statuses in (pod.status.container_statuses, pod.status.init_container_statuses):
+        for status in statuses:
+            if status.name == container.name:
+                return status
+    return None
 
 
 def is_resize_infeasible(pod: Pod) -> bool:

@@ -75,6 +75,11 @@ class Volume(MigratedDisks, frozen=True):
     iscsi: Iscsi | None = None
     rbd: Rbd | None = None
 
+    @property
+    def has_source(self) -> bool:
+        """Whether rules look at it; not so the one that every pod gets for its account."""
+        return self != Volume(name=self.name)
+
     def claim_name(self, pod_name: str) -> str | None:
         """The claim behind it, in the pod's namespace; None where there is none."""
         if self.persistent_volume_claim is not None:

@@ -40,6 +40,11 @@ class NodeAffinity:
     def __init__(self, args: NodeAffinityArgs) -> None:
         self._added = args.added_affinity or Affinity()
 
+    def concerns(self, pod: Pod) -> bool:
+        affinity = pod.spec.affinity
+        has_own = affinity is not None and affinity.node_affinity is not None
+        return has_own or bool(pod.spec.node_selector) or self._added != Affinity()
+
     def pre_filter(self, pod: Pod, nodes: Nodes) -> PodRejection | frozenset[str] | None:
         """Terms that all name nodes narrow the search to those names."""
         problem = _problem(pod)

@@ -13,11 +13,13 @@ class NodeDeclaredFeatures:
     name = "NodeDeclaredFeatures"
     reads = NODE
 
+    def concerns(self, pod: Pod) -> bool:
+        return bool(features_needed(pod))
+
     def filter(self, pod: Pod, nodes: Nodes) -> Iterator[Rejection]:
         needed = features_needed(pod)
-        if needed:
-            lacks = nodes.by_features(lambda declared: not needed <= declared)
-            yield Rejection(lacks, "node(s) didn't match Pod's required features")
+        lacks = nodes.by_features(lambda declared: not needed <= declared)
+        yield Rejection(lacks, "node(s) didn't match Pod's required features")
 
     def may_help(self, pod: Pod, change: Change) -> bool:
         needed = features_needed(pod)

@@ -9,6 +9,9 @@ class NodeName:
     name = "NodeName"
     reads = NODE
 
+    def concerns(self, pod: Pod) -> bool:
+        return bool(pod.spec.node_name)
+
     def filter(self, pod: Pod, nodes: Nodes) -> Iterator[Rejection]:
         wanted = pod.spec.node_name
         if wanted:

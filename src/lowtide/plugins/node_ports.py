@@ -13,13 +13,11 @@ class NodePorts:
     name = "NodePorts"
     reads = TAKEN
 
-    def reads_about(self, pod: Pod, nodes: Nodes, point: str) -> int:
-        return TAKEN if host_ports_of(pod) else 0
+    def concerns(self, pod: Pod) -> bool:
+        return bool(host_ports_of(pod))
 
     def filter(self, pod: Pod, nodes: Nodes) -> Iterator[Rejection]:
         wanted = host_ports_of(pod)
-        if not wanted:
-            return
         taken = np.logical_or.reduce([nodes.uses_port(port) for port in wanted])
         yield Rejection(
             taken,

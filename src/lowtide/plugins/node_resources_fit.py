@@ -216,9 +216,10 @@ def _allocatable(node: Node) -> dict[str, int]:
 def _shortages(resource: str, wanted: int, nodes: Nodes) -> Iterator[Rejection]:
     capacity = nodes.allocatable(resource)
     short = wanted > capacity - nodes.requested(resource)
-    beyond = short & (wanted > capacity) if short.any() else short
     reason = f"Insufficient {resource}"
-    yield Rejection(short ^ beyond, reason, eviction_helps=True)
+    # Both are told of also where nothing is short: so reasons keep their order.
+    beyond = short & (wanted > capacity) if np.count_nonzero(short) else short
+    yield Rejection(short if beyond is short else short ^ beyond, reason, eviction_helps=True)
     yield Rejection(beyond, reason)
 
 

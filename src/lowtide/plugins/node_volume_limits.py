@@ -16,7 +16,7 @@ from lowtide.objects.storage import (
     StorageClass,
     VolumeAttachment,
 )
-from lowtide.plugins.volume_claims import not_found, not_made_for, uses_claim
+from lowtide.plugins.volume_claims import has_volumes, not_found, not_made_for, uses_claim
 
 _TOO_MANY = "node(s) exceed max volume count"
 
@@ -26,12 +26,10 @@ class NodeVolumeLimits:
     reads = TAKEN
     kinds = (PersistentVolumeClaim, PersistentVolume, StorageClass, CSINode, VolumeAttachment)
 
-    def reads_about(self, pod: Pod, nodes: Nodes, point: str) -> int:
-        return TAKEN if pod.spec.volumes else 0
+    def concerns(self, pod: Pod) -> bool:
+        return has_volumes(pod)
 
     def filter(self, pod: Pod, nodes: Nodes) -> Iterator[Rejection]:
-        if not pod.spec.volumes:
-            return
         missing = _missing_claim(pod, nodes)
         if missing is not None:
             yield Rejection(np.ones(len(nodes), np.bool_), missing)

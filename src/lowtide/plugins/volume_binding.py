@@ -30,7 +30,7 @@ from lowtide.objects.storage import (
     PersistentVolumeClaim,
     StorageClass,
 )
-from lowtide.plugins.volume_claims import claims_of, uses_claim
+from lowtide.plugins.volume_claims import claims_of, has_volumes, uses_claim
 from lowtide.plugins.volume_finding import find_volumes, largest_volume
 
 _MISMATCHED = "node(s) didn't match PersistentVolume's node affinity"
@@ -74,6 +74,9 @@ class VolumeBinding:
     def __init__(self, args: VolumeBindingArgs, binder: Binder) -> None:
         self._timeout_seconds = args.bind_timeout_seconds
         self._binder = binder
+
+    def concerns(self, pod: Pod) -> bool:
+        return has_volumes(pod)
 
     def pre_filter(self, pod: Pod, nodes: Nodes) -> PodRejection | None:
         claims = claims_of(pod, nodes)

@@ -23,6 +23,11 @@ class PodClaims:
     delayed: tuple[PersistentVolumeClaim, ...]
 
 
+def has_volumes(pod: Pod) -> bool:
+    """Whether any is one that rules look at: only then has a rule about volumes a word on it."""
+    return any(volume.has_source for volume in pod.spec.volumes)
+
+
 def claims_of(pod: Pod, nodes: Nodes) -> PodClaims | str:
     """A text where the pod cannot run anywhere before its claims have changed."""
     claims = []

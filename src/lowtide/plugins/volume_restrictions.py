@@ -20,7 +20,7 @@ from lowtide.framework.plugin import (
 from lowtide.objects.node import Node
 from lowtide.objects.storage import PersistentVolumeClaim
 from lowtide.objects.volumes import Volume
-from lowtide.plugins.volume_claims import not_found, uses_claim
+from lowtide.plugins.volume_claims import has_volumes, not_found, uses_claim
 
 READ_WRITE_ONCE_POD = "ReadWriteOncePod"
 
@@ -36,8 +36,11 @@ class VolumeRestrictions:
     reads = PODS | OTHERS
     kinds = (PersistentVolumeClaim,)
 
+    def concerns(self, pod: Pod) -> bool:
+        return has_volumes(pod)
+
     def reads_about(self, pod: Pod, nodes: Nodes, point: str) -> int:
-        return self.reads if point == "filter" and pod.spec.volumes else 0
+        return self.reads if point == "filter" else 0
 
     def pre_filter(self, pod: Pod, nodes: Nodes) -> PodRejection | None:
         for name in _claim_names(pod):

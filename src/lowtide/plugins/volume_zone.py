@@ -14,7 +14,7 @@ from lowtide.objects.storage import (
     PersistentVolumeClaim,
     StorageClass,
 )
-from lowtide.plugins.volume_claims import not_found, uses_claim
+from lowtide.plugins.volume_claims import has_volumes, not_found, uses_claim
 
 _ELSEWHERE = "node(s) had no available volume zone"
 
@@ -39,6 +39,9 @@ class VolumeZone:
     name = "VolumeZone"
     reads = NODE
     kinds = (PersistentVolumeClaim, PersistentVolume, StorageClass)
+
+    def concerns(self, pod: Pod) -> bool:
+        return has_volumes(pod)
 
     def pre_filter(self, pod: Pod, nodes: Nodes) -> PodRejection | None:
         places = _places(pod, nodes)

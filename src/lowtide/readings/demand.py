@@ -52,12 +52,14 @@ class PodTraffic:
         self._of_any = of_unknown if of_all is None else of_all
 
     def of(self, pod: Pod) -> Traffic:
+        if not pod.metadata.annotations:
+            return self._of_its_like(pod)
         stated = stated_traffic(pod)
-        if stated is not None:
-            return limited(stated, pod)
+        return limited(self._of_its_like(pod) if stated is None else stated, pod)
+
+    def _of_its_like(self, pod: Pod) -> Traffic:
         owner = owner_of(pod)
-        found = self._by_owner.get(owner, self._of_any) if owner else self._of_any
-        return limited(found, pod)
+        return self._by_owner.get(owner, self._of_any) if owner else self._of_any
 
 
 class Owners:
@@ -209,8 +211,6 @@ def _stated_amount(text: str) -> float:
 
 def limited(traffic: Traffic, pod: Pod) -> Traffic:
     """No more than the pod's bandwidth annotations let through."""
-    if not pod.metadata.annotations:
-        return traffic
     return Traffic(
         min(traffic.receive, _limit(pod, INGRESS_LIMIT)),
         min(traffic.transmit, _limit(pod, EGRESS_LIMIT)),

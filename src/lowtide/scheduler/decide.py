@@ -7,6 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
+import msgspec
 import numpy as np
 from msgspec.structs import replace
 
@@ -15,6 +16,7 @@ from lowtide.cluster.state import ClusterState
 from lowtide.config.types import Extender
 from lowtide.framework.decision import Decision, NodeRejection
 from lowtide.framework.plugin import PostFiltered, ask
+from lowtide.framework.profile import Profile
 from lowtide.framework.refused import RefusedPod, post_filtered
 from lowtide.framework.verdict import Verdict
 from lowtide.framework.verdicts import Verdicts
@@ -74,7 +76,7 @@ def deciding(
     state = verdicts.state
     verdict = verdicts.of(pod)
     found = Found(pod, verdicts.profile.scheduler_name, verdict, state)
-    helped = _Helped(verdicts, verdict, turn, waited_seconds, extenders)
+    helped = _Helped(verdicts.profile, state, verdict, turn, waited_seconds, extenders)
     if verdict.pod_rejection is not None:
         return (yield from helped.remedied(found.pod_rejected(), {}))
     fit = fitting(pod, verdict, state, waited_seconds=waited_seconds)
@@ -109,18 +111,15 @@ def deciding(
     return best
 
 
-class Found:
+class Found(msgspec.Struct):
     """Writes a Decision down; the advisor does so too."""
 
-    def __init__(
-        self, pod: Pod, scheduler_name: str, verdict: Verdict, state: ClusterState
-    ) -> None:
-        self._pod = pod
-        self._scheduler_name = scheduler_name
-        self._verdict = verdict
-        self._state = state
-        self._given_way: Mapping[int, NodeRejection] | None = None
-        self._points: IntArray | None = None
+    _pod: Pod
+    _scheduler_name: str
+    _verdict: Verdict
+    _state: ClusterState
+    _given_way: Mapping[int, NodeRejection] | None = None
+    _points: IntArray | None = None
 
     def has_given_way(self, promised: Mapping[int, NodeRejection]) -> None:
         """Every node was refused, some for the sake of promised pods; what is left gave way."""
@@ -243,24 +242,16 @@ class Found:
         return {self._state.names[row]: found[row] for row in sorted(found)}
 
 
-class _Helped:
+class _Helped(msgspec.Struct, frozen=True):
     """What others say in the course of a decision: rules that can do something for a pod that
     fits nowhere, and extenders."""
 
-    def __init__(
-        self,
-        verdicts: Verdicts,
-        verdict: Verdict,
-        turn: int,
-        waited_seconds: float,
-        extenders: tuple[Extender, ...],
-    ) -> None:
-        self._profile = verdicts.profile
-        self._state = verdicts.state
-        self._verdict = verdict
-        self._turn = turn
-        self._waited_seconds = waited_seconds
-        self._extenders = extenders
+    _profile: Profile
+    _state: ClusterState
+    _verdict: Verdict
+    _turn: int
+    _waited_seconds: float
+    _extenders: tuple[Extender, ...]
 
     def refused(self, pod: Pod, rows: list[int]) -> Course[dict[int, NodeRejection]]:
         """Of these rows, those that an extender leaves out."""

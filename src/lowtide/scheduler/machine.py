@@ -237,12 +237,13 @@ class Machine:
         queued = self.queue.pop(now)
         if queued is None or self.state.placed(queued.pod.uid) is not None:
             return []
-        if queued.pod.is_terminating:
-            return [failure_event(queued.pod, f"skip schedule deleting pod: {queued.pod.key}")]
-        profile = self.profiles[queued.pod.spec.scheduler_name]
+        pod = queued.pod
+        if pod.is_terminating:
+            return [failure_event(pod, f"skip schedule deleting pod: {pod.key}")]
+        profile = self.profiles[pod.spec.scheduler_name]
         profile.asking.take_spent()  # what a turn that failed has left
         course = deciding(
-            self._promises.applied_to(queued.pod),
+            self._promises.applied_to(pod),
             self._verdicts[profile.scheduler_name],
             turn=self._turns,
             waited_seconds=now - queued.first_seen_at + _LOST_SECONDS,
@@ -315,14 +316,14 @@ class Machine:
     def _place(
         self, queued: QueuedPod, decision: Decision, placement: Placement, now: float
     ) -> list[Action]:
-        shape = self._verdicts[placement.profile.scheduler_name].shape_of_last(queued.pod.uid)
-        self.state.assume(queued.pod, placement.node_name, shape)
+        pod, verdicts = queued.pod, self._verdicts[placement.profile.scheduler_name]
+        self.state.assume(pod, placement.node_name, verdicts.shape_of_last(pod.uid))
         try:
             refused = placement.refusal(self.state)
         except (PluginError, QuantityError) as error:
             self._take_back(placement, now)
             return self._fail(queued, str(error), now)
-        for thing in self.state.known_objects.assumed(queued.pod.uid):
+        for thing in self.state.known_objects.assumed(pod.uid):
             self._surroundings.judge_again(type(thing))
         if refused is not None:
             self._take_back(placement, now)

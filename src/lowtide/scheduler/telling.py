@@ -177,19 +177,18 @@ def _scores_of_all(weighted: Weighted, nodes: Nodes) -> ScoreTable:
     """As if every node were feasible for a pod that asks for nothing."""
     count = len(nodes)
     pod, every = Pod(), np.ones(count, np.bool_)
-    scores = Scores(weighted, np.zeros(count, np.int64), np.zeros(count, np.int64), Asking())
-    scores.judge(pod, nodes, every, nodes.rows)
+    scores = Scores(weighted, np.zeros(count, np.int64), np.zeros(count, np.int8), Asking())
+    scores.judge_all(pod, nodes, every)
     if not scores.has_opinion or not count:
         return NO_SCORES
-    normalized = scores.normalized_among(pod, nodes, every, scores.raw)
     return ScoreTable(
         node_names=tuple(nodes.names),
         rows=nodes.rows,
-        totals=scores.weight * normalized,
+        totals=scores.weight * scores.normalized.astype(np.int64),
         rules=(scores.rule.name,),
         weights=(scores.weight,),
         raw=scores.raw[np.newaxis],
-        normalized=normalized[np.newaxis],
+        normalized=scores.normalized[np.newaxis].astype(np.int64),
     )
 
 
