@@ -22,7 +22,7 @@ from lowtide.framework.plugin import (
 from lowtide.framework.verdicts import Verdicts
 from lowtide.plugins.node_affinity import NodeAffinity, NodeAffinityArgs
 from lowtide.plugins.node_resources_fit import NodeResourcesFit, NodeResourcesFitArgs
-from lowtide.scheduler.decide import best_row, decide
+from lowtide.scheduler.decide import decide
 from lowtide.testing import make_node, make_pod, make_profile, make_state
 
 
@@ -176,19 +176,6 @@ def test_without_nodes_there_is_nothing_to_choose() -> None:
 def test_equals_take_turns() -> None:
     nodes = [decided(ByName(a=7, b=7, c=7), turn=turn).node_name for turn in range(7)]
     assert nodes == ["a", "b", "c", "a", "b", "c", "a"]
-
-
-@pytest.mark.parametrize(
-    ("turn", "row"),
-    [
-        pytest.param(0, 1, id="is the first of the best at first"),
-        pytest.param(1, 3, id="is the other one next, however far apart they are"),
-        pytest.param(2, 1, id="is the first again after that"),
-        pytest.param(7, 3, id="counts turns round and round"),
-    ],
-)
-def test_the_best_row(turn: int, row: int) -> None:
-    assert best_row(np.array([1, 9, 3, 9, -1], np.int64), turn) == row
 
 
 # Nominations.

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 from msgspec.structs import replace
 
 from lowtide.cluster.columns import IntArray, Rows
@@ -39,7 +40,7 @@ class ScoreTable(msgspec.Struct, frozen=True):
     rules: tuple[str, ...]
     weights: tuple[int, ...]
     raw: IntArray  # one row per rule, one element per node
-    normalized: IntArray
+    normalized: npt.NDArray[np.integer]
 
     def unpacked(self) -> tuple[NodeScore, ...]:
         return tuple(self._at(number) for number in range(len(self.node_names)))

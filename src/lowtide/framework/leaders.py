@@ -1,4 +1,7 @@
-"""The rows that rank highest. A verdict keeps one of these between pods; `decide` asks it."""
+"""The rows that rank highest, and which of them has its turn. Scoring keeps one of these between
+pods, and tells it of each rank that changes; `decide` asks it."""
+
+from bisect import bisect_left, insort
 
 import numpy as np
 
@@ -7,38 +10,100 @@ from lowtide.cluster.columns import IntArray, Rows
 # So many times as many rows as are asked for are compared with each other: about, and at the most.
 _ABOUT, _MOST = 4, 16
 _SOME = 8  # of so many rows one is looked at where their ranks are not known yet
+# To keep more in order takes as long as to look for the best anew.
+_MOST_IN_ORDER = 8192
+
+# The higher the rank, and then the lower the row, the smaller is a row's key.
+_ROW_BITS = 32
+_ROW = (1 << _ROW_BITS) - 1
 
 
 class Leaders:
-    """Remembers only a rank that few rows exceed: for the next pod that is mostly still so, and
-    only those have to be put in order."""
+    """The best rows, in order from the second pod on: the next one mostly moves a single row."""
 
     def __init__(self) -> None:
-        self._exceeded = 0
+        self._was_asked = False
+        self._keys: list[int] | None = None  # of all rows that reach the rank, the best first
+        self._reached = 0
 
-    def best(self, ranked: IntArray, keep: int) -> tuple[Rows, Rows]:
-        """All that rank highest, in order; and the `keep` best ones, the best first."""
-        above, level = self._split(ranked, keep)
-        for step in (_SOME, 1):  # to put some rows in order mostly tells enough
-            if len(above) <= _MOST * keep and len(above) + len(level) >= keep:
-                break
-            self._exceeded = _nth_highest(ranked[::step], _ABOUT * keep // step)
-            above, level = self._split(ranked, keep)
-        if not len(above):
-            return level, level[:keep]
-        values = ranked[above]
-        best = above[values == np.maximum.reduce(values)]
-        if len(best) >= keep:
-            return best, best[:keep]
-        order = (-values).argsort(kind="stable")[:keep]
-        return best, np.concatenate([above[order], level[: keep - len(order)]])
+    @property
+    def are_in_order(self) -> bool:
+        return self._keys is not None
 
-    def _split(self, ranked: IntArray, keep: int) -> tuple[Rows, Rows]:
-        """The rows that exceed it, and if those are too few the rows that reach it."""
-        above: Rows = (ranked > self._exceeded).nonzero()[0]
-        if len(above) >= keep:
-            return above, above[:0]
-        return above, (ranked == self._exceeded).nonzero()[0]
+    def all_moved(self) -> None:
+        self._keys = None
+
+    def moved(self, row: int, before: int, after: int) -> None:
+        """From one rank to another; rows that are not feasible have one below 0."""
+        if self._keys is None:
+            return
+        if before >= self._reached:
+            del self._keys[bisect_left(self._keys, row - (before << _ROW_BITS))]
+        if after >= self._reached:
+            insort(self._keys, row - (after << _ROW_BITS))
+
+    def best(self, ranked: IntArray, keep: int, turn: int) -> tuple[int, Rows]:
+        """As `best_of` says, less those that are not feasible; some row has to be."""
+        if self._was_asked and not self._are_enough(keep):
+            self._put_in_order(ranked, keep)
+        self._was_asked = True
+        if self._keys is None or not self._are_enough(keep):
+            row, kept = best_of(ranked, keep, turn)
+            return row, kept[ranked[kept] >= 0]
+        highest = self._keys[0] >> _ROW_BITS
+        place = turn % bisect_left(self._keys, (highest + 1) << _ROW_BITS)
+        keys = self._keys[:keep]
+        if place >= keep:
+            keys = [self._keys[place], *keys[:-1]]
+        return self._keys[place] & _ROW, np.array([key & _ROW for key in keys], np.intp)
+
+    def _are_enough(self, keep: int) -> bool:
+        return self._keys is not None and (len(self._keys) >= keep or self._reached == 0)
+
+    def _put_in_order(self, ranked: IntArray, keep: int) -> None:
+        step = _SOME if len(ranked) > _MOST_IN_ORDER // _SOME else 1
+        self._reached = max(_nth_highest(ranked[::step], _MOST * keep // step), 0)
+        rows: Rows = (ranked >= self._reached).nonzero()[0]
+        self._keys = None
+        if len(rows) <= _MOST_IN_ORDER:
+            keys = rows - (ranked[rows] << _ROW_BITS)
+            keys.sort()
+            self._keys = keys.tolist()
+
+
+def best_of(ranked: IntArray, keep: int, turn: int) -> tuple[int, Rows]:
+    """One of the rows that rank highest, which take turns; and the `keep` best rows, the best
+    first, with that one among them."""
+    best, kept = _highest(ranked, keep)
+    place = turn % len(best)
+    if place >= len(kept):  # of very many that are equally good
+        kept = np.concatenate([best[place : place + 1], kept[:-1]])
+    return int(best[place]), kept
+
+
+def _highest(ranked: IntArray, keep: int) -> tuple[Rows, Rows]:
+    """All that rank highest, in order; and the `keep` best ones."""
+    for step in (_SOME, 1):  # to put some rows in order mostly tells enough
+        exceeded = _nth_highest(ranked[::step], _ABOUT * keep // step)
+        above, level = _split(ranked, exceeded, keep)
+        if len(above) <= _MOST * keep and len(above) + len(level) >= keep:
+            break
+    if not len(above):
+        return level, level[:keep]
+    values = ranked[above]
+    best = above[values == np.maximum.reduce(values)]
+    if len(best) >= keep:
+        return best, best[:keep]
+    order = (-values).argsort(kind="stable")[:keep]
+    return best, np.concatenate([above[order], level[: keep - len(order)]])
+
+
+def _split(ranked: IntArray, exceeded: int, keep: int) -> tuple[Rows, Rows]:
+    """The rows that exceed it, and if those are too few the rows that reach it."""
+    above: Rows = (ranked > exceeded).nonzero()[0]
+    if len(above) >= keep:
+        return above, above[:0]
+    return above, (ranked == exceeded).nonzero()[0]
 
 
 def _nth_highest(ranked: IntArray, number: int) -> int:

@@ -11,6 +11,7 @@ from lowtide.cluster.columns import BoolArray, IntArray, Rows
 from lowtide.cluster.state import ClusterState
 from lowtide.framework.ahead import Ahead, Faces
 from lowtide.framework.asking import Asking
+from lowtide.framework.leaders import Leaders
 from lowtide.framework.profile import Concerned
 from lowtide.framework.rules_asked import RulesAsked
 from lowtide.framework.scores import Scores, SmallArray
@@ -18,18 +19,19 @@ from lowtide.framework.stale import NO_ROWS, Stale
 from lowtide.objects.pod import Pod
 
 _NEVER = -1
+_MOST_MOVED = 64  # rows; to put more of them in their places takes as long as to start again
 _FOR_NOTHING = 1  # is what kube-scheduler gives every node when nothing scores
 
 
 class Voices(NamedTuple):
     """The rules that have an opinion on the shape."""
 
-    numbers: Rows
+    numbers: Rows  # one below the other, to pick their rows out of arrays of all rules
     rules: tuple[str, ...]
     weights: tuple[int, ...]
 
 
-_NOBODY = Voices(np.empty(0, np.intp), (), ())
+_NOBODY = Voices(np.empty((0, 1), np.intp), (), ())
 
 
 class Scoring:
@@ -46,6 +48,7 @@ class Scoring:
         self._scorers = concerned.scorers
         self._asking = asking
         self._rules = RulesAsked(concerned.scores, pod)
+        self.leaders = Leaders()
 
     def start_again(self, capacity: int) -> None:
         """Everything is judged anew, in arrays of this length."""
@@ -62,6 +65,7 @@ class Scoring:
         self.voices = _NOBODY
         self._totals = np.zeros(capacity, np.int64)  # also of rows that are not feasible
         self.ranked = np.full(capacity, -1, np.int64)
+        self.leaders.all_moved()
 
     def object_changed(self, kind: type) -> None:
         if self._rules.object_changed(kind):
@@ -84,6 +88,8 @@ class Scoring:
             # Rows are gone, with what was said of them, and perhaps with the highest score.
             self.normalized[:, count:] = 0
             self._totals[count:] = 0
+            self.ranked[count:] = -1
+            self.leaders.all_moved()
             refiltered = None
         if stale is None or not stale.is_since(self._judged_at):
             stale = Stale(state, self._judged_at)
@@ -141,7 +147,7 @@ class Scoring:
         self._had_opinions = [each.has_opinion for each in self.scores]
         heard = [(n, each) for n, each in enumerate(self.scores) if each.has_opinion]
         self.voices = Voices(
-            numbers=np.array([number for number, _ in heard], np.intp),
+            numbers=np.array([number for number, _ in heard], np.intp)[:, np.newaxis],
             rules=tuple(scores.rule.name for _, scores in heard),
             weights=tuple(scores.weight for _, scores in heard),
         )
@@ -242,8 +248,17 @@ class Scoring:
             return
         some = stale.index(rows)
         totals = self._totals[some] if self.voices.rules else _FOR_NOTHING
-        self.ranked[some] = np.where(feasible[some], totals, -1)
+        ranked = np.where(feasible[some], totals, -1)
+        if len(rows) > _MOST_MOVED:
+            self.leaders.all_moved()
+        elif self.leaders.are_in_order:
+            moves = zip(rows.tolist(), self.ranked[rows].tolist(), ranked.tolist(), strict=True)
+            for row, before, after in moves:
+                self.leaders.moved(row, before, after)
+        self.ranked[some] = ranked
 
     def _rank_one(self, row: int, feasible: BoolArray) -> None:
         total = self._totals.item(row) if self.voices.rules else _FOR_NOTHING
-        self.ranked[row] = total if feasible[row] else -1
+        ranked = total if feasible[row] else -1
+        self.leaders.moved(row, self.ranked.item(row), ranked)
+        self.ranked[row] = ranked

@@ -16,7 +16,6 @@ from lowtide.cluster.state import ClusterState
 from lowtide.framework.ahead import Faces
 from lowtide.framework.decision import NodeRejection, ScoreTable
 from lowtide.framework.filtering import Filtering
-from lowtide.framework.leaders import Leaders
 from lowtide.framework.plugin import MAX_SCORE, PodRejection, reads_of
 from lowtide.framework.profile import Profile
 from lowtide.framework.rejections import Rejections
@@ -39,11 +38,11 @@ class Verdict:
         self._ask = profile.asking
         self._state = state
         self._faces = Faces(state, pod)
-        self.leaders = Leaders()  # for whoever ranks
         self._stale: Stale | None = None  # what was, when the filters were asked last
         concerned = profile.concerned_by(pod)
         self._filtering = Filtering(concerned, profile.asking, state, pod, self._faces)
         self._scoring = Scoring(concerned, profile.asking, state, pod, self._faces)
+        self.leaders = self._scoring.leaders
         self.filters = self._filtering.rules
         self._rule_count = len(self.filters) + len(concerned.scorers)
         self._ranked_last = _NOTHING_RANKED
@@ -101,8 +100,8 @@ class Verdict:
         kept = tuple([names[row] for row in rows.tolist()])
         if feasible is None:
             voices = self._scoring.voices
-            raw = self._scoring.raw.take(rows, 1)[voices.numbers]
-            normalized = self._scoring.normalized.take(rows, 1)[voices.numbers].astype(np.int64)
+            raw = self._scoring.raw[voices.numbers, rows]
+            normalized = self._scoring.normalized[voices.numbers, rows]
         else:
             of_ranks, scored = self._ranked_last
             if of_ranks is not ranked:

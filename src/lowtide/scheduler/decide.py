@@ -15,6 +15,7 @@ from lowtide.cluster.columns import BoolArray, IntArray
 from lowtide.cluster.state import ClusterState
 from lowtide.config.types import Extender
 from lowtide.framework.decision import Decision, NodeRejection
+from lowtide.framework.leaders import best_of
 from lowtide.framework.plugin import PostFiltered, ask
 from lowtide.framework.profile import Profile
 from lowtide.framework.refused import RefusedPod, post_filtered
@@ -155,13 +156,12 @@ class Found(msgspec.Struct):
         promised: Mapping[int, NodeRejection],
         full: bool,
     ) -> Decision:
-        best, kept = self._verdict.leaders.best(ranked, len(ranked) if full else keep)
-        place = turn % len(best)
-        row = int(best[place])
-        if place >= len(kept):  # of very many that are equally good
-            kept = np.concatenate([best[place : place + 1], kept[:-1]])
-        if len(kept) > len(best):
-            kept = kept[ranked[kept] >= 0 if feasible is None else feasible[kept]]
+        keep = len(ranked) if full else keep
+        if feasible is None and self._points is None:
+            row, kept = self._verdict.leaders.best(ranked, keep, turn)
+        else:
+            row, kept = best_of(ranked, keep, turn)
+            kept = kept[self._verdict.feasible[kept] if feasible is None else feasible[kept]]
         scores = self._verdict.scores_of(kept, ranked, feasible)
         if self._points is not None:
             scores = scores.with_points(EXTENDER, self._points[kept])
@@ -326,9 +326,3 @@ class _Helped(msgspec.Struct, frozen=True):
                 return chosen
         said = [answer.said_before, "preemption: no candidate node for preemption"]
         return PostFiltered(", ".join(filter(None, said)))
-
-
-def best_row(ranked: IntArray, turn: int) -> int:
-    """One of the rows with the highest rank; equal ones take turns."""
-    best = np.flatnonzero(ranked == ranked.max())
-    return int(best[turn % len(best)])
