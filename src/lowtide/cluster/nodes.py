@@ -182,6 +182,10 @@ class Nodes:
     def allocatable(self, resource: str) -> IntArray:
         return self._gather(self._state.allocatable(resource))
 
+    def all_have(self, resource: str) -> bool:
+        """Whether every node of the whole table has some of it to give."""
+        return self._state.all_have(resource)
+
     def requested(self, resource: str) -> IntArray:
         """What pods on the node ask for; `pods` counts them."""
         if resource == POD_COUNT:

@@ -23,6 +23,7 @@ class Resources:
         self._amounts: list[Mapping[str, int]] = []  # by row: what its node has, all resources
         self._allocatable: KeptColumns[str] = KeptColumns()
         self._requested: KeptColumns[str] = KeptColumns()
+        self._are_had_by_all: dict[str, bool] = {}  # of the resources somebody asked about
         self._asking: Counter[str] = Counter()  # by resource: the pods that ask for it
 
     @property
@@ -37,6 +38,13 @@ class Resources:
             return column
 
         return self._allocatable.asked(resource, make)
+
+    def all_have(self, resource: str) -> bool:
+        known = self._are_had_by_all.get(resource)
+        if known is None:
+            known = all(each.get(resource, 0) > 0 for each in self._amounts)
+            self._are_had_by_all[resource] = known
+        return known
 
     def requested(
         self,
@@ -71,6 +79,7 @@ class Resources:
     def replace(self, row: int, node: Node) -> None:
         before, after = self._amounts[row], _allocatable_of(node)
         self._amounts[row] = after
+        self._are_had_by_all.clear()
         for resource in {**before, **after}:
             column = self._allocatable.get(resource)
             if column is not None:
@@ -79,6 +88,7 @@ class Resources:
     def remove(self, row: int) -> None:
         """The last row takes its place; that of the columns is the table's affair."""
         last = self._amounts.pop()
+        self._are_had_by_all.clear()
         if row < len(self._amounts):
             self._amounts[row] = last
 

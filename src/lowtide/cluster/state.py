@@ -143,6 +143,10 @@ class ClusterState:
     def allocatable(self, resource: str) -> IntArray:
         return self._resources.allocatable(resource, self._capacity).array
 
+    def all_have(self, resource: str) -> bool:
+        """Whether every node has some of it to give."""
+        return self._resources.all_have(resource)
+
     def requested(self, resource: str) -> IntArray:
         return self._resources.requested(
             resource, capacity=self._capacity, row_of=self._row_of, placed=self._placed.values()

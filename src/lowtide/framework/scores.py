@@ -60,13 +60,9 @@ class Scores:
             self._has_highest = False
         self.raw[rows] = raw
 
-    def put_as_given(self, raw: IntArray, rows: Rows, feasible: BoolArray) -> IntArray:
-        """The same where the raw score is what counts; returns the points that the rows gain."""
-        self.raw[rows] = raw
-        return self._write(rows, self._checked(raw, feasible[rows]))
-
     def put_one_as_given(self, raw: int, row: int, feasible: BoolArray) -> int:
-        """The same of one row, which is what a pod that was placed leaves to do."""
+        """The same of one row where the raw score is what counts; returns the points that it gains.
+        It is what a pod that was placed leaves to do."""
         self.raw[row] = raw
         if not 0 <= raw <= MAX_SCORE:
             if feasible[row]:
@@ -101,7 +97,7 @@ class Scores:
             if self._finds_new_highest(feasible, few):
                 touched = stale.everything
         some = stale.index(touched)
-        values = self._checked(scaled(self.raw[some], self._highest, self._scale), feasible[some])
+        values = self.checked(scaled(self.raw[some], self._highest, self._scale), feasible[some])
         return touched, self._write(some, values)
 
     def _write(self, rows: Rows | slice, values: IntArray) -> IntArray:
@@ -140,7 +136,7 @@ class Scores:
             _check_scores(self.rule.name, normalized, len(raw))
         else:
             normalized = scaled(raw, highest, self._scale)
-        return self._checked(normalized, feasible)
+        return self.checked(normalized, feasible)
 
     def asked(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray | None:
         raw: IntArray | None = self._ask(self.rule, "score", pod, nodes, feasible)
@@ -162,7 +158,7 @@ class Scores:
         self._has_highest = True
         return not had_highest or self._highest != before
 
-    def _checked(self, normalized: IntArray, feasible: BoolArray) -> IntArray:
+    def checked(self, normalized: IntArray, feasible: BoolArray) -> IntArray:
         """What is said of nodes that are not feasible does not count, and is made to fit."""
         if are_in_range(normalized):
             return normalized

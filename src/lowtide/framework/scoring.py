@@ -14,7 +14,7 @@ from lowtide.framework.asking import Asking
 from lowtide.framework.leaders import Leaders
 from lowtide.framework.profile import Concerned
 from lowtide.framework.rules_asked import RulesAsked
-from lowtide.framework.scores import Scores, SmallArray
+from lowtide.framework.scores import Scores, SmallArray, are_in_range
 from lowtide.framework.stale import NO_ROWS, Stale
 from lowtide.objects.pod import Pod
 
@@ -46,6 +46,7 @@ class Scoring:
         self._pod = pod
         self._faces = faces
         self._scorers = concerned.scorers
+        self._weights = np.array([each.weight for each in concerned.scorers], np.int64)
         self._asking = asking
         self._rules = RulesAsked(concerned.scores, pod)
         self.leaders = Leaders()
@@ -213,6 +214,7 @@ class Scoring:
         few, ahead, faced, nodes = self._faces.of(unknown, self.ranked, self._rules.local_reads)
         asked_feasible = feasible[faced]
         answers: list[IntArray] = []
+        given: dict[int, IntArray] = {}
         anew: dict[int, Rows] = {}
         for number in self._rules.local:
             if not len(ahead) and stale.rows(self._rules.reads[number]) is None:
@@ -223,14 +225,30 @@ class Scoring:
             if (raw is not None) != scores.has_opinion:
                 anew[number] = self._judge(number, stale.everything, feasible, stale)
             elif raw is not None and scores.is_as_given:
-                self._totals[few] += scores.put_as_given(raw[: len(few)], few, feasible)
+                given[number] = raw[: len(few)]
             elif raw is not None:
                 scores.put(raw[: len(few)], few)
+        if given:
+            self._put_as_given(given, few, feasible)
         if anew:  # what they say of fewer rows is not what they say of all
             self._ahead.forget()
         else:
             self._ahead.keep(ahead, answers)
         return anew
+
+    def _put_as_given(
+        self, given: Mapping[int, IntArray], rows: Rows, feasible: BoolArray
+    ) -> None:
+        """Raw scores by number, of rules of which these are what counts: all in one step."""
+        numbers, raw = list(given), np.array(list(given.values()))  # (rules, rows)
+        at = np.array(numbers)[:, np.newaxis], rows
+        self.raw[at] = raw
+        if not are_in_range(raw):
+            some = feasible[rows]
+            raw = np.array([self.scores[n].checked(each, some) for n, each in given.items()])
+        gained = raw - self.normalized[at]
+        self.normalized[at] = raw
+        self._totals[rows] += self._weights[numbers] @ gained
 
     def _put_one(self, row: int, said: Sequence[int], feasible: BoolArray) -> None:
         for number, raw in zip(self._rules.local, said, strict=True):

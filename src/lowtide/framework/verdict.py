@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
+import numpy.typing as npt
 
 from lowtide.cluster.changes import OTHERS, PODS, READING
 from lowtide.cluster.columns import BoolArray, IntArray, Rows
@@ -98,6 +99,7 @@ class Verdict:
         """What each rule with an opinion says of these rows; `feasible` as in `rank_among`."""
         names = self._state.names
         kept = tuple([names[row] for row in rows.tolist()])
+        normalized: npt.NDArray[np.integer]
         if feasible is None:
             voices = self._scoring.voices
             raw = self._scoring.raw[voices.numbers, rows]

@@ -1,5 +1,9 @@
 """Pod, as far as any rule reads it; and its shape, which pods of one template share."""
 
+from collections.abc import Callable
+from functools import wraps
+from typing import TypeVar
+
 import msgspec
 
 from lowtide.objects.meta import (
@@ -14,6 +18,7 @@ from lowtide.objects.times import epoch_seconds
 from lowtide.objects.volumes import Volume
 
 Amounts = dict[str, Quantity]
+T = TypeVar("T")
 
 
 class ResourceRequirements(Wire, frozen=True):
@@ -181,7 +186,9 @@ class PodStatus(Wire, frozen=True):
     resources: ResourceRequirements | None = None
 
 
-class Pod(Wire, frozen=True):
+class Pod(Wire, frozen=True, dict=True, gc=True):
+    """A pod is never changed, only replaced: what is worked out of it may stay with it (`once`)."""
+
     metadata: ObjectMeta = ObjectMeta()
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
@@ -242,6 +249,21 @@ class Pod(Wire, frozen=True):
             begun = [self.status.start_time]
         times = [seconds for text in begun if (seconds := epoch_seconds(text)) is not None]
         return min(times, default=None)
+
+
+def once(work_out: Callable[[Pod], T]) -> Callable[[Pod], T]:
+    """What is asked again and again about the same pods is worked out once for each. Who asks must
+    not change it."""
+    name = work_out.__qualname__
+
+    @wraps(work_out)
+    def known(pod: Pod) -> T:
+        kept: dict[str, T] = pod.__dict__
+        if name not in kept:
+            kept[name] = work_out(pod)
+        return kept[name]
+
+    return known
 
 
 class _Shape(Wire, frozen=True):

@@ -5,7 +5,7 @@ Amounts come out as integers: cpu in milli, everything else in whole units.
 
 from collections.abc import Callable, Iterable
 
-from lowtide.objects.pod import Amounts, Container, ContainerStatus, Pod
+from lowtide.objects.pod import Amounts, Container, ContainerStatus, Pod, once
 from lowtide.objects.quantity import QuantityError, milli, parse_nano, units
 
 CPU = "cpu"
@@ -20,6 +20,7 @@ DEFAULT_MEMORY_NANO = 200 * 1024 * 1024 * 10**9
 NanoAmounts = dict[str, int]
 
 
+@once
 def pod_requests(pod: Pod) -> dict[str, int]:
     """What the pod takes from a node, everything included: what Filter compares."""
     nano = _total(pod, lambda container: _effective(container, pod))
@@ -54,6 +55,7 @@ def nonzero_requests(pod: Pod) -> tuple[int, int]:
     return to_int(CPU, nano.get(CPU, 0)), to_int(MEMORY, nano.get(MEMORY, 0))
 
 
+@once
 def scored_requests(pod: Pod) -> dict[str, int]:
     """The incoming pod as NodeResourcesFit scores it: defaults filled in, pod level left out."""
 

@@ -67,12 +67,12 @@ class NodeResourcesBalancedAllocation:
         if not any(requests.get(resource, 0) for resource in counted):
             return None
         capacities = [nodes.allocatable(resource) for resource in counted]
-        all_have_all = all(capacity.min(initial=1) > 0 for capacity in capacities)
+        all_have_all = all(map(nodes.all_have, counted))
         counts = None if all_have_all else np.array(capacities) > 0  # (resources, nodes)
         before: list[FloatArray] = []  # the share of each resource that is used
         after: list[FloatArray] = []
         for resource, capacity in zip(counted, capacities, strict=True):
-            divisor = (capacity if all_have_all else np.maximum(capacity, 1)).astype(np.float64)
+            divisor = capacity if all_have_all else np.maximum(capacity, 1)
             used, wanted = nodes.requested(resource), requests.get(resource, 0)
             before.append(_share(used, divisor))
             after.append(_share(used + wanted, divisor) if wanted else before[-1])
@@ -86,10 +86,9 @@ class NodeResourcesBalancedAllocation:
         return gain
 
 
-def _share(used: IntArray, divisor: FloatArray) -> FloatArray:
-    share = used.astype(np.float64)
-    share /= divisor
-    return np.minimum(share, 1.0, out=share) if share.max(initial=0.0) > 1.0 else share
+def _share(used: IntArray, capacity: IntArray) -> FloatArray:
+    share: FloatArray = used / capacity
+    return np.minimum(share, 1.0, out=share)
 
 
 def _balance(shares: Sequence[FloatArray], counts: BoolArray | None) -> IntArray:

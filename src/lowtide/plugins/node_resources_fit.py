@@ -143,7 +143,7 @@ class NodeResourcesFit:
             if not is_counted(resource) or (not wanted and is_scalar(resource)):
                 continue
             capacity = nodes.allocatable(resource)
-            counts = None if capacity.min(initial=1) > 0 else capacity > 0  # None: everywhere
+            counts = None if nodes.all_have(resource) else capacity > 0  # None: everywhere
             score = self._share(strategy)(
                 _used(resource, nodes) + wanted,
                 capacity if counts is None else np.maximum(capacity, 1),
