@@ -66,40 +66,30 @@ def footprint_of(pod: Pod) -> Footprint:
     return Footprint(requests, cpu_milli, memory_bytes, host_ports_of(pod))
 
 
-class _Known(msgspec.Struct, frozen=True):
-    pod: Pod
-    told: list[Any] | None  # by the kubelet
-    footprint: Footprint
+_MOST_KINDS = 1024
+_encode = msgspec.json.Encoder().encode
 
 
 class Footprints:
-    """What pods take. Those that come one after the other are mostly alike, in a list of them as
-    in a drain: then it is worked out once, and kept once. Those that the kubelet tells of come
-    between the others."""
+    """What pods take. Very many are alike: then it is worked out once, and kept once."""
 
     def __init__(self) -> None:
-        self._last: dict[bool, _Known] = {}  # by whether the kubelet tells of it
+        self._by_kind: dict[bytes, Footprint] = {}
 
     def of(self, pod: Pod) -> Footprint:
-        told = _told_by_kubelet(pod)
-        last = self._last.get(told is not None)
-        if last is None or last.told != told or not _take_the_same(last.pod, pod):
-            last = self._last[told is not None] = _Known(pod, told, footprint_of(pod))
-        return last.footprint
-
-    def forget(self, uid: str) -> None:
-        """A pod that is gone; nothing of it is held."""
-        self._last = {told: last for told, last in self._last.items() if last.pod.uid != uid}
+        kind = _kind_of(pod)
+        footprint = self._by_kind.get(kind)
+        if footprint is None:
+            footprint = self._by_kind[kind] = footprint_of(pod)
+            if len(self._by_kind) > _MOST_KINDS:
+                del self._by_kind[next(iter(self._by_kind))]
+        return footprint
 
 
-def _take_the_same(one: Pod, other: Pod) -> bool:
-    """By their specs, without working it out."""
-    return (
-        one.spec.containers == other.spec.containers
-        and one.spec.init_containers == other.spec.init_containers
-        and one.spec.overhead == other.spec.overhead
-        and one.spec.resources == other.spec.resources
-    )
+def _kind_of(pod: Pod) -> bytes:
+    """All that it is worked out of, as a key."""
+    spec, told = pod.spec, _told_by_kubelet(pod)
+    return _encode([spec.containers, spec.init_containers, spec.overhead, spec.resources, told])
 
 
 def _told_by_kubelet(pod: Pod) -> list[Any] | None:

@@ -274,7 +274,6 @@ class ClusterState:
         placed = self._placed.pop(uid, None)
         if placed is None:
             return None
-        self._footprints.forget(uid)
         on_node = self._placed_on[placed.node_name]
         del on_node[uid]
         if not on_node:
