@@ -19,19 +19,21 @@ _ROW = (1 << _ROW_BITS) - 1
 
 
 class Leaders:
-    """The best rows, in order from the second pod on: the next one mostly moves a single row."""
+    """Where the last pod moved few rows, the best ones are kept in order for the next. Else it
+    remembers only a rank that few exceed, which mostly is still so, and puts those in order."""
 
     def __init__(self) -> None:
-        self._was_asked = False
+        self._was_asked = False  # since all moved
         self._keys: list[int] | None = None  # of all rows that reach the rank, the best first
         self._reached = 0
+        self._exceeded = 0
 
     @property
     def are_in_order(self) -> bool:
         return self._keys is not None
 
     def all_moved(self) -> None:
-        self._keys = None
+        self._keys, self._was_asked = None, False
 
     def moved(self, row: int, before: int, after: int) -> None:
         """From one rank to another; rows that are not feasible have one below 0."""
@@ -43,12 +45,13 @@ class Leaders:
             insort(self._keys, row - (after << _ROW_BITS))
 
     def best(self, ranked: IntArray, keep: int, turn: int) -> tuple[int, Rows]:
-        """As `best_of` says, less those that are not feasible; some row has to be."""
+        """As `best_of` says of the ranks whose moves it is told, less the rows that are not
+        feasible; some have to be."""
         if self._was_asked and not self._are_enough(keep):
             self._put_in_order(ranked, keep)
         self._was_asked = True
         if self._keys is None or not self._are_enough(keep):
-            row, kept = best_of(ranked, keep, turn)
+            row, kept = self.best_of(ranked, keep, turn)
             return row, kept[ranked[kept] >= 0]
         highest = self._keys[0] >> _ROW_BITS
         place = turn % bisect_left(self._keys, (highest + 1) << _ROW_BITS)
@@ -56,6 +59,15 @@ class Leaders:
         if place >= keep:
             keys = [self._keys[place], *keys[:-1]]
         return self._keys[place] & _ROW, np.array([key & _ROW for key in keys], np.intp)
+
+    def best_of(self, ranked: IntArray, keep: int, turn: int) -> tuple[int, Rows]:
+        """One of the rows that rank highest, which take turns; and the `keep` best rows, the best
+        first, with that one among them."""
+        best, kept = self._highest(ranked, keep)
+        place = turn % len(best)
+        if place >= len(kept):  # of very many that are equally good
+            kept = np.concatenate([best[place : place + 1], kept[:-1]])
+        return int(best[place]), kept
 
     def _are_enough(self, keep: int) -> bool:
         return self._keys is not None and (len(self._keys) >= keep or self._reached == 0)
@@ -70,40 +82,29 @@ class Leaders:
             keys.sort()
             self._keys = keys.tolist()
 
+    def _highest(self, ranked: IntArray, keep: int) -> tuple[Rows, Rows]:
+        """All that rank highest, in order; and the `keep` best ones."""
+        above, level = self._split(ranked, keep)
+        for step in (_SOME, 1):  # to put some rows in order mostly tells enough
+            if len(above) <= _MOST * keep and len(above) + len(level) >= keep:
+                break
+            self._exceeded = _nth_highest(ranked[::step], _ABOUT * keep // step)
+            above, level = self._split(ranked, keep)
+        if not len(above):
+            return level, level[:keep]
+        values = ranked[above]
+        best = above[values == np.maximum.reduce(values)]
+        if len(best) >= keep:
+            return best, best[:keep]
+        order = (-values).argsort(kind="stable")[:keep]
+        return best, np.concatenate([above[order], level[: keep - len(order)]])
 
-def best_of(ranked: IntArray, keep: int, turn: int) -> tuple[int, Rows]:
-    """One of the rows that rank highest, which take turns; and the `keep` best rows, the best
-    first, with that one among them."""
-    best, kept = _highest(ranked, keep)
-    place = turn % len(best)
-    if place >= len(kept):  # of very many that are equally good
-        kept = np.concatenate([best[place : place + 1], kept[:-1]])
-    return int(best[place]), kept
-
-
-def _highest(ranked: IntArray, keep: int) -> tuple[Rows, Rows]:
-    """All that rank highest, in order; and the `keep` best ones."""
-    for step in (_SOME, 1):  # to put some rows in order mostly tells enough
-        exceeded = _nth_highest(ranked[::step], _ABOUT * keep // step)
-        above, level = _split(ranked, exceeded, keep)
-        if len(above) <= _MOST * keep and len(above) + len(level) >= keep:
-            break
-    if not len(above):
-        return level, level[:keep]
-    values = ranked[above]
-    best = above[values == np.maximum.reduce(values)]
-    if len(best) >= keep:
-        return best, best[:keep]
-    order = (-values).argsort(kind="stable")[:keep]
-    return best, np.concatenate([above[order], level[: keep - len(order)]])
-
-
-def _split(ranked: IntArray, exceeded: int, keep: int) -> tuple[Rows, Rows]:
-    """The rows that exceed it, and if those are too few the rows that reach it."""
-    above: Rows = (ranked > exceeded).nonzero()[0]
-    if len(above) >= keep:
-        return above, above[:0]
-    return above, (ranked == exceeded).nonzero()[0]
+    def _split(self, ranked: IntArray, keep: int) -> tuple[Rows, Rows]:
+        """The rows that exceed it, and if those are too few the rows that reach it."""
+        above: Rows = (ranked > self._exceeded).nonzero()[0]
+        if len(above) >= keep:
+            return above, above[:0]
+        return above, (ranked == self._exceeded).nonzero()[0]
 
 
 def _nth_highest(ranked: IntArray, number: int) -> int:

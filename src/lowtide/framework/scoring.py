@@ -236,9 +236,7 @@ class Scoring:
             self._ahead.keep(ahead, answers)
         return anew
 
-    def _put_as_given(
-        self, given: Mapping[int, IntArray], rows: Rows, feasible: BoolArray
-    ) -> None:
+    def _put_as_given(self, given: Mapping[int, IntArray], rows: Rows, feasible: BoolArray) -> None:
         """Raw scores by number, of rules of which these are what counts: all in one step."""
         numbers, raw = list(given), np.array(list(given.values()))  # (rules, rows)
         at = np.array(numbers)[:, np.newaxis], rows

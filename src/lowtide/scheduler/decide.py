@@ -15,7 +15,6 @@ from lowtide.cluster.columns import BoolArray, IntArray
 from lowtide.cluster.state import ClusterState
 from lowtide.config.types import Extender
 from lowtide.framework.decision import Decision, NodeRejection
-from lowtide.framework.leaders import best_of
 from lowtide.framework.plugin import PostFiltered, ask
 from lowtide.framework.profile import Profile
 from lowtide.framework.refused import RefusedPod, post_filtered
@@ -156,11 +155,11 @@ class Found(msgspec.Struct):
         promised: Mapping[int, NodeRejection],
         full: bool,
     ) -> Decision:
-        keep = len(ranked) if full else keep
+        keep, leaders = len(ranked) if full else keep, self._verdict.leaders
         if feasible is None and self._points is None:
-            row, kept = self._verdict.leaders.best(ranked, keep, turn)
+            row, kept = leaders.best(ranked, keep, turn)
         else:
-            row, kept = best_of(ranked, keep, turn)
+            row, kept = leaders.best_of(ranked, keep, turn)
             kept = kept[self._verdict.feasible[kept] if feasible is None else feasible[kept]]
         scores = self._verdict.scores_of(kept, ranked, feasible)
         if self._points is not None:
