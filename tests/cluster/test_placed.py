@@ -191,3 +191,12 @@ def test_what_running_pods_alike_take_is_kept_once_whatever_comes_between() -> N
 def test_what_pods_alike_take_is_kept_once() -> None:
     footprints = Footprints()
     assert footprints.of(pod_of({})) is footprints.of(pod_of({"nodeName": "a", "priority": 3}))
+
+
+def test_of_very_many_kinds_the_first_are_let_go() -> None:
+    footprints = Footprints()
+    kinds = [pod_of({"overhead": {"cpu": f"{number}m"}}) for number in range(1025)]
+    first, *_, last = [footprints.of(each) for each in kinds]
+    assert footprints.of(kinds[-1]) is last
+    assert footprints.of(kinds[0]) is not first
+    assert footprints.of(kinds[0]) == first

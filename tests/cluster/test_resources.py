@@ -1,5 +1,7 @@
 """Columns of resources: made when asked for, kept true, none for what nobody has."""
 
+import numpy as np
+
 from lowtide.cluster.state import ClusterState
 from lowtide.objects.pod import Pod
 from lowtide.testing import make_node, make_pod, make_state
@@ -74,3 +76,14 @@ def test_no_more_columns_are_kept_than_there_is_room_for() -> None:
     state.update_node(make_node("a", example_com__0=7, example_com__599=8))
     table = state.nodes()
     assert [int(table.allocatable(f"example.com/{n}")[0]) for n in (0, 1, 599)] == [7, 0, 8]
+
+
+def test_whether_all_nodes_have_a_resource_follows_the_nodes() -> None:
+    state = make_state([make_node("a", example_com__gpu=4), make_node("b", example_com__gpu=1)])
+    assert state.nodes().all_have(GPU)
+    state.update_node(make_node("b"))
+    assert not state.nodes().all_have(GPU)
+    state.remove_node("b")
+    assert state.nodes().all_have(GPU)
+    state.add_node(make_node("c"))
+    assert not state.nodes().take(np.array([0])).all_have(GPU)  # it is about the whole table

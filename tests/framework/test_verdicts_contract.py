@@ -10,6 +10,7 @@ from lowtide.cluster.state import ClusterState
 from lowtide.framework.decision import NodeScore, RuleScore
 from lowtide.framework.plugin import (
     FEASIBLE,
+    PODS,
     BoolArray,
     IntArray,
     Nodes,
@@ -168,6 +169,53 @@ def test_a_score_out_of_range_is_refused_among_fewer_nodes_too() -> None:
 def test_a_score_out_of_range_does_not_matter_where_the_node_is_refused() -> None:
     rule = Answers(filter=masked(np.array([False, True, False])), score=whole(1, 500, 3))
     assert verdict_of([rule], three()).rank().tolist() == [1, -1, 3]
+
+
+class Crowd:
+    """So many points for each pod, and at most two pods."""
+
+    reads = PODS
+
+    def __init__(self, name: str, points: int) -> None:
+        self.name = name
+        self._points = points
+        self.asked: list[int] = []  # about so many nodes
+
+    def filter(self, pod: Pod, nodes: Nodes) -> list[Rejection]:
+        return [Rejection(nodes.pod_count > 2, "a crowd")]
+
+    def score(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray:
+        self.asked.append(len(nodes))
+        return self._points * nodes.pod_count
+
+
+def ranks_with_pods(points: int, *counts: int) -> list[int]:
+    """Of the first nodes, judged when they were empty, and again with so many pods on them; nobody
+    is asked about the others again."""
+    state = make_state([make_node(f"n{number}") for number in range(16)])
+    one, two = Crowd("One", 10), Crowd("Two", points)
+    verdicts = Verdicts(make_profile([one, two], {"One": 3}), state)
+    verdicts.of(make_pod()).rank()
+    for row, count in enumerate(counts):
+        for number in range(count):
+            state.place(make_pod(f"p{row}-{number}", on=f"n{row}"))
+    ranked = verdicts.of(make_pod()).rank()[: len(counts)].tolist()
+    assert one.asked == two.asked == [16, len(counts)]
+    return ranked
+
+
+def test_scores_of_few_rows_count_as_given_times_their_weight() -> None:
+    # 3 * 10 + 40 a pod
+    assert ranks_with_pods(40, 1, 2, 1) == [70, 140, 70]
+
+
+def test_a_score_out_of_range_does_not_matter_where_one_of_few_rows_is_refused() -> None:
+    assert ranks_with_pods(40, 1, 3, 1) == [70, -1, 70]
+
+
+def test_a_score_out_of_range_is_refused_of_few_rows_too() -> None:
+    with pytest.raises(PluginError, match="plugin 'Two' returns an invalid score 102"):
+        ranks_with_pods(51, 1, 2, 1)
 
 
 @pytest.mark.parametrize("method", ["pre_filter", "filter", "score"])

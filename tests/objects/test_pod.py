@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from lowtide.objects.pod import Pod, shape_of
+from lowtide.objects.pod import Pod, once, shape_of
 from lowtide.testing import make_pod
 
 OWNER: dict[str, Any] = {
@@ -231,3 +231,25 @@ def container(started_at: str | None) -> dict[str, object]:
 )
 def test_a_pod(status: dict[str, object], want: float | None) -> None:
     assert msgspec.convert({"status": status}, Pod).started_at == want
+
+
+def test_what_is_worked_out_once_stays_with_its_pod_and_with_no_other() -> None:
+    asked: list[str] = []
+
+    @once
+    def shouted(pod: Pod) -> str:
+        asked.append(pod.name)
+        return pod.name.upper()
+
+    web, fresh = make_pod("web"), make_pod("web")
+    other = msgspec.structs.replace(web, metadata=make_pod("db").metadata)
+    assert [shouted(pod) for pod in (web, web, other, fresh, other)] == [
+        "WEB",
+        "WEB",
+        "DB",
+        "WEB",
+        "DB",
+    ]
+    assert asked == ["web", "db", "web"]
+    assert web == fresh
+    assert b"WEB" not in msgspec.json.encode(web)

@@ -2,6 +2,7 @@
 pods, and tells it of each rank that changes; `decide` asks it."""
 
 from bisect import bisect_left, insort
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -26,7 +27,7 @@ class Leaders:
         self._was_asked = False  # since all moved
         self._keys: list[int] | None = None  # of all rows that reach the rank, the best first
         self._reached = 0
-        self._exceeded = 0
+        self._exceeded: int | None = None
 
     @property
     def are_in_order(self) -> bool:
@@ -84,12 +85,11 @@ class Leaders:
 
     def _highest(self, ranked: IntArray, keep: int) -> tuple[Rows, Rows]:
         """All that rank highest, in order; and the `keep` best ones."""
-        above, level = self._split(ranked, keep)
-        for step in (_SOME, 1):  # to put some rows in order mostly tells enough
+        for exceeded in self._guesses(ranked, keep):
+            above, level = _split(ranked, exceeded, keep)
             if len(above) <= _MOST * keep and len(above) + len(level) >= keep:
                 break
-            self._exceeded = _nth_highest(ranked[::step], _ABOUT * keep // step)
-            above, level = self._split(ranked, keep)
+        self._exceeded = exceeded
         if not len(above):
             return level, level[:keep]
         values = ranked[above]
@@ -99,12 +99,20 @@ class Leaders:
         order = (-values).argsort(kind="stable")[:keep]
         return best, np.concatenate([above[order], level[: keep - len(order)]])
 
-    def _split(self, ranked: IntArray, keep: int) -> tuple[Rows, Rows]:
-        """The rows that exceed it, and if those are too few the rows that reach it."""
-        above: Rows = (ranked > self._exceeded).nonzero()[0]
-        if len(above) >= keep:
-            return above, above[:0]
-        return above, (ranked == self._exceeded).nonzero()[0]
+    def _guesses(self, ranked: IntArray, keep: int) -> Iterator[int]:
+        """Ranks that few rows exceed, the last one for certain."""
+        if self._exceeded is not None:
+            yield self._exceeded
+        for step in (_SOME, 1):  # to put some rows in order mostly tells enough
+            yield _nth_highest(ranked[::step], _ABOUT * keep // step)
+
+
+def _split(ranked: IntArray, exceeded: int, keep: int) -> tuple[Rows, Rows]:
+    """The rows that exceed it, and if those are too few the rows that reach it."""
+    above: Rows = (ranked > exceeded).nonzero()[0]
+    if len(above) >= keep:
+        return above, above[:0]
+    return above, (ranked == exceeded).nonzero()[0]
 
 
 def _nth_highest(ranked: IntArray, number: int) -> int:

@@ -72,7 +72,7 @@ class NodeResourcesBalancedAllocation:
         before: list[FloatArray] = []  # the share of each resource that is used
         after: list[FloatArray] = []
         for resource, capacity in zip(counted, capacities, strict=True):
-            divisor = capacity if all_have_all else np.maximum(capacity, 1)
+            divisor = (capacity if all_have_all else np.maximum(capacity, 1)).astype(np.float64)
             used, wanted = nodes.requested(resource), requests.get(resource, 0)
             before.append(_share(used, divisor))
             after.append(_share(used + wanted, divisor) if wanted else before[-1])
@@ -86,8 +86,8 @@ class NodeResourcesBalancedAllocation:
         return gain
 
 
-def _share(used: IntArray, capacity: IntArray) -> FloatArray:
-    share: FloatArray = used / capacity
+def _share(used: IntArray, divisor: FloatArray) -> FloatArray:
+    share: FloatArray = used / divisor
     return np.minimum(share, 1.0, out=share)
 
 
