@@ -24,6 +24,7 @@ from lowtide.framework.plugin import (
     Rejection,
 )
 from lowtide.framework.profile import Profile
+from lowtide.framework.verdict import Verdict
 from lowtide.framework.verdicts import Verdicts
 from lowtide.objects.kinds import Namespace
 from lowtide.objects.pod import shape_of
@@ -123,6 +124,40 @@ def test_an_object_makes_every_row_stale_for_rules_of_its_kind() -> None:
     assert (concerned.judged, other.judged) == ([10, 10], [10])
 
 
+def asked_twice(verdicts: Verdicts, pod: Pod) -> Verdict:
+    """So that it is kept: a shape that was seen once may never come again."""
+    verdicts.of(pod)
+    return verdicts.of(pod)
+
+
+def test_of_shapes_that_were_asked_about_once_only_the_last_is_kept() -> None:
+    rule = Counts(NODE)
+    verdicts = Verdicts(make_profile([rule]), ten())
+    pods = [make_pod(labels={"shape": str(number)}) for number in range(3)]
+    former = weakref.ref(verdicts.of(pods[0]))
+    verdicts.of(pods[1])
+    assert former() is None
+    verdicts.of(pods[1])  # the last one: is kept now, and not judged again
+    verdicts.of(pods[2])
+    verdicts.of(pods[1])
+    assert rule.judged == [10, 10, 10]
+    verdicts.of(pods[0])  # was seen: is judged again, and kept
+    verdicts.of(pods[2])  # likewise
+    assert rule.judged == [10, 10, 10, 10, 10]
+    for pod in pods:
+        verdicts.of(pod)
+    assert rule.judged == [10, 10, 10, 10, 10]
+
+
+def test_a_shape_that_was_asked_about_once_hears_of_objects_too() -> None:
+    rule = Counts(NODE, kinds=(Namespace,))
+    verdicts = Verdicts(make_profile([rule]), ten())
+    verdicts.of(POD)
+    verdicts.object_changed(Namespace)
+    verdicts.of(POD)
+    assert rule.judged == [10, 10]
+
+
 def test_the_oldest_verdict_is_dropped_when_there_are_too_many_bytes() -> None:
     rule = Counts(NODE)
     pods = [make_pod(labels={"shape": str(number)}) for number in range(3)]
@@ -130,10 +165,10 @@ def test_the_oldest_verdict_is_dropped_when_there_are_too_many_bytes() -> None:
     room_for_one = roomy.bytes_when_full + 6 * len(shape_of(pods[0]))
     verdicts = Verdicts(make_profile([rule]), ten(), max_bytes=2 * room_for_one)
     rule.judged.clear()
-    first = verdicts.of(pods[0])
-    verdicts.of(pods[1])
+    first = asked_twice(verdicts, pods[0])
+    asked_twice(verdicts, pods[1])
     assert verdicts.of(pods[0]) is first  # now the second is the oldest
-    verdicts.of(pods[2])
+    asked_twice(verdicts, pods[2])
     assert verdicts.of(pods[0]) is first
     assert rule.judged == [10, 10, 10]
     verdicts.of(pods[1])
@@ -145,7 +180,7 @@ def test_large_pods_leave_room_for_fewer_verdicts() -> None:
     verdicts = Verdicts(make_profile([rule]), ten(), max_bytes=1_000_000)
     pods = [make_pod(labels={str(number): "x" * 150_000}) for number in range(2)]
     for pod in (*pods, *pods):
-        verdicts.of(pod)
+        asked_twice(verdicts, pod)
     assert rule.judged == [10, 10, 10, 10]
 
 
@@ -153,7 +188,7 @@ def test_a_verdict_that_would_be_judged_anew_all_over_is_not_kept() -> None:
     """So that the shapes of pods which no longer come take no memory."""
     state = ten()
     verdicts = Verdicts(make_profile([Counts(NODE)]), state)
-    former = weakref.ref(verdicts.of(make_pod(labels={"app": "former"})))
+    former = weakref.ref(asked_twice(verdicts, make_pod(labels={"app": "former"})))
     judged_at = state.log.position
     is_known_all_along = []
     for number in range(10_000):
@@ -184,9 +219,10 @@ def test_a_verdict_that_could_not_be_given_takes_the_place_of_others_too() -> No
             return ()
 
     verdicts = Verdicts(make_profile([FailsWithLabels()]), ten(), max_bytes=0)
-    former = weakref.ref(verdicts.of(POD))
-    with pytest.raises(PluginError):
-        verdicts.of(make_pod(labels={"app": "web"}))
+    former = weakref.ref(asked_twice(verdicts, POD))
+    for _ in range(2):
+        with pytest.raises(PluginError):
+            verdicts.of(make_pod(labels={"app": "web"}))
     assert former() is None
 
 

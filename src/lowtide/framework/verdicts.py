@@ -1,5 +1,5 @@
-"""The verdicts of one profile: one per shape of pod, bounded in bytes, and none of a shape that was
-not asked about for long. `decide` asks for them."""
+"""The verdicts of one profile: one per shape of pod that was asked about more than once, bounded in
+bytes, and none of a shape that was not asked about for long. `decide` asks for them."""
 
 from collections import OrderedDict
 
@@ -11,6 +11,7 @@ from lowtide.objects.pod import Pod, shape_of
 DEFAULT_MAX_BYTES = 128 * 1024 * 1024
 # A shape is kept as a key, and its pod as decoded, which takes some times as much.
 _BYTES_PER_BYTE_OF_SHAPE = 5
+_MOST_SEEN = 16_384
 
 
 class Verdicts:
@@ -22,17 +23,16 @@ class Verdicts:
         self._max_bytes = max_bytes
         self._by_shape: OrderedDict[bytes, Verdict] = OrderedDict()
         self._shape_bytes = 0
+        # Most shapes that were never seen are never seen again. Only the last of those is kept: the
+        # next one's arrays then are where its own were, in memory that is at hand.
+        self._new: tuple[bytes, Verdict] | None = None
+        self._seen: dict[int, None] = {}  # hashes of shapes, the newest last
         self._asked_last: tuple[str, object] = "", None
 
     def of(self, pod: Pod) -> Verdict:
         """The verdict on this pod's shape, true for the state as it is now."""
         shape = shape_of(pod)
-        verdict = self._by_shape.get(shape)
-        if verdict is None:
-            verdict = self._by_shape[shape] = Verdict(self.profile, self.state, pod)
-            self._shape_bytes += len(shape)
-        else:
-            self._by_shape.move_to_end(shape)
+        verdict = self._kept(shape) or self._made(shape, pod)
         self._asked_last = pod.uid, verdict.shape
         try:
             verdict.refresh()
@@ -50,6 +50,33 @@ class Verdicts:
         """An object of this type changed: every row is stale for the rules that depend on it."""
         for verdict in self._by_shape.values():
             verdict.object_changed(kind)
+        if self._new is not None:
+            self._new[1].object_changed(kind)
+
+    def _kept(self, shape: bytes) -> Verdict | None:
+        verdict = self._by_shape.get(shape)
+        if verdict is not None:
+            self._by_shape.move_to_end(shape)
+        elif self._new is not None and self._new[0] == shape:
+            verdict = self._keep(*self._new)
+            self._new = None
+        return verdict
+
+    def _made(self, shape: bytes, pod: Pod) -> Verdict:
+        self._new = None  # before the next one is made
+        verdict = Verdict(self.profile, self.state, pod)
+        if hash(shape) in self._seen:
+            return self._keep(shape, verdict)
+        self._seen[hash(shape)] = None
+        if len(self._seen) > _MOST_SEEN:
+            del self._seen[next(iter(self._seen))]
+        self._new = shape, verdict
+        return verdict
+
+    def _keep(self, shape: bytes, verdict: Verdict) -> Verdict:
+        self._by_shape[shape] = verdict
+        self._shape_bytes += len(shape)
+        return verdict
 
     def _drop_oldest(self) -> None:
         while len(self._by_shape) > 1 and self._oldest_may_go():
