@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -22,7 +23,7 @@ class HostPort:
         return WILDCARD_IP in (ip, self.ip) or ip == self.ip
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Footprint:
     """What a pod takes from its node: requests by resource, and host ports."""
 
@@ -66,23 +67,21 @@ def footprint_of(pod: Pod) -> Footprint:
     return Footprint(requests, cpu_milli, memory_bytes, host_ports_of(pod))
 
 
-_MOST_KINDS = 1024
 _encode = msgspec.json.Encoder().encode
 
 
 class Footprints:
-    """What pods take. Very many are alike: then it is worked out once, and kept once."""
+    """What pods take. Very many are alike: then it is worked out once, and kept once, as long as
+    any of them is there."""
 
     def __init__(self) -> None:
-        self._by_kind: dict[bytes, Footprint] = {}
+        self._by_kind: WeakValueDictionary[bytes, Footprint] = WeakValueDictionary()
 
     def of(self, pod: Pod) -> Footprint:
         kind = _kind_of(pod)
         footprint = self._by_kind.get(kind)
         if footprint is None:
             footprint = self._by_kind[kind] = footprint_of(pod)
-            if len(self._by_kind) > _MOST_KINDS:
-                del self._by_kind[next(iter(self._by_kind))]
         return footprint
 
 
