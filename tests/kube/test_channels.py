@@ -162,6 +162,30 @@ async def test_an_answer_that_comes_late_is_taken_for_no_other() -> None:
         channels.close()
 
 
+@pytest.mark.parametrize(
+    "earlier_seconds",
+    [
+        pytest.param(10.0, id="longer than its own"),
+        pytest.param(0.05, id="shorter than its own"),
+    ],
+)
+async def test_a_request_has_its_own_time_whatever_an_earlier_one_had(
+    earlier_seconds: float,
+) -> None:
+    async with served() as server:
+        channels = channels_to(server)
+        await ask(channels, timeout_seconds=earlier_seconds)
+        server.answer = b"HTTP/1.1 201 "
+        loop = asyncio.get_running_loop()
+        began_at = loop.time()
+        async with asyncio.timeout(5):
+            with pytest.raises(TimeoutError):
+                await ask(channels, timeout_seconds=0.1)
+        assert loop.time() - began_at >= 0.099  # timers count in milliseconds
+        assert server.connections == 1
+        channels.close()
+
+
 async def test_a_request_that_is_cancelled_gives_up_its_connection() -> None:
     async with served() as server:
         channels = channels_to(server)

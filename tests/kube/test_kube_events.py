@@ -12,7 +12,7 @@ from tests.kube.conftest import Answer, ApiServer, ManualClock, document, status
 
 from lowtide.kube.connection import Connection
 from lowtide.kube.event_form import ObjectReference
-from lowtide.kube.kube_events import MOST_TRIES, KubeEvents
+from lowtide.kube.kube_events import CONCURRENT_WRITES, MOST_TRIES, KubeEvents
 
 NEWER = "/apis/events.k8s.io/v1/namespaces/default/events"
 OLDER = "/api/v1/namespaces/default/events"
@@ -314,6 +314,82 @@ async def test_while_bindings_are_under_way_events_go_one_by_one_with_pauses(
                 await let_run(clock, 0.05)
     # At most one for each pause of 0.05 s.
     assert clock.now - 1_800_000_000.0 >= 0.1
+
+
+@pytest.fixture
+def many_events(connection: Connection, clock: ManualClock, bindings: Bindings) -> KubeEvents:
+    """More than are written at once."""
+    made = KubeEvents(
+        connection,
+        host_name="host-1",
+        is_busy=lambda: bindings.is_under_way,
+        clock=clock,
+        sleep=clock.wait,
+    )
+    for number in range(2 * CONCURRENT_WRITES):
+        record(made, pod=pod(f"p{number:02}"))
+    return made
+
+
+def names_asked(server: ApiServer) -> list[str]:
+    return [asked.json["regarding"]["name"] for asked in server.asked]
+
+
+async def test_many_are_written_in_their_order_and_only_some_at_once(
+    many_events: KubeEvents, server: ApiServer
+) -> None:
+    gate = Gate()
+    server.answers = [gate.answer]
+    async with running(many_events):
+        await server.asked_times(CONCURRENT_WRITES)
+        await let_arrive()
+        assert len(server.asked) == CONCURRENT_WRITES
+        gate.opened.set()
+        await server.asked_times(2 * CONCURRENT_WRITES)
+    assert gate.most == CONCURRENT_WRITES
+    assert set(names_asked(server)[:CONCURRENT_WRITES]) == {
+        f"p{number:02}" for number in range(CONCURRENT_WRITES)
+    }
+
+
+async def test_those_not_begun_give_way_to_bindings_that_begin_meanwhile(
+    many_events: KubeEvents, server: ApiServer, bindings: Bindings
+) -> None:
+    gate = Gate()
+    server.answers = [gate.answer]
+    async with running(many_events):
+        await server.asked_times(CONCURRENT_WRITES)
+        bindings.is_under_way = True
+        gate.opened.set()
+        await server.asked_times(CONCURRENT_WRITES + 1)
+        await let_arrive()
+        assert len(server.asked) == CONCURRENT_WRITES + 1  # the next one waits for the clock
+    await many_events.flush(10)
+    names = names_asked(server)
+    assert names[CONCURRENT_WRITES] == f"p{CONCURRENT_WRITES:02}"
+    assert (len(names), len(set(names))) == (2 * CONCURRENT_WRITES,) * 2
+
+
+async def test_the_end_loses_none_that_were_not_begun(
+    many_events: KubeEvents, server: ApiServer
+) -> None:
+    gate = Gate()
+    server.answers = [gate.answer]
+    async with running(many_events):
+        await server.asked_times(CONCURRENT_WRITES)
+    gate.opened.set()
+    await many_events.flush(10)
+    assert len(set(names_asked(server))) == 2 * CONCURRENT_WRITES
+
+
+async def test_a_server_that_fails_is_left_alone_after_some(
+    many_events: KubeEvents, server: ApiServer
+) -> None:
+    server.answers = [status(503, "ServiceUnavailable", "no etcd")]
+    async with running(many_events):
+        await server.asked_times(CONCURRENT_WRITES)
+        await let_arrive()
+        assert len(server.asked) == CONCURRENT_WRITES
 
 
 async def test_when_many_wait_they_do_not_give_way(

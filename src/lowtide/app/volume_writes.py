@@ -10,7 +10,7 @@ import numpy as np
 from lowtide.app.clocks import Clock
 from lowtide.app.kube_writes import KubeBinder
 from lowtide.cluster.state import ClusterState
-from lowtide.framework.plugin import BindOutcome, Pod
+from lowtide.framework.plugin import Pod
 from lowtide.kube.errors import KubeError
 from lowtide.kube.writer import Writer
 from lowtide.logs import Log
@@ -171,14 +171,8 @@ class KubeBindings:
     """Binds pods by one part and their volumes by the other."""
 
     def __init__(self, pods: KubeBinder, volumes: KubeVolumes) -> None:
-        self._pods = pods
-        self._volumes = volumes
-
-    async def bind(self, pod: Pod, node_name: str) -> BindOutcome:
-        return await self._pods.bind(pod, node_name)
-
-    async def bind_volumes(self, pod: Pod, node_name: str, timeout_seconds: float) -> str | None:
-        return await self._volumes.bind_volumes(pod, node_name, timeout_seconds)
+        self.bind = pods.bind
+        self.bind_volumes = volumes.bind_volumes
 
 
 def _annotated(key: str, value: str) -> dict[str, Any]:

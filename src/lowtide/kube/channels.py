@@ -24,6 +24,8 @@ class Channel(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._answered: asyncio.Future[Answer] | None = None
         self._received = b""
+        self._give_up_at = 0.0
+        self._timer: asyncio.TimerHandle | None = None
         self.is_open = False
         self.idle_since = 0.0
 
@@ -33,8 +35,7 @@ class Channel(asyncio.Protocol):
         if not self.is_open:
             raise ConnectionResetError("the connection was closed")
         self._answered = self._loop.create_future()
-        # asyncio.timeout would cost more than the answer takes to read.
-        timer = self._loop.call_later(timeout_seconds, self._take_too_long)
+        self._give_up_after(timeout_seconds)
         self._transport.write(request)
         try:
             answer = await self._answered
@@ -42,7 +43,6 @@ class Channel(asyncio.Protocol):
             self.abort()
             raise
         finally:
-            timer.cancel()
             self._answered = None
         if answer.is_last:
             self.close()
@@ -71,6 +71,8 @@ class Channel(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self.is_open = False
+        if self._timer is not None:
+            self._timer.cancel()
         self._take(self._received, is_ended=True)
         self._fail(error or ConnectionResetError("the server closed the connection"))
 
@@ -87,8 +89,23 @@ class Channel(asyncio.Protocol):
         if answer is not None:
             self._answered.set_result(answer)
 
-    def _take_too_long(self) -> None:
-        self._fail(TimeoutError())
+    def _give_up_after(self, seconds: float) -> None:
+        """The timer of an earlier request will do unless it ends later: to start one and stop it
+        for each would cost more than the answer takes to read."""
+        self._give_up_at = self._loop.time() + seconds
+        if self._timer is not None and self._timer.when() > self._give_up_at:
+            self._timer.cancel()
+            self._timer = None
+        if self._timer is None:
+            self._timer = self._loop.call_later(seconds, self._look_at_time)
+
+    def _look_at_time(self) -> None:
+        self._timer = None
+        seconds_left = self._give_up_at - self._loop.time()
+        if seconds_left <= 0:
+            self._fail(TimeoutError())
+        elif self._answered is not None:
+            self._give_up_after(seconds_left)
 
     def _fail(self, error: Exception) -> None:
         if self._answered is not None and not self._answered.done():

@@ -25,6 +25,8 @@ from lowtide.logs import Log
 
 QUEUE_LENGTH = 20_000  # about 600 bytes each
 CONCURRENT_WRITES = 16
+# To start a task for each would cost more than to make its Event: so many share CONCURRENT_WRITES.
+TAKEN_AT_ONCE = 128
 # So many give way to bindings: no more are lost with a process that is killed.
 MOST_GIVING_WAY = 4_000
 # Of an Event that the server answers with an error of its own: about three minutes.
@@ -129,7 +131,7 @@ class KubeEvents:
         try:
             async with asyncio.timeout(timeout_seconds):
                 while self._queue:
-                    await self._write_next(CONCURRENT_WRITES)
+                    await self._write_next(TAKEN_AT_ONCE)
         except TimeoutError:
             self._dropped += len(self._queue)
             self._last_failure = f"not done within {timeout_seconds:g} seconds"
@@ -141,7 +143,7 @@ class KubeEvents:
             has_work=self._has_work,
             is_busy=self._should_give_way,
             write_next=self._write_next,
-            at_once=CONCURRENT_WRITES,
+            at_once=TAKEN_AT_ONCE,
             sleep=self._sleep,
         )
 
@@ -177,19 +179,40 @@ class KubeEvents:
         return True
 
     async def _write_next(self, limit: int) -> None:
-        """Writes up to `limit` at once; two writes of one series never overtake each other. What
-        the server did not take for now waits in line again; if it took nothing, all wait."""
+        """Writes up to `limit`, some of them at once; two writes of one series never overtake each
+        other. What the server did not take for now waits in line again, as does what gives way; if
+        it took nothing, all wait."""
         batch: dict[int, _Write] = {}
         while self._queue and len(batch) < limit and id(self._queue[0].series) not in batch:
             write = self._queue.popleft()
             batch[id(write.series)] = write
         if not self._queue:
             self._has_work.clear()
-        settled = await asyncio.gather(*(self._write(write) for write in batch.values()))
+        left = deque(batch.values())
+        try:
+            hands = min(len(left), CONCURRENT_WRITES)
+            settled = await asyncio.gather(*(self._write_some(left) for _ in range(hands)))
+        finally:
+            if left:
+                self._queue.extendleft(reversed(left))
+                left.clear()
+                self._has_work.set()
         if any(settled):
             self._backoff.reset()
         elif settled:
             await self._sleep(self._backoff.next_seconds())
+
+    async def _write_some(self, left: deque[_Write]) -> bool:
+        """Whether any of it is settled; goes on until one is not, or what is left should give way,
+        which is looked for now and then: each time it costs as much as a task."""
+        is_any_settled = False
+        while left:
+            if not await self._write(left.popleft()):
+                break
+            is_any_settled = True
+            if len(left) % CONCURRENT_WRITES == 0 and self._should_give_way():
+                break
+        return is_any_settled
 
     async def _write(self, write: _Write) -> bool:
         """Whether that is settled; else it waits in line again."""

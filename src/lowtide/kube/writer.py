@@ -90,7 +90,7 @@ class Writer:
         ).encode()
         for attempt in range(1, BINDING_ATTEMPTS + 1):
             try:
-                await self._post_once(path, body, check)
+                await self._connection.request("POST", path, body=body, attempts=1, check=check)
                 return Written(Outcome.BOUND)
             except ApiError as error:
                 if error.status != 429 or attempt == BINDING_ATTEMPTS:
@@ -171,16 +171,6 @@ class Writer:
                 return None
             raise
         return self._decode_pod(response.body, f"The pod {namespace}/{name} cannot be read")
-
-    async def _post_once(self, path: str, body: bytes, check: Callable[[], None]) -> None:
-        await self._connection.request(
-            "POST",
-            path,
-            body=body,
-            content_type=JSON,
-            attempts=1,
-            check=check,
-        )
 
     async def _patch_once(self, path: str, body: bytes) -> None:
         await self._connection.request(

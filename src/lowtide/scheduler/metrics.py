@@ -6,9 +6,11 @@ scheduler/live reports what happened; app hands in where the present numbers are
 from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass
 
-from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client import CollectorRegistry, Counter
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
+
+from lowtide.scheduler.histogram import Histogram
 
 _FIRST_OPEN_ENDED_ATTEMPT = 15
 
@@ -69,8 +71,13 @@ class SchedulerMetrics:
             buckets=exponential_buckets(0.01, 2, 20),
             registry=registry,
         )
-        self._sli_seconds_by_attempts: dict[int, Histogram] = {}
-        self._points = PointMetrics(registry)
+        self._point_seconds = Histogram(
+            "scheduler_framework_extension_point_duration_seconds",
+            "Time of all rules at one extension point in one attempt, in seconds",
+            ("extension_point", "status", "profile"),
+            buckets=exponential_buckets(0.0001, 2, 12),
+            registry=registry,
+        )
         self._preemption_attempts = Counter(
             "scheduler_preemption_attempts_total",
             "Attempts to make room for a pod by evicting others, with or without success",
@@ -100,7 +107,9 @@ class SchedulerMetrics:
         self._attempts.ended(profile, "scheduled", seconds_attempt)
         self._algorithm_seconds.observe(seconds_algorithm)
         self._pod_attempts.observe(attempts)
-        self._sli_of(min(attempts, _FIRST_OPEN_ENDED_ATTEMPT)).observe(seconds_since_first_seen)
+        is_open_ended = attempts >= _FIRST_OPEN_ENDED_ATTEMPT
+        told = f"{_FIRST_OPEN_ENDED_ATTEMPT}+" if is_open_ended else str(attempts)
+        self._sli_seconds.observe(seconds_since_first_seen, told)
 
     def pod_unschedulable(self, profile: str, *, seconds_attempt: float) -> None:
         """No node suits the pod for now."""
@@ -113,30 +122,23 @@ class SchedulerMetrics:
     def rules_asked(
         self, profile: str, seconds_by_method: Mapping[str, float], *, is_placed: bool
     ) -> None:
+        """A point at which no rule had to be asked took no time and is not counted."""
         refusing = frozenset[str]() if is_placed else _refusing(seconds_by_method)
         for method, seconds in seconds_by_method.items():
             point = _POINTS.get(method)
             if point is not None:
                 status = "Unschedulable" if method in refusing else "Success"
-                self._points.took(profile, point, status, seconds)
+                self._point_seconds.observe(seconds, point, status, profile)
 
     def hooks_ran(self, profile: str, point: str, seconds: float, *, is_good: bool) -> None:
         """Of one binding: PreBind, Bind or PostBind."""
-        self._points.took(profile, point, "Success" if is_good else "Error", seconds)
+        self._point_seconds.observe(seconds, point, "Success" if is_good else "Error", profile)
 
     def preemption_attempted(self) -> None:
         self._preemption_attempts.inc()
 
     def preempted(self, victims: int) -> None:
         self._preemption_victims.observe(victims)
-
-    def _sli_of(self, attempts: int) -> Histogram:
-        child = self._sli_seconds_by_attempts.get(attempts)
-        if child is None:
-            is_open_ended = attempts == _FIRST_OPEN_ENDED_ATTEMPT
-            child = self._sli_seconds.labels(f"{attempts}+" if is_open_ended else str(attempts))
-            self._sli_seconds_by_attempts[attempts] = child
-        return child
 
 
 class AttemptMetrics:
@@ -158,37 +160,14 @@ class AttemptMetrics:
             buckets=exponential_buckets(0.001, 2, 15),
             registry=registry,
         )
-        self._children: dict[tuple[str, str], tuple[Counter, Histogram]] = {}
+        self._totals: dict[tuple[str, str], Counter] = {}
 
     def ended(self, profile: str, result: str, seconds: float) -> None:
-        children = self._children.get((profile, result))
-        if children is None:
-            children = self._total.labels(result, profile), self._seconds.labels(result, profile)
-            self._children[profile, result] = children
-        children[0].inc()
-        children[1].observe(seconds)
-
-
-class PointMetrics:
-    """Duration of extension points, of all rules together; a point at which no rule had to be asked
-    took no time and is not counted."""
-
-    def __init__(self, registry: CollectorRegistry) -> None:
-        self._seconds = Histogram(
-            "scheduler_framework_extension_point_duration_seconds",
-            "Time of all rules at one extension point in one attempt, in seconds",
-            ("extension_point", "status", "profile"),
-            buckets=exponential_buckets(0.0001, 2, 12),
-            registry=registry,
-        )
-        self._children: dict[tuple[str, str, str], Histogram] = {}
-
-    def took(self, profile: str, point: str, status: str, seconds: float) -> None:
-        child = self._children.get((profile, point, status))
-        if child is None:
-            child = self._seconds.labels(point, status, profile)
-            self._children[profile, point, status] = child
-        child.observe(seconds)
+        total = self._totals.get((result, profile))
+        if total is None:
+            total = self._totals[result, profile] = self._total.labels(result, profile)
+        total.inc()
+        self._seconds.observe(seconds, result, profile)
 
 
 def _refusing(methods: Container[str]) -> frozenset[str]:
