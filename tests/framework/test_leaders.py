@@ -33,14 +33,17 @@ def test_the_best_rows_are_those_of_a_sorted_table_whatever_was_asked_before(
     RANKS,
     st.lists(st.lists(st.tuples(st.integers(0, 59), st.integers(-1, 6)), max_size=5), max_size=8),
     st.sampled_from([1, 2, 14, 60]),
+    st.sampled_from([1, 1_000_000_000, 2**31 - 1]),
 )
 def test_rows_that_move_are_found_where_a_sorted_table_has_them(
-    ranks: list[int], steps: list[list[tuple[int, int]]], keep: int
+    ranks: list[int], steps: list[list[tuple[int, int]]], keep: int, weight: int
 ) -> None:
     leaders = Leaders()
+    ranks = [weight * rank if rank > 0 else rank for rank in ranks]
     for turn, moves in enumerate([[], *steps]):
-        for row, after in moves:
+        for row, points in moves:
             if row < len(ranks):
+                after = weight * points if points > 0 else points
                 leaders.moved(row, ranks[row], after)
                 ranks[row] = after
         if max(ranks) < 0:

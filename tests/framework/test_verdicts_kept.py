@@ -4,6 +4,7 @@ import weakref
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -27,6 +28,7 @@ from lowtide.framework.profile import Profile
 from lowtide.framework.verdict import Verdict
 from lowtide.framework.verdicts import Verdicts
 from lowtide.objects.kinds import Namespace
+from lowtide.objects.meta import ObjectMeta
 from lowtide.objects.pod import shape_of
 from lowtide.plugins.node_unschedulable import NodeUnschedulable
 from lowtide.testing import make_node, make_pod, make_profile, make_state
@@ -125,9 +127,13 @@ def test_an_object_makes_every_row_stale_for_rules_of_its_kind() -> None:
 
 
 def asked_twice(verdicts: Verdicts, pod: Pod) -> Verdict:
-    """So that it is kept: a shape that was seen once may never come again."""
+    """About two pods, so that it is kept: a shape that was seen once may never come again."""
     verdicts.of(pod)
-    return verdicts.of(pod)
+    return verdicts.of(msgspec.structs.replace(pod, metadata=renamed(pod.metadata)))
+
+
+def renamed(meta: ObjectMeta) -> ObjectMeta:
+    return msgspec.structs.replace(meta, name="another", uid="another")
 
 
 def test_of_shapes_that_were_asked_about_once_only_the_last_is_kept() -> None:
@@ -135,9 +141,9 @@ def test_of_shapes_that_were_asked_about_once_only_the_last_is_kept() -> None:
     verdicts = Verdicts(make_profile([rule]), ten())
     pods = [make_pod(labels={"shape": str(number)}) for number in range(3)]
     former = weakref.ref(verdicts.of(pods[0]))
-    verdicts.of(pods[1])
+    verdicts.of(pods[0])  # as an extender is asked twice about a pod: that is one time
+    asked_twice(verdicts, pods[1])  # while it is the last one: is not judged again, and kept
     assert former() is None
-    verdicts.of(pods[1])  # the last one: is kept now, and not judged again
     verdicts.of(pods[2])
     verdicts.of(pods[1])
     assert rule.judged == [10, 10, 10]
@@ -147,6 +153,16 @@ def test_of_shapes_that_were_asked_about_once_only_the_last_is_kept() -> None:
     for pod in pods:
         verdicts.of(pod)
     assert rule.judged == [10, 10, 10, 10, 10]
+
+
+def test_of_very_many_shapes_that_were_seen_the_first_are_forgotten() -> None:
+    rule = Counts(NODE)
+    verdicts = Verdicts(make_profile([rule]), ten())
+    pods = [make_pod(labels={"shape": str(number)}) for number in range(16_385)]
+    for pod in (*pods, pods[0], pods[-1], pods[0], pods[-1]):
+        verdicts.of(pod)
+    # The first is new again, and then known; the last was known all along.
+    assert len(rule.judged) == 16_385 + 3
 
 
 def test_a_shape_that_was_asked_about_once_hears_of_objects_too() -> None:

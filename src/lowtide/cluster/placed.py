@@ -8,7 +8,7 @@ import msgspec
 
 from lowtide.objects.pod import Pod
 from lowtide.objects.quantity import QuantityError
-from lowtide.objects.requests import is_resize_infeasible, nonzero_requests, pod_requests
+from lowtide.objects.requests import is_resize_infeasible, known_requests, nonzero_requests
 
 WILDCARD_IP = "0.0.0.0"
 
@@ -59,7 +59,7 @@ class PlacedPod(msgspec.Struct, frozen=True):
 
 def footprint_of(pod: Pod) -> Footprint:
     try:
-        requests = pod_requests(pod)
+        requests = known_requests(pod)
         cpu_milli, memory_bytes = nonzero_requests(pod)
     except QuantityError:
         # A running pod that cannot be read takes a place, and nothing that could be counted.

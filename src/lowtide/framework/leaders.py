@@ -13,10 +13,12 @@ _ABOUT, _MOST = 4, 16
 _SOME = 8  # of so many rows one is looked at where their ranks are not known yet
 # To keep more in order takes as long as to look for the best anew.
 _MOST_IN_ORDER = 8192
+_BYTES_PER_KEY = 40
 
 # The higher the rank, and then the lower the row, the smaller is a row's key.
 _ROW_BITS = 32
 _ROW = (1 << _ROW_BITS) - 1
+_TOO_HIGH = 1 << (63 - _ROW_BITS)  # for a key of 64 bits; weights may be that large
 
 
 class Leaders:
@@ -24,7 +26,7 @@ class Leaders:
     remembers only a rank that few exceed, which mostly is still so, and puts those in order."""
 
     def __init__(self) -> None:
-        self._was_asked = False  # since all moved
+        self._asked = 0  # times since all moved
         self._keys: list[int] | None = None  # of all rows that reach the rank, the best first
         self._reached = 0
         self._exceeded: int | None = None
@@ -34,7 +36,11 @@ class Leaders:
         return self._keys is not None
 
     def all_moved(self) -> None:
-        self._keys, self._was_asked = None, False
+        self._keys, self._asked = None, 0
+
+    @property
+    def bytes_kept(self) -> int:
+        return 0 if self._keys is None else _BYTES_PER_KEY * len(self._keys)
 
     def moved(self, row: int, before: int, after: int) -> None:
         """From one rank to another; rows that are not feasible have one below 0."""
@@ -48,12 +54,12 @@ class Leaders:
     def best(self, ranked: IntArray, keep: int, turn: int) -> tuple[int, Rows]:
         """As `best_of` says of the ranks whose moves it is told, less the rows that are not
         feasible; some have to be."""
-        if self._was_asked and not self._are_enough(keep):
+        if self._asked == 1 or (self._keys is not None and not self._are_enough(keep)):
             self._put_in_order(ranked, keep)
-        self._was_asked = True
+        self._asked += 1
         if self._keys is None or not self._are_enough(keep):
             row, kept = self.best_of(ranked, keep, turn)
-            return row, kept[ranked[kept] >= 0]
+            return row, kept if ranked[kept[-1]] >= 0 else kept[ranked[kept] >= 0]
         highest = self._keys[0] >> _ROW_BITS
         place = turn % bisect_left(self._keys, (highest + 1) << _ROW_BITS)
         keys = self._keys[:keep]
@@ -77,9 +83,9 @@ class Leaders:
         step = _SOME if len(ranked) > _MOST_IN_ORDER // _SOME else 1
         self._reached = max(_nth_highest(ranked[::step], _MOST * keep // step), 0)
         rows: Rows = (ranked >= self._reached).nonzero()[0]
-        self._keys = None
-        if len(rows) <= _MOST_IN_ORDER:
-            keys = rows - (ranked[rows] << _ROW_BITS)
+        self._keys, ranks = None, ranked[rows]
+        if len(rows) <= _MOST_IN_ORDER and ranks.max(initial=0) < _TOO_HIGH:
+            keys = rows - (ranks << _ROW_BITS)
             keys.sort()
             self._keys = keys.tolist()
 

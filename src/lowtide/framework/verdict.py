@@ -1,7 +1,7 @@
 """What the rules of one profile say about one shape of pod on every node, kept between pods.
 
 Placing a pod changes one row; only the rules that read what changed judge that row again.
-`verdicts` keeps one per shape; `decide` reads it.
+`verdicts` keeps those of shapes that come again; `decide` reads them.
 """
 
 import math
@@ -254,7 +254,8 @@ class Verdict:
     def bytes_when_full(self) -> int:
         filters, rules = len(self.filters), self._rule_count
         per_row = 8 * filters + 9 * (rules - filters) + 2 * 8 + 3  # totals and ranks too
-        return per_row * self._capacity + (rules + 1) * _BYTES_PER_RULE
+        arrays = per_row * self._capacity + self.leaders.bytes_kept
+        return arrays + (rules + 1) * _BYTES_PER_RULE
 
     # How it is done.
 

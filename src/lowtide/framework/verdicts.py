@@ -1,5 +1,5 @@
-"""The verdicts of one profile: one per shape of pod that was asked about more than once, bounded in
-bytes, and none of a shape that was not asked about for long. `decide` asks for them."""
+"""The verdicts of one profile: one per shape of pod that came more than once, bounded in bytes, and
+none of a shape that was not asked about for long. `decide` asks for them."""
 
 from collections import OrderedDict
 
@@ -32,12 +32,12 @@ class Verdicts:
     def of(self, pod: Pod) -> Verdict:
         """The verdict on this pod's shape, true for the state as it is now."""
         shape = shape_of(pod)
-        verdict = self._kept(shape) or self._made(shape, pod)
+        verdict = self._known(shape, pod.uid) or self._made(shape, pod)
         self._asked_last = pod.uid, verdict.shape
         try:
             verdict.refresh()
         finally:  # after that: of a table that has grown, each takes more than before
-            self._drop_oldest()
+            self._drop_oldest(but=verdict)
         return verdict
 
     def shape_of_last(self, uid: str) -> object | None:
@@ -53,13 +53,15 @@ class Verdicts:
         if self._new is not None:
             self._new[1].object_changed(kind)
 
-    def _kept(self, shape: bytes) -> Verdict | None:
+    def _known(self, shape: bytes, uid: str) -> Verdict | None:
         verdict = self._by_shape.get(shape)
         if verdict is not None:
             self._by_shape.move_to_end(shape)
         elif self._new is not None and self._new[0] == shape:
-            verdict = self._keep(*self._new)
-            self._new = None
+            verdict = self._new[1]
+            if self._asked_last[0] != uid:  # so the shape has come again
+                self._new = None
+                self._keep(shape, verdict)
         return verdict
 
     def _made(self, shape: bytes, pod: Pod) -> Verdict:
@@ -78,14 +80,13 @@ class Verdicts:
         self._shape_bytes += len(shape)
         return verdict
 
-    def _drop_oldest(self) -> None:
-        while len(self._by_shape) > 1 and self._oldest_may_go():
+    def _drop_oldest(self, but: Verdict) -> None:
+        while self._by_shape:
+            oldest = next(iter(self._by_shape.values()))
+            if oldest is but or not (oldest.is_outdated or self._bytes() > self._max_bytes):
+                return
             shape, _ = self._by_shape.popitem(last=False)
             self._shape_bytes -= len(shape)
-
-    def _oldest_may_go(self) -> bool:
-        oldest = next(iter(self._by_shape.values()))
-        return oldest.is_outdated or self._bytes() > self._max_bytes
 
     def _bytes(self) -> int:
         # Verdicts of one table are about equally large: the newest stands for all.

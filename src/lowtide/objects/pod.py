@@ -187,7 +187,8 @@ class PodStatus(Wire, frozen=True):
 
 
 class Pod(Wire, frozen=True, dict=True, gc=True):
-    """A pod is never changed, only replaced: what is worked out of it may stay with it (`once`)."""
+    """A pod is never changed, only replaced: what is worked out of it may stay with it (`once`),
+    for which msgspec wants to know of it in looking for garbage."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: PodSpec = PodSpec()
@@ -254,7 +255,7 @@ class Pod(Wire, frozen=True, dict=True, gc=True):
 def once(work_out: Callable[[Pod], T]) -> Callable[[Pod], T]:
     """What is asked again and again about the same pods is worked out once for each. Who asks must
     not change it."""
-    name = work_out.__qualname__
+    name = f"{work_out.__module__}.{work_out.__qualname__}"
 
     @wraps(work_out)
     def known(pod: Pod) -> T:

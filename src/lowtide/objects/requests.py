@@ -20,13 +20,16 @@ DEFAULT_MEMORY_NANO = 200 * 1024 * 1024 * 10**9
 NanoAmounts = dict[str, int]
 
 
-@once
 def pod_requests(pod: Pod) -> dict[str, int]:
     """What the pod takes from a node, everything included: what Filter compares."""
     nano = _total(pod, lambda container: _effective(container, pod))
     _replace_by_pod_level(pod, nano)
     _add(nano, _parse(pod.spec.overhead, "spec.overhead"))
     return {name: to_int(name, amount) for name, amount in nano.items()}
+
+
+# The same, for who asks about a pod again and again.
+known_requests = once(pod_requests)
 
 
 def pod_limits(pod: Pod) -> dict[str, int]:

@@ -18,7 +18,7 @@ from lowtide.framework.plugin import (
     Nodes,
     Pod,
 )
-from lowtide.objects.requests import CPU, MEMORY, is_counted, is_scalar, pod_requests
+from lowtide.objects.requests import CPU, MEMORY, is_counted, is_scalar, known_requests
 
 
 class BalancedResource(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
@@ -58,7 +58,7 @@ class NodeResourcesBalancedAllocation:
         self._resources = [each.name for each in args.resources]
 
     def score(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray | None:
-        requests = pod_requests(pod)
+        requests = known_requests(pod)
         counted = [
             resource
             for resource in self._resources
