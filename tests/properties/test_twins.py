@@ -47,6 +47,7 @@ from lowtide.plugins.pod_topology_spread import PodTopologySpread
 from lowtide.plugins.pod_topology_spread_constraints import PodTopologySpreadArgs
 from lowtide.plugins.taint_toleration import TaintToleration
 from lowtide.testing import make_node, make_pod, make_state
+from lowtide.testing.placing import is_concerned
 
 STEADY = settings(
     max_examples=120,
@@ -213,13 +214,11 @@ constraints = st.fixed_dictionaries(
 added_affinities = affinities.map(lambda given: msgspec.convert(given, Affinity))
 pending = st.builds(
     lambda asked, held, affinity, **known: make_pod(
-        "pending",
-        spec={**containers(asked, held), "affinity": {"nodeAffinity": affinity}},
-        **known,
+        "pending", spec={**containers(asked, held), "affinity": affinity}, **known
     ),
     requests,
     ports,
-    affinities,
+    st.one_of(st.none(), affinities.map(lambda given: {"nodeAffinity": given})),
     on=st.sampled_from(["", "", *NAMES[:2]]),
     node_selector=st.one_of(st.just({}), labels),
     tolerations=st.lists(tolerations, max_size=3),
@@ -279,12 +278,15 @@ def refusals(rules: Iterable[Any], pod: Pod, nodes: Nodes) -> list[Refusal]:
     return sorted(
         Refusal(nodes.names[at], rejection.reason, rejection.eviction_helps)
         for rule in rules
+        if is_concerned(rule, pod)
         for rejection in rule.filter(pod, nodes)
         for at in np.flatnonzero(rejection.mask)
     )
 
 
 def raw_scores(rule: Any, pod: Pod, nodes: Nodes) -> list[int] | None:
+    if not is_concerned(rule, pod):
+        return None
     raw = rule.score(pod, nodes, np.ones(len(nodes), np.bool_))
     return None if raw is None else raw.tolist()
 

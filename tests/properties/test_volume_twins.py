@@ -35,6 +35,7 @@ from lowtide.plugins.volume_binding import VolumeBinding, VolumeBindingArgs
 from lowtide.plugins.volume_restrictions import VolumeRestrictions
 from lowtide.plugins.volume_zone import VolumeZone
 from lowtide.testing import make_node, make_pod, make_state
+from lowtide.testing.placing import is_concerned
 
 STEADY = settings(
     max_examples=150,
@@ -260,7 +261,7 @@ class Refusal(NamedTuple):
 def refusals(rule: Any, pod: Pod, nodes: Nodes) -> list[Refusal]:
     return sorted(
         Refusal(nodes.names[at], rejection.reason, rejection.eviction_helps)
-        for rejection in rule.filter(pod, nodes)
+        for rejection in (rule.filter(pod, nodes) if is_concerned(rule, pod) else ())
         for at in np.flatnonzero(rejection.mask)
     )
 

@@ -7,7 +7,7 @@ from prometheus_client.exposition import generate_latest
 
 from lowtide.scheduler.histogram import Histogram
 
-BUCKETS = (0.001, 1, 16.384)
+BUCKETS = (0.001, 1, 16.384, 2_000_000)
 
 
 def told(registry: CollectorRegistry) -> list[str]:
@@ -19,7 +19,7 @@ def told(registry: CollectorRegistry) -> list[str]:
     "amounts",
     [
         pytest.param([], id="nothing was seen"),
-        pytest.param([0.0005, 0.5, 2, 20.0], id="one in each bucket"),
+        pytest.param([0.0005, 0.5, 2, 20.0, 3e6], id="one in each bucket"),
         pytest.param([0.001, 1, 1.0, 16.384], id="a bound belongs to the bucket below it"),
     ],
 )
@@ -45,3 +45,9 @@ def test_a_registry_refuses_a_second_one_of_the_same_name() -> None:
     Histogram("h", "What it is", buckets=BUCKETS, registry=registry)
     with pytest.raises(ValueError, match="h"):
         Histogram("h", "What it is", buckets=BUCKETS, registry=registry)
+
+
+def test_labels_are_as_many_as_were_said() -> None:
+    histogram = Histogram("h", "What", ("a", "b"), buckets=BUCKETS, registry=CollectorRegistry())
+    with pytest.raises(ValueError, match=r"h has the labels \('a', 'b'\), not \('x',\)"):
+        histogram.observe(1.0, "x")

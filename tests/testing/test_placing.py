@@ -118,3 +118,25 @@ def test_the_public_face_is_what_it_says() -> None:
         "scores",
     }
     assert all(hasattr(lowtide.testing, name) for name in lowtide.testing.__all__)
+
+
+def test_a_rule_says_nothing_of_pods_that_do_not_concern_it() -> None:
+    class OnlyWeb:
+        name = "OnlyWeb"
+
+        def concerns(self, pod: Pod) -> bool:
+            return pod.name == "web"
+
+        @filter_each
+        def filter(self, pod: Pod, node: OneNode) -> str | None:
+            return "no"
+
+        @score_each
+        def score(self, pod: Pod, node: OneNode) -> int:
+            return 7
+
+    state = make_state([make_node("a")])
+    assert rejections(OnlyWeb(), make_pod("web"), state) == {"a": ["no"]}
+    assert scores(OnlyWeb(), make_pod("web"), state) == {"a": 7}
+    assert rejections(OnlyWeb(), make_pod("db"), state) == {}
+    assert scores(OnlyWeb(), make_pod("db"), state) is None

@@ -311,7 +311,7 @@ class Advisor:
         if verdict.pod_rejection is None and verdict.feasible.any():
             return ""
         nodes = self.state.nodes().take(rows.known)
-        for rule in profile.concerned_by(asked.pod).pre_filters.rules:
+        for rule in verdict.pre_filters:
             answer = ask(rule, "pre_filter", asked.pod, nodes)
             if isinstance(answer, PodRejection):
                 return answer.reason

@@ -75,17 +75,17 @@ class Footprints:
     any of them is there."""
 
     def __init__(self) -> None:
-        self._by_kind: WeakValueDictionary[bytes, Footprint] = WeakValueDictionary()
+        self._by_spec: WeakValueDictionary[bytes, Footprint] = WeakValueDictionary()
 
     def of(self, pod: Pod) -> Footprint:
-        kind = _kind_of(pod)
-        footprint = self._by_kind.get(kind)
+        key = _key_of(pod)
+        footprint = self._by_spec.get(key)
         if footprint is None:
-            footprint = self._by_kind[kind] = footprint_of(pod)
+            footprint = self._by_spec[key] = footprint_of(pod)
         return footprint
 
 
-def _kind_of(pod: Pod) -> bytes:
+def _key_of(pod: Pod) -> bytes:
     """All that it is worked out of, as a key."""
     spec, told = pod.spec, _told_by_kubelet(pod)
     return _encode([spec.containers, spec.init_containers, spec.overhead, spec.resources, told])

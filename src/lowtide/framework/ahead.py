@@ -46,8 +46,11 @@ class Faces:
         self._pod = pod
         self.shape = object()  # pods that come are known by it
         self._last: tuple[int, list[int], Faced] | None = None
-        # Since what was judged ahead came true, and nobody had to be asked.
-        self.without_use = 0
+        self._without_use = 0
+
+    def was_of_use(self) -> None:
+        """What was judged ahead came true, and nobody had to be asked."""
+        self._without_use = 0
 
     def of(self, unknown: list[int], ranked: IntArray, reads: int) -> Faced:
         """These rows, and with them some to judge ahead; `ranked` is how rows ranked before, and
@@ -72,8 +75,8 @@ class Faces:
     def _rows_ahead(self, changed: list[int], ranked: IntArray) -> Rows:
         """None where what came to these are pods of other shapes, or no pods; and where that was of
         no use lately, as where pods of other shapes come to the same rows, but for a try."""
-        self.without_use += 1
-        if self.without_use > _MOST_WITHOUT_USE and self.without_use % _TRIED_EVERY:
+        self._without_use += 1
+        if self._without_use > _MOST_WITHOUT_USE and self._without_use % _TRIED_EVERY:
             return NO_ROWS
         for row in changed:
             if self._state.log.came_last(row) is self.shape:
@@ -99,7 +102,7 @@ class Ahead:
         where it is not known."""
         said = self._said_of(row)
         if said is not None:
-            self._faces.without_use = 0
+            self._faces.was_of_use()
         return said
 
     def _said_of(self, row: int) -> list[int] | None:
@@ -125,7 +128,7 @@ class Ahead:
             else:
                 known[row] = said
         if known and not unknown:
-            self._faces.without_use = 0
+            self._faces.was_of_use()
         return known, unknown
 
     def keep(self, rows: Rows, answers: Answers) -> None:

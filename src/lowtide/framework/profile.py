@@ -106,7 +106,7 @@ class Profile:
             )
             for rule in self.at("score")
         )
-        self._choosy = tuple(rule for rule in self.rules if hasattr(rule, "concerns"))
+        self._having_concerns = tuple(rule for rule in self.rules if hasattr(rule, "concerns"))
         self._concerned: dict[tuple[bool, ...], Concerned] = {}
         # Budgets, say, change all the time, and only choose among victims.
         self.kinds_that_wake = frozenset(
@@ -155,12 +155,12 @@ class Profile:
 
     def concerned_by(self, pod: Pod) -> Concerned:
         """Pods of one shape concern the same, and most shapes do."""
-        key = tuple([bool(ask(rule, "concerns", pod)) for rule in self._choosy])
+        key = tuple([bool(ask(rule, "concerns", pod)) for rule in self._having_concerns])
         found = self._concerned.get(key)
         if found is None:
             others = {
                 id(rule)
-                for rule, is_concerned in zip(self._choosy, key, strict=True)
+                for rule, is_concerned in zip(self._having_concerns, key, strict=True)
                 if not is_concerned
             }
             found = self._concerned[key] = self._all_but(others)

@@ -44,6 +44,7 @@ class Verdict:
         self._filtering = Filtering(concerned, profile.asking, state, pod, self._faces)
         self._scoring = Scoring(concerned, profile.asking, state, pod, self._faces)
         self.leaders = self._scoring.leaders
+        self.pre_filters = concerned.pre_filters.rules
         self.filters = self._filtering.rules
         self._rule_count = len(self.filters) + len(concerned.scorers)
         self._ranked_last = _NOTHING_RANKED

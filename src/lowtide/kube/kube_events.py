@@ -27,7 +27,7 @@ QUEUE_LENGTH = 20_000  # about 600 bytes each
 CONCURRENT_WRITES = 16
 # To start a task for each would cost more than to make its Event: so many share CONCURRENT_WRITES.
 TAKEN_AT_ONCE = 128
-# So many give way to bindings: no more are lost with a process that is killed.
+# So many give way to bindings: no more but those taken are lost with a process that is killed.
 MOST_GIVING_WAY = 4_000
 # Of an Event that the server answers with an error of its own: about three minutes.
 MOST_TRIES = 12
@@ -207,7 +207,13 @@ class KubeEvents:
         which is looked for now and then: each time it costs as much as a task."""
         is_any_settled = False
         while left:
-            if not await self._write(left.popleft()):
+            write = left.popleft()
+            try:
+                is_settled = await self._write(write)
+            except asyncio.CancelledError:
+                left.appendleft(write)  # for flush
+                raise
+            if not is_settled:
                 break
             is_any_settled = True
             if len(left) % CONCURRENT_WRITES == 0 and self._should_give_way():
@@ -225,9 +231,6 @@ class KubeEvents:
                 await self._patch(series)
             elif series.form is None:  # else a count made up for a creation that had failed
                 await self._create(series)
-        except asyncio.CancelledError:
-            self._queue.appendleft(write)  # for flush
-            raise
         except KubeError as error:
             tries = write.tries + isinstance(error, ApiError)
             if (may_pass(error) or is_forbidden(error)) and tries < MOST_TRIES:

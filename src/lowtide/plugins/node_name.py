@@ -13,6 +13,5 @@ class NodeName:
         return bool(pod.spec.node_name)
 
     def filter(self, pod: Pod, nodes: Nodes) -> Iterator[Rejection]:
-        wanted = pod.spec.node_name
-        if wanted:
-            yield Rejection(~nodes.is_named(wanted), "node(s) didn't match the requested node name")
+        named = nodes.is_named(pod.spec.node_name)
+        yield Rejection(~named, "node(s) didn't match the requested node name")

@@ -10,6 +10,7 @@ from itertools import accumulate
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import HistogramMetricFamily
 from prometheus_client.registry import Collector
+from prometheus_client.utils import floatToGoString
 
 
 @dataclass(slots=True)
@@ -42,6 +43,8 @@ class Histogram(Collector):
     def observe(self, amount: float, *labels: str) -> None:
         seen = self._seen.get(labels)
         if seen is None:
+            if len(labels) != len(self._labels):
+                raise ValueError(f"{self._name} has the labels {self._labels}, not {labels}")
             seen = self._seen[labels] = self._nothing_seen()
         seen.counts[bisect_left(self._bounds, amount)] += 1
         seen.total += amount
@@ -51,7 +54,7 @@ class Histogram(Collector):
 
     def collect(self) -> Iterator[HistogramMetricFamily]:
         family = self._family()
-        bounds = [*map(str, self._bounds[:-1]), "+Inf"]
+        bounds = list(map(floatToGoString, self._bounds))
         for labels, seen in self._seen.items():
             up_to_bounds = zip(bounds, accumulate(seen.counts), strict=True)
             family.add_metric(labels, list(up_to_bounds), seen.total)

@@ -44,11 +44,16 @@ def place(
     return decide(pod, Verdicts(make_profile(rules), state), turn=turn, full=True)
 
 
+def is_concerned(rule: Any, pod: Pod) -> bool:
+    """Whether the rule is asked about the pod at all."""
+    return not hasattr(rule, "concerns") or rule.concerns(pod)
+
+
 def rejections(rule: Any, pod: Pod, state: ClusterState) -> dict[str, list[str]]:
     """Why one filter refuses which nodes; nodes that it accepts are left out."""
     nodes = state.nodes()
     found: dict[str, list[str]] = {}
-    for rejection in rule.filter(pod, nodes):
+    for rejection in rule.filter(pod, nodes) if is_concerned(rule, pod) else ():
         for position in np.flatnonzero(rejection.mask):
             found.setdefault(nodes.names[position], []).append(rejection.reason)
     return found
@@ -56,6 +61,8 @@ def rejections(rule: Any, pod: Pod, state: ClusterState) -> dict[str, list[str]]
 
 def scores(rule: Any, pod: Pod, state: ClusterState) -> dict[str, int] | None:
     """The raw score of every node by one rule; None when it has no opinion."""
+    if not is_concerned(rule, pod):
+        return None
     nodes = state.nodes()
     raw = rule.score(pod, nodes, np.ones(len(nodes), np.bool_))
     return None if raw is None else dict(zip(nodes.names, raw.tolist(), strict=True))
