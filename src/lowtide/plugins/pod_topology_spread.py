@@ -245,8 +245,7 @@ def _cost(constraint: Constraint, table: _Table, nodes: Nodes, is_scored: BoolAr
         cost = _weighted(_pods_on(constraint, nodes), domains, constraint)
     else:
         # Nodes without the label make up one more.
-        scored = parted.numbers if is_scored.all() else parted.numbers[is_scored]
-        domains = int(np.count_nonzero(np.bincount(scored)))
+        domains = int(np.count_nonzero(np.bincount(parted.numbers, weights=is_scored)))
         cost = _weighted(table.pods_by_value(constraint), domains, constraint).take(parted.numbers)
     if parted.lacking is not None:
         cost[parted.lacking] = 0
