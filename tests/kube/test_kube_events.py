@@ -18,6 +18,7 @@ NEWER = "/apis/events.k8s.io/v1/namespaces/default/events"
 OLDER = "/api/v1/namespaces/default/events"
 POD = ObjectReference(kind="Pod", namespace="default", name="web-0", uid="u-1", api_version="v1")
 OK = document({}, 201)
+MANY = 3 * CONCURRENT_WRITES
 
 
 class Bindings:
@@ -385,6 +386,34 @@ async def test_the_end_loses_none_and_writes_first_what_was_begun(
     )
     assert begun == again
     assert len(begun | others) == 2 * CONCURRENT_WRITES
+
+
+async def test_after_an_error_of_our_own_the_others_are_written_once(
+    connection: Connection, server: ApiServer
+) -> None:
+    asked_at: list[int] = []
+
+    def clock() -> float:
+        asked_at.append(len(server.asked))
+        if len(asked_at) == 2 * MANY + 20:  # each asks when it is recorded, and when it is begun
+            raise RuntimeError("the clock stopped")
+        return 1_800_000_000.0
+
+    async def no_pause(_: float) -> None: ...
+
+    events = KubeEvents(
+        connection, host_name="host-1", is_busy=lambda: False, clock=clock, sleep=no_pause
+    )
+    server.answers = [OK]
+    for number in range(MANY):
+        record(events, pod=pod(f"p{number}"))
+    asked_at[:] = [0] * 2 * MANY
+    with pytest.raises(RuntimeError, match="the clock stopped"):
+        await events.flush(10)
+    await let_arrive()
+    await events.flush(10)
+    names = names_asked(server)
+    assert (len(names), len(set(names))) == (MANY - 1,) * 2
 
 
 async def test_a_server_that_fails_is_left_alone_after_some(
