@@ -52,6 +52,7 @@ from reports import (  # noqa: E402
     whole_nodes_report,
 )
 from reports_drain import PACES, drain_report, steady_report, traffic_report  # noqa: E402
+from seeds_queries import SEEDS_PLUGIN, SeedsResult  # noqa: E402
 from workloads import DRAINED, Workload  # noqa: E402
 
 RESULTS = HERE / "results.json"
@@ -79,6 +80,7 @@ Result = (
     | ReadyResult
     | RecordedResult
     | ReplayResult
+    | SeedsResult
     | SteadyResult
     | NamesResult
     | WholeNodesResult
@@ -210,12 +212,15 @@ def _drain(workload: Workload, turns: Sequence[str]) -> Bench:
 
 
 def _traffic() -> Bench:
-    def run(rounds: int, say: Say) -> Iterator[DrainResult]:
+    def run(rounds: int, say: Say) -> Iterator[DrainResult | SeedsResult]:
         say("traffic: Prometheus scrapes 5000 nodes until there are rates ...")
         with Traffic(Workload.of("traffic", 5000)) as drain:
-            for number, turn in itertools.product(range(1, rounds + 1), (NONE, LOWTIDE)):
-                say(f"traffic: round {number} of {rounds}, {turn} ...")
-                yield drain.run(turn, number)
+            for number in range(1, rounds + 1):
+                for turn in (NONE, LOWTIDE):
+                    say(f"traffic: round {number} of {rounds}, {turn} ...")
+                    yield drain.run(turn, number)
+                say(f"traffic: round {number} of {rounds}, the queries of {SEEDS_PLUGIN} ...")
+                yield drain.ask_like_the_seeds(number)
 
     return Bench("traffic", rounds=3, run=run, report=traffic_report)
 

@@ -1,6 +1,6 @@
 """A drain with NetworkTraffic on: a real Prometheus scrapes the nodes of a model, Lowtide reads.
 
-The seeds' plugin is no part of the run: its pace is the figure that the report compares with."""
+Of the seeds' plugin only the queries are part of the run (`seeds_queries`)."""
 
 import json
 import random
@@ -15,6 +15,7 @@ from lowtide.app.registry import read_config
 from model_exporter import Link, World
 from realparts.process import Process, free_port, wait_until
 from realparts.prometheus import Prometheus, Target
+from seeds_queries import SeedsResult, ask_like_the_seeds
 from workloads import SCHEDULER_NAME, Workload, node_name
 
 LINK_BYTES_PER_SECOND = 1.25e9
@@ -59,6 +60,11 @@ class Traffic(Drain):
             every_seconds=2.0,
         )
         return self
+
+    def ask_like_the_seeds(self, number: int) -> SeedsResult:
+        assert self._prometheus is not None
+        window = f"{WINDOW_SECONDS}s"
+        return ask_like_the_seeds(self._prometheus.url, self._workload.nodes, window, number)
 
     def _has_rates(self) -> bool:
         assert self._prometheus is not None

@@ -12,6 +12,7 @@ from rich.table import Table
 
 from drain import KUBE_SCHEDULER, KUBE_SCHEDULER_ALL_NODES, LOWTIDE, NONE, DrainResult
 from drain_steady import SteadyResult
+from seeds_queries import SeedsResult
 
 Report = Iterator[RenderableType]
 Figure = Callable[[DrainResult], float | None]
@@ -120,18 +121,30 @@ def steady_report(results: Sequence[SteadyResult]) -> Report:
             yield f"{name}: {each.unbound} of {each.pods} pods were not bound in time"
 
 
-def traffic_report(results: Sequence[DrainResult]) -> Report:
-    yield _table(results)
-    found = list(_by_round(results, LOWTIDE, pods_per_second).values())
+def traffic_report(results: Sequence[DrainResult | SeedsResult]) -> Report:
+    drains = [each for each in results if isinstance(each, DrainResult)]
+    asked = {each.round: each for each in results if isinstance(each, SeedsResult)}
+    yield _table(drains)
+    found = _by_round(drains, LOWTIDE, pods_per_second)
     least = SEEDS_PODS_PER_SECOND * LEAST_TIMES_THE_SEEDS
-    is_met = statistics.median(found) >= least
-    goal = f"at least {least:.0f}, which is {LEAST_TIMES_THE_SEEDS} times the seeds' plugin"
+    is_met = statistics.median(found.values()) >= least
+    where = f"traffic, {drains[0].nodes} nodes:"
+    goal = f"at least {least:.0f}, {LEAST_TIMES_THE_SEEDS} times the seeds' plugin elsewhere"
     yield (
-        f"traffic, {results[0].nodes} nodes: {_cell(iter(found), 0).replace(chr(10), ' ')} pods/s "
+        f"{where} {_cell(iter(found.values()), 0).replace(chr(10), ' ')} pods/s "
         f"with NetworkTraffic on{_goal(goal, is_met=is_met)}"
     )
-    yield from _compared(results, Goal("pods/s to the last binding", pods_per_second, NONE))
-    yield from _warnings(results)
+    ratios = [found[number] / asked[number].pods_per_second for number in found.keys() & asked]
+    if ratios:
+        is_met = statistics.median(ratios) >= LEAST_TIMES_THE_SEEDS
+        queries = statistics.median(each.queries_per_second for each in asked.values())
+        yield (
+            f"{where} {spread(ratios)} times the pods/s for which Prometheus answers the seeds' "
+            f"plugin here, {queries:.0f} queries a second"
+            f"{_goal(f'at least {LEAST_TIMES_THE_SEEDS} in the median', is_met=is_met)}"
+        )
+    yield from _compared(drains, Goal("pods/s to the last binding", pods_per_second, NONE))
+    yield from _warnings(drains)
 
 
 def _goals(workload: str, nodes: int) -> Iterator[Goal]:
