@@ -275,7 +275,8 @@ def _decide(
             decide.change_to(workload)
             yield from map(decide.run, range(1, rounds + 1))
 
-    return Bench(name, rounds=3, run=run, report=report)
+    # A round takes a second, and a machine's pace changes within a few of them.
+    return Bench(name, rounds=5, run=run, report=report)
 
 
 def _ready() -> Bench:

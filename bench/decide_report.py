@@ -37,7 +37,7 @@ GOAL_KEEPING_US = 15.0
 
 
 class Kind(NamedTuple):
-    """`pods` are decided in a round, never more than `most_per_node` for each node: three rounds
+    """`pods` are decided in a round, never more than `most_per_node` for each node: five rounds
     of them have to fit."""
 
     make_pod: Callable[[int], Pod]
@@ -52,7 +52,7 @@ KINDS = {
     "one-shape": Kind(plain_pod, 1000),
     "replicaset": Kind(replicaset_pod, 1000),
     "all-different": Kind(different_pod, 200),
-    "anti-affinity": Kind(anti_affinity_pod, 500, most_per_node=0.2),
+    "anti-affinity": Kind(anti_affinity_pod, 500, most_per_node=0.15),
     "affinity": Kind(affinity_pod, 500, most_per_node=1.0),
 }
 
@@ -60,7 +60,7 @@ KINDS = {
 # about one node.
 OTHER_KINDS = {
     "mixed-sizes": Kind(mixed_pod, 500),
-    "daemonset": Kind(daemonset_pod, 500, most_per_node=0.3),
+    "daemonset": Kind(daemonset_pod, 500, most_per_node=0.19),
 }
 
 

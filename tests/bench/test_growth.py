@@ -13,7 +13,7 @@ from decide_report import KINDS
 from growth import RULES, growth_report, growth_workloads
 from many_nodes import make_machine, rules_that_judge
 
-ROUNDS = 3
+ROUNDS = 5
 
 
 @pytest.fixture(autouse=True)
