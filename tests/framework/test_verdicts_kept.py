@@ -158,11 +158,11 @@ def test_of_shapes_that_were_asked_about_once_only_the_last_is_kept() -> None:
 def test_of_very_many_shapes_that_were_seen_the_first_are_forgotten() -> None:
     rule = Counts(NODE)
     verdicts = Verdicts(make_profile([rule]), ten())
-    pods = [make_pod(labels={"shape": str(number)}) for number in range(16_385)]
+    pods = [make_pod(labels={"shape": str(number)}) for number in range(1025)]
     for pod in (*pods, pods[0], pods[-1], pods[0], pods[-1]):
         verdicts.of(pod)
     # The first is new again, and then known; the last was known all along.
-    assert len(rule.judged) == 16_385 + 3
+    assert len(rule.judged) == 1025 + 3
 
 
 def test_a_shape_that_was_asked_about_once_hears_of_objects_too() -> None:

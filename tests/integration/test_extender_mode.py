@@ -1,12 +1,14 @@
 """Lowtide's scheduler asks Lowtide's extender, the same on the embedded and the real API server."""
 
+import json
+import urllib.request
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.extender_process import BY_LABEL, LABEL, StartExtender
+from tests.extender_process import BY_LABEL, LABEL, Extender, StartExtender
 
-from realparts.process import Process
+from realparts.process import Process, wait_until
 
 Start = Callable[..., Process]
 Configuration = Callable[..., dict[str, Any]]
@@ -17,6 +19,14 @@ VERBS = {
     "preemptVerb": "preempt",
     "bindVerb": "bind",
 }
+
+
+def passes(extender: Extender, node_name: str) -> bool:
+    """Whether the extender lets another pod onto this node, by what it knows itself."""
+    pod = {"metadata": {"name": "other", "namespace": "default", "uid": "other"}}
+    asked = json.dumps({"Pod": pod, "NodeNames": [node_name]}).encode()
+    with urllib.request.urlopen(f"{extender.url}/scheduler/filter", asked, timeout=5) as response:
+        return bool(json.load(response)["NodeNames"])
 
 
 @pytest.mark.parametrize("knows_nodes", [True, False], ids=["by names", "by whole nodes"])
@@ -37,6 +47,11 @@ def test_pods_go_where_the_extender_lets_them(
     refused = f"0/3 nodes are available: 3 node(s) did not have label {LABEL}."
     assert event["note"].startswith(refused)
     cluster.send("PATCH", "/api/v1/nodes/with", {"metadata": {"labels": {LABEL: "true"}}})
+    # The scheduler may have seen that first, and have been refused once more.
+    wait_until(
+        lambda: passes(extender, "with"), timeout_seconds=10, what="the extender knows the label"
+    )
+    cluster.send("PATCH", "/api/v1/nodes/without", {"metadata": {"labels": {"changed": "true"}}})
     assert cluster.wait_for_placement("waits") == "with"
     cluster.wait_for_event("waits", "Scheduled")
     assert extender.answers("bind") == 1

@@ -11,7 +11,7 @@ from lowtide.objects.pod import Pod, shape_of
 DEFAULT_MAX_BYTES = 128 * 1024 * 1024
 # A shape is kept as a key, and its pod as decoded, which takes some times as much.
 _BYTES_PER_BYTE_OF_SHAPE = 5
-_MOST_SEEN = 16_384
+_MOST_SEEN = 1024
 
 
 class Verdicts:
