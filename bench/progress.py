@@ -16,6 +16,8 @@ TOOK_SECONDS = {
     "drain": 260.0,
     "drain/affinity": 420.0,
     "drain/anti-affinity": 420.0,
+    "drain/basic": 430.0,
+    "drain/mixed-sizes": 430.0,
     "drain/preemption": 420.0,
     "burst": 420.0,
     "cycle": 60.0,
