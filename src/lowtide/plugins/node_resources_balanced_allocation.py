@@ -72,10 +72,11 @@ class NodeResourcesBalancedAllocation:
         before: list[FloatArray] = []  # the share of each resource that is used
         after: list[FloatArray] = []
         for resource, capacity in zip(counted, capacities, strict=True):
-            divisor = (capacity if all_have_all else np.maximum(capacity, 1)).astype(np.float64)
+            whole = capacity if all_have_all else np.maximum(capacity, 1)
+            divisor = whole.astype(np.float64)
             used, wanted = nodes.requested(resource), requests.get(resource, 0)
-            before.append(_share(used, divisor))
-            after.append(_share(used + wanted, divisor) if wanted else before[-1])
+            before.append(np.minimum(used, whole) / divisor)
+            after.append(np.minimum(used + wanted, whole) / divisor if wanted else before[-1])
         gain = _balance(after, counts)
         gain -= _balance(before, counts)
         half = MAX_SCORE // 2
@@ -84,11 +85,6 @@ class NodeResourcesBalancedAllocation:
         gain >>= 1
         gain += half
         return gain
-
-
-def _share(used: IntArray, divisor: FloatArray) -> FloatArray:
-    share: FloatArray = used / divisor
-    return np.minimum(share, 1.0, out=share)
 
 
 def _balance(shares: Sequence[FloatArray], counts: BoolArray | None) -> IntArray:

@@ -231,8 +231,7 @@ def _used(resource: str, nodes: Nodes) -> IntArray:
 
 
 def _least_allocated(used: IntArray, capacity: IntArray) -> IntArray:
-    free = capacity - used
-    return _percent(np.maximum(free, 0, out=free), capacity)
+    return _percent(capacity - np.minimum(used, capacity), capacity)
 
 
 def _most_allocated(used: IntArray, capacity: IntArray) -> IntArray:
