@@ -42,8 +42,8 @@ from ready import Ready, ReadyResult  # noqa: E402
 from ready_report import ready_report  # noqa: E402
 from recorded import RecordedResult, decide_recorded  # noqa: E402
 from replay import ReplayResult, replay_report, replays  # noqa: E402
+from report_lines import Compared, Report, closing  # noqa: E402
 from reports import (  # noqa: E402
-    Report,
     burst_report,
     cycle_report,
     names_report,
@@ -138,9 +138,14 @@ def main() -> None:
                 console.print_exception()
                 failed.append(bench.name)
             found.setdefault(bench.report, []).extend(results)
+    compared: list[Compared] = []
     for report, results in found.items():
         for part in report(results) if results else ():
             console.print(part, highlight=False)
+            if isinstance(part, Compared):
+                compared.append(part)
+    for line in closing(compared):
+        console.print(line, highlight=False, soft_wrap=True)
     if flame is not None:
         print(f"flame graph: {', '.join(map(str, flame.write()))}")
     print(f"took {time.monotonic() - started:.0f} s; rows in {options.results}")

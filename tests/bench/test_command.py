@@ -22,6 +22,9 @@ def test_a_partial_run_replaces_its_own_rows_and_says_how_long_is_left(tmp_path:
     assert ended.returncode == 0, ended.stderr
     assert "decide/one-shape/100: 2 rounds ... about " in ended.stdout
     assert " left" in ended.stdout
+    tables, _, end = ended.stdout.partition("\ngoals: ")
+    assert "keeping a decision, 100 nodes: " in tables
+    assert "\ntook " in end
     rows = json.loads(results.read_text())
     assert rows[:2] == others
     told = [(row["workload"], row["nodes"], row["scheduler"], row["round"]) for row in rows[2:]]
