@@ -43,6 +43,7 @@ FRESH = re.compile(r'^lowtide_reading_nodes\{state="fresh"\} (\S+)', re.MULTILIN
 
 @dataclass(frozen=True, slots=True)
 class BurstResult:
+    workload: str
     links: str
     nodes: int
     pods: int
@@ -175,6 +176,7 @@ class Burst:
         self._plane.empty_namespace(NAMESPACE)
         peak, optimum = drawn.peak(node_of_pod), drawn.optimum
         return BurstResult(
+            workload=f"burst/{self._links}",
             links=self._links,
             nodes=NODES,
             pods=len(pods),

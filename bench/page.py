@@ -43,8 +43,10 @@ window.answered = (kind, isAnswered) => new Promise((resolve) => {
 
 @dataclass(frozen=True, slots=True)
 class PageResult:
-    action: str
+    workload: str
     nodes: int
+    scheduler: str
+    action: str
     round: int
     median_ms: float
     p95_ms: float
@@ -73,7 +75,16 @@ def measure_page(rounds: int, say: Callable[[str], None]) -> Iterator[PageResult
 
 def _result(action: str, number: int, took_ms: Sequence[float]) -> PageResult:
     p95_ms = statistics.quantiles(took_ms, n=20)[-1]
-    return PageResult(action, NODES, number, statistics.median(took_ms), p95_ms, max(took_ms))
+    return PageResult(
+        workload="page",
+        nodes=NODES,
+        scheduler="lowtide",
+        action=action,
+        round=number,
+        median_ms=statistics.median(took_ms),
+        p95_ms=p95_ms,
+        most_ms=max(took_ms),
+    )
 
 
 def _select(page: Page, chance: random.Random, number: int) -> float:

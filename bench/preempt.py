@@ -40,8 +40,10 @@ PROMISES_MS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class PreemptResult:
-    kind: str
+    workload: str
     nodes: int
+    scheduler: str
+    kind: str
     pods_per_node: int
     round: int
     cpu_ms: float  # of one preemption, or what promises add to a decision; the median
@@ -223,5 +225,13 @@ def _node_name(number: int) -> str:
 
 
 def _result(kind: str, number: int, seconds: Sequence[float]) -> PreemptResult:
-    median, worst = statistics.median(seconds), max(seconds)
-    return PreemptResult(kind, NODES, PODS_PER_NODE, number, median * 1e3, worst * 1e3)
+    return PreemptResult(
+        workload="preempt",
+        nodes=NODES,
+        scheduler="lowtide",
+        kind=kind,
+        pods_per_node=PODS_PER_NODE,
+        round=number,
+        cpu_ms=1e3 * statistics.median(seconds),
+        worst_cpu_ms=1e3 * max(seconds),
+    )

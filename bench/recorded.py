@@ -12,6 +12,8 @@ DATA = Path(__file__).resolve().parent.parent / "tests" / "oracle" / "data"
 
 @dataclass(frozen=True, slots=True)
 class RecordedResult:
+    workload: str
+    scheduler: str
     cases: int
     round: int
     seconds: float
@@ -27,4 +29,4 @@ def decide_recorded(number: int) -> RecordedResult:
     started = time.monotonic()
     done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
     seconds = time.monotonic() - started
-    return RecordedResult(len(done.stdout.splitlines()), number, seconds)
+    return RecordedResult("recorded", "lowtide", len(done.stdout.splitlines()), number, seconds)

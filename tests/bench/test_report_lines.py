@@ -84,15 +84,23 @@ def replayed_in(seconds: float) -> ReplayResult:
         pytest.param(ready_report([started_in(4.9)]), [True, True], id="ready"),
         pytest.param(ready_report([started_in(5.1)]), [False, True], id="late ready"),
         pytest.param(
-            preempt_report([PreemptResult("host port", 5000, 10, 1, 51.0, 60.0)]),
+            preempt_report(
+                [PreemptResult("preempt", 5000, "lowtide", "host port", 10, 1, 51.0, 60.0)]
+            ),
             [False],
             id="slow preempt",
         ),
         pytest.param(
-            page_report([PageResult("regroup", 5000, 1, 40.0, 99.0, 120.0)]), [True], id="page"
+            page_report([PageResult("page", 5000, "lowtide", "regroup", 1, 40.0, 99.0, 120.0)]),
+            [True],
+            id="page",
         ),
         pytest.param(replay_report([replayed_in(61.0)]), [False], id="slow replay"),
-        pytest.param(recorded_report([RecordedResult(100, 1, 89.0)]), [True], id="recorded"),
+        pytest.param(
+            recorded_report([RecordedResult("recorded", "lowtide", 100, 1, 89.0)]),
+            [True],
+            id="recorded",
+        ),
     ],
 )
 def test_goals_of(report: Report, want: list[bool]) -> None:

@@ -11,7 +11,7 @@ from drain import LOWTIDE, NONE, DrainResult
 from realparts.answering import AnsweringServer, Question
 from report_lines import Compared
 from reports_drain import traffic_report
-from seeds_queries import PODS, SEEDS_PLUGIN, SeedsResult, ask_like_the_seeds
+from seeds_queries import PODS, SeedsResult, ask_like_the_seeds
 
 
 class FakePrometheus:
@@ -37,7 +37,8 @@ def test_each_scored_node_is_asked_about_for_each_pod() -> None:
         f'{{node="node-{number:05}",device="eth0"}}[180s])': PODS
         for number in range(5)  # a tenth of them
     }
-    assert (result.scheduler, result.round, result.pods) == (SEEDS_PLUGIN, 2, PODS)
+    assert (result.workload, result.scheduler) == ("traffic-queries", NONE)
+    assert (result.round, result.pods) == (2, PODS)
     assert result.queries_per_second == pytest.approx(5 * result.pods_per_second)
 
 
@@ -64,7 +65,7 @@ def drained(scheduler: str, number: int, pace: float) -> DrainResult:
 def test_the_pace_is_compared_round_by_round(answered: float, is_met: bool) -> None:
     drains = [drained(name, number, 600.0) for name in (NONE, LOWTIDE) for number in (1, 2)]
     asked = [
-        SeedsResult("traffic", 5000, 4, SEEDS_PLUGIN, number, answered, 500 * answered)
+        SeedsResult("traffic-queries", 5000, 4, NONE, number, answered, 500 * answered)
         for number in (1, 2)
     ]
     lines = [line for line in traffic_report([*drains, *asked]) if isinstance(line, Compared)]
