@@ -32,11 +32,25 @@ def test_a_partial_run_replaces_its_own_rows_and_says_how_long_is_left(tmp_path:
     assert all(row["us_per_pod"] > 0 and row["pods"] > 0 for row in rows[2:])
 
 
-def test_what_there_is_not_is_named_beside_what_there_is() -> None:
+def test_what_there_is_not_is_told_beside_what_there_is() -> None:
     ended = _run("--only", "drain/basic/50")
     assert ended.returncode == 1
-    assert ended.stderr.startswith("bench: --only drain/basic/50 names nothing; there are ")
-    assert "drain/basic/5000" in ended.stderr
+    first, *names = ended.stderr.splitlines()
+    assert first == (
+        "bench: --only drain/basic/50 names nothing; right would be one of these, or its beginning:"
+    )
+    assert "  steady, traffic, ready, page, replay, recorded" in names
+    assert "  preempt/5000" in names
+    assert len(names) < 25
+    assert all(len(line) <= 80 for line in names)
+
+
+def test_help_tells_the_names_and_what_an_exit_status_means() -> None:
+    ended = _run("--help")
+    assert ended.returncode == 0
+    assert "\n  steady, traffic, ready, page, replay, recorded\n" in ended.stdout
+    assert "exit status is 0 where all was measured" in ended.stdout
+    assert all(len(line) <= 80 for line in ended.stdout.splitlines())
 
 
 def _run(*arguments: str) -> subprocess.CompletedProcess[str]:
