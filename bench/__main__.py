@@ -6,10 +6,11 @@ exit status is 0 where all was measured, whether or not goals were met: the pace
 of a machine changes from one quarter of an hour to the next. Read the ratios."""
 
 import argparse
+import signal
 import sys
 import textwrap
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from rich.console import Console  # noqa: E402
 
 from benches import WITH_A_GOAL, Bench, Result, Say, all_benches  # noqa: E402
 from drain import TURNS  # noqa: E402
-from flame import Flame  # noqa: E402
+from flame import Flame, FlameError  # noqa: E402
 from progress import Progress, took_seconds  # noqa: E402
 from report_lines import Compared, Report, closing  # noqa: E402
 from rows import write_rows  # noqa: E402
@@ -28,6 +29,7 @@ from short_names import short_names  # noqa: E402
 
 RESULTS = HERE / "results.json"
 NAMES_WIDTH = 80
+INTERRUPTED = 128 + signal.SIGINT  # as shells say it
 
 
 def main() -> None:
@@ -37,6 +39,17 @@ def main() -> None:
     if not chosen:
         right = f"right would be one of these, or its beginning:\n{_names(benches)}"
         sys.exit(f"bench: --only {options.only} names nothing; {right}")
+    try:
+        _measure(chosen, options)
+    except FlameError as error:
+        sys.exit(f"bench: {error}")
+    except KeyboardInterrupt:
+        kept = f"; what was measured before is kept in {options.results}"
+        print(f"bench: interrupted{'' if options.flame else kept}", file=sys.stderr)
+        sys.exit(INTERRUPTED)
+
+
+def _measure(chosen: Sequence[Bench], options: argparse.Namespace) -> None:
     # Not on a terminal, wide enough for the widest table.
     console = Console(width=None if sys.stdout.isatty() else 160)
     flame = None if options.flame is None else Flame(options.flame)
@@ -63,6 +76,16 @@ def main() -> None:
                 console.print_exception()
                 failed.append(bench.name)
             found.setdefault(bench.report, []).extend(results)
+    _report(found, console)
+    if flame is not None:
+        print(f"flame graph: {', '.join(map(str, flame.write()))}")
+    print(f"took {time.monotonic() - started:.0f} s; rows in {options.results}")
+    if failed:
+        sys.exit(f"bench: not measured, see above: {', '.join(failed)}")
+
+
+def _report(found: Mapping[Callable[[list[Any]], Report], list[Result]], console: Console) -> None:
+    """Tables and lines of all that was measured, and last the goals."""
     compared: list[Compared] = []
     for report, results in found.items():
         for part in report(results) if results else ():
@@ -71,11 +94,6 @@ def main() -> None:
                 compared.append(part)
     for line in closing(compared):
         console.print(line, highlight=False, soft_wrap=True)
-    if flame is not None:
-        print(f"flame graph: {', '.join(map(str, flame.write()))}")
-    print(f"took {time.monotonic() - started:.0f} s; rows in {options.results}")
-    if failed:
-        sys.exit(f"bench: not measured, see above: {', '.join(failed)}")
 
 
 def _options() -> argparse.Namespace:
@@ -89,7 +107,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--only", default="", metavar="NAME", help="one of the names below")
     parser.add_argument("--all", action="store_true", help="else what has a goal, at 5000 nodes")
     parser.add_argument("--rounds", type=int, help="else each has its own number")
-    parser.add_argument("--results", type=Path, default=RESULTS, help="where rows are kept")
+    parser.add_argument("--results", type=_file, default=RESULTS, help="where rows are kept")
     parser.add_argument(
         "--turns",
         type=_turns,
@@ -98,7 +116,10 @@ def _options() -> argparse.Namespace:
         help=f"who takes turns at drains, of {', '.join(TURNS)}",
     )
     parser.add_argument(
-        "--flame", type=Path, metavar="FILE.svg", help="write where the time goes, for a browser"
+        "--flame",
+        type=_picture,
+        metavar="FILE.svg",
+        help="write where the time goes, for a browser",
     )
     return parser.parse_args()
 
@@ -122,6 +143,26 @@ def _turns(text: str) -> tuple[str, ...]:
     if unknown:
         raise argparse.ArgumentTypeError(f"{unknown[0]} is none of {', '.join(TURNS)}")
     return names
+
+
+def _file(text: str) -> Path:
+    """It need not exist, but it is written only after an hour."""
+    file = Path(text)
+    if file.is_dir():
+        raise argparse.ArgumentTypeError(f"{file} is a folder; right would be a file")
+    if not file.parent.is_dir():
+        raise argparse.ArgumentTypeError(
+            f"there is no folder {file.parent}; right would be a file in one that exists"
+        )
+    return file
+
+
+def _picture(text: str) -> Path:
+    file = _file(text)
+    if file.suffix != ".svg":
+        right = file.with_suffix(".svg")
+        raise argparse.ArgumentTypeError(f"{file} does not end in .svg; right would be {right}")
+    return file
 
 
 def _is_chosen(name: str, options: argparse.Namespace) -> bool:

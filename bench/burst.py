@@ -117,8 +117,12 @@ class Burst:
 
     def __enter__(self) -> Self:
         self._stack.callback(shutil.rmtree, self._folder, ignore_errors=True)
-        self._stack.enter_context(self._plane)
-        self._plane.create_all("/api/v1/nodes", [make_node(number) for number in range(NODES)])
+        try:
+            self._stack.enter_context(self._plane)
+            self._plane.create_all("/api/v1/nodes", [make_node(number) for number in range(NODES)])
+        except BaseException:
+            self._stack.close()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
