@@ -21,14 +21,14 @@ CONFIG_FILE = click.Path(path_type=Path)
 
 @click.group()
 def config() -> None:
-    """Checks and shows configuration files (KubeSchedulerConfiguration)."""
+    """Checks and shows files of a KubeSchedulerConfiguration."""
 
 
 @config.command()
 @click.argument("file", type=CONFIG_FILE)
 @click.pass_obj
 def validate(plugins: dict[str, type[Any]], file: Path) -> None:
-    """Reads FILE as the scheduler would, and says what is wrong with it.
+    """Reads FILE as the scheduler would and says what is wrong.
 
     FILE may also be a manifest with a ConfigMap that holds the configuration. Exit status 0: all is
     well.
@@ -46,9 +46,10 @@ def validate(plugins: dict[str, type[Any]], file: Path) -> None:
 @click.option("--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
 @click.pass_obj
 def show(plugins: dict[str, type[Any]], file: Path | None, output: str) -> None:
-    """Prints the effective profiles of FILE: what runs at each extension point, and its weight.
+    """Prints the effective profiles of FILE.
 
-    Without FILE, the profile of a run without a configuration.
+    That is what runs at each extension point, and its weight. Without FILE, the profile of a run
+    without a configuration.
     """
     with told_in_one_sentence():
         loaded, built = _build(plugins, file)
