@@ -77,9 +77,10 @@ def _measure(chosen: Sequence[Bench], options: argparse.Namespace) -> None:
                 failed.append(bench.name)
             found.setdefault(bench.report, []).extend(results)
     _report(found, console)
+    where = f"rows in {options.results}"
     if flame is not None:
-        print(f"flame graph: {', '.join(map(str, flame.write()))}")
-    print(f"took {time.monotonic() - started:.0f} s; rows in {options.results}")
+        where = f"flame graph in {' and '.join(map(str, flame.write()))}, no rows kept"
+    print(f"took {time.monotonic() - started:.0f} s; {where}")
     if failed:
         sys.exit(f"bench: not measured, see above: {', '.join(failed)}")
 

@@ -94,6 +94,16 @@ def test_is_refused_before_anything_is_measured(arguments: list[str], said: str)
     assert ended.stdout == ""
 
 
+def test_what_is_looked_at_is_drawn_and_not_kept(tmp_path: Path) -> None:
+    picture, results = tmp_path / "decide.svg", tmp_path / "results.json"
+    options = ["--rounds", "1", "--flame", str(picture), "--results", str(results)]
+    ended = _run("--only", "decide/one-shape/100", *options)
+    assert ended.returncode == 0, ended.stderr
+    stacks = picture.with_suffix(".txt")
+    assert ended.stdout.endswith(f"flame graph in {picture} and {stacks}, no rows kept\n")
+    assert sorted(tmp_path.iterdir()) == [picture, stacks]
+
+
 def test_an_interruption_is_told_in_one_line(tmp_path: Path) -> None:
     results = tmp_path / "results.json"
     options = ["--only", "decide/one-shape/100", "--rounds", "100000", "--results", str(results)]
