@@ -43,6 +43,7 @@ FRESH = re.compile(r'^lowtide_reading_nodes\{state="fresh"\} (\S+)', re.MULTILIN
 
 @dataclass(frozen=True, slots=True)
 class BurstResult:
+    workload: str
     links: str
     nodes: int
     pods: int
@@ -116,8 +117,12 @@ class Burst:
 
     def __enter__(self) -> Self:
         self._stack.callback(shutil.rmtree, self._folder, ignore_errors=True)
-        self._stack.enter_context(self._plane)
-        self._plane.create_all("/api/v1/nodes", [make_node(number) for number in range(NODES)])
+        try:
+            self._stack.enter_context(self._plane)
+            self._plane.create_all("/api/v1/nodes", [make_node(number) for number in range(NODES)])
+        except BaseException:
+            self._stack.close()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -175,6 +180,7 @@ class Burst:
         self._plane.empty_namespace(NAMESPACE)
         peak, optimum = drawn.peak(node_of_pod), drawn.optimum
         return BurstResult(
+            workload=f"burst/{self._links}",
             links=self._links,
             nodes=NODES,
             pods=len(pods),

@@ -50,6 +50,7 @@ class CycleResult:
     workload: str
     nodes: int
     pods: int
+    scheduler: str
     shapes: int
     round: int
     without_us_per_pod: float
@@ -85,6 +86,7 @@ class Cycle:
             workload=self._workload.name,
             nodes=NODES,
             pods=PODS_PER_POLL,
+            scheduler="lowtide",
             shapes=self._workload.shapes,
             round=number,
             without_us_per_pod=without * 1e6,

@@ -4,7 +4,6 @@ import statistics
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from rich.console import RenderableType
 from rich.table import Table
 
 from decide import (
@@ -19,6 +18,7 @@ from decide import (
     replicaset_pod,
 )
 from lowtide.objects.pod import Pod
+from report_lines import Compared, Report, spread
 
 NODE_COUNTS = (100, 1000, 5000, 15_000, 50_000)
 # Microseconds per pod, by workload and nodes.
@@ -84,7 +84,7 @@ def _workload(name: str, nodes: int, kind: Kind, kind_name: str = "") -> DecideW
     return DecideWorkload(name, nodes, kind.pods_on(nodes), kind.make_pod, kind_name)
 
 
-def decide_report(results: Sequence[DecideResult]) -> Iterator[RenderableType]:
+def decide_report(results: Sequence[DecideResult]) -> Report:
     table = Table()
     for heading in ("decisions alone", "kind", "nodes", "pods", "round"):
         table.add_column(heading)
@@ -107,13 +107,11 @@ def _series(result: DecideResult) -> tuple[str, int, str]:
     return result.workload, result.nodes, result.kind
 
 
-def _line(name: str, nodes: int, us_per_pod: Sequence[float], goal_us: float | None) -> str:
-    median = statistics.median(us_per_pod)
-    line = (
-        f"{name}, {nodes} nodes: {median:.0f} µs per pod "
-        f"({min(us_per_pod):.0f} to {max(us_per_pod):.0f})"
-    )
+def _line(
+    name: str, nodes: int, us_per_pod: Sequence[float], goal_us: float | None
+) -> str | Compared:
+    line = f"{name}, {nodes} nodes: {spread(us_per_pod, digits=0)} µs per pod"
     if goal_us is None:
         return line
-    word = "met" if median <= goal_us else "MISSED"
-    return f"{line}; the goal, at most {goal_us:.0f} µs in the median, is {word}"
+    is_met = statistics.median(us_per_pod) <= goal_us
+    return Compared(line, f"at most {goal_us:.0f} µs in the median", is_met)

@@ -150,6 +150,17 @@ class Drain:
 
     def __enter__(self) -> Self:
         self._stack.callback(shutil.rmtree, self._folder, ignore_errors=True)
+        try:
+            self._set_up()
+        except BaseException:
+            self._stack.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def _set_up(self) -> None:
         self._stack.enter_context(self._plane)
         namespaces = map(make_namespace, NAMESPACES)
         self._create({"/api/v1/namespaces": namespaces})
@@ -159,10 +170,6 @@ class Drain:
                 "/api/v1/nodes": self._workload.make_nodes(),
             }
         )
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
 
     def change_to(self, workload: Workload) -> None:
         """Another workload of as many nodes takes this one's place."""

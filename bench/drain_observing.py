@@ -56,8 +56,13 @@ class Observer:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
+            start_new_session=True,  # Ctrl-C is not for it: `__exit__` ends it
         )
-        self._answer()
+        try:
+            self._answer()
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:

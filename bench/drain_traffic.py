@@ -5,7 +5,6 @@ Of the seeds' plugin only the queries are part of the run (`seeds_queries`)."""
 import json
 import random
 import sys
-from typing import Self
 
 import msgspec
 
@@ -32,7 +31,7 @@ class Traffic(Drain):
         super().__init__(workload)
         self._prometheus: Prometheus | None = None
 
-    def __enter__(self) -> Self:
+    def _set_up(self) -> None:
         port = free_port()
         names = [node_name(number) for number in range(self._workload.nodes)]
         chance = random.Random(1)
@@ -52,14 +51,13 @@ class Traffic(Drain):
         ]
         prometheus = Prometheus(targets, scrape_interval_seconds=SCRAPE_SECONDS)
         self._prometheus = self._stack.enter_context(prometheus)
-        super().__enter__()
+        super()._set_up()
         wait_until(
             self._has_rates,
             timeout_seconds=SETTLE_SECONDS,
             what="Prometheus has rates of all nodes",
             every_seconds=2.0,
         )
-        return self
 
     def ask_like_the_seeds(self, number: int) -> SeedsResult:
         assert self._prometheus is not None

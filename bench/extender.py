@@ -46,9 +46,11 @@ SPARE_PODS = 1000  # for requests with whole nodes
 class NamesResult:
     """Times are counted from when a request was due."""
 
+    workload: str
+    nodes: int
+    scheduler: str
     arrivals: str
     verb: str
-    nodes: int
     round: int
     requests: int
     p50_ms: float
@@ -62,8 +64,10 @@ class NamesResult:
 
 @dataclass(frozen=True, slots=True)
 class WholeNodesResult:
-    asked: str
+    workload: str
     nodes: int
+    scheduler: str
+    asked: str
     round: int
     requests: int
     request_mb: float
@@ -111,9 +115,11 @@ class ExtenderBench:
             ms = sorted(each.seconds * 1e3 for each in of_verb)
             late_ms = sorted(each.late_seconds * 1e3 for each in of_verb)
             yield NamesResult(
+                workload="extender/names",
+                nodes=NODES,
+                scheduler="lowtide",
                 arrivals=arrivals,
                 verb=verb,
-                nodes=NODES,
                 round=number,
                 requests=len(ms),
                 p50_ms=_percentile(ms, 50),
@@ -143,8 +149,10 @@ class ExtenderBench:
             check_whole_nodes_answers(hits, left, is_any_neutral=neutral > 0)
             ms = sorted(each.seconds * 1e3 for each in hits)
             yield WholeNodesResult(
-                asked=asked,
+                workload="extender/nodes",
                 nodes=count,
+                scheduler="lowtide",
+                asked=asked,
                 round=number,
                 requests=len(ms),
                 request_mb=sum(map(len, shots[0].parts)) / 1e6,

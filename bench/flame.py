@@ -30,8 +30,6 @@ class FlameError(Exception):
 
 class Flame:
     def __init__(self, file: Path) -> None:
-        if file.suffix != ".svg":
-            raise FlameError(f"--flame is {file}; right would be a name that ends in .svg")
         self._file = file
         self._stacks: Stacks = Counter()
         self._problem = "nothing was seen running"
@@ -75,8 +73,11 @@ class Flame:
         if not stacks:
             raise FlameError(f"{self._file} is not written: {self._problem}")
         text_file = self._file.with_suffix(".txt")
-        text_file.write_text(collapsed_text(stacks))
-        self._file.write_text(flame_svg(stacks))
+        try:
+            text_file.write_text(collapsed_text(stacks))
+            self._file.write_text(flame_svg(stacks))
+        except OSError as error:
+            raise FlameError(f"{self._file} is not written: {error}") from error
         return [self._file, text_file]
 
     def _ask(self, url: str, is_over: threading.Event) -> None:

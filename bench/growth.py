@@ -1,14 +1,13 @@
 """`make bench ONLY=growth`: how a decision's cost grows with the nodes, with the pods on them, and
 with the rules. Measured as in decide; plots draws it."""
 
-import statistics
 from collections.abc import Callable, Iterator, Sequence
 
-from rich.console import RenderableType
 from rich.table import Table
 
 from decide import DecideResult, DecideWorkload
 from decide_report import KINDS
+from report_lines import Report, spread
 
 NODES = 5000
 NODE_COUNTS = (100, 1000, 5000, 15_000, 50_000)
@@ -54,7 +53,7 @@ def growth_workloads() -> Iterator[tuple[str, list[DecideWorkload]]]:
         yield f"growth/rules/{rules}", _of_each_kind("growth/rules", judging=RULES[:rules])
 
 
-def growth_report(results: Sequence[DecideResult]) -> Iterator[RenderableType]:
+def growth_report(results: Sequence[DecideResult]) -> Report:
     """A table for each of what it grows with: medians of the rounds, lowest and highest."""
     for axis, count_of in AXES.items():
         found = [each for each in results if each.workload == f"growth/{axis}"]
@@ -98,7 +97,4 @@ def _table(axis: str, counted: Sequence[tuple[int, DecideResult]]) -> Table:
 
 
 def _cell(us_per_pod: Sequence[float]) -> str:
-    if not us_per_pod:
-        return ""
-    median = statistics.median(us_per_pod)
-    return f"{median:.0f} ({min(us_per_pod):.0f} to {max(us_per_pod):.0f})"
+    return spread(us_per_pod, digits=0) if us_per_pod else ""

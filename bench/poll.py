@@ -41,8 +41,10 @@ EVERYTHING, PODS_TOO, TRAFFIC = "everything (the first)", "traffic and pods", "t
 class PollResult:
     """`asked` is what the poll asked for: traffic every time, the others now and then."""
 
-    asked: str
+    workload: str
     nodes: int
+    scheduler: str
+    asked: str
     round: int
     cpu_ms: float
 
@@ -105,7 +107,7 @@ async def measured(machine: Machine) -> list[PollResult]:
             await poller.poll()
             cpu_ms = (time.process_time() - begin) * 1e3
             asked = asked_at(number * request.every_seconds)
-            results.append(PollResult(asked, NODES, number + 1, cpu_ms))
+            results.append(PollResult("poll", NODES, "lowtide", asked, number + 1, cpu_ms))
             clock.advance(request.every_seconds)
     return results
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
-from rich.console import RenderableType
 from rich.table import Table
 
 from lowtide.app.registry import make_registry, read_config
@@ -24,6 +23,7 @@ from lowtide.scheduler.machine import Machine
 from lowtide.simulator.cluster_objects import running
 from lowtide.testing import make_node, make_pod
 from many_nodes import NowhereBinder
+from report_lines import Compared, Report
 
 NODES = 5000
 PODS_PER_NODE = 10
@@ -40,8 +40,10 @@ PROMISES_MS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class PreemptResult:
-    kind: str
+    workload: str
     nodes: int
+    scheduler: str
+    kind: str
     pods_per_node: int
     round: int
     cpu_ms: float  # of one preemption, or what promises add to a decision; the median
@@ -58,7 +60,7 @@ def preempt(rounds: int, say: Callable[[str], None]) -> Iterator[PreemptResult]:
     yield from _promises(rounds)
 
 
-def preempt_report(results: Sequence[PreemptResult]) -> Iterator[RenderableType]:
+def preempt_report(results: Sequence[PreemptResult]) -> Report:
     table = Table("preemption", "nodes", "pods a node", "round")
     table.add_column("CPU ms", justify="right")
     table.add_column("worst", justify="right")
@@ -69,10 +71,10 @@ def preempt_report(results: Sequence[PreemptResult]) -> Iterator[RenderableType]
     for kind in dict.fromkeys(each.kind for each in results):
         median_ms = statistics.median(each.cpu_ms for each in results if each.kind == kind)
         goal_ms = PROMISES_MS if kind == _PROMISES else PREEMPTION_MS
-        is_met = "met" if median_ms < goal_ms else "MISSED"
-        yield (
-            f"preempt, {kind}: {median_ms:.2f} ms of CPU in the median"
-            f"; the goal, under {goal_ms:g} ms, is {is_met}"
+        yield Compared(
+            f"preempt, {kind}: {median_ms:.2f} ms of CPU in the median",
+            f"under {goal_ms:g} ms",
+            is_met=median_ms < goal_ms,
         )
 
 
@@ -223,5 +225,13 @@ def _node_name(number: int) -> str:
 
 
 def _result(kind: str, number: int, seconds: Sequence[float]) -> PreemptResult:
-    median, worst = statistics.median(seconds), max(seconds)
-    return PreemptResult(kind, NODES, PODS_PER_NODE, number, median * 1e3, worst * 1e3)
+    return PreemptResult(
+        workload="preempt",
+        nodes=NODES,
+        scheduler="lowtide",
+        kind=kind,
+        pods_per_node=PODS_PER_NODE,
+        round=number,
+        cpu_ms=1e3 * statistics.median(seconds),
+        worst_cpu_ms=1e3 * max(seconds),
+    )

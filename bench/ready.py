@@ -71,15 +71,22 @@ class Ready:
         # As an installation leaves it, also where Python is told to write no bytecode.
         compileall.compile_dir(lowtide.__path__[0], quiet=1)
         self._stack.callback(shutil.rmtree, self._folder, ignore_errors=True)
+        try:
+            self._set_up()
+        except BaseException:
+            self._stack.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def _set_up(self) -> None:
         self._stack.enter_context(self._plane)
         begin = time.monotonic()
         self._fill()
         self._create_seconds = time.monotonic() - begin
         self._list_bytes = len(self._plane.client().text("GET", _list_path()))
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
 
     def run(self, number: int) -> ReadyResult:
         canary = f"canary-{number}"

@@ -1,18 +1,18 @@
 """A table of how soon schedulers were ready, beside what was aimed at; for `make bench`."""
 
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from rich.console import RenderableType
 from rich.table import Table
 
 from ready import ReadyResult
+from report_lines import Compared, Report, spread
 
 READY_SECONDS = 5.0
 MEMORY_MB = 400.0
 
 
-def ready_report(results: Sequence[ReadyResult]) -> Iterator[RenderableType]:
+def ready_report(results: Sequence[ReadyResult]) -> Report:
     table = Table()
     for heading in ("start at", "pods", "round"):
         table.add_column(heading)
@@ -39,11 +39,8 @@ def ready_report(results: Sequence[ReadyResult]) -> Iterator[RenderableType]:
     yield _line("MB of resident memory then", memory_mb, MEMORY_MB, digits=0)
 
 
-def _line(what: str, figures: Sequence[float], goal: float, *, digits: int) -> str:
-    median = statistics.median(figures)
-    word = "met" if median <= goal else "MISSED"
-    low, high = min(figures), max(figures)
-    return (
-        f"ready: {median:.{digits}f} ({low:.{digits}f} to {high:.{digits}f}) {what}; "
-        f"the goal, at most {goal:g} in the median, is {word}"
+def _line(what: str, figures: Sequence[float], goal: float, *, digits: int) -> Compared:
+    is_met = statistics.median(figures) <= goal
+    return Compared(
+        f"ready: {spread(figures, digits)} {what}", f"at most {goal:g} in the median", is_met
     )

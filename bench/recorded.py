@@ -12,6 +12,8 @@ DATA = Path(__file__).resolve().parent.parent / "tests" / "oracle" / "data"
 
 @dataclass(frozen=True, slots=True)
 class RecordedResult:
+    workload: str
+    scheduler: str
     cases: int
     round: int
     seconds: float
@@ -25,6 +27,7 @@ def decide_recorded(number: int) -> RecordedResult:
     files = sorted(str(path) for path in DATA.glob("*.jsonl.gz"))
     command = [sys.executable, "-m", "lowtide", "decide", "--output", "json", *files]
     started = time.monotonic()
-    done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
+    # Ctrl-C is not for it: `run` ends it.
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=True, start_new_session=True)
     seconds = time.monotonic() - started
-    return RecordedResult(len(done.stdout.splitlines()), number, seconds)
+    return RecordedResult("recorded", "lowtide", len(done.stdout.splitlines()), number, seconds)

@@ -3,19 +3,17 @@
 Called by `make bench` after the last run."""
 
 import statistics
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
-from rich.console import RenderableType
 from rich.table import Table
 
 from burst import BurstResult
 from cycle import CycleResult
-from drain import SCHEDULERS
+from drain import LOWTIDE, SCHEDULERS
 from extender import NamesResult, WholeNodesResult
 from poll import TRAFFIC, PollResult
 from recorded import RecordedResult
-
-Report = Iterator[RenderableType]
+from report_lines import Compared, Report, spread
 
 MEDIAN_PEAK_OVER_OPTIMUM = 1.5
 WORST_PEAK_OVER_OPTIMUM = 4.0
@@ -49,7 +47,7 @@ def burst_report(results: Sequence[BurstResult]) -> Report:
             ratios = [each.peak_over_optimum for each in found]
             fewest = min(each.nodes_used for each in found)
             line = (
-                f"burst, {links} links, {scheduler}: peak {_spread(ratios)} times the optimum, "
+                f"burst, {links} links, {scheduler}: peak {spread(ratios)} times the optimum, "
                 f"at least {fewest} nodes used"
             )
             is_met = (
@@ -61,7 +59,7 @@ def burst_report(results: Sequence[BurstResult]) -> Report:
                 f"{MEDIAN_PEAK_OVER_OPTIMUM:g} in the median, never above "
                 f"{WORST_PEAK_OVER_OPTIMUM:g}, {FEWEST_NODES_USED} nodes"
             )
-            yield line + (_goal(goal, is_met=is_met) if scheduler == "lowtide" else "")
+            yield Compared(line, goal, is_met) if scheduler == LOWTIDE else line
 
 
 def cycle_report(results: Sequence[CycleResult]) -> Report:
@@ -81,10 +79,10 @@ def cycle_report(results: Sequence[CycleResult]) -> Report:
     )
     for workload in dict.fromkeys(each.workload for each in results):
         ratios = [each.ratio for each in results if each.workload == workload]
-        is_met = statistics.median(ratios) <= CYCLE_RATIO
-        yield (
-            f"cycle, {workload}: with NetworkTraffic {_spread(ratios)} times the CPU"
-            f"{_goal(f'{CYCLE_RATIO:.2f} in the median', is_met=is_met)}"
+        yield Compared(
+            f"cycle, {workload}: with NetworkTraffic {spread(ratios)} times the CPU",
+            f"{CYCLE_RATIO:.2f} in the median",
+            is_met=statistics.median(ratios) <= CYCLE_RATIO,
         )
 
 
@@ -105,18 +103,20 @@ def poll_report(results: Sequence[PollResult]) -> Report:
         ),
     )
     median_ms = statistics.median(by_kind[TRAFFIC])
-    yield (
-        f"poll, {results[0].nodes} nodes: {median_ms:.0f} ms of CPU in the median"
-        f"{_goal(f'under {POLL_MS:.0f} ms', is_met=median_ms < POLL_MS)}"
+    yield Compared(
+        f"poll, {results[0].nodes} nodes: {median_ms:.0f} ms of CPU in the median",
+        f"under {POLL_MS:.0f} ms",
+        is_met=median_ms < POLL_MS,
     )
 
 
 def recorded_report(results: Sequence[RecordedResult]) -> Report:
     slowest = max(results, key=lambda each: each.seconds)
-    yield (
+    yield Compared(
         f"decide, {slowest.cases} recorded decisions: {slowest.seconds:.0f} s, "
-        f"{slowest.ms_per_case:.1f} ms each"
-        f"{_goal(f'under {RECORDED_SECONDS:.0f} s', is_met=slowest.seconds < RECORDED_SECONDS)}"
+        f"{slowest.ms_per_case:.1f} ms each",
+        f"under {RECORDED_SECONDS:.0f} s",
+        is_met=slowest.seconds < RECORDED_SECONDS,
     )
 
 
@@ -142,11 +142,11 @@ def names_report(results: Sequence[NamesResult]) -> Report:
         found = [each for each in results if (each.arrivals, each.verb) == (arrivals, verb)]
         p99_ms = [each.p99_ms for each in found]
         neutral = sum(each.neutral for each in found)
-        is_met = statistics.median(p99_ms) < NAMES_P99_MS and not neutral
-        goal = f"under {NAMES_P99_MS:.0f} ms in the median and no neutral answer"
-        yield (
-            f"extender, {verb}, requests {arrivals}: p99 {_spread(p99_ms)} ms, "
-            f"{neutral} neutral answers{_goal(goal, is_met=is_met)}"
+        yield Compared(
+            f"extender, {verb}, requests {arrivals}: p99 {spread(p99_ms)} ms, "
+            f"{neutral} neutral answers",
+            f"under {NAMES_P99_MS:.0f} ms in the median and no neutral answer",
+            is_met=statistics.median(p99_ms) < NAMES_P99_MS and not neutral,
         )
 
 
@@ -172,17 +172,17 @@ def whole_nodes_report(results: Sequence[WholeNodesResult]) -> Report:
         found = [each for each in results if (each.asked, each.nodes) == (asked, nodes)]
         p99_ms, most_ms = [each.p99_ms for each in found], WHOLE_NODES_P99_MS[nodes]
         neutral = sum(each.neutral for each in found)
-        is_met = statistics.median(p99_ms) < most_ms and not neutral
-        goal = f"under {most_ms:.0f} ms in the median and no neutral answer"
-        yield (
-            f"extender, {nodes} whole nodes, {asked}: p99 {_spread(p99_ms)} ms, "
-            f"{neutral} neutral answers{_goal(goal, is_met=is_met)}"
+        yield Compared(
+            f"extender, {nodes} whole nodes, {asked}: p99 {spread(p99_ms)} ms, "
+            f"{neutral} neutral answers",
+            f"under {most_ms:.0f} ms in the median and no neutral answer",
+            is_met=statistics.median(p99_ms) < most_ms and not neutral,
         )
     peak_mb = max(each.peak_memory_mb for each in results)
-    is_met = peak_mb < EXTENDER_MEMORY_MB
-    yield (
-        f"extender: {peak_mb:.0f} MB of memory at most"
-        f"{_goal(f'under {EXTENDER_MEMORY_MB:.0f} MB', is_met=is_met)}"
+    yield Compared(
+        f"extender: {peak_mb:.0f} MB of memory at most",
+        f"under {EXTENDER_MEMORY_MB:.0f} MB",
+        is_met=peak_mb < EXTENDER_MEMORY_MB,
     )
 
 
@@ -195,11 +195,3 @@ def _table(names: Iterable[str], numbers: Iterable[str], rows: Iterable[Sequence
     for row in rows:
         table.add_row(*map(str, row))
     return table
-
-
-def _spread(values: Sequence[float]) -> str:
-    return f"{statistics.median(values):.2f} ({min(values):.2f} to {max(values):.2f})"
-
-
-def _goal(goal: str, *, is_met: bool) -> str:
-    return f"; the goal, {goal}, is {'met' if is_met else 'MISSED'}"

@@ -7,14 +7,13 @@ import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from rich.console import RenderableType
 from rich.table import Table
 
 from drain import KUBE_SCHEDULER, KUBE_SCHEDULER_ALL_NODES, LOWTIDE, NONE, DrainResult
 from drain_steady import SteadyResult
+from report_lines import Compared, Report, spread
 from seeds_queries import SeedsResult
 
-Report = Iterator[RenderableType]
 Figure = Callable[[DrainResult], float | None]
 
 GOAL_NODES = 5000
@@ -110,10 +109,10 @@ def steady_report(results: Sequence[SteadyResult]) -> Report:
         if scheduler == LOWTIDE and (KUBE_SCHEDULER, number) in p99
     ]
     if ratios:
-        is_met = statistics.median(ratios) <= MOST_STEADY_P99
-        yield (
-            f"steady, {results[0].nodes} nodes: p99 {spread(ratios)} times kube-scheduler's"
-            f"{_goal(f'at most {MOST_STEADY_P99:.1f} in the median', is_met=is_met)}"
+        yield Compared(
+            f"steady, {results[0].nodes} nodes: p99 {spread(ratios)} times kube-scheduler's",
+            f"at most {MOST_STEADY_P99:.1f} in the median",
+            is_met=statistics.median(ratios) <= MOST_STEADY_P99,
         )
     for each in results:
         if each.unbound:
@@ -127,21 +126,20 @@ def traffic_report(results: Sequence[DrainResult | SeedsResult]) -> Report:
     yield _table(drains)
     found = _by_round(drains, LOWTIDE, pods_per_second)
     least = SEEDS_PODS_PER_SECOND * LEAST_TIMES_THE_SEEDS
-    is_met = statistics.median(found.values()) >= least
     where = f"traffic, {drains[0].nodes} nodes:"
-    goal = f"at least {least:.0f}, {LEAST_TIMES_THE_SEEDS} times the seeds' plugin elsewhere"
-    yield (
-        f"{where} {_cell(iter(found.values()), 0).replace(chr(10), ' ')} pods/s "
-        f"with NetworkTraffic on{_goal(goal, is_met=is_met)}"
+    yield Compared(
+        f"{where} {spread(list(found.values()), digits=0)} pods/s with NetworkTraffic on",
+        f"at least {least:.0f}, {LEAST_TIMES_THE_SEEDS} times the seeds' plugin elsewhere",
+        is_met=statistics.median(found.values()) >= least,
     )
     ratios = [found[number] / asked[number].pods_per_second for number in found.keys() & asked]
     if ratios:
-        is_met = statistics.median(ratios) >= LEAST_TIMES_THE_SEEDS
         queries = statistics.median(each.queries_per_second for each in asked.values())
-        yield (
+        yield Compared(
             f"{where} {spread(ratios)} times the pods/s for which Prometheus answers the seeds' "
-            f"plugin here, {queries:.0f} queries a second"
-            f"{_goal(f'at least {LEAST_TIMES_THE_SEEDS} in the median', is_met=is_met)}"
+            f"plugin here, {queries:.0f} queries a second",
+            f"at least {LEAST_TIMES_THE_SEEDS} in the median",
+            is_met=statistics.median(ratios) >= LEAST_TIMES_THE_SEEDS,
         )
     yield from _compared(drains, Goal("pods/s to the last binding", pods_per_second, NONE))
     yield from _warnings(drains)
@@ -160,7 +158,7 @@ def _goals(workload: str, nodes: int) -> Iterator[Goal]:
     yield Goal(to_last_binding, pods_per_second, NONE, of_limit)
 
 
-def _compared(results: Sequence[DrainResult], goal: Goal) -> Iterator[str]:
+def _compared(results: Sequence[DrainResult], goal: Goal) -> Iterator[str | Compared]:
     ours, theirs = (_by_round(results, name, goal.figure) for name in (LOWTIDE, goal.other))
     ratios = [ours[number] / theirs[number] for number in ours.keys() & theirs.keys()]
     if not ratios:
@@ -173,9 +171,8 @@ def _compared(results: Sequence[DrainResult], goal: Goal) -> Iterator[str]:
     ours_pods, their_pods = (_pods(results, name) for name in (LOWTIDE, goal.other))
     if ours_pods != their_pods:
         line += f", with {ours_pods} pods against {their_pods}"
-    if goal.least is not None or goal.most is not None:
-        line += _goal(str(goal), is_met=goal.is_met(median))
-    yield line
+    has_goal = goal.least is not None or goal.most is not None
+    yield Compared(line, str(goal), goal.is_met(median)) if has_goal else line
 
 
 def _warnings(results: Sequence[DrainResult]) -> Iterator[str]:
@@ -229,15 +226,4 @@ def _cell(figures: Iterator[float | None], digits: int) -> str:
     known = [each for each in figures if each is not None]
     if not known:
         return ""
-    median = f"{statistics.median(known):.{digits}f}"
-    if len(known) == 1:
-        return median
-    return f"{median}\n({min(known):.{digits}f} to {max(known):.{digits}f})"
-
-
-def _goal(goal: str, *, is_met: bool) -> str:
-    return f"; the goal, {goal}, is {'met' if is_met else 'MISSED'}"
-
-
-def spread(values: Sequence[float]) -> str:
-    return f"{statistics.median(values):.2f} ({min(values):.2f} to {max(values):.2f})"
+    return spread(known, digits).replace(" (", "\n(")

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import aiohttp
 
+from drain import NONE
 from model_exporter import DEVICE
 from workloads import node_name
 
@@ -17,11 +18,12 @@ SCORED_SHARE = 0.1
 AT_ONCE = 16
 PODS = 4
 QUERY = 'sum_over_time(node_network_receive_bytes_total{{node="{}",device="{}"}}[{}])'
-SEEDS_PLUGIN = "seeds-plugin"
 
 
 @dataclass(frozen=True, slots=True)
 class SeedsResult:
+    """Nobody is scheduled: `pods_per_second` is what the answers would be enough for."""
+
     workload: str
     nodes: int
     pods: int
@@ -37,10 +39,10 @@ def ask_like_the_seeds(url: str, nodes: int, window: str, number: int) -> SeedsR
     ]
     seconds = asyncio.run(_asked(f"{url}/api/v1/query", PODS * queries))
     return SeedsResult(
-        workload="traffic",
+        workload="traffic-queries",
         nodes=nodes,
         pods=PODS,
-        scheduler=SEEDS_PLUGIN,
+        scheduler=NONE,
         round=number,
         pods_per_second=PODS / seconds,
         queries_per_second=PODS * len(queries) / seconds,

@@ -1,9 +1,16 @@
 """`make bench`, run as the command that it is."""
 
 import json
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+import pytest
+
+from realparts.process import wait_until
 
 BENCH = Path(__file__).resolve().parents[2] / "bench"
 
@@ -22,6 +29,9 @@ def test_a_partial_run_replaces_its_own_rows_and_says_how_long_is_left(tmp_path:
     assert ended.returncode == 0, ended.stderr
     assert "decide/one-shape/100: 2 rounds ... about " in ended.stdout
     assert " left" in ended.stdout
+    tables, _, end = ended.stdout.partition("\ngoals: ")
+    assert "keeping a decision, 100 nodes: " in tables
+    assert "\ntook " in end
     rows = json.loads(results.read_text())
     assert rows[:2] == others
     told = [(row["workload"], row["nodes"], row["scheduler"], row["round"]) for row in rows[2:]]
@@ -29,11 +39,108 @@ def test_a_partial_run_replaces_its_own_rows_and_says_how_long_is_left(tmp_path:
     assert all(row["us_per_pod"] > 0 and row["pods"] > 0 for row in rows[2:])
 
 
-def test_what_there_is_not_is_named_beside_what_there_is() -> None:
+def test_what_there_is_not_is_told_beside_what_there_is() -> None:
     ended = _run("--only", "drain/basic/50")
     assert ended.returncode == 1
-    assert ended.stderr.startswith("bench: --only drain/basic/50 names nothing; there are ")
-    assert "drain/basic/5000" in ended.stderr
+    first, *names = ended.stderr.splitlines()
+    assert first == (
+        "bench: --only drain/basic/50 names nothing; right would be one of these, or its beginning:"
+    )
+    assert "  steady, traffic, ready, page, replay, recorded" in names
+    assert "  preempt/5000" in names
+    assert len(names) < 25
+    assert all(len(line) <= 80 for line in names)
+
+
+def test_help_tells_the_names_and_what_an_exit_status_means() -> None:
+    ended = _run("--help")
+    assert ended.returncode == 0
+    assert "\n  steady, traffic, ready, page, replay, recorded\n" in ended.stdout
+    assert "exit status is 0 where all was measured" in ended.stdout
+    assert all(len(line) <= 80 for line in ended.stdout.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        pytest.param(
+            ["--flame", "there/is/none/decide.svg"],
+            "argument --flame: there is no folder there/is/none; right would be a file in one that "
+            "exists",
+            id="a picture in no folder",
+        ),
+        pytest.param(
+            ["--flame", "decide.png"],
+            "argument --flame: decide.png does not end in .svg; right would be decide.svg",
+            id="a picture of another kind",
+        ),
+        pytest.param(
+            ["--results", "there/is/none/rows.json"],
+            "argument --results: there is no folder there/is/none; right would be a file in one "
+            "that exists",
+            id="rows in no folder",
+        ),
+        pytest.param(
+            ["--results", "."],
+            "argument --results: . is a folder; right would be a file",
+            id="rows in place of a folder",
+        ),
+    ],
+)
+def test_is_refused_before_anything_is_measured(arguments: list[str], said: str) -> None:
+    ended = _run("--only", "decide/one-shape/100", *arguments)
+    assert ended.returncode == 2
+    assert ended.stderr.splitlines()[-1] == f"make bench: error: {said}"
+    assert ended.stdout == ""
+
+
+def test_what_is_looked_at_is_drawn_and_not_kept(tmp_path: Path) -> None:
+    picture, results = tmp_path / "decide.svg", tmp_path / "results.json"
+    options = ["--rounds", "1", "--flame", str(picture), "--results", str(results)]
+    ended = _run("--only", "decide/one-shape/100", *options)
+    assert ended.returncode == 0, ended.stderr
+    stacks = picture.with_suffix(".txt")
+    assert ended.stdout.endswith(f"flame graph in {picture} and {stacks}, no rows kept\n")
+    assert sorted(tmp_path.iterdir()) == [picture, stacks]
+
+
+def test_an_interruption_is_told_in_one_line(tmp_path: Path) -> None:
+    results = tmp_path / "results.json"
+    options = ["--only", "decide/one-shape/100", "--rounds", "100000", "--results", str(results)]
+    with _started(*options) as bench:
+        assert bench.stdout is not None
+        assert "the cluster is made" in bench.stdout.readline()
+        bench.send_signal(signal.SIGINT)
+        _, said = bench.communicate(timeout=60)
+    kept = f"what was measured before is kept in {results}"
+    assert (bench.returncode, said) == (130, f"bench: interrupted; {kept}\n")
+
+
+def test_an_interruption_stops_what_was_started(tmp_path: Path) -> None:
+    with _started("--only", "cycle/poll", "--results", str(tmp_path / "results.json")) as bench:
+        children = Path(f"/proc/{bench.pid}/task/{bench.pid}/children")
+        wait_until(
+            lambda: children.read_text() != "", timeout_seconds=60, what="a server was started"
+        )
+        (server,) = children.read_text().split()
+        bench.send_signal(signal.SIGINT)
+        bench.communicate(timeout=60)
+    assert bench.returncode == 130
+    assert not Path(f"/proc/{server}").exists()
+
+
+@contextmanager
+def _started(*arguments: str) -> Iterator[subprocess.Popen[str]]:
+    with subprocess.Popen(
+        [sys.executable, str(BENCH), *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as bench:
+        try:
+            yield bench
+        finally:
+            bench.kill()
 
 
 def _run(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -1,8 +1,10 @@
 """What is told of a drain that was seen."""
 
+from collections.abc import Callable
+
 import pytest
 
-from drain import LOWTIDE, DrainResult, Spent
+from drain import LOWTIDE, Drain, DrainResult, Spent
 from drain_observing import Seen
 from workloads import Workload
 
@@ -38,3 +40,23 @@ def test_the_pace(
         started_at=9.0,
     )
     assert (result.pods_per_second, result.pods_per_second_with_events) == want
+
+
+class Interrupted(Drain):
+    """While its server is filled."""
+
+    def __init__(self, stop: Callable[[], object]) -> None:
+        super().__init__(Workload.of("basic", 20))
+        self._stop = stop
+
+    def _set_up(self) -> None:
+        self._stack.callback(self._stop)
+        raise KeyboardInterrupt
+
+
+def test_what_is_interrupted_before_its_first_turn_is_stopped() -> None:
+    stopped = []
+    drain = Interrupted(lambda: stopped.append("server"))
+    with pytest.raises(KeyboardInterrupt), drain:
+        pass
+    assert stopped == ["server"]

@@ -9,8 +9,9 @@ import pytest
 
 from drain import LOWTIDE, NONE, DrainResult
 from realparts.answering import AnsweringServer, Question
+from report_lines import Compared
 from reports_drain import traffic_report
-from seeds_queries import PODS, SEEDS_PLUGIN, SeedsResult, ask_like_the_seeds
+from seeds_queries import PODS, SeedsResult, ask_like_the_seeds
 
 
 class FakePrometheus:
@@ -36,7 +37,8 @@ def test_each_scored_node_is_asked_about_for_each_pod() -> None:
         f'{{node="node-{number:05}",device="eth0"}}[180s])': PODS
         for number in range(5)  # a tenth of them
     }
-    assert (result.scheduler, result.round, result.pods) == (SEEDS_PLUGIN, 2, PODS)
+    assert (result.workload, result.scheduler) == ("traffic-queries", NONE)
+    assert (result.round, result.pods) == (2, PODS)
     assert result.queries_per_second == pytest.approx(5 * result.pods_per_second)
 
 
@@ -54,19 +56,19 @@ def drained(scheduler: str, number: int, pace: float) -> DrainResult:
 
 
 @pytest.mark.parametrize(
-    ("answered", "said"),
+    ("answered", "is_met"),
     [
-        pytest.param(2.0, "is met", id="300 times and more"),
-        pytest.param(2.1, "is MISSED", id="less"),
+        pytest.param(2.0, True, id="300 times and more"),
+        pytest.param(2.1, False, id="less"),
     ],
 )
-def test_the_pace_is_compared_round_by_round(answered: float, said: str) -> None:
+def test_the_pace_is_compared_round_by_round(answered: float, is_met: bool) -> None:
     drains = [drained(name, number, 600.0) for name in (NONE, LOWTIDE) for number in (1, 2)]
     asked = [
-        SeedsResult("traffic", 5000, 4, SEEDS_PLUGIN, number, answered, 500 * answered)
+        SeedsResult("traffic-queries", 5000, 4, NONE, number, answered, 500 * answered)
         for number in (1, 2)
     ]
-    lines = [line for line in traffic_report([*drains, *asked]) if isinstance(line, str)]
-    (line,) = (each for each in lines if "answers the seeds' plugin" in each)
-    assert f"{500 * answered:.0f} queries a second" in line
-    assert said in line
+    lines = [line for line in traffic_report([*drains, *asked]) if isinstance(line, Compared)]
+    (line,) = (each for each in lines if "answers the seeds' plugin" in each.found)
+    assert f"{500 * answered:.0f} queries a second" in line.found
+    assert line.is_met is is_met

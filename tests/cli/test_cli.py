@@ -34,6 +34,15 @@ def test_every_command_has_help(run: Run, command: list[str], option: str) -> No
     assert first.strip()
 
 
+@pytest.mark.parametrize("group", [[], ["config"]], ids=["lowtide", "config"])
+def test_no_description_of_a_command_is_cut(run: Run, group: list[str]) -> None:
+    """At the 80 columns that help has where nobody says otherwise."""
+    _, _, commands = run(*group, "--help").stdout.partition("Commands:\n")
+    lines = commands.splitlines()
+    assert lines
+    assert [line for line in lines if not line.endswith(".") or line.endswith("...")] == []
+
+
 def test_the_version_is_the_packages(run: Run) -> None:
     assert run("version").stdout == f"lowtide {version('lowtide')}\n"
 

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,23 +13,25 @@ from rich.table import Table
 from lowtide.app.no_binder import NoBinder
 from lowtide.app.registry import check_addresses, make_registry, read_config
 from lowtide.cli.errors import told_in_one_sentence
-from lowtide.config.load import LoadedConfig
+from lowtide.config.errors import ConfigError
+from lowtide.config.load import LoadedConfig, UnknownFieldsError
 from lowtide.framework.plugin import Binder
-from lowtide.framework.registry import Built
+from lowtide.framework.registry import Built, Registry, Supplies
 
 CONFIG_FILE = click.Path(path_type=Path)
+SUPPLIES: Supplies = {Binder: NoBinder()}
 
 
 @click.group()
 def config() -> None:
-    """Checks and shows configuration files (KubeSchedulerConfiguration)."""
+    """Checks and shows files of a KubeSchedulerConfiguration."""
 
 
 @config.command()
 @click.argument("file", type=CONFIG_FILE)
 @click.pass_obj
 def validate(plugins: dict[str, type[Any]], file: Path) -> None:
-    """Reads FILE as the scheduler would, and says what is wrong with it.
+    """Reads FILE as the scheduler would and says what is wrong.
 
     FILE may also be a manifest with a ConfigMap that holds the configuration. Exit status 0: all is
     well.
@@ -46,9 +49,10 @@ def validate(plugins: dict[str, type[Any]], file: Path) -> None:
 @click.option("--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
 @click.pass_obj
 def show(plugins: dict[str, type[Any]], file: Path | None, output: str) -> None:
-    """Prints the effective profiles of FILE: what runs at each extension point, and its weight.
+    """Prints the effective profiles of FILE.
 
-    Without FILE, the profile of a run without a configuration.
+    That is what runs at each extension point, and its weight. Without FILE, the profile of a run
+    without a configuration.
     """
     with told_in_one_sentence():
         loaded, built = _build(plugins, file)
@@ -75,8 +79,20 @@ def show(plugins: dict[str, type[Any]], file: Path | None, output: str) -> None:
 
 
 def _build(plugins: dict[str, type[Any]], file: Path | None) -> tuple[LoadedConfig, Built]:
-    loaded = read_config(file)
-    return loaded, make_registry(plugins).build(loaded, {Binder: NoBinder()})
+    registry = make_registry(plugins)
+    try:
+        loaded = read_config(file)
+    except UnknownFieldsError as error:
+        raise ConfigError([*error.problems, *_problems(registry, error.rest)]) from None
+    return loaded, registry.build(loaded, SUPPLIES)
+
+
+def _problems(registry: Registry, loaded: LoadedConfig) -> Sequence[str]:
+    try:
+        registry.build(loaded, SUPPLIES)
+    except ConfigError as error:
+        return error.problems
+    return ()
 
 
 def _warn(loaded: LoadedConfig, built: Built) -> None:

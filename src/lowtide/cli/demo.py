@@ -30,11 +30,12 @@ from lowtide.cli.running import run, stop_on_signals
     help="Port of the page, on this machine only. [default: any that is free]",
 )
 def demo(for_seconds: float | None, plain: bool, page_port: int) -> None:
-    """Shows the main job on one machine: no cluster, no Prometheus, nothing to install.
+    """Shows the main job on one machine, with nothing to install.
 
-    An embedded cluster of 12 nodes with links of 1, 10 and 25 Gb/s, traffic that shifts from node
-    to node, and the same scheduler as in production: five pods are deployed every ten seconds, and
-    the oldest ones go. It goes on until Ctrl-C, or for --for SECONDS.
+    No cluster and no Prometheus are needed: there is an embedded cluster of 12 nodes with links of
+    1, 10 and 25 Gb/s, traffic that shifts from node to node, and the same scheduler as in
+    production: five pods are deployed every ten seconds, and the oldest ones go. It goes on until
+    Ctrl-C, or for --for SECONDS.
     """
     # Lines would tear the table apart, and what they tell is in it.
     start_logging(-1, "text")

@@ -61,11 +61,11 @@ def doctor(
     prometheus_address: str | None,
     output: str,
 ) -> None:
-    """Checks the way of the metrics, from the exporters to the scores, and says how to mend it.
+    """Checks the way of the metrics and says how to mend it.
 
-    Prints for each node which series matched by which label, its devices, link speed, age and
-    verdict; then each fault, with lines to paste that mend it. Reads only; the right to list
-    nodes is enough. Exit status 0: no fault was found.
+    From the exporters to the scores: prints for each node which series matched by which label, its
+    devices, link speed, age and verdict; then each fault, with lines to paste that mend it. Reads
+    only; the right to list nodes is enough. Exit status 0: no fault was found.
     """
     start_logging(0, "text")
     with told_in_one_sentence():

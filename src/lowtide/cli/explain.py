@@ -64,11 +64,11 @@ def explain(
     port: int | None,
     output: str,
 ) -> None:
-    """Says why a pod went where it went, or why it waits and what would make it fit.
+    """Says why a pod went where it went, or why it waits.
 
-    Asks the scheduler or extender that decided, or a shadow: on a local port with --address, else
-    its pods through the API server's proxy, with your own rights (get on pods/proxy). Or reads a
-    file of decisions.
+    Of a pod that waits it says also what would make it fit. Asks the scheduler or extender that
+    decided, or a shadow: on a local port with --address, else its pods through the API server's
+    proxy, with your own rights (get on pods/proxy). Or reads a file of decisions.
     """
     if address is not None and decisions_file is not None:
         raise click.UsageError("--address and --decisions-file exclude each other")

@@ -44,9 +44,10 @@ def record(
     verbosity: int,
     logging_format: str,
 ) -> None:
-    """Writes what happens on a cluster to FILE, beside any scheduler, for `lowtide replay`.
+    """Writes what happens on a cluster to FILE, for `lowtide replay`.
 
-    Rights to list and watch are enough. Secrets and environment variables are never written.
+    Runs beside any scheduler. Rights to list and watch are enough. Secrets and environment
+    variables are never written.
     """
     start_logging(verbosity, logging_format)
     with told_in_one_sentence():

@@ -65,7 +65,9 @@ def replay(
     report: Path | None,
     output: str,
 ) -> None:
-    """Decides again what RECORDING holds, a file that `lowtide scheduler --record` wrote.
+    """Decides again what RECORDING holds.
+
+    RECORDING is a file that `lowtide scheduler --record` wrote, or `lowtide record`.
 
     Without --config: event by event under the recorded configuration, as a check. Every decision
     has to come out the same; each that does not is named, and the exit status is then 1. A file of

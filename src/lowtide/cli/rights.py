@@ -63,8 +63,9 @@ def rights(
     name: str | None,
     output: str,
 ) -> None:
-    """Prints the roles that a mode needs with a configuration, and no more.
+    """Prints the roles that a mode needs with a configuration.
 
+    They allow nothing else.
     `lowtide rights --mode shadow --config FILE | kubectl apply -f -` grants them.
     """
     chosen = Mode(mode)

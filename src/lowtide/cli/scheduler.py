@@ -81,9 +81,10 @@ def scheduler(
     ignored_flags: list[str],
     **election: Any,
 ) -> None:
-    """Runs a scheduler: binds pending pods whose schedulerName is one of its profiles'.
+    """Runs a scheduler, which binds the pending pods of its profiles.
 
-    Without --config it serves the schedulerName `lowtide` with kube-scheduler's default rules.
+    Those are the pods whose schedulerName is a profile's. Without --config it serves the
+    schedulerName `lowtide` with kube-scheduler's default rules.
     """
     start_logging(verbosity, logging_format)
     tell_ignored(ignored_flags)

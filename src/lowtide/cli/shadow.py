@@ -59,11 +59,11 @@ def shadow(
     verbosity: int,
     logging_format: str,
 ) -> None:
-    """Decides for every pod that other schedulers place, compares, and writes nothing.
+    """Compares what others decide with its own, and writes nothing.
 
-    Rights to list and watch are enough. At the end (--for, or Ctrl-C) it prints how often it
-    agrees, which pods would be elsewhere and why, and how busy the hottest link would have been.
-    Meanwhile the page shows it.
+    It decides for every pod that other schedulers place. Rights to list and watch are enough. At
+    the end (--for, or Ctrl-C) it prints how often it agrees, which pods would be elsewhere and why,
+    and how busy the hottest link would have been. Meanwhile the page shows it.
     """
     start_logging(verbosity, logging_format)
     with told_in_one_sentence():

@@ -83,11 +83,11 @@ def simulate(
     output: str,
     plot: Path | None,
 ) -> None:
-    """Runs the scheduler through SCENARIO on virtual time and prints how busy links became.
+    """Runs the scheduler through SCENARIO on virtual time.
 
-    SCENARIO is a YAML file of nodes with links, owners whose pods arrive, and how Prometheus
-    measures. Without --config the recommended profile, the first plugins' rule and kube-scheduler's
-    defaults are compared. The same seed gives the same result.
+    Prints how busy links became. SCENARIO is a YAML file of nodes with links, owners whose pods
+    arrive, and how Prometheus measures. Without --config the recommended profile, the first
+    plugins' rule and kube-scheduler's defaults are compared. The same seed gives the same result.
     """
     with told_in_one_sentence():
         simulation = read_simulation(scenario)

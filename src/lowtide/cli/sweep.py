@@ -64,10 +64,11 @@ def sweep(
     dask_address: str | None,
     output: str,
 ) -> None:
-    """Runs every configuration on every source: scenarios of `lowtide simulate` with each seed, and
-    recordings of `lowtide record` or `lowtide scheduler --record`.
+    """Runs every configuration on every source, side by side.
 
-    Printed are medians over the seeds. The result does not depend on where it ran.
+    Sources are scenarios of `lowtide simulate`, which are run with each seed, and recordings of
+    `lowtide record` or `lowtide scheduler --record`. Printed are medians over the seeds. The result
+    does not depend on where it ran.
     """
     with told_in_one_sentence():
         configs = [NamedConfig(str(file), read_config(file)) for file in config_files]

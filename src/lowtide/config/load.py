@@ -2,7 +2,7 @@
 
 The commands call `load_config` for --config and `load_default` without it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,6 +43,14 @@ class LoadedConfig:
         return self.document.problem(path, text)
 
 
+class UnknownFieldsError(ConfigError):
+    """Nothing is wrong but fields that nobody knows: the rest can still be looked at."""
+
+    def __init__(self, problems: Sequence[str], rest: LoadedConfig) -> None:
+        super().__init__(problems)
+        self.rest = rest
+
+
 def load_config(text: str, *, file: str) -> LoadedConfig:
     """Read a configuration; ConfigError tells everything that is wrong with it."""
     document = find_configuration(text, file=file)
@@ -52,9 +60,13 @@ def load_config(text: str, *, file: str) -> LoadedConfig:
     problems = [*document.problems, *decoder.problems]
     already_wrong = {problem.path for problem in problems}
     problems += (problem for problem in validate(config) if problem.path not in already_wrong)
-    _raise_any(document, problems)
+    if len(problems) > decoder.unknown_fields:
+        _raise_any(document, problems)
     warnings = (*_version_warnings(document), *warnings_about(document))
-    return LoadedConfig(config, warnings, document)
+    loaded = LoadedConfig(config, warnings, document)
+    if problems:
+        raise UnknownFieldsError(_in_file_order(document, problems), loaded)
+    return loaded
 
 
 def load_default() -> LoadedConfig:
@@ -96,7 +108,10 @@ def _version_warnings(document: Document) -> Iterator[str]:
 
 
 def _raise_any(document: Document, problems: list[Problem]) -> None:
-    if not problems:
-        return
-    in_file_order = sorted(problems, key=lambda problem: document.line(problem.path))
-    raise ConfigError([document.problem(problem.path, problem.text) for problem in in_file_order])
+    if problems:
+        raise ConfigError(_in_file_order(document, problems))
+
+
+def _in_file_order(document: Document, problems: list[Problem]) -> list[str]:
+    ordered = sorted(problems, key=lambda problem: document.line(problem.path))
+    return [document.problem(problem.path, problem.text) for problem in ordered]
