@@ -51,6 +51,20 @@ def face(nodes: Nodes) -> dict[str, Any]:
     }
 
 
+def test_whether_all_nodes_have_a_label_follows_the_nodes() -> None:
+    state = make_state([make_node("a", labels={"zone": "x"}), make_node("b", labels={"zone": ""})])
+    assert state.nodes().all_labelled("zone")
+    state.update_node(make_node("b"))
+    assert not state.nodes().all_labelled("zone")
+    assert not state.nodes().take(np.array([0])).all_labelled("zone")  # it is about the whole table
+    state.remove_node("b")
+    assert state.nodes().all_labelled("zone")
+    state.add_node(make_node("c", labels={"zone": "x"}))
+    state.remove_node("a")
+    assert state.nodes().all_labelled("zone")
+    assert not state.nodes().all_labelled("rack")
+
+
 WHOLE = {
     "rows": [0, 1, 2, 3],
     "names": ["a", "b", "c", "d"],

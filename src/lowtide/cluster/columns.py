@@ -37,6 +37,7 @@ class Interned(Generic[V]):
         self._numbers: dict[V, int] = {}
         self._uses: list[int] = []  # by number
         self._free: list[int] = []
+        self.use_count = 0  # of all together
 
     def take(self, value: V) -> int:
         """Its number, which stays the same until as many gave it back as took it."""
@@ -45,10 +46,12 @@ class Interned(Generic[V]):
             number = self._numbers[value] = self._free_number()
             self.values[number] = value
         self._uses[number] += 1
+        self.use_count += 1
         return number
 
     def give_back(self, number: int) -> None:
         self._uses[number] -= 1
+        self.use_count -= 1
         if self._uses[number]:
             return
         del self._numbers[self.values[number]]  # type: ignore[arg-type]  # it is in use

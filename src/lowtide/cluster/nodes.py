@@ -159,6 +159,10 @@ class Nodes:
         column = self._state.label_column(key)
         return self._gather(column.column.array), column.interned.values
 
+    def all_labelled(self, key: str) -> bool:
+        """Whether every node of the whole table has this label."""
+        return self._state.label_column(key).interned.use_count == self._state.count
+
     def is_named(self, node_name: str) -> BoolArray:
         row = self._state.row_of(node_name)
         named = np.zeros(len(self), np.bool_)

@@ -54,7 +54,7 @@ class Rejections:
 
     def put(self, rows: Rows | slice, found: Bits | None, capacity: int) -> None:
         if self.bits is None:
-            if found is None or not found.any():
+            if found is None or not np.count_nonzero(found):
                 return
             self.bits = np.zeros(capacity, np.uint64)
         self.bits[rows] = 0 if found is None else found

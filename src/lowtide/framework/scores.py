@@ -48,7 +48,7 @@ class Scores:
         if raw is None:
             return self._withdrawn(everywhere) if self._is_heard else None
         self.raw[everywhere] = raw
-        if self._has_normalize and not feasible.any():
+        if self._has_normalize and not np.count_nonzero(feasible):
             return None  # nothing of it counts, and a node that comes is refiltered
         if self._scale is not None:
             self._highest, self._has_highest = _highest_of(raw, feasible), True
@@ -87,7 +87,7 @@ class Scores:
             row = int(touched[0])
             return touched, self.put_one_as_given(self.raw.item(row), row, feasible)
         if self._has_normalize:
-            if not feasible.any():
+            if not np.count_nonzero(feasible):
                 return NO_ROWS, 0  # nothing of it counts, and a node that comes is refiltered
             nodes = stale.nodes(stale.everything)
             values = self.normalized_among(pod, nodes, feasible, self.raw)
@@ -150,7 +150,7 @@ class Scores:
         """`touched` is None where any row may have changed, or have gone."""
         before, had_highest = self._highest, self._has_highest
         raw = self.raw[: len(feasible)]
-        if had_highest and touched is not None and not (raw[touched] == before).any():
+        if had_highest and touched is not None and not np.count_nonzero(raw[touched] == before):
             # Nobody who had the highest score was touched: only a higher one can have come.
             self._highest = max(before, _highest_of(raw[touched], feasible[touched]))
         else:

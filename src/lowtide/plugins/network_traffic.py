@@ -41,6 +41,7 @@ from lowtide.readings.reading import STATES, State
 # The smallest with which pods go where links have room, whatever else counts: see docs.
 RECOMMENDED_WEIGHT = 9
 _SYSTEM_CRITICAL_PRIORITY = 2_000_000_000
+_A_HAIR = 5e-10
 
 Columns = Mapping[str, FloatArray]
 
@@ -71,6 +72,7 @@ class NetworkTraffic:
         }
         self._is_rejected = np.array([policies.get(each) == "reject" for each in STATES])
         self._is_avoided = np.array([policies.get(each, "neutral") != "neutral" for each in STATES])
+        self._rejects_any = bool(self._is_rejected.any())
         self._avoids_any = bool(self._is_avoided.any())
 
     def filter(self, pod: Pod, nodes: Nodes) -> Iterator[Rejection]:
@@ -78,9 +80,8 @@ class NetworkTraffic:
         columns = self._columns(nodes)
         if columns is None or ignores_traffic(pod) or _may_go_anywhere(pod):
             return
-        state = columns[STATE].astype(np.intp)
-        if self._is_rejected.any():
-            rejected = self._is_rejected[state]
+        if self._rejects_any:
+            rejected = self._is_rejected[columns[STATE].astype(np.intp)]
             yield self._giving_way(rejected, "node(s) had no fresh traffic reading")
         if self._knows_shares:
             is_hot = (columns[IS_HOT] > 0) | (
@@ -146,18 +147,18 @@ class NetworkTraffic:
         The busiest node of a quiet cluster is near a capacity that is guessed from it, so that
         has no threshold."""
         soft = self._soft_share
-        share = np.maximum(share, 0.0)
-        free = 1 - share
-        free *= MAX_SCORE
+        np.maximum(share, 0.0, out=share)
+        free = share * -MAX_SCORE
+        free += MAX_SCORE
         is_busy = share >= soft
-        if is_busy.any():
+        if np.count_nonzero(is_busy):
             is_guessed, left = columns[IS_GUESSED][is_busy] > 0, free[is_busy]
             beyond = MAX_SCORE * (1 - soft) / 2 * soft / np.maximum(share[is_busy], soft or 1.0)
             free[is_busy] = np.where(is_guessed, np.maximum(left, beyond), beyond)
         # Rounded down: a link that carries something is not as good as an idle one. What is a
         # hair below a whole number is that number.
-        percent: IntArray = np.floor(free.round(9, out=free), out=free).astype(np.int64)
-        return percent
+        free += _A_HAIR
+        return free.astype(np.int64)  # which is never below 0
 
     def _giving_way(self, mask: BoolArray, reason: str) -> Rejection:
         return Rejection(mask, reason, gives_way_after=self._patience_seconds)

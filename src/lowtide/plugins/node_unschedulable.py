@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from lowtide.framework.plugin import NODE, Change, Nodes, Pod, Rejection
 from lowtide.objects.matching import NO_SCHEDULE, is_tolerated
 from lowtide.objects.node import Taint
@@ -15,7 +17,7 @@ class NodeUnschedulable:
 
     def filter(self, pod: Pod, nodes: Nodes) -> Iterator[Rejection]:
         cordoned = nodes.unschedulable
-        if cordoned.any() and not is_tolerated(CORDONED, pod.spec.tolerations):
+        if np.count_nonzero(cordoned) and not is_tolerated(CORDONED, pod.spec.tolerations):
             yield Rejection(cordoned, "node(s) were unschedulable")
 
     def may_help(self, pod: Pod, change: Change) -> bool:

@@ -120,12 +120,12 @@ class PodTopologySpread:
             constraints = self._constraints.of(pod, nodes, SCHEDULE_ANYWAY)
             has_keys = _has_keys(constraints, nodes)
         is_scored = feasible if has_keys is None else feasible & has_keys
-        scored = raw if is_scored.all() else raw[is_scored]
-        highest = int(scored.max(initial=0))
+        scored = raw if np.count_nonzero(is_scored) == len(raw) else raw[is_scored]
+        highest = int(np.maximum.reduce(scored, initial=0))
         if highest == 0:
             normalized = np.full(len(raw), MAX_SCORE, np.int64)
         else:
-            normalized = highest + int(scored.min()) - raw
+            normalized = highest + int(np.minimum.reduce(scored)) - raw
             normalized *= MAX_SCORE
             normalized //= highest
         return normalized if has_keys is None else normalized * has_keys
@@ -172,8 +172,7 @@ class _Table:
     def pods_by_value(self, constraint: Constraint) -> IntArray:
         parted = self.parted(constraint, self._nodes)
         pods, counted = _pods_on(constraint, self._nodes), self.is_counted(constraint)
-        weights = pods if counted is None else pods * counted
-        found = np.bincount(parted.numbers, weights=weights, minlength=parted.size)
+        found = parted.summed(pods if counted is None else pods * counted)
         return found.astype(np.int64)
 
     def has_nodes_by_value(self, constraint: Constraint) -> BoolArray:
@@ -202,11 +201,17 @@ class _Parted(NamedTuple):
     @classmethod
     def by(cls, key: str, nodes: Nodes) -> "_Parted":
         numbers, values = nodes.label_numbers(key)
-        if numbers.min(initial=0) >= 0:
+        if nodes.all_labelled(key):
             return cls(numbers, len(values) + 1, None)
         lacking = numbers < 0
         empty = values.index("") if "" in values else len(values)
         return cls(np.where(lacking, empty, numbers), len(values) + 1, lacking)
+
+    def summed(self, amounts: IntArray | BoolArray) -> FloatArray:
+        """What the nodes of each value have together. Floats are what numpy adds up in any case,
+        and it takes long to make them one by one."""
+        weights = amounts.astype(np.float64)
+        return np.bincount(self.numbers, weights, self.size).astype(np.float64, copy=False)
 
 
 def _may_node_help(given: Sequence[TopologySpreadConstraint], change: Change) -> bool:
@@ -245,7 +250,7 @@ def _cost(constraint: Constraint, table: _Table, nodes: Nodes, is_scored: BoolAr
         cost = _weighted(_pods_on(constraint, nodes), domains, constraint)
     else:
         # Nodes without the label make up one more.
-        domains = int(np.count_nonzero(np.bincount(parted.numbers, weights=is_scored)))
+        domains = int(np.count_nonzero(parted.summed(is_scored)))
         cost = _weighted(table.pods_by_value(constraint), domains, constraint).take(parted.numbers)
     if parted.lacking is not None:
         cost[parted.lacking] = 0
@@ -298,9 +303,9 @@ def _has_keys(constraints: Sequence[Constraint], nodes: Nodes) -> BoolArray | No
     """None where all have all of them."""
     has_keys = None
     for constraint in constraints:
-        numbers, _ = nodes.label_numbers(constraint.topology_key)
-        if numbers.min(initial=0) < 0:
-            has_keys = _both(numbers >= 0, has_keys)
+        if not nodes.all_labelled(constraint.topology_key):
+            has_key = nodes.label_numbers(constraint.topology_key)[0] >= 0
+            has_keys = _both(has_key, has_keys)
     return has_keys
 
 

@@ -3,6 +3,8 @@ few `PreferNoSchedule` taints that it does not tolerate."""
 
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+
 from lowtide.framework.plugin import NODE, BoolArray, Change, IntArray, Nodes, Pod, Rejection
 from lowtide.objects.matching import NO_EXECUTE, NO_SCHEDULE, PREFER_NO_SCHEDULE, is_tolerated
 from lowtide.objects.node import Taint
@@ -16,7 +18,7 @@ class TaintToleration:
 
     def filter(self, pod: Pod, nodes: Nodes) -> Iterator[Rejection]:
         refused = has_untolerated(pod, nodes)
-        if refused.any():
+        if np.count_nonzero(refused):
             yield Rejection(refused, "node(s) had untolerated taint(s)")
 
     def may_help(self, pod: Pod, change: Change) -> bool:
