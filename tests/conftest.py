@@ -3,6 +3,7 @@ how a test runs `lowtide scheduler` and `lowtide extender` as processes of their
 
 import logging
 import os
+import signal
 import sys
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
@@ -16,6 +17,9 @@ from tests.extender_process import StartExtender, extenders_in
 from realparts.process import Process, free_port
 
 pytest_plugins = ["realparts.pytest_plugin"]
+
+# Who runs tests in the background may ignore it, and what tests start would ignore it too.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 REAL_TESTS = Path(__file__).resolve().parent / "real"
 LOWTIDE = Path(sys.executable).parent / "lowtide"

@@ -164,7 +164,6 @@ from lowtide.cli.errors import told_in_one_sentence
 from lowtide.scenario.simulation import simulation_from
 
 simulation = simulation_from({SMALL!r}, file="small.yaml")
-signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs tests may ignore it
 interrupt = lambda: os.killpg(0, signal.SIGINT)
 with told_in_one_sentence():
     run_all(simulation, usual_configs(), range(1, 9), plugins={{}}, on_run=interrupt)
