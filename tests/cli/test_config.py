@@ -96,24 +96,6 @@ def test_every_mistake_is_told_at_once(run: Run) -> None:
     assert [line.split(":")[2] for line in result.stderr.splitlines()] == ["3", "4"]
 
 
-@pytest.mark.parametrize(
-    ("before", "lines"),
-    [
-        pytest.param("parallelisms: 4", ["3", "9", "14"], id="beside a misspelt field"),
-        pytest.param("parallelism: 4", ["9", "14"], id="by themselves"),
-        # A value that is none is replaced by another, of which nobody wants to hear.
-        pytest.param("parallelism: many", ["3"], id="not before every value can be read"),
-    ],
-)
-def test_mistakes_about_plugins_are_told(run: Run, before: str, lines: list[str]) -> None:
-    plugins = GOOD.removeprefix(HEADER).replace("NetworkTraffic, weight", "NetworkTrafic, weight")
-    text = f"{HEADER}{before}\n{plugins.replace('scoring: relative', 'scoring: loud')}"
-    Path("config.yaml").write_text(text)
-    result = run("config", "validate", "config.yaml")
-    assert result.exit_code == 1
-    assert [line.split(":")[2] for line in result.stderr.splitlines()] == lines
-
-
 def test_a_valid_configuration_is_one_line(run: Run) -> None:
     Path("config.yaml").write_text(HEADER)
     result = run("config", "validate", "config.yaml")

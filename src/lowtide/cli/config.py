@@ -2,7 +2,6 @@
 
 import json
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +12,11 @@ from rich.table import Table
 from lowtide.app.no_binder import NoBinder
 from lowtide.app.registry import check_addresses, make_registry, read_config
 from lowtide.cli.errors import told_in_one_sentence
-from lowtide.config.errors import ConfigError
-from lowtide.config.load import LoadedConfig, UnknownFieldsError
+from lowtide.config.load import LoadedConfig
 from lowtide.framework.plugin import Binder
-from lowtide.framework.registry import Built, Registry, Supplies
+from lowtide.framework.registry import Built
 
 CONFIG_FILE = click.Path(path_type=Path)
-SUPPLIES: Supplies = {Binder: NoBinder()}
 
 
 @click.group()
@@ -79,20 +76,8 @@ def show(plugins: dict[str, type[Any]], file: Path | None, output: str) -> None:
 
 
 def _build(plugins: dict[str, type[Any]], file: Path | None) -> tuple[LoadedConfig, Built]:
-    registry = make_registry(plugins)
-    try:
-        loaded = read_config(file)
-    except UnknownFieldsError as error:
-        raise ConfigError([*error.problems, *_problems(registry, error.rest)]) from None
-    return loaded, registry.build(loaded, SUPPLIES)
-
-
-def _problems(registry: Registry, loaded: LoadedConfig) -> Sequence[str]:
-    try:
-        registry.build(loaded, SUPPLIES)
-    except ConfigError as error:
-        return error.problems
-    return ()
+    loaded = read_config(file)
+    return loaded, make_registry(plugins).build(loaded, {Binder: NoBinder()})
 
 
 def _warn(loaded: LoadedConfig, built: Built) -> None:

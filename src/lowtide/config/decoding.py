@@ -24,12 +24,12 @@ class Decoder:
 
     def __init__(self) -> None:
         self.problems: list[Problem] = []
-        self.unknown_fields = 0  # of the problems
+        self._unknown_fields = 0
 
     @property
     def has_replaced(self) -> bool:
         """Whether more is wrong than fields that nobody knows: then values were replaced."""
-        return len(self.problems) > self.unknown_fields
+        return len(self.problems) > self._unknown_fields
 
     def decode(self, struct: type[T], data: Any) -> T:
         try:
@@ -198,7 +198,7 @@ class Decoder:
 
     def _unknown_field(self, name: str, valid: tuple[str, ...], path: Path) -> None:
         near = did_you_mean(name, valid)
-        self.unknown_fields += 1
+        self._unknown_fields += 1
         self._add((*path, name), f"is not a known field{near} valid here are {', '.join(valid)}")
 
     def _wrong(self, expected: str, data: Any, path: Path) -> None:

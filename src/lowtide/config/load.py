@@ -2,7 +2,7 @@
 
 The commands call `load_config` for --config and `load_default` without it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,14 +43,6 @@ class LoadedConfig:
         return self.document.problem(path, text)
 
 
-class UnknownFieldsError(ConfigError):
-    """Nothing is wrong but fields that nobody knows: the rest can still be looked at."""
-
-    def __init__(self, problems: Sequence[str], rest: LoadedConfig) -> None:
-        super().__init__(problems)
-        self.rest = rest
-
-
 def load_config(text: str, *, file: str) -> LoadedConfig:
     """Read a configuration; ConfigError tells everything that is wrong with it."""
     document = find_configuration(text, file=file)
@@ -60,13 +52,9 @@ def load_config(text: str, *, file: str) -> LoadedConfig:
     problems = [*document.problems, *decoder.problems]
     already_wrong = {problem.path for problem in problems}
     problems += (problem for problem in validate(config) if problem.path not in already_wrong)
-    if len(problems) > decoder.unknown_fields:
-        _raise_any(document, problems)
+    _raise_any(document, problems)
     warnings = (*_version_warnings(document), *warnings_about(document))
-    loaded = LoadedConfig(config, warnings, document)
-    if problems:
-        raise UnknownFieldsError(_in_file_order(document, problems), loaded)
-    return loaded
+    return LoadedConfig(config, warnings, document)
 
 
 def load_default() -> LoadedConfig:
@@ -108,10 +96,7 @@ def _version_warnings(document: Document) -> Iterator[str]:
 
 
 def _raise_any(document: Document, problems: list[Problem]) -> None:
-    if problems:
-        raise ConfigError(_in_file_order(document, problems))
-
-
-def _in_file_order(document: Document, problems: list[Problem]) -> list[str]:
-    ordered = sorted(problems, key=lambda problem: document.line(problem.path))
-    return [document.problem(problem.path, problem.text) for problem in ordered]
+    if not problems:
+        return
+    in_file_order = sorted(problems, key=lambda problem: document.line(problem.path))
+    raise ConfigError([document.problem(problem.path, problem.text) for problem in in_file_order])
