@@ -24,7 +24,7 @@ from drain import TURNS  # noqa: E402
 from flame import Flame, FlameError  # noqa: E402
 from progress import Progress, took_seconds  # noqa: E402
 from report_lines import Compared, Report, closing  # noqa: E402
-from rows import write_rows  # noqa: E402
+from rows import read_rows, write_rows  # noqa: E402
 from short_names import short_names  # noqa: E402
 
 RESULTS = HERE / "results.json"
@@ -39,17 +39,19 @@ def main() -> None:
     if not chosen:
         right = f"right would be one of these, or its beginning:\n{_names(benches)}"
         sys.exit(f"bench: --only {options.only} names nothing; {right}")
+    kept: list[str] = []
     try:
-        _measure(chosen, options)
+        _measure(chosen, options, kept)
     except FlameError as error:
         sys.exit(f"bench: {error}")
     except KeyboardInterrupt:
-        kept = f"; what was measured before is kept in {options.results}"
-        print(f"bench: interrupted{'' if options.flame else kept}", file=sys.stderr)
+        where = f"; rows of {', '.join(kept)} are in {options.results}" if kept else ""
+        print(f"bench: interrupted{where}", file=sys.stderr)
         sys.exit(INTERRUPTED)
 
 
-def _measure(chosen: Sequence[Bench], options: argparse.Namespace) -> None:
+def _measure(chosen: Sequence[Bench], options: argparse.Namespace, kept: list[str]) -> None:
+    """`kept` grows with each benchmark of which rows are in the file."""
     # Not on a terminal, wide enough for the widest table.
     console = Console(width=None if sys.stdout.isatty() else 160)
     flame = None if options.flame is None else Flame(options.flame)
@@ -70,37 +72,41 @@ def _measure(chosen: Sequence[Bench], options: argparse.Namespace) -> None:
                 if flame is None:
                     results = list(bench.run(rounds, progress.say))
                     write_rows(options.results, bench.name, results)
+                    kept.append(bench.name)
                 else:
                     results = list(_run_looked_at(bench, rounds, progress.say, flame))
             except Exception:  # the others are worth an hour
                 console.print_exception()
                 failed.append(bench.name)
             found.setdefault(bench.report, []).extend(results)
-    _report(found, console)
-    where = f"rows in {options.results}"
-    if flame is not None:
+    compared = list(_report(found, console))
+    where = f"rows in {options.results}" if kept else "no rows kept"
+    if flame is None:
+        for line in closing(compared, failed):
+            console.print(line, highlight=False, soft_wrap=True)
+    else:
         where = f"flame graph in {' and '.join(map(str, flame.write()))}, no rows kept"
     print(f"took {time.monotonic() - started:.0f} s; {where}")
     if failed:
-        sys.exit(f"bench: not measured, see above: {', '.join(failed)}")
+        sys.exit(f"bench: not measured or not kept, see above: {', '.join(failed)}")
 
 
-def _report(found: Mapping[Callable[[list[Any]], Report], list[Result]], console: Console) -> None:
-    """Tables and lines of all that was measured, and last the goals."""
-    compared: list[Compared] = []
+def _report(
+    found: Mapping[Callable[[list[Any]], Report], list[Result]], console: Console
+) -> Iterator[Compared]:
+    """Prints tables and lines of all that was measured; yields what compares with a goal."""
     for report, results in found.items():
         for part in report(results) if results else ():
             console.print(part, highlight=False)
             if isinstance(part, Compared):
-                compared.append(part)
-    for line in closing(compared):
-        console.print(line, highlight=False, soft_wrap=True)
+                yield part
 
 
 def _options() -> argparse.Namespace:
     names = _names(all_benches(TURNS))
     parser = argparse.ArgumentParser(
         prog="make bench",
+        usage="make bench [ONLY=NAME | ALL=1] [FLAME=FILE.svg]\n       python bench [options]",
         description=__doc__,
         epilog=f"names, of which --only takes also the beginning, up to a slash:\n{names}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -108,7 +114,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--only", default="", metavar="NAME", help="one of the names below")
     parser.add_argument("--all", action="store_true", help="else what has a goal, at 5000 nodes")
     parser.add_argument("--rounds", type=int, help="else each has its own number")
-    parser.add_argument("--results", type=_file, default=RESULTS, help="where rows are kept")
+    parser.add_argument("--results", type=_rows_file, default=RESULTS, help="where rows are kept")
     parser.add_argument(
         "--turns",
         type=_turns,
@@ -155,6 +161,17 @@ def _file(text: str) -> Path:
         raise argparse.ArgumentTypeError(
             f"there is no folder {file.parent}; right would be a file in one that exists"
         )
+    return file
+
+
+def _rows_file(text: str) -> Path:
+    """Rows of other runs stay in it."""
+    file = _file(text)
+    try:
+        read_rows(file)
+    except (OSError, ValueError) as error:
+        right = "right would be the file of another run, or a new one"
+        raise argparse.ArgumentTypeError(f"{file} holds no rows ({error}); {right}") from error
     return file
 
 

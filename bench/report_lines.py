@@ -17,21 +17,27 @@ class Compared:
 
     found: str
     goal: str
-    is_met: bool
+    is_met: bool | None  # None: there is nothing to tell it by
 
     def __str__(self) -> str:
-        return f"{self.found}; the goal, {self.goal}, is {'met' if self.is_met else 'MISSED'}"
+        is_met = {True: "is met", False: "is MISSED", None: "is NOT MEASURED"}[self.is_met]
+        return f"{self.found}; the goal, {self.goal}, {is_met}"
 
     def __rich__(self) -> str:
         return str(self)
 
 
-def closing(compared: Sequence[Compared]) -> Iterator[str]:
-    """How many goals were met, and each that was not."""
-    missed = [each for each in compared if not each.is_met]
-    if missed:
-        yield f"goals: {len(compared) - len(missed)} met, {len(missed)} missed:"
-        yield from (f"  {each}" for each in missed)
+def closing(compared: Sequence[Compared], failed: Sequence[str] = ()) -> Iterator[str]:
+    """How many goals were met, and each that was not; `failed` benchmarks have told nothing."""
+    missed = [each for each in compared if each.is_met is False]
+    unknown = [each for each in compared if each.is_met is None]
+    open_ones = [*missed, *unknown, *(f"{name}: it failed, see above" for name in failed)]
+    if open_ones:
+        counts = [f"{sum(each.is_met is True for each in compared)} met", f"{len(missed)} missed"]
+        counts += [f"{len(unknown)} not measured"] if unknown else []
+        counts += [f"{len(failed)} benchmarks failed"] if failed else []
+        yield f"goals: {', '.join(counts)}:"
+        yield from (f"  {each}" for each in open_ones)
     elif compared:
         yield f"goals: {len(compared)} met, none missed"
 

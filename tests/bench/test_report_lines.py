@@ -16,6 +16,7 @@ from reports import recorded_report
 
 MET = Compared("page: p95 61 ms", "under 100 ms", is_met=True)
 MISSED = Compared("replay: 61.0 s at the longest", "under 60 s", is_met=False)
+UNKNOWN = Compared("drain: CPU per pod", "at most 0.33", is_met=None)
 
 
 @pytest.mark.parametrize(
@@ -46,6 +47,14 @@ def test_spread(values: list[float], want: str) -> None:
 )
 def test_in_the_end_is_said(compared: list[Compared], want: list[str]) -> None:
     assert list(closing(compared)) == want
+
+
+def test_what_was_not_measured_is_not_among_what_is_met() -> None:
+    assert list(closing([MET, UNKNOWN], ["page"])) == [
+        "goals: 1 met, 0 missed, 1 not measured, 1 benchmarks failed:",
+        "  drain: CPU per pod; the goal, at most 0.33, is NOT MEASURED",
+        "  page: it failed, see above",
+    ]
 
 
 def decided(us_per_pod: float) -> DecideResult:

@@ -573,7 +573,7 @@ def columns_of(state: ClusterState, request: Any) -> dict[str, Any]:
     zone = state.label_column("zone")
     numbers = zone.column.array[: state.count]
     columns["zone"] = [zone.interned.values[number] if number >= 0 else None for number in numbers]
-    columns["all have a zone"] = table.all_labelled("zone")
+    columns["all have a disk"] = table.all_labelled("disk")
     for number, selection in enumerate(SELECTIONS):
         columns[f"pods matching {number}"] = table.pods_matching(selection).tolist()
     for field, column in table.reading(request).items():

@@ -145,7 +145,7 @@ class NetworkTraffic:
         less beyond: also among overloaded links one is better than another.
 
         The busiest node of a quiet cluster is near a capacity that is guessed from it, so that
-        has no threshold."""
+        has no threshold. Written over the share."""
         soft = self._soft_share
         np.maximum(share, 0.0, out=share)
         free = share * -MAX_SCORE

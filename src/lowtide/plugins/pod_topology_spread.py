@@ -4,9 +4,10 @@ a label of nodes tells apart; some constraints refuse nodes, others only lower s
 import math
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from lowtide.cluster.columns import Rows
 from lowtide.framework.plugin import (
@@ -207,11 +208,10 @@ class _Parted(NamedTuple):
         empty = values.index("") if "" in values else len(values)
         return cls(np.where(lacking, empty, numbers), len(values) + 1, lacking)
 
-    def summed(self, amounts: IntArray | BoolArray) -> FloatArray:
+    def summed(self, amounts: IntArray | BoolArray) -> npt.NDArray[Any]:
         """What the nodes of each value have together. Floats are what numpy adds up in any case,
         and it takes long to make them one by one."""
-        weights = amounts.astype(np.float64)
-        return np.bincount(self.numbers, weights, self.size).astype(np.float64, copy=False)
+        return np.bincount(self.numbers, amounts.astype(np.float64), self.size)
 
 
 def _may_node_help(given: Sequence[TopologySpreadConstraint], change: Change) -> bool:
