@@ -175,7 +175,8 @@ def test_forbidden_nodes_are_one_warning_and_no_hang(
             configuration(),
             cluster.kubeconfig,
             until=lambda started: (
-                "cannot be listed" in started.log() and f"{cluster.namespace}/web" in started.log()
+                '"nodes cannot be listed' in started.log()
+                and f"{cluster.namespace}/web" in started.log()
             ),
         )
         with pytest.raises(urllib.error.HTTPError, match="500"):
