@@ -17,11 +17,12 @@ from seeds_queries import SeedsResult
 Figure = Callable[[DrainResult], float | None]
 
 GOAL_NODES = 5000
+# What kube-scheduler took on the machine of 2 cores that the first figures are from.
+FIRST_CPU_MS = 2.9
 LEAST_OF_LIMIT = 0.65
 MOST_CPU = 1 / 3
 MOST_STEADY_P99 = 1.1
-# The NetworkTraffic of the seeds at 5000 nodes, one query for each node and pod.
-SEEDS_PODS_PER_SECOND = 3.0
+# Its NetworkTraffic asks one query for each node and pod.
 LEAST_TIMES_THE_SEEDS = 300
 
 
@@ -86,6 +87,8 @@ def drain_report(results: Sequence[DrainResult]) -> Report:
         found = [each for each in results if (each.workload, each.nodes) == (workload, nodes)]
         for goal in _goals(workload, nodes):
             yield from _compared(found, goal)
+        if (workload, nodes) == ("basic", GOAL_NODES):
+            yield from _pace_of_the_machine(found)
         yield from _warnings(found)
 
 
@@ -128,13 +131,8 @@ def traffic_report(results: Sequence[DrainResult | SeedsResult]) -> Report:
     asked = {each.round: each for each in results if isinstance(each, SeedsResult)}
     yield _table(drains)
     found = _by_round(drains, LOWTIDE, pods_per_second)
-    least = SEEDS_PODS_PER_SECOND * LEAST_TIMES_THE_SEEDS
     where = f"traffic, {drains[0].nodes} nodes:"
-    yield Compared(
-        f"{where} {spread(list(found.values()), digits=0)} pods/s with NetworkTraffic on",
-        f"at least {least:.0f}, {LEAST_TIMES_THE_SEEDS} times the seeds' plugin elsewhere",
-        is_met=statistics.median(found.values()) >= least,
-    )
+    yield f"{where} {spread(list(found.values()), digits=0)} pods/s with NetworkTraffic on"
     ratios = [found[number] / asked[number].pods_per_second for number in found.keys() & asked]
     if ratios:
         queries = statistics.median(each.queries_per_second for each in asked.values())
@@ -193,6 +191,18 @@ def _warnings(results: Sequence[DrainResult]) -> Iterator[str]:
 def _unwritten(result: DrainResult) -> int:
     """Events of pods; who writes several for one pod leaves none out."""
     return max(result.pods - result.events, 0)
+
+
+def _pace_of_the_machine(results: Sequence[DrainResult]) -> Iterator[str]:
+    """By a program that does not change: what is measured in µs goes with it."""
+    took_ms = list(_by_round(results, KUBE_SCHEDULER, cpu).values())
+    if took_ms:
+        times = statistics.median(took_ms) / FIRST_CPU_MS
+        yield (
+            f"pace of this machine now: kube-scheduler takes {spread(took_ms)} ms of CPU per basic "
+            f"pod, {times:.1f} times the {FIRST_CPU_MS} where it was measured first; see with that "
+            "what is told in µs"
+        )
 
 
 def _pods(results: Sequence[DrainResult], scheduler: str) -> int:

@@ -70,6 +70,17 @@ def test_goals_met_by_a_drain(results: list[DrainResult], want: list[bool | None
     assert [line.is_met for line in drain_report(results) if isinstance(line, Compared)] == want
 
 
+def test_the_pace_of_the_machine_is_that_of_kube_scheduler() -> None:
+    slow = replace(KUBE_SCHEDULER, scheduler_cpu_ms_per_pod=4.64)
+    (line,) = (
+        line
+        for line in drain_report([LOWTIDE, slow])
+        if isinstance(line, str) and "pace of" in line
+    )
+    assert "4.64 ms of CPU per basic pod, 1.6 times the 2.9" in line  # 4.64 / 2.9
+    assert not [line for line in drain_report([LOWTIDE]) if "pace of" in str(line)]
+
+
 @pytest.mark.parametrize(("unbound", "is_met"), [(0, True), (1, False)])
 def test_a_steady_load_is_borne_where_every_pod_is_bound(unbound: int, is_met: bool) -> None:
     ours = SteadyResult("steady", 5000, 2000, "lowtide", 1, 100.0, 0.01, 0.02, 0.1, 1.0, 150.0, 0)
