@@ -7,7 +7,8 @@ import pytest
 from drain import DrainResult
 from drain_steady import SteadyResult
 from report_lines import Compared
-from reports_drain import drain_report, steady_report
+from reports_drain import drain_report, steady_report, traffic_report
+from seeds_queries import SeedsResult
 
 LOWTIDE = DrainResult(
     workload="basic",
@@ -68,6 +69,13 @@ NOBODY = replace(LOWTIDE, scheduler="none", pods_per_second=1000.0, events=0)
 )
 def test_goals_met_by_a_drain(results: list[DrainResult], want: list[bool | None]) -> None:
     assert [line.is_met for line in drain_report(results) if isinstance(line, Compared)] == want
+
+
+@pytest.mark.parametrize(("unbound", "is_met"), [(0, True), (1, False)])
+def test_traffic_counts_where_every_pod_is_bound(unbound: int, is_met: bool) -> None:
+    asked = SeedsResult("traffic-queries", 5000, 4, "none", 1, 1.7, 850.0)  # 900 / 1.7 = 529
+    lines = traffic_report([NOBODY, replace(LOWTIDE, unbound=unbound), asked])
+    assert [line.is_met for line in lines if isinstance(line, Compared)] == [is_met]
 
 
 def test_the_pace_of_the_machine_is_that_of_kube_scheduler() -> None:
