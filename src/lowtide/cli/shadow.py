@@ -59,7 +59,7 @@ def shadow(
     verbosity: int,
     logging_format: str,
 ) -> None:
-    """Compares what others decide with its own decisions, and writes nothing.
+    """Compares what others decide with its own, and writes nothing.
 
     It decides for every pod that other schedulers place. Rights to list and watch are enough. At
     the end (--for, or Ctrl-C) it prints how often it agrees, which pods would be elsewhere and why,
