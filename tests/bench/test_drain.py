@@ -4,8 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
-from drain import LOWTIDE, Drain, DrainResult, Spent
+from drain import LOWTIDE, Drain, DrainResult, Spent, rest
 from drain_observing import Seen
+from realparts.control_plane import ControlPlane
 from workloads import Workload
 
 
@@ -60,3 +61,19 @@ def test_what_is_interrupted_before_its_first_turn_is_stopped() -> None:
     with pytest.raises(KeyboardInterrupt), drain:
         pass
     assert stopped == ["server"]
+
+
+@pytest.mark.real("etcd", "kube-apiserver")
+def test_an_api_server_at_rest_has_collected_its_garbage() -> None:
+    with ControlPlane(has_controllers=False, has_kwok=False) as plane:
+        moments = [_last_collection_at(plane)]
+        for _ in range(3):
+            rest(plane)
+            moments.append(_last_collection_at(plane))
+    assert sorted(set(moments)) == moments
+
+
+def _last_collection_at(plane: ControlPlane) -> float:
+    told = plane.client().text("GET", "/metrics").splitlines()
+    moments = [line for line in told if line.startswith("go_memstats_last_gc_time_seconds ")]
+    return float(moments[0].partition(" ")[2])
