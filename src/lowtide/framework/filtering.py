@@ -92,7 +92,7 @@ class Filtering:
         state = self._state
         touched = [*self._ask_pre_filters(stale), *self._ask_filters(stale, ranked)]
         if state.count > self._settled_count:
-            touched.append(np.arange(self._settled_count, state.count))
+            touched.append(stale.everything[self._settled_count :])
         self._settle(stale.union(touched), stale)
         self._pre_filters.anew.clear()
         self._filters.anew.clear()
@@ -165,7 +165,7 @@ class Filtering:
         for number in reversed(range(len(self.rules))):
             bits = self.rejections[number].bits
             if bits is not None:
-                first[bits[some] != 0] = number
+                np.putmask(first, bits[some] != 0, number)
         if self.narrowing.is_any:
             first[self.narrowing.excludes(rows)] = _EXCLUDED
         feasible = first == len(self.rules)

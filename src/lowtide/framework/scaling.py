@@ -25,7 +25,7 @@ def scaled(raw: IntArray, highest: int, scale: Scale) -> IntArray:
 
 def truncating_divide(numerator: IntArray, denominator: int) -> IntArray:
     """Integer division toward zero, for a denominator above zero."""
-    if numerator.min(initial=0) >= 0:
+    if np.minimum.reduce(numerator, initial=0) >= 0:
         return numerator // denominator
     quotient: IntArray = np.abs(numerator) // denominator
     return np.where(numerator < 0, -quotient, quotient)

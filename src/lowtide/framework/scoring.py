@@ -106,7 +106,7 @@ class Scoring:
             return
         changed = stale.of(refiltered)
         # Rows that came may have been ranked before they went, and nobody may have a word on them.
-        dirty = [changed, np.arange(self._count, count)]
+        dirty = [changed, stale.everything[self._count :]]
         judged: dict[int, Rows] = {}
         if taken is None:
             local = self._rules.local_rows(stale)

@@ -150,11 +150,11 @@ class NetworkTraffic:
         np.maximum(share, 0.0, out=share)
         free = share * -MAX_SCORE
         free += MAX_SCORE
-        is_busy = share >= soft
-        if np.count_nonzero(is_busy):
-            is_guessed, left = columns[IS_GUESSED][is_busy] > 0, free[is_busy]
-            beyond = MAX_SCORE * (1 - soft) / 2 * soft / np.maximum(share[is_busy], soft or 1.0)
-            free[is_busy] = np.where(is_guessed, np.maximum(left, beyond), beyond)
+        busy = (share >= soft).nonzero()[0]  # a mask would be looked through each time
+        if len(busy):
+            is_guessed, left = columns[IS_GUESSED][busy] > 0, free[busy]
+            beyond = MAX_SCORE * (1 - soft) / 2 * soft / np.maximum(share[busy], soft or 1.0)
+            free[busy] = np.where(is_guessed, np.maximum(left, beyond), beyond)
         # Rounded down: a link that carries something is not as good as an idle one. What is a
         # hair below a whole number is that number.
         free += _A_HAIR
