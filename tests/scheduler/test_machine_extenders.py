@@ -1,12 +1,21 @@
 """The machine asks extenders in the course of a cycle, and holds what happens meanwhile."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.scheduler.conftest import Bench, binds, conditions, notes, small_node
+from tests.scheduler.conftest import (
+    Bench,
+    binds,
+    conditions,
+    default_profile,
+    notes,
+    small_node,
+)
 
 from lowtide.config.types import Extender, ManagedResource
-from lowtide.objects.events import Added, Deleted
+from lowtide.framework.plugin import Nodes, Pod, Rejection
+from lowtide.objects.events import Added, Deleted, Modified
 from lowtide.scheduler.actions import Action, AskExtenders, Decided, Evict
 from lowtide.scheduler.events import ExtendersAnswered
 from lowtide.scheduler.extending import (
@@ -20,12 +29,29 @@ from lowtide.scheduler.extending import (
     Priorities,
     Question,
 )
-from lowtide.testing import make_pod
+from lowtide.scheduler.machine import Machine
+from lowtide.testing import ManualClock, make_node, make_pod
 
 POD = make_pod("web", cpu="100m")
 BIG = make_pod("big", cpu="800m", priority=10)
 LOW = make_pod("low", cpu="800m", on="a")
 LOWER = make_pod("lower", cpu="800m", on="b", priority=-1)
+
+
+PREFERS_A = {
+    "affinity": {
+        "nodeAffinity": {
+            "preferredDuringSchedulingIgnoredDuringExecution": [
+                {
+                    "weight": 100,
+                    "preference": {
+                        "matchExpressions": [{"key": "disk", "operator": "In", "values": ["a"]}]
+                    },
+                }
+            ]
+        }
+    }
+}
 
 
 def extender(name: str = "one", **fields: Any) -> Extender:
@@ -152,6 +178,48 @@ def test_what_happens_meanwhile_is_seen_after_the_cycle() -> None:
     assert binds(answered(made, Filtered(("b",)))) == [("web", "b")]
     assert made.machine.state.names == ["a"]
     assert made.on_node("a") == {"other": False}
+
+
+class Slow:
+    """Takes a second."""
+
+    name = "Slow"
+
+    def __init__(self, clock: ManualClock) -> None:
+        self._clock = clock
+
+    def filter(self, pod: Pod, nodes: Nodes) -> list[Rejection]:
+        self._clock.advance(1.0)
+        return []
+
+
+@pytest.mark.parametrize(
+    "look",
+    [
+        pytest.param(lambda machine, pod: None, id="none"),
+        pytest.param(lambda machine, pod: machine.objection_to(pod), id="before it is bound"),
+        pytest.param(lambda machine, pod: machine.decided_now(pod, 0.0), id="to explain it"),
+    ],
+)
+def test_a_look_at_another_pod_meanwhile_changes_nothing(
+    look: Callable[[Machine, Pod], object],
+) -> None:
+    """In thought, the room of the pod that is looked at is free."""
+    clock = ManualClock()
+    profile = default_profile(Slow(clock)).timed_by(clock)
+    nodes = [make_node(name, cpu="1", labels={"disk": name}) for name in ("a", "b", "c")]
+    made = Bench(*nodes, profiles=[profile], extenders=(FILTERS,))
+    first, second = (make_pod(name, cpu="600m", spec=PREFERS_A) for name in ("first", "second"))
+    asked_about(made, first)
+    assert binds(answered(made, Filtered(("a", "b", "c")))) == [("first", "a")]
+    made.give(Modified(make_node("a", cpu="1", labels={"disk": "a", "new": "label"})))
+    assert asked_about(made, second) == AskFilter(FILTERS, second, ("b", "c"))
+    look(made.machine, first)
+    actions = answered(made, Filtered(("b", "c")))
+    (decided,) = [each for each in actions if isinstance(each, Decided)]
+    assert decided.decision.feasible_count == 2
+    assert decided.decision.node_name in ("b", "c")
+    assert decided.spent.by_rule["Slow"] == 1.0
 
 
 def test_a_nominated_node_is_asked_about_alone() -> None:

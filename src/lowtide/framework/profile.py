@@ -5,6 +5,7 @@ Built by the registry from the configuration; read by verdicts, decide and the m
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from lowtide.cluster.changes import FEASIBLE, OBJECTS
@@ -128,6 +129,11 @@ class Profile:
     def timed_by(self, clock: Callable[[], float]) -> "Profile":
         """The same, which knows how long each rule takes."""
         return Profile(self.scheduler_name, self.rules_at, self._weights, clock)
+
+    @cached_property
+    def aside(self) -> "Profile":
+        """The same, for questions that are no turn's: how long rules take then is not counted."""
+        return Profile(self.scheduler_name, self.rules_at, self._weights)
 
     def at(self, point: str) -> tuple[Any, ...]:
         """The rules at this point that do something there, in order."""

@@ -29,6 +29,11 @@ class Verdicts:
         self._seen: dict[int, None] = {}  # hashes of shapes, the newest last
         self._asked_last: tuple[str, object] = "", None
 
+    def aside(self) -> "Verdicts":
+        """Others, for a look: what these know, and a decision that goes by it and waits for an
+        extender, stay as they are while the look moves pods in thought."""
+        return Verdicts(self.profile.aside, self.state)
+
     def of(self, pod: Pod) -> Verdict:
         """The verdict on this pod's shape, true for the state as it is now."""
         shape = shape_of(pod)

@@ -59,7 +59,7 @@ class Bindings:
         counted = state.ledgers.counted(pod.uid)
         placed = state.remove_pod(pod.uid)
         try:
-            verdict = verdicts.of(pod)
+            verdict = verdicts.aside().of(pod)
             if verdict.pod_rejection is not None:
                 return (verdict.pod_rejection[1].reason,)
             if verdict.feasible_after(_LONG_ENOUGH_SECONDS)[row]:
@@ -71,4 +71,3 @@ class Bindings:
         finally:
             if placed is not None:
                 state.put_back(placed, counted)
-            verdicts.profile.asking.take_spent()  # is no turn's

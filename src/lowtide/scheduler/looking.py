@@ -18,11 +18,10 @@ def decided_now(pod: Pod, verdicts: Verdicts, *, turn: int, waited_seconds: floa
     counted = state.ledgers.counted(pod.uid)
     placed = state.remove_pod(pod.uid)
     try:
-        return decide(pod, verdicts, turn=turn, waited_seconds=waited_seconds, full=True)
+        return decide(pod, verdicts.aside(), turn=turn, waited_seconds=waited_seconds, full=True)
     finally:
         if placed is not None:
             state.put_back(placed, counted)
-        verdicts.profile.asking.take_spent()  # is no turn's
 
 
 def rejection_now(pod: Pod, node_name: str, verdicts: Verdicts) -> NodeRejection | None:
