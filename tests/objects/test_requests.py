@@ -9,6 +9,7 @@ from lowtide.objects.pod import Pod
 from lowtide.objects.quantity import QuantityError
 from lowtide.objects.requests import (
     amounts_as_int,
+    asked_requests,
     is_counted,
     is_extended,
     is_scalar,
@@ -152,6 +153,29 @@ def resized(spec_cpu: str, *, reason: str = "Deferred", **status: Any) -> Pod:
 )
 def test_a_resize_in_flight(pod: Pod, cpu_milli: int) -> None:
     assert pod_requests(pod) == {"cpu": cpu_milli}
+
+
+_EIGHT = {"requests": {"cpu": "8"}}
+
+
+@pytest.mark.parametrize(
+    ("spec", "status"),
+    [
+        pytest.param({}, {"containerStatuses": [{"name": "main", "resources": _EIGHT}]}),
+        pytest.param({}, {"initContainerStatuses": [{"name": "main", "resources": _EIGHT}]}),
+        pytest.param({"resources": {"requests": {"cpu": "1"}}}, {"resources": _EIGHT}),
+        pytest.param(
+            {"resources": {"requests": {"cpu": "1"}}}, {"allocatedResources": {"cpu": "8"}}
+        ),
+    ],
+)
+def test_a_pod_that_is_to_get_a_node_asks_for_what_its_spec_says(
+    spec: dict[str, Any], status: dict[str, Any]
+) -> None:
+    """kube-scheduler reads no status there either, and to us such pods are of one shape."""
+    pod = pod_of(container(cpu="1"), status=status, **spec)
+    assert pod_requests(pod) == {"cpu": 8000}
+    assert asked_requests(pod) == {"cpu": 1000}
 
 
 def test_the_status_of_another_container_does_not_count() -> None:

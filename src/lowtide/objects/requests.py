@@ -5,7 +5,9 @@ Amounts come out as integers: cpu in milli, everything else in whole units.
 
 from collections.abc import Callable, Iterable
 
-from lowtide.objects.pod import Amounts, Container, ContainerStatus, Pod, once
+from msgspec.structs import replace
+
+from lowtide.objects.pod import Amounts, Container, ContainerStatus, Pod, PodStatus, once
 from lowtide.objects.quantity import QuantityError, milli, parse_nano, units
 
 CPU = "cpu"
@@ -30,6 +32,16 @@ def pod_requests(pod: Pod) -> dict[str, int]:
 
 # The same, for who asks about a pod again and again.
 known_requests = once(pod_requests)
+
+
+@once
+def asked_requests(pod: Pod) -> dict[str, int]:
+    """The same for the pod that is to get a node: what it asks for, whatever its status says of an
+    earlier life."""
+    status = pod.status
+    containers = status.container_statuses or status.init_container_statuses
+    is_told = containers or status.resources is not None or status.allocated_resources
+    return pod_requests(replace(pod, status=PodStatus())) if is_told else known_requests(pod)
 
 
 def pod_limits(pod: Pod) -> dict[str, int]:

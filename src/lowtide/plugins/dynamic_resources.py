@@ -13,7 +13,7 @@ from lowtide.framework.plugin import (
     Refused,
 )
 from lowtide.objects.devices import DeviceClass
-from lowtide.objects.requests import known_requests
+from lowtide.objects.requests import asked_requests
 
 
 class DynamicResources:
@@ -29,7 +29,7 @@ class DynamicResources:
         classes = nodes.objects(DeviceClass)
         if not classes:
             return None
-        for resource in sorted(name for name, amount in known_requests(pod).items() if amount):
+        for resource in sorted(name for name, amount in asked_requests(pod).items() if amount):
             for device_class in classes.values():
                 if device_class.serves(resource):
                     return PodRejection(

@@ -19,7 +19,7 @@ from lowtide.framework.plugin import (
     Nodes,
     Pod,
 )
-from lowtide.objects.requests import CPU, MEMORY, is_counted, is_scalar, known_requests
+from lowtide.objects.requests import CPU, MEMORY, asked_requests, is_counted, is_scalar
 
 _ShortArray = npt.NDArray[np.int16]  # a quarter of the memory to go through
 
@@ -61,7 +61,7 @@ class NodeResourcesBalancedAllocation:
         self._resources = [each.name for each in args.resources]
 
     def score(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray | None:
-        requests = known_requests(pod)
+        requests = asked_requests(pod)
         counted = [
             resource
             for resource in self._resources

@@ -24,10 +24,10 @@ from lowtide.objects.requests import (
     EPHEMERAL_STORAGE,
     MEMORY,
     amounts_as_int,
+    asked_requests,
     is_counted,
     is_extended,
     is_scalar,
-    known_requests,
     pod_requests,
     scored_requests,
 )
@@ -114,7 +114,7 @@ class NodeResourcesFit:
     def filter(self, pod: Pod, nodes: Nodes) -> Iterator[Rejection]:
         full = nodes.pod_count >= nodes.allocatable(POD_COUNT)
         yield Rejection(full, "Too many pods", eviction_helps=True)
-        requests = known_requests(pod)
+        requests = asked_requests(pod)
         for resource in [*_FIRST, *sorted(set(requests) - set(_FIRST))]:
             wanted = requests.get(resource, 0)
             if wanted and not self._is_ignored(resource):
@@ -126,7 +126,7 @@ class NodeResourcesFit:
             return True
         wanted = {
             resource: amount
-            for resource, amount in known_requests(pod).items()
+            for resource, amount in asked_requests(pod).items()
             if amount and not self._is_ignored(resource)
         }
         if isinstance(change.after, Node):
