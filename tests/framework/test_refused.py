@@ -9,8 +9,10 @@ import pytest
 from lowtide.framework.decision import Decision
 from lowtide.framework.plugin import (
     NODE,
+    OTHERS,
     PODS,
     READING,
+    TERMS,
     Eviction,
     Nodes,
     PluginError,
@@ -182,6 +184,8 @@ class InThought:
         pytest.param(NODE, 1, id="reads nodes alone is not asked again"),
         pytest.param(NODE | PODS, 2, id="reads pods is asked again"),
         pytest.param(READING, 2, id="reads what is measured is asked again"),
+        pytest.param(OTHERS, 2, id="reads the pods of other nodes is asked again"),
+        pytest.param(TERMS, 2, id="reads what pods want of others is asked again"),
     ],
 )
 def test_in_thought_a_rule_that(reads: int, times: int) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from lowtide.cluster.changes import OTHERS, PODS, READING
 from lowtide.cluster.columns import BoolArray, Rows
 from lowtide.cluster.nodes import Nodes
 from lowtide.cluster.nominated import Rivals
@@ -18,6 +17,7 @@ from lowtide.framework.decision import NodeRejection
 from lowtide.framework.plugin import PluginError, PostFiltered, reads_of
 from lowtide.framework.profile import Profile
 from lowtide.framework.rejections import Rejections
+from lowtide.framework.stale import is_touched_in_thought
 from lowtide.framework.verdict import Verdict
 from lowtide.objects.pod import Pod
 
@@ -110,9 +110,7 @@ class RefusedPod:
     @cached_property
     def _changeable(self) -> list[Any]:
         """The filters that can change their mind when pods come and go."""
-        return [
-            rule for rule in self._verdict.filters if reads_of(rule) & (PODS | OTHERS | READING)
-        ]
+        return [rule for rule in self._verdict.filters if is_touched_in_thought(reads_of(rule))]
 
 
 def rivals_of(pod: Pod, state: ClusterState) -> Rivals | None:

@@ -129,6 +129,12 @@ class Stale:
         return since == self.since and self.until == self._state.log.position
 
 
+def is_touched_in_thought(reads: int) -> bool:
+    """Whether rules that read this may say otherwise where pods come and go in thought. Of a pod
+    that comes, traffic is expected."""
+    return bool(reads & (_ABOUT_PODS | OTHERS))
+
+
 def touching(reads: int) -> int:
     """The changes, on whatever row, that rules hear of which read this."""
     touched_by = reads
