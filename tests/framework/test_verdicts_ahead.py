@@ -1,6 +1,8 @@
 """Rows that were judged ahead: what is kept is what is judged anew, whatever happens to them."""
 
-from collections.abc import Callable, Iterable
+import gc
+import tracemalloc
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,8 @@ from lowtide.framework.profile import Profile
 from lowtide.framework.verdict import Verdict
 from lowtide.framework.verdicts import Verdicts
 from lowtide.objects.kinds import Namespace
+from lowtide.objects.workloads import Service
+from lowtide.plugins.node_affinity import NodeAffinity, NodeAffinityArgs
 from lowtide.plugins.node_resources_fit import NodeResourcesFit, NodeResourcesFitArgs
 from lowtide.plugins.node_unschedulable import NodeUnschedulable
 from lowtide.testing import make_node, make_pod, make_profile, make_state
@@ -59,9 +63,10 @@ def anew(profile: Profile, state: ClusterState) -> tuple[Any, Any]:
 class Placing:
     """Pods of one shape, each on one of the best nodes."""
 
-    def __init__(self, nodes: int = NODES) -> None:
+    def __init__(self, nodes: int = NODES, with_rules: Sequence[Any] = ()) -> None:
         self.crowd = Crowd()
-        self.profile = make_profile([self.crowd, NodeResourcesFit(NodeResourcesFitArgs())])
+        fit = NodeResourcesFit(NodeResourcesFitArgs())
+        self.profile = make_profile([self.crowd, fit, *with_rules])
         self.state = make_state([make_node(f"n{number}", cpu="1") for number in range(nodes)])
         self.verdicts = Verdicts(self.profile, self.state)
         self.placed = 0
@@ -249,3 +254,91 @@ def test_what_was_said_ahead_does_not_count_where(
     for _ in range(20):
         placing.place()
         assert placing.seen() == anew(placing.profile, placing.state)
+
+
+class Gate:
+    """Closes all nodes at once, as an object says."""
+
+    name = "Gate"
+    reads = 0
+    kinds = (Service,)
+    is_closed = False
+
+    def filter(self, pod: Pod, nodes: Nodes) -> Iterable[Rejection]:
+        yield Rejection(np.full(len(nodes), self.is_closed), "closed")
+
+
+def test_where_only_an_object_changed_what_filters_say_counts_in_ranks() -> None:
+    gate = Gate()
+    placing = Placing(nodes=5, with_rules=[gate])
+    placing.place()
+    placing.seen()
+    gate.is_closed = True
+    placing.verdicts.object_changed(Service)
+    assert placing.seen() == ([False] * 5, [-1] * 5)
+
+
+def preferring(weight: int, disk: str) -> dict[str, Any]:
+    wanted = {"key": "disk", "operator": "In", "values": [disk]}
+    return {"weight": weight, "preference": {"matchExpressions": [wanted]}}
+
+
+def test_what_was_said_ahead_is_not_all_where_the_best_node_is_full() -> None:
+    """It gave others the measure, which changes for all of them."""
+    best, good = preferring(100, "best"), preferring(40, "good")
+    term = "preferredDuringSchedulingIgnoredDuringExecution"
+    spec = {"affinity": {"nodeAffinity": {term: [best, good]}}}
+    disks = ["best", *["good"] * 4, "bad"]
+    nodes = [make_node(f"n{at}", cpu="1", labels={"disk": disk}) for at, disk in enumerate(disks)]
+    rules = [NodeResourcesFit(NodeResourcesFitArgs()), NodeAffinity(NodeAffinityArgs())]
+    profile, state = make_profile(rules, {"NodeAffinity": 20}), make_state(nodes)
+    verdicts = Verdicts(profile, state)
+    for number in range(5):
+        one = make_pod(f"{number}", cpu="300m", spec=spec)
+        verdict = verdicts.of(one)
+        ranked = verdict.rank()
+        assert ranked.tolist() == Verdicts(profile, state).of(one).rank().tolist()
+        state.assume(one, state.names[int(ranked.argmax())], verdict.shape)
+
+
+class Labels:
+    """Has read the labels of pods, and thinks nothing of it."""
+
+    name = "Labels"
+
+    def score(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray:
+        return np.full(len(nodes), 50, np.int64)
+
+
+def test_a_rule_that_reads_labels_leaves_what_others_said_ahead() -> None:
+    placing = Placing(with_rules=[Labels()])
+    for _ in range(200):
+        placing.place()
+        assert placing.seen() == anew(placing.profile, placing.state)
+    assert len(placing.crowd.asked) < 10 + 2 * 200  # those that `anew` asks
+
+
+@pytest.mark.parametrize("nodes", [100, NODES])
+def test_verdicts_take_no_more_memory_than_they_say(nodes: int) -> None:
+    state = make_state([make_node(f"n{number}", cpu="64") for number in range(nodes)])
+    verdicts = Verdicts(make_profile([NodeResourcesFit(NodeResourcesFitArgs())]), state)
+
+    def place(shape: int, verdicts: Verdicts) -> Verdict:
+        for number in range(5):
+            one = make_pod(f"{shape}-{number}", cpu=f"{100 + shape}m")
+            verdict = verdicts.of(one)
+            state.assume(one, state.names[int(verdict.rank().argmax())], verdict.shape)
+        return verdict
+
+    place(-1, verdicts)
+    gc.collect()
+    tracemalloc.start()
+    try:
+        said_bytes = sum(place(shape, verdicts).bytes_when_full for shape in range(20))
+        taken_bytes, _ = tracemalloc.get_traced_memory()
+        del verdicts
+        gc.collect()
+        left_bytes, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert said_bytes / 3 < taken_bytes - left_bytes < said_bytes

@@ -1,9 +1,11 @@
 """Rows judged ahead by every default rule: pods of one shape come one after the other, and what is
 kept equals what is judged from nothing. Uses the rules and clusters of test_incremental."""
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.properties.test_incremental import (
+    SCORINGS,
     SHAPES,
     Incremental,
     nodes,
@@ -24,6 +26,7 @@ SETTINGS = settings(
 )
 
 
+@pytest.mark.parametrize("scoring", SCORINGS)
 @SETTINGS
 @given(
     some_nodes=st.lists(nodes, max_size=4),
@@ -32,9 +35,13 @@ SETTINGS = settings(
     is_measured=st.booleans(),
 )
 def test_pods_of_one_shape_in_a_row(
-    some_nodes: list[Node], pods: list[Pod], turn: int, is_measured: bool
+    scoring: type[Incremental],
+    some_nodes: list[Node],
+    pods: list[Pod],
+    turn: int,
+    is_measured: bool,
 ) -> None:
-    cluster = Incremental()
+    cluster = scoring()
     cluster.start()
     cluster.many_nodes_come(12)
     for node in some_nodes:

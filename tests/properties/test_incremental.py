@@ -8,7 +8,8 @@ they read, and states that forget to say what changed, are planted to see them c
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any, ClassVar
+from functools import partial
+from typing import Any, ClassVar, Literal
 
 import msgspec
 import numpy as np
@@ -164,7 +165,7 @@ class CountsFeasible:
         return int(feasible.sum()) * (1 + cordoned)
 
 
-def all_rules() -> list[Any]:
+def all_rules(scoring: Literal["relative", "utilization"] = "relative") -> list[Any]:
     return [
         Moody(),
         CountsFeasible(),
@@ -189,7 +190,7 @@ def all_rules() -> list[Any]:
         NodeDeclaredFeatures(),
         NetworkTraffic(
             NetworkTrafficArgs(
-                scoring="relative",
+                scoring=scoring,
                 hot_nodes=HotNodesArgs(patience_seconds=PATIENCE_SECONDS),
                 not_fresh=NotFreshArgs(brake_percent=90, missing="avoid"),
             )
@@ -657,14 +658,26 @@ QUICK = settings(
 LONG = settings(QUICK, max_examples=1000, stateful_step_count=40, derandomize=False)
 
 
-def test_incremental() -> None:
-    run_state_machine_as_test(Incremental, settings=QUICK)
+class AsGiven(Incremental):
+    """With raw scores of NetworkTraffic that count as given: so do those of all local rules then,
+    and what was said ahead of a row is taken without a look at the others."""
+
+    make_rules = staticmethod(partial(all_rules, "utilization"))
+
+
+SCORINGS = (Incremental, AsGiven)
+
+
+@pytest.mark.parametrize("scoring", SCORINGS)
+def test_incremental(scoring: type[Incremental]) -> None:
+    run_state_machine_as_test(scoring, settings=QUICK)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(1200)
-def test_incremental_at_length() -> None:
-    run_state_machine_as_test(Incremental, settings=LONG)
+@pytest.mark.parametrize("scoring", SCORINGS)
+def test_incremental_at_length(scoring: type[Incremental]) -> None:
+    run_state_machine_as_test(scoring, settings=LONG)
 
 
 # Planted bugs: each must be caught.

@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from lowtide.cluster.change_log import MOST_COMINGS
-from lowtide.cluster.changes import LABELS
 from lowtide.cluster.columns import IntArray, Rows
 from lowtide.cluster.nodes import Nodes
 from lowtide.cluster.overlay import imagined
@@ -24,7 +23,14 @@ _ROWS_AHEAD = 256
 _MOST_PODS_AHEAD = MOST_COMINGS
 _MOST_WITHOUT_USE = 4
 _TRIED_EVERY = 256
+_BYTES_PER_ROW_AHEAD = 150  # besides the answers
 Answers = Sequence[npt.NDArray[np.integer]]  # by rule
+
+
+def bytes_ahead(row_count: int, rule_count: int) -> int:
+    """What is kept by the filters and by the rules that score, of so many rows in all."""
+    answers = 8 * rule_count * _MOST_PODS_AHEAD
+    return min(row_count, _ROWS_AHEAD) * (2 * _BYTES_PER_ROW_AHEAD + answers)
 
 
 class Faced(NamedTuple):
@@ -48,16 +54,17 @@ class Faces:
         self._last: tuple[int, list[int], Faced] | None = None
         self._without_use = 0
 
+    def forget(self) -> None:
+        """Filters and scores were asked."""
+        self._last = None
+
     def was_of_use(self) -> None:
         """What was judged ahead came true, and nobody had to be asked."""
         self._without_use = 0
 
-    def of(self, unknown: list[int], ranked: IntArray, reads: int) -> Faced:
-        """These rows, and with them some to judge ahead; `ranked` is how rows ranked before, and
-        `reads` what who judges them reads: labels may change without notice here."""
+    def of(self, unknown: list[int], ranked: IntArray) -> Faced:
+        """These rows, and with them some to judge ahead; `ranked` is how rows ranked before."""
         position = self._state.log.position
-        if reads & LABELS:
-            return self._made(unknown, NO_ROWS)
         if self._last is None or self._last[:2] != (position, unknown):
             self._last = position, unknown, self._made(unknown, self._rows_ahead(unknown, ranked))
         return self._last[2]

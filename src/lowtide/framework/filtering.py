@@ -138,7 +138,7 @@ class Filtering:
                 self.rejections[number].put_one(row, found, self._capacity)
         if not unknown:
             return
-        few, ahead, _, nodes = self._faces.of(unknown, ranked, self._filters.local_reads)
+        few, ahead, _, nodes = self._faces.of(unknown, ranked)
         answers = []
         for number in numbers:
             if not len(ahead) and stale.rows(self._filters.reads[number]) is None:

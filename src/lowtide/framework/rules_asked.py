@@ -4,7 +4,7 @@ to judge which rows again. Used by what a Verdict consists of: filtering and sco
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from lowtide.cluster.changes import FEASIBLE, NODES, OTHERS, PODS, READING, TERMS
+from lowtide.cluster.changes import FEASIBLE, LABELS, NODES, OTHERS, READING, TAKEN, TERMS
 from lowtide.cluster.columns import Rows
 from lowtide.cluster.nodes import Nodes
 from lowtide.cluster.state import ClusterState
@@ -12,10 +12,13 @@ from lowtide.framework.plugin import reads_about, reads_of
 from lowtide.framework.stale import Stale, touching
 from lowtide.objects.pod import Pod
 
+_NOT_LOCAL = LABELS | NODES | OTHERS | TERMS | FEASIBLE
+
 
 class ToldApart(NamedTuple):
-    """Rules by their numbers. What the `local` ones say of a row changes with that row's pods, and
-    with nothing elsewhere; they are asked about few rows together."""
+    """Rules by their numbers. What the `local` ones say of a row changes with what that row's pods
+    take and with what is measured on it, and with nothing elsewhere; they are asked about few rows
+    together."""
 
     reads: Sequence[int]  # by number
     local: Sequence[int]
@@ -32,6 +35,7 @@ class RulesAt:
         self.rules = tuple(rules)
         self._point = point
         self._reads = [reads_of(rule) for rule in self.rules]
+        self.most_local = sum(map(_is_local, self._reads))  # of some pods fewer
         self._depending = [n for n, rule in enumerate(rules) if hasattr(rule, "reads_about")]
         self._told_apart: dict[tuple[int, ...], ToldApart] = {}
 
@@ -112,7 +116,8 @@ class RulesAsked:
 
 
 def _is_local(reads: int) -> bool:
-    return bool(reads & (PODS | READING)) and not reads & (NODES | OTHERS | TERMS | FEASIBLE)
+    """Labels change once more, when a pod is bound, and would undo what was judged ahead."""
+    return bool(reads & (TAKEN | READING)) and not reads & _NOT_LOCAL
 
 
 def _tell_apart(reads: Sequence[int]) -> ToldApart:

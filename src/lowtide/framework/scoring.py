@@ -211,7 +211,7 @@ class Scoring:
         self, unknown: list[int], feasible: BoolArray, stale: Stale
     ) -> dict[int, Rows]:
         """By number: every row, where a rule has changed its mind about having an opinion."""
-        few, ahead, faced, nodes = self._faces.of(unknown, self.ranked, self._rules.local_reads)
+        few, ahead, faced, nodes = self._faces.of(unknown, self.ranked)
         asked_feasible = feasible[faced]
         answers: list[IntArray] = []
         given: dict[int, IntArray] = {}

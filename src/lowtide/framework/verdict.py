@@ -10,11 +10,10 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from lowtide.cluster.changes import OTHERS, PODS, READING
 from lowtide.cluster.columns import BoolArray, IntArray, Rows
 from lowtide.cluster.nodes import Nodes
 from lowtide.cluster.state import ClusterState
-from lowtide.framework.ahead import Faces
+from lowtide.framework.ahead import Faces, bytes_ahead
 from lowtide.framework.decision import NodeRejection, ScoreTable
 from lowtide.framework.filtering import Filtering
 from lowtide.framework.plugin import MAX_SCORE, PodRejection, reads_of
@@ -22,7 +21,7 @@ from lowtide.framework.profile import Profile
 from lowtide.framework.rejections import Rejections
 from lowtide.framework.scores import Scores
 from lowtide.framework.scoring import Scoring
-from lowtide.framework.stale import Stale
+from lowtide.framework.stale import Stale, is_touched_in_thought
 from lowtide.objects.pod import Pod
 
 # What a verdict costs besides its arrays' rows: the objects around them.
@@ -47,6 +46,7 @@ class Verdict:
         self.pre_filters = concerned.pre_filters.rules
         self.filters = self._filtering.rules
         self._rule_count = len(self.filters) + len(concerned.scorers)
+        self._local_count = concerned.filters.most_local + concerned.scores.most_local
         self._ranked_last = _NOTHING_RANKED
         self._start_again()
 
@@ -188,9 +188,9 @@ class Verdict:
         is_left = np.ones(len(nodes), np.bool_)
         everywhere = np.arange(len(nodes))
         for rule, kept in zip(self.filters, self._filtering.rejections, strict=True):
-            # What reads neither pods nor readings says of a row what it said without overlays.
+            # Others say of a row what they said without overlays.
             rejections, rows = kept, nodes.rows
-            if reads_of(rule) & (PODS | OTHERS | READING):
+            if is_touched_in_thought(reads_of(rule)):
                 rejections, rows = Rejections(rule.name), everywhere
                 rejections.judge(self._ask(rule, "filter", self.pod, nodes), rows, len(nodes))
             stands = rejections.stands(self._state.count, waited_seconds)
@@ -256,7 +256,8 @@ class Verdict:
         filters, rules = len(self.filters), self._rule_count
         per_row = 8 * filters + 9 * (rules - filters) + 2 * 8 + 3  # totals and ranks too
         arrays = per_row * self._capacity + self.leaders.bytes_kept
-        return arrays + (rules + 1) * _BYTES_PER_RULE
+        ahead = bytes_ahead(self._state.count, self._local_count)
+        return arrays + ahead + (rules + 1) * _BYTES_PER_RULE
 
     # How it is done.
 
@@ -267,6 +268,7 @@ class Verdict:
         except Exception:
             self._start_again()
             raise
+        self._faces.forget()
         if filtering.refiltered != set():
             filtering.refiltered = set()
 
