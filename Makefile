@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 
 # How long `make demo` runs, in seconds (empty: until Ctrl-C), and `make soak` (empty: an hour).
 FOR ?=
-# What `make bench` runs (ONLY=drain/basic/5000); empty: what has a goal, at 5000 nodes; ALL=1: everything.
+# What `make bench` runs (ONLY=drain/basic/5000); empty: drains, decisions, traffic and start at 5000 nodes; ALL=1: everything.
 ONLY ?=
 ALL ?=
 # A file that `make bench` draws where the time goes into (FLAME=drain.svg).

@@ -19,7 +19,7 @@ sys.path.insert(0, str(HERE.parent / "tools"))
 
 from rich.console import Console  # noqa: E402
 
-from benches import WITH_A_GOAL, Bench, Result, Say, all_benches  # noqa: E402
+from benches import BY_DEFAULT, Bench, Result, Say, all_benches  # noqa: E402
 from drain import TURNS  # noqa: E402
 from flame import Flame, FlameError  # noqa: E402
 from progress import Progress, took_seconds  # noqa: E402
@@ -112,7 +112,7 @@ def _options() -> argparse.Namespace:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--only", default="", metavar="NAME", help="one of the names below")
-    parser.add_argument("--all", action="store_true", help="else what has a goal, at 5000 nodes")
+    parser.add_argument("--all", action="store_true", help="else drains, decisions, traffic and start at 5000 nodes")
     parser.add_argument("--rounds", type=int, help="else each has its own number")
     parser.add_argument("--results", type=_rows_file, default=RESULTS, help="where rows are kept")
     parser.add_argument(
@@ -187,7 +187,7 @@ def _is_chosen(name: str, options: argparse.Namespace) -> bool:
     """Whole words between slashes: 5000 is not the beginning of 50000."""
     if options.only:
         return f"{name}/".startswith(f"{options.only.rstrip('/')}/")
-    return options.all or name in WITH_A_GOAL
+    return options.all or name in BY_DEFAULT
 
 
 def _run_looked_at(bench: Bench, rounds: int, say: Say, flame: Flame) -> Iterator[Any]:
