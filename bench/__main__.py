@@ -112,7 +112,9 @@ def _options() -> argparse.Namespace:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--only", default="", metavar="NAME", help="one of the names below")
-    parser.add_argument("--all", action="store_true", help="else drains, decisions, traffic and start at 5000 nodes")
+    parser.add_argument(
+        "--all", action="store_true", help="else drains, decisions, traffic and start at 5000 nodes"
+    )
     parser.add_argument("--rounds", type=int, help="else each has its own number")
     parser.add_argument("--results", type=_rows_file, default=RESULTS, help="where rows are kept")
     parser.add_argument(
