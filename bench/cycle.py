@@ -10,29 +10,22 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import msgspec
-import numpy as np
-from numpy.random import Generator
 
 from lowtide.framework.plugin import BindOutcome
 from lowtide.objects.events import Added, Modified
 from lowtide.objects.meta import OwnerReference
 from lowtide.objects.pod import Pod
 from lowtide.objects.workloads import ReplicaSet
-from lowtide.readings.columns import published
-from lowtide.readings.meter import TrafficMeter
-from lowtide.readings.request import RECEIVE, SPEED, TRANSMIT
-from lowtide.readings.series import Series
 from lowtide.scheduler.actions import Action, Bind
-from lowtide.scheduler.events import BindingEnded, Event, ReadingPublished, Turn
+from lowtide.scheduler.events import BindingEnded, Event, Turn
 from lowtide.scheduler.machine import Machine
 from lowtide.simulator.cluster_objects import running
 from lowtide.testing import make_pod
-from many_nodes import NODES, answer_rows, make_machine, nodes_of, request_of
+from many_nodes import NODES, Readings, make_machine
 
 ADDRESS = "http://127.0.0.1:9090"  # which nobody asks
 PODS_PER_POLL = 1000
 POLL_SECONDS = 15.0
-SCRAPE_SECONDS = 15.0
 BEGIN = 1_750_000_000.0
 
 
@@ -65,7 +58,7 @@ class Cycle:
         self._without = _Timed(make_machine(None))
         self._with = _Timed(make_machine(ADDRESS))
         self._now = BEGIN
-        self._readings = _Readings(self._with.machine)
+        self._readings = Readings(self._with.machine)
         self._made = 0
         if workload.has_owners:
             for machine in (self._without.machine, self._with.machine):
@@ -146,29 +139,6 @@ class _Timed:
         (bind,) = (each for each in self.step(Turn(), now) if isinstance(each, Bind))
         self.machine.step(BindingEnded(pod.uid, BindOutcome()), now)
         self.machine.step(Modified(running(pod, bind.node_name, now)), now)
-
-
-class _Readings:
-    """What the polls of one machine would publish; the traffic of pods is not modelled."""
-
-    def __init__(self, machine: Machine) -> None:
-        self._nodes = nodes_of(machine)
-        self._request = request_of(machine)
-        self._meter = TrafficMeter(self._request)
-        self._meter.scrapes_are_apart(SCRAPE_SECONDS, lag_seconds=SCRAPE_SECONDS / 2)
-        self._chance = np.random.default_rng(1)
-
-    def at(self, now: float) -> ReadingPublished:
-        answers = {
-            name: list(_series(name, self._chance, now)) for name in (RECEIVE, TRANSMIT, SPEED)
-        }
-        reading = self._meter.take(answers, self._nodes, (), now)
-        return ReadingPublished(self._request, published(reading))
-
-
-def _series(query_name: str, chance: Generator, now: float) -> Iterator[Series]:
-    for row in answer_rows(query_name, chance):
-        yield Series(dict(row.labels), row.value, now)
 
 
 def _owner(number: int) -> ReplicaSet:

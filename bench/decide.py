@@ -17,39 +17,29 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
-from lowtide.app.garbage import (
-    give_back_what_is_free,
-    leave_out_what_is_known,
-    look_seldom_for_garbage,
-)
 from lowtide.framework.plugin import BindOutcome
 from lowtide.objects.events import Added, Deleted, Modified
 from lowtide.objects.node import Node
 from lowtide.objects.pod import Pod
 from lowtide.objects.workloads import ReplicaSet, Service
-from lowtide.readings.columns import published
-from lowtide.readings.meter import TrafficMeter
-from lowtide.readings.request import RECEIVE, SPEED, TRANSMIT
-from lowtide.readings.series import Series
 from lowtide.records.ring import Ring
 from lowtide.scheduler.actions import Action, Bind, Decided
-from lowtide.scheduler.events import BindingEnded, ReadingPublished, Turn
+from lowtide.scheduler.events import BindingEnded, Turn
 from lowtide.scheduler.machine import Machine
 from lowtide.simulator.cluster_objects import running
 from lowtide.testing import make_node, make_pod
 from many_nodes import (
-    answer_rows,
+    Readings,
     make_machine,
+    memory_kept_as_in_the_scheduler,
     node_address,
     node_name,
-    request_of,
     rules_that_judge,
 )
 
 ADDRESS = "http://127.0.0.1:9090"  # which nobody asks
 BEGIN = 1_750_000_000.0
 ROUND_SECONDS = 15.0  # one poll
-SCRAPE_SECONDS = 15.0
 ZONES = 10
 PODS_PER_NODE = 2
 APPS = 200
@@ -98,26 +88,22 @@ class Decide:
         self._workload = workload
         self._now = BEGIN
         self._made = 0
-        gc.unfreeze()  # the cluster of another Decide
-        look_seldom_for_garbage()
-        give_back_what_is_free()
         self._pods_before = workload.pods_before
         if self._pods_before is None:
             self._pods_before = PODS_PER_NODE * workload.nodes
-        nodes = [_make_node(number) for number in range(workload.nodes)]
-        self._zones = {node.name: node.labels[ZONE] for node in nodes}
-        self._machine = make_machine(ADDRESS, nodes, workload.judging)
-        for thing in (*_owners(), *_running_pods(self._pods_before, workload.nodes)):
-            self._machine.step(Added(thing), BEGIN)
-        self._readings = _Readings(self._machine, nodes)
-        profiles, state = self._machine.profiles, self._machine.state
-        self._ring = Ring(profiles, state, time.monotonic, rows_may_change=False)
+        with memory_kept_as_in_the_scheduler():
+            nodes = [_make_node(number) for number in range(workload.nodes)]
+            self._zones = {node.name: node.labels[ZONE] for node in nodes}
+            self._machine = make_machine(ADDRESS, nodes, workload.judging)
+            for thing in (*_owners(), *_running_pods(self._pods_before, workload.nodes)):
+                self._machine.step(Added(thing), BEGIN)
+            self._readings = Readings(self._machine)
+            profiles, state = self._machine.profiles, self._machine.state
+            self._ring = Ring(profiles, state, time.monotonic, rows_may_change=False)
         (profile,) = profiles.values()
         self._rules = len(rules_that_judge(profile))
         self._spent: list[Mapping[str, float]] = []
         self._placed: list[Pod] = []
-        gc.collect()
-        leave_out_what_is_known()
 
     def change_to(self, workload: DecideWorkload) -> None:
         """Other pods on the same cluster, from which those of before are gone."""
@@ -189,28 +175,6 @@ def _medians_us(spent: Sequence[Mapping[str, float]]) -> dict[str, float]:
     seconds = {name: [each.get(name, 0.0) for each in spent] for name in names}
     medians = {name: 1e6 * float(np.median(found)) for name, found in seconds.items()}
     return dict(sorted(medians.items(), key=lambda item: -item[1]))
-
-
-class _Readings:
-    """What polls would publish; the traffic of pods is not modelled."""
-
-    def __init__(self, machine: Machine, nodes: list[Node]) -> None:
-        self._nodes = nodes
-        self._request = request_of(machine)
-        self._meter = TrafficMeter(self._request)
-        self._meter.scrapes_are_apart(SCRAPE_SECONDS, lag_seconds=SCRAPE_SECONDS / 2)
-        self._chance = np.random.default_rng(1)
-
-    def at(self, now: float) -> ReadingPublished:
-        answers = {
-            name: [
-                Series(dict(row.labels), row.value, now)
-                for row in answer_rows(name, self._chance, len(self._nodes))
-            ]
-            for name in (RECEIVE, TRANSMIT, SPEED)
-        }
-        reading = self._meter.take(answers, self._nodes, (), now)
-        return ReadingPublished(self._request, published(reading))
 
 
 # The pods of each workload.

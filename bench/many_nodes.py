@@ -1,15 +1,22 @@
 """A large cluster without a server: nodes, their pods, and what Prometheus would answer of them.
 
-Cycle, decide and poll measure the scheduler on it."""
+Cycle, decide, poll and preempt measure the scheduler on it."""
 
+import gc
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 from numpy.random import Generator
 
+from lowtide.app.garbage import (
+    give_back_what_is_free,
+    leave_out_what_is_known,
+    look_seldom_for_garbage,
+)
 from lowtide.app.registry import make_registry, read_config, requests_of
 from lowtide.framework.plugin import Binder, BindOutcome
 from lowtide.framework.profile import Profile
@@ -17,6 +24,8 @@ from lowtide.objects.events import Added, Listed
 from lowtide.objects.kinds import KIND_OF, NEEDED_KINDS
 from lowtide.objects.node import Node
 from lowtide.objects.pod import Pod
+from lowtide.readings.columns import published
+from lowtide.readings.meter import TrafficMeter
 from lowtide.readings.request import (
     FLAGS,
     NUMBER,
@@ -29,6 +38,8 @@ from lowtide.readings.request import (
     UNAME,
     TrafficRequest,
 )
+from lowtide.readings.series import Series
+from lowtide.scheduler.events import ReadingPublished
 from lowtide.scheduler.machine import Machine
 from lowtide.testing import make_node, make_pod
 
@@ -36,6 +47,7 @@ NODES = 5000
 PODS_PER_NODE = 2
 LINK_BYTES_PER_SECOND = 1.25e9
 SCHEDULER_NAME = "lowtide"
+SCRAPE_SECONDS = 15.0
 
 # IFF_UP, IFF_BROADCAST, IFF_RUNNING and IFF_MULTICAST: an ordinary device that is up.
 _FLAGS_OF_A_DEVICE = 0x1043
@@ -53,6 +65,17 @@ class NowhereBinder:
 
     async def bind(self, pod: Pod, node_name: str) -> BindOutcome:
         return BindOutcome()
+
+
+@contextmanager
+def memory_kept_as_in_the_scheduler() -> Iterator[None]:
+    """While a cluster becomes known; after that it is left alone. One of before may go."""
+    gc.unfreeze()
+    look_seldom_for_garbage()
+    give_back_what_is_free()
+    yield
+    gc.collect()
+    leave_out_what_is_known()
 
 
 def make_machine(
@@ -161,6 +184,28 @@ QUERY_NAMES = (
     POD_RECEIVE,
     POD_TRANSMIT,
 )
+
+
+class Readings:
+    """What the polls of one machine would publish; the traffic of pods is not modelled."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._nodes = nodes_of(machine)
+        self._request = request_of(machine)
+        self._meter = TrafficMeter(self._request)
+        self._meter.scrapes_are_apart(SCRAPE_SECONDS, lag_seconds=SCRAPE_SECONDS / 2)
+        self._chance = np.random.default_rng(1)
+
+    def at(self, now: float) -> ReadingPublished:
+        answers = {
+            name: [
+                Series(dict(row.labels), row.value, now)
+                for row in answer_rows(name, self._chance, len(self._nodes))
+            ]
+            for name in (RECEIVE, TRANSMIT, SPEED)
+        }
+        reading = self._meter.take(answers, self._nodes, (), now)
+        return ReadingPublished(self._request, published(reading))
 
 
 def _of_devices(values: Sequence[float]) -> list[Row]:

@@ -1,7 +1,7 @@
 """What it costs to find whom to evict for a pod that fits nowhere, and what promises cost pods that
-fit: turns of the machine on a large, full cluster, without a server. CPU time is measured."""
+fit: turns of the machine on a large, full cluster, without a server. CPU time is measured, and
+memory kept as in the scheduler."""
 
-import gc
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,7 +22,7 @@ from lowtide.scheduler.events import BindingEnded, EvictionEnded, Turn
 from lowtide.scheduler.machine import Machine
 from lowtide.simulator.cluster_objects import running
 from lowtide.testing import make_node, make_pod
-from many_nodes import NowhereBinder
+from many_nodes import NowhereBinder, memory_kept_as_in_the_scheduler
 from report_lines import Compared, Report
 
 NODES = 5000
@@ -126,15 +126,15 @@ class _Cluster:
         self._kind = kind
         self._made = 0
         self._now = BEGIN
-        self.machine = _machine()
-        if kind.protected:
-            self.machine.step(Added(_budget("web")), BEGIN)
-        for node in range(NODES):
-            is_firm = bool(kind.firm_every) and node % kind.firm_every != 0
-            for number in range(PODS_PER_NODE):
-                pod = self._running(node, number, is_firm=is_firm and number == 0)
-                self.machine.step(Added(pod), BEGIN)
-        _leave_out_what_is_known()
+        with memory_kept_as_in_the_scheduler():
+            self.machine = _machine()
+            if kind.protected:
+                self.machine.step(Added(_budget("web")), BEGIN)
+            for node in range(NODES):
+                is_firm = bool(kind.firm_every) and node % kind.firm_every != 0
+                for number in range(PODS_PER_NODE):
+                    pod = self._running(node, number, is_firm=is_firm and number == 0)
+                    self.machine.step(Added(pod), BEGIN)
 
     def _running(self, node: int, number: int, *, is_firm: bool) -> Pod:
         priority = 1000 if is_firm else (node + number) % 5
@@ -167,11 +167,11 @@ class _Cluster:
 
 def _promises(rounds: int) -> Iterator[PreemptResult]:
     """Pods of one shape that fit, in turns where nobody is promised a node, and where many are."""
-    without, promised = _machine(), _machine()
-    for number in range(PROMISED):
-        waiting = make_pod(f"waiting-{number}", cpu="1", priority=100)
-        promised.state.nominate(waiting, _node_name(number))
-    _leave_out_what_is_known()
+    with memory_kept_as_in_the_scheduler():
+        without, promised = _machine(), _machine()
+        for number in range(PROMISED):
+            waiting = make_pod(f"waiting-{number}", cpu="1", priority=100)
+            promised.state.nominate(waiting, _node_name(number))
     for number in range(1, rounds + 1):
         added = []
         for each in range(DECISIONS):
@@ -202,12 +202,6 @@ def _machine() -> Machine:
     for kind in (*NEEDED_KINDS, *(KIND_OF[each].name for each in machine.rules_by_kind)):
         machine.step(Listed(kind), now=0.0)
     return machine
-
-
-def _leave_out_what_is_known() -> None:
-    """As the scheduler does, once the lists are in."""
-    gc.collect()
-    gc.freeze()
 
 
 def _budget(app: str) -> PodDisruptionBudget:

@@ -119,6 +119,7 @@ BROKEN = failure(500, "InternalError", "etcd is away")
 BROKEN_TEXT = "etcd is away (HTTP 500 InternalError)"
 NOT_FOUND = failure(404, "NotFound", 'pods "web" not found')
 NOT_FOUND_TEXT = 'pods "web" not found (HTTP 404 NotFound)'
+REDIRECT = 302, None
 FORBIDDEN = failure(403, "Forbidden", "no right")
 
 
@@ -198,6 +199,23 @@ async def test_a_binding_without_any_answer_is_sent_once_and_looked_up(
     server.answers = {"POST": [(0, None)], "GET": [stored(on="node-a")]}
     assert await KubeBinder(writer).bind(POD, "node-a") == BindOutcome()
     assert server.asked == [("POST", f"{POD_PATH}/binding"), ("GET", POD_PATH)]
+
+
+@pytest.mark.parametrize(
+    ("on", "is_bound"),
+    [
+        pytest.param("", False, id="is tried again where a proxy kept it from the server"),
+        pytest.param("node-a", True, id="is done where the server had it all the same"),
+    ],
+)
+async def test_a_binding_that_was_redirected(
+    writer: Writer, server: ApiServer, on: str, is_bound: bool
+) -> None:
+    server.answers = {"POST": [REDIRECT], "GET": [REDIRECT, REDIRECT, stored(on=on)]}
+    sleeps = Sleeps()
+    outcome = await asyncio.wait_for(KubeBinder(writer, sleeps).bind(POD, "node-a"), 10)
+    assert (outcome.error is None, outcome.is_gone) == (is_bound, False)
+    assert sleeps.seconds == [0.1, 0.5]
 
 
 async def test_a_pod_that_cannot_be_read_is_asked_for_until_it_can(
@@ -374,7 +392,11 @@ async def test_a_condition_is_written_again_after_a_server_that_knew_no_rights_y
     assert (len(server.asked), caplog.records) == (3, [])
 
 
-@pytest.mark.parametrize("answer", [(0, {}), BROKEN], ids=["gives no answer", "breaks down"])
+@pytest.mark.parametrize(
+    "answer",
+    [(0, {}), BROKEN, REDIRECT],
+    ids=["gives no answer", "breaks down", "is behind a proxy that wants a login"],
+)
 async def test_a_condition_is_written_again_after_the_server(
     connection: Connection, writer: Writer, server: ApiServer, answer: tuple[int, Any]
 ) -> None:

@@ -1,7 +1,5 @@
 """How the cost of decisions is seen to grow: with nodes, with pods on them, with rules."""
 
-import gc
-from collections.abc import Iterator
 from dataclasses import replace
 from io import StringIO
 
@@ -14,15 +12,6 @@ from growth import RULES, growth_report, growth_workloads
 from many_nodes import make_machine, rules_that_judge
 
 ROUNDS = 5
-
-
-@pytest.fixture(autouse=True)
-def garbage_as_before() -> Iterator[None]:
-    """Decide sets it for the whole process."""
-    threshold = gc.get_threshold()
-    yield
-    gc.unfreeze()
-    gc.set_threshold(*threshold)
 
 
 def test_the_rules_that_join_are_all_that_judge_nodes() -> None:

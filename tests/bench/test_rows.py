@@ -1,6 +1,7 @@
 """The rows of bench/results.json: what each has, and which a run replaces."""
 
 import json
+import re
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any, get_args
@@ -12,6 +13,7 @@ from drain import TURNS
 from replay import ReplayResult
 from rows import write_rows
 
+PAGE = Path(__file__).parents[2] / "docs" / "performance.md"
 OURS = ReplayResult("replay/check", 5000, 10_000, "lowtide", 1, 7.0, 0, 1.0)
 
 
@@ -19,6 +21,17 @@ OURS = ReplayResult("replay/check", 5000, 10_000, "lowtide", 1, 7.0, 0, 1.0)
 def test_every_row_says_what_was_measured_of_whom(result: type) -> None:
     names = [field.name for field in fields(result)]
     assert {"workload", "scheduler"} <= set(names)
+
+
+def test_the_page_tells_of_every_field() -> None:
+    (table,) = re.findall(
+        r"^\| field of a row \|.*\n\|[-|]+\n((?:\|.*\n)+)", PAGE.read_text(), re.M
+    )
+    told = [name for row in table.splitlines() for name in re.findall("`(.+?)`", row.split("|")[1])]
+    units = tuple(name.removeprefix("...") for name in told if name.startswith("..."))
+    kept = {"bench"} | {field.name for result in get_args(Result) for field in fields(result)}
+    assert [name for name in sorted(kept - {*told}) if not name.endswith(units)] == []
+    assert [name for name in told if name not in kept and not name.startswith("...")] == []
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 from faults.auditor import (
     BOUND,
     EXPECTED,
+    MOST_EVENTS_TAKEN,
     MOST_ON_THE_WIRE,
     WAITS,
     Auditor,
@@ -18,6 +19,8 @@ from faults.auditor import (
 )
 from faults.following import take_request
 from faults.workload import POOL, make_node, make_pod
+from lowtide.kube.kube_events import MOST_GIVING_WAY, TAKEN_AT_ONCE
+from lowtide.scheduler.live import MOST_BINDINGS_IN_FLIGHT
 
 NOW = 1000.0
 COMMON, KEPT = "node-1", "node-0"
@@ -159,6 +162,12 @@ def test_only_a_killed_process_is_excused_for_an_event(auditor: Auditor) -> None
     assert auditor.without_event(lives) == Missing(after_kill={"u-1"}, lost={"u-2", "u-3", "u-99"})
     auditor.saw_event({"reason": "FailedScheduling", "involvedObject": {"uid": "u-99"}})
     assert auditor.without_event(lives).lost == {"u-2", "u-3"}
+
+
+def test_what_is_excused_is_what_there_can_be() -> None:
+    """The auditor shares no code with the scheduler, and tells such numbers by itself."""
+    assert MOST_EVENTS_TAKEN == MOST_GIVING_WAY + TAKEN_AT_ONCE
+    assert MOST_ON_THE_WIRE == MOST_BINDINGS_IN_FLIGHT
 
 
 def test_a_killed_process_is_excused_for_so_many_events() -> None:

@@ -106,6 +106,11 @@ def status(code: int, reason: str, message: str, **headers: str) -> Answer:
     return answer
 
 
+async def redirect(_: web.Request) -> web.StreamResponse:
+    """A proxy before the server wants a login; made anew for each request."""
+    return web.Response(status=302, headers={"Location": "https://login.example/?next=here"})
+
+
 def document(value: object, code: int = 200) -> Answer:
     async def answer(_: web.Request) -> web.StreamResponse:
         return web.json_response(value, status=code)

@@ -5,6 +5,7 @@ import datetime
 import gzip
 import ipaddress
 import ssl
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, aclosing, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +19,7 @@ from cryptography.x509.oid import NameOID
 from tests.kube.conftest import ApiServer, ManualClock, cut, document, serve, status
 
 from lowtide.kube.connection import CHECKED_CONNECT_SECONDS, Connection
-from lowtide.kube.errors import ApiError, NoAnswer, NotConnected, NotTrusted
+from lowtide.kube.errors import ApiError, NoAnswer, NotConnected, NotTrusted, Redirected
 from lowtide.kube.kubeconfig import Access, Cluster, Pem, User
 
 
@@ -113,6 +114,63 @@ async def test_waiting_ends_after_ten_attempts(
     with pytest.raises(ApiError, match="later"):
         await connection.request("GET", "/x")
     assert (len(server.asked), clock.slept) == (10, [1.0] * 9)
+
+
+async def read(connection: Connection) -> None:
+    await connection.request("GET", "/x")
+
+
+async def write(connection: Connection) -> None:
+    await connection.request("POST", "/x", body=b"{}")
+
+
+async def watch(connection: Connection) -> None:
+    async with aclosing(connection.stream("/x", params={}, silence_seconds=9)) as lines:
+        assert [line async for line in lines] == []
+
+
+async def list_all(connection: Connection) -> None:
+    async with aclosing(connection.list_pieces("/x", params={}, timeout_seconds=9)) as pieces:
+        assert [piece async for piece in pieces] == []
+
+
+@pytest.mark.parametrize("ask", [read, write, watch, list_all])
+@pytest.mark.parametrize(
+    ("code", "location", "want"),
+    [
+        pytest.param(
+            302,
+            "https://me:secret@login.example/?token=1",
+            "HTTP 302, a redirect to https://login.example",
+            id="with an address, of which no more is told than where it is",
+        ),
+        pytest.param(307, "/login", "HTTP 307, a redirect", id="within the same server"),
+        pytest.param(304, "", "HTTP 304, a redirect", id="without an address"),
+        pytest.param(303, "http://[", "HTTP 303, a redirect", id="with one that is none"),
+    ],
+)
+async def test_a_redirect_is_an_error_and_not_followed(
+    connection: Connection,
+    server: ApiServer,
+    clock: ManualClock,
+    ask: Callable[[Connection], Awaitable[None]],
+    code: int,
+    location: str,
+    want: str,
+) -> None:
+    server.answers = [web.Response(status=code, headers={"Location": location} if location else {})]
+    with pytest.raises(Redirected) as caught:
+        await ask(connection)
+    text = f"{server.url} answered {want}: is there a proxy that wants a login?"
+    assert (str(caught.value), len(server.asked), clock.slept) == (text, 1, [])
+
+
+async def test_what_is_passed_on_may_be_a_redirect(
+    connection: Connection, server: ApiServer
+) -> None:
+    server.answers = [web.Response(status=302, headers={"Location": "/graph"})]
+    response = await connection.pass_on("/x", params={}, headers={}, timeout_seconds=9)
+    assert response.status == 302
 
 
 async def test_a_cut_connection_is_no_answer(connection: Connection, server: ApiServer) -> None:

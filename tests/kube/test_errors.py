@@ -1,6 +1,14 @@
 import pytest
 
-from lowtide.kube.errors import ApiError, KubeError, NoAnswer, Unreadable, is_forbidden, may_pass
+from lowtide.kube.errors import (
+    ApiError,
+    KubeError,
+    NoAnswer,
+    Redirected,
+    Unreadable,
+    is_forbidden,
+    may_pass,
+)
 
 GOING = "unable to create new content in namespace x because it is being terminated"
 
@@ -24,6 +32,7 @@ def test_forbidden_is(error: KubeError, want: bool) -> None:
         pytest.param(ApiError(503, "Unavailable", "later"), True, id="a server that broke down"),
         pytest.param(ApiError(429, "TooManyRequests", "later"), True, id="one that is busy"),
         pytest.param(NoAnswer("silence"), True, id="silence"),
+        pytest.param(Redirected("elsewhere"), True, id="a proxy that wants a login"),
         pytest.param(ApiError(422, "Invalid", "bad"), False, id="but not what is wrong with it"),
         pytest.param(Unreadable("odd"), False, id="nor an answer that cannot be read"),
     ],

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from tests.kube.conftest import Answer, ApiServer, ManualClock, document, status
+from tests.kube.conftest import Answer, ApiServer, ManualClock, document, redirect, status
 
 from lowtide.kube.connection import Connection
 from lowtide.kube.event_form import ObjectReference
@@ -493,6 +493,20 @@ async def test_an_event_waits_for_a_server_that_is_away(
         await patient_events.flush(10)
     assert len({asked.json["metadata"]["name"] for asked in server.asked}) == 1
     assert (len(server.asked), clock.slept, caplog.records) == (5, [0.8, 1.6, 3.2], [])
+
+
+async def test_no_event_is_given_up_while_a_proxy_wants_a_login(
+    patient_events: KubeEvents,
+    server: ApiServer,
+    clock: ManualClock,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    server.answers = [*[redirect] * 2 * MOST_TRIES, OK]
+    record(patient_events)
+    with caplog.at_level(logging.WARNING):
+        await patient_events.flush(10)
+    assert (len(server.asked), caplog.records) == (2 * MOST_TRIES + 1, [])
+    assert clock.slept[-1] == 30.0  # it does not spin
 
 
 async def let_arrive() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 from aiohttp import web
-from tests.kube.conftest import Answer, ApiServer, ManualClock, document, status
+from tests.kube.conftest import Answer, ApiServer, ManualClock, document, redirect, status
 
 from lowtide.kube.connection import Connection
 from lowtide.kube.following import NotRenewed, Outages
@@ -838,6 +838,27 @@ async def test_an_outage_is_told_of_and_so_is_its_end(
     # After 0 s and, as it waits 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30 s in between, after 80.4 s.
     warned = "Cannot follow /apis/test/v1/things, trying again"
     assert told(caplog) == [warned, warned, "The cluster answers again"]
+
+
+async def test_a_proxy_that_wants_a_login_is_told_of_and_asked_ever_more_seldom(
+    watch: Watch[Thing],
+    server: ApiServer,
+    handed: Handed,
+    clock: ManualClock,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    server.answers = [redirect, listed(5), *[redirect] * 3, watched(line("ADDED", thing("a", 6)))]
+    caplog.set_level(logging.INFO, logger="kube")
+    async with running(watch):
+        await handed.count(2)
+    why = (
+        f"{server.url} answered HTTP 302, a redirect to https://login.example: "
+        "is there a proxy that wants a login?"
+    )
+    warned = ("Cannot follow /apis/test/v1/things, trying again", {"err": why})
+    fields = [each.__dict__.get("lowtide_fields") for each in caplog.records]
+    assert next(zip(told(caplog), fields, strict=True)) == warned
+    assert clock.slept[:4] == [0.8, 1.6, 3.2, 6.4]
 
 
 async def test_cuts_in_a_row_are_told_of_however_long_each_was_in_coming(

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from tests.kube.conftest import Answer, ApiServer, ManualClock, cut, document, status
+from tests.kube.conftest import Answer, ApiServer, ManualClock, cut, document, redirect, status
 
 from lowtide.kube.connection import Connection
 from lowtide.kube.errors import ApiError, Unreadable
@@ -71,6 +71,23 @@ async def test_bind_outcome(
     server.answers = [answer]
     assert await writer.bind("default", "x", "u", "n") == want
     assert (len(server.asked), clock.slept) == (1, [])
+
+
+async def test_what_is_redirected_is_unknown_and_only_what_may_be_sent_twice_is_repeated(
+    writer: Writer, server: ApiServer
+) -> None:
+    server.answers = [redirect]
+    unknown = Written(
+        Outcome.UNKNOWN,
+        f"{server.url} answered HTTP 302, a redirect to https://login.example: "
+        "is there a proxy that wants a login?",
+    )
+    assert await writer.bind("default", "x", "u", "n") == unknown
+    assert len(server.asked) == 1
+    assert await writer.patch_pod_status("default", "x", "u", nominated_node_name="n") == unknown
+    assert len(server.asked) == 1 + 4
+    assert await writer.delete_pod("default", "x", "u") == unknown
+    assert len(server.asked) == 1 + 4 + 4
 
 
 async def test_bind_without_an_answer_is_unknown_and_not_repeated(

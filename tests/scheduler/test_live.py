@@ -18,7 +18,7 @@ from tests.scheduler.conftest import (
 )
 from tests.scheduler.test_machine_permit import Says
 
-from lowtide.framework.plugin import BindOutcome, Nodes, Pod, PodRejection, Wait
+from lowtide.framework.plugin import Allow, BindOutcome, Nodes, Pod, PodRejection, Wait
 from lowtide.objects.events import Added, Deleted, Modified
 from lowtide.scheduler.actions import Decided
 from lowtide.scheduler.events import PermitAnswered
@@ -143,6 +143,31 @@ async def test_bindings_run_side_by_side_but_not_more_than_allowed() -> None:
         await bench.until(lambda: len(bench.writes.notes) == 5)
         assert not bench.live.is_busy
     assert bench.binder.most_at_once == 3
+
+
+GANG = [f"pod-{number}" for number in range(5)]
+
+
+def gang() -> Says:
+    """Lets all of them go with the last."""
+    *others, last = GANG
+    uids = frozenset(make_pod(name).uid for name in others)
+    return Says("Gang", **dict.fromkeys(others, Wait(30)), **{last: Allow(also=uids)})
+
+
+async def test_pods_that_are_let_go_together_are_bound_a_few_at_once() -> None:
+    bench = Bench(gang(), outcome=None, most_bindings=2)
+    async with bench.running():
+        bench.add(*GANG)
+        await bench.until(lambda: len(bench.writes.asked) == len(GANG))
+        await breathe()
+        assert (len(bench.binder.started), bench.live.is_busy) == (2, True)
+        while len(bench.writes.notes) < len(GANG):
+            for name in list(bench.binder.under_way):
+                bench.binder.end(name)
+            await breathe()
+        assert not bench.live.is_busy
+    assert (sorted(bench.binder.started), bench.binder.most_at_once) == (GANG, 2)
 
 
 async def test_a_failed_binding_is_told_and_tried_again_when_it_is_time() -> None:
@@ -350,6 +375,24 @@ async def test_drain_waits_for_bindings_and_starts_no_more() -> None:
     await asyncio.wait_for(draining, 10)
     await asyncio.wait_for(running, 10)
     assert (bench.binder.started, bench.writes.notes) == (["first"], [assigned("first")])
+
+
+async def test_drain_leaves_those_that_wait_for_others_to_be_bound() -> None:
+    bench = Bench(gang(), outcome=None, most_bindings=2)
+    running = asyncio.create_task(bench.live.run())
+    bench.add(*GANG)
+    await bench.until(lambda: len(bench.writes.asked) == len(GANG))
+    await breathe()
+    sent = list(bench.binder.started)
+    draining = asyncio.create_task(bench.live.drain(10))
+    await breathe()
+    assert not draining.done()
+    for name in sent:
+        bench.binder.end(name)
+    await asyncio.wait_for(asyncio.gather(draining, running), 10)
+    assert (len(sent), bench.binder.started) == (2, sent)
+    assert sorted(bench.writes.notes) == sorted(map(assigned, sent))
+    assert (bench.writes.conditions, bench.live.is_busy) == ([], False)
 
 
 async def test_after_drain_everything_a_binding_leads_to_was_handed_on() -> None:

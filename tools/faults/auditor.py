@@ -21,8 +21,8 @@ WAITS = "waits"
 # user has begun to bind.
 WIRE_SECONDS = 0.5
 # Events that wait while bindings are under way die with their process: so many may, and those that
-# are on the wire (docs/faults.md).
-MOST_EVENTS_TAKEN = 4_000 + 16
+# were just taken to be written (docs/faults.md).
+MOST_EVENTS_TAKEN = 4_000 + 128
 # Bindings of who led before: as many as a scheduler has under way at once.
 MOST_ON_THE_WIRE = 32
 

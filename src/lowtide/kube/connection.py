@@ -16,8 +16,8 @@ from yarl import URL
 
 from lowtide.kube.channels import Channels, probed_socket
 from lowtide.kube.credentials import Credentials, Presented
-from lowtide.kube.errors import ApiError
-from lowtide.kube.failures import api_error, no_answer, not_connected
+from lowtide.kube.errors import ApiError, Redirected
+from lowtide.kube.failures import no_answer, not_connected, not_done
 from lowtide.kube.kubeconfig import Access
 from lowtide.kube.rate_limit import RateLimit
 from lowtide.kube.user_agent import user_agent
@@ -25,6 +25,7 @@ from lowtide.kube.user_agent import user_agent
 JSON = "application/json"
 STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
+SUCCESS = range(200, 300)
 
 # Less than the five seconds between the renew deadline of a lease and its end.
 CHECKED_CONNECT_SECONDS = 4.0
@@ -154,10 +155,10 @@ class Connection:
         while True:
             left -= 1
             response = await self._answered(sending)
-            if response.status < 400:
+            if response.status in SUCCESS:
                 return response
-            error = api_error(response.status, response.body, response.headers)
-            if error.retry_after_seconds is None or left <= 0:
+            error = not_done(self._cluster, response.status, response.body, response.headers)
+            if isinstance(error, Redirected) or error.retry_after_seconds is None or left <= 0:
                 raise error
             await self._sleep(error.retry_after_seconds)
 
@@ -303,7 +304,7 @@ class Connection:
         finally:
             channels.give_back(channel, presented.tls)
         # Only those of an error tell something; to read them takes as long as all the rest.
-        headers = answer.headers() if answer.status >= 400 else {}
+        headers = {} if answer.status in SUCCESS else answer.headers()
         return Response(answer.status, answer.body, headers)
 
     def _bytes_of(self, sending: _Sending, body: bytes, presented: Presented) -> bytes:
@@ -338,9 +339,10 @@ class Connection:
             response.close()
             presented = await self._credentials.current()
             response = await self._start(url, timeout, headers, presented)
-        if response.status >= 400:
+        if response.status not in SUCCESS:
             async with response:
-                raise api_error(response.status, await response.read(), response.headers)
+                body = await response.read()
+                raise not_done(self._cluster, response.status, body, response.headers)
         return response
 
     async def _start(

@@ -24,6 +24,11 @@ class Unreadable(KubeError):  # noqa: N818
     """The API server answered, and the answer is not what it should be."""
 
 
+class Redirected(KubeError):  # noqa: N818
+    """Whoever answered sent us elsewhere, as a proxy does that wants a login: what became of the
+    request is not known, and it may be answered once that has passed."""
+
+
 class NoAnswer(KubeError):  # noqa: N818
     """The connection failed or timed out: the request may or may not have been applied.
 
@@ -51,7 +56,7 @@ class Withdrawn(KubeError):  # noqa: N818
 
 
 def may_pass(error: KubeError) -> bool:
-    """Whether asking again may be answered otherwise: 429, 5xx and silence pass."""
+    """Whether asking again may be answered otherwise: 429, 5xx, redirects and silence pass."""
     if isinstance(error, ApiError):
         return error.status >= 500 or error.status in (408, 429)
     return not isinstance(error, Unreadable)

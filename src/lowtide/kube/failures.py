@@ -8,9 +8,17 @@ from collections.abc import Mapping
 
 import aiohttp
 import msgspec
+from yarl import URL
 
 from lowtide.kube.decoding import AnswerDecoder
-from lowtide.kube.errors import ApiError, NoAnswer, NotConnected, NotTrusted, Unreadable
+from lowtide.kube.errors import (
+    ApiError,
+    NoAnswer,
+    NotConnected,
+    NotTrusted,
+    Redirected,
+    Unreadable,
+)
 from lowtide.kube.kubeconfig import Cluster
 
 DEFAULT_RETRY_AFTER_SECONDS = 1.0
@@ -69,7 +77,12 @@ def _words_of(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
-def api_error(status: int, body: bytes, headers: Mapping[str, str]) -> ApiError:
+def not_done(
+    cluster: Cluster, status: int, body: bytes, headers: Mapping[str, str]
+) -> ApiError | Redirected:
+    """What an answer that is none of success says."""
+    if status < 400:
+        return _redirected(cluster, status, headers.get("Location", ""))
     try:
         said = AnswerDecoder(_Status).decode(body, "The error")
     except Unreadable:
@@ -82,6 +95,18 @@ def api_error(status: int, body: bytes, headers: Mapping[str, str]) -> ApiError:
         said.reason or "Unknown",
         said.message or "the server gave no message",
         retry_after_seconds,
+    )
+
+
+def _redirected(cluster: Cluster, status: int, location: str) -> Redirected:
+    try:
+        # No more of it: parameters may hold keys, and paths are others for each request.
+        target = f" to {URL(location).origin()}"
+    except ValueError:
+        target = ""
+    return Redirected(
+        f"{cluster.server} answered HTTP {status}, a redirect{target}: "
+        "is there a proxy that wants a login?"
     )
 
 

@@ -36,7 +36,7 @@ class Outcome(Enum):
     CONFLICT = "conflict"  # 409: bound already, being deleted, or another pod of this name
     GONE = "gone"  # 404
     REFUSED = "refused"  # any other 4xx, or we may not write, or not this any more
-    UNKNOWN = "unknown"  # no answer or 5xx: read the pod again before deciding anything
+    UNKNOWN = "unknown"  # no answer, 3xx or 5xx: read the pod again before deciding anything
 
 
 class Written(msgspec.Struct, frozen=True):

@@ -100,6 +100,7 @@ class Live:
         self._clock = clock
         self._may_schedule = may_schedule
         self._most_bindings = most_bindings
+        self._sending = asyncio.Semaphore(most_bindings)
         self._on_decision = on_decision
         self._something_happened = asyncio.Event()
         self._hooks = Hooks(metrics, clock, extenders)
@@ -321,7 +322,14 @@ class Live:
             with self._tasks.unsent():
                 await self._writes.before_binding(bind.pod)
                 problem = await self._prepare(bind)
-            return await self._hooks.bind(bind) if problem is None else BindOutcome(error=problem)
+                if problem is not None:
+                    return BindOutcome(error=problem)
+                # Turns are held back by as many, but a rule may let more pods go at once.
+                await self._sending.acquire()
+            try:
+                return await self._hooks.bind(bind)
+            finally:
+                self._sending.release()
         except asyncio.CancelledError:
             if self._tasks.are_ending or _is_being_cancelled():
                 self._leave(bind.pod, BindingEnded(bind.pod.uid, BindOutcome(error=_ENDS)))
