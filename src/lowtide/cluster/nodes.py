@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from lowtide.cluster.columns import BoolArray, FloatArray, Gathered, IntArray, Rows, by_value
+from lowtide.cluster.columns import (
+    BoolArray,
+    FloatArray,
+    Gathered,
+    IntArray,
+    Rows,
+    by_value,
+    is_one_of,
+)
 from lowtide.cluster.ledger import Ledger
 from lowtide.cluster.overlay import Amount, Overlays, imagined
 from lowtide.cluster.placed import HostPort, PlacedPod
@@ -145,12 +153,21 @@ class Nodes:
         )
 
     def label_matches(self, requirement: LabelRequirement) -> BoolArray:
-        """Where a node's label meets the requirement: asked once per distinct value."""
+        """Where a node's label meets the requirement."""
         column = self._state.label_column(requirement.key)
+        numbers, interned = self._gather(column.column.array), column.interned
+        match requirement.operator:
+            case "In":
+                return is_one_of(numbers, interned, requirement.values)
+            case "NotIn":
+                return ~is_one_of(numbers, interned, requirement.values)
+            case "Exists":
+                return numbers >= 0
+            case "DoesNotExist":
+                return numbers < 0
+        # Gt and Lt have to look at every value, once.
         return by_value(
-            self._gather(column.column.array),
-            column.interned.values,
-            lambda value: matches_requirement(requirement, value),
+            numbers, interned.values, lambda value: matches_requirement(requirement, value)
         )
 
     def label_numbers(self, key: str) -> tuple[Rows, Sequence[str | None]]:
@@ -158,6 +175,10 @@ class Nodes:
         None for one that no node has. Numbers hold for one question."""
         column = self._state.label_column(key)
         return self._gather(column.column.array), column.interned.values
+
+    def label_number_of(self, key: str) -> Callable[[str], int | None]:
+        """From a value of this label to its number; None for one that no node has."""
+        return self._state.label_column(key).interned.number_of
 
     def all_labelled(self, key: str) -> bool:
         """Whether every node of the whole table has this label."""

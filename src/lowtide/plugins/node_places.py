@@ -80,13 +80,13 @@ class NodePlaces:
     def _lookup(self, key: str) -> Callable[[str], Positions]:
         """From a value of the label to the positions that have it."""
         numbers, values = self._nodes.label_numbers(key)
+        number_of = self._nodes.label_number_of(key)
         order = np.argsort(numbers, kind="stable")
         starts = np.searchsorted(numbers[order], np.arange(len(values) + 1)).tolist()
-        number_of = {value: number for number, value in enumerate(values)}
         nowhere = order[:0]
 
         def positions(value: str) -> Positions:
-            number = number_of.get(value)
+            number = number_of(value)
             return nowhere if number is None else order[starts[number] : starts[number + 1]]
 
         return positions
