@@ -233,6 +233,19 @@ def test_labels_match_as_each_node_by_itself(
     ]
 
 
+@pytest.mark.parametrize(
+    ("names", "want"),
+    [
+        pytest.param(["a"], [False, True, False, True], id="one"),
+        pytest.param(["a", "d", "nobody"], [True, True, False, True], id="one of several"),
+        pytest.param(["nobody"], [False] * 4, id="a node that is not there"),
+        pytest.param([], [False] * 4, id="none"),
+    ],
+)
+def test_every_position_is_named_by(names: list[str], want: list[bool]) -> None:
+    assert four().take(np.array([3, 0, 1, 0])).is_named(*names).tolist() == want
+
+
 def test_a_judge_of_taints_is_asked_once_per_list_of_them() -> None:
     asked: list[tuple[str, ...]] = []
 

@@ -184,12 +184,12 @@ class Nodes:
         """Whether every node of the whole table has this label."""
         return self._state.label_column(key).interned.use_count == self._state.count
 
-    def is_named(self, node_name: str) -> BoolArray:
-        row = self._state.row_of(node_name)
-        named = np.zeros(len(self), np.bool_)
-        if row is not None:
-            named[row if self._rows is None else self._rows == row] = True
-        return named
+    def is_named(self, *node_names: str) -> BoolArray:
+        """Where one of these nodes stands, which may be at several positions."""
+        rows = [row for name in node_names if (row := self._state.row_of(name)) is not None]
+        named = np.zeros(self._capacity, np.bool_)
+        named[rows] = True
+        return self._gather(named)
 
     def image_node_count(self, image: str) -> int:
         """How many nodes of the whole table hold the image of this full name."""

@@ -82,7 +82,7 @@ class _Finding:
         is_open = np.ones(len(self._nodes), np.bool_)
         for claim in claims.delayed:
             if claim.selected_node is not None:
-                is_open &= np.array([n == claim.selected_node for n in self._nodes.names], np.bool_)
+                is_open &= self._nodes.is_named(claim.selected_node)
         self._found.lacks_volumes |= ~is_open
         wanted = [(claim, is_open) for claim in claims.delayed if claim.selected_node is not None]
         to_match = [claim for claim in claims.delayed if claim.selected_node is None]
