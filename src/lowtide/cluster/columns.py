@@ -140,6 +140,10 @@ class KeptColumns(Generic[K]):
         self._columns[key] = column
         return column
 
+    def items(self) -> Iterable[tuple[K, Column]]:
+        """To be kept true, all of them."""
+        return self._columns.items()
+
     def get(self, key: K) -> Column | None:
         """To be kept true, if it is there."""
         return self._columns.get(key)

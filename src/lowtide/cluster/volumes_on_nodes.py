@@ -30,6 +30,11 @@ class VolumesOnNodes:
         """By name: all volumes of a storage class, wherever they may be used."""
         return self._storage.volumes_of_class(class_name)
 
+    def is_migrated(self, plugin: str) -> BoolArray:
+        """Where a CSI driver has taken the place of this in-tree driver."""
+        is_migrated: BoolArray = self._storage.migrated.column(plugin, self._capacity)
+        return is_migrated[self._nodes.rows]
+
     def pods_holding(self, held: Held) -> Iterator[tuple[int, Pod]]:
         """With its position, each pod that uses this claim or disk."""
         holders = self._storage.holders.of(held)
