@@ -85,6 +85,7 @@ class ClusterState:
             self._pods_matching,
             self.terms_carried,
             self.storage.migrated,
+            self.storage.attached.nodes_using,
         )
         self.ledgers = Ledgers(self._row_of, lambda row: self._changed(row, READING))
 
