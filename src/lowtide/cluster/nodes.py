@@ -279,7 +279,9 @@ class Nodes:
     @property
     def volumes(self) -> VolumesOnNodes:
         """Which claims and disks are used, how many volumes are attached."""
-        return VolumesOnNodes(self, self._state.storage, self._capacity)
+        return VolumesOnNodes(
+            self, self._state.storage, capacity=self._capacity, gather=self._gather
+        )
 
     def uses_port(self, wanted: HostPort) -> BoolArray:
         """Where a pod on the node holds a host port that conflicts with this one."""

@@ -7,9 +7,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from lowtide.cluster.attached_volumes import NOT_COUNTED, VolumesOfNode, csi_sources_of
 from lowtide.cluster.columns import BoolArray, IntArray
@@ -28,10 +29,19 @@ class VolumesOnNodes:
     """What is imagined counts by the difference that it makes, each pod on its own: judging ahead
     has one pod at a thousand positions, and preemption takes thousands of pods away."""
 
-    def __init__(self, nodes: Nodes, storage: Storage, capacity: int) -> None:
+    def __init__(
+        self,
+        nodes: Nodes,
+        storage: Storage,
+        *,
+        capacity: int,
+        gather: Callable[[npt.NDArray[Any]], npt.NDArray[Any]],
+    ) -> None:
+        """`gather` takes what a column says of the rows of these nodes."""
         self._nodes = nodes
         self._storage = storage
         self._capacity = capacity
+        self._gather = gather
 
     def of_class(self, class_name: str) -> Mapping[str, PersistentVolume]:
         """By name: all volumes of a storage class, wherever they may be used."""
@@ -39,8 +49,7 @@ class VolumesOnNodes:
 
     def is_migrated(self, plugin: str) -> BoolArray:
         """Where a CSI driver has taken the place of this in-tree driver."""
-        is_migrated: BoolArray = self._storage.migrated.column(plugin, self._capacity)
-        return is_migrated[self._nodes.rows]
+        return self._gather(self._storage.migrated.column(plugin, self._capacity))
 
     def pods_holding(self, held: Held) -> Iterator[tuple[int, Pod]]:
         """With its position, each pod that uses this claim or disk."""
@@ -59,8 +68,7 @@ class VolumesOnNodes:
 
     def attached_count(self, driver: str) -> IntArray:
         """How many volumes of this CSI driver are attached; known only where `attach_limit` is."""
-        attached = self._storage.attached
-        count: IntArray = attached.count(driver, self._capacity)[self._nodes.rows]
+        count = self._gather(self._storage.attached.count(driver, self._capacity)).copy()
         for source in self._changes:
             if source.driver != driver:
                 continue
@@ -71,12 +79,11 @@ class VolumesOnNodes:
 
     def attach_limit(self, driver: str) -> IntArray:
         """How many may be; beyond any count where nothing is said."""
-        limit: IntArray = self._storage.attached.limit(driver, self._capacity)[self._nodes.rows]
-        return limit
+        return self._gather(self._storage.attached.limit(driver, self._capacity))
 
     def is_attached(self, source: CsiSource) -> BoolArray:
         """Where a pod uses this volume already; known only where `attach_limit` is."""
-        used: BoolArray = self._storage.attached.is_used(source, self._capacity)[self._nodes.rows]
+        used = self._gather(self._storage.attached.is_used(source, self._capacity)).copy()
         for position, users, _ in self._imagined_users(source):
             used[position] = users > 0
         return used
