@@ -169,10 +169,10 @@ def test_a_row_that_moves_takes_its_counts_along(state: ClusterState) -> None:
 
 
 def test_a_node_that_is_gone_uses_nothing(state: ClusterState) -> None:
-    attached, source = state.storage.attached, CsiSource(DRIVER, "handle-v1")
-    assert attached.nodes_with(source, 64) == {"a"}
+    using, source = state.storage.attached.nodes_using, CsiSource(DRIVER, "handle-v1")
+    assert using.names(source) == {"a"}
     state.remove_node("a")
-    assert attached.nodes_with(source, 64) == set()
+    assert using.names(source) == set()
 
 
 def test_nothing_is_kept_of_nodes_and_attachments_that_are_gone(state: ClusterState) -> None:

@@ -11,6 +11,7 @@ from lowtide.cluster.columns import (
     KeptColumns,
     ValueColumn,
     by_value,
+    is_one_of,
     most_columns,
 )
 
@@ -154,6 +155,23 @@ def test_a_number_that_is_free_is_not_judged() -> None:
 
 def test_absent_everywhere_needs_no_values() -> None:
     assert by_value(np.array([-1, -1]), [], lambda value: value is None).tolist() == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "want"),
+    [
+        pytest.param(["b"], [True, False, False, True], id="a value"),
+        pytest.param(["b", "a", "b"], [True, False, True, True], id="several values"),
+        pytest.param(["gone", "unknown"], [False, False, False, False], id="values nobody has"),
+        pytest.param([], [False, False, False, False], id="none"),
+    ],
+)
+def test_rows_are_found_that_have(wanted: list[str], want: list[bool]) -> None:
+    labels: ValueColumn[str] = ValueColumn(4)
+    labels.fill(["gone", None, "a", "b"])
+    labels.set(0, "b")
+    assert is_one_of(labels.column.array, labels.interned, wanted).tolist() == want
+    assert is_one_of(np.array([-1, -1]), Interned[str](), wanted).tolist() == [False, False]
 
 
 def test_a_column_is_gathered_when_it_is_looked_at() -> None:

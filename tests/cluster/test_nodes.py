@@ -7,6 +7,7 @@ import pytest
 
 from lowtide.cluster.nodes import Nodes
 from lowtide.cluster.placed import HostPort
+from lowtide.objects.matching import matches_requirement
 from lowtide.objects.meta import LabelRequirement
 from lowtide.objects.node import Taint
 from lowtide.testing import make_node, make_pod, make_reading, make_state
@@ -207,6 +208,42 @@ def test_ports_beside_an_overlay(wanted: HostPort, used: list[bool]) -> None:
 def test_ports_held_on_nodes_that_are_not_known_do_not_matter() -> None:
     state = make_state([make_node("a")], [make_pod("p", on="unknown", host_ports=[80])])
     assert state.nodes().uses_port(HostPort("TCP", 80, "0.0.0.0")).tolist() == [False]
+
+
+@pytest.mark.parametrize("rows", [[0, 1, 2, 3], [2, 2, 0], [1], []])
+@pytest.mark.parametrize("values", [["x"], ["x", "y"], ["nowhere"], ["1"], []])
+@pytest.mark.parametrize(
+    "operator", ["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "unheard of"]
+)
+def test_labels_match_as_each_node_by_itself(
+    operator: str, values: list[str], rows: list[int]
+) -> None:
+    requirement = LabelRequirement("zone", operator, values)
+    state = make_state(
+        [make_node(name, labels={"zone": zone}) for name, zone in zip("abd", "xyx", strict=True)]
+    )
+    state.add_node(make_node("e", labels={"zone": "2"}))
+    state.add_node(make_node("c"))
+    state.nodes().label_matches(requirement)
+    state.remove_node("b")  # its value is no node's any more, and its row is another's
+    nodes = state.nodes().take(np.array(rows, np.intp))
+    assert nodes.label_matches(requirement).tolist() == [
+        matches_requirement(requirement, nodes.node(at).labels.get("zone"))
+        for at in range(len(rows))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("names", "want"),
+    [
+        pytest.param(["a"], [False, True, False, True], id="one"),
+        pytest.param(["a", "d", "nobody"], [True, True, False, True], id="one of several"),
+        pytest.param(["nobody"], [False] * 4, id="a node that is not there"),
+        pytest.param([], [False] * 4, id="none"),
+    ],
+)
+def test_every_position_is_named_by(names: list[str], want: list[bool]) -> None:
+    assert four().take(np.array([3, 0, 1, 0])).is_named(*names).tolist() == want
 
 
 def test_a_judge_of_taints_is_asked_once_per_list_of_them() -> None:

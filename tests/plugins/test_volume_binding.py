@@ -320,24 +320,46 @@ def test_a_claim_whose_size_cannot_be_read_is_named() -> None:
         list(RULE.filter(using(), state.nodes()))
 
 
+def csi_node(name: str, *plugins: str) -> CSINode:
+    annotations = {"storage.alpha.kubernetes.io/migrated-plugins": ",".join(plugins)}
+    return msgspec.convert({"metadata": {"name": name, "annotations": annotations}}, CSINode)
+
+
+AWS, AZURE = "kubernetes.io/aws-ebs", "kubernetes.io/azure-disk"
+AWS_DISK = {"awsElasticBlockStore": {"volumeID": "vol-1"}}
+
+
 def test_a_disk_of_an_old_driver_is_where_its_new_driver_says() -> None:
     """Node b has the CSI driver, and no label of its zones."""
-    csi_node = msgspec.convert(
-        {
-            "metadata": {
-                "name": "b",
-                "annotations": {
-                    "storage.alpha.kubernetes.io/migrated-plugins": "kubernetes.io/aws-ebs"
-                },
-            }
-        },
-        CSINode,
-    )
-    disk = {"awsElasticBlockStore": {"volumeID": "vol-1"}}
-    state = cluster(claim(**BOUND), volume("v", zone="y", **disk), csi_node)
+    state = cluster(claim(**BOUND), volume("v", zone="y", **AWS_DISK), csi_node("b", AZURE, AWS))
     assert refused(using(), state) == {"a": [MISMATCHED], "b": [MISMATCHED]}
     state.update_node(make_node("b", labels={ZONE: "-", "topology.ebs.csi.aws.com/zone": "y"}))
     assert refused(using(), state) == {"a": [MISMATCHED], "b": []}
+
+
+def test_the_new_driver_is_where_its_csi_node_says_so_now() -> None:
+    """Nodes a, b and later c are all in the volume's zone, by its old label alone."""
+    zone = {ZONE: "y"}
+    state = cluster(claim(**BOUND), volume("v", zone="y", **AWS_DISK))
+    state.update_node(make_node("a", labels=zone))
+    fits: dict[str, list[str]] = {"a": [], "b": []}
+    assert refused(using(), state) == fits
+    state.put_object(csi_node("b", AZURE, AWS))
+    assert refused(using(), state) == {**fits, "b": [MISMATCHED]}
+    state.put_object(csi_node("c", AWS))
+    state.add_node(make_node("c", labels=zone))
+    assert refused(using(), state) == {**fits, "b": [MISMATCHED], "c": [MISMATCHED]}
+    state.put_object(csi_node("b", AZURE))
+    assert refused(using(), state) == {**fits, "c": [MISMATCHED]}
+    state.remove_node("a")
+    assert state.nodes().names == ["c", "b"]
+    assert refused(using(), state) == {"c": [MISMATCHED], "b": []}
+    state.remove_object(csi_node("c"))
+    assert refused(using(), state) == {"c": [], "b": []}
+    state.put_object(csi_node("c", AWS))
+    state.remove_node("c")
+    state.add_node(make_node("a", labels=zone))
+    assert refused(using(), state) == {"b": [], "a": []}
 
 
 # Reserving.

@@ -24,7 +24,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from tests.properties.volume_objects import DRIVER, THINGS, using
+from tests.properties.volume_objects import DRIVER, MIGRATED, THINGS, using
 
 from lowtide.app.no_binder import NoBinder
 from lowtide.cluster.change_log import ChangeLog
@@ -52,6 +52,7 @@ from lowtide.framework.plugin import (
 from lowtide.framework.verdicts import Verdicts
 from lowtide.objects.node import Node
 from lowtide.objects.pod import Pod
+from lowtide.objects.storage import CsiSource
 from lowtide.plugins.default_preemption import DefaultPreemption, DefaultPreemptionArgs
 from lowtide.plugins.dynamic_resources import DynamicResources
 from lowtide.plugins.image_locality import ImageLocality
@@ -588,6 +589,9 @@ def columns_of(state: ClusterState, request: Any) -> dict[str, Any]:
             for each in table.terms_about(make_pod(labels={"app": app}))
         )
     columns["attached"] = table.volumes.attached_count(DRIVER).tolist()
+    for name in ("v1", "v2"):
+        columns[f"{name} is attached"] = table.volumes.is_attached(CsiSource(DRIVER, name)).tolist()
+    columns["migrated"] = table.volumes.is_migrated(MIGRATED).tolist()
     columns["attached at most"] = table.volumes.attach_limit(DRIVER).tolist()
     for port in (80, 443):
         wanted = HostPort("TCP", port, "0.0.0.0")

@@ -38,8 +38,9 @@ DRIVER = "pd.csi.storage.gke.io"  # of the disks that strangers name
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
-# Labels, what is allocatable, what is requested, images, selectors of pods, terms of pods.
-KINDS_OF_COLUMNS = 6
+# Labels, what is allocatable, what is requested, images, selectors of pods, terms of pods, in-tree
+# drivers that were migrated, volumes that pods use.
+KINDS_OF_COLUMNS = 8
 # What is there from the start, with the three fields of the reading.
 COLUMNS_THAT_STAY = 9
 LONGEST_LOG = 16 * 64

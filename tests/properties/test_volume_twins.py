@@ -19,6 +19,7 @@ from tests.properties.volume_twins import (
 
 from lowtide.app.no_binder import NoBinder
 from lowtide.cluster.nodes import Nodes
+from lowtide.cluster.overlay import imagined
 from lowtide.cluster.state import ClusterState
 from lowtide.framework.plugin import Pod
 from lowtide.objects.storage import (
@@ -49,6 +50,7 @@ VOLUMES = [f"v{number}" for number in range(5)]
 DRIVER, EBS = "csi.example.com", "ebs.csi.aws.com"
 ZONE, REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
 OLD_ZONE = "failure-domain.beta.kubernetes.io/zone"
+EBS_ZONE = "topology.ebs.csi.aws.com/zone"
 SIZES = ["1Gi", "2Gi", "5Gi"]
 STATIC, LATE = "static", "late"
 
@@ -147,7 +149,7 @@ class Draw:
 
     def expression(self) -> dict[str, Any]:
         return {
-            "key": self.pick(ZONE, "kubernetes.io/hostname"),
+            "key": self.pick(ZONE, ZONE, EBS_ZONE, "kubernetes.io/hostname"),
             "operator": self.pick("In", "In", "In", "NotIn", "Exists", "Gt"),
             "values": self.some(["x", "y", *NAMES], 3),
         }
@@ -173,7 +175,12 @@ class Draw:
             {"name": driver, "allocatable": {"count": self.pick(0, 1, 2, 3, 4)}}
             for driver in (DRIVER, EBS)
         ]
-        return msgspec.convert({"metadata": {"name": name}, "spec": {"drivers": drivers}}, CSINode)
+        plugins = self.pick(
+            "", "kubernetes.io/gce-pd", "kubernetes.io/gce-pd,kubernetes.io/aws-ebs"
+        )
+        annotations = {"storage.alpha.kubernetes.io/migrated-plugins": plugins}
+        meta = {"name": name, "annotations": annotations}
+        return msgspec.convert({"metadata": meta, "spec": {"drivers": drivers}}, CSINode)
 
     def attachment(self, node_name: str) -> VolumeAttachment:
         source = {"persistentVolumeName": self.pick(*VOLUMES)}
@@ -213,7 +220,7 @@ class Draw:
         labels = [
             {
                 key: self.pick("x", "y")
-                for key in (ZONE, REGION, OLD_ZONE)
+                for key in (ZONE, REGION, OLD_ZONE, EBS_ZONE)
                 if self.pick(True, False) or (key == ZONE and self.pick(True, False))
             }
             for _ in NAMES
@@ -237,10 +244,15 @@ class Draw:
         return state
 
     def face(self) -> Nodes:
-        """A table: of all nodes or some, or with pods added and taken away in thought."""
+        """A table: of all nodes or some, perhaps repeated, or with pods added and taken away in
+        thought."""
         face = self.state().nodes()
         if self.pick(True, False):
-            face = face.take(np.array(self.shuffled(range(len(face)))[:2], np.intp))
+            rows = self.pick(self.shuffled(range(len(face)))[:2], self.some(range(len(face)), 5))
+            face = face.take(np.array(rows, np.intp))
+        if self.pick(True, False, False):
+            copied = imagined(self.running("copied"))
+            return face.with_copies(copied, np.array([self.pick(0, 1, 1, 2, 3) for _ in face.rows]))
         for at in range(len(face)):
             if self.pick(True, False, False):
                 face = face.with_pods({at: [self.running(f"new-{at}")]})

@@ -17,6 +17,7 @@ from lowtide.objects.storage import (
 )
 
 DRIVER = "csi.example.com"
+MIGRATED = "kubernetes.io/aws-ebs"
 COMPLETED = {"pv.kubernetes.io/bind-completed": "yes"}
 
 
@@ -57,8 +58,14 @@ def _class(name: str, provisioner: str, mode: str = "WaitForFirstConsumer") -> A
 
 
 def _csi_node(name: str, count: int) -> Any:
+    """Where only one volume is attached, an in-tree driver was migrated."""
     drivers = [{"name": DRIVER, "allocatable": {"count": count}}]
-    return msgspec.convert({"metadata": {"name": name}, "spec": {"drivers": drivers}}, CSINode)
+    plugins = MIGRATED if count == 1 else ""
+    meta = {
+        "name": name,
+        "annotations": {"storage.alpha.kubernetes.io/migrated-plugins": plugins},
+    }
+    return msgspec.convert({"metadata": meta, "spec": {"drivers": drivers}}, CSINode)
 
 
 def _attachment(node_name: str, volume_name: str) -> Any:

@@ -1,13 +1,18 @@
 """Plain twins of the volume rules: each judges one node at a time, with the claims and volumes
 looked up anew. `test_volume_twins` says that they agree with the rules on any cluster."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from lowtide.framework.plugin import Nodes, Pod, Rejection
-from lowtide.objects.csi_migration import csi_source_of, csi_source_of_volume
+from lowtide.objects.csi_migration import (
+    csi_source_of,
+    csi_source_of_volume,
+    migrated_affinity,
+    migration_of,
+)
 from lowtide.objects.matching import is_valid_requirement, matches_requirement, matches_selector
 from lowtide.objects.node import Node
 from lowtide.objects.quantity import parse_nano
@@ -147,9 +152,14 @@ class PlainVolumeBinding(_Plain):
             volume = nodes.objects(PersistentVolume).get(("", claim.spec.volume_name))
             if volume is None:
                 return ["node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"]
-            if not _usable(volume, node):
+            if not _usable(volume, node, self._migrated_to(node, nodes)):
                 return ["node(s) didn't match PersistentVolume's node affinity"]
         return []
+
+    def _migrated_to(self, node: Node, nodes: Nodes) -> list[str]:
+        csi_node = nodes.objects(CSINode).get(("", node.name))
+        key = "storage.alpha.kubernetes.io/migrated-plugins"
+        return [] if csi_node is None else csi_node.metadata.annotations.get(key, "").split(",")
 
     def _of_unbound(
         self, claims: list[PersistentVolumeClaim], node: Node, nodes: Nodes
@@ -187,14 +197,14 @@ def _smallest(
     claim: PersistentVolumeClaim, node: Node, nodes: Nodes, taken: set[str]
 ) -> str | None:
     found: list[tuple[int, str]] = []
-    for volume in sorted(nodes.objects(PersistentVolume).values(), key=lambda each: each.name):
+    for volume in sorted(nodes.objects(PersistentVolume).values(), key=_size_and_name):
         reference = volume.spec.claim_ref
         is_mine = (
             reference is not None
             and (reference.namespace, reference.name) == (claim.metadata.namespace, claim.name)
             and reference.uid in ("", claim.metadata.uid)
         )
-        size = parse_nano(volume.spec.capacity.get("storage", 0))
+        size, _ = _size_and_name(volume)
         if (
             volume.name in taken
             or volume.class_name != claim.class_name
@@ -219,6 +229,10 @@ def _smallest(
     return min(found)[1] if found else None
 
 
+def _size_and_name(volume: PersistentVolume) -> tuple[int, str]:
+    return parse_nano(volume.spec.capacity.get("storage", 0)), volume.name
+
+
 def _has_room(
     claim: PersistentVolumeClaim, made_by: StorageClass, node: Node, nodes: Nodes
 ) -> bool:
@@ -237,8 +251,10 @@ def _has_room(
     return False
 
 
-def _usable(volume: PersistentVolume, node: Node) -> bool:
-    affinity = volume.spec.node_affinity
+def _usable(volume: PersistentVolume, node: Node, migrated: Sequence[str] = ()) -> bool:
+    affinity, migration = volume.spec.node_affinity, migration_of(volume.spec)
+    if migration is not None and migration.plugin in migrated:
+        affinity = migrated_affinity(volume, migration.zone_key)
     if affinity is None or affinity.required is None:
         return True
     return any(

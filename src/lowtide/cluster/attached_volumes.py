@@ -1,16 +1,18 @@
 """How many volumes of each CSI driver are attached to each row, and how many may be.
 
 ClusterState tells it which pods and objects come and go; a node they concern is counted again when
-somebody asks next. Rules read it by `nodes.attached_count`, `attach_limit` and `is_attached`.
+somebody asks next. Rules read it by `nodes.volumes`.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from itertools import chain
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from lowtide.cluster.columns import Column, IntArray
+from lowtide.cluster.columns import BoolArray, Column, IntArray
+from lowtide.cluster.nodes_with import NodesWith
 from lowtide.cluster.placed import PlacedPod
 from lowtide.cluster.volume_holders import VolumeHolders, claim_held
 from lowtide.objects.csi_migration import (
@@ -35,12 +37,11 @@ NO_LIMIT = 2**62
 Objects = Callable[[type[Any]], Mapping[tuple[str, str], Any]]
 
 
-def csi_sources_of(pods: Iterable[Pod], objects: Objects) -> set[CsiSource]:
-    """The volumes of these pods that CSI drivers attach, each once. What cannot be told is left
+def csi_sources_of(pod: Pod, objects: Objects) -> set[CsiSource]:
+    """The volumes of the pod that CSI drivers attach, each once. What cannot be told is left
     out: a claim that is gone, or an ephemeral volume's claim that is not the pod's own."""
     return {
         source
-        for pod in pods
         for volume in pod.spec.volumes
         if (source := _csi_source_in(pod, volume, objects)) is not None
     }
@@ -67,6 +68,17 @@ def csi_source_of_claim(claim: PersistentVolumeClaim, objects: Objects) -> CsiSo
     return CsiSource(driver, f"to be made for {claim.key}") if driver else None
 
 
+class VolumesOfNode(NamedTuple):
+    """What is counted on one node."""
+
+    of_pods: Mapping[str, tuple[CsiSource, ...]]  # each once; by uid of those that use any
+    besides: Set[CsiSource] = frozenset()  # attached, whoever uses them
+    users: Mapping[CsiSource, int] = {}  # how many pods
+
+
+NOT_COUNTED = VolumesOfNode({})
+
+
 class AttachedVolumes:
     def __init__(
         self,
@@ -82,8 +94,8 @@ class AttachedVolumes:
         self._pods_on = pods_on
         self._counts: dict[str, Column] = {}  # by driver
         self._limits: dict[str, Column] = {}
-        self._on_node: dict[str, set[CsiSource]] = {}  # what pods use on nodes with a CSINode
-        self._nodes_with: dict[CsiSource, set[str]] = {}
+        self._on_node: dict[str, VolumesOfNode] = {}  # of those with a CSINode
+        self.nodes_using: NodesWith[CsiSource] = NodesWith(row_of)  # of these too
         self._claims_of: dict[str, set[tuple[str, str]]] = {}  # by the volume they name
         self._attachments_on: dict[str, dict[str, VolumeAttachment]] = {}  # by node and name
         self._attached_to: dict[str, dict[str, str]] = {}  # by volume: nodes by attachment
@@ -108,7 +120,7 @@ class AttachedVolumes:
             self._stale.add(node_name)
         else:
             self._stale.discard(node_name)
-            self._note_use(node_name, set())
+            self._note(node_name, NOT_COUNTED)
 
     def object_changed(self, before: Any, after: Any) -> None:
         """One of the two is None where the object comes or goes."""
@@ -175,20 +187,15 @@ class AttachedVolumes:
         self._count_stale(capacity)
         return self._column(self._limits, driver, NO_LIMIT, capacity).array
 
-    def nodes_with(self, source: CsiSource, capacity: int) -> set[str]:
-        """Those where a pod uses it already, of the nodes that say anything about limits."""
+    def is_used(self, source: CsiSource, capacity: int) -> BoolArray:
+        """Where a pod uses it already, of the nodes that say anything about limits."""
         self._count_stale(capacity)
-        return self._nodes_with.get(source, set())
+        return self.nodes_using.column(source, capacity)
 
-    def counts_with(self, node_name: str, used: set[CsiSource]) -> Counter[str]:
-        """By driver, with what pods use there and what is attached besides."""
-        volumes = self._objects(PersistentVolume)
-        attached = set(used)
-        for each in self._attachments_on.get(node_name, {}).values():
-            volume = volumes.get(("", each.spec.source.persistent_volume_name))
-            if each.spec.attacher and volume is not None and volume.spec.csi is not None:
-                attached.add(CsiSource(each.spec.attacher, volume.spec.csi.volume_handle))
-        return Counter(source.driver for source in attached)
+    def on_nodes(self, capacity: int) -> Mapping[str, VolumesOfNode]:
+        """By name: of those of these nodes where there is anything."""
+        self._count_stale(capacity)
+        return self._on_node
 
     # How it is done.
 
@@ -206,12 +213,11 @@ class AttachedVolumes:
         row = self._row_of.get(node_name)
         csi_node = self._objects(CSINode).get(("", node_name))
         is_counted = row is not None and csi_node is not None
-        pods = [each.pod for each in self._pods_on(node_name).values()] if is_counted else []
-        used = csi_sources_of(pods, self._objects)
-        self._note_use(node_name, used)
+        volumes = self._volumes_of(node_name) if is_counted else NOT_COUNTED
+        self._note(node_name, volumes)
         if row is None:
             return
-        counts = self.counts_with(node_name, used) if is_counted else Counter()
+        counts = Counter(source.driver for source in volumes.users.keys() | volumes.besides)
         limits = csi_node.attach_limits if csi_node is not None else {}
         for driver in counts:
             self._column(self._counts, driver, 0, capacity)
@@ -222,16 +228,27 @@ class AttachedVolumes:
         for driver, column in self._limits.items():
             column.array[row] = limits.get(driver, NO_LIMIT)
 
-    def _note_use(self, node_name: str, used: set[CsiSource]) -> None:
-        before = self._on_node.pop(node_name, set())
-        if used:
-            self._on_node[node_name] = used
-        for source in used - before:
-            self._nodes_with.setdefault(source, set()).add(node_name)
-        for source in before - used:
-            self._nodes_with[source].discard(node_name)
-            if not self._nodes_with[source]:
-                del self._nodes_with[source]
+    def _volumes_of(self, node_name: str) -> VolumesOfNode:
+        of_pods = {
+            uid: tuple(sources)
+            for uid, placed in self._pods_on(node_name).items()
+            if placed.pod.spec.volumes and (sources := csi_sources_of(placed.pod, self._objects))
+        }
+        besides = frozenset(self._attached_besides(node_name))
+        return VolumesOfNode(of_pods, besides, Counter(chain.from_iterable(of_pods.values())))
+
+    def _attached_besides(self, node_name: str) -> Iterator[CsiSource]:
+        volumes = self._objects(PersistentVolume)
+        for each in self._attachments_on.get(node_name, {}).values():
+            volume = volumes.get(("", each.spec.source.persistent_volume_name))
+            if each.spec.attacher and volume is not None and volume.spec.csi is not None:
+                yield CsiSource(each.spec.attacher, volume.spec.csi.volume_handle)
+
+    def _note(self, node_name: str, volumes: VolumesOfNode) -> None:
+        before = self._on_node.pop(node_name, NOT_COUNTED)
+        if volumes.users or volumes.besides:
+            self._on_node[node_name] = volumes
+        self.nodes_using.replace(node_name, before.users.keys(), volumes.users.keys())
 
     def _column(self, columns: dict[str, Column], driver: str, empty: int, capacity: int) -> Column:
         column = columns.get(driver)

@@ -39,6 +39,10 @@ class Interned(Generic[V]):
         self._free: list[int] = []
         self.use_count = 0  # of all together
 
+    def number_of(self, value: V) -> int | None:
+        """None where nobody has it."""
+        return self._numbers.get(value)
+
     def take(self, value: V) -> int:
         """Its number, which stays the same until as many gave it back as took it."""
         number = self._numbers.get(value)
@@ -136,6 +140,10 @@ class KeptColumns(Generic[K]):
         self._columns[key] = column
         return column
 
+    def items(self) -> Iterable[tuple[K, Column]]:
+        """To be kept true, all of them."""
+        return self._columns.items()
+
     def get(self, key: K) -> Column | None:
         """To be kept true, if it is there."""
         return self._columns.get(key)
@@ -169,6 +177,14 @@ class ValueColumn(Generic[V]):
         take, absent = self.interned.take, self.ABSENT
         numbers = [absent if value is None else take(value) for value in values]
         self.column.array[: len(numbers)] = numbers
+
+
+def is_one_of(numbers: npt.NDArray[Any], interned: Interned[V], values: Iterable[V]) -> BoolArray:
+    """Which rows have one of these values: few are looked up, whatever else rows have."""
+    known = [number for value in values if (number := interned.number_of(value)) is not None]
+    is_wanted = np.zeros(len(interned.values) + 1, np.bool_)
+    is_wanted[known] = True
+    return is_wanted.take(numbers, mode="wrap")  # -1 is the last
 
 
 def by_value(

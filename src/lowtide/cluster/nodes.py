@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from lowtide.cluster.columns import BoolArray, FloatArray, Gathered, IntArray, Rows, by_value
+from lowtide.cluster.columns import (
+    BoolArray,
+    FloatArray,
+    Gathered,
+    IntArray,
+    Rows,
+    by_value,
+    is_one_of,
+)
 from lowtide.cluster.ledger import Ledger
 from lowtide.cluster.overlay import Amount, Overlays, imagined
 from lowtide.cluster.placed import HostPort, PlacedPod
@@ -145,12 +153,21 @@ class Nodes:
         )
 
     def label_matches(self, requirement: LabelRequirement) -> BoolArray:
-        """Where a node's label meets the requirement: asked once per distinct value."""
+        """Where a node's label meets the requirement."""
         column = self._state.label_column(requirement.key)
+        numbers, interned = self._gather(column.column.array), column.interned
+        match requirement.operator:
+            case "In":
+                return is_one_of(numbers, interned, requirement.values)
+            case "NotIn":
+                return ~is_one_of(numbers, interned, requirement.values)
+            case "Exists":
+                return numbers >= 0
+            case "DoesNotExist":
+                return numbers < 0
+        # Gt and Lt have to look at every value, once.
         return by_value(
-            self._gather(column.column.array),
-            column.interned.values,
-            lambda value: matches_requirement(requirement, value),
+            numbers, interned.values, lambda value: matches_requirement(requirement, value)
         )
 
     def label_numbers(self, key: str) -> tuple[Rows, Sequence[str | None]]:
@@ -159,16 +176,20 @@ class Nodes:
         column = self._state.label_column(key)
         return self._gather(column.column.array), column.interned.values
 
+    def label_number_of(self, key: str) -> Callable[[str], int | None]:
+        """From a value of this label to its number; None for one that no node has."""
+        return self._state.label_column(key).interned.number_of
+
     def all_labelled(self, key: str) -> bool:
         """Whether every node of the whole table has this label."""
         return self._state.label_column(key).interned.use_count == self._state.count
 
-    def is_named(self, node_name: str) -> BoolArray:
-        row = self._state.row_of(node_name)
-        named = np.zeros(len(self), np.bool_)
-        if row is not None:
-            named[row if self._rows is None else self._rows == row] = True
-        return named
+    def is_named(self, *node_names: str) -> BoolArray:
+        """Where one of these nodes stands, which may be at several positions."""
+        rows = [row for name in node_names if (row := self._state.row_of(name)) is not None]
+        named = np.zeros(self._capacity, np.bool_)
+        named[rows] = True
+        return self._gather(named)
 
     def image_node_count(self, image: str) -> int:
         """How many nodes of the whole table hold the image of this full name."""
@@ -258,7 +279,9 @@ class Nodes:
     @property
     def volumes(self) -> VolumesOnNodes:
         """Which claims and disks are used, how many volumes are attached."""
-        return VolumesOnNodes(self, self._state.storage, self._capacity)
+        return VolumesOnNodes(
+            self, self._state.storage, capacity=self._capacity, gather=self._gather
+        )
 
     def uses_port(self, wanted: HostPort) -> BoolArray:
         """Where a pod on the node holds a host port that conflicts with this one."""

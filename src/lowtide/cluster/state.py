@@ -76,6 +76,7 @@ class ClusterState:
         self.host_ports = HostPorts(self._row_of)
         self._pods_matching = PodsMatching()
         self.terms_carried = TermsCarried(self._row_of)
+        self.storage = Storage(self.objects, row_of=self._row_of, pods_on=self.placed_on)
         self._made_when_asked: tuple[MadeWhenAsked, ...] = (
             self._labels,
             self._resources,
@@ -83,10 +84,11 @@ class ClusterState:
             self.host_ports,
             self._pods_matching,
             self.terms_carried,
+            self.storage.migrated,
+            self.storage.attached.nodes_using,
         )
         self.ledgers = Ledgers(self._row_of, lambda row: self._changed(row, READING))
 
-        self.storage = Storage(self.objects, row_of=self._row_of, pods_on=self.placed_on)
         self.service_selectors = ServiceSelectors()
         self.known_objects = KnownObjects(self._object_changed)
 
@@ -195,7 +197,7 @@ class ClusterState:
         self.host_ports.fill(row, pods)
         self._pods_matching.fill(row, pods)
         self.terms_carried.fill(row, pods)
-        self.storage.attached.node_changed(node.name)
+        self.storage.node_came(row, node.name)
         self.ledgers.fill(row, node.name, pods)
         self._changed(row, ROW)
 
@@ -225,7 +227,7 @@ class ClusterState:
         self._labels.replace(row, self._nodes[row].labels, {})
         self._resources.remove(row)
         self.images.remove(node_name, self._nodes[row].status.images)
-        self.storage.attached.node_changed(node_name)
+        self.storage.node_went(node_name)
         self._rows_gone += 1
         if self._rows_gone == _MANY_ROWS:
             self._let_columns_go()

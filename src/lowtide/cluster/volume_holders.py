@@ -1,6 +1,6 @@
 """Which pods use which claims and disks, and on which nodes.
 
-ClusterState counts pods in and out; rules ask by `nodes.pods_holding`."""
+ClusterState counts pods in and out; rules ask by `nodes.volumes`."""
 
 from collections.abc import Iterator, Mapping
 

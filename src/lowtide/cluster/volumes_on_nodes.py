@@ -4,12 +4,15 @@ What the volume rules read of a `Nodes`, as `nodes.volumes`, with what is imagin
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
-from lowtide.cluster.attached_volumes import csi_sources_of
+from lowtide.cluster.attached_volumes import NOT_COUNTED, VolumesOfNode, csi_sources_of
 from lowtide.cluster.columns import BoolArray, IntArray
 from lowtide.cluster.storage import Storage
 from lowtide.cluster.volume_holders import Held, held_by
@@ -19,56 +22,111 @@ from lowtide.objects.storage import CsiSource, PersistentVolume
 if TYPE_CHECKING:
     from lowtide.cluster.nodes import Nodes
 
+T = TypeVar("T")
+
 
 class VolumesOnNodes:
-    def __init__(self, nodes: Nodes, storage: Storage, capacity: int) -> None:
+    """What is imagined counts by the difference that it makes, each pod on its own: judging ahead
+    has one pod at a thousand positions, and preemption takes thousands of pods away."""
+
+    def __init__(
+        self,
+        nodes: Nodes,
+        storage: Storage,
+        *,
+        capacity: int,
+        gather: Callable[[npt.NDArray[Any]], npt.NDArray[Any]],
+    ) -> None:
+        """`gather` takes what a column says of the rows of these nodes."""
         self._nodes = nodes
         self._storage = storage
         self._capacity = capacity
+        self._gather = gather
 
     def of_class(self, class_name: str) -> Mapping[str, PersistentVolume]:
         """By name: all volumes of a storage class, wherever they may be used."""
         return self._storage.volumes_of_class(class_name)
 
+    def is_migrated(self, plugin: str) -> BoolArray:
+        """Where a CSI driver has taken the place of this in-tree driver."""
+        return self._gather(self._storage.migrated.column(plugin, self._capacity))
+
     def pods_holding(self, held: Held) -> Iterator[tuple[int, Pod]]:
         """With its position, each pod that uses this claim or disk."""
+        is_holder = _asked_once(lambda pod: held in held_by(pod))
+        gone: set[tuple[int, str]] = set()
+        for position, pod, times in self._nodes.imagined():
+            if times < 0:
+                gone.add((position, pod.uid))
+            elif is_holder(pod):
+                yield position, pod
         holders = self._storage.holders.of(held)
-        imagined = self._imagined
-        if not holders and not imagined:
-            return
-        for position, name in enumerate(self._nodes.names):
-            if position in imagined:
-                for pod in self._nodes.pods(position):
-                    if held in held_by(pod):
-                        yield position, pod
-            elif name in holders:
-                yield from ((position, pod) for pod in holders[name].values())
+        for position in np.flatnonzero(self._nodes.is_named(*holders)).tolist():
+            for uid, pod in holders[self._names[position]].items():
+                if (position, uid) not in gone:
+                    yield position, pod
 
     def attached_count(self, driver: str) -> IntArray:
         """How many volumes of this CSI driver are attached; known only where `attach_limit` is."""
-        attached = self._storage.attached
-        count: IntArray = attached.count(driver, self._capacity)[self._nodes.rows]
-        for position in self._imagined:
-            used = csi_sources_of(self._nodes.pods(position), self._nodes.objects)
-            count[position] = attached.counts_with(self._nodes.names[position], used)[driver]
+        count = self._gather(self._storage.attached.count(driver, self._capacity)).copy()
+        for source in self._changes:
+            if source.driver != driver:
+                continue
+            for position, users, really in self._imagined_users(source):
+                if source not in really.besides:
+                    count[position] += (users > 0) - (source in really.users)
         return count
 
     def attach_limit(self, driver: str) -> IntArray:
         """How many may be; beyond any count where nothing is said."""
-        limit: IntArray = self._storage.attached.limit(driver, self._capacity)[self._nodes.rows]
-        return limit
+        return self._gather(self._storage.attached.limit(driver, self._capacity))
 
     def is_attached(self, source: CsiSource) -> BoolArray:
         """Where a pod uses this volume already; known only where `attach_limit` is."""
-        names = self._storage.attached.nodes_with(source, self._capacity)
-        found = np.zeros(len(self._nodes), np.bool_)
-        if names:
-            found[:] = [name in names for name in self._nodes.names]
-        for position in self._imagined:
-            used = csi_sources_of(self._nodes.pods(position), self._nodes.objects)
-            found[position] = source in used
-        return found
+        used = self._gather(self._storage.attached.is_used(source, self._capacity)).copy()
+        for position, users, _ in self._imagined_users(source):
+            used[position] = users > 0
+        return used
 
-    @property
-    def _imagined(self) -> set[int]:
-        return {position for position, _, _ in self._nodes.imagined()}
+    def _imagined_users(self, source: CsiSource) -> Iterator[tuple[int, int, VolumesOfNode]]:
+        """Where they change: how many pods use the volume then, and what is really there."""
+        for position, change in self._changes.get(source, {}).items():
+            really = self._really_on(position)
+            yield position, really.users.get(source, 0) + change, really
+
+    @cached_property
+    def _changes(self) -> Mapping[CsiSource, Mapping[int, int]]:
+        """By volume and position: how many more pods use it than really do."""
+        used_by = _asked_once(lambda pod: csi_sources_of(pod, self._nodes.objects))
+        changes: dict[CsiSource, dict[int, int]] = defaultdict(lambda: defaultdict(int))
+        for position, pod, times in self._nodes.imagined():
+            if times < 0:  # what it uses was counted: there may be thousands of them
+                used: Collection[CsiSource] = self._really_on(position).of_pods.get(pod.uid, ())
+            else:
+                used = used_by(pod)
+            for source in used:
+                changes[source][position] += times
+        return changes
+
+    def _really_on(self, position: int) -> VolumesOfNode:
+        return self._on_nodes.get(self._names[position], NOT_COUNTED)
+
+    @cached_property
+    def _on_nodes(self) -> Mapping[str, VolumesOfNode]:
+        return self._storage.attached.on_nodes(self._capacity)
+
+    @cached_property
+    def _names(self) -> Sequence[str]:
+        return self._nodes.names
+
+
+def _asked_once(judge: Callable[[Pod], T]) -> Callable[[Pod], T]:
+    """Asks about each pod once, at however many positions it is imagined."""
+    known: dict[int, T] = {}  # by the id of the pod
+
+    def judged(pod: Pod) -> T:
+        if id(pod) not in known:
+            known[id(pod)] = judge(pod)
+        return known[id(pod)]
+
+    return judged

@@ -145,6 +145,11 @@ class CSINode(Wire, frozen=True):
     spec: CsiNodeSpec = CsiNodeSpec()
 
     @property
+    def migrated_plugins(self) -> set[str]:
+        """The in-tree drivers whose disks CSI drivers serve there."""
+        return set(self.metadata.annotations.get(MIGRATED_PLUGINS, "").split(",")) - {""}
+
+    @property
     def attach_limits(self) -> dict[str, int]:
         """How many volumes may be attached, by driver; without those that do not say."""
         return {

@@ -3,7 +3,7 @@
 Thousands of volumes may each name one node: those are looked up, not matched one by one. Used by
 the finding of volumes."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -26,29 +26,29 @@ class NodePlaces:
         self._everywhere = np.arange(len(nodes))
         self._lookups: dict[str, Callable[[str], Positions]] = {}
 
-    def with_access(self, affinity: VolumeNodeAffinity | None) -> Positions:
+    def has_access(self, affinity: VolumeNodeAffinity | None) -> BoolArray:
         """Where a volume may be used: its affinity is about labels only."""
+        if affinity is None or affinity.required is None:
+            return np.ones(len(self._nodes), np.bool_)
+        return self._meets(map(_requirements_of, affinity.required.node_selector_terms))
+
+    def with_access(self, affinity: VolumeNodeAffinity | None) -> Positions:
+        """The same for one of thousands of volumes."""
         if affinity is None or affinity.required is None:
             return self._everywhere
         terms = affinity.required.node_selector_terms
-        if len(terms) == 1 and len(terms[0].match_expressions) == 1 and not terms[0].match_fields:
+        if len(terms) == 1 and not terms[0].match_fields and _is_label(terms[0].match_expressions):
             # Of thousands of volumes, nearly all are like this: no more is done than must be.
-            (requirement,) = terms[0].match_expressions
-            if requirement.operator == "In" and requirement.values:
-                return self._with_label(requirement)
-        return self._of_terms([_requirements_of(term) for term in terms])
+            return self._with_label(terms[0].match_expressions[0])
+        return np.flatnonzero(self.has_access(affinity))
 
     def in_topologies(self, terms: Sequence[TopologySelectorTerm]) -> BoolArray:
         """Where a class may make volumes."""
         if not terms:
             return np.ones(len(self._nodes), np.bool_)
-        return self._mask(
-            self._of_terms(
-                [
-                    [LabelRequirement(e.key, "In", e.values) for e in term.match_label_expressions]
-                    for term in terms
-                ]
-            )
+        return self._meets(
+            [LabelRequirement(e.key, "In", e.values) for e in term.match_label_expressions]
+            for term in terms
         )
 
     def matching(self, selector: LabelSelector | None) -> Positions:
@@ -56,18 +56,18 @@ class NodePlaces:
         if selector is None:
             return self._everywhere[:0]
         requirements = requirements_of(selector)
-        return self._of_terms([requirements]) if requirements else self._everywhere
+        if _is_label(requirements):
+            return self._with_label(requirements[0])
+        return np.flatnonzero(self._meets([requirements])) if requirements else self._everywhere
 
-    def _of_terms(self, terms: Sequence[Sequence[LabelRequirement] | None]) -> Positions:
+    def _meets(self, terms: Iterable[Sequence[LabelRequirement] | None]) -> BoolArray:
         """Where all requirements of one of the terms hold; an empty term, or one that cannot be
         parsed, holds nowhere."""
-        usable = [term for term in terms if term and all(map(is_valid_requirement, term))]
-        if len(usable) == 1 and len(usable[0]) == 1 and usable[0][0].operator == "In":
-            return self._with_label(usable[0][0])
         found = np.zeros(len(self._nodes), np.bool_)
-        for term in usable:
-            found |= np.logical_and.reduce([self._nodes.label_matches(each) for each in term])
-        return np.flatnonzero(found)
+        for term in terms:
+            if term and all(map(is_valid_requirement, term)):
+                found |= np.logical_and.reduce([self._nodes.label_matches(each) for each in term])
+        return found
 
     def _with_label(self, requirement: LabelRequirement) -> Positions:
         lookup = self._lookups.get(requirement.key)
@@ -80,21 +80,23 @@ class NodePlaces:
     def _lookup(self, key: str) -> Callable[[str], Positions]:
         """From a value of the label to the positions that have it."""
         numbers, values = self._nodes.label_numbers(key)
+        number_of = self._nodes.label_number_of(key)
         order = np.argsort(numbers, kind="stable")
         starts = np.searchsorted(numbers[order], np.arange(len(values) + 1)).tolist()
-        number_of = {value: number for number, value in enumerate(values)}
         nowhere = order[:0]
 
         def positions(value: str) -> Positions:
-            number = number_of.get(value)
+            number = number_of(value)
             return nowhere if number is None else order[starts[number] : starts[number + 1]]
 
         return positions
 
-    def _mask(self, positions: Positions) -> BoolArray:
-        mask = np.zeros(len(self._nodes), np.bool_)
-        mask[positions] = True
-        return mask
+
+def _is_label(requirements: Sequence[LabelRequirement]) -> bool:
+    """Whether all that is asked for is one label, with one of these values."""
+    return (
+        len(requirements) == 1 and requirements[0].operator == "In" and requirements[0].values != []
+    )
 
 
 def _requirements_of(term: NodeSelectorTerm) -> Sequence[LabelRequirement] | None:

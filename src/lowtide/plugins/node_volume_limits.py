@@ -35,15 +35,15 @@ class NodeVolumeLimits:
             yield Rejection(np.ones(len(nodes), np.bool_), missing)
             return
         by_driver: dict[str, list[CsiSource]] = {}
-        for source in csi_sources_of([pod], nodes.objects):
+        for source in csi_sources_of(pod, nodes.objects):
             by_driver.setdefault(source.driver, []).append(source)
-        exceeds = np.zeros(len(nodes), np.bool_)
+        volumes, exceeds = nodes.volumes, np.zeros(len(nodes), np.bool_)
         for driver, sources in by_driver.items():
             new = np.full(len(nodes), len(sources), np.int64)
             for source in sources:
-                new -= nodes.volumes.is_attached(source)
-            total = nodes.volumes.attached_count(driver) + new
-            exceeds |= (new > 0) & (total > nodes.volumes.attach_limit(driver))
+                new -= volumes.is_attached(source)
+            total = volumes.attached_count(driver) + new
+            exceeds |= (new > 0) & (total > volumes.attach_limit(driver))
         if by_driver:
             yield Rejection(exceeds, _TOO_MANY, eviction_helps=True)
 

@@ -10,16 +10,14 @@ from lowtide.objects.csi_migration import migrated_affinity, migration_of
 from lowtide.objects.matching import matches_selector
 from lowtide.objects.quantity import QuantityError, parse_nano, units
 from lowtide.objects.storage import (
-    MIGRATED_PLUGINS,
     NO_PROVISIONER,
     CSIDriver,
-    CSINode,
     CSIStorageCapacity,
     PersistentVolume,
     PersistentVolumeClaim,
     StorageClass,
 )
-from lowtide.plugins.node_places import NodePlaces, Positions
+from lowtide.plugins.node_places import NodePlaces
 from lowtide.plugins.volume_claims import PodClaims, requested_nano
 
 _NO_VOLUME = -1
@@ -82,7 +80,7 @@ class _Finding:
         is_open = np.ones(len(self._nodes), np.bool_)
         for claim in claims.delayed:
             if claim.selected_node is not None:
-                is_open &= np.array([n == claim.selected_node for n in self._nodes.names], np.bool_)
+                is_open &= self._nodes.is_named(claim.selected_node)
         self._found.lacks_volumes |= ~is_open
         wanted = [(claim, is_open) for claim in claims.delayed if claim.selected_node is not None]
         to_match = [claim for claim in claims.delayed if claim.selected_node is None]
@@ -108,20 +106,13 @@ class _Finding:
             is_open &= ~is_mismatched
 
     def has_access(self, volume: PersistentVolume) -> BoolArray:
-        has_access = self._mask(self._places.with_access(volume.spec.node_affinity))
+        has_access = self._places.has_access(volume.spec.node_affinity)
         migration = migration_of(volume.spec)
         if migration is None or not migration.zone_key:
             return has_access
         affinity = migrated_affinity(volume, migration.zone_key)
-        migrated = self._mask(self._places.with_access(affinity))
-        is_migrated = [self._has_migrated(name, migration.plugin) for name in self._nodes.names]
-        return np.where(is_migrated, migrated, has_access)
-
-    def _has_migrated(self, node_name: str, plugin: str) -> bool:
-        csi_node = self._nodes.objects(CSINode).get(("", node_name))
-        if csi_node is None:
-            return False
-        return plugin in csi_node.metadata.annotations.get(MIGRATED_PLUGINS, "").split(",")
+        is_migrated = self._nodes.volumes.is_migrated(migration.plugin)
+        return np.where(is_migrated, self._places.has_access(affinity), has_access)
 
     # Volumes that are available.
 
@@ -135,7 +126,7 @@ class _Finding:
             # Nothing but this volume will do where it has not been given away.
             number = self._number(volume)
             is_free = np.logical_and.reduce([is_wanted, *(each != number for each in earlier)])
-            has_access = self._mask(self._places.with_access(volume.spec.node_affinity))
+            has_access = self._places.has_access(volume.spec.node_affinity)
             chosen[is_free & has_access] = number
             is_wanted &= ~is_free
         left = int(np.count_nonzero(is_wanted))
@@ -215,11 +206,6 @@ class _Finding:
             if is_of_class and largest_volume(capacity) >= wanted:
                 has_space[self._places.matching(capacity.node_topology)] = True
         return has_space
-
-    def _mask(self, positions: Positions) -> BoolArray:
-        mask = np.zeros(len(self._nodes), np.bool_)
-        mask[positions] = True
-        return mask
 
 
 def _is_promised(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
