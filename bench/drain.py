@@ -15,6 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Self
 
+from drain_observer import MACHINE
 from drain_observing import Observer, Seen, access_flags
 from drain_posting import Server, send_all
 from realparts import commands
@@ -91,6 +92,7 @@ class DrainResult:
     events: int
     unbound: int
     nodes_used: int
+    others_cpu_share: float  # of all CPU that was spent, by what has no part in the benchmark
 
     @classmethod
     def of(
@@ -105,6 +107,9 @@ class DrainResult:
     ) -> Self:
         bound = sorted(seen.bound_at.values())
         ms_per_pod = {name: 1000 * each / len(bound) for name, each in seen.cpu_seconds.items()}
+        machine_seconds = seen.cpu_seconds[MACHINE]
+        ours_seconds = sum(seen.cpu_seconds.values()) - machine_seconds + seen.own_cpu_seconds
+        others_seconds = max(machine_seconds - ours_seconds, 0.0)
         with_events = max(seen.event_at[-1:] + bound[-1:]) if seen.event_at else None
         return cls(
             workload=workload.name,
@@ -126,6 +131,7 @@ class DrainResult:
             events=len(seen.event_at),
             unbound=seen.pods - len(bound),
             nodes_used=seen.nodes_used,
+            others_cpu_share=others_seconds / machine_seconds if machine_seconds else 0.0,
         )
 
 
@@ -149,6 +155,7 @@ class Drain:
         )
         self._folder = Path(tempfile.mkdtemp(prefix="lowtide-bench-"))
         self._stack = ExitStack()
+        self._beside: dict[str, Process] = {}  # what has a part in the benchmark besides
 
     def __enter__(self) -> Self:
         self._stack.callback(shutil.rmtree, self._folder, ignore_errors=True)
@@ -210,6 +217,7 @@ class Drain:
             "scheduler": scheduler,
             "api_server": servers["kube-apiserver"],
             "etcd": servers["etcd"],
+            **self._beside,
         }
 
     def _check(self, scheduler: Process) -> None:
@@ -308,6 +316,7 @@ class Drain:
                 folder=self._folder,
             )
         )
+        self._beside["churner"] = churner
         try:
             yield
             if not churner.is_running():

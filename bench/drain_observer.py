@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+MACHINE = "machine"
 TICK_SECONDS = 0.01
 # CPU is read this seldom once pods are being bound: only the last reading counts then.
 CPU_SECONDS = 0.05
@@ -86,18 +87,25 @@ class Watch:
 
 
 class Cpu:
-    """CPU seconds of processes when they were last looked at, by name."""
+    """CPU seconds of processes, and of the machine, when they were last looked at, by name."""
 
     def __init__(self, pids: Mapping[str, int]) -> None:
         self._files = {name: Path(f"/proc/{pid}/stat") for name, pid in pids.items()}
         self._ticks_per_second = os.sysconf("SC_CLK_TCK")
 
     def seconds(self) -> dict[str, float]:
-        return {name: self._of(file) for name, file in self._files.items()}
+        found = {name: self._of(file) for name, file in self._files.items()}
+        return {**found, MACHINE: self._of_machine()}
 
     def _of(self, file: Path) -> float:
         fields = file.read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / self._ticks_per_second
+
+    def _of_machine(self) -> float:
+        first_line, _, _ = Path("/proc/stat").read_text().partition("\n")
+        user, nice, system, _idle, _waiting, *interrupts_and_stolen = first_line.split()[1:9]
+        ticks = map(int, (user, nice, system, *interrupts_and_stolen))
+        return sum(ticks) / self._ticks_per_second
 
 
 class Looking:

@@ -51,6 +51,7 @@ class Traffic(Drain):
         ]
         prometheus = Prometheus(targets, scrape_interval_seconds=SCRAPE_SECONDS)
         self._prometheus = self._stack.enter_context(prometheus)
+        self._beside = {"exporter": exporter, "prometheus": prometheus.process}
         super()._set_up()
         wait_until(
             self._has_rates,

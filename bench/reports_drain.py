@@ -22,6 +22,8 @@ FIRST_CPU_MS = 2.9
 LEAST_OF_LIMIT = 0.65
 MOST_CPU = 1 / 3
 MOST_STEADY_P99 = 1.1
+# The kernel's share is a part of it, which no process has.
+MOST_FOR_OTHERS = 0.15
 # The NetworkTraffic of the seeds asks one query for each node and pod.
 LEAST_TIMES_THE_SEEDS = 300
 
@@ -195,6 +197,11 @@ def _warnings(results: Sequence[DrainResult]) -> Iterator[str]:
             yield f"{name}: {each.unbound} of {each.pods} pods were not bound in time"
         elif _unwritten(each) and each.scheduler != NONE:
             yield f"{name}: {_unwritten(each)} of {each.pods} Events were never written"
+        if each.others_cpu_share > MOST_FOR_OTHERS:
+            yield (
+                f"{name}: {each.others_cpu_share:.0%} of the CPU went to other programs; measure "
+                "again without them"
+            )
 
 
 def _has_left_pods(results: Sequence[DrainResult] | Sequence[SteadyResult]) -> bool:

@@ -29,7 +29,14 @@ def test_the_pace(
         bound_at={f"pod-{number}": moment for number, moment in enumerate(bound_at)},
         event_at=event_at,
         nodes_used=1,
-        cpu_seconds={"scheduler": 0.1, "api_server": 0.1, "etcd": 0.1},
+        # The churner is one of ours too: 0.5 s of 2 s.
+        cpu_seconds={
+            "scheduler": 0.1,
+            "api_server": 0.1,
+            "etcd": 0.1,
+            "churner": 0.1,
+            "machine": 2.0,
+        },
         own_cpu_seconds=0.1,
     )
     result = DrainResult.of(
@@ -41,6 +48,7 @@ def test_the_pace(
         started_at=9.0,
     )
     assert (result.pods_per_second, result.pods_per_second_with_events) == want
+    assert result.others_cpu_share == pytest.approx(0.75)
 
 
 class Interrupted(Drain):

@@ -1,12 +1,13 @@
 """What is seen of a drain, found in the bytes of two watches."""
 
 import json
+import os
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from drain_observer import Looking
+from drain_observer import MACHINE, Cpu, Looking
 from drain_posting import is_whole
 
 
@@ -110,3 +111,12 @@ def test_tells_of_a_pod_that_is_bound_twice() -> None:
 )
 def test_the_whole_of_an_answer(answer: bytes, want: bool) -> None:
     assert is_whole(answer) is want
+
+
+def test_the_machine_spends_what_processes_spend() -> None:
+    cpu = Cpu({"this": os.getpid()})
+    before = cpu.seconds()
+    while cpu.seconds()["this"] < before["this"] + 0.05:
+        pass
+    spent = {name: seconds - before[name] for name, seconds in cpu.seconds().items()}
+    assert spent[MACHINE] > spent["this"] - 0.02  # ticks of 10 ms are counted apart

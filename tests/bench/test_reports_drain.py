@@ -29,6 +29,7 @@ LOWTIDE = DrainResult(
     events=3000,
     unbound=0,
     nodes_used=1000,
+    others_cpu_share=0.15,
 )
 # 900 of 300, 450 of 225, 0.5 of 2.5, 900 of 1000
 KUBE_SCHEDULER = replace(
@@ -94,3 +95,12 @@ def test_a_steady_load_is_borne_where_every_pod_is_bound(unbound: int, is_met: b
     ours = SteadyResult("steady", 5000, 2000, "lowtide", 1, 100.0, 0.01, 0.02, 0.1, 1.0, 150.0, 0)
     rounds = [replace(ours, unbound=unbound), replace(ours, scheduler="kube-scheduler")]
     assert [line.is_met for line in steady_report(rounds) if isinstance(line, Compared)] == [is_met]
+
+
+def test_a_turn_beside_other_programs_is_told() -> None:
+    lines = list(drain_report([replace(LOWTIDE, others_cpu_share=0.3)]))
+    about = "drain, basic, 5000 nodes, round 1, lowtide"
+    assert lines[-1] == (
+        f"{about}: 30% of the CPU went to other programs; measure again without them"
+    )
+    assert not any("other programs" in str(line) for line in drain_report([LOWTIDE]))
