@@ -116,7 +116,9 @@ def _options() -> argparse.Namespace:
         "--all", action="store_true", help="else drains, decisions, traffic and start at 5000 nodes"
     )
     parser.add_argument("--rounds", type=int, help="else each has its own number")
-    parser.add_argument("--results", type=_rows_file, default=RESULTS, help="where rows are kept")
+    parser.add_argument(
+        "--results", type=_rows_file, default=str(RESULTS), help="where rows are kept"
+    )
     parser.add_argument(
         "--turns",
         type=_turns,

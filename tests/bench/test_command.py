@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -101,6 +102,25 @@ def test_is_refused_before_anything_is_measured(arguments: list[str], said: str)
     assert ended.stdout == ""
 
 
+@pytest.mark.parametrize(
+    "rows", [pytest.param("", id="empty"), pytest.param('[{"bench": "pa', id="torn")]
+)
+def test_damaged_rows_in_the_usual_file_are_told_before_anything_is_measured(
+    rows: str, tmp_path: Path
+) -> None:
+    bench = tmp_path / "bench"
+    shutil.copytree(BENCH, bench, ignore=shutil.ignore_patterns("results.json", "__pycache__"))
+    for beside in ("tools", "tests"):
+        (tmp_path / beside).symlink_to(BENCH.parent / beside)
+    results = bench / "results.json"
+    results.write_text(rows)
+    ended = _run("--only", "decide/one-shape/100", "--rounds", "1", bench=bench)
+    assert ended.returncode == 2
+    assert f"argument --results: {results} holds no rows (" in ended.stderr.splitlines()[-1]
+    assert ended.stdout == ""
+    assert results.read_text() == rows
+
+
 def test_what_is_looked_at_is_drawn_and_not_kept(tmp_path: Path) -> None:
     picture, results = tmp_path / "decide.svg", tmp_path / "results.json"
     options = ["--rounds", "1", "--flame", str(picture), "--results", str(results)]
@@ -157,6 +177,6 @@ def _started(*arguments: str, folder: Path | None = None) -> Iterator[subprocess
             bench.kill()
 
 
-def _run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(BENCH), *arguments]
+def _run(*arguments: str, bench: Path = BENCH) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(bench), *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
