@@ -93,6 +93,26 @@ def test_help_tells_the_names_and_what_an_exit_status_means() -> None:
             "column 3 (char 2)); right would be the file of another run, or a new one",
             id="rows in a file that holds something else",
         ),
+        pytest.param(
+            ["--rounds", "-3"],
+            "argument --rounds: -3 is no number of rounds; right would be 1 or more",
+            id="fewer rounds than none",
+        ),
+        pytest.param(
+            ["--rounds", "0"],
+            "argument --rounds: 0 is no number of rounds; right would be 1 or more",
+            id="no rounds",
+        ),
+        pytest.param(
+            ["--rounds", "two"],
+            "argument --rounds: two is no number of rounds; right would be 1 or more",
+            id="rounds in words",
+        ),
+        pytest.param(
+            ["--all"],
+            "argument --all: not allowed with argument --only",
+            id="all and one of them",
+        ),
     ],
 )
 def test_is_refused_before_anything_is_measured(arguments: list[str], said: str) -> None:
