@@ -85,7 +85,8 @@ def _measure(chosen: Sequence[Bench], options: argparse.Namespace, kept: list[st
         for line in closing(compared, failed):
             console.print(line, highlight=False, soft_wrap=True)
     else:
-        where = f"flame graph in {' and '.join(map(str, flame.write()))}, no rows kept"
+        files = " and ".join(map(str, flame.write()))
+        where = f"flame graph in {files}{flame.left_out()}, no rows kept"
     print(f"took {time.monotonic() - started:.0f} s; {where}")
     if failed:
         sys.exit(f"bench: not measured or not kept, see above: {', '.join(failed)}")
