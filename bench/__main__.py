@@ -85,7 +85,8 @@ def _measure(chosen: Sequence[Bench], options: argparse.Namespace, kept: list[st
         for line in closing(compared, failed):
             console.print(line, highlight=False, soft_wrap=True)
     else:
-        where = f"flame graph in {' and '.join(map(str, flame.write()))}, no rows kept"
+        files = " and ".join(map(str, flame.write()))
+        where = f"flame graph in {files}{flame.left_out()}, no rows kept"
     print(f"took {time.monotonic() - started:.0f} s; {where}")
     if failed:
         sys.exit(f"bench: not measured or not kept, see above: {', '.join(failed)}")
@@ -111,12 +112,15 @@ def _options() -> argparse.Namespace:
         epilog=f"names, of which --only takes also the beginning, up to a slash:\n{names}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--only", default="", metavar="NAME", help="one of the names below")
-    parser.add_argument(
+    chosen = parser.add_mutually_exclusive_group()
+    chosen.add_argument("--only", default="", metavar="NAME", help="one of the names below")
+    chosen.add_argument(
         "--all", action="store_true", help="else drains, decisions, traffic and start at 5000 nodes"
     )
-    parser.add_argument("--rounds", type=int, help="else each has its own number")
-    parser.add_argument("--results", type=_rows_file, default=RESULTS, help="where rows are kept")
+    parser.add_argument("--rounds", type=_rounds, help="else each has its own number")
+    parser.add_argument(
+        "--results", type=_rows_file, default=str(RESULTS), help="where rows are kept"
+    )
     parser.add_argument(
         "--turns",
         type=_turns,
@@ -152,6 +156,12 @@ def _turns(text: str) -> tuple[str, ...]:
     if unknown:
         raise argparse.ArgumentTypeError(f"{unknown[0]} is none of {', '.join(TURNS)}")
     return names
+
+
+def _rounds(text: str) -> int:
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"{text} is no number of rounds; right would be 1 or more")
+    return int(text)
 
 
 def _file(text: str) -> Path:

@@ -70,8 +70,12 @@ class Watch:
             if whole:
                 self._version = _after(_VERSION, whole[-1])
         if is_over:
-            print(f"{self._path}: the watch ended and is opened again", file=sys.stderr)
             self.open(self._version)
+            print(
+                "the API server ended a watch of the benchmark's observer, which goes on where it "
+                f"was: nothing is missed ({self._path.partition('?')[0]})",
+                file=sys.stderr,
+            )
 
     def _read(self) -> tuple[list[bytes], bool]:
         assert self._socket is not None

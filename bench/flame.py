@@ -1,7 +1,8 @@
 """`make bench` with --flame: where the time of a benchmark goes, as a flame graph for a browser.
 
 A decision is looked at in this process; a scheduler that runs by itself is asked for its stacks at
-/debug/profile. Beside the picture, the same stacks are written as text."""
+/debug/profile, and where it waits is left out. Beside the picture, the same stacks are written as
+text."""
 
 import signal
 import threading
@@ -22,6 +23,21 @@ PIECE_HZ = 250.0
 # A benchmark that measures only a part of what it does has that part in a function of this name:
 # all else is left out of the picture.
 MEASURED = "_measured_turn"
+# What runs in a scheduler runs below the innermost of these; uvloop has no frames of its own.
+RUNNERS = {
+    "asyncio.runners:Runner.run",
+    "asyncio.events:Handle._run",
+    "threading:Thread.run",
+    "concurrent.futures.thread:_WorkItem.run",
+}
+# Where nothing is below one of these, a scheduler waits. What uvloop does by itself cannot be
+# told from that.
+WAITING = {
+    "asyncio.runners:Runner.run",
+    "selectors:EpollSelector.select",
+    "threading:Condition.wait",
+    "concurrent.futures.thread:_worker",
+}
 
 
 class FlameError(Exception):
@@ -32,6 +48,7 @@ class Flame:
     def __init__(self, file: Path) -> None:
         self._file = file
         self._stacks: Stacks = Counter()
+        self._scheduler_stacks: Stacks = Counter()
         self._problem = "nothing was seen running"
 
     @contextmanager
@@ -69,7 +86,7 @@ class Flame:
 
     def write(self) -> list[Path]:
         """The picture, and the stacks as text."""
-        stacks = _measured(self._stacks)
+        stacks = _measured(self._stacks) + without_waiting(self._scheduler_stacks)
         if not stacks:
             raise FlameError(f"{self._file} is not written: {self._problem}")
         text_file = self._file.with_suffix(".txt")
@@ -79,6 +96,23 @@ class Flame:
         except OSError as error:
             raise FlameError(f"{self._file} is not written: {error}") from error
         return [self._file, text_file]
+
+    def left_out(self) -> str:
+        """For the line that tells where the picture is."""
+        main = Counter(
+            {
+                stack: count
+                for stack, count in self._scheduler_stacks.items()
+                if stack[0] == "MainThread"
+            }
+        )
+        if not main:
+            return ""
+        share = 1.0 - without_waiting(main).total() / main.total()
+        return (
+            f" (left out: the {100 * share:.0f} % of the time in which the scheduler waited or was "
+            "in the event loop itself)"
+        )
 
     def _ask(self, url: str, is_over: threading.Event) -> None:
         """In vain before the server listens, and when it ends in the middle of a piece."""
@@ -95,7 +129,7 @@ class Flame:
                 continue
             for line in text.splitlines():
                 stack, _, count = line.rpartition(" ")
-                self._stacks[tuple(stack.split(";"))] += int(count)
+                self._scheduler_stacks[tuple(stack.split(";"))] += int(count)
 
 
 def _measured(stacks: Stacks) -> Stacks:
@@ -107,3 +141,13 @@ def _measured(stacks: Stacks) -> Stacks:
                 found[stack[depth + 1 :]] += count
                 break
     return found or stacks
+
+
+def without_waiting(stacks: Stacks) -> Stacks:
+    """From what the event loop or a thread runs on, as all begins alike before."""
+    found: Stacks = Counter()
+    for stack, count in stacks.items():
+        if stack[-1] not in WAITING:
+            begin = max((at + 1 for at, name in enumerate(stack) if name in RUNNERS), default=0)
+            found[stack[begin:] or stack[-1:]] += count
+    return found

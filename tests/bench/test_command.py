@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -92,6 +93,26 @@ def test_help_tells_the_names_and_what_an_exit_status_means() -> None:
             "column 3 (char 2)); right would be the file of another run, or a new one",
             id="rows in a file that holds something else",
         ),
+        pytest.param(
+            ["--rounds", "-3"],
+            "argument --rounds: -3 is no number of rounds; right would be 1 or more",
+            id="fewer rounds than none",
+        ),
+        pytest.param(
+            ["--rounds", "0"],
+            "argument --rounds: 0 is no number of rounds; right would be 1 or more",
+            id="no rounds",
+        ),
+        pytest.param(
+            ["--rounds", "two"],
+            "argument --rounds: two is no number of rounds; right would be 1 or more",
+            id="rounds in words",
+        ),
+        pytest.param(
+            ["--all"],
+            "argument --all: not allowed with argument --only",
+            id="all and one of them",
+        ),
     ],
 )
 def test_is_refused_before_anything_is_measured(arguments: list[str], said: str) -> None:
@@ -99,6 +120,25 @@ def test_is_refused_before_anything_is_measured(arguments: list[str], said: str)
     assert ended.returncode == 2
     assert ended.stderr.splitlines()[-1] == f"make bench: error: {said}"
     assert ended.stdout == ""
+
+
+@pytest.mark.parametrize(
+    "rows", [pytest.param("", id="empty"), pytest.param('[{"bench": "pa', id="torn")]
+)
+def test_damaged_rows_in_the_usual_file_are_told_before_anything_is_measured(
+    rows: str, tmp_path: Path
+) -> None:
+    bench = tmp_path / "bench"
+    shutil.copytree(BENCH, bench, ignore=shutil.ignore_patterns("results.json", "__pycache__"))
+    for beside in ("tools", "tests"):
+        (tmp_path / beside).symlink_to(BENCH.parent / beside)
+    results = bench / "results.json"
+    results.write_text(rows)
+    ended = _run("--only", "decide/one-shape/100", "--rounds", "1", bench=bench)
+    assert ended.returncode == 2
+    assert f"argument --results: {results} holds no rows (" in ended.stderr.splitlines()[-1]
+    assert ended.stdout == ""
+    assert results.read_text() == rows
 
 
 def test_what_is_looked_at_is_drawn_and_not_kept(tmp_path: Path) -> None:
@@ -157,6 +197,6 @@ def _started(*arguments: str, folder: Path | None = None) -> Iterator[subprocess
             bench.kill()
 
 
-def _run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(BENCH), *arguments]
+def _run(*arguments: str, bench: Path = BENCH) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(bench), *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)

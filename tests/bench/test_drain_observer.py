@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from drain_observer import MACHINE, Cpu, Looking
+from drain_observer import MACHINE, Cpu, Looking, Watch
 from drain_posting import is_whole
 
 
@@ -83,6 +83,34 @@ def test_does_not_count_a_pod_that_goes() -> None:
         wanted=1,
     )
     assert looking.node_of == {"one": "b"}
+
+
+class EndedWatch(Watch):
+    """Ends after these bytes."""
+
+    def __init__(self, read: bytes) -> None:
+        super().__init__("https://localhost", "", "token", "/api/v1/namespaces/a/pods?limit=1")
+        self._bytes = read
+        self.opened_at: list[str] = []
+
+    def open(self, version: str) -> None:
+        self.opened_at.append(version)
+
+    def _read(self) -> tuple[list[bytes], bool]:
+        return [self._bytes], True
+
+
+def test_a_watch_that_ends_goes_on_where_it_was_and_says_so(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    whole = b'{"metadata":{"resourceVersion":"7"}}'
+    watch = EndedWatch(whole + b'\n{"metadata":{"resourceVersion":"8')
+    assert list(watch.lines()) == [whole]
+    assert watch.opened_at == ["7"]
+    assert capsys.readouterr().err == (
+        "the API server ended a watch of the benchmark's observer, which goes on where it was: "
+        "nothing is missed (/api/v1/namespaces/a/pods)\n"
+    )
 
 
 def test_tells_of_a_pod_that_is_bound_twice() -> None:

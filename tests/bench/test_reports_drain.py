@@ -29,7 +29,7 @@ LOWTIDE = DrainResult(
     events=3000,
     unbound=0,
     nodes_used=1000,
-    others_cpu_share=0.15,
+    others_cpu_share=0.05,
 )
 # 900 of 300, 450 of 225, 0.5 of 2.5, 900 of 1000
 KUBE_SCHEDULER = replace(
