@@ -112,7 +112,7 @@ def drain_plot(rows: Sequence[Row]) -> str | None:
     highest = max(spread.highest for group in groups for spread in group.bars.values())
     return bar_chart(
         "Pods bound per second, from the first binding to the last",
-        "5000 nodes; bars and numbers are medians, thin lines go from the lowest round to the highest",
+        "5000 nodes; bars and numbers: medians; thin lines: from the lowest round to the highest",
         # A little more, for the number beside the longest bar.
         Axis("pods/s", linear_marks(1.05 * highest), _whole),
         groups,
