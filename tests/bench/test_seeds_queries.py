@@ -52,7 +52,9 @@ def test_a_prometheus_without_values_is_no_measure() -> None:
 
 
 def drained(scheduler: str, number: int, pace: float) -> DrainResult:
-    return DrainResult("traffic", 5000, 3000, scheduler, number, pace, pace, *[1.0] * 8, 1, 0, 1, 0.0)
+    return DrainResult(
+        "traffic", 5000, 3000, scheduler, number, pace, pace, *[1.0] * 8, 1, 0, 1, 0.0
+    )
 
 
 @pytest.mark.parametrize(
