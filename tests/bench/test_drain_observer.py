@@ -144,7 +144,7 @@ def test_the_whole_of_an_answer(answer: bytes, want: bool) -> None:
 def test_the_machine_spends_what_processes_spend() -> None:
     cpu = Cpu({"this": os.getpid()})
     before = cpu.seconds()
-    while cpu.seconds()["this"] < before["this"] + 0.05:
+    while cpu.seconds()["this"] < before["this"] + 0.3:
         pass
     spent = {name: seconds - before[name] for name, seconds in cpu.seconds().items()}
-    assert spent[MACHINE] > spent["this"] - 0.02  # ticks of 10 ms are counted apart
+    assert spent[MACHINE] > spent["this"] - 0.1  # each counts its own ticks of 10 ms
