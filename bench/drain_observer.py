@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from machine_cpu import machine_cpu_seconds
+
 MACHINE = "machine"
 TICK_SECONDS = 0.01
 # CPU is read this seldom once pods are being bound: only the last reading counts then.
@@ -99,17 +101,11 @@ class Cpu:
 
     def seconds(self) -> dict[str, float]:
         found = {name: self._of(file) for name, file in self._files.items()}
-        return {**found, MACHINE: self._of_machine()}
+        return {**found, MACHINE: machine_cpu_seconds()}
 
     def _of(self, file: Path) -> float:
         fields = file.read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / self._ticks_per_second
-
-    def _of_machine(self) -> float:
-        first_line, _, _ = Path("/proc/stat").read_text().partition("\n")
-        user, nice, system, _idle, _waiting, *interrupts_and_stolen = first_line.split()[1:9]
-        ticks = map(int, (user, nice, system, *interrupts_and_stolen))
-        return sum(ticks) / self._ticks_per_second
 
 
 class Looking:

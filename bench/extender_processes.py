@@ -2,7 +2,6 @@
 Prometheus with canned answers. The benchmark of the extender asks it."""
 
 import json
-import os
 import re
 import shutil
 import sys
@@ -21,6 +20,7 @@ from extender_objects import SCHEDULER_NAMES, Json, label_of
 from lowtide.app.registry import make_registry, read_config, requests_of
 from lowtide.framework.plugin import Binder
 from lowtide.readings.request import TrafficRequest
+from machine_cpu import machine_cpu_seconds
 from many_nodes import NODES, NowhereBinder, make_nodes
 from poll import ANSWERED_AT, listens, write_answers
 from realparts.process import Process, free_ports
@@ -171,11 +171,7 @@ class Spent:
         """CPU seconds of the extender, of all processes of the benchmark, and of the machine."""
         processes = [each.cpu_seconds() for each in self._extender.started]
         ours = sum(processes) + time.process_time()
-        fields = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]
-        user, nice, system, _idle, _waiting, *interrupts_and_stolen = map(int, fields)
-        ticks = user + nice + system + sum(interrupts_and_stolen)
-        busy = ticks / os.sysconf("SC_CLK_TCK")
-        return self._extender.process.cpu_seconds(), ours, busy
+        return self._extender.process.cpu_seconds(), ours, machine_cpu_seconds()
 
 
 def _config(prometheus_port: int) -> Json:
