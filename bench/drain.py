@@ -322,6 +322,7 @@ class Drain:
             if not churner.is_running():
                 raise RuntimeError(f"the churner ended too early:\n{churner.log()}")
         finally:
+            del self._beside["churner"]
             churner.stop()
             self._plane.empty_namespace(CHURNING)
             self._plane.request("DELETE", f"/api/v1/nodes?labelSelector={CHURNED}")
