@@ -8,6 +8,7 @@ from lowtide.cluster.state import ClusterState
 from lowtide.framework.plugin import PluginError
 from lowtide.framework.verdicts import Verdicts
 from lowtide.objects.quantity import QuantityError
+from lowtide.scheduler.looking import as_if_it_had_no_node
 from lowtide.scheduler.placements import Placement
 
 _LONG_ENOUGH_SECONDS = sys.float_info.max  # for all that ever gives way
@@ -55,19 +56,15 @@ class Bindings:
 
     def _refusals(self, placement: Placement, row: int, verdicts: Verdicts) -> tuple[str, ...]:
         """What rules say of the node without the pod, which counts there already."""
-        state, pod = self._state, placement.queued.pod
-        counted = state.ledgers.counted(pod.uid)
-        placed = state.remove_pod(pod.uid)
+        pod = placement.queued.pod
         try:
-            verdict = verdicts.aside().of(pod)
-            if verdict.pod_rejection is not None:
-                return (verdict.pod_rejection[1].reason,)
-            if verdict.feasible_after(_LONG_ENOUGH_SECONDS)[row]:
-                return ()
-            rejection = verdict.rejection_at(row)
-            return () if rejection is None else rejection.reasons
+            with as_if_it_had_no_node(pod, verdicts) as aside:
+                verdict = aside.of(pod)
+                if verdict.pod_rejection is not None:
+                    return (verdict.pod_rejection[1].reason,)
+                if verdict.feasible_after(_LONG_ENOUGH_SECONDS)[row]:
+                    return ()
+                rejection = verdict.rejection_at(row)
+                return () if rejection is None else rejection.reasons
         except (PluginError, QuantityError):
             return ()  # nothing is known against it
-        finally:
-            if placed is not None:
-                state.put_back(placed, counted)

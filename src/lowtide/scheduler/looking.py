@@ -1,6 +1,9 @@
 """What would be said of a pod now, for explanations: looked at without changing anything. The
 machine, the advisor and the shadow answer with it."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from lowtide.framework.decision import Decision, NodeRejection
 from lowtide.framework.plugin import PluginError, PodRejection
 from lowtide.framework.profile import Profile
@@ -14,11 +17,18 @@ NO_RULE = ""  # instead of the name of the rule that refused a pod
 
 def decided_now(pod: Pod, verdicts: Verdicts, *, turn: int, waited_seconds: float) -> Decision:
     """In full, as if the pod had no node. Extenders are not asked."""
+    with as_if_it_had_no_node(pod, verdicts) as aside:
+        return decide(pod, aside, turn=turn, waited_seconds=waited_seconds, full=True)
+
+
+@contextmanager
+def as_if_it_had_no_node(pod: Pod, verdicts: Verdicts) -> Iterator[Verdicts]:
+    """Others to ask meanwhile: those that are kept, and who decides by them, notice nothing."""
     state = verdicts.state
     counted = state.ledgers.counted(pod.uid)
     placed = state.remove_pod(pod.uid)
     try:
-        return decide(pod, verdicts.aside(), turn=turn, waited_seconds=waited_seconds, full=True)
+        yield verdicts.aside()
     finally:
         if placed is not None:
             state.put_back(placed, counted)
