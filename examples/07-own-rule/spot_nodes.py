@@ -13,7 +13,6 @@ class SpotNodesArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_
 
 class SpotNodes:
     name = "SpotNodes"
-    reads = NODE  # pods come and go without changing its mind
     args = SpotNodesArgs
 
     def __init__(self, args: SpotNodesArgs) -> None:

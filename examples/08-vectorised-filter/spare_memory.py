@@ -19,7 +19,6 @@ class SpareMemoryArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknow
 
 class SpareMemory:
     name = "SpareMemory"
-    reads = NODE | TAKEN  # what the node has, and what its pods take
     args = SpareMemoryArgs
 
     def __init__(self, args: SpareMemoryArgs) -> None:

@@ -26,7 +26,6 @@ class QuietDisksArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknown
 
 class QuietDisks:
     name = "QuietDisks"
-    reads = READING
     args = QuietDisksArgs
 
     def __init__(self, args: QuietDisksArgs) -> None:
@@ -38,7 +37,7 @@ class QuietDisks:
         )
         self.readings = (self._busy,)
 
-    def score(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray | None:
+    def score(self, pod: Pod, nodes: Nodes) -> IntArray | None:
         busy = self._busy.values(nodes).clip(0.0, 1.0)
         is_known = ~np.isnan(busy)
         if not is_known.any():

@@ -19,7 +19,6 @@ from lowtide.cluster.nodes import Nodes
 from lowtide.config.extender_settings import ExtenderSettings
 from lowtide.framework.decision import ScoreTable
 from lowtide.framework.plugin import (
-    BoolArray,
     IntArray,
     OneNode,
     PluginError,
@@ -82,7 +81,7 @@ class Broken:
     def filter(self, pod: Pod, nodes: Nodes) -> Iterator[Rejection]:
         raise KeyError("oops")
 
-    def score(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray:
+    def score(self, pod: Pod, nodes: Nodes) -> IntArray:
         return np.full(len(nodes), 1000, np.int64)
 
 

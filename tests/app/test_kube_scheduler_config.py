@@ -15,7 +15,7 @@ from lowtide.config.errors import ConfigError
 from lowtide.config.extender_settings import ExtenderSettings
 from lowtide.config.load import load_config
 from lowtide.config.types import Extender, ExtenderTls, KubeSchedulerConfiguration
-from lowtide.framework.plugin import BoolArray, IntArray, Nodes, Pod, Rejection
+from lowtide.framework.plugin import IntArray, Nodes, Pod, Rejection
 from lowtide.testing import make_profile
 from realparts.certificates import Authority
 from realparts.users import write_kubeconfig
@@ -35,7 +35,7 @@ class Filtering:
 class Scoring:
     name = "Scoring"
 
-    def score(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray:
+    def score(self, pod: Pod, nodes: Nodes) -> IntArray:
         return np.zeros(len(nodes), np.int64)
 
 

@@ -136,7 +136,6 @@ def test_a_lifted_score_must_be_a_whole_number(value: Any, shown: str) -> None:
 def test_a_rule_reads_its_row_unless_it_says_otherwise() -> None:
     class Says:
         name = "Says"
-        reads = NODE
         readings = ("traffic",)
 
     assert (reads_of(SameRack()), reads_of(Says())) == (ROW, NODE)
@@ -149,7 +148,6 @@ def test_a_rejection_says_that_eviction_does_not_help_unless_told() -> None:
 
 class OfPorts:
     name = "OfPorts"
-    reads = NODE | PODS
 
     def reads_about(self, pod: Pod, nodes: Nodes, point: str) -> int:
         return {"filter": PODS | READING, "score": 0}[point]

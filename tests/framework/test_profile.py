@@ -70,14 +70,12 @@ def test_the_first_rule_that_keeps_a_pod_out() -> None:
 
 class ReadsNodes:
     name = "ReadsNodes"
-    reads = NODE
 
 
 class Hinting:
     """Cares for namespaces, and for pods of one name."""
 
     name = "Hinting"
-    reads = PODS
     kinds = (Namespace,)
 
     def may_help(self, pod: Pod, change: Change) -> bool:

@@ -115,8 +115,6 @@ def test_another_answer_is_a_bug_of_the_rule() -> None:
 
 
 class PreFilters:
-    reads = 0
-
     def __init__(self, name: str, answer: PodRejection | None = None) -> None:
         self.name = name
         self._answer = answer
@@ -127,7 +125,6 @@ class PreFilters:
 
 class WasReached:
     name = "WasReached"
-    reads = 0
 
     def post_filter(self, pod: Pod, nodes: Nodes, refused: Refused) -> PostFiltered:
         names = ("First", "Second", "Third", "Fourth")
@@ -170,7 +167,6 @@ class Counting:
 
 class InThought:
     name = "InThought"
-    reads = 0
 
     def post_filter(self, pod: Pod, nodes: Nodes, refused: Refused) -> PostFiltered:
         face = nodes.take(np.array([1, 0])).without({1: ["default/victim"]})

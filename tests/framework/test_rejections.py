@@ -9,7 +9,7 @@ import pytest
 
 from lowtide.cluster.reading import Reading
 from lowtide.cluster.state import ClusterState
-from lowtide.framework.plugin import NODE, READING, Nodes, Pod, Rejection
+from lowtide.framework.plugin import Nodes, Pod, Rejection
 from lowtide.framework.rejections import Rejections
 from lowtide.framework.verdict import Verdict
 from lowtide.framework.verdicts import Verdicts
@@ -20,8 +20,6 @@ POD = make_pod()
 
 class Busy:
     """Refuses these nodes, each until a pod has waited for so long."""
-
-    reads = READING
 
     def __init__(self, name: str = "Busy", **after: float | None) -> None:
         self.name = name
@@ -37,7 +35,6 @@ class Closed:
     """Refuses these nodes for good."""
 
     name = "Closed"
-    reads = NODE
 
     def __init__(self, *names: str) -> None:
         self._names = names

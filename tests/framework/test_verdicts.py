@@ -9,10 +9,6 @@ import pytest
 from lowtide.cluster.state import ClusterState
 from lowtide.framework.decision import NodeRejection
 from lowtide.framework.plugin import (
-    FEASIBLE,
-    NODE,
-    PODS,
-    BoolArray,
     IntArray,
     Nodes,
     OneNode,
@@ -56,14 +52,12 @@ class Narrows:
 class Scores:
     """Gives nodes the value of their annotation `score`; -1 means no opinion on the pod."""
 
-    reads = NODE
-
     def __init__(self, name: str = "", scale: str | None = None) -> None:
         self.name = name or type(self).__name__
         self.scale = scale
         self.judged: list[list[str]] = []
 
-    def score(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray | None:
+    def score(self, pod: Pod, nodes: Nodes) -> IntArray | None:
         self.judged.append(list(nodes.names))
         if pod.labels.get("opinion") == "none":
             return None
@@ -278,7 +272,6 @@ def test_scores_scale_again_when_the_highest_falls() -> None:
 def test_the_highest_counts_among_feasible_nodes_only() -> None:
     class Cordon:
         name = "Cordon"
-        reads = NODE
 
         @filter_each
         def filter(self, pod: Pod, node: OneNode) -> str | None:
@@ -296,7 +289,6 @@ def test_the_highest_counts_among_feasible_nodes_only() -> None:
 def test_the_highest_is_looked_for_again_when_its_node_is_refused_though_its_score_stays() -> None:
     class Vacant:
         name = "Vacant"
-        reads = PODS
 
         @filter_each
         def filter(self, pod: Pod, node: OneNode) -> str | None:
@@ -316,14 +308,12 @@ def test_the_highest_is_looked_for_again_when_its_node_is_refused_though_its_sco
 def test_a_rule_that_reads_which_nodes_are_feasible_is_asked_again_when_that_changes() -> None:
     class OfFeasible:
         name = "OfFeasible"
-        reads = NODE | FEASIBLE
 
-        def score(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray:
+        def score(self, pod: Pod, nodes: Nodes) -> IntArray:
             return np.full(len(nodes), int(feasible.sum()), np.int64)
 
     class Cordon:
         name = "Cordon"
-        reads = NODE
 
         def filter(self, pod: Pod, nodes: Nodes) -> Iterable[Rejection]:
             yield Rejection(nodes.unschedulable, "cordoned")
@@ -351,7 +341,7 @@ def test_a_rank_among_fewer_nodes_scales_anew_and_keeps_nothing() -> None:
 
 def test_a_rule_may_normalise_by_itself() -> None:
     class Distance(Scores):
-        def normalize(self, pod: Pod, nodes: Nodes, raw: IntArray, feasible: BoolArray) -> IntArray:
+        def normalize(self, pod: Pod, nodes: Nodes, raw: IntArray) -> IntArray:
             return raw - int(raw[feasible].min())
 
     state = make_state([scored("a", 500), scored("b", 530), scored("c", 400)])

@@ -10,7 +10,7 @@ import pytest
 
 from lowtide.cluster.reading import Reading
 from lowtide.cluster.state import ClusterState
-from lowtide.framework.plugin import NODE, PODS, TAKEN, BoolArray, IntArray, Nodes, Pod, Rejection
+from lowtide.framework.plugin import IntArray, Nodes, Pod, Rejection
 from lowtide.framework.profile import Profile
 from lowtide.framework.verdict import Verdict
 from lowtide.framework.verdicts import Verdicts
@@ -28,7 +28,6 @@ class Crowd:
     """Likes nodes with few pods, and refuses those with three; remembers what it was asked."""
 
     name = "Crowd"
-    reads = NODE | TAKEN
     kinds = (Namespace,)
 
     def __init__(self) -> None:
@@ -40,7 +39,7 @@ class Crowd:
         self.asked.append(len(nodes))
         yield Rejection(nodes.pod_count >= self.most, "crowded")
 
-    def score(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray:
+    def score(self, pod: Pod, nodes: Nodes) -> IntArray:
         by_pods = np.array([len(nodes.pods(position)) for position in range(len(nodes))], np.int64)
         few: IntArray = 10 * np.minimum(by_pods, 10)
         return few if self.likes_company else 100 - few
@@ -140,9 +139,8 @@ class Zoned:
     """Likes nodes whose pods have the label."""
 
     name = "Zoned"
-    reads = NODE | PODS
 
-    def score(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray:
+    def score(self, pod: Pod, nodes: Nodes) -> IntArray:
         zoned = [sum("zone" in each.labels for each in nodes.pods(at)) for at in range(len(nodes))]
         return 10 * np.array(zoned, np.int64)
 
@@ -163,9 +161,8 @@ class Silent:
     """Says nothing unless it is asked about the node that has the label."""
 
     name = "Silent"
-    reads = NODE | TAKEN
 
-    def score(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray | None:
+    def score(self, pod: Pod, nodes: Nodes) -> IntArray | None:
         is_there = any("loud" in nodes.node(at).labels for at in range(len(nodes)))
         return np.full(len(nodes), 50, np.int64) if is_there else None
 
@@ -260,7 +257,6 @@ class Gate:
     """Closes all nodes at once, as an object says."""
 
     name = "Gate"
-    reads = 0
     kinds = (Service,)
     is_closed = False
 
@@ -306,7 +302,7 @@ class Labels:
 
     name = "Labels"
 
-    def score(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray:
+    def score(self, pod: Pod, nodes: Nodes) -> IntArray:
         return np.full(len(nodes), 50, np.int64)
 
 

@@ -9,9 +9,6 @@ import pytest
 from lowtide.cluster.state import ClusterState
 from lowtide.framework.decision import NodeScore, RuleScore
 from lowtide.framework.plugin import (
-    FEASIBLE,
-    PODS,
-    BoolArray,
     IntArray,
     Nodes,
     OneNode,
@@ -155,10 +152,10 @@ def test_a_score_out_of_range_is_refused_among_fewer_nodes_too() -> None:
     class Grows:
         name = "Grows"
 
-        def score(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray:
+        def score(self, pod: Pod, nodes: Nodes) -> IntArray:
             return np.full(len(nodes), 5, np.int64)
 
-        def normalize(self, pod: Pod, nodes: Nodes, raw: IntArray, feasible: BoolArray) -> IntArray:
+        def normalize(self, pod: Pod, nodes: Nodes, raw: IntArray) -> IntArray:
             return raw * (1 if feasible.all() else 100)
 
     verdict = verdict_of([Grows()], three())
@@ -174,8 +171,6 @@ def test_a_score_out_of_range_does_not_matter_where_the_node_is_refused() -> Non
 class Crowd:
     """So many points for each pod, and at most two pods."""
 
-    reads = PODS
-
     def __init__(self, name: str, points: int) -> None:
         self.name = name
         self._points = points
@@ -184,7 +179,7 @@ class Crowd:
     def filter(self, pod: Pod, nodes: Nodes) -> list[Rejection]:
         return [Rejection(nodes.pod_count > 2, "a crowd")]
 
-    def score(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray:
+    def score(self, pod: Pod, nodes: Nodes) -> IntArray:
         self.asked.append(len(nodes))
         return self._points * nodes.pod_count
 
@@ -251,10 +246,10 @@ class Stretched:
 
     name = "Stretched"
 
-    def score(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray:
+    def score(self, pod: Pod, nodes: Nodes) -> IntArray:
         return np.array([10 * ord(name) for name in nodes.names], np.int64)
 
-    def normalize(self, pod: Pod, nodes: Nodes, raw: IntArray, feasible: BoolArray) -> IntArray:
+    def normalize(self, pod: Pod, nodes: Nodes, raw: IntArray) -> IntArray:
         lowest, highest = raw[feasible].min(), raw[feasible].max()
         stretched: IntArray = (raw - lowest) * 100 // max(1, highest - lowest)
         return stretched
@@ -275,9 +270,8 @@ def test_a_rule_is_not_asked_to_normalize_where_no_node_is_feasible() -> None:
 def test_the_raw_scores_told_are_those_among_the_feasible_nodes() -> None:
     class CountsFeasible:
         name = "CountsFeasible"
-        reads = FEASIBLE
 
-        def score(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray:
+        def score(self, pod: Pod, nodes: Nodes) -> IntArray:
             return np.full(len(nodes), np.count_nonzero(feasible), np.int64)
 
     verdict = verdict_of([CountsFeasible()], three())

@@ -13,10 +13,7 @@ from lowtide.cluster.state import ClusterState
 from lowtide.framework.plugin import (
     NODE,
     NODES,
-    PODS,
-    READING,
     TERMS,
-    BoolArray,
     IntArray,
     Nodes,
     PluginError,
@@ -98,7 +95,6 @@ def ten() -> ClusterState:
 def test_a_row_is_judged_again_by_rules_that_read(
     event: Callable[[ClusterState], Any], judged_by: dict[str, list[int]]
 ) -> None:
-    reads = {"node": NODE, "pods": PODS, "reading": READING, "nothing": 0}
     rules = {key: Counts(read) for key, read in reads.items()}
     state = ten()
     verdicts = Verdicts(make_profile(list(rules.values())), state)
@@ -227,7 +223,6 @@ def test_one_verdict_is_kept_however_small_the_bound() -> None:
 def test_a_verdict_that_could_not_be_given_takes_the_place_of_others_too() -> None:
     class FailsWithLabels:
         name = "FailsWithLabels"
-        reads = NODE
 
         def filter(self, pod: Pod, nodes: Nodes) -> Iterable[Rejection]:
             if pod.labels:
@@ -255,7 +250,7 @@ class Raw:
         self.reads = reads
         self.scale = scale
 
-    def score(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray | None:
+    def score(self, pod: Pod, nodes: Nodes) -> IntArray | None:
         labels = [nodes.node(at).labels for at in range(len(nodes))]
         if any(self.name + "-fails" in each for each in labels):
             raise KeyError(self.name)
@@ -388,7 +383,6 @@ class OnlyLabelled:
     """Refuses the pod when no node has the label; narrows to those that have it."""
 
     name = "OnlyLabelled"
-    reads = NODE
 
     def pre_filter(self, pod: Pod, nodes: Nodes) -> PodRejection | frozenset[str]:
         labelled = (
@@ -420,7 +414,6 @@ def test_a_node_that_came_while_the_pod_was_refused_is_searched_afterwards() -> 
 def test_reasons_that_nobody_gives_any_more_are_let_go() -> None:
     class Talkative:
         name = "Talkative"
-        reads = READING
         said = 0
 
         def filter(self, pod: Pod, nodes: Nodes) -> Iterable[Rejection]:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from lowtide.framework.plugin import READING, Nodes, PodRejection, PostFiltered, Rejection
+from lowtide.framework.plugin import Nodes, PodRejection, PostFiltered, Rejection
 from lowtide.framework.verdicts import Verdicts
 from lowtide.objects.node import Node
 from lowtide.objects.pod import Pod, PodCondition
@@ -378,7 +378,6 @@ class Busy:
     """Refuses nodes for their load: at first, or for ever."""
 
     name = "Busy"
-    reads = READING
 
     def __init__(self, *names: str, gives_way_after: float | None) -> None:
         self._names = names
@@ -418,7 +417,6 @@ def test_a_pod_is_tried_again_when_the_load_of_nodes_it_may_preempt_on_has_given
 
 class Refuses:
     name = "Refuses"
-    reads = 0
 
     def __init__(self, *, eviction_helps: bool) -> None:
         self._eviction_helps = eviction_helps

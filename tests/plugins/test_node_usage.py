@@ -228,7 +228,6 @@ def test_the_request_follows_from_the_args() -> None:
 
 
 def test_only_millicores_look_at_other_nodes() -> None:
-    reads = [NodeUsage(NodeUsageArgs(unit=unit)).reads for unit in ("share", "millicores")]
     assert reads == [NODE | READING, READING | OTHERS | FEASIBLE]
 
 

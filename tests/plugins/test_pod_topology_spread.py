@@ -9,7 +9,7 @@ import pytest
 
 from lowtide.cluster.nodes import Nodes
 from lowtide.cluster.state import ClusterState
-from lowtide.framework.plugin import READING, Rejection
+from lowtide.framework.plugin import Rejection
 from lowtide.framework.verdicts import Verdicts
 from lowtide.objects.node import Node
 from lowtide.objects.pod import Pod
@@ -458,7 +458,6 @@ class Hot:
     """Refuses nodes by what is measured on them."""
 
     name = "Hot"
-    reads = READING
 
     def filter(self, pod: Pod, nodes: Nodes) -> Iterator[Rejection]:
         yield Rejection(nodes.reading("heat")["heat"] > 0, "hot")

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from lowtide.framework.plugin import BoolArray, IntArray, Nodes, Pod, Rejection
+from lowtide.framework.plugin import IntArray, Nodes, Pod, Rejection
 from lowtide.objects.kinds import Namespace
 from lowtide.objects.matching import matches_selector
 from lowtide.objects.node import Node
@@ -37,7 +37,7 @@ class PlainInterPodAffinity:
                 mask[position] = True
                 yield Rejection(mask, reason, eviction_helps="anti-affinity" in reason)
 
-    def score(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray | None:
+    def score(self, pod: Pod, nodes: Nodes) -> IntArray | None:
         has_own = bool(near(pod).preferred or away(pod).preferred)
         if self._ignores_preferences_of_others and not has_own:
             return None

@@ -13,7 +13,6 @@ import numpy as np
 
 from lowtide.cluster.placed import host_ports_of
 from lowtide.framework.plugin import (
-    BoolArray,
     IntArray,
     Nodes,
     OneNode,
@@ -233,7 +232,7 @@ class PlainBalancedAllocation:
 class PlainImageLocality:
     name = "ImageLocality"
 
-    def score(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray:
+    def score(self, pod: Pod, nodes: Nodes) -> IntArray:
         whole = nodes.everything
         containers = [*pod.spec.init_containers, *pod.spec.containers]
         images = [each.image for each in containers]
@@ -305,7 +304,7 @@ class PlainPodTopologySpread:
                 return "node(s) didn't match pod topology spread constraints"
         return None
 
-    def score(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray | None:
+    def score(self, pod: Pod, nodes: Nodes) -> IntArray | None:
         constraints = Constraints(self._defaults).of(pod, nodes, "ScheduleAnyway")
         if not constraints:
             return None

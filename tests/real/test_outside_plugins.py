@@ -35,7 +35,6 @@ class SameRack:
     """Pods go where the label that the args name is as their own."""
 
     name = "SameRack"
-    reads = NODE
     args = SameRackArgs
 
     def __init__(self, args: SameRackArgs) -> None:

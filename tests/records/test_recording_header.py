@@ -1,4 +1,4 @@
-from lowtide.framework.plugin import BoolArray, Nodes, Pod
+from lowtide.framework.plugin import Nodes, Pod
 from lowtide.readings.access import PrometheusAccess
 from lowtide.readings.request import TrafficRequest
 from lowtide.readings.usage import UsageRequest
@@ -14,13 +14,11 @@ def request(address: str) -> TrafficRequest:
 
 
 class Reads:
-    reads = 0
-
     def __init__(self, name: str, *readings: object) -> None:
         self.name = name
         self.readings = readings
 
-    def score(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> None:
+    def score(self, pod: Pod, nodes: Nodes) -> None:
         return None
 
 

@@ -195,7 +195,6 @@ class AllEqual:
     """Whoever is ready first has the first turn."""
 
     name = "AllEqual"
-    reads = 0
 
     def sort_key(self, queued: Any) -> int:
         return 0
@@ -224,7 +223,6 @@ class Groups:
     """Lets pods go two by two."""
 
     name = "Groups"
-    reads = 0
 
     def __init__(self) -> None:
         self._waiting: list[str] = []

@@ -9,8 +9,6 @@ import pytest
 from lowtide.cluster.state import ClusterState
 from lowtide.framework.decision import Decision, NodeRejection, NodeScore, RuleScore
 from lowtide.framework.plugin import (
-    NODE,
-    BoolArray,
     IntArray,
     Nodes,
     OneNode,
@@ -30,14 +28,13 @@ class ByName:
     """Scores each node what it is told; counts how often it is asked."""
 
     name = "ByName"
-    reads = NODE
     scale = None
 
     def __init__(self, **scores: int) -> None:
         self._scores = scores
         self.asked = 0
 
-    def score(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray:
+    def score(self, pod: Pod, nodes: Nodes) -> IntArray:
         self.asked += 1
         return np.array([self._scores.get(name, 0) for name in nodes.names], np.int64)
 
@@ -46,7 +43,6 @@ class Only:
     """Refuses every node but these."""
 
     name = "Only"
-    reads = NODE
 
     def __init__(self, *names: str) -> None:
         self._names = names

@@ -9,7 +9,7 @@ import pytest
 
 from lowtide.cluster.state import ClusterState
 from lowtide.framework.decision import Decision, NodeRejection
-from lowtide.framework.plugin import NODE, PODS, BoolArray, IntArray, Nodes, Pod, Rejection
+from lowtide.framework.plugin import IntArray, Nodes, Pod, Rejection
 from lowtide.framework.verdicts import Verdicts
 from lowtide.scheduler.decide import decide
 from lowtide.testing import make_node, make_pod, make_profile, make_state
@@ -19,7 +19,6 @@ class Busy:
     """Refuses these nodes until a pod has waited for so long."""
 
     name = "Busy"
-    reads = NODE
 
     def __init__(self, names: str, after: float) -> None:
         self._names = names
@@ -34,7 +33,6 @@ class Crowded:
     """Refuses nodes that hold a pod, also one that is only promised to them."""
 
     name = "Crowded"
-    reads = PODS
 
     def __init__(self, after: float) -> None:
         self._after = after
@@ -45,7 +43,6 @@ class Crowded:
 
 class Closed:
     name = "Closed"
-    reads = NODE
 
     def __init__(self, names: str) -> None:
         self._names = names
@@ -58,9 +55,8 @@ class ByName:
     """Prefers names late in the alphabet."""
 
     name = "ByName"
-    reads = NODE
 
-    def score(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray:
+    def score(self, pod: Pod, nodes: Nodes) -> IntArray:
         return np.array([ord(name) - ord("a") for name in nodes.names], np.int64)
 
 

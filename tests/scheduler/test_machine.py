@@ -391,7 +391,6 @@ def test_a_pod_that_changed_while_its_binding_failed_is_tried_as_it_is_now() -> 
 
 class OnlyKnownNamespaces:
     name = "OnlyKnownNamespaces"
-    reads = 0
     kinds = (Namespace,)
 
     def pre_filter(self, pod: Pod, nodes: Nodes) -> PodRejection | None:

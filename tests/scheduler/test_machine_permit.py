@@ -18,8 +18,6 @@ WEB = make_pod("web", cpu="800m")
 class Says:
     """Answers for each pod by its name; others it allows."""
 
-    reads = 0
-
     def __init__(self, name: str, **answers: Any) -> None:
         self.name = name
         self._answers = answers
@@ -67,7 +65,6 @@ class Stumbles:
     """Raises at one pod."""
 
     name = "Stumbles"
-    reads = 0
 
     def filter(self, pod: Pod, nodes: Any) -> Any:
         if pod.name == "bad":

@@ -19,9 +19,7 @@ from tests.scheduler.conftest import (
 )
 
 from lowtide.framework.plugin import (
-    OTHERS,
     Allow,
-    BoolArray,
     IntArray,
     Nodes,
     PluginError,
@@ -228,7 +226,7 @@ class Failing:
         self._check("filter", pod)
         return iter(())
 
-    def score(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray | None:
+    def score(self, pod: Pod, nodes: Nodes) -> IntArray | None:
         self._check("score", pod)
         return None
 
@@ -420,7 +418,6 @@ class NeedsCompany:
     """Reads the pods of other nodes: refuses while no pod of app `first` runs anywhere."""
 
     name = "NeedsCompany"
-    reads = OTHERS
 
     def filter(self, pod: Pod, nodes: Nodes) -> Iterator[Rejection]:
         runs = any(

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from tests.scheduler.conftest import all_listed, default_rules
 
-from lowtide.framework.plugin import NODE, Nodes, OneNode, Pod, Rejection, filter_each
+from lowtide.framework.plugin import Nodes, OneNode, Pod, Rejection, filter_each
 from lowtide.objects.events import Added, Deleted, Modified
 from lowtide.objects.node import Node
 from lowtide.scheduler.shadow import Agreement, Shadow, Shadowed
@@ -106,8 +106,6 @@ def test_a_promise_of_the_other_scheduler_does_not_count() -> None:
 
 def test_with_several_profiles_each_pod_is_judged_by_its_own() -> None:
     class Only:
-        reads = NODE
-
         def __init__(self, name: str, node_name: str) -> None:
             self.name = name
             self._node_name = node_name

@@ -15,7 +15,7 @@ from lowtide.framework.decision import (
     RuleScore,
     ScoreTable,
 )
-from lowtide.framework.plugin import BoolArray, IntArray, Nodes, Pod, Rejection
+from lowtide.framework.plugin import IntArray, Nodes, Pod, Rejection
 from lowtide.framework.verdicts import Verdicts
 from lowtide.logs import configure_logs
 from lowtide.objects.events import Added
@@ -85,10 +85,10 @@ class Telling:
     def __init__(self, *, fails_in: str = "") -> None:
         self._fails_in = fails_in
 
-    def score(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray:
+    def score(self, pod: Pod, nodes: Nodes) -> IntArray:
         return np.arange(len(nodes))
 
-    def normalize(self, pod: Pod, nodes: Nodes, raw: IntArray, feasible: BoolArray) -> IntArray:
+    def normalize(self, pod: Pod, nodes: Nodes, raw: IntArray) -> IntArray:
         if self._fails_in == "normalize":
             raise ZeroDivisionError("no quotient")
         return raw * 100 // int(raw.max())

@@ -5,9 +5,7 @@ from collections.abc import Hashable
 import numpy as np
 
 from lowtide.framework.plugin import (
-    READING,
     Allow,
-    BoolArray,
     IntArray,
     Nodes,
     Pod,
@@ -110,10 +108,9 @@ def test_all_that_time_brings_happens_at_its_time() -> None:
 
 class Calm:
     name = "Calm"
-    reads = READING
     readings: tuple[Hashable, ...] = ("calm",)
 
-    def score(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray | None:
+    def score(self, pod: Pod, nodes: Nodes) -> IntArray | None:
         column = nodes.reading("calm").get("points")
         return None if column is None else np.nan_to_num(column).astype(np.int64)
 
@@ -133,7 +130,7 @@ def test_weights_decide_between_rules() -> None:
             self.name = name
             self._node_name = node_name
 
-        def score(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray:
+        def score(self, pod: Pod, nodes: Nodes) -> IntArray:
             return np.array([100 * (name == self._node_name) for name in nodes.names], np.int64)
 
     rules = [Likes("One", "a"), Likes("Other", "b")]

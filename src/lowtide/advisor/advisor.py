@@ -67,9 +67,7 @@ class Advisor:
         self._settings = settings
         self._listener = listener
         self._verdicts: dict[tuple[str, frozenset[str]], Verdicts] = {}
-        self._surroundings = Surroundings(
-            self.state, lambda change, now: None, profiles.values(), self._verdicts.values()
-        )
+        self._surroundings = Surroundings(self.state, lambda change, now: None, profiles.values())
         self.queue = PendingPods()
         self._bookings = Bookings(self.state)
         self._finder = RowFinder(self.state)

@@ -72,6 +72,11 @@ class ChangeLog:
         self._note(row, what)
         self.versions[row_or_all] = self.position
 
+    def object_changed(self, kind_bit: int) -> None:
+        """An object of this kind changed. Lookahead about rows stays true where no plugin touched
+        this kind, and the others judge every row again."""
+        self._note(EVERY_ROW, kind_bit)
+
     def pod_came(self, row: int, what: int, shape: object) -> None:
         """Adds what that changed. `shape` is what who asked about the pod knows it by again."""
         versions = self.versions

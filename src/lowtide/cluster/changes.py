@@ -1,29 +1,57 @@
-"""What can change on a row of the table, and what a rule can read of it.
+"""What can change on a row of the table, and what a plugin can depend on: the same bits.
 
-Plain ints that are or-ed together: enum.Flag costs too much where every decision tests them.
+ClusterState logs which bits changed on which row. Nodes records which bits a plugin touched while
+it answered. Plain ints that are or-ed together: enum.Flag costs too much where every decision
+tests them.
 """
 
 from lowtide.objects.node import Node
 
-NODE = 1  # this node's own object: labels, taints, allocatable
-TAKEN = 2  # what the pods on this node take: resources, ports, volumes
-READING = 4  # what is measured on this node
-NODES = 8  # any node's object
-OTHERS = 16  # the pods of other nodes
-FEASIBLE = 64  # which nodes the filters left; only for scores
-TERMS = 128  # the affinity terms that pods of any node carry
-LABELS = 256  # the labels of the pods on this node
+# On one row.
+NODE = 1  # the node's own object: labels, taints, allocatable
+TAKEN = 2  # what the pods on it take: resources, ports, volumes
+LABELS = 4  # the labels of the pods on it
+READING = 8  # what is measured on it
+FEASIBLE = 16  # whether the filters left it; only scores touch it
+TERMS = 32  # the affinity terms of the pods on it
+OBJECTS = 64  # objects of other kinds; only in a Change, which wakes pods
 
-PODS = TAKEN | LABELS  # the pods on this node, in anything
+PODS = TAKEN | LABELS  # the pods on it, in anything
+ROW = NODE | PODS | READING | TERMS  # logged where a row comes or moves
 
-ROW = NODE | PODS | READING
+# The same on any row of the whole table, as `nodes.everything` touches them.
+ANY_ROW = 8  # bits to shift by
+NODES = NODE << ANY_ROW
+OTHERS = PODS << ANY_ROW
+
+# From here on, one bit for each kind of other objects.
+FIRST_KIND = 1 << 16
 
 EVERY_ROW = -1  # in the log of changes, instead of a row
-OBJECTS = 32  # an object of a kind the rule depends on; only for what makes a pod worth a retry
 
 
-def is_same_to_rules(before: Node, after: Node) -> bool:
-    """Heartbeats change only conditions and times, which no rule reads."""
+def of_any_row(touched: int) -> int:
+    """The bits touched on any row, as they are logged on one."""
+    return touched >> ANY_ROW & (FIRST_KIND >> ANY_ROW) - 1
+
+
+def is_local(touched: int) -> bool:
+    """Whether an answer for a row depends on what this row's pods take or on its reading, and on
+    nothing of other rows. Labels don't count as local: the API server labels a pod when it binds
+    it, which would undo every lookahead."""
+    return bool(touched & (TAKEN | READING)) and not touched & (
+        LABELS | FEASIBLE | (FIRST_KIND - 1) & ~((1 << ANY_ROW) - 1)
+    )
+
+
+def depends_on_pods(touched: int) -> bool:
+    """Whether an answer may differ where pods hypothetically come and go. A pod that comes is
+    expected to bring traffic."""
+    return bool((touched | of_any_row(touched)) & (PODS | READING | TERMS))
+
+
+def is_same_to_plugins(before: Node, after: Node) -> bool:
+    """Heartbeats change only conditions and times, which no plugin reads."""
     return (
         before.spec == after.spec
         and before.status == after.status

@@ -22,9 +22,10 @@ class _Replaced:
 
 
 class KnownObjects:
-    """`on_change` is told of each change as (before, after), with None for what is not there."""
+    """`on_change` is called with each change as (before, after), with None for what is not there,
+    and with whether plugins can tell the two apart."""
 
-    def __init__(self, on_change: Callable[[Any, Any], None]) -> None:
+    def __init__(self, on_change: Callable[[Any, Any, bool], None]) -> None:
         self._on_change = on_change
         self._by_kind: dict[type, dict[tuple[str, str], Any]] = {}
         self._in_namespace: dict[tuple[type, str], dict[str, Any]] = {}
@@ -68,7 +69,7 @@ class KnownObjects:
         neighbours.pop(name, None)
         if not neighbours:
             self._in_namespace.pop((kind, namespace), None)
-        self._on_change(before, None)
+        self._on_change(before, None, True)
 
     def assume(self, uid: str, things: Iterable[Any]) -> None:
         """Each replaces the one of its name, for the pod with this uid."""
@@ -109,8 +110,9 @@ class KnownObjects:
         before = of_kind.get((namespace, name))
         of_kind[namespace, name] = thing
         self._in_namespace.setdefault((kind, namespace), {})[name] = thing
-        self._on_change(before, thing)
-        return before is None or _without_version(before) != _without_version(thing)
+        is_other = before is None or _without_version(before) != _without_version(thing)
+        self._on_change(before, thing, is_other)
+        return is_other
 
 
 def _full_key(thing: Any) -> tuple[type, str, str]:

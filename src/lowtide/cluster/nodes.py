@@ -13,6 +13,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from lowtide.cluster.changes import (
+    ANY_ROW,
+    FEASIBLE,
+    LABELS,
+    NODE,
+    NODES,
+    PODS,
+    READING,
+    TAKEN,
+    TERMS,
+)
 from lowtide.cluster.columns import (
     BoolArray,
     FloatArray,
@@ -35,6 +46,7 @@ from lowtide.objects.meta import LabelRequirement
 from lowtide.objects.node import Node, Taint
 from lowtide.objects.pod import Pod
 from lowtide.objects.requests import PODS as POD_COUNT
+from lowtide.objects.workloads import Service
 
 if TYPE_CHECKING:
     from lowtide.cluster.state import ClusterState
@@ -48,12 +60,21 @@ class Nodes:
         state: ClusterState,
         rows: Rows | None = None,
         overlays: Overlays | None = None,
+        *,
+        reach: int = 0,
+        feasible: BoolArray | None = None,
     ) -> None:
+        """`reach` is ANY_ROW where what is read counts as read of the whole table. `feasible` is
+        by row."""
         self._state = state
         self._rows = rows
         self._overlays = overlays
+        self._reach = reach
+        self._feasible = feasible
 
     def __len__(self) -> int:
+        if self._reach:
+            self._state.touched |= NODES
         return self._state.count if self._rows is None else len(self._rows)
 
     # Which rows.
@@ -61,18 +82,23 @@ class Nodes:
     @property
     def rows(self) -> Rows:
         """The row of each position in the whole table."""
+        if self._reach:
+            self._state.touched |= NODES
         return np.arange(self._state.count) if self._rows is None else self._rows
 
     @property
     def everything(self) -> Nodes:
-        """The whole table as it is, for rules that read the pods of other nodes."""
-        is_whole = self._overlays is None and self._rows is None
-        return self if is_whole else Nodes(self._state)
+        """The whole table as it is. An answer about one row that depends on other rows reads them
+        here: what is read elsewhere is noted as read of the asked rows alone."""
+        is_everything = self._reach and self._rows is None and self._overlays is None
+        if is_everything:
+            return self
+        return Nodes(self._state, reach=ANY_ROW, feasible=self._feasible)
 
     def take(self, positions: Rows) -> Nodes:
         rows = positions if self._rows is None else self._rows[positions]
         overlays = self._overlays
-        return Nodes(self._state, rows, None if overlays is None else overlays.take(positions))
+        return self._face(rows, None if overlays is None else overlays.take(positions))
 
     def with_pods(self, pods: Mapping[int, Sequence[Pod]]) -> Nodes:
         """The table as if each position had these pods too, and no other position changed."""
@@ -80,15 +106,15 @@ class Nodes:
 
     def with_placed(self, pods: Mapping[int, Iterable[PlacedPod]]) -> Nodes:
         """The same, for pods of which it is worked out what they take."""
-        return Nodes(self._state, self._rows, self._thoughts.adding(pods))
+        return self._face(self._rows, self._thoughts.adding(pods))
 
     def with_copies(self, placed: PlacedPod, times: IntArray) -> Nodes:
         """Where nothing was imagined yet: the table as if each position had so many such pods."""
-        return Nodes(self._state, self._rows, Overlays.repeating(placed, times))
+        return self._face(self._rows, Overlays.repeating(placed, times))
 
     def without(self, pods: Mapping[int, Collection[str]]) -> Nodes:
         """The table as if each position had lost the pods with these uids."""
-        return Nodes(self._state, self._rows, self._thoughts.removing(pods, self._really_on))
+        return self._face(self._rows, self._thoughts.removing(pods, self._really_on))
 
     def without_lower(self, priority: int) -> tuple[Nodes, list[list[Pod]]]:
         """The table without all pods of a lower priority, and these by position."""
@@ -99,30 +125,39 @@ class Nodes:
         pods = [[placed.pod for placed in each] for each in lower]
         if self._overlays is None:
             overlays = self._thoughts.removing_all(dict(enumerate(lower)))
-            return Nodes(self._state, self._rows, overlays), pods
+            return self._face(self._rows, overlays), pods
         return self.without({at: [pod.uid for pod in each] for at, each in enumerate(pods)}), pods
 
     def returning(self, numbers: Rows) -> Nodes:
         """The table as if of all that were taken away these were back: numbers count them in the
         order in which they were told of."""
-        return Nodes(self._state, self._rows, self._thoughts.returning(numbers))
+        return self._face(self._rows, self._thoughts.returning(numbers))
 
     def overlaid(self, overlays: Overlays) -> Nodes:
         """The table as it is thought of in overlays for these positions."""
-        return Nodes(self._state, self._rows, overlays)
+        return self._face(self._rows, overlays)
+
+    def with_feasible(self, feasible: BoolArray) -> Nodes:
+        """The same, where these rows of the table are what the filters left."""
+        return Nodes(self._state, self._rows, self._overlays, reach=self._reach, feasible=feasible)
 
     # What a node is.
 
     def node(self, position: int) -> Node:
+        self._state.touched |= NODE << self._reach
         return self._state.node_at(self._row(position))
 
     @property
     def names(self) -> list[str]:
+        if self._reach:
+            self._state.touched |= NODES
         names = self._state.names
         return names if self._rows is None else [names[row] for row in self._rows]
 
     def position_of(self, node_name: str) -> int | None:
         """Where this node stands; None where it is not among these."""
+        if self._reach:
+            self._state.touched |= NODES
         row = self._state.row_of(node_name)
         if row is None or self._rows is None:
             return row
@@ -131,10 +166,12 @@ class Nodes:
 
     @property
     def unschedulable(self) -> BoolArray:
+        self._state.touched |= NODE << self._reach
         return self._gather(self._state.unschedulable.array)
 
     def by_taints(self, judge: Callable[[tuple[Taint, ...]], int]) -> IntArray:
         """What `judge` says of each node's taints: asked once per distinct list of them."""
+        self._state.touched |= NODE << self._reach
         taints = self._state.taints
         return by_value(
             self._gather(taints.column.array),
@@ -145,6 +182,7 @@ class Nodes:
 
     def by_features(self, judge: Callable[[frozenset[str]], bool]) -> BoolArray:
         """The same of the features that each node declares."""
+        self._state.touched |= NODE << self._reach
         features = self._state.features
         return by_value(
             self._gather(features.column.array),
@@ -154,6 +192,7 @@ class Nodes:
 
     def label_matches(self, requirement: LabelRequirement) -> BoolArray:
         """Where a node's label meets the requirement."""
+        self._state.touched |= NODE << self._reach
         column = self._state.label_column(requirement.key)
         numbers, interned = self._gather(column.column.array), column.interned
         match requirement.operator:
@@ -173,19 +212,25 @@ class Nodes:
     def label_numbers(self, key: str) -> tuple[Rows, Sequence[str | None]]:
         """The number of each node's value of this label, below 0 without it; values by number,
         None for one that no node has. Numbers hold for one question."""
+        self._state.touched |= NODE << self._reach
         column = self._state.label_column(key)
         return self._gather(column.column.array), column.interned.values
 
     def label_number_of(self, key: str) -> Callable[[str], int | None]:
         """From a value of this label to its number; None for one that no node has."""
+        self._state.touched |= NODE << self._reach
         return self._state.label_column(key).interned.number_of
 
     def all_labelled(self, key: str) -> bool:
-        """Whether every node of the whole table has this label."""
+        """Whether every node has this label. It may be False where only nodes beyond these lack it:
+        what an answer says of a row must not depend on that."""
+        self._state.touched |= NODE << self._reach
         return self._state.label_column(key).interned.use_count == self._state.count
 
     def is_named(self, *node_names: str) -> BoolArray:
         """Where one of these nodes stands, which may be at several positions."""
+        if self._reach:
+            self._state.touched |= NODES
         rows = [row for name in node_names if (row := self._state.row_of(name)) is not None]
         named = np.zeros(self._capacity, np.bool_)
         named[rows] = True
@@ -193,26 +238,40 @@ class Nodes:
 
     def image_node_count(self, image: str) -> int:
         """How many nodes of the whole table hold the image of this full name."""
+        self._state.touched |= NODES
         return self._state.images.node_count(image)
 
     def image_sizes(self, image: str) -> IntArray:
         """How many bytes of it each node holds; 0 where it is not."""
+        self._state.touched |= NODE << self._reach
         column = self._state.images.column(
             image, capacity=self._capacity, row_of=self._state.row_of
         )
         return self._gather(column.array)
 
+    @property
+    def feasible(self) -> BoolArray:
+        """Which nodes the filters left; only score plugins are asked with it."""
+        if self._feasible is None:
+            raise ValueError("only score and normalize may ask which nodes are feasible")
+        self._state.touched |= FEASIBLE << self._reach
+        return self._gather(self._feasible)
+
     # What is on it.
 
     def allocatable(self, resource: str) -> IntArray:
+        self._state.touched |= NODE << self._reach
         return self._gather(self._state.allocatable(resource))
 
     def all_have(self, resource: str) -> bool:
-        """Whether every node of the whole table has some of it to give."""
+        """Whether every node has some of it to give. It may be False where only nodes beyond these
+        have none: what an answer says of a row must not depend on that."""
+        self._state.touched |= NODE << self._reach
         return self._state.all_have(resource)
 
     def requested(self, resource: str) -> IntArray:
         """What pods on the node ask for; `pods` counts them."""
+        self._state.touched |= TAKEN << self._reach
         if resource == POD_COUNT:
             return self.pod_count
         asked = self._gather(self._state.requested(resource))
@@ -222,6 +281,7 @@ class Nodes:
 
     def nonzero_requested(self, resource: str) -> IntArray:
         """cpu or memory asked for, counting kube's default for containers that do not say."""
+        self._state.touched |= TAKEN << self._reach
         asked = self._gather(self._state.nonzero_requested(resource))
         if resource == "cpu":
             return self._adjusted(
@@ -233,11 +293,13 @@ class Nodes:
 
     @property
     def pod_count(self) -> IntArray:
+        self._state.touched |= TAKEN << self._reach
         return self._adjusted(self._gather(self._state.pod_count.array), lambda _: 1, POD_COUNT)
 
     @property
     def lowest_priority(self) -> IntArray:
         """Of the pods on each node; more than any priority where there is none."""
+        self._state.touched |= TAKEN << self._reach
         lowest: IntArray = self._gather(self._state.lowest_priorities.column.array)
         if self._overlays is not None:
             lowest = lowest.copy()
@@ -246,10 +308,12 @@ class Nodes:
         return lowest
 
     def pods(self, position: int) -> list[Pod]:
+        self._state.touched |= PODS << self._reach
         return [placed.pod for placed in self._placed(position)]
 
     def pods_matching(self, selection: PodSelection) -> IntArray:
         """How many pods of this selection are on each node."""
+        self._state.touched |= LABELS << self._reach
         column = self._gather(self._state.pods_matching(selection))
         return self._adjusted(
             column, lambda placed: selection.counts(placed.pod), ("counted", selection)
@@ -260,21 +324,27 @@ class Nodes:
         terminating ones too; None where neither was said."""
         if self._overlays is None:
             return None
+        self._state.touched |= LABELS << self._reach
         return self._overlays.change(selection, lambda placed: selection.matches(placed.pod))
 
     def terms_about(self, pod: Pod) -> Iterator[CarriedTerm]:
         """Affinity terms of placed pods that may be about this one: ask each whether it is."""
+        self._state.touched |= TERMS << ANY_ROW
         return self._state.terms_carried.about(pod)
 
     def pods_carrying(self, carried: CarriedTerm) -> IntArray:
         """How many pods on each node carry this term, apart from what is imagined."""
+        self._state.touched |= TERMS << ANY_ROW
         capacity = len(self._state.pod_count.array)
         return self._gather(self._state.terms_carried.pods_carrying(carried, capacity))
 
     def imagined(self) -> Iterator[tuple[int, Pod, int]]:
         """Pods that a position gained by `with_pods` (1, or more of a kind) or lost by `without`
         (-1)."""
-        return iter(()) if self._overlays is None else self._overlays.pods()
+        if self._overlays is None:
+            return iter(())
+        self._state.touched |= PODS << self._reach
+        return self._overlays.pods()
 
     @property
     def volumes(self) -> VolumesOnNodes:
@@ -285,6 +355,7 @@ class Nodes:
 
     def uses_port(self, wanted: HostPort) -> BoolArray:
         """Where a pod on the node holds a host port that conflicts with this one."""
+        self._state.touched |= TAKEN << self._reach
         conflicting = self._state.host_ports.conflicting(wanted, self._capacity)
 
         def held_by(placed: PlacedPod) -> int:
@@ -305,6 +376,7 @@ class Nodes:
 
     def reading(self, source: Hashable) -> Mapping[str, FloatArray]:
         """The columns published under this source; NaN where nothing is known, none before that."""
+        self._state.touched |= READING << self._reach
         ledger = self._state.ledgers.of(source)
         if ledger is None:
             return {}
@@ -319,6 +391,7 @@ class Nodes:
 
     def expected(self, source: Hashable, pod: Pod) -> Mapping[str, float]:
         """What the pod would add to what is measured under this source, by field."""
+        self._state.touched |= READING << self._reach
         ledger = self._state.ledgers.of(source)
         return {} if ledger is None else ledger.expected(pod)
 
@@ -326,17 +399,32 @@ class Nodes:
 
     def objects(self, kind: type[T]) -> Mapping[tuple[str, str], T]:
         """Objects of a type that the rule names in `kinds`, by namespace and name."""
+        self.touch_kinds(kind)
         return self._state.objects(kind)
 
     def objects_in(self, kind: type[T], namespace: str) -> Mapping[str, T]:
         """Those of one namespace, by name."""
+        self.touch_kinds(kind)
         return self._state.objects_in(kind, namespace)
 
     def selected_by_services(self, pod: Pod) -> dict[str, str]:
         """All labels that the Services which select this pod ask for."""
+        self.touch_kinds(Service)
         return self._state.service_selectors.about(pod)
 
     # How it is done.
+
+    def touch(self, bits: int) -> None:
+        """Notes that these bits of the rows of this face were read."""
+        self._state.touched |= bits << self._reach
+
+    def touch_kinds(self, *kinds: type) -> None:
+        """Notes that objects of these types were read."""
+        for kind in kinds:
+            self._state.touched |= self._state.kind_bit(kind)
+
+    def _face(self, rows: Rows | None, overlays: Overlays | None) -> Nodes:
+        return Nodes(self._state, rows, overlays, reach=self._reach, feasible=self._feasible)
 
     def _row(self, position: int) -> int:
         return position if self._rows is None else int(self._rows[position])

@@ -13,13 +13,14 @@ from lowtide.cluster.affinity_terms import NO_TERMS, terms_of
 from lowtide.cluster.change_log import ChangeLog
 from lowtide.cluster.changes import (
     EVERY_ROW,
+    FIRST_KIND,
     LABELS,
     NODE,
     PODS,
     READING,
     ROW,
     TERMS,
-    is_same_to_rules,
+    is_same_to_plugins,
 )
 from lowtide.cluster.columns import Column, IntArray, MadeWhenAsked, Rows, ValueColumn
 from lowtide.cluster.host_ports import HostPorts
@@ -88,6 +89,9 @@ class ClusterState:
             self.storage.attached.nodes_using,
         )
         self.ledgers = Ledgers(self._row_of, lambda row: self._changed(row, READING))
+
+        self.touched = 0  # what Nodes was asked for, since somebody set it to 0
+        self._kind_bits: dict[type, int] = {}
 
         self.service_selectors = ServiceSelectors()
         self.known_objects = KnownObjects(self._object_changed)
@@ -166,6 +170,13 @@ class ClusterState:
             selection, capacity=self._capacity, row_of=self._row_of, placed=self._placed
         ).array
 
+    def kind_bit(self, kind: type) -> int:
+        """The bit that stands for objects of this type, in `touched` and in the log."""
+        bit = self._kind_bits.get(kind)
+        if bit is None:
+            bit = self._kind_bits[kind] = FIRST_KIND << len(self._kind_bits)
+        return bit
+
     def objects(self, kind: type[T]) -> Mapping[tuple[str, str], T]:
         """Objects other than nodes and pods, by namespace and name."""
         return self.known_objects.of(kind)
@@ -207,7 +218,7 @@ class ClusterState:
             self.add_node(node)
             return
         before, self._nodes[row] = self._nodes[row], node
-        if is_same_to_rules(before, node):
+        if is_same_to_plugins(before, node):
             return
         if before.status.allocatable != node.status.allocatable:
             self._resources.replace(row, node)
@@ -329,7 +340,10 @@ class ClusterState:
 
     # How it is done.
 
-    def _object_changed(self, before: Any, after: Any) -> None:
+    def _object_changed(self, before: Any, after: Any, is_other: bool) -> None:
+        bit = self._kind_bits.get(type(before if after is None else after))
+        if is_other and bit is not None:  # else no plugin has read this kind
+            self.log.object_changed(bit)
         self.storage.object_changed(before, after)
         self.service_selectors.object_changed(before, after)
 

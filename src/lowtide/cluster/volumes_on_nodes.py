@@ -13,16 +13,33 @@ import numpy as np
 import numpy.typing as npt
 
 from lowtide.cluster.attached_volumes import NOT_COUNTED, VolumesOfNode, csi_sources_of
+from lowtide.cluster.changes import TAKEN
 from lowtide.cluster.columns import BoolArray, IntArray
 from lowtide.cluster.storage import Storage
 from lowtide.cluster.volume_holders import Held, held_by
 from lowtide.objects.pod import Pod
-from lowtide.objects.storage import CsiSource, PersistentVolume
+from lowtide.objects.storage import (
+    CSINode,
+    CsiSource,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
 
 if TYPE_CHECKING:
     from lowtide.cluster.nodes import Nodes
 
 T = TypeVar("T")
+
+# What AttachedVolumes goes by, besides the pods.
+KINDS_THAT_ATTACH = (
+    PersistentVolumeClaim,
+    PersistentVolume,
+    StorageClass,
+    CSINode,
+    VolumeAttachment,
+)
 
 
 class VolumesOnNodes:
@@ -45,14 +62,17 @@ class VolumesOnNodes:
 
     def of_class(self, class_name: str) -> Mapping[str, PersistentVolume]:
         """By name: all volumes of a storage class, wherever they may be used."""
+        self._nodes.touch_kinds(PersistentVolume)
         return self._storage.volumes_of_class(class_name)
 
     def is_migrated(self, plugin: str) -> BoolArray:
         """Where a CSI driver has taken the place of this in-tree driver."""
+        self._nodes.touch_kinds(CSINode)
         return self._gather(self._storage.migrated.column(plugin, self._capacity))
 
     def pods_holding(self, held: Held) -> Iterator[tuple[int, Pod]]:
         """With its position, each pod that uses this claim or disk."""
+        self._nodes.touch(TAKEN)
         is_holder = _asked_once(lambda pod: held in held_by(pod))
         gone: set[tuple[int, str]] = set()
         for position, pod, times in self._nodes.imagined():
@@ -68,6 +88,7 @@ class VolumesOnNodes:
 
     def attached_count(self, driver: str) -> IntArray:
         """How many volumes of this CSI driver are attached; known only where `attach_limit` is."""
+        self._touch_attached()
         count = self._gather(self._storage.attached.count(driver, self._capacity)).copy()
         for source in self._changes:
             if source.driver != driver:
@@ -79,14 +100,20 @@ class VolumesOnNodes:
 
     def attach_limit(self, driver: str) -> IntArray:
         """How many may be; beyond any count where nothing is said."""
+        self._touch_attached()
         return self._gather(self._storage.attached.limit(driver, self._capacity))
 
     def is_attached(self, source: CsiSource) -> BoolArray:
         """Where a pod uses this volume already; known only where `attach_limit` is."""
+        self._touch_attached()
         used = self._gather(self._storage.attached.is_used(source, self._capacity)).copy()
         for position, users, _ in self._imagined_users(source):
             used[position] = users > 0
         return used
+
+    def _touch_attached(self) -> None:
+        self._nodes.touch(TAKEN)
+        self._nodes.touch_kinds(*KINDS_THAT_ATTACH)
 
     def _imagined_users(self, source: CsiSource) -> Iterator[tuple[int, int, VolumesOfNode]]:
         """Where they change: how many pods use the volume then, and what is really there."""

@@ -6,6 +6,7 @@ A profile has one; what a Verdict consists of asks by it.
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
+from lowtide.cluster.state import ClusterState
 from lowtide.framework.plugin import ask
 
 
@@ -40,6 +41,17 @@ class Asking:
             return ask(rule, method, *arguments)
         finally:
             self._spent.append((rule.name, method, self._clock() - began_at))
+
+    def observed(
+        self, state: ClusterState, plugin: Any, method: str, *arguments: Any
+    ) -> tuple[Any, int]:
+        """The answer, and the bits that the plugin touched for it. An ask within another one counts
+        for both."""
+        outer, state.touched = state.touched, 0
+        try:
+            return self(plugin, method, *arguments), state.touched
+        finally:
+            state.touched |= outer
 
     def take_spent(self) -> Spent:
         """Since it was taken last."""

@@ -5,7 +5,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from lowtide.cluster.changes import NODE, NODES, OBJECTS, OTHERS, PODS, READING, ROW
+from lowtide.cluster.changes import (
+    FIRST_KIND,
+    NODE,
+    NODES,
+    OBJECTS,
+    OTHERS,
+    PODS,
+    READING,
+    ROW,
+    TERMS,
+    of_any_row,
+)
 from lowtide.cluster.placed import PlacedPod
 from lowtide.objects.node import Node
 from lowtide.objects.pod import Pod
@@ -42,6 +53,14 @@ class Change:
         """Whether it was met before, and is no more."""
         was_met = self.before is not None and met(self.before)
         return was_met and not (self.after is not None and met(self.after))
+
+
+def wakes_on(touched: int) -> int:
+    """The changes after which an answer that touched this may be another."""
+    occasions = touched & (FIRST_KIND - 1)
+    if of_any_row(touched) & TERMS:
+        occasions |= OTHERS
+    return occasions | (OBJECTS if touched >= FIRST_KIND else 0)
 
 
 READING_PUBLISHED = Change(READING, "ReadingPublished")

@@ -109,6 +109,7 @@ class Decision(msgspec.Struct, frozen=True):
     by_nomination: bool = False
     pod_rejection: PodRejection | None = None
     rejected_by: frozenset[str] = frozenset()
+    touched: int = ~0  # by those of them that do not say what they retry on; ~0: not known
     reason_counts: Mapping[str, int] = {}
     rejections: Mapping[str, NodeRejection] = {}  # only if asked for
     narrowed_to: frozenset[str] | None = None

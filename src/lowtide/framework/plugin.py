@@ -4,25 +4,16 @@ A rule is a class with a `name` and any of the methods below. It is asked once p
 nodes, and answers with arrays, one element per row of the `Nodes` it was given; `filter_each` and
 `score_each` lift a method that judges a single node. Everything but `name` is optional:
 
-    reads      what its answer for a row depends on: NODE | PODS | READING (this row's, the
-               default; of PODS perhaps only TAKEN, what they take, or LABELS), NODES (any node's
-               object), OTHERS (the pods of other nodes), TERMS (the affinity terms that pods
-               carry), FEASIBLE (for `score`: which nodes the filters left). A row is judged again
-               only by the rules that read what changed on it; where labels do not matter, rows
-               can be judged ahead.
     concerns(pod) -> bool                             False where it has nothing to say of pods of
-                                                      this shape, before filtering, in filtering
+                                                      this signature, before filtering, in filtering
                                                       and in scoring: there it is not asked then
-    reads_about(pod, nodes, point) -> int             less than that, for pods of this shape: 0
-                                                      where only the pod decides, and objects of
-                                                      its kinds, which `nodes` is for; `point` is
-                                                      "preFilter", "filter" or "score"
-    kinds      other object types it depends on, read by `nodes.objects(type)`; a change of one
-               makes every row stale for it
+    kinds      other object types to watch for it, read by `nodes.objects(type)`
     args       a msgspec Struct: its `<Name>Args`, decoded strictly; handed to the constructor
     older_args(raw, spelling) -> OlderArgs | None     args of earlier versions put into today's
     needs      {"parameter": Protocol}: what the application hands to the constructor besides
-    retry_on   the changes that make a refused pod worth another try (default: as `reads` says)
+    retry_on   NODE | TAKEN | LABELS | READING (of one node), NODES (any node's object), OTHERS (the
+               pods of other nodes), OBJECTS (of its kinds): the changes that make a pod that it
+               rejected worth another try (default: whatever it read to reject the pod)
     may_help(pod, change) -> bool                     whether such a Change can make it accept a pod
                                                       that it refused; never False where it can
     readings   what is to be measured for it, such as a PrometheusQuery (lowtide.readings); arrives
@@ -36,12 +27,13 @@ nodes, and answers with arrays, one element per row of the `Nodes` it was given;
     post_filter(pod, nodes, refused) -> PostFiltered  no node was left: what can be done about it;
                                                       `refused` (Refused) knows where and why
     choose(evictions, turn) -> PostFiltered           of its candidates those that extenders left
-    score(pod, nodes, feasible) -> ints | None        raw scores of every row; None = no opinion
+    score(pod, nodes) -> ints | None                  raw scores of every row; None = no opinion;
+                                                      `nodes.feasible` says what the filters left
     skips_by_pre_score  whether it has no opinion only where it is enabled at preScore too, as some
                of kube-scheduler's; elsewhere it then scores zeros
     scale      None (raw scores lie in 0..100 already), "highest_best", "lowest_best"
-    normalize(pod, nodes, raw, feasible) -> ints      instead of `scale`; asked only where some node
-                                                      is feasible, whereas `score` may find none
+    normalize(pod, nodes, raw) -> ints                instead of `scale`; asked about all nodes, and
+                                                      only where one is feasible
     in_words(scores, nodes, *, brief) -> Iterable[str]
                                                       whole log lines about {node: RuleScore};
                                                       `nodes` as they were scored
@@ -58,8 +50,14 @@ nodes, and answers with arrays, one element per row of the `Nodes` it was given;
     async pre_bind(pod, node_name) -> str | None      why the pod cannot be bound, to be tried again
     async bind(pod, node_name), post_bind(pod, node_name)
 
-A rule reads of a pod what its shape holds: everything but name, uid, times and status. It keeps
-no state of its own between pods, reads no clock and asks nobody: what it needs is handed in.
+What a plugin reads of `nodes` is noted, and it is asked again when that changes: nothing has to be
+declared. So what it answers about one node must not depend on which other nodes it is asked about.
+Where an answer does depend on other nodes, it reads them by `nodes.everything`, which is the whole
+table whatever was asked. A pre-filter answers about the pod, and always sees all nodes.
+
+A plugin reads of a pod what its signature holds: everything but name, uid, times and status. It
+keeps no state of its own between pods, except for caches of pure functions of what it read. It
+reads no clock and asks nobody: what it needs is handed in.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
@@ -71,16 +69,14 @@ import msgspec
 import numpy as np
 
 from lowtide.cluster.changes import (
-    FEASIBLE,
     LABELS,
     NODE,
     NODES,
+    OBJECTS,
     OTHERS,
     PODS,
     READING,
-    ROW,
     TAKEN,
-    TERMS,
 )
 from lowtide.cluster.columns import BoolArray, FloatArray, IntArray
 from lowtide.cluster.nodes import Nodes, OneNode
@@ -92,17 +88,15 @@ if TYPE_CHECKING:
     from lowtide.framework.decision import NodeRejection
 
 __all__ = [
-    "FEASIBLE",
     "LABELS",
     "MAX_SCORE",
     "NODE",
     "NODES",
+    "OBJECTS",
     "OTHERS",
     "PODS",
     "READING",
-    "ROW",
     "TAKEN",
-    "TERMS",
     "Allow",
     "BindOutcome",
     "Binder",
@@ -125,8 +119,6 @@ __all__ = [
     "ask",
     "filter_each",
     "readings_of",
-    "reads_about",
-    "reads_of",
     "score_each",
 ]
 
@@ -274,18 +266,6 @@ def ask(rule: Any, method: str, *arguments: Any, **named: Any) -> Any:
         raise PluginError(text, rule_name=rule.name) from error
 
 
-def reads_of(plugin: Plugin) -> int:
-    return int(getattr(plugin, "reads", ROW))
-
-
-def reads_about(plugin: Plugin, pod: Pod, nodes: Nodes, point: str) -> int:
-    """What it reads to answer at this extension point about pods of this one's shape."""
-    reads = reads_of(plugin)
-    if not hasattr(plugin, "reads_about"):
-        return reads
-    return reads & int(ask(plugin, "reads_about", pod, nodes, point))
-
-
 def readings_of(plugin: Plugin) -> tuple[Hashable, ...]:
     return tuple(getattr(plugin, "readings", ()))
 
@@ -293,7 +273,7 @@ def readings_of(plugin: Plugin) -> tuple[Hashable, ...]:
 FilterOne = Callable[[Any, Pod, OneNode], str | None]
 FilterAll = Callable[[Any, Pod, Nodes], Iterable[Rejection]]
 ScoreOne = Callable[[Any, Pod, OneNode], int]
-ScoreAll = Callable[[Any, Pod, Nodes, BoolArray], IntArray]
+ScoreAll = Callable[[Any, Pod, Nodes], IntArray]
 
 
 @overload
@@ -325,7 +305,7 @@ def score_each(judge: ScoreOne) -> ScoreAll:
     """Lifts a score that judges one node."""
 
     @wraps(judge)
-    def score_all(self: Any, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray:
+    def score_all(self: Any, pod: Pod, nodes: Nodes) -> IntArray:
         scores = [judge(self, pod, nodes.one(position)) for position in range(len(nodes))]
         for position, value in enumerate(scores):
             if not isinstance(value, int) or value.bit_length() > 63:

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from lowtide.cluster.changes import FEASIBLE, OBJECTS
+from lowtide.cluster.changes import OBJECTS
 from lowtide.framework.asking import Asking
-from lowtide.framework.change import Change
-from lowtide.framework.plugin import Plugin, PodRejection, ask, readings_of, reads_of
-from lowtide.framework.rules_asked import RulesAt
+from lowtide.framework.change import Change, wakes_on
+from lowtide.framework.evaluation import PluginsAt
+from lowtide.framework.plugin import Plugin, PodRejection, ask, readings_of
 from lowtide.framework.scaling import Scale
 from lowtide.objects.pod import Pod
 
@@ -39,20 +39,18 @@ _REFUSING_POINTS = ("preEnqueue", "preFilter", "filter", "reserve", "permit")
 
 @dataclass(frozen=True, slots=True)
 class Weighted:
-    """A rule that scores, and what is known of how it does before it is asked."""
+    """A score plugin, and what is known of how it scores before it is asked."""
 
-    rule: Any
+    plugin: Any
     weight: int
-    is_never_silent: bool = False  # where it has no opinion, it scores zeros
-    reads_feasible: bool = field(init=False)
+    zero_if_skipped: bool = False  # where it has no opinion, it scores zeros
     scale: Scale = field(init=False)
     has_normalize: bool = field(init=False)
 
     def __post_init__(self) -> None:
         known = {
-            "reads_feasible": bool(reads_of(self.rule) & FEASIBLE),
-            "scale": getattr(self.rule, "scale", None),
-            "has_normalize": hasattr(self.rule, "normalize"),
+            "scale": getattr(self.plugin, "scale", None),
+            "has_normalize": hasattr(self.plugin, "normalize"),
         }
         for name, value in known.items():
             object.__setattr__(self, name, value)  # as it is frozen
@@ -61,9 +59,9 @@ class Weighted:
 class Concerned(NamedTuple):
     """The rules that have a word on a shape of pods, where a Verdict asks them."""
 
-    pre_filters: RulesAt
-    filters: RulesAt
-    scores: RulesAt
+    pre_filters: PluginsAt
+    filters: PluginsAt
+    scores: PluginsAt
     scorers: tuple[Weighted, ...]
 
 
@@ -71,7 +69,7 @@ class Concerned(NamedTuple):
 class _Waking:
     """What can change the mind of a rule that refused a pod."""
 
-    occasions: int
+    occasions: int | None  # None: what it touched
     kinds: frozenset[type]
     may_help: Callable[[Pod, Change], bool] | None
 
@@ -102,7 +100,7 @@ class Profile:
             Weighted(
                 rule,
                 weights[rule.name],
-                is_never_silent=getattr(rule, "skips_by_pre_score", False)
+                zero_if_skipped=getattr(rule, "skips_by_pre_score", False)
                 and rule not in asked_before,
             )
             for rule in self.at("score")
@@ -173,21 +171,24 @@ class Profile:
         return found
 
     def _all_but(self, others: Collection[int]) -> Concerned:
-        def left(point: str) -> RulesAt:
-            return RulesAt([rule for rule in self.at(point) if id(rule) not in others], point)
+        def left(point: str) -> PluginsAt:
+            return PluginsAt([rule for rule in self.at(point) if id(rule) not in others])
 
         scorers = tuple(
-            each for each in self.scorers if each.is_never_silent or id(each.rule) not in others
+            each for each in self.scorers if each.zero_if_skipped or id(each.plugin) not in others
         )
-        scores = RulesAt([each.rule for each in scorers], "score")
+        scores = PluginsAt([each.plugin for each in scorers])
         return Concerned(left("preFilter"), left("filter"), scores, scorers)
 
-    def retry_on(self, rule_names: Iterable[str]) -> int:
-        """Everything that can change the mind of one of these rules."""
+    def retry_on(self, rule_names: Iterable[str], touched: int) -> int:
+        """Every change that can make one of these plugins accept a pod that it rejected. `touched`
+        stands for those that do not say so themselves."""
         occasions = 0
         for name in rule_names:
             waking = self._waking.get(name)
-            occasions |= _ANYTHING if waking is None else waking.occasions
+            if waking is None:
+                return _ANYTHING
+            occasions |= wakes_on(touched) if waking.occasions is None else waking.occasions
         return occasions
 
     def may_help(self, pod: Pod, rule_names: Iterable[str], change: Change) -> bool:
@@ -198,7 +199,7 @@ class Profile:
         waking = self._waking.get(rule_name)
         if waking is None:
             return True
-        if not waking.occasions & change.what:
+        if waking.occasions is not None and not waking.occasions & change.what:
             return False
         if change.what & OBJECTS and type(change.thing) not in waking.kinds:
             return False
@@ -230,5 +231,4 @@ def rules_by_kind(profiles: Iterable[Profile]) -> dict[type, tuple[str, ...]]:
 
 def _waking(rule: Any) -> _Waking:
     kinds = frozenset(getattr(rule, "kinds", ()))
-    occasions = getattr(rule, "retry_on", reads_of(rule) | (OBJECTS if kinds else 0))
-    return _Waking(occasions, kinds, getattr(rule, "may_help", None))
+    return _Waking(getattr(rule, "retry_on", None), kinds, getattr(rule, "may_help", None))

@@ -14,10 +14,9 @@ from lowtide.cluster.nodes import Nodes
 from lowtide.cluster.nominated import Rivals
 from lowtide.cluster.state import ClusterState
 from lowtide.framework.decision import NodeRejection
-from lowtide.framework.plugin import PluginError, PostFiltered, reads_of
+from lowtide.framework.plugin import PluginError, PostFiltered
 from lowtide.framework.profile import Profile
 from lowtide.framework.rejections import Rejections
-from lowtide.framework.stale import is_touched_in_thought
 from lowtide.framework.verdict import Verdict
 from lowtide.objects.pod import Pod
 
@@ -110,7 +109,7 @@ class RefusedPod:
     @cached_property
     def _changeable(self) -> list[Any]:
         """The filters that can change their mind when pods come and go."""
-        return [rule for rule in self._verdict.filters if is_touched_in_thought(reads_of(rule))]
+        return self._verdict.filters_about_pods
 
 
 def rivals_of(pod: Pod, state: ClusterState) -> Rivals | None:

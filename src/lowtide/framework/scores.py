@@ -1,68 +1,70 @@
-"""How one rule scores, kept for every row: raw, and normalised to 0..100."""
+"""How one plugin scores, kept for every row: raw, and normalized to 0..100."""
 
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
 from lowtide.cluster.columns import BoolArray, IntArray, Rows
-from lowtide.cluster.nodes import Nodes
-from lowtide.framework.asking import Asking
+from lowtide.framework.changed_rows import NO_ROWS, ChangedRows
 from lowtide.framework.plugin import MAX_SCORE, PluginError
 from lowtide.framework.profile import Weighted
 from lowtide.framework.scaling import scaled
-from lowtide.framework.stale import NO_ROWS, Stale
-from lowtide.objects.pod import Pod
 
 # From 0 to 100, kept in a byte: the less a verdict takes, the more of it is in reach.
 SmallArray = npt.NDArray[np.int8]
+
+# From raw scores of every row, and which rows are feasible, to 0..100.
+Normalize = Callable[[IntArray, BoolArray], IntArray]
 
 
 class Scores:
     """Scaled again as a whole only when the highest raw score changes."""
 
     def __init__(
-        self, weighted: Weighted, raw: IntArray, normalized: SmallArray, asking: Asking
+        self,
+        weighted: Weighted,
+        raw: IntArray,
+        normalized: SmallArray,
+        normalize: Normalize | None,
     ) -> None:
-        """The arrays have room for every row; normalised scores are zeros."""
-        rule = weighted.rule
-        self.rule = rule
-        self._ask = asking
+        """The arrays have room for every row; normalized scores are zeros. `normalize` asks the
+        plugin, where it normalizes by itself."""
+        self.plugin = weighted.plugin
         self.weight = weighted.weight
-        self._is_never_silent = weighted.is_never_silent
         self.has_opinion = False
-        self._is_heard = False  # whether what it said counts in somebody's totals
+        self._counts = False  # whether what it scored is in somebody's totals
         self.raw = raw
         self.normalized = normalized
-        self.reads_feasible = weighted.reads_feasible
         self._scale = weighted.scale
-        self._has_normalize = weighted.has_normalize
-        self.is_as_given = self._scale is None and not self._has_normalize
+        self._normalize = normalize
+        self.is_as_given = self._scale is None and normalize is None
         self._highest = 0
         self._has_highest = False
 
-    def judge_all(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray | None:
+    def keep_all(self, raw: IntArray | None, feasible: BoolArray) -> IntArray | None:
         """Every row; returns what each gains in points, None where that is nothing."""
-        raw, everywhere = self.asked(pod, nodes, feasible), slice(len(nodes))
+        everywhere = slice(len(feasible))
         self.has_opinion = raw is not None
         if raw is None:
-            return self._withdrawn(everywhere) if self._is_heard else None
+            return self._withdrawn(everywhere) if self._counts else None
         self.raw[everywhere] = raw
-        if self._has_normalize and not np.count_nonzero(feasible):
+        if self._normalize is not None and not np.count_nonzero(feasible):
             return None  # nothing of it counts, and a node that comes is refiltered
         if self._scale is not None:
             self._highest, self._has_highest = _highest_of(raw, feasible), True
-        return self._write(everywhere, self._normalized(pod, nodes, feasible, raw, self._highest))
+        return self._write(everywhere, self._normalized(raw, feasible, self._highest))
 
     def put(self, raw: IntArray | int, rows: Rows | int) -> None:
-        """Some rows, where the rule has an opinion, and had one; they are to be rescaled."""
+        """Some rows, where the plugin has an opinion, and had one; they are to be rescaled."""
         if self._has_highest and np.count_nonzero(self.raw[rows] == self._highest):
             self._has_highest = False
         self.raw[rows] = raw
 
     def put_one_as_given(self, raw: int, row: int, feasible: BoolArray) -> int:
         """The same of one row where the raw score is what counts; returns the points that it gains.
-        It is what a pod that was placed leaves to do."""
+        It is what a placed pod leaves to do."""
         self.raw[row] = raw
         if not 0 <= raw <= MAX_SCORE:
             if feasible[row]:
@@ -73,78 +75,58 @@ class Scores:
         return gained
 
     def rescale(
-        self, pod: Pod, feasible: BoolArray, judged: Rows, refiltered: Rows, stale: Stale
+        self, feasible: BoolArray, judged: Rows, refiltered: Rows, changes: ChangedRows
     ) -> tuple[Rows, IntArray | int]:
-        """Brings the normalised scores up to date; returns the rows that may have changed, and what
+        """Brings the normalized scores up to date; returns the rows that may have changed, and what
         they gain by that in points.
 
         `judged` rows have new raw scores, `refiltered` ones may have changed feasibility.
         """
-        touched = stale.union([judged, refiltered]) if len(refiltered) else judged
+        touched = changes.union([judged, refiltered]) if len(refiltered) else judged
         if not self.has_opinion or not len(touched):
             return NO_ROWS, 0
         if self.is_as_given and len(touched) == 1:
             row = int(touched[0])
             return touched, self.put_one_as_given(self.raw.item(row), row, feasible)
-        if self._has_normalize:
+        if self._normalize is not None:
             if not np.count_nonzero(feasible):
                 return NO_ROWS, 0  # nothing of it counts, and a node that comes is refiltered
-            nodes = stale.nodes(stale.everything)
-            values = self.normalized_among(pod, nodes, feasible, self.raw)
-            return stale.everything, self._write(slice(len(nodes)), values)
+            values = self.normalized_among(feasible, self.raw)
+            return changes.everything, self._write(slice(len(feasible)), values)
         if self._scale is not None:
-            few = None if touched is stale.everything else touched
+            few = None if touched is changes.everything else touched
             if self._finds_new_highest(feasible, few):
-                touched = stale.everything
-        some = stale.index(touched)
+                touched = changes.everything
+        some = changes.index(touched)
         values = self.checked(scaled(self.raw[some], self._highest, self._scale), feasible[some])
         return touched, self._write(some, values)
 
     def _write(self, rows: Rows | slice, values: IntArray) -> IntArray:
         """The points that the rows gain."""
-        gained: IntArray = values - self.normalized[rows] if self._is_heard else values
-        self._is_heard = True
+        gained: IntArray = values - self.normalized[rows] if self._counts else values
+        self._counts = True
         self.normalized[rows] = values
         return gained if self.weight == 1 else self.weight * gained
 
     def _withdrawn(self, everywhere: slice) -> IntArray:
         """What it said does not count any more."""
         gained = self._write(everywhere, np.zeros(everywhere.stop, np.int64))
-        self._is_heard = False
+        self._counts = False
         return gained
 
-    def raw_among(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray:
-        """The raw scores if only these nodes were feasible; nothing of it is kept."""
-        if not self.reads_feasible:
-            return self.raw[: len(feasible)]
-        raw = self.asked(pod, nodes, feasible)
-        return np.zeros(len(feasible), np.int64) if raw is None else raw
-
-    def normalized_among(
-        self, pod: Pod, nodes: Nodes, feasible: BoolArray, raw: IntArray
-    ) -> IntArray:
-        """Some node has to be feasible where the rule normalises by itself."""
+    def normalized_among(self, feasible: BoolArray, raw: IntArray) -> IntArray:
+        """Some node has to be feasible where the plugin normalizes by itself."""
         raw = raw[: len(feasible)]
         highest = 0 if self._scale is None else _highest_of(raw, feasible)
-        return self._normalized(pod, nodes, feasible, raw, highest)
+        return self._normalized(raw, feasible, highest)
 
-    def _normalized(
-        self, pod: Pod, nodes: Nodes, feasible: BoolArray, raw: IntArray, highest: int
-    ) -> IntArray:
-        if self._has_normalize:
-            normalized: IntArray = self._ask(self.rule, "normalize", pod, nodes, raw, feasible)
-            _check_scores(self.rule.name, normalized, len(raw))
+    def _normalized(self, raw: IntArray, feasible: BoolArray, highest: int) -> IntArray:
+        if self._normalize is not None:
+            normalized = self._normalize(raw, feasible)
+            check_scores(self.plugin.name, normalized, len(raw))
         else:
             normalized = scaled(raw, highest, self._scale)
         return self.checked(normalized, feasible)
-
-    def asked(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray | None:
-        raw: IntArray | None = self._ask(self.rule, "score", pod, nodes, feasible)
-        if raw is None and self._is_never_silent:
-            return np.zeros(len(nodes), np.int64)
-        if raw is not None:
-            _check_scores(self.rule.name, raw, len(nodes))
-        return raw
 
     def _finds_new_highest(self, feasible: BoolArray, touched: Rows | None) -> bool:
         """`touched` is None where any row may have changed, or have gone."""
@@ -169,9 +151,9 @@ class Scores:
 
     def _refuse(self, score: int) -> NoReturn:
         raise PluginError(
-            f"plugin {self.rule.name!r} returns an invalid score {score}, "
+            f"plugin {self.plugin.name!r} returns an invalid score {score}, "
             f"it should in the range of [0, {MAX_SCORE}] after normalizing",
-            rule_name=self.rule.name,
+            rule_name=self.plugin.name,
         )
 
 
@@ -185,7 +167,7 @@ def _highest_of(raw: IntArray, feasible: BoolArray) -> int:
     return int(np.maximum.reduce(counting, initial=0))
 
 
-def _check_scores(name: str, scores: Any, count: int) -> None:
+def check_scores(name: str, scores: Any, count: int) -> None:
     problem = _problem_of(scores, count)
     if problem:
         raise PluginError(f"{name}{problem}", rule_name=name)

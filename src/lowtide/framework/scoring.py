@@ -1,269 +1,260 @@
-"""How the rules score one shape of pod on every row, and how rows rank by that: half of a
+"""How the score plugins rank every row for one pod signature: one of the two Evaluations of a
 Verdict."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from lowtide.cluster.changes import FEASIBLE
+from lowtide.cluster.changes import ANY_ROW, FEASIBLE
 from lowtide.cluster.columns import BoolArray, IntArray, Rows
+from lowtide.cluster.nodes import Nodes
 from lowtide.cluster.state import ClusterState
-from lowtide.framework.ahead import Ahead, Faces
 from lowtide.framework.asking import Asking
+from lowtide.framework.changed_rows import NO_ROWS, ChangedRows
+from lowtide.framework.evaluation import Answers, Evaluation, PluginsAt
 from lowtide.framework.leaders import Leaders
-from lowtide.framework.profile import Concerned
-from lowtide.framework.rules_asked import RulesAsked
-from lowtide.framework.scores import Scores, SmallArray, are_in_range
-from lowtide.framework.stale import NO_ROWS, Stale
+from lowtide.framework.lookahead import LookaheadBatches
+from lowtide.framework.profile import Weighted
+from lowtide.framework.scores import Scores, SmallArray, are_in_range, check_scores
 from lowtide.objects.pod import Pod
 
-_NEVER = -1
 _MOST_MOVED = 64  # rows; to put more of them in their places takes as long as to start again
 _FOR_NOTHING = 1  # is what kube-scheduler gives every node when nothing scores
+_FEASIBLE_ANYHOW = FEASIBLE | FEASIBLE << ANY_ROW
+
+Scored = tuple[Scores, IntArray, IntArray]  # with a plugin's raw and normalized scores
 
 
-class Voices(NamedTuple):
-    """The rules that have an opinion on the shape."""
+class ActiveScorers(NamedTuple):
+    """The score plugins that have an opinion about the pod."""
 
-    numbers: Rows  # one below the other, to pick their rows out of arrays of all rules
-    rules: tuple[str, ...]
+    numbers: Rows  # one below the other, to pick their rows out of arrays of all plugins
+    names: tuple[str, ...]
     weights: tuple[int, ...]
 
 
-_NOBODY = Voices(np.empty((0, 1), np.intp), (), ())
+_NOBODY = ActiveScorers(np.empty((0, 1), np.intp), (), ())
 
 
-class Scoring:
-    voices: Voices
+class Scoring(Evaluation):
+    method = "score"
+    active: ActiveScorers
     ranked: IntArray  # by row: the total of all scores; below 0 where the node is not feasible
     scores: list[Scores]
 
     def __init__(
-        self, concerned: Concerned, asking: Asking, state: ClusterState, pod: Pod, faces: Faces
+        self,
+        scorers: tuple[Weighted, ...],
+        plugins_at: PluginsAt,
+        *,
+        asking: Asking,
+        state: ClusterState,
+        pod: Pod,
+        batches: LookaheadBatches,
     ) -> None:
-        self._state = state
-        self._pod = pod
-        self._faces = faces
-        self._scorers = concerned.scorers
-        self._weights = np.array([each.weight for each in concerned.scorers], np.int64)
-        self._asking = asking
-        self._rules = RulesAsked(concerned.scores, pod)
+        super().__init__(plugins_at, asking, state, pod, batches)
+        self._scorers = scorers
+        self._weights = np.array([each.weight for each in scorers], np.int64)
+        self._feasible: BoolArray = np.empty(0, np.bool_)
         self.leaders = Leaders()
 
     def start_again(self, capacity: int) -> None:
-        """Everything is judged anew, in arrays of this length."""
-        self._judged_at = _NEVER
+        """Forgets all answers; those of the future go into arrays of this length."""
+        self.judge_all_again()
         self._count = 0
-        self._ahead = Ahead(self._state, self._faces)
-        self._rules.all_anew()
         # One array for all, so that a column of it is what all say of a row.
         self.raw: IntArray = np.empty((len(self._scorers), capacity), np.int64)
         self.normalized: SmallArray = np.zeros((len(self._scorers), capacity), np.int8)
-        arrays = zip(self._scorers, self.raw, self.normalized, strict=True)
-        self.scores = [Scores(*each, self._asking) for each in arrays]
+        self.scores = [
+            Scores(each, self.raw[number], self.normalized[number], self._normalizer(number))
+            for number, each in enumerate(self._scorers)
+        ]
+        self._normalizing_touched = [0] * len(self.scores)
         self._had_opinions = [False] * len(self.scores)
-        self.voices = _NOBODY
+        self.active = _NOBODY
         self._totals = np.zeros(capacity, np.int64)  # also of rows that are not feasible
         self.ranked = np.full(capacity, -1, np.int64)
         self.leaders.all_moved()
 
-    def object_changed(self, kind: type) -> None:
-        if self._rules.object_changed(kind):
-            self._ahead.forget()
-
-    @property
-    def opinions(self) -> list[Scores]:
-        """Of the rules that have one."""
-        return [scores for scores in self.scores if scores.has_opinion]
-
     def refresh(
-        self, feasible: BoolArray, refiltered: set[int] | None, stale: Stale | None
+        self, feasible: BoolArray, refiltered: set[int] | None, changes: ChangedRows | None
     ) -> None:
-        """`refiltered` are the rows whose feasibility changed since; None: any. `stale` is what
+        """`refiltered` are the rows whose feasibility changed since; None: any. `changes` is what
         filtering saw, which may be the same."""
         state, count = self._state, self._state.count
-        if self._judged_at == state.log.position and refiltered == set() and not self._rules.anew:
+        if self.judged_at == state.log.position and refiltered == set():
             return
+        self._feasible = feasible
         if count < self._count:
-            # Rows are gone, with what was said of them, and perhaps with the highest score.
+            # Rows are gone, with their scores, and perhaps with the highest score.
             self.normalized[:, count:] = 0
             self._totals[count:] = 0
             self.ranked[count:] = -1
             self.leaders.all_moved()
             refiltered = None
-        if stale is None or not stale.is_since(self._judged_at):
-            stale = Stale(state, self._judged_at)
-        if not self._rules.are_told_apart:
-            self._rules.tell_apart(state)
-            self._is_local_as_given = all(self.scores[n].is_as_given for n in self._rules.local)
-        taken = None
-        if self._is_local_as_given and not self._rules.anew and refiltered == set():
-            taken = self._take_what_was_said(feasible, stale)
-        if taken is not None and not self._rules.are_others_concerned(stale):
-            self._rank_one(taken, feasible)
-            self._judged_at = state.log.position
-            return
-        changed = stale.of(refiltered)
-        # Rows that came may have been ranked before they went, and nobody may have a word on them.
-        dirty = [changed, stale.everything[self._count :]]
-        judged: dict[int, Rows] = {}
-        if taken is None:
-            local = self._rules.local_rows(stale)
-            if local is not None:
-                dirty.append(local)
-                judged = self._judge_local(local, feasible, stale)
+        if changes is None or not changes.is_since(self.judged_at):
+            changes = ChangedRows(state, self.judged_at)
+        # What depends on other scores than those of the row takes the longer way.
+        is_short = refiltered == set() and self._is_local_as_given
+        known = self.known_ahead(changes) if is_short else None
+        if known is not None:
+            row, answers = known
+            self._keep_one(self.partition.local, row, answers)
+            if not self.others_concerned(changes):
+                self._rank_one(row, feasible)
+                self.judged_at = state.log.position
+                return
+        left = changes.existing(refiltered)
+        # Rows that came may have been ranked before they went, and no plugin may score them.
+        dirty = [left, changes.everything[self._count :]]
+        if known is None:
+            judged = self.judge_local(changes, self.ranked)
         else:
-            dirty.append(np.array([taken]))
-        for number, rows in self._rules.others(stale):
-            judged[number] = self._judge(number, rows, feasible, stale)
-        dirty += self._rescale(judged, changed, feasible, stale)
+            judged = {}
+            dirty.append(np.array([known[0]]))
+        judged |= self.judge_others(changes, left)
+        dirty += self._rescale(judged, left, changes)
         if [each.has_opinion for each in self.scores] != self._had_opinions:
-            self._hear()
-        self._rank(stale.union(dirty), feasible, stale)
-        self._judged_at = state.log.position
-        self._rules.anew.clear()
+            self._list_active()
+        self._rank(changes.union(dirty), feasible, changes)
+        self.judged_at = state.log.position
         self._count = count
 
-    def _rescale(
-        self, judged: Mapping[int, Rows], changed: Rows, feasible: BoolArray, stale: Stale
-    ) -> Iterator[Rows]:
-        """What was judged of few rows, by number, and with `changed` ones whatever depends on which
-        nodes are feasible; yields the rows that this may concern."""
-        feasible_now = feasible[: self._state.count]
-        for number in range(len(self.scores)) if len(changed) else judged:
-            rows = judged.get(number, NO_ROWS)
-            if self._rules.reads[number] & FEASIBLE and number not in judged:
-                rows = self._judge(number, stale.everything, feasible, stale)
-            if rows is stale.everything:
-                yield rows  # rescaled already
-            elif len(rows) or len(changed):
-                touched, gained = self.scores[number].rescale(
-                    self._pod, feasible_now, rows, changed, stale
-                )
-                self._totals[stale.index(touched)] += gained
-                yield touched
+    def scored_among(self, feasible: BoolArray) -> Iterator[Scored]:
+        """The scores if only these nodes were feasible; nothing of it is kept."""
+        nodes = self._state.nodes().with_feasible(feasible)
+        for number, scores in enumerate(self.scores):
+            if not scores.has_opinion:
+                continue
+            raw: IntArray | None = self.raw[number, : len(feasible)]
+            if self.touched[number] & _FEASIBLE_ANYHOW:
+                answer, _ = self._ask(number, nodes)
+                raw = self._read(number, answer, len(nodes))
+                raw = np.zeros(len(nodes), np.int64) if raw is None else raw
+            assert raw is not None
+            yield scores, raw, scores.normalized_among(feasible, raw)
 
-    def _hear(self) -> None:
-        self._had_opinions = [each.has_opinion for each in self.scores]
-        heard = [(n, each) for n, each in enumerate(self.scores) if each.has_opinion]
-        self.voices = Voices(
-            numbers=np.array([number for number, _ in heard], np.intp)[:, np.newaxis],
-            rules=tuple(scores.rule.name for _, scores in heard),
-            weights=tuple(scores.weight for _, scores in heard),
-        )
+    @property
+    def _is_local_as_given(self) -> bool:
+        return all(self.scores[number].is_as_given for number in self.partition.local)
 
-    def _take_what_was_said(self, feasible: BoolArray, stale: Stale) -> int | None:
-        """Ahead, of the one row that a pod of the shape came to, so that no local rule has to be
-        asked. Returns that row, which is to be ranked again; None where it was not known."""
-        row = stale.only_row(self._rules.local_reads)
-        if row is None:
-            return None
-        said = self._ahead.said_of_one(row)
-        if said is None:
-            return None
-        self._put_one(row, said, feasible)
-        return row
+    # How answers are kept.
 
-    def _judge_local(self, rows: Rows, feasible: BoolArray, stale: Stale) -> dict[int, Rows]:
-        """By number: the rows whose scores may have changed, as `_judge` says."""
-        if rows is not stale.everything:
-            return self._judge_few(rows, feasible, stale)
-        self._ahead.forget()
-        return {
-            number: self._judge(number, own, feasible, stale)
-            for number, own in self._rules.local_ones(stale)
-        }
+    def _face(self, nodes: Nodes) -> Nodes:
+        return nodes.with_feasible(self._feasible)
 
-    def _judge(self, number: int, rows: Rows, feasible: BoolArray, stale: Stale) -> Rows:
-        """Returns the rows whose scores may have changed: all of them, which are rescaled with
-        that, or few, which are to be."""
-        scores = self.scores[number]
-        if rows is not stale.everything:
-            raw = scores.asked(self._pod, stale.nodes(rows), feasible[rows])
-            if raw is None and not scores.has_opinion:
-                return NO_ROWS
-            if raw is not None and scores.has_opinion:
-                scores.put(raw, rows)
-                return rows
-        # It may also have changed its mind about having an opinion: that concerns every row.
-        count = self._state.count
-        gained = scores.judge_all(self._pod, stale.nodes(stale.everything), feasible[:count])
+    def _read(self, number: int, answer: Any, count: int) -> Answers | None:
+        """None where the plugin has no opinion."""
+        if answer is None and self._scorers[number].zero_if_skipped:
+            return np.zeros(count, np.int64)
+        if answer is not None:
+            check_scores(self.plugins[number].name, answer, count)
+        raw: IntArray | None = answer
+        return raw
+
+    def _keep_all(self, number: int, answer: Any, changes: ChangedRows) -> Rows:
+        count = len(changes.everything)
+        raw = self._read(number, answer, count)
+        gained = self.scores[number].keep_all(raw, self._feasible[:count])
         if gained is None:
             return NO_ROWS
         self._totals[:count] += gained
-        return stale.everything
+        return changes.everything
 
-    def _judge_few(self, rows: Rows, feasible: BoolArray, stale: Stale) -> dict[int, Rows]:
-        """By the local rules, and some more as they would be with the next pods of the shape.
-        Returns, by number, the rows that are to be rescaled, or all that were."""
-        known, unknown = self._ahead.said_of(rows)
-        for row, said in known.items():
-            self._put_one(row, said, feasible)
-        judged = {
-            number: rows
-            for number in self._rules.local
-            if self.scores[number].has_opinion and not self.scores[number].is_as_given
-        }
-        return judged | self._ask_about_few(unknown, feasible, stale) if unknown else judged
-
-    def _ask_about_few(
-        self, unknown: list[int], feasible: BoolArray, stale: Stale
-    ) -> dict[int, Rows]:
-        """By number: every row, where a rule has changed its mind about having an opinion."""
-        few, ahead, faced, nodes = self._faces.of(unknown, self.ranked)
-        asked_feasible = feasible[faced]
-        answers: list[IntArray] = []
+    def _keep(self, answers: Mapping[int, Answers | None], rows: Rows) -> Sequence[int]:
+        """A plugin that has changed its mind about having an opinion must judge every row."""
+        again: list[int] = []
         given: dict[int, IntArray] = {}
-        anew: dict[int, Rows] = {}
-        for number in self._rules.local:
-            if not len(ahead) and stale.rows(self._rules.reads[number]) is None:
-                continue
+        for number, raw in answers.items():
             scores = self.scores[number]
-            raw = scores.asked(self._pod, nodes, asked_feasible)
-            answers.append(np.zeros(len(faced), np.int64) if raw is None else raw[len(few) :])
             if (raw is not None) != scores.has_opinion:
-                anew[number] = self._judge(number, stale.everything, feasible, stale)
+                again.append(number)
             elif raw is not None and scores.is_as_given:
-                given[number] = raw[: len(few)]
+                given[number] = raw
             elif raw is not None:
-                scores.put(raw[: len(few)], few)
+                scores.put(raw, rows)
         if given:
-            self._put_as_given(given, few, feasible)
-        if anew:  # what they say of fewer rows is not what they say of all
-            self._ahead.forget()
-        else:
-            self._ahead.keep(ahead, answers)
-        return anew
+            self._keep_as_given(given, rows)
+        return again
 
-    def _put_as_given(self, given: Mapping[int, IntArray], rows: Rows, feasible: BoolArray) -> None:
-        """Raw scores by number, of rules of which these are what counts: all in one step."""
-        numbers, raw = list(given), np.array(list(given.values()))  # (rules, rows)
+    def _keep_as_given(self, given: Mapping[int, IntArray], rows: Rows) -> None:
+        """Raw scores by number, of plugins whose raw scores are what counts: all in one step."""
+        numbers, raw = list(given), np.array(list(given.values()))  # (plugins, rows)
         at = np.array(numbers)[:, np.newaxis], rows
         self.raw[at] = raw
         if not are_in_range(raw):
-            some = feasible[rows]
+            some = self._feasible[rows]
             raw = np.array([self.scores[n].checked(each, some) for n, each in given.items()])
         gained = raw - self.normalized[at]
         self.normalized[at] = raw
         self._totals[rows] += self._weights[numbers] @ gained
 
-    def _put_one(self, row: int, said: Sequence[int], feasible: BoolArray) -> None:
-        for number, raw in zip(self._rules.local, said, strict=True):
+    def _keep_one(self, numbers: Sequence[int], row: int, answers: Sequence[int]) -> None:
+        for number, raw in zip(numbers, answers, strict=True):
             scores = self.scores[number]
             if scores.has_opinion and scores.is_as_given:
-                self._totals[row] += scores.put_one_as_given(raw, row, feasible)
+                self._totals[row] += scores.put_one_as_given(raw, row, self._feasible)
             elif scores.has_opinion:
                 scores.put(raw, row)
 
-    def _rank(self, rows: Rows, feasible: BoolArray, stale: Stale) -> None:
+    def _rescale(
+        self, judged: Mapping[int, Rows], refiltered: Rows, changes: ChangedRows
+    ) -> Iterator[Rows]:
+        """By number: rows with new raw scores, and with `refiltered` ones whatever depends on which
+        nodes are feasible. Yields the rows that this may concern."""
+        feasible = self._feasible[: self._state.count]
+        for number in range(len(self.scores)) if len(refiltered) else judged:
+            rows, scores = judged.get(number, NO_ROWS), self.scores[number]
+            if rows is changes.everything or (scores.is_as_given and not len(refiltered)):
+                yield rows  # normalized already
+                continue
+            touched, gained = scores.rescale(feasible, rows, refiltered, changes)
+            self._totals[changes.index(touched)] += gained
+            yield touched
+
+    # How a plugin normalizes by itself.
+
+    def _normalizer(self, number: int) -> Any:
+        has_own = self._scorers[number].has_normalize
+        return partial(self._normalize, number) if has_own else None
+
+    def _normalize(self, number: int, raw: IntArray, feasible: BoolArray) -> IntArray:
+        """It always sees the whole table, and always when feasible nodes change."""
+        nodes = self._state.nodes().with_feasible(feasible).everything
+        plugin = self.plugins[number]
+        normalized: IntArray
+        normalized, touched = self._asking.observed(
+            self._state, plugin, "normalize", self._pod, nodes, raw
+        )
+        touched &= ~_FEASIBLE_ANYHOW
+        self._normalizing_touched[number] |= touched
+        self._depends_on(number, self.touched[number] | touched)
+        return normalized
+
+    def _touched_besides(self, number: int) -> int:
+        return self._normalizing_touched[number]
+
+    # How rows rank.
+
+    def _list_active(self) -> None:
+        self._had_opinions = [each.has_opinion for each in self.scores]
+        active = [(n, each) for n, each in enumerate(self.scores) if each.has_opinion]
+        self.active = ActiveScorers(
+            numbers=np.array([number for number, _ in active], np.intp)[:, np.newaxis],
+            names=tuple(scores.plugin.name for _, scores in active),
+            weights=tuple(scores.weight for _, scores in active),
+        )
+
+    def _rank(self, rows: Rows, feasible: BoolArray, changes: ChangedRows) -> None:
         if not len(rows):
             return
         if len(rows) == 1:
             self._rank_one(int(rows[0]), feasible)
             return
-        some = stale.index(rows)
-        totals = self._totals[some] if self.voices.rules else _FOR_NOTHING
+        some = changes.index(rows)
+        totals = self._totals[some] if self.active.names else _FOR_NOTHING
         ranked = np.where(feasible[some], totals, -1)
         if len(rows) > _MOST_MOVED:
             self.leaders.all_moved()
@@ -274,7 +265,7 @@ class Scoring:
         self.ranked[some] = ranked
 
     def _rank_one(self, row: int, feasible: BoolArray) -> None:
-        total = self._totals.item(row) if self.voices.rules else _FOR_NOTHING
+        total = self._totals.item(row) if self.active.names else _FOR_NOTHING
         ranked = total if feasible[row] else -1
         self.leaders.moved(row, self.ranked.item(row), ranked)
         self.ranked[row] = ranked

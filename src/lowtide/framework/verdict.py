@@ -5,31 +5,30 @@ Placing a pod changes one row; only the rules that read what changed judge that 
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from lowtide.cluster.changes import depends_on_pods
 from lowtide.cluster.columns import BoolArray, IntArray, Rows
 from lowtide.cluster.nodes import Nodes
 from lowtide.cluster.state import ClusterState
-from lowtide.framework.ahead import Faces, bytes_ahead
+from lowtide.framework.changed_rows import ChangedRows
 from lowtide.framework.decision import NodeRejection, ScoreTable
 from lowtide.framework.filtering import Filtering
-from lowtide.framework.plugin import MAX_SCORE, PodRejection, reads_of
+from lowtide.framework.lookahead import LookaheadBatches, lookahead_bytes
+from lowtide.framework.plugin import MAX_SCORE, PodRejection
 from lowtide.framework.profile import Profile
 from lowtide.framework.rejections import Rejections
-from lowtide.framework.scores import Scores
-from lowtide.framework.scoring import Scoring
-from lowtide.framework.stale import Stale, is_touched_in_thought
+from lowtide.framework.scoring import Scored, Scoring
 from lowtide.objects.pod import Pod
 
 # What a verdict costs besides its arrays' rows: the objects around them.
-_BYTES_PER_RULE = 600
+_BYTES_PER_PLUGIN = 600
 
-
-_Scored = tuple[Scores, IntArray, IntArray]  # with each rule's raw and normalised scores
-_NOTHING_RANKED: tuple[IntArray | None, list[_Scored]] = None, []
+_NOTHING_RANKED: tuple[IntArray | None, list[Scored]] = None, []
 
 
 class Verdict:
@@ -37,16 +36,29 @@ class Verdict:
         self.pod = pod
         self._ask = profile.asking
         self._state = state
-        self._faces = Faces(state, pod)
-        self._stale: Stale | None = None  # what was, when the filters were asked last
+        self._batches = LookaheadBatches(state, pod)
+        self._changes: ChangedRows | None = None  # what had changed when filters were asked last
         concerned = profile.concerned_by(pod)
-        self._filtering = Filtering(concerned, profile.asking, state, pod, self._faces)
-        self._scoring = Scoring(concerned, profile.asking, state, pod, self._faces)
+        self._filtering = Filtering(
+            concerned.filters,
+            concerned.pre_filters,
+            asking=profile.asking,
+            state=state,
+            pod=pod,
+            batches=self._batches,
+        )
+        self._scoring = Scoring(
+            concerned.scorers,
+            concerned.scores,
+            asking=profile.asking,
+            state=state,
+            pod=pod,
+            batches=self._batches,
+        )
         self.leaders = self._scoring.leaders
-        self.pre_filters = concerned.pre_filters.rules
-        self.filters = self._filtering.rules
-        self._rule_count = len(self.filters) + len(concerned.scorers)
-        self._local_count = concerned.filters.most_local + concerned.scores.most_local
+        self.pre_filters = concerned.pre_filters.plugins
+        self.filters = self._filtering.plugins
+        self._plugin_count = len(self.filters) + len(concerned.scorers)
         self._ranked_last = _NOTHING_RANKED
         self._start_again()
 
@@ -59,12 +71,12 @@ class Verdict:
     @property
     def pod_rejection(self) -> tuple[str, PodRejection] | None:
         """The rule that refuses the pod everywhere, and why."""
-        return self._filtering.narrowing.pod_rejection
+        return self._filtering.pre_filters.pod_rejection
 
     @property
     def shape(self) -> object:
         """What its pods are known by where they then come to a node."""
-        return self._faces.shape
+        return self._batches.shape
 
     def refresh(self) -> None:
         """Judges the stale rows again by the filters."""
@@ -73,7 +85,7 @@ class Verdict:
         if count > self._capacity:
             self._start_again()
         try:
-            self._stale = self._filtering.refresh(self._scoring.ranked)
+            self._changes = self._filtering.refresh(self._scoring.ranked)
         except Exception:
             self._start_again()
             raise
@@ -90,7 +102,7 @@ class Verdict:
         scored = list(self._scored_among(feasible))
         for scores, _, normalized in scored:
             total += scores.weight * normalized
-        ranked = np.where(feasible, total if self._scoring.voices.rules else total + 1, -1)
+        ranked = np.where(feasible, total if self._scoring.active.names else total + 1, -1)
         self._ranked_last = ranked, scored  # what it was worked out by is mostly asked for next
         return ranked
 
@@ -102,18 +114,18 @@ class Verdict:
         kept = tuple([names[row] for row in rows.tolist()])
         normalized: npt.NDArray[np.integer]
         if feasible is None:
-            voices = self._scoring.voices
-            raw = self._scoring.raw[voices.numbers, rows]
-            normalized = self._scoring.normalized[voices.numbers, rows]
+            active = self._scoring.active
+            raw = self._scoring.raw[active.numbers, rows]
+            normalized = self._scoring.normalized[active.numbers, rows]
         else:
             of_ranks, scored = self._ranked_last
             if of_ranks is not ranked:
                 scored = list(self._scored_among(feasible))
             self._ranked_last = _NOTHING_RANKED
-            voices, shape = self._scoring.voices, (len(scored), len(rows))
+            active, shape = self._scoring.active, (len(scored), len(rows))
             raw = np.array([each[rows] for _, each, _ in scored], np.int64).reshape(shape)
             normalized = np.array([each[rows] for *_, each in scored], np.int64).reshape(shape)
-        return ScoreTable(kept, rows, ranked[rows], voices.rules, voices.weights, raw, normalized)
+        return ScoreTable(kept, rows, ranked[rows], active.names, active.weights, raw, normalized)
 
     def feasible_after(self, waited_seconds: float) -> BoolArray:
         """Where nothing refuses the pod but what gives way to a pod that has waited so long."""
@@ -148,7 +160,7 @@ class Verdict:
     def rejection_at(self, row: int) -> NodeRejection | None:
         first = int(self._filtering.first[row])
         if first < 0:
-            return self._filtering.narrowing.exclusion_at(row)
+            return self._filtering.pre_filters.exclusion_at(row)
         if first == len(self.filters):
             return None
         by = self._filtering.rejections[first]
@@ -179,6 +191,12 @@ class Verdict:
             if each.name != name and each.refuses(row)
         )
 
+    @property
+    def filters_about_pods(self) -> list[Any]:
+        """The filters that may answer otherwise where pods hypothetically come and go."""
+        touched = zip(self.filters, self._filtering.touched, strict=True)
+        return [plugin for plugin, bits in touched if depends_on_pods(bits)]
+
     def rejections_on(
         self, nodes: Nodes, waited_seconds: float = -math.inf
     ) -> dict[int, NodeRejection]:
@@ -187,10 +205,11 @@ class Verdict:
         found: dict[int, NodeRejection] = {}
         is_left = np.ones(len(nodes), np.bool_)
         everywhere = np.arange(len(nodes))
-        for rule, kept in zip(self.filters, self._filtering.rejections, strict=True):
+        kept_rejections = enumerate(zip(self.filters, self._filtering.rejections, strict=True))
+        for number, (rule, kept) in kept_rejections:
             # Others say of a row what they said without overlays.
             rejections, rows = kept, nodes.rows
-            if is_touched_in_thought(reads_of(rule)):
+            if depends_on_pods(self._filtering.touched[number]):
                 rejections, rows = Rejections(rule.name), everywhere
                 rejections.judge(self._ask(rule, "filter", self.pod, nodes), rows, len(nodes))
             stands = rejections.stands(self._state.count, waited_seconds)
@@ -210,7 +229,7 @@ class Verdict:
         for number in np.unique(first).tolist():
             refused = rows[first == number]
             if number < 0:
-                yield self._filtering.narrowing.exclusion_at(int(refused[0])), refused
+                yield self._filtering.pre_filters.exclusion_at(int(refused[0])), refused
             elif number < len(self.filters):
                 by = self._filtering.rejections[number]
                 for group in by.alike(refused):
@@ -229,22 +248,31 @@ class Verdict:
         numbers = np.unique(self._filtering.first[: self._state.count])
         names = {self.filters[number].name for number in numbers if 0 <= number < len(self.filters)}
         if len(numbers) and numbers[0] < 0:
-            names.update(self._filtering.narrowing.by)
+            names.update(self._filtering.pre_filters.by)
         return frozenset(names)
+
+    def touched_by(self, names: Collection[str]) -> int:
+        """What those of these pre-filters and filters touched that have no `retry_on`."""
+        filtering = self._filtering
+        touched = 0
+        for plugins, bits in (
+            (self.pre_filters, filtering.pre_filters.touched),
+            (self.filters, filtering.touched),
+        ):
+            for plugin, each in zip(plugins, bits, strict=True):
+                if plugin.name in names and not hasattr(plugin, "retry_on"):
+                    touched |= each
+        return touched
 
     @property
     def narrowed_to(self) -> frozenset[str] | None:
         """The names of the nodes that the pre-filters left; None when none of them narrowed."""
-        return self._filtering.narrowing.names
-
-    def object_changed(self, kind: type) -> None:
-        self._filtering.object_changed(kind)
-        self._scoring.object_changed(kind)
+        return self._filtering.pre_filters.names
 
     @property
     def most_points(self) -> int:
         """What a node can have at most in `rank`, by the rules that have an opinion."""
-        return MAX_SCORE * sum(self._scoring.voices.weights)
+        return MAX_SCORE * sum(self._scoring.active.weights)
 
     @property
     def is_outdated(self) -> bool:
@@ -253,32 +281,30 @@ class Verdict:
 
     @property
     def bytes_when_full(self) -> int:
-        filters, rules = len(self.filters), self._rule_count
-        per_row = 8 * filters + 9 * (rules - filters) + 2 * 8 + 3  # totals and ranks too
+        filters, plugins = len(self.filters), self._plugin_count
+        per_row = 8 * filters + 9 * (plugins - filters) + 2 * 8 + 3  # totals and ranks too
         arrays = per_row * self._capacity + self.leaders.bytes_kept
-        ahead = bytes_ahead(self._state.count, self._local_count)
-        return arrays + ahead + (rules + 1) * _BYTES_PER_RULE
+        local = len(self._filtering.partition.local) + len(self._scoring.partition.local)
+        ahead = lookahead_bytes(self._state.count, local)
+        return arrays + ahead + (plugins + 1) * _BYTES_PER_PLUGIN
 
     # How it is done.
 
     def _refresh_scores(self) -> None:
         filtering = self._filtering
         try:
-            self._scoring.refresh(filtering.feasible, filtering.refiltered, self._stale)
+            self._scoring.refresh(filtering.feasible, filtering.refiltered, self._changes)
         except Exception:
             self._start_again()
             raise
-        self._faces.forget()
+        self._batches.forget()
         if filtering.refiltered != set():
             filtering.refiltered = set()
 
-    def _scored_among(self, feasible: BoolArray) -> Iterator[_Scored]:
+    def _scored_among(self, feasible: BoolArray) -> Iterator[Scored]:
         self._refresh_scores()
         try:
-            for scores in self._scoring.opinions:
-                nodes = self._state.nodes()
-                raw = scores.raw_among(self.pod, nodes, feasible)
-                yield scores, raw, scores.normalized_among(self.pod, nodes, feasible, raw)
+            yield from self._scoring.scored_among(feasible)
         except Exception:
             self._start_again()
             raise
@@ -287,6 +313,6 @@ class Verdict:
         """Everything is judged anew, in arrays that have room; also after a rule failed, which
         leaves arrays half written."""
         capacity = self._capacity = self._state.count + max(64, self._state.count // 4)
-        self._stale = None
+        self._changes = None
         self._filtering.start_again(capacity)
         self._scoring.start_again(capacity)

@@ -51,13 +51,6 @@ class Verdicts:
         asked_last, shape = self._asked_last
         return shape if asked_last == uid else None
 
-    def object_changed(self, kind: type) -> None:
-        """An object of this type changed: every row is stale for the rules that depend on it."""
-        for verdict in self._by_shape.values():
-            verdict.object_changed(kind)
-        if self._new is not None:
-            self._new[1].object_changed(kind)
-
     def _known(self, shape: bytes, uid: str) -> Verdict | None:
         verdict = self._by_shape.get(shape)
         if verdict is not None:

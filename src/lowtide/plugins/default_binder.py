@@ -5,7 +5,6 @@ from lowtide.framework.plugin import Binder, BindOutcome, Pod
 
 class DefaultBinder:
     name = "DefaultBinder"
-    reads = 0
     needs = {"binder": Binder}
 
     def __init__(self, binder: Binder) -> None:

@@ -60,7 +60,6 @@ class DefaultPreemptionArgs(
 
 class DefaultPreemption:
     name = "DefaultPreemption"
-    reads = 0
     kinds = (PodDisruptionBudget,)
     args = DefaultPreemptionArgs
 

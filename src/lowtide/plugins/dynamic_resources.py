@@ -4,7 +4,7 @@ refused everywhere; to every other pod the rule answers as kube-scheduler's does
 import numpy as np
 
 from lowtide.framework.plugin import (
-    BoolArray,
+    OBJECTS,
     IntArray,
     Nodes,
     Pod,
@@ -18,7 +18,7 @@ from lowtide.objects.requests import asked_requests
 
 class DynamicResources:
     name = "DynamicResources"
-    reads = 0
+    retry_on = OBJECTS
     kinds = (DeviceClass,)
     scale = "highest_best"
 
@@ -38,7 +38,7 @@ class DynamicResources:
                     )
         return None
 
-    def score(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray:
+    def score(self, pod: Pod, nodes: Nodes) -> IntArray:
         return np.zeros(len(nodes), np.int64)
 
     def post_filter(self, pod: Pod, nodes: Nodes, refused: Refused) -> PostFiltered:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from lowtide.framework.plugin import MAX_SCORE, NODES, BoolArray, IntArray, Nodes, Pod
+from lowtide.framework.plugin import MAX_SCORE, IntArray, Nodes, Pod
 
 _MEBIBYTE = 1024 * 1024
 # What a node must hold to score above 0, and, per container, to score highest.
@@ -14,9 +14,8 @@ _HIGHEST_BYTES_PER_CONTAINER = 1000 * _MEBIBYTE
 
 class ImageLocality:
     name = "ImageLocality"
-    reads = NODES
 
-    def score(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray:
+    def score(self, pod: Pod, nodes: Nodes) -> IntArray:
         """An image counts by the share of nodes that hold it: else a rare one would draw all pods
         to the few nodes that do."""
         held: IntArray = np.zeros(len(nodes), np.int64)

@@ -8,16 +8,16 @@ from functools import partial
 import msgspec
 import numpy as np
 
-from lowtide.cluster.affinity_terms import NO_TERMS, AffinityTerm, PodTerms, Purpose, terms_of
+from lowtide.cluster.affinity_terms import AffinityTerm, PodTerms, Purpose, terms_of
 from lowtide.cluster.columns import Rows
 from lowtide.cluster.pods_matching import PodSelection
 from lowtide.framework.plugin import (
     MAX_SCORE,
     NODE,
     NODES,
+    OBJECTS,
     OTHERS,
     PODS,
-    TERMS,
     BoolArray,
     Change,
     IntArray,
@@ -55,19 +55,13 @@ class InterPodAffinityArgs(msgspec.Struct, frozen=True, rename="camel", forbid_u
 
 class InterPodAffinity:
     name = "InterPodAffinity"
-    reads = NODE | PODS | NODES | OTHERS | TERMS
+    retry_on = NODE | PODS | NODES | OTHERS | OBJECTS
     kinds = (Namespace,)
     args = InterPodAffinityArgs
 
     def __init__(self, args: InterPodAffinityArgs) -> None:
         self._hard_weight = args.hard_pod_affinity_weight
         self._ignores_preferences_of_others = args.ignore_preferred_terms_of_existing_pods
-
-    def reads_about(self, pod: Pod, nodes: Nodes, point: str) -> int:
-        """About a pod that has no terms, only what those of others say."""
-        if point == "preFilter":
-            return 0
-        return NODE | NODES | TERMS if terms_of(pod) == NO_TERMS else self.reads
 
     def pre_filter(self, pod: Pod, nodes: Nodes) -> PodRejection | None:
         """Refuses a pod whose terms make no sense."""
@@ -104,7 +98,7 @@ class InterPodAffinity:
                 return meta.name == pod.namespace or any(t.namespace_selector for t in terms)
         return _may_pod_help(pod, change)
 
-    def score(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray | None:
+    def score(self, pod: Pod, nodes: Nodes) -> IntArray | None:
         own = terms_of(pod)
         if self._ignores_preferences_of_others and not own.preferences:
             return None
@@ -119,9 +113,9 @@ class InterPodAffinity:
             total += _in_domain(of_rows, key, nodes)
         return total
 
-    def normalize(self, pod: Pod, nodes: Nodes, raw: IntArray, feasible: BoolArray) -> IntArray:
+    def normalize(self, pod: Pod, nodes: Nodes, raw: IntArray) -> IntArray:
         """The lowest gets 0, the highest 100; all get 0 where they are equal."""
-        counted = raw[feasible]
+        counted = raw[nodes.feasible]
         lowest, highest = int(counted.min()), int(counted.max())
         if lowest == highest:
             return np.zeros(len(raw), np.int64)

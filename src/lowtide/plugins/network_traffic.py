@@ -48,7 +48,7 @@ Columns = Mapping[str, FloatArray]
 
 class NetworkTraffic:
     name = "NetworkTraffic"
-    reads = READING
+    retry_on = READING
     args = NetworkTrafficArgs
     older_args = staticmethod(older_args)
 
@@ -89,7 +89,7 @@ class NetworkTraffic:
             )
             yield self._giving_way(is_hot, "node(s) had a hot network link")
 
-    def score(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray | None:
+    def score(self, pod: Pod, nodes: Nodes) -> IntArray | None:
         columns = self._columns(nodes)
         if columns is None or ignores_traffic(pod):
             return None

@@ -32,7 +32,7 @@ class NodeAffinityArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unkno
 
 class NodeAffinity:
     name = "NodeAffinity"
-    reads = NODE
+    retry_on = NODE
     scale = "highest_best"
     args = NodeAffinityArgs
     skips_by_pre_score = True
@@ -73,7 +73,7 @@ class NodeAffinity:
     def may_help(self, pod: Pod, change: Change) -> bool:
         return change.is_of_taints or change.is_new(lambda node: self._accepts(pod, node))
 
-    def score(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray | None:
+    def score(self, pod: Pod, nodes: Nodes) -> IntArray | None:
         terms = [*_preferred(pod), *self._added.preferred]
         if not terms:
             return None

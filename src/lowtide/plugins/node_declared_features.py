@@ -11,7 +11,7 @@ _HOST_NETWORK_WITH_USER_NAMESPACE = "UserNamespacesHostNetworkSupport"
 
 class NodeDeclaredFeatures:
     name = "NodeDeclaredFeatures"
-    reads = NODE
+    retry_on = NODE
 
     def concerns(self, pod: Pod) -> bool:
         return bool(features_needed(pod))

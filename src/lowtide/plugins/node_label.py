@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from lowtide.framework.plugin import NODE, NODES, Change, Nodes, Pod, PodRejection, Rejection
+from lowtide.framework.plugin import NODE, Change, Nodes, Pod, PodRejection, Rejection
 from lowtide.objects.matching import matches_all
 from lowtide.objects.meta import LabelRequirement
 
@@ -48,7 +48,6 @@ class NodeLabelArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_
 class NodeLabel:
     name = "NodeLabel"
     # Whether any node has the label changes with every node, also with one that goes.
-    reads = NODES
     retry_on = NODE
     args = NodeLabelArgs
 

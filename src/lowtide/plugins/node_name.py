@@ -7,7 +7,7 @@ from lowtide.framework.plugin import NODE, Nodes, Pod, Rejection
 
 class NodeName:
     name = "NodeName"
-    reads = NODE
+    retry_on = NODE
 
     def concerns(self, pod: Pod) -> bool:
         return bool(pod.spec.node_name)

@@ -11,7 +11,7 @@ from lowtide.objects.node import Node
 
 class NodePorts:
     name = "NodePorts"
-    reads = TAKEN
+    retry_on = TAKEN
 
     def concerns(self, pod: Pod) -> bool:
         return bool(host_ports_of(pod))

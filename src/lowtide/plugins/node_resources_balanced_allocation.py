@@ -11,8 +11,6 @@ import numpy.typing as npt
 
 from lowtide.framework.plugin import (
     MAX_SCORE,
-    NODE,
-    TAKEN,
     BoolArray,
     FloatArray,
     IntArray,
@@ -53,14 +51,13 @@ class NodeResourcesBalancedAllocationArgs(
 
 class NodeResourcesBalancedAllocation:
     name = "NodeResourcesBalancedAllocation"
-    reads = NODE | TAKEN
     args = NodeResourcesBalancedAllocationArgs
     skips_by_pre_score = True
 
     def __init__(self, args: NodeResourcesBalancedAllocationArgs) -> None:
         self._resources = [each.name for each in args.resources]
 
-    def score(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray | None:
+    def score(self, pod: Pod, nodes: Nodes) -> IntArray | None:
         requests = asked_requests(pod)
         counted = [
             resource

@@ -11,7 +11,6 @@ from lowtide.framework.plugin import (
     MAX_SCORE,
     NODE,
     TAKEN,
-    BoolArray,
     Change,
     IntArray,
     Nodes,
@@ -101,7 +100,7 @@ class NodeResourcesFitArgs(_Args, frozen=True):
 
 class NodeResourcesFit:
     name = "NodeResourcesFit"
-    reads = NODE | TAKEN
+    retry_on = NODE | TAKEN
     args = NodeResourcesFitArgs
 
     def __init__(self, args: NodeResourcesFitArgs) -> None:
@@ -134,7 +133,7 @@ class NodeResourcesFit:
         before, after = pod_requests(change.before), pod_requests(change.after)
         return any(before.get(resource, 0) > after.get(resource, 0) for resource in wanted)
 
-    def score(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray:
+    def score(self, pod: Pod, nodes: Nodes) -> IntArray:
         requests = scored_requests(pod)
         total: IntArray = np.zeros(len(nodes), np.int64)
         weights: IntArray | int = 0

@@ -13,7 +13,7 @@ CORDONED = Taint(key="node.kubernetes.io/unschedulable", effect=NO_SCHEDULE)
 
 class NodeUnschedulable:
     name = "NodeUnschedulable"
-    reads = NODE
+    retry_on = NODE
 
     def filter(self, pod: Pod, nodes: Nodes) -> Iterator[Rejection]:
         cordoned = nodes.unschedulable

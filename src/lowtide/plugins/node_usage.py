@@ -11,12 +11,7 @@ import numpy as np
 from lowtide.config.types import Duration, Weight
 from lowtide.framework.decision import RuleScore
 from lowtide.framework.plugin import (
-    FEASIBLE,
     MAX_SCORE,
-    NODE,
-    OTHERS,
-    READING,
-    BoolArray,
     FloatArray,
     IntArray,
     Nodes,
@@ -89,20 +84,17 @@ class NodeUsage:
         self._unit = args.unit
         self._weights = {CPU: args.cpu, MEMORY: args.memory}
         if args.unit == "share":
-            self.reads = NODE | READING
             self.scale = "lowest_best"
         else:
-            # A raw score is a distance from the lowest usage of all, which any placement changes.
-            self.reads = READING | OTHERS | FEASIBLE
             self.normalize = _stretched
 
-    def score(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray | None:
+    def score(self, pod: Pod, nodes: Nodes) -> IntArray | None:
         columns = nodes.reading(self.request)
         if not columns or not len(nodes):
             return None
         if self._unit == "share":
             return self._used_shares(columns, nodes)
-        return _distances(columns, feasible)
+        return self._distances(columns, nodes)
 
     def in_words(
         self, scores: Mapping[str, RuleScore], nodes: Nodes, *, brief: bool = False
@@ -117,6 +109,16 @@ class NodeUsage:
                 yield f"Node [ {name} ] Cpu Usage Value: {used}, Score: {score.raw}"
         final = " ".join(f"{{{name} {score.normalized}}}" for name, score in scores.items())
         yield f"[{self.name}] Nodes final score: [{final}]"
+
+    def _distances(self, columns: Columns, nodes: Nodes) -> IntArray | None:
+        """How far below each node's usage the lowest is, plus 1: 1 for the best, others less."""
+        # The neutral value is one for all nodes; there is none while no node has a usage.
+        if np.isnan(columns[NEUTRAL_CPU_MILLI][0]):
+            return None
+        whole = nodes.everything
+        used, feasible = _millicores(whole.reading(self.request)), whole.feasible
+        lowest = int(used[feasible].min() if feasible.any() else used.min())
+        return lowest - _millicores(columns) + 1
 
     def _used_shares(self, columns: Columns, nodes: Nodes) -> IntArray | None:
         """In millionths of what is allocatable; a resource that no node tells of is left out."""
@@ -141,16 +143,11 @@ def _share(resource: str, columns: Columns, nodes: Nodes) -> FloatArray:
     return np.where(has > 0, known + expected / whole, 1.0)
 
 
-def _distances(columns: Columns, feasible: BoolArray) -> IntArray | None:
-    """How far below each node's usage the lowest is, plus 1: 1 for the best, others less."""
-    # The neutral value is one for all nodes; there is none while no node has a usage.
-    neutral = columns[NEUTRAL_CPU_MILLI]
-    if np.isnan(neutral[0]):
-        return None
-    known = np.where(np.isnan(columns[CPU_MILLI]), neutral, columns[CPU_MILLI])
-    used = _whole(known + columns[EXPECTED_CPU_MILLI])
-    lowest = int(used[feasible].min() if feasible.any() else used.min())
-    return lowest - used + 1
+def _millicores(columns: Columns) -> IntArray:
+    """Used by each node; a node without a usage counts as average."""
+    measured = columns[CPU_MILLI]
+    known = np.where(np.isnan(measured), columns[NEUTRAL_CPU_MILLI], measured)
+    return _whole(known + columns[EXPECTED_CPU_MILLI])
 
 
 def _millicores_in_words(columns: Columns, position: int | None) -> str:
@@ -173,8 +170,9 @@ def _whole(values: FloatArray) -> IntArray:
     return rounded
 
 
-def _stretched(pod: Pod, nodes: Nodes, raw: IntArray, feasible: BoolArray) -> IntArray:
+def _stretched(pod: Pod, nodes: Nodes, raw: IntArray) -> IntArray:
     """The best of the feasible nodes to 100, the worst to 0; all to 100 where they are equal."""
+    feasible = nodes.feasible
     if not feasible.any():
         return np.full(len(raw), MAX_SCORE, np.int64)
     best, worst = int(raw[feasible].max()), int(raw[feasible].min())

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from lowtide.cluster.attached_volumes import csi_sources_of
-from lowtide.framework.plugin import TAKEN, Change, Nodes, Pod, Rejection
+from lowtide.framework.plugin import OBJECTS, TAKEN, Change, Nodes, Pod, Rejection
 from lowtide.objects.csi_migration import csi_source_of
 from lowtide.objects.node import Node
 from lowtide.objects.storage import (
@@ -23,7 +23,7 @@ _TOO_MANY = "node(s) exceed max volume count"
 
 class NodeVolumeLimits:
     name = "NodeVolumeLimits"
-    reads = TAKEN
+    retry_on = TAKEN | OBJECTS
     kinds = (PersistentVolumeClaim, PersistentVolume, StorageClass, CSINode, VolumeAttachment)
 
     def concerns(self, pod: Pod) -> bool:

@@ -11,10 +11,10 @@ import numpy.typing as npt
 
 from lowtide.cluster.columns import Rows
 from lowtide.framework.plugin import (
-    FEASIBLE,
     MAX_SCORE,
     NODE,
     NODES,
+    OBJECTS,
     OTHERS,
     PODS,
     BoolArray,
@@ -50,7 +50,7 @@ _NO_OTHER = 2**31 - 1
 
 class PodTopologySpread:
     name = "PodTopologySpread"
-    reads = NODE | PODS | NODES | OTHERS | FEASIBLE
+    retry_on = NODE | PODS | NODES | OTHERS | OBJECTS
     kinds = (Service, ReplicationController, ReplicaSet, StatefulSet)
     args = PodTopologySpreadArgs
 
@@ -58,12 +58,6 @@ class PodTopologySpread:
         self._defaults = args.constraints
         self._constraints = Constraints(args.constraints)
         self._is_system = args.is_system
-
-    def reads_about(self, pod: Pod, nodes: Nodes, point: str) -> int:
-        """Before filtering, only whether the pod's constraints make sense is asked."""
-        action = {"filter": DO_NOT_SCHEDULE, "score": SCHEDULE_ANYWAY}.get(point)
-        has_any = action is not None and self._constraints.of(pod, nodes, action)
-        return self.reads if has_any else 0
 
     def pre_filter(self, pod: Pod, nodes: Nodes) -> PodRejection | None:
         for number, constraint in enumerate(pod.spec.topology_spread_constraints):
@@ -100,23 +94,23 @@ class PodTopologySpread:
             return not own
         return any(_may_pod_help(given, pod, change) for given in hard)
 
-    def score(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray | None:
+    def score(self, pod: Pod, nodes: Nodes) -> IntArray | None:
         constraints = self._constraints.of(pod, nodes, SCHEDULE_ANYWAY)
         if not constraints:
             return None
         needed = self._needed(pod, constraints)
-        has_keys = _has_keys(needed, nodes)
         table = _Table(pod, nodes.everything, needed)
-        is_scored = feasible if has_keys is None else feasible & has_keys
+        is_scored = table.with_keys(nodes.everything.feasible)
         total = _cost(constraints[0], table, nodes, is_scored)
         for constraint in constraints[1:]:
             total += _cost(constraint, table, nodes, is_scored)
+        has_keys = _has_keys(needed, nodes)
         raw = np.rint(total, out=total).astype(np.int64)
         return raw if has_keys is None else raw * has_keys
 
-    def normalize(self, pod: Pod, nodes: Nodes, raw: IntArray, feasible: BoolArray) -> IntArray:
+    def normalize(self, pod: Pod, nodes: Nodes, raw: IntArray) -> IntArray:
         """The fewest pods are best; a node that was passed over gets 0."""
-        has_keys = None
+        has_keys, feasible = None, nodes.feasible
         if not self._is_lenient(pod):
             constraints = self._constraints.of(pod, nodes, SCHEDULE_ANYWAY)
             has_keys = _has_keys(constraints, nodes)
@@ -151,6 +145,10 @@ class _Table:
         self._has_keys = _has_keys(needed, nodes)
         self._parted: dict[str, _Parted] = {}  # by key
 
+    def with_keys(self, feasible: BoolArray) -> BoolArray:
+        """Which of these nodes have the needed keys."""
+        return feasible if self._has_keys is None else feasible & self._has_keys
+
     def is_counted(self, constraint: Constraint) -> BoolArray | None:
         """Which nodes the constraint's policies leave in; None: all."""
         counted = self._has_keys
@@ -160,24 +158,22 @@ class _Table:
             counted = _both(self._is_tolerated, counted)
         return counted
 
-    def parted(self, constraint: Constraint, nodes: Nodes) -> "_Parted":
-        """These nodes by the constraint's key; how all of them are is remembered."""
+    def parted(self, constraint: Constraint) -> "_Parted":
+        """All nodes by the constraint's key."""
         key = constraint.topology_key
-        if nodes is not self._nodes:
-            return _Parted.by(key, nodes)
         parted = self._parted.get(key)
         if parted is None:
-            parted = self._parted[key] = _Parted.by(key, nodes)
+            parted = self._parted[key] = _Parted.by(key, self._nodes)
         return parted
 
     def pods_by_value(self, constraint: Constraint) -> IntArray:
-        parted = self.parted(constraint, self._nodes)
+        parted = self.parted(constraint)
         pods, counted = _pods_on(constraint, self._nodes), self.is_counted(constraint)
         found = parted.summed(pods if counted is None else pods * counted)
         return found.astype(np.int64)
 
     def has_nodes_by_value(self, constraint: Constraint) -> BoolArray:
-        parted = self.parted(constraint, self._nodes)
+        parted = self.parted(constraint)
         counted = self.is_counted(constraint)
         numbers = parted.numbers if counted is None else parted.numbers[counted]
         return np.bincount(numbers, minlength=parted.size) > 0
@@ -244,13 +240,13 @@ def _may_pod_help(given: TopologySpreadConstraint, pod: Pod, change: Change) -> 
 def _cost(constraint: Constraint, table: _Table, nodes: Nodes, is_scored: BoolArray) -> FloatArray:
     """What one constraint adds to each node's score, of which the lowest is best: the pods in the
     node's domain, weighted by how many domains there are; 0 where the node lacks the label."""
-    parted = table.parted(constraint, nodes)
+    parted = _Parted.by(constraint.topology_key, nodes)
     if constraint.topology_key == HOSTNAME:
         domains = int(np.count_nonzero(is_scored))
         cost = _weighted(_pods_on(constraint, nodes), domains, constraint)
     else:
         # Nodes without the label make up one more.
-        domains = int(np.count_nonzero(parted.summed(is_scored)))
+        domains = int(np.count_nonzero(table.parted(constraint).summed(is_scored)))
         cost = _weighted(table.pods_by_value(constraint), domains, constraint).take(parted.numbers)
     if parted.lacking is not None:
         cost[parted.lacking] = 0
@@ -266,7 +262,7 @@ def _weighted(pods: IntArray, domains: int, constraint: Constraint) -> FloatArra
 def _skew(constraint: Constraint, table: _Table, nodes: Nodes) -> IntArray:
     """By how much each node's domain would exceed the emptiest one with the pod on that node."""
     by_value = table.pods_by_value(constraint)
-    numbers = table.parted(constraint, nodes).numbers
+    numbers = _Parted.by(constraint.topology_key, nodes).numbers
     pods = by_value[numbers] + int(constraint.matches(table.pod))
     known = by_value[table.has_nodes_by_value(constraint)]
     has_enough = len(known) >= constraint.min_domains

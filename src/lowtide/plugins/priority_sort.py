@@ -16,7 +16,6 @@ class Queued(Protocol):
 
 class PrioritySort:
     name = "PrioritySort"
-    reads = 0
 
     def sort_key(self, queued: Queued) -> tuple[int, float]:
         return (-queued.pod.spec.priority, queued.queued_at)

@@ -5,7 +5,7 @@ from lowtide.framework.plugin import Pod, PodRejection
 
 class SchedulingGates:
     name = "SchedulingGates"
-    reads = 0
+    retry_on = 0
 
     def may_enqueue(self, pod: Pod) -> PodRejection | None:
         if not pod.spec.scheduling_gates:

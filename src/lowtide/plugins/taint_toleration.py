@@ -13,7 +13,7 @@ from lowtide.objects.pod import Toleration
 
 class TaintToleration:
     name = "TaintToleration"
-    reads = NODE
+    retry_on = NODE
     scale = "lowest_best"
 
     def filter(self, pod: Pod, nodes: Nodes) -> Iterator[Rejection]:
@@ -24,7 +24,7 @@ class TaintToleration:
     def may_help(self, pod: Pod, change: Change) -> bool:
         return change.is_new(lambda node: not _keep_away(node.spec.taints, pod))
 
-    def score(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> IntArray:
+    def score(self, pod: Pod, nodes: Nodes) -> IntArray:
         preferences = [t for t in pod.spec.tolerations if t.effect in ("", PREFER_NO_SCHEDULE)]
         return nodes.by_taints(
             lambda taints: _untolerated(taints, preferences, (PREFER_NO_SCHEDULE,))

@@ -9,8 +9,8 @@ import numpy as np
 
 from lowtide.framework.plugin import (
     NODE,
+    OBJECTS,
     Binder,
-    BoolArray,
     Change,
     Nodes,
     Pod,
@@ -58,7 +58,7 @@ class VolumeBindingArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unkn
 
 class VolumeBinding:
     name = "VolumeBinding"
-    reads = NODE
+    retry_on = NODE | OBJECTS
     kinds = (
         PersistentVolumeClaim,
         PersistentVolume,
@@ -109,7 +109,7 @@ class VolumeBinding:
                 return after is not None and (before is None or _offers_more(before, after))
         return True  # any volume may be the one, or be what claims are kept from others by
 
-    def score(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> None:
+    def score(self, pod: Pod, nodes: Nodes) -> None:
         """Space is no reason to prefer a node: in v1.36 that is switched off."""
 
     def reserve(self, pod: Pod, node_name: str, nodes: Nodes) -> PodRejection | tuple[Any, ...]:

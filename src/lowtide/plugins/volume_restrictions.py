@@ -7,6 +7,7 @@ import numpy as np
 
 from lowtide.cluster.volume_holders import claim_held, disk_held
 from lowtide.framework.plugin import (
+    OBJECTS,
     OTHERS,
     PODS,
     BoolArray,
@@ -33,14 +34,11 @@ _CLAIM_TAKEN = (
 
 class VolumeRestrictions:
     name = "VolumeRestrictions"
-    reads = PODS | OTHERS
+    retry_on = PODS | OTHERS | OBJECTS
     kinds = (PersistentVolumeClaim,)
 
     def concerns(self, pod: Pod) -> bool:
         return has_volumes(pod)
-
-    def reads_about(self, pod: Pod, nodes: Nodes, point: str) -> int:
-        return self.reads if point == "filter" else 0
 
     def pre_filter(self, pod: Pod, nodes: Nodes) -> PodRejection | None:
         for name in _claim_names(pod):

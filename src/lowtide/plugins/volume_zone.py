@@ -5,7 +5,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lowtide.framework.plugin import NODE, BoolArray, Change, Nodes, Pod, PodRejection, Rejection
+from lowtide.framework.plugin import (
+    NODE,
+    OBJECTS,
+    BoolArray,
+    Change,
+    Nodes,
+    Pod,
+    PodRejection,
+    Rejection,
+)
 from lowtide.objects.meta import LabelRequirement
 from lowtide.objects.node import Node
 from lowtide.objects.storage import (
@@ -37,7 +46,7 @@ class _Place:
 
 class VolumeZone:
     name = "VolumeZone"
-    reads = NODE
+    retry_on = NODE | OBJECTS
     kinds = (PersistentVolumeClaim, PersistentVolume, StorageClass)
 
     def concerns(self, pod: Pod) -> bool:

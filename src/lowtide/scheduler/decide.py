@@ -187,6 +187,7 @@ class Found(msgspec.Struct):
             feasible_count=0,
             pod_rejection=rejection,
             rejected_by=frozenset([rejected_by]),
+            touched=self._verdict.touched_by([rejected_by]),
         )
 
     def nowhere(
@@ -210,6 +211,7 @@ class Found(msgspec.Struct):
             node_count=self._state.count,
             feasible_count=0,
             rejected_by=frozenset(names),
+            touched=self._verdict.touched_by(names),
             reason_counts=+counts,
             gives_way_after=gives_way_after,
             rejections=self._rejections(promised) if full else {},

@@ -91,9 +91,7 @@ class Machine:
             initial_backoff_seconds=initial_backoff_seconds,
             max_backoff_seconds=max_backoff_seconds,
         )
-        self._surroundings = Surroundings(
-            self.state, self.queue.wake, profiles.values(), self._verdicts.values()
-        )
+        self._surroundings = Surroundings(self.state, self.queue.wake, profiles.values())
         self._bindings = Bindings(self.state)
         self._waiting = WaitingPlacements()
         self._promises = Promises(self.state, self.queue)
@@ -282,7 +280,8 @@ class Machine:
         if decision.node_count == 0:
             self.queue.retry(queued, now)
         else:
-            retry_on = self.profiles[decision.scheduler_name].retry_on(decision.rejected_by)
+            profile = self.profiles[decision.scheduler_name]
+            retry_on = profile.retry_on(decision.rejected_by, decision.touched)
             until = queued.first_seen_at + decision.gives_way_after
             self.queue.park(queued, decision.rejected_by, retry_on, now, until=until)
         told = self._decided(decision, queued)
@@ -323,8 +322,6 @@ class Machine:
         except (PluginError, QuantityError) as error:
             self._take_back(placement, now)
             return self._fail(queued, str(error), now)
-        for thing in self.state.known_objects.assumed(pod.uid):
-            self._surroundings.judge_again(type(thing))
         if refused is not None:
             self._take_back(placement, now)
             actions = self._give_up(queued, refused_by(*refused, decision), now)

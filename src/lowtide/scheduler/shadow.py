@@ -62,9 +62,7 @@ class Shadow:
         self.state = ClusterState()
         self.profiles = profiles
         self._verdicts = {name: Verdicts(profile, self.state) for name, profile in profiles.items()}
-        self._surroundings = Surroundings(
-            self.state, lambda change, now: None, profiles.values(), self._verdicts.values()
-        )
+        self._surroundings = Surroundings(self.state, lambda change, now: None, profiles.values())
         self.queue = PendingPods()
         self._turns = 0
 

@@ -1,5 +1,5 @@
-"""Nodes and all other objects but pods, as the watches tell of them: the state is kept true,
-verdicts on them are judged again, and parked pods that may profit are woken.
+"""Nodes and all other objects but pods, as the watches tell of them: the state is kept true, and
+parked pods that may profit are woken.
 
 Used by the machine, and by the advisor, where nothing is parked."""
 
@@ -9,7 +9,6 @@ from typing import Any
 from lowtide.cluster.state import ClusterState
 from lowtide.framework.change import Change, node_change, object_change
 from lowtide.framework.profile import Profile, rules_by_kind
-from lowtide.framework.verdicts import Verdicts
 from lowtide.objects.events import Added, Deleted, Listed, Modified, Unavailable
 from lowtide.objects.kinds import KIND_OF, NEEDED_KINDS
 from lowtide.objects.node import Node
@@ -22,11 +21,9 @@ class Surroundings:
         state: ClusterState,
         wake: Callable[[Change, float], object],
         profiles: Collection[Profile],
-        verdicts: Collection[Verdicts],
     ) -> None:
         self._state = state
         self._wake = wake
-        self._verdicts = verdicts
         self._kinds_that_wake = {kind for profile in profiles for kind in profile.kinds_that_wake}
         self.unlisted = {*NEEDED_KINDS, *(KIND_OF[kind].name for kind in rules_by_kind(profiles))}
 
@@ -62,13 +59,8 @@ class Surroundings:
     def object_changed(self, before: Any, after: Any, now: float) -> None:
         change = object_change(before, after)
         kind = type(change.thing)
-        self.judge_again(kind)
         if kind in self._kinds_that_wake:
             self._wake(change, now)
-
-    def judge_again(self, kind: type) -> None:
-        for verdicts in self._verdicts:
-            verdicts.object_changed(kind)
 
     def _node_changed(self, node: Node, now: float) -> None:
         row, position = self._state.row_of(node.name), self._state.log.position

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from lowtide.cluster.columns import BoolArray, IntArray
 from lowtide.cluster.nodes import Nodes
 from lowtide.cluster.state import ClusterState
-from lowtide.framework.asking import Asking
 from lowtide.framework.decision import NO_SCORES, Decision, RuleScore, ScoreTable
 from lowtide.framework.plugin import PluginError, ask, readings_of
 from lowtide.framework.profile import Profile, Weighted
@@ -119,7 +119,7 @@ def tell_reading(source: Hashable, profiles: Iterable[Profile], state: ClusterSt
     nodes = state.nodes()
     for profile in profiles:
         for weighted in profile.scorers:
-            rule = weighted.rule
+            rule = weighted.plugin
             if source not in readings_of(rule) or not getattr(rule, "tells_readings", False):
                 continue
             try:
@@ -132,7 +132,7 @@ def tell_reading(source: Hashable, profiles: Iterable[Profile], state: ClusterSt
 
 def _tell_scores(scores: ScoreTable, profile: Profile, nodes: Nodes, *, level: int) -> None:
     for weighted in profile.scorers:
-        rule = weighted.rule
+        rule = weighted.plugin
         try:
             for line in _in_words(rule, scores, nodes):
                 log.v(level, line)
@@ -176,16 +176,28 @@ def _as_decided(decision: Decision, nodes: Nodes) -> Nodes:
 def _scores_of_all(weighted: Weighted, nodes: Nodes) -> ScoreTable:
     """As if every node were feasible for a pod that asks for nothing."""
     count = len(nodes)
-    pod, every = Pod(), np.ones(count, np.bool_)
-    scores = Scores(weighted, np.zeros(count, np.int64), np.zeros(count, np.int8), Asking())
-    scores.judge_all(pod, nodes, every)
-    if not scores.has_opinion or not count:
+    pod, every, plugin = Pod(), np.ones(count, np.bool_), weighted.plugin
+    nodes = nodes.with_feasible(every)
+    raw = ask(plugin, "score", pod, nodes)
+    if raw is None or not count:
         return NO_SCORES
+
+    def normalize(raw: IntArray, _: BoolArray) -> IntArray:
+        normalized: IntArray = ask(plugin, "normalize", pod, nodes, raw)
+        return normalized
+
+    scores = Scores(
+        weighted,
+        np.zeros(count, np.int64),
+        np.zeros(count, np.int8),
+        normalize if weighted.has_normalize else None,
+    )
+    scores.keep_all(raw, every)
     return ScoreTable(
         node_names=tuple(nodes.names),
         rows=nodes.rows,
         totals=scores.weight * scores.normalized.astype(np.int64),
-        rules=(scores.rule.name,),
+        rules=(plugin.name,),
         weights=(scores.weight,),
         raw=scores.raw[np.newaxis],
         normalized=scores.normalized[np.newaxis].astype(np.int64),

@@ -1,0 +1,237 @@
+"""Evaluation: what the plugins of one extension point answer about one pod signature, on every row.
+
+A Verdict has two, of the filters and of the scores. Each notes what every plugin touched while it
+answered, and asks again only where that changed. A subclass says how answers are kept.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from lowtide.cluster.changes import FEASIBLE, is_local, of_any_row
+from lowtide.cluster.columns import IntArray, Rows
+from lowtide.cluster.nodes import Nodes
+from lowtide.cluster.state import ClusterState
+from lowtide.framework.asking import Asking
+from lowtide.framework.changed_rows import NO_ROWS, ChangedRows
+from lowtide.framework.lookahead import Lookahead, LookaheadBatches
+from lowtide.objects.pod import Pod
+
+NEVER = -1  # instead of a position in the log
+
+Answers = npt.NDArray[Any]  # one integer per row: bits of reasons, or a raw score
+
+
+class Partition(NamedTuple):
+    """Plugins by number. Answers of the `local` ones change only with their own row's pods and
+    reading, so these plugins are asked about few rows together, and ahead."""
+
+    local: Sequence[int]
+    local_touched: int
+    others: Mapping[int, Sequence[int]]  # by what they touched
+    others_logged: int  # what is logged when one of them may answer otherwise
+
+
+class PluginsAt:
+    """The plugins of a profile at one extension point that some pods concern. Most touch the same
+    about every such pod, so partitions are kept."""
+
+    def __init__(self, plugins: Sequence[Any]) -> None:
+        self.plugins = tuple(plugins)
+        self._partitions: dict[tuple[int, ...], Partition] = {}
+
+    def partition(self, touched: Sequence[int]) -> Partition:
+        key = tuple(touched)
+        found = self._partitions.get(key)
+        if found is None:
+            if len(self._partitions) >= _MOST_PARTITIONS:
+                self._partitions.clear()
+            found = self._partitions[key] = _parted(key)
+        return found
+
+
+class Evaluation(ABC):
+    """`judged_at` is where the log of changes ended when the answers were true."""
+
+    method: str  # of the plugins
+
+    def __init__(
+        self,
+        plugins_at: PluginsAt,
+        asking: Asking,
+        state: ClusterState,
+        pod: Pod,
+        batches: LookaheadBatches,
+    ) -> None:
+        self.plugins = plugins_at.plugins
+        self._plugins_at = plugins_at
+        self._asking = asking
+        self._state = state
+        self._pod = pod
+        self._batches = batches
+        self.touched = [0] * len(self.plugins)
+        self.judged_at = NEVER
+        self._partition: Partition | None = None
+        self._lookahead = Lookahead(state, batches)
+
+    def judge_all_again(self) -> None:
+        """The next look judges every row."""
+        self.judged_at = NEVER
+        self._lookahead.forget()
+
+    @property
+    def partition(self) -> Partition:
+        if self._partition is None:
+            self._partition = self._plugins_at.partition(self.touched)
+        return self._partition
+
+    def known_ahead(self, changes: ChangedRows) -> tuple[int, list[int]] | None:
+        """The one row that a pod of the shape came to, with what the local plugins answered ahead
+        about it; None where anything else changed for them, or the answers are not known."""
+        partition = self.partition
+        row = changes.only_row(partition.local_touched)
+        answers = None if row is None else self._lookahead.answers_for(row)
+        return None if row is None or answers is None else (row, answers)
+
+    def others_concerned(self, changes: ChangedRows) -> bool:
+        return changes.concern(self.partition.others_logged)
+
+    def judge_local(self, changes: ChangedRows, ranked: IntArray) -> dict[int, Rows]:
+        """By number, the rows with new answers."""
+        partition = self.partition
+        rows = changes.rows(partition.local_touched) if partition.local else None
+        if rows is None:
+            return {}
+        if rows is changes.everything:
+            self._lookahead.forget()
+            return {
+                number: self._judge(number, own, changes)
+                for number in partition.local
+                if (own := changes.rows(self.touched[number])) is not None
+            }
+        return self._judge_few(partition.local, rows, changes, ranked)
+
+    def judge_others(self, changes: ChangedRows, refiltered: Rows = NO_ROWS) -> dict[int, Rows]:
+        """The same of the plugins that are not local. `refiltered` rows may have become feasible,
+        or no longer be."""
+        if not len(refiltered) and not self.others_concerned(changes):
+            return {}
+        judged: dict[int, Rows] = {}
+        for touched, numbers in self.partition.others.items():
+            rows = _with_refiltered(changes.rows(touched), touched, changes, refiltered)
+            if rows is not None:
+                judged |= {number: self._judge(number, rows, changes) for number in numbers}
+        return judged
+
+    # How answers are kept.
+
+    @abstractmethod
+    def _read(self, number: int, answer: Any, count: int) -> Answers | None:
+        """The answer about so many rows, checked; None where that is no array."""
+
+    @abstractmethod
+    def _keep_all(self, number: int, answer: Any, changes: ChangedRows) -> Rows:
+        """Of every row; returns the rows that may have changed."""
+
+    @abstractmethod
+    def _keep(self, answers: Mapping[int, Answers | None], rows: Rows) -> Sequence[int]:
+        """Of some rows, by number; returns the numbers of those that must judge every row."""
+
+    @abstractmethod
+    def _keep_one(self, numbers: Sequence[int], row: int, answers: Sequence[int]) -> None:
+        """Of one row, as it was judged ahead."""
+
+    def _face(self, nodes: Nodes) -> Nodes:
+        """What plugins are asked with."""
+        return nodes
+
+    def _touched_besides(self, number: int) -> int:
+        """What this plugin touched where another of its methods was asked."""
+        return 0
+
+    # How it is done.
+
+    def _judge(self, number: int, rows: Rows, changes: ChangedRows) -> Rows:
+        if rows is not changes.everything:
+            answer = self._ask_again(number, self._face(changes.nodes(rows)))
+            if not self._keep({number: self._read(number, answer, len(rows))}, rows):
+                return rows
+        nodes = self._face(changes.nodes(changes.everything))
+        answer, touched = self._ask(number, nodes)
+        self._depends_on(number, touched | self._touched_besides(number))
+        return self._keep_all(number, answer, changes)
+
+    def _judge_few(
+        self, numbers: Sequence[int], rows: Rows, changes: ChangedRows, ranked: IntArray
+    ) -> dict[int, Rows]:
+        """The local plugins about these rows, and about some as they would be with more pods."""
+        known, unknown = self._lookahead.split(rows)
+        for row, answers in known.items():
+            self._keep_one(numbers, row, answers)
+        judged = dict.fromkeys(numbers, rows)
+        if not unknown:
+            return judged
+        few, ahead, nodes = self._batches.batch(unknown, ranked)
+        nodes, count = self._face(nodes), len(nodes)
+        now: dict[int, Answers | None] = {}
+        later: list[Answers] = []
+        for number in numbers:
+            if not len(ahead) and changes.rows(self.touched[number]) is None:
+                continue
+            found = self._read(number, self._ask_again(number, nodes), count)
+            now[number] = None if found is None else found[: len(few)]
+            later.append(np.zeros(count - len(few)) if found is None else found[len(few) :])
+        again = self._keep(now, few)
+        judged |= {number: self._judge(number, changes.everything, changes) for number in again}
+        if again or not all(is_local(self.touched[number]) for number in numbers):
+            self._lookahead.forget()  # what it answers depends on more than the row
+        else:
+            self._lookahead.keep(ahead, later)
+        return judged
+
+    def _ask(self, number: int, nodes: Nodes) -> tuple[Any, int]:
+        """The answer, and what was touched."""
+        plugin = self.plugins[number]
+        return self._asking.observed(self._state, plugin, self.method, self._pod, nodes)
+
+    def _ask_again(self, number: int, nodes: Nodes) -> Any:
+        """About some rows: what is touched is added to what the kept answers depend on."""
+        answer, touched = self._ask(number, nodes)
+        self._depends_on(number, self.touched[number] | touched)
+        return answer
+
+    def _depends_on(self, number: int, touched: int) -> None:
+        if self.touched[number] != touched:
+            self.touched[number] = touched
+            self._partition = None
+
+
+_MOST_PARTITIONS = 64
+
+
+def _parted(touched: Sequence[int]) -> Partition:
+    local = [number for number, each in enumerate(touched) if is_local(each)]
+    local_touched = others_logged = 0
+    others: dict[int, list[int]] = {}
+    for number, each in enumerate(touched):
+        if number in local:
+            local_touched |= each
+        else:
+            others.setdefault(each, []).append(number)
+            others_logged |= each | of_any_row(each)
+    return Partition(local, local_touched, others, others_logged)
+
+
+def _with_refiltered(
+    rows: Rows | None, touched: int, changes: ChangedRows, refiltered: Rows
+) -> Rows | None:
+    if not len(refiltered):
+        return rows
+    if of_any_row(touched) & FEASIBLE:
+        return changes.everything
+    if touched & FEASIBLE:
+        return refiltered if rows is None else changes.union([rows, refiltered])
+    return rows

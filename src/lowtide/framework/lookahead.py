@@ -1,0 +1,159 @@
+"""What plugins would answer about some rows if one more pod of the shape were on each of them, or
+two, up to four.
+
+To judge one row costs a plugin as much as to judge hundreds at once, and after a pod was placed
+just one row has changed. So a Verdict also asks about the rows that the next pods of the shape will
+probably go to. Where such pods then came, and nothing else, the answer holds."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from lowtide.cluster.change_log import MOST_COMINGS
+from lowtide.cluster.columns import IntArray, Rows
+from lowtide.cluster.nodes import Nodes
+from lowtide.cluster.overlay import imagined
+from lowtide.cluster.state import ClusterState
+from lowtide.framework.changed_rows import NO_ROWS
+from lowtide.objects.pod import Pod
+
+_ROWS_AHEAD = 256
+# Pods on a row: where nodes are alike, some come to one before the next.
+_MOST_PODS_AHEAD = MOST_COMINGS
+_MOST_WITHOUT_USE = 4
+_TRIED_EVERY = 256
+_BYTES_PER_ROW_AHEAD = 150  # besides the answers
+Answers = Sequence[npt.NDArray[np.integer]]  # by plugin
+
+
+def lookahead_bytes(row_count: int, plugin_count: int) -> int:
+    """What is kept for the filters and for the scores, of so many rows in all."""
+    answers = 8 * plugin_count * _MOST_PODS_AHEAD
+    return min(row_count, _ROWS_AHEAD) * (2 * _BYTES_PER_ROW_AHEAD + answers)
+
+
+class Batch(NamedTuple):
+    """The rows that plugins are asked about at once: few as they are, then those ahead, each with
+    one more pod, then each with two more, and so on."""
+
+    few: Rows
+    ahead: Rows
+    nodes: Nodes
+
+
+class LookaheadBatches:
+    """The batch of rows to judge again after pods of the shape were placed; filters and scores
+    mostly ask about the same one."""
+
+    def __init__(self, state: ClusterState, pod: Pod) -> None:
+        self._state = state
+        self._pod = pod
+        self.shape = object()  # pods that come are known by it
+        self._last: tuple[int, list[int], Batch] | None = None
+        self._without_use = 0
+
+    def forget(self) -> None:
+        """Called when filters and scores were asked."""
+        self._last = None
+
+    def was_useful(self) -> None:
+        """An answer was known ahead, and no plugin had to be asked."""
+        self._without_use = 0
+
+    def batch(self, unknown: list[int], ranked: IntArray) -> Batch:
+        """These rows, and with them some to judge ahead; `ranked` is how rows ranked before."""
+        position = self._state.log.position
+        if self._last is None or self._last[:2] != (position, unknown):
+            self._last = position, unknown, self._made(unknown, self._rows_ahead(unknown, ranked))
+        return self._last[2]
+
+    def _made(self, unknown: list[int], ahead: Rows) -> Batch:
+        few = np.array(unknown, np.intp)
+        rows = np.concatenate([few, *[ahead] * _MOST_PODS_AHEAD])
+        nodes = self._state.nodes().take(rows)
+        if len(ahead):
+            more = np.repeat(np.arange(1, _MOST_PODS_AHEAD + 1), len(ahead))
+            times = np.concatenate([np.zeros(len(few), np.int64), more])
+            nodes = nodes.with_copies(imagined(self._pod), times)
+        return Batch(few, ahead, nodes)
+
+    def _rows_ahead(self, changed: list[int], ranked: IntArray) -> Rows:
+        """None where no pod of the shape came to these rows. None either where looking ahead was of
+        no use lately, as where pods of other shapes come to the same rows; but it is tried now and
+        then."""
+        self._without_use += 1
+        if self._without_use > _MOST_WITHOUT_USE and self._without_use % _TRIED_EVERY:
+            return NO_ROWS
+        for row in changed:
+            if self._state.log.came_last(row) is self.shape:
+                return _next_rows(ranked[: self._state.count], after=row)
+        return NO_ROWS
+
+
+class Lookahead:
+    """What the local plugins of one Evaluation answered about the rows that they judged ahead."""
+
+    def __init__(self, state: ClusterState, batches: LookaheadBatches) -> None:
+        self._state = state
+        self._batches = batches
+        self._position_of: dict[int, int] = {}  # by row
+        self._versions: list[int] = []  # of the rows, when they were judged
+        self._answers: Answers = ()
+
+    def forget(self) -> None:
+        self._position_of = {}
+
+    def keep(self, rows: Rows, answers: Answers) -> None:
+        """`answers` are those of each plugin: for the rows with one more pod, then with two ..."""
+        if not len(rows):
+            self.forget()
+            return
+        self._position_of = dict(zip(rows.tolist(), range(len(rows)), strict=True))
+        self._versions = self._state.log.versions[rows].tolist()
+        self._answers = answers
+
+    def answers_for(self, row: int) -> list[int] | None:
+        """What each plugin answered about this row as it is now; None where that is not known."""
+        answers = self._known(row)
+        if answers is not None:
+            self._batches.was_useful()
+        return answers
+
+    def split(self, rows: Rows) -> tuple[dict[int, list[int]], list[int]]:
+        """The answers that are known, by row; and the rows where they are not."""
+        if not self._position_of:
+            return {}, rows.tolist()
+        known: dict[int, list[int]] = {}
+        unknown: list[int] = []
+        for row in rows.tolist():
+            answers = self._known(row)
+            if answers is None:
+                unknown.append(row)
+            else:
+                known[row] = answers
+        if known and not unknown:
+            self._batches.was_useful()
+        return known, unknown
+
+    def _known(self, row: int) -> list[int] | None:
+        position = self._position_of.get(row)
+        if position is None:
+            return None
+        shape = self._batches.shape
+        came = self._state.log.came_since(row, self._versions[position], shape)
+        if not came:
+            return None
+        at = position + (came - 1) * len(self._position_of)
+        return [answer.item(at) for answer in self._answers]
+
+
+def _next_rows(ranked: IntArray, after: int) -> Rows:
+    """Where the next pods will probably go: the best rows, of equal ones those after that row."""
+    if len(ranked) <= _ROWS_AHEAD:
+        return np.flatnonzero(ranked >= 0)
+    best = np.flatnonzero(ranked == ranked.max())
+    if len(best) < _ROWS_AHEAD:
+        return np.argpartition(ranked, -_ROWS_AHEAD)[-_ROWS_AHEAD:]
+    return np.take(best, np.searchsorted(best, after) + np.arange(_ROWS_AHEAD), mode="wrap")

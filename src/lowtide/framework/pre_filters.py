@@ -1,0 +1,132 @@
+"""PreFilters: what the pre-filters answer about one pod signature. They reject the pod everywhere,
+or leave only some nodes to search.
+
+A Verdict has one of these, and counts the nodes that it leaves out as rejected."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from lowtide.cluster.changes import of_any_row
+from lowtide.cluster.columns import BoolArray, Rows
+from lowtide.cluster.state import ClusterState
+from lowtide.framework.asking import Asking
+from lowtide.framework.changed_rows import ChangedRows
+from lowtide.framework.decision import NodeRejection
+from lowtide.framework.plugin import PluginError, PodRejection
+from lowtide.objects.pod import Pod
+
+
+class PreFilters:
+    """Pre-filters are known by their numbers: their order is that of the profile. An answer is
+    about the pod, so they see the whole table as `nodes.everything`."""
+
+    def __init__(
+        self, plugins: Sequence[Any], asking: Asking, state: ClusterState, pod: Pod
+    ) -> None:
+        self.plugins = tuple(plugins)
+        self._asking = asking
+        self._state = state
+        self._pod = pod
+        self.start_again(0)
+
+    def start_again(self, capacity: int) -> None:
+        """Forgets all answers; those of the future go into arrays of this length."""
+        self._capacity = capacity
+        self.touched = [0] * len(self.plugins)
+        self._logged = 0  # what is logged when one of them may answer otherwise
+        self._pod_rejections: dict[int, PodRejection] = {}
+        self._kept_names: dict[int, frozenset[str]] = {}
+        self._kept: dict[int, BoolArray] = {}
+
+    def are_concerned(self, changes: ChangedRows) -> bool:
+        return changes.concern(self._logged)
+
+    def refresh(self, changes: ChangedRows) -> bool:
+        """Asks again where what was touched has changed; whether other nodes may be left now."""
+        if not self.are_concerned(changes):
+            return False
+        is_other = False
+        nodes = self._state.nodes().everything
+        for number, plugin in enumerate(self.plugins):
+            if changes.rows(self.touched[number]) is not None:
+                answer, self.touched[number] = self._asking.observed(
+                    self._state, plugin, "pre_filter", self._pod, nodes
+                )
+                is_other |= self._take(number, answer)
+        self._logged = 0
+        for touched in self.touched:
+            self._logged |= touched | of_any_row(touched)
+        return is_other
+
+    def _take(self, number: int, answer: Any) -> bool:
+        """Replaces what this pre-filter answered before; whether other nodes may be left now."""
+        self._pod_rejections.pop(number, None)
+        was_narrowed = self._kept_names.pop(number, None) is not None
+        self._kept.pop(number, None)
+        if isinstance(answer, PodRejection):
+            self._pod_rejections[number] = answer
+        elif answer is not None:
+            _check_names(self.plugins[number].name, answer)
+            self._kept_names[number] = answer
+            kept = self._kept[number] = np.zeros(self._capacity, np.bool_)
+            rows = (self._state.row_of(name) for name in answer)
+            kept[[row for row in rows if row is not None]] = True
+        return was_narrowed or number in self._kept
+
+    @property
+    def pod_rejection(self) -> tuple[str, PodRejection] | None:
+        """The rule that refuses the pod everywhere, and why.
+
+        The first for which evicting would not help; else the last of the others, as kube reports.
+        """
+        found = None
+        for number, rejection in sorted(self._pod_rejections.items()):
+            found = (self.plugins[number].name, rejection)
+            if not rejection.eviction_helps:
+                break
+        return found
+
+    @property
+    def names(self) -> frozenset[str] | None:
+        """Of the nodes that are left; None where nothing narrowed them."""
+        if not self._kept_names:
+            return None
+        return frozenset.intersection(*self._kept_names.values())
+
+    @property
+    def by(self) -> list[str]:
+        """The rules that narrowed the search."""
+        return [self.plugins[number].name for number in sorted(self._kept)]
+
+    @property
+    def is_any_left_out(self) -> bool:
+        return bool(self._kept)
+
+    def leaves_out(self, rows: Rows) -> BoolArray:
+        excluded = np.zeros(len(rows), np.bool_)
+        for kept in self._kept.values():
+            excluded |= ~kept[rows]
+        return excluded
+
+    def exclusion_at(self, row: int) -> NodeRejection:
+        return NodeRejection(
+            plugin="",
+            reasons=(f"node(s) didn't satisfy plugin(s) [{' '.join(self.by)}]",),
+            eviction_helps=False,
+            excluded_by=tuple(
+                self.plugins[number].name
+                for number, kept in sorted(self._kept.items())
+                if not kept[row]
+            ),
+        )
+
+
+def _check_names(name: str, answer: Any) -> None:
+    if not isinstance(answer, frozenset):
+        raise PluginError(
+            f"{name}.pre_filter answers with {answer!r}; "
+            "it must be a PodRejection, a frozenset of node names or None",
+            rule_name=name,
+        )
