@@ -71,6 +71,7 @@ class Nodes:
         self._overlays = overlays
         self._reach = reach
         self._feasible = feasible
+        self._everything: Nodes | None = None
 
     def __len__(self) -> int:
         if self._reach:
@@ -90,10 +91,18 @@ class Nodes:
     def everything(self) -> Nodes:
         """The whole table as it is. An answer about one row that depends on other rows reads them
         here: what is read elsewhere is noted as read of the asked rows alone."""
-        is_everything = self._reach and self._rows is None and self._overlays is None
-        if is_everything:
-            return self
-        return Nodes(self._state, reach=ANY_ROW, feasible=self._feasible)
+        everything = self._everything
+        if everything is None:
+            everything = self
+            if not (self._reach and self.is_whole):
+                everything = Nodes(self._state, reach=ANY_ROW, feasible=self._feasible)
+            self._everything = everything
+        return everything
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether these are all rows of the table, as they are."""
+        return self._rows is None and self._overlays is None
 
     def take(self, positions: Rows) -> Nodes:
         rows = positions if self._rows is None else self._rows[positions]
