@@ -291,6 +291,8 @@ SHAPES = [
         spec={"containers": [{"restartPolicyRules": [{"action": "RestartAllContainers"}]}]},
     ),
     make_pod("zone-a", node_selector={"zone": "a"}, requests={"example.com/gpu": 1}),
+    # It asks for nothing, and what other pods want of theirs is about it.
+    make_pod("wanted", labels={"app": "b"}),
     make_pod("narrow", labels={"app": "narrow"}),
     make_pod("alone", labels={"app": "alone"}, memory="3Gi"),
     make_pod(
