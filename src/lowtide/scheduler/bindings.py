@@ -18,7 +18,6 @@ class Bindings:
     def __init__(self, state: ClusterState) -> None:
         self._state = state
         self._by_uid: dict[str, Placement] = {}
-        self._doubtful: set[str] = set()
 
     def __len__(self) -> int:
         return len(self._by_uid)
@@ -30,27 +29,20 @@ class Bindings:
         return self._by_uid.get(uid)
 
     def end(self, uid: str) -> Placement | None:
-        self._doubtful.discard(uid)
         return self._by_uid.pop(uid, None)
-
-    def changed_by_others(self, node_name: str) -> None:
-        """So that what is bound there is looked at again; there is seldom anything."""
-        for uid, placement in self._by_uid.items():
-            if placement.node_name == node_name:
-                self._doubtful.add(uid)
 
     def objection(self, uid: str, verdicts: Verdicts) -> str | None:
         """Why the pod must not be bound any more to the node that it was decided for. What gives
         way to pods that have waited does not count: it may have."""
         placement = self._by_uid.get(uid)
-        if placement is None or uid not in self._doubtful:
+        if placement is None or not placement.is_doubtful:
             return None
         row = self._state.row_of(placement.node_name)
         if row is None:
             return f"node {placement.node_name} is gone"
         reasons = self._refusals(placement, row, verdicts)
         if not reasons:
-            self._doubtful.discard(uid)
+            placement.is_doubtful = False
             return None
         return f"node {placement.node_name} has changed meanwhile: {', '.join(reasons)}"
 

@@ -167,7 +167,7 @@ class Machine:
                 self.queue.wake(READING_PUBLISHED, now)
             case _:
                 if isinstance(event, Modified | Deleted) and isinstance(event.object, Node):
-                    self._bindings.changed_by_others(event.object.name)
+                    self._changed_by_others(event.object.name)
                 self._surroundings.step(event, now)
         return []
 
@@ -188,14 +188,14 @@ class Machine:
         self._promises.forget(pod.uid, now)
         before = self.state.placed(pod.uid)
         if before is None:
-            self._bindings.changed_by_others(pod.spec.node_name)
+            self._changed_by_others(pod.spec.node_name)
         for change in changes_by_binding(before, self.state.place(pod)):
             self.queue.wake(change, now)
         if pod.is_terminating:
             self._seen_to_go(pod.uid, now)
 
     def _pod_pending(self, pod: Pod, now: float) -> None:
-        placement = self._bindings.placement(pod.uid) or self._waiting.placement(pod.uid)
+        placement = self._placement(pod.uid)
         if placement is not None:
             placement.queued.pod = pod
             if pod.is_terminating:
@@ -227,6 +227,17 @@ class Machine:
     def _seen_to_go(self, uid: str, now: float) -> None:
         for held in self._evictions.seen_to_go(uid):
             self.queue.open_gate(held, now)
+
+    def _changed_by_others(self, node_name: str) -> None:
+        """Pods that are assumed there are checked again before they are bound."""
+        for uid, placed in self.state.placed_on(node_name).items():
+            placement = self._placement(uid) if placed.is_assumed else None
+            if placement is not None:
+                placement.is_doubtful = True
+
+    def _placement(self, uid: str) -> Placement | None:
+        """Where the pod waits in Permit, or is being bound."""
+        return self._bindings.placement(uid) or self._waiting.placement(uid)
 
     # One pod has its turn.
 
