@@ -5,13 +5,14 @@ ClusterState, the queue, and the pods whose binding is under way.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from lowtide.cluster.changes import OBJECTS
 from lowtide.cluster.state import ClusterState
 from lowtide.config.types import Extender
 from lowtide.framework.change import (
     READING_PUBLISHED,
+    Change,
     changes_by_binding,
     pod_change,
 )
@@ -29,6 +30,7 @@ from lowtide.scheduler.actions import (
     AttemptFailed,
     Bind,
     Decided,
+    PluginFailed,
     WriteKubeEvent,
     decided,
     failure_event,
@@ -87,7 +89,7 @@ class Machine:
         self.queue = Queue(
             sorter.sort_key,
             self.gate_of,
-            may_help=lambda pod, *asked: profiles[pod.spec.scheduler_name].may_help(pod, *asked),
+            may_help=self._may_help,
             initial_backoff_seconds=initial_backoff_seconds,
             max_backoff_seconds=max_backoff_seconds,
         )
@@ -99,6 +101,7 @@ class Machine:
         self._promises = Promises(self.state, self.queue)
         self._evictions = Evictions()
         self._under_way = UnderWay()
+        self._failed_hints: dict[str, str] = {}  # since the last turn: the first error of each rule
         self._turns = 0
 
     @property
@@ -149,7 +152,7 @@ class Machine:
             return []
         match event:
             case Turn():
-                return self._take_turn(now)
+                return [*self._take_failed_hints(), *self._take_turn(now)]
             case Added(object=Pod() as pod) | Modified(object=Pod() as pod):
                 self._pod_changed(pod, now)
             case Deleted(object=Pod() as pod):
@@ -400,6 +403,21 @@ class Machine:
         return errors
 
     # What is told.
+
+    def _may_help(self, pod: Pod, rule_names: Iterable[str], change: Change) -> bool:
+        """Where a rule cannot say, the pod is tried again: that does no harm, and a pod that stays
+        parked for good does."""
+        try:
+            return self.profiles[pod.spec.scheduler_name].may_help(pod, rule_names, change)
+        except QuantityError:
+            return True  # its next turn reports what cannot be read
+        except PluginError as error:
+            self._failed_hints.setdefault(error.rule_name, str(error))
+            return True
+
+    def _take_failed_hints(self) -> list[Action]:
+        failed, self._failed_hints = self._failed_hints, {}
+        return [PluginFailed(rule_name, error) for rule_name, error in failed.items()]
 
     def _decided(self, decision: Decision, queued: QueuedPod) -> Decided:
         asking = self.profiles[decision.scheduler_name].asking
