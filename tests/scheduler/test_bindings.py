@@ -72,9 +72,10 @@ def test_objection(events: list[Event], objection: str | None) -> None:
     bench = Bench(small_node(), small_node("node-b", cpu="100m"))
     assert bench.place(POD) == "node-a"
     bench.give(*events)
-    before = bench.on_node("node-a")
+    before, position = bench.on_node("node-a"), bench.machine.state.log.position
     assert bench.machine.objection_to(POD) == objection
     assert bench.on_node("node-a") == before
+    assert bench.machine.state.log.position == position
 
 
 @WHAT_OTHERS_DO

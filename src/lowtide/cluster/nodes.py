@@ -52,6 +52,10 @@ class Nodes:
         self._state = state
         self._rows = rows
         self._overlays = overlays
+        self._gone: Overlays | None = None
+        if state.gone is not None:
+            everywhere = state.gone.overlays
+            self._gone = everywhere if rows is None else everywhere.take(rows)
 
     def __len__(self) -> int:
         return self._state.count if self._rows is None else len(self._rows)
@@ -239,9 +243,9 @@ class Nodes:
     def lowest_priority(self) -> IntArray:
         """Of the pods on each node; more than any priority where there is none."""
         lowest: IntArray = self._gather(self._state.lowest_priorities.column.array)
-        if self._overlays is not None:
+        for overlays in self._layers:
             lowest = lowest.copy()
-            for position in self._overlays.positions:
+            for position in overlays.positions:
                 lowest[position] = lowest_priority_of(self._placed(position))
         return lowest
 
@@ -264,17 +268,33 @@ class Nodes:
 
     def terms_about(self, pod: Pod) -> Iterator[CarriedTerm]:
         """Affinity terms of placed pods that may be about this one: ask each whether it is."""
-        return self._state.terms_carried.about(pod)
+        terms, gone = self._state.terms_carried, self._state.gone
+        if gone is None:
+            return terms.about(pod)
+        uid = gone.placed.pod.uid
+        return (each for each in terms.about(pod) if terms.is_carried_by_others(each, uid))
 
     def pods_carrying(self, carried: CarriedTerm) -> IntArray:
         """How many pods on each node carry this term, apart from what is imagined."""
-        capacity = len(self._state.pod_count.array)
-        return self._gather(self._state.terms_carried.pods_carrying(carried, capacity))
+        terms = self._state.terms_carried
+        pods = self._gather(terms.pods_carrying(carried, self._capacity))
+        if self._gone is None:
+            return pods
+        return pods + self._gone.change(
+            carried, lambda placed: terms.times_carried(carried, placed.pod.uid)
+        )
 
     def imagined(self) -> Iterator[tuple[int, Pod, int]]:
         """Pods that a position gained by `with_pods` (1, or more of a kind) or lost by `without`
         (-1)."""
         return iter(()) if self._overlays is None else self._overlays.pods()
+
+    def differences(self) -> Iterator[tuple[int, Pod, int]]:
+        """The same, and the pod that is gone from `ClusterState.without`."""
+        if self._gone is not None and self._state.gone is not None:
+            pod = self._state.gone.placed.pod
+            yield from ((position, pod, -1) for position in self._gone.positions)
+        yield from self.imagined()
 
     @property
     def volumes(self) -> VolumesOnNodes:
@@ -309,12 +329,13 @@ class Nodes:
         if ledger is None:
             return {}
         gathered = Gathered(ledger.columns, self._gather)
-        if self._overlays is None:
+        if not self._layers:
             return gathered
         columns, counted = dict(gathered), _Counted(ledger)
         for number, field in enumerate(ledger.expected_fields):
-            change = self._overlays.change_now(partial(counted.amount, number))
-            columns[field] = columns[field] + change
+            for overlays in self._layers:
+                change = overlays.change_now(partial(counted.amount, number))
+                columns[field] = columns[field] + change
         return columns
 
     def expected(self, source: Hashable, pod: Pod) -> Mapping[str, float]:
@@ -359,9 +380,15 @@ class Nodes:
 
     def _adjusted(self, column: IntArray, amount: Amount, name: Hashable) -> IntArray:
         """Of a column with this name, overlays remember what each pod adds."""
-        if self._overlays is None:
-            return column
-        return column + self._overlays.change(name, amount)
+        if self._gone is not None:
+            column = column + self._gone.change(name, amount)
+        if self._overlays is not None:
+            column = column + self._overlays.change(name, amount)
+        return column
+
+    @property
+    def _layers(self) -> list[Overlays]:
+        return [each for each in (self._gone, self._overlays) if each is not None]
 
     def _placed(self, position: int) -> list[PlacedPod]:
         really = self._really_on(position)
@@ -370,7 +397,10 @@ class Nodes:
         return self._overlays.placed(position, really)
 
     def _really_on(self, position: int) -> Mapping[str, PlacedPod]:
-        return self._state.placed_on(self._state.names[self._row(position)])
+        really = self._state.placed_on(self._state.names[self._row(position)])
+        if self._gone is None:
+            return really
+        return {placed.pod.uid: placed for placed in self._gone.placed(position, really)}
 
 
 class OneNode:

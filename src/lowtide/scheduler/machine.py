@@ -144,7 +144,7 @@ class Machine:
     def objection_to(self, pod: Pod) -> str | None:
         """Why the binding of this pod, which is about to be sent, must not be: others have changed
         its node since it was decided."""
-        return self._bindings.objection(pod.uid, self._verdicts[pod.spec.scheduler_name])
+        return self._bindings.objection(pod.uid)
 
     def step(self, event: Event, now: float) -> list[Action]:
         if self._under_way.is_any and not isinstance(event, ExtendersAnswered):
