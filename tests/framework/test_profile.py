@@ -103,7 +103,6 @@ def test_what_is_worth_another_try_is_what_the_rules_read() -> None:
             ["Hinting"], Change(PODS, after=make_pod("helpful")), True, id="a hint says so"
         ),
         pytest.param(["Hinting"], Change(PODS, after=make_pod()), False, id="a hint denies it"),
-        pytest.param(["Hinting"], Change(PODS), True, id="a hint fails"),
         pytest.param(
             ["Hinting", "ReadsNodes"],
             Change(NODE | PODS, after=make_pod()),
@@ -125,6 +124,12 @@ def test_what_is_worth_another_try_is_what_the_rules_read() -> None:
 )
 def test_whether_a_change_may_help_where(names: list[str], change: Change, want: bool) -> None:
     assert REFUSING.may_help(make_pod(), names, change) is want
+
+
+def test_a_hint_that_fails_raises_a_plugin_error_that_names_the_plugin() -> None:
+    with pytest.raises(PluginError, match=r"^Hinting\.may_help failed: AttributeError") as raised:
+        REFUSING.may_help(make_pod(), ["Hinting"], Change(PODS))
+    assert raised.value.rule_name == "Hinting"
 
 
 class Choosy:

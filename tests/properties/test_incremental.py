@@ -538,6 +538,22 @@ class Incremental(RuleBasedStateMachine):
         kept = decision_on(self.verdicts, shape, turn, waited_seconds)
         assert kept == decision_on(fresh, shape, turn, waited_seconds)
 
+    @precondition(lambda self: self.placed)
+    @rule(data=st.data(), shape=shapes)
+    def without_a_pod_all_is_as_if_it_had_gone(self, data: st.DataObject, shape: Pod) -> None:
+        uid = data.draw(st.sampled_from(sorted(self.placed)))
+        gone, real, request = self.state.without(uid), self.from_nothing(), self.rules[-1].request
+        real.remove_pod(uid)
+        position = self.state.log.position
+        assert read_by_plugins(gone, request) == read_by_plugins(real, request)
+        pod = renamed(self.placed[uid][0], "again")
+        for asked in (shape, pod):
+            without, fresh = self.verdicts.without(uid), Verdicts(self.profile, real)
+            assert verdict_on(without, asked) == verdict_on(fresh, asked)
+            found = decision_on(without, asked, 1, 0.0)
+            assert found == decision_on(fresh, asked, 1, 0.0)
+        assert self.state.log.position == position
+
     def teardown(self) -> None:
         if hasattr(self, "state"):
             for shape in SHAPES:
@@ -623,6 +639,12 @@ def columns_of(state: ClusterState, request: Any) -> dict[str, Any]:
         columns[f"port {port}"] = table.uses_port(wanted).tolist()
         columns[f"holders of {port}"] = dict(state.host_ports.holders(wanted))
     return columns
+
+
+def read_by_plugins(state: ClusterState, request: Any) -> dict[str, Any]:
+    """Without indexes that only other columns are made of."""
+    columns = columns_of(state, request)
+    return {name: each for name, each in columns.items() if not name.startswith("holders of")}
 
 
 def verdict_on(verdicts: Verdicts, pod: Pod) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from tests.scheduler.conftest import (
     default_rules,
 )
 from tests.scheduler.test_machine_permit import Says
+from tests.scheduler.test_machine_waiting import BadHint
 
 from lowtide.framework.plugin import Allow, BindOutcome, Nodes, Pod, PodRejection, Wait
 from lowtide.objects.events import Added, Deleted, Modified
@@ -518,6 +519,22 @@ async def test_an_attempt_in_which_a_rule_raised_took_its_time_too() -> None:
         bench.add("web")
         await bench.until(lambda: len(bench.writes.notes) == 1)
     assert seconds_of_failures(bench) == pytest.approx(0.5)
+
+
+async def test_a_hint_that_fails_is_logged_and_counted(caplog: pytest.LogCaptureFixture) -> None:
+    bench = Bench(BadHint())
+    async with bench.running():
+        bench.add("web")
+        await bench.until(lambda: len(bench.writes.notes) == 1)
+        bench.live.handle(Added(make_node("node-b")))
+        await bench.until(lambda: len(bench.writes.notes) == 2)
+    assert bench.sample("lowtide_plugin_errors_total", plugin="BadHint") == 1
+    (told,) = [record for record in caplog.records if record.levelname == "ERROR"]
+    assert told.getMessage() == "A plugin failed"
+    assert told.__dict__["lowtide_fields"] == {
+        "plugin": "BadHint",
+        "err": "BadHint.may_help failed: RuntimeError('no idea')",
+    }
 
 
 async def test_every_decision_is_told() -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from functools import cached_property, partial
 from itertools import chain
 from operator import is_
+from typing import NamedTuple
 
 import numpy as np
 
@@ -218,3 +219,10 @@ class Overlays:
             before=self._imagined if len(before) else None,
         )
         return Overlays(imagined, places, np.concatenate([before, imagined.times[len(before) :]]))
+
+
+class Gone(NamedTuple):
+    """A placed pod that hypothetically is nowhere, as overlays for the whole table."""
+
+    placed: PlacedPod
+    overlays: Overlays

@@ -4,8 +4,9 @@ Events are applied here by the machine; `assume` and `forget` count pods that ar
 A log of changed rows lets kept verdicts see what they have to judge again.
 """
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Hashable, Iterator, Mapping
+from copy import copy
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
@@ -30,10 +31,11 @@ from lowtide.cluster.labels import LabelColumns
 from lowtide.cluster.ledgers import Ledgers
 from lowtide.cluster.nodes import Nodes
 from lowtide.cluster.nominated import NominatedPods
+from lowtide.cluster.overlay import Gone, Overlays
 from lowtide.cluster.placed import Footprints, PlacedPod
 from lowtide.cluster.pods_matching import PodSelection, PodsMatching
 from lowtide.cluster.priorities import LowestPriorities
-from lowtide.cluster.reading import Amounts, Reading
+from lowtide.cluster.reading import Reading
 from lowtide.cluster.resources import Resources
 from lowtide.cluster.service_selectors import ServiceSelectors
 from lowtide.cluster.storage import Storage
@@ -56,6 +58,7 @@ class ClusterState:
         self.count = 0
         self.table_version = 0  # of which node is at which row
         self.names: list[str] = []
+        self.gone: Gone | None = None  # set by `without`
         self._nodes: list[Node] = []
         self._row_of: dict[str, int] = {}
         self._capacity = _FIRST_CAPACITY
@@ -114,6 +117,17 @@ class ClusterState:
         self._rows_gone = 0
         self._labels.make_room(self._capacity)
         return Nodes(self)
+
+    def without(self, uid: str) -> Self:
+        """The same as if this pod was on no node, for a question: it shares everything with this
+        one, and must not be changed, nor used after this one has changed."""
+        placed = self._placed.get(uid)
+        if placed is None:
+            return self
+        other, row = copy(self), self._row_of.get(placed.node_name)
+        pods = {} if row is None else {row: [placed]}
+        other.gone = Gone(placed, Overlays.none(self.count).removing_all(pods))
+        return other
 
     def node_at(self, row: int) -> Node:
         return self._nodes[row]
@@ -304,11 +318,6 @@ class ClusterState:
             self.lowest_priorities.went(row, placed, on_node.values())
             self._changed(row, what)
         return placed
-
-    def put_back(self, placed: PlacedPod, counted: Sequence[Amounts | None]) -> None:
-        """What `remove_pod` returned, and what the ledgers counted for it before."""
-        self._put(placed)
-        self.ledgers.restore(self._row_of.get(placed.node_name), placed.pod.uid, counted)
 
     def nominate(self, pod: Pod, node_name: str) -> None:
         self.drop_nomination(pod.uid)

@@ -81,6 +81,13 @@ class TermsCarried:
             return make().array
         return self._columns.asked(carried, make).array
 
+    def times_carried(self, carried: CarriedTerm, uid: str) -> int:
+        """How often this pod carries it."""
+        return self._of_pod.get(uid, ()).count(carried)
+
+    def is_carried_by_others(self, carried: CarriedTerm, uid: str) -> bool:
+        return carried.by_node.total() > self.times_carried(carried, uid)
+
     def count_in(self, placed: PlacedPod) -> bool:
         """Whether it carries any."""
         terms = terms_of(placed.pod)

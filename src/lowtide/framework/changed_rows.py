@@ -8,6 +8,7 @@ from lowtide.cluster.columns import Rows
 from lowtide.cluster.nodes import Nodes
 from lowtide.cluster.state import ClusterState
 
+NEVER = -1  # instead of a position in the log
 NO_ROWS: Rows = np.empty(0, np.intp)
 
 

@@ -16,11 +16,9 @@ from lowtide.cluster.columns import IntArray, Rows
 from lowtide.cluster.nodes import Nodes
 from lowtide.cluster.state import ClusterState
 from lowtide.framework.asking import Asking
-from lowtide.framework.changed_rows import NO_ROWS, ChangedRows
+from lowtide.framework.changed_rows import NEVER, NO_ROWS, ChangedRows
 from lowtide.framework.lookahead import Lookahead, LookaheadBatches
 from lowtide.objects.pod import Pod
-
-NEVER = -1  # instead of a position in the log
 
 Answers = npt.NDArray[Any]  # one integer per row: bits of reasons, or a raw score
 

@@ -101,14 +101,13 @@ class LinkFinder:
             self._picked.pop(name, None)
         for gone in self._matched.keys() - set(self._answers.shapes()):
             del self._matched[gone]
+        if self._answers.is_untidy:
+            self._start_again()
 
     def match(self, matcher: NodeMatcher) -> None:
         """From now on series belong to nodes by this one."""
         self._matcher = matcher
-        self._answers.tidy()
-        self._rows.clear()
-        self._matched.clear()
-        self._picked.clear()
+        self._start_again()
 
     def some_labels(self, name: str, count: int) -> Sequence[dict[str, str]]:
         """The labels of at most so many series of an answer, from all over."""
@@ -132,6 +131,13 @@ class LinkFinder:
             by_direction={name: _measured(keys, one, node_count) for name, one in picked.items()},
             fastest=fastest,
         )
+
+    def _start_again(self) -> None:
+        """Keeps the answers alone, and of their targets and devices those that are in them."""
+        self._answers.tidy()
+        self._rows.clear()
+        self._matched.clear()
+        self._picked.clear()
 
     def _pick(self, name: str) -> _Picked:
         if name not in self._picked:

@@ -105,7 +105,24 @@ class AttemptFailed(msgspec.Struct, frozen=True):
     error: str
 
 
-Action = Decided | Bind | Evict | AskExtenders | WriteCondition | WriteKubeEvent | AttemptFailed
+class PluginFailed(msgspec.Struct, frozen=True):
+    """A plugin raised where no attempt fails by it, such as in `may_help`: to log and to count.
+    At most one per plugin and turn."""
+
+    rule_name: str
+    error: str
+
+
+Action = (
+    Decided
+    | Bind
+    | Evict
+    | AskExtenders
+    | WriteCondition
+    | WriteKubeEvent
+    | AttemptFailed
+    | PluginFailed
+)
 
 
 def decided(decision: Decision, queued: QueuedPod, spent: Spent) -> Decided:

@@ -19,6 +19,7 @@ from lowtide.scheduler.actions import (
     Bind,
     Decided,
     Evict,
+    PluginFailed,
     WriteCondition,
     WriteKubeEvent,
 )
@@ -234,6 +235,9 @@ class Live:
                 case AttemptFailed(pod=pod, error=error):
                     log.error("Error scheduling pod; retrying", pod=pod.key, err=error)
                     self._note_failure(pod)
+                case PluginFailed(rule_name=rule_name, error=error):
+                    log.error("A plugin failed", plugin=rule_name, err=error)
+                    self._metrics.plugin_failed(rule_name)
 
     def _without_cut(self, actions: list[Action]) -> list[Action]:
         """Of pods that are left to the next leader nothing is told."""

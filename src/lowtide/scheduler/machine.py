@@ -5,13 +5,14 @@ ClusterState, the queue, and the pods whose binding is under way.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from lowtide.cluster.changes import OBJECTS
 from lowtide.cluster.state import ClusterState
 from lowtide.config.types import Extender
 from lowtide.framework.change import (
     READING_PUBLISHED,
+    Change,
     changes_by_binding,
     pod_change,
 )
@@ -29,6 +30,7 @@ from lowtide.scheduler.actions import (
     AttemptFailed,
     Bind,
     Decided,
+    PluginFailed,
     WriteKubeEvent,
     decided,
     failure_event,
@@ -87,7 +89,7 @@ class Machine:
         self.queue = Queue(
             sorter.sort_key,
             self.gate_of,
-            may_help=lambda pod, *asked: profiles[pod.spec.scheduler_name].may_help(pod, *asked),
+            may_help=self._may_help,
             initial_backoff_seconds=initial_backoff_seconds,
             max_backoff_seconds=max_backoff_seconds,
         )
@@ -97,6 +99,7 @@ class Machine:
         self._promises = Promises(self.state, self.queue)
         self._evictions = Evictions()
         self._under_way = UnderWay()
+        self._failed_hints: dict[str, str] = {}  # since the last turn: the first error of each rule
         self._turns = 0
 
     @property
@@ -139,7 +142,7 @@ class Machine:
     def objection_to(self, pod: Pod) -> str | None:
         """Why the binding of this pod, which is about to be sent, must not be: others have changed
         its node since it was decided."""
-        return self._bindings.objection(pod.uid, self._verdicts[pod.spec.scheduler_name])
+        return self._bindings.objection(pod.uid)
 
     def step(self, event: Event, now: float) -> list[Action]:
         if self._under_way.is_any and not isinstance(event, ExtendersAnswered):
@@ -147,7 +150,7 @@ class Machine:
             return []
         match event:
             case Turn():
-                return self._take_turn(now)
+                return [*self._take_failed_hints(), *self._take_turn(now)]
             case Added(object=Pod() as pod) | Modified(object=Pod() as pod):
                 self._pod_changed(pod, now)
             case Deleted(object=Pod() as pod):
@@ -165,7 +168,7 @@ class Machine:
                 self.queue.wake(READING_PUBLISHED, now)
             case _:
                 if isinstance(event, Modified | Deleted) and isinstance(event.object, Node):
-                    self._bindings.changed_by_others(event.object.name)
+                    self._changed_by_others(event.object.name)
                 self._surroundings.step(event, now)
         return []
 
@@ -186,14 +189,14 @@ class Machine:
         self._promises.forget(pod.uid, now)
         before = self.state.placed(pod.uid)
         if before is None:
-            self._bindings.changed_by_others(pod.spec.node_name)
+            self._changed_by_others(pod.spec.node_name)
         for change in changes_by_binding(before, self.state.place(pod)):
             self.queue.wake(change, now)
         if pod.is_terminating:
             self._seen_to_go(pod.uid, now)
 
     def _pod_pending(self, pod: Pod, now: float) -> None:
-        placement = self._bindings.placement(pod.uid) or self._waiting.placement(pod.uid)
+        placement = self._placement(pod.uid)
         if placement is not None:
             placement.queued.pod = pod
             if pod.is_terminating:
@@ -225,6 +228,17 @@ class Machine:
     def _seen_to_go(self, uid: str, now: float) -> None:
         for held in self._evictions.seen_to_go(uid):
             self.queue.open_gate(held, now)
+
+    def _changed_by_others(self, node_name: str) -> None:
+        """Pods that are assumed there are checked again before they are bound."""
+        for uid, placed in self.state.placed_on(node_name).items():
+            placement = self._placement(uid) if placed.is_assumed else None
+            if placement is not None:
+                placement.is_doubtful = True
+
+    def _placement(self, uid: str) -> Placement | None:
+        """Where the pod waits in Permit, or is being bound."""
+        return self._bindings.placement(uid) or self._waiting.placement(uid)
 
     # One pod has its turn.
 
@@ -386,6 +400,21 @@ class Machine:
         return errors
 
     # What is told.
+
+    def _may_help(self, pod: Pod, rule_names: Iterable[str], change: Change) -> bool:
+        """Where a rule cannot say, the pod is tried again: that does no harm, and a pod that stays
+        parked for good does."""
+        try:
+            return self.profiles[pod.spec.scheduler_name].may_help(pod, rule_names, change)
+        except QuantityError:
+            return True  # its next turn reports what cannot be read
+        except PluginError as error:
+            self._failed_hints.setdefault(error.rule_name, str(error))
+            return True
+
+    def _take_failed_hints(self) -> list[Action]:
+        failed, self._failed_hints = self._failed_hints, {}
+        return [PluginFailed(rule_name, error) for rule_name, error in failed.items()]
 
     def _decided(self, decision: Decision, queued: QueuedPod) -> Decided:
         asking = self.profiles[decision.scheduler_name].asking

@@ -89,6 +89,12 @@ class SchedulerMetrics:
             buckets=exponential_buckets(1, 2, 7),
             registry=registry,
         )
+        self._plugin_errors = Counter(
+            "lowtide_plugin_errors_total",
+            "Errors of plugins that ended no attempt, by plugin; each at most once per turn",
+            ("plugin",),
+            registry=registry,
+        )
 
     def read_present_numbers_from(self, source: Callable[[], PresentNumbers]) -> None:
         """Until this is called, the gauges are absent."""
@@ -139,6 +145,10 @@ class SchedulerMetrics:
 
     def preempted(self, victims: int) -> None:
         self._preemption_victims.observe(victims)
+
+    def plugin_failed(self, rule_name: str) -> None:
+        """It raised where no attempt fails by it, such as in `may_help`."""
+        self._plugin_errors.labels(rule_name).inc()
 
 
 class AttemptMetrics:
