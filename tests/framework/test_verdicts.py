@@ -310,7 +310,7 @@ def test_a_rule_that_reads_which_nodes_are_feasible_is_asked_again_when_that_cha
         name = "OfFeasible"
 
         def score(self, pod: Pod, nodes: Nodes) -> IntArray:
-            return np.full(len(nodes), int(feasible.sum()), np.int64)
+            return np.full(len(nodes), int(nodes.everything.feasible.sum()), np.int64)
 
     class Cordon:
         name = "Cordon"
@@ -342,7 +342,7 @@ def test_a_rank_among_fewer_nodes_scales_anew_and_keeps_nothing() -> None:
 def test_a_rule_may_normalise_by_itself() -> None:
     class Distance(Scores):
         def normalize(self, pod: Pod, nodes: Nodes, raw: IntArray) -> IntArray:
-            return raw - int(raw[feasible].min())
+            return raw - int(raw[nodes.feasible].min())
 
     state = make_state([scored("a", 500), scored("b", 530), scored("c", 400)])
     verdict = verdict_of([Refuses("First", {"c": ["one"]}), Distance()], state)

@@ -287,7 +287,7 @@ def refusals(rules: Iterable[Any], pod: Pod, nodes: Nodes) -> list[Refusal]:
 def raw_scores(rule: Any, pod: Pod, nodes: Nodes) -> list[int] | None:
     if not is_concerned(rule, pod):
         return None
-    raw = rule.score(pod, nodes, np.ones(len(nodes), np.bool_))
+    raw = rule.score(pod, nodes.with_feasible(np.ones(len(nodes.everything), np.bool_)))
     return None if raw is None else raw.tolist()
 
 
@@ -389,7 +389,8 @@ def test_scores_by_spread_agree(pod: Pod, nodes: Nodes, data: st.DataObject) -> 
     nodes = nodes.everything
     count = st.lists(st.booleans(), min_size=len(nodes), max_size=len(nodes))
     feasible = np.array(data.draw(count), np.bool_)
-    raw, plain = rule.score(pod, nodes, feasible), twin.score(pod, nodes, feasible)
+    nodes = nodes.with_feasible(feasible)
+    raw, plain = rule.score(pod, nodes), twin.score(pod, nodes)
     if raw is None or plain is None:
         assert raw is plain
         return
@@ -400,7 +401,7 @@ def test_scores_by_spread_agree(pod: Pod, nodes: Nodes, data: st.DataObject) -> 
     }
     scored = [bool(feasible[at]) and keys <= set(nodes.node(at).labels) for at in range(len(nodes))]
     assert raw[feasible].tolist() == plain[feasible].tolist()
-    normalized = np.where(feasible, rule.normalize(pod, nodes, raw, feasible), 0)
+    normalized = np.where(feasible, rule.normalize(pod, nodes, raw), 0)
     assert normalized.tolist() == twin.normalize(plain.tolist(), scored)
 
 
