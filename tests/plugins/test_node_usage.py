@@ -3,11 +3,12 @@
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 
+from lowtide.cluster.changes import ANY_ROW, FEASIBLE, NODE, READING
 from lowtide.cluster.state import ClusterState
 from lowtide.framework.decision import Decision, RuleScore
-from lowtide.framework.plugin import FEASIBLE, NODE, OTHERS, READING
 from lowtide.framework.verdicts import Verdicts
 from lowtide.plugins.node_unschedulable import NodeUnschedulable
 from lowtide.plugins.node_usage import NodeUsage, NodeUsageArgs
@@ -227,8 +228,23 @@ def test_the_request_follows_from_the_args() -> None:
     assert slow.request == UsageRequest(every_seconds=120.0, stale_after_seconds=480.0)
 
 
-def test_only_millicores_look_at_other_nodes() -> None:
-    assert reads == [NODE | READING, READING | OTHERS | FEASIBLE]
+@pytest.mark.parametrize(
+    ("unit", "touched"),
+    [
+        pytest.param("share", NODE | READING, id="shares touch the row alone"),
+        pytest.param(
+            "millicores",
+            READING | (READING | FEASIBLE) << ANY_ROW,
+            id="millicores touch what all feasible nodes use",
+        ),
+    ],
+)
+def test_what_is_touched(unit: str, touched: int) -> None:
+    rule, state = NodeUsage(NodeUsageArgs(unit=unit)), make_state([make_node("a"), make_node("b")])  # type: ignore[arg-type]
+    publish(rule, state, {"a": used(500)})
+    state.touched = 0
+    assert rule.score(make_pod(), state.nodes().with_feasible(np.ones(2, np.bool_))) is not None
+    assert state.touched == touched
 
 
 @pytest.mark.parametrize(
