@@ -316,7 +316,7 @@ def test_a_rule_that_reads_labels_leaves_what_others_said_ahead() -> None:
 
 
 class Wary(Crowd):
-    """Where a node has a pod, it looks at all nodes: the second pod of a zone rejects them all."""
+    """Rejects nodes with two pods, or does not, as all pods of the cluster are."""
 
     name = "Wary"
 

@@ -217,6 +217,21 @@ def test_what_is_placed_on_a_node_without_a_usage_counts_too() -> None:
     assert scores_of(decided(rule, state)) == {"a": (1, 100), "unknown": (-49, 0)}
 
 
+def test_a_pod_on_the_best_node_changes_the_millicores_of_all_nodes() -> None:
+    rule, state = NodeUsage(NodeUsageArgs(unit="millicores")), make_state(map(make_node, "abcd"))
+    publish(rule, state, {name: used(100 * at) for at, name in enumerate("abcd", start=1)})
+    verdicts = Verdicts(make_profile([rule]), state)
+    raw = []
+    for _ in range(2):
+        found = decide(make_pod(), verdicts, turn=0, full=True)
+        raw.append({name: score for name, (score, _) in sorted(scores_of(found).items())})
+        state.place(make_pod("new", on="a", cpu="250m"))
+    assert raw == [
+        {"a": 1, "b": -99, "c": -199, "d": -299},
+        {"a": -149, "b": 1, "c": -99, "d": -199},
+    ]
+
+
 # Args and words.
 
 
