@@ -3,7 +3,7 @@ other pods prefer them, as they are cheap."""
 
 import msgspec
 
-from lowtide.framework.plugin import MAX_SCORE, NODE, OneNode, Pod, filter_each, score_each
+from lowtide.framework.plugin import MAX_SCORE, OneNode, Pod, filter_each, score_each
 
 
 class SpotNodesArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):

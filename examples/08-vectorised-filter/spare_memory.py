@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from lowtide.framework.plugin import NODE, TAKEN, Nodes, Pod, Rejection
+from lowtide.framework.plugin import Nodes, Pod, Rejection
 from lowtide.objects.requests import pod_requests
 
 

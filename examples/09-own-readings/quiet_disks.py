@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import msgspec
 import numpy as np
 
-from lowtide.framework.plugin import MAX_SCORE, READING, BoolArray, IntArray, Nodes, Pod
+from lowtide.framework.plugin import MAX_SCORE, IntArray, Nodes, Pod
 from lowtide.readings.access import PrometheusArgs
 from lowtide.readings.prometheus_query import PrometheusQuery
 

@@ -30,7 +30,7 @@ class SameRack:
 
 def scorers(loaded: LoadedConfig) -> dict[str, int]:
     built = make_registry({}).build(loaded, {Binder: NoBinder()})
-    return {each.rule.name: each.weight for each in built.profiles["lowtide"].scorers}
+    return {each.plugin.name: each.weight for each in built.profiles["lowtide"].scorers}
 
 
 def test_the_built_in_rules_and_an_outsiders() -> None:

@@ -17,10 +17,10 @@ def volume(phase: str, version: str = "1", name: str = "v") -> PersistentVolume:
 
 class Listener:
     def __init__(self) -> None:
-        self.heard: list[tuple[Any, Any]] = []
+        self.heard: list[tuple[Any, Any, bool]] = []
 
-    def __call__(self, before: Any, after: Any) -> None:
-        self.heard.append((before, after))
+    def __call__(self, before: Any, after: Any, is_other: bool) -> None:
+        self.heard.append((before, after, is_other))
 
 
 @pytest.fixture
@@ -173,13 +173,18 @@ def test_an_object_that_goes_is_gone_whatever_is_assumed(known: KnownObjects) ->
 
 def test_every_change_is_told(known: KnownObjects, listener: Listener) -> None:
     known.take_back("pod")
+    known.put(volume("Available", "2"))
     known.remove(volume("Available"))
-    phases = [tuple(each and each.status.phase for each in change) for change in listener.heard]
-    assert phases == [
-        (None, "Available"),
-        ("Available", "Assumed"),
-        ("Assumed", "Available"),
-        ("Available", None),
+    told = [
+        (before and before.status.phase, after and after.status.phase, is_other)
+        for before, after, is_other in listener.heard
+    ]
+    assert told == [
+        (None, "Available", True),
+        ("Available", "Assumed", True),
+        ("Assumed", "Available", True),
+        ("Available", "Available", False),  # nobody can tell the versions apart
+        ("Available", None, True),
     ]
 
 

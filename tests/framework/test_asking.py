@@ -1,10 +1,13 @@
-"""The time that rules take adds up where a clock is handed in."""
+"""The time that plugins take adds up where a clock is handed in; what they touch is noted."""
+
+from collections.abc import Callable, Iterable, Iterator
 
 import pytest
 
+from lowtide.cluster.state import ClusterState
 from lowtide.framework.asking import NOTHING_SPENT, Asking, Spent
-from lowtide.framework.plugin import Pod, PodRejection
-from lowtide.testing import ManualClock, make_pod
+from lowtide.framework.plugin import NODE, TAKEN, Nodes, PluginError, Pod, PodRejection, Rejection
+from lowtide.testing import ManualClock, make_node, make_pod, make_state
 
 
 class Slow:
@@ -39,3 +42,65 @@ def test_without_a_clock_nothing_is_timed() -> None:
     asking = Asking()
     asking(Slow(ManualClock(0.0)), "may_enqueue", make_pod())
     assert asking.take_spent() == NOTHING_SPENT
+
+
+class Reads:
+    """Does so in its filter."""
+
+    name = "Reads"
+
+    def __init__(self, read: Callable[[Nodes], object]) -> None:
+        self._read = read
+
+    def filter(self, pod: Pod, nodes: Nodes) -> Iterable[Rejection]:
+        self._read(nodes)
+        return ()
+
+
+class ReadsLate(Reads):
+    """Yields what it answers, so that it reads when that is looked at."""
+
+    def filter(self, pod: Pod, nodes: Nodes) -> Iterator[Rejection]:
+        self._read(nodes)
+        yield Rejection(nodes.unschedulable, "cordoned")
+
+
+def touched_by(plugin: object, state: ClusterState) -> int:
+    _, touched = Asking().observed(state, plugin, "filter", make_pod(), state.nodes())
+    return touched
+
+
+def test_what_a_plugin_touches_is_noted() -> None:
+    state = make_state([make_node("a")])
+    assert touched_by(Reads(lambda nodes: nodes.pod_count), state) == TAKEN
+    assert touched_by(Reads(lambda nodes: nodes.node(0)), state) == NODE  # and nothing of before
+    assert touched_by(Reads(lambda nodes: None), state) == 0
+
+
+def test_what_a_plugin_touches_while_it_yields_is_noted_too() -> None:
+    state = make_state([make_node("a")])
+    assert touched_by(ReadsLate(lambda nodes: nodes.pod_count), state) == TAKEN | NODE
+
+
+def test_an_ask_within_another_one_counts_for_both() -> None:
+    state, inner = make_state([make_node("a")]), []
+
+    def ask_another(nodes: Nodes) -> None:
+        assert len(nodes.pod_count) == 1
+        inner.append(touched_by(Reads(lambda nodes: nodes.node(0)), state))
+
+    assert touched_by(Reads(ask_another), state) == NODE | TAKEN
+    assert inner == [NODE]
+
+
+def test_what_a_plugin_touched_before_it_failed_counts_for_an_ask_around_it() -> None:
+    state = make_state([make_node("a")])
+
+    def fail(nodes: Nodes) -> None:
+        raise ValueError(nodes.node(0).name)
+
+    def ask_another(nodes: Nodes) -> None:
+        with pytest.raises(PluginError):
+            touched_by(Reads(fail), state)
+
+    assert touched_by(Reads(ask_another), state) == NODE

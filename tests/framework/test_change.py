@@ -1,16 +1,31 @@
-"""A Change: what the machine says happened, and what rules are asked of it."""
+"""A Change: what the machine says happened, what rules are asked of it, and whom it wakes."""
 
 import pytest
 
-from lowtide.cluster.changes import NODE, NODES, OBJECTS, OTHERS, PODS, READING, ROW
+from lowtide.cluster.changes import (
+    ANY_ROW,
+    FIRST_KIND,
+    LABELS,
+    NODE,
+    NODES,
+    OBJECTS,
+    OTHERS,
+    PODS,
+    READING,
+    ROW,
+    TAKEN,
+    TERMS,
+)
 from lowtide.cluster.placed import PlacedPod, footprint_of
 from lowtide.framework.change import (
+    READING_PUBLISHED,
     Change,
     changes_by_binding,
     node_change,
     object_change,
     pod_change,
     promise_dropped,
+    wakes_on,
 )
 from lowtide.objects.kinds import Namespace
 from lowtide.objects.meta import ObjectMeta
@@ -163,3 +178,56 @@ def test_what_is_new_and_what_is_over_where_a_thing(
 ) -> None:
     change = Change(NODE, "", before, after)
     assert (change.is_new(bool), change.is_over(bool)) == (is_new, is_over)
+
+
+NAMESPACE = Namespace(ObjectMeta(name="a"))
+HAPPENS = {
+    "a node comes": node_change(None, PLAIN),
+    "a node goes": node_change(PLAIN, None),
+    "a node changes": node_change(PLAIN, make_node(labels={"a": "b"})),
+    "a pod comes": pod_change(None, POD),
+    "a pod goes": pod_change(POD, None),
+    "a promise is dropped": promise_dropped(POD),
+    "an object comes": object_change(None, NAMESPACE),
+    "a reading is published": READING_PUBLISHED,
+}
+PODS_GO = {"a pod goes", "a promise is dropped"}
+
+
+@pytest.mark.parametrize(
+    ("touched", "wakes"),
+    [
+        pytest.param(0, set(), id="touched nothing, by nothing"),
+        pytest.param(NODE, {"a node comes", "a node changes"}, id="touched the node"),
+        pytest.param(TAKEN, {"a node comes", *PODS_GO}, id="touched what the pods on it take"),
+        pytest.param(LABELS, {"a node comes", *PODS_GO}, id="touched the labels of its pods"),
+        pytest.param(
+            READING,
+            {"a node comes", *PODS_GO, "a reading is published"},
+            id="touched what is measured on it",
+        ),
+        pytest.param(
+            NODES, {"a node comes", "a node goes", "a node changes"}, id="touched all nodes"
+        ),
+        pytest.param(
+            OTHERS,
+            {"a node comes", "a node goes", "a node changes", "a pod comes", "a pod goes"},
+            id="touched the pods of all nodes",
+        ),
+        pytest.param(
+            TERMS << ANY_ROW,
+            {"a node comes", "a node goes", "a node changes", "a pod comes", "a pod goes"},
+            id="touched the terms of all pods",
+        ),
+        pytest.param(
+            READING << ANY_ROW,
+            {*HAPPENS} - {"an object comes"},
+            id="touched what is measured on all nodes",
+        ),
+        pytest.param(FIRST_KIND, {"an object comes"}, id="touched objects of the first kind"),
+        pytest.param(FIRST_KIND << 9, {"an object comes"}, id="touched objects of another kind"),
+    ],
+)
+def test_a_pod_is_woken_where_the_plugin_that_rejected_it(touched: int, wakes: set[str]) -> None:
+    occasions = wakes_on(touched)
+    assert {name for name, change in HAPPENS.items() if occasions & change.what} == wakes

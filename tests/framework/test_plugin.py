@@ -9,16 +9,12 @@ from lowtide.framework.plugin import (
     NODE,
     PODS,
     READING,
-    ROW,
-    Nodes,
     OneNode,
     PluginError,
     Pod,
     Rejection,
     filter_each,
     readings_of,
-    reads_about,
-    reads_of,
     score_each,
 )
 from lowtide.testing import make_node, make_pod, make_state, place, rejections, scores
@@ -86,8 +82,7 @@ def test_a_lifted_score() -> None:
 
 def test_lifted_methods_judge_taken_rows() -> None:
     nodes = state().nodes().take(np.array([3, 1]))
-    everything = np.ones(2, np.bool_)
-    assert SameRack().score(POD, nodes, everything).tolist() == [40, 20]
+    assert SameRack().score(POD, nodes).tolist() == [40, 20]
     assert [each.mask.tolist() for each in SameRack().filter(POD, nodes)] == [
         [True, False],
         [False, True],
@@ -133,30 +128,36 @@ def test_a_lifted_score_must_be_a_whole_number(value: Any, shown: str) -> None:
     )
 
 
-def test_a_rule_reads_its_row_unless_it_says_otherwise() -> None:
-    class Says:
-        name = "Says"
+def test_a_plugin_has_no_readings_unless_it_names_them() -> None:
+    class Measured:
+        name = "Measured"
         readings = ("traffic",)
 
-    assert (reads_of(SameRack()), reads_of(Says())) == (ROW, NODE)
-    assert (readings_of(SameRack()), readings_of(Says())) == ((), ("traffic",))
+    assert (readings_of(SameRack()), readings_of(Measured())) == ((), ("traffic",))
+
+
+class Heat:
+    name = "Heat"
+
+    @filter_each
+    def filter(self, pod: Pod, node: OneNode) -> str | None:
+        return "hot" if node.reading("heat").get("heat", 0) > 1 else None
+
+
+@pytest.mark.parametrize(
+    ("method", "touched"),
+    [
+        pytest.param(SameRack().filter, NODE, id="of labels touches the node"),
+        pytest.param(SameRack().score, NODE | PODS, id="of pods touches them too"),
+        pytest.param(Heat().filter, NODE | READING, id="of what is measured touches readings"),
+    ],
+)
+def test_a_lifted_judge(method: Any, touched: int) -> None:
+    """Of its own row alone."""
+    state_ = state()
+    list(method(POD, state_.nodes()))
+    assert state_.touched == touched
 
 
 def test_a_rejection_says_that_eviction_does_not_help_unless_told() -> None:
     assert not Rejection(np.ones(1, np.bool_), "why").eviction_helps
-
-
-class OfPorts:
-    name = "OfPorts"
-
-    def reads_about(self, pod: Pod, nodes: Nodes, point: str) -> int:
-        return {"filter": PODS | READING, "score": 0}[point]
-
-
-def test_what_is_read_about_a_pod_is_never_more_than_what_is_read() -> None:
-    nodes = make_state([]).nodes()
-    assert reads_about(OfPorts(), Pod(), nodes, "filter") == PODS
-    assert reads_about(OfPorts(), Pod(), nodes, "score") == 0
-    assert reads_about(SameRack(), Pod(), nodes, "filter") == ROW
-    with pytest.raises(PluginError, match=r"OfPorts\.reads_about failed: KeyError\('bind'\)"):
-        reads_about(OfPorts(), Pod(), nodes, "bind")

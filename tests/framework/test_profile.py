@@ -2,9 +2,9 @@
 
 import pytest
 
-from lowtide.cluster.changes import OBJECTS
+from lowtide.cluster.changes import OBJECTS, ROW
 from lowtide.framework.change import Change
-from lowtide.framework.plugin import NODE, PODS, ROW, PluginError, Pod, PodRejection
+from lowtide.framework.plugin import NODE, PODS, PluginError, Pod, PodRejection
 from lowtide.framework.profile import Concerned, Profile, Weighted
 from lowtide.objects.kinds import Namespace
 from lowtide.objects.meta import ObjectMeta
@@ -68,46 +68,60 @@ def test_the_first_rule_that_keeps_a_pod_out() -> None:
 # What may change the mind of rules that refused a pod.
 
 
-class ReadsNodes:
-    name = "ReadsNodes"
+class ByNodes:
+    name = "ByNodes"
+    retry_on = NODE
+
+
+class Unsaid:
+    """Does not say what it retries on."""
+
+    name = "Unsaid"
 
 
 class Hinting:
     """Cares for namespaces, and for pods of one name."""
 
     name = "Hinting"
+    retry_on = PODS | OBJECTS
     kinds = (Namespace,)
 
     def may_help(self, pod: Pod, change: Change) -> bool:
         return isinstance(change.thing, Namespace) or bool(change.thing.name == "helpful")
 
 
-REFUSING = Profile("lowtide", {"filter": [ReadsNodes(), Hinting()]}, {})
+REFUSING = Profile("lowtide", {"filter": [ByNodes(), Unsaid(), Hinting()]}, {})
 
 
-def test_what_is_worth_another_try_is_what_the_rules_read() -> None:
-    assert [REFUSING.retry_on([name]) for name in ("ReadsNodes", "Hinting", "Extender")] == [
-        NODE,
-        PODS | OBJECTS,
-        ~0,
-    ]
-    assert REFUSING.retry_on(["ReadsNodes", "Hinting"]) == NODE | PODS | OBJECTS
+@pytest.mark.parametrize(
+    ("names", "touched", "want"),
+    [
+        pytest.param(["ByNodes"], PODS, NODE, id="what the plugin says, whatever was touched"),
+        pytest.param(["Unsaid"], PODS, PODS, id="what was touched, where the plugin does not say"),
+        pytest.param(["Unsaid"], 0, 0, id="nothing, where nothing was touched either"),
+        pytest.param(["Hinting"], 0, PODS | OBJECTS, id="objects too, where the plugin says so"),
+        pytest.param(["ByNodes", "Unsaid"], PODS, NODE | PODS, id="what any of the plugins needs"),
+        pytest.param(["ByNodes", "Extender"], 0, ~0, id="everything, where it is no plugin's name"),
+    ],
+)
+def test_a_pod_is_tried_again_on(names: list[str], touched: int, want: int) -> None:
+    assert REFUSING.retry_on(names, touched) == want
 
 
 @pytest.mark.parametrize(
     ("names", "change", "want"),
     [
-        pytest.param(["ReadsNodes"], Change(ROW), True, id="one of them reads it, without a hint"),
-        pytest.param(["ReadsNodes"], Change(PODS), False, id="none of them reads it"),
+        pytest.param(["ByNodes"], Change(ROW), True, id="one retries on it, without a hint"),
+        pytest.param(["ByNodes"], Change(PODS), False, id="none retries on it"),
         pytest.param(
             ["Hinting"], Change(PODS, after=make_pod("helpful")), True, id="a hint says so"
         ),
         pytest.param(["Hinting"], Change(PODS, after=make_pod()), False, id="a hint denies it"),
         pytest.param(
-            ["Hinting", "ReadsNodes"],
+            ["Hinting", "ByNodes"],
             Change(NODE | PODS, after=make_pod()),
             True,
-            id="a hint denies it and another rule reads it",
+            id="a hint denies it and another plugin retries on it",
         ),
         pytest.param(
             ["Hinting"],
@@ -118,6 +132,8 @@ def test_what_is_worth_another_try_is_what_the_rules_read() -> None:
         pytest.param(
             ["Hinting"], Change(OBJECTS, after=Service()), False, id="it is of no such kind"
         ),
+        pytest.param(["Unsaid"], Change(PODS), True, id="it does not say what it retries on"),
+        pytest.param(["Unsaid"], Change(OBJECTS, after=Service()), False, id="it has no such kind"),
         pytest.param(["Extender"], Change(0), True, id="nobody knows what they go by"),
         pytest.param([], Change(~0), False, id="nobody refused the pod"),
     ],
@@ -154,9 +170,9 @@ def points_of(concerned: Concerned) -> tuple[bool, ...]:
     return tuple(
         bool(each)
         for each in (
-            concerned.pre_filters.rules,
-            concerned.filters.rules,
-            concerned.scores.rules,
+            concerned.pre_filters.plugins,
+            concerned.filters.plugins,
+            concerned.scores.plugins,
             concerned.scorers,
         )
     )

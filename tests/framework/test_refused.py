@@ -1,18 +1,15 @@
 """What rules are asked about a pod that fits nowhere, and what becomes of their answers."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from lowtide.cluster.pods_matching import PodSelection, labels_required
 from lowtide.framework.decision import Decision
 from lowtide.framework.plugin import (
-    NODE,
-    OTHERS,
-    PODS,
-    READING,
-    TERMS,
     Eviction,
     Nodes,
     PluginError,
@@ -23,10 +20,12 @@ from lowtide.framework.plugin import (
     Rejection,
     filter_each,
 )
+from lowtide.objects.kinds import Namespace
 from lowtide.testing import make_node, make_pod, place
 
 VICTIM = make_pod("victim", on="a")
 EVICTION = Eviction("a", (VICTIM,), 0)
+EVERY_POD = PodSelection.of(labels_required({}), namespaces=None, counts_terminating=True)
 NOTHING = PostFiltered("nothing to be done")
 
 
@@ -44,7 +43,6 @@ class Answers:
 
     name: str
     answer: Any = NOTHING
-    reads: int = 0
     asked: int = 0
 
     def post_filter(self, pod: Pod, nodes: Nodes, refused: Refused) -> Any:
@@ -152,16 +150,20 @@ def test_of_the_rules_before_the_filters_were_reached(
     assert found.reason == want
 
 
-class Counting:
-    """Counts how often it is asked."""
+Read = Callable[[Nodes], object]
 
-    def __init__(self, name: str, reads: int) -> None:
+
+class Counting:
+    """Reads something, and counts how often it is asked."""
+
+    def __init__(self, name: str, read: Read) -> None:
         self.name = name
-        self.reads = reads
+        self._read = read
         self.asked = 0
 
     def filter(self, pod: Pod, nodes: Nodes) -> list[Rejection]:
         self.asked += 1
+        self._read(nodes)
         return [Rejection(np.array([name == "b" for name in nodes.names]), self.name)]
 
 
@@ -175,26 +177,59 @@ class InThought:
 
 
 @pytest.mark.parametrize(
-    ("reads", "times"),
+    ("read", "times"),
     [
-        pytest.param(NODE, 1, id="reads nodes alone is not asked again"),
-        pytest.param(NODE | PODS, 2, id="reads pods is asked again"),
-        pytest.param(READING, 2, id="reads what is measured is asked again"),
-        pytest.param(OTHERS, 2, id="reads the pods of other nodes is asked again"),
-        pytest.param(TERMS, 2, id="reads what pods want of others is asked again"),
+        pytest.param(lambda nodes: None, 1, id="reads nothing is not asked again"),
+        pytest.param(lambda nodes: nodes.unschedulable, 1, id="reads nodes is not asked again"),
+        pytest.param(
+            lambda nodes: nodes.everything.unschedulable, 1, id="reads all nodes is not asked again"
+        ),
+        pytest.param(
+            lambda nodes: nodes.objects(Namespace), 1, id="reads objects is not asked again"
+        ),
+        pytest.param(lambda nodes: nodes.pod_count, 2, id="reads what pods take is asked again"),
+        pytest.param(
+            lambda nodes: nodes.pods_matching(EVERY_POD),
+            2,
+            id="reads labels of pods is asked again",
+        ),
+        pytest.param(
+            lambda nodes: nodes.reading("x"), 2, id="reads what is measured is asked again"
+        ),
+        pytest.param(
+            lambda nodes: nodes.everything.pod_count,
+            2,
+            id="reads the pods of other nodes is asked again",
+        ),
+        pytest.param(
+            lambda nodes: nodes.everything.reading("x"),
+            2,
+            id="reads what is measured elsewhere is asked again",
+        ),
+        pytest.param(
+            lambda nodes: list(nodes.terms_about(VICTIM)),
+            2,
+            id="reads what pods want of others is asked again",
+        ),
     ],
 )
-def test_in_thought_a_rule_that(reads: int, times: int) -> None:
-    rule = Counting("Counting", reads)
+def test_hypothetically_a_plugin_that(read: Read, times: int) -> None:
+    rule = Counting("Counting", read)
     found = decided(rule, InThought()).post_filtered
     assert found is not None
-    # `Full` is asked first, and refuses both nodes in thought too.
+    # `Full` is asked first, and rejects both nodes hypothetically too.
     assert (found.reason, rule.asked) == ("0:Full 1:Full", times)
 
 
-@pytest.mark.parametrize("reads", [NODE, PODS])
-def test_in_thought_the_first_rule_that_refuses_a_node_is_told(reads: int) -> None:
-    rules = [Counting("First", reads), Full(), InThought()]
+@pytest.mark.parametrize(
+    "read",
+    [
+        pytest.param(lambda nodes: nodes.unschedulable, id="nodes"),
+        pytest.param(lambda nodes: nodes.pod_count, id="pods"),
+    ],
+)
+def test_hypothetically_the_first_plugin_that_rejects_a_node_is_reported(read: Read) -> None:
+    rules = [Counting("First", read), Full(), InThought()]
     found = place(rules, make_pod(), [make_node("a"), make_node("b")]).post_filtered
     assert found is not None
     assert found.reason == "0:First 1:Full"

@@ -121,7 +121,7 @@ def test_the_default_profile_is_kube_schedulers() -> None:
         "postFilter": ["DynamicResources", "DefaultPreemption"],
         "bind": ["DefaultBinder"],
     }
-    assert [(weighted.rule.name, weighted.weight) for weighted in profile.scorers] == [
+    assert [(weighted.plugin.name, weighted.weight) for weighted in profile.scorers] == [
         ("TaintToleration", 3),
         ("NodeAffinity", 2),
         ("NodeResourcesFit", 1),
@@ -155,7 +155,7 @@ async def test_a_need_is_supplied() -> None:
 def test_every_rule_is_made_once_per_profile() -> None:
     profile = build("").profiles["default-scheduler"]
     (filters,) = [rule for rule in profile.at("filter") if rule.name == "NodeAffinity"]
-    (scores,) = [each.rule for each in profile.scorers if each.rule.name == "NodeAffinity"]
+    (scores,) = [each.plugin for each in profile.scorers if each.plugin.name == "NodeAffinity"]
     assert filters is scores
 
 
@@ -345,15 +345,15 @@ def test_an_outsiders_rule_gets_its_args_and_its_needs() -> None:
         Cool=Cool,
     )
     weighted = built.profiles["default-scheduler"].scorers[-1]
-    assert isinstance(weighted.rule, Cool)
+    assert isinstance(weighted.plugin, Cool)
     assert weighted.weight == 5
-    assert weighted.rule.given == CoolArgs(most_degrees=25, rooms=["a"])
-    assert weighted.rule.thermometer is THERMOMETER
+    assert weighted.plugin.given == CoolArgs(most_degrees=25, rooms=["a"])
+    assert weighted.plugin.thermometer is THERMOMETER
 
 
 def test_an_outsiders_rule_has_its_defaults() -> None:
     scorers = build(ENABLE_COOL, Cool=Cool).profiles["default-scheduler"].scorers
-    assert scorers[-1].rule.given == CoolArgs()
+    assert scorers[-1].plugin.given == CoolArgs()
 
 
 def test_an_outsiders_rule_is_not_in_a_profile_that_does_not_name_it() -> None:
@@ -501,8 +501,8 @@ def test_a_configuration_may_name_a_rule_that_is_found_outside(
         f"  pluginConfig:\n  - {{name: '{configured}', args: {{mostDegrees: 25}}}}",
     )
     weighted = built.profiles["default-scheduler"].scorers[-1]
-    assert (weighted.rule.name, weighted.weight) == ("Cool", 5)
-    assert weighted.rule.given == CoolArgs(most_degrees=25)
+    assert (weighted.plugin.name, weighted.weight) == ("Cool", 5)
+    assert weighted.plugin.given == CoolArgs(most_degrees=25)
     assert [plugin.name for plugin in built.expansions["default-scheduler"]["score"]][-1] == "Cool"
     assert shelf.asked == [enabled]
 
@@ -516,7 +516,7 @@ def test_outside_is_looked_only_for_what_is_not_known() -> None:
 def test_the_same_class_may_be_registered_and_named_by_its_module() -> None:
     text = ENABLE_COOL.replace("name: Cool", "name: 'cold:Cool'")
     built = build_with(Shelf(cold__Cool=Cool), text, Cool=Cool)
-    assert [each.rule.name for each in built.profiles["default-scheduler"].scorers][-1] == "Cool"
+    assert [each.plugin.name for each in built.profiles["default-scheduler"].scorers][-1] == "Cool"
 
 
 def test_what_is_enabled_by_its_module_can_be_disabled_so() -> None:
@@ -525,7 +525,7 @@ def test_what_is_enabled_by_its_module_can_be_disabled_so() -> None:
         "profiles:\n- plugins:\n    multiPoint: {enabled: [{name: 'cold:Cool'}]}\n"
         "    score: {disabled: [{name: 'cold:Cool'}]}",
     )
-    assert "Cool" not in [each.rule.name for each in built.profiles["default-scheduler"].scorers]
+    assert "Cool" not in [each.plugin.name for each in built.profiles["default-scheduler"].scorers]
 
 
 def test_args_are_given_once_under_whichever_name() -> None:

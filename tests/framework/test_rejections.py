@@ -26,6 +26,7 @@ class Busy:
         self.after = after
 
     def filter(self, pod: Pod, nodes: Nodes) -> Iterator[Rejection]:
+        nodes.reading("x")
         for after in dict.fromkeys(self.after.values()):
             mask = np.array([self.after.get(name, math.nan) == after for name in nodes.names])
             yield Rejection(mask, "busy", gives_way_after=after)

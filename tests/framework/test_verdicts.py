@@ -1,6 +1,6 @@
 """What the rules of a profile say together, feasible nodes, reasons and scores."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from lowtide.framework.plugin import (
     IntArray,
     Nodes,
     OneNode,
+    PluginError,
     Pod,
     PodRejection,
     Rejection,
@@ -305,27 +306,92 @@ def test_the_highest_is_looked_for_again_when_its_node_is_refused_though_its_sco
     assert rule.judged == [["a", "b", "c", "d"]]
 
 
+class Cordoned:
+    name = "Cordoned"
+
+    def filter(self, pod: Pod, nodes: Nodes) -> Iterable[Rejection]:
+        yield Rejection(nodes.unschedulable, "cordoned")
+
+
 def test_a_rule_that_reads_which_nodes_are_feasible_is_asked_again_when_that_changes() -> None:
     class OfFeasible:
         name = "OfFeasible"
 
         def score(self, pod: Pod, nodes: Nodes) -> IntArray:
-            return np.full(len(nodes), int(feasible.sum()), np.int64)
-
-    class Cordon:
-        name = "Cordon"
-
-        def filter(self, pod: Pod, nodes: Nodes) -> Iterable[Rejection]:
-            yield Rejection(nodes.unschedulable, "cordoned")
+            return np.full(len(nodes), int(nodes.everything.feasible.sum()), np.int64)
 
     state = three()
-    verdicts = Verdicts(make_profile([Cordon(), OfFeasible()]), state)
+    verdicts = Verdicts(make_profile([Cordoned(), OfFeasible()]), state)
     assert verdicts.of(POD).rank().tolist() == [3, 3, 3]
     state.update_node(make_node("b", unschedulable=True))
     assert verdicts.of(POD).rank().tolist() == [2, -1, 2]
     assert verdicts.of(POD).rank_among(np.array([True, False, False])).tolist() == [1, -1, -1]
     state.update_node(make_node("c", labels={"disk": "ssd"}))
     assert verdicts.of(POD).rank().tolist() == [2, -1, 2]  # asked about all, not about c alone
+
+
+class ScoresBy:
+    """Reads something, and remembers which nodes it was asked about."""
+
+    name = "ScoresBy"
+
+    def __init__(self, read: Callable[[Nodes], Any]) -> None:
+        self._read = read
+        self.judged: list[str] = []
+
+    def score(self, pod: Pod, nodes: Nodes) -> IntArray:
+        self._read(nodes)
+        self.judged.append("".join(nodes.names))
+        return np.zeros(len(nodes), np.int64)
+
+
+@pytest.mark.parametrize(
+    ("read", "judged"),
+    [
+        pytest.param(lambda nodes: None, [], id="none where it does not touch that"),
+        pytest.param(lambda nodes: nodes.feasible, ["b"], id="that one where it touches its rows"),
+        pytest.param(
+            lambda nodes: nodes.everything.feasible, ["abcd"], id="all where it touches all rows"
+        ),
+    ],
+)
+def test_where_a_node_is_no_longer_feasible_a_plugin_scores_again(
+    read: Callable[[Nodes], Any], judged: list[str]
+) -> None:
+    plugin, state = ScoresBy(read), make_state([make_node(name) for name in "abcd"])
+    verdicts = Verdicts(make_profile([Cordoned(), plugin]), state)
+    for is_cordoned in (False, True):
+        state.update_node(make_node("b", unschedulable=is_cordoned))
+        verdicts.of(POD).rank()
+    assert plugin.judged == ["abcd", *judged]
+
+
+def test_what_normalize_touches_makes_a_plugin_score_again() -> None:
+    class ByPods(ScoresBy):
+        def normalize(self, pod: Pod, nodes: Nodes, raw: IntArray) -> IntArray:
+            return np.minimum(raw + nodes.pod_count, 100)
+
+    plugin, state = ByPods(lambda nodes: None), three()
+    verdicts = Verdicts(make_profile([plugin]), state)
+    assert verdicts.of(POD).rank().tolist() == [0, 0, 0]
+    state.place(make_pod("p", on="b"))
+    assert verdicts.of(POD).rank().tolist() == [0, 1, 0]
+    state.remove_pod("default/p")
+    assert verdicts.of(POD).rank().tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("method", ["filter", "pre_filter"])
+def test_which_nodes_are_feasible_is_nothing_that_may_be_asked_in(method: str) -> None:
+    class TooEarly:
+        name = "TooEarly"
+
+    def read(pod: Pod, nodes: Nodes) -> None:
+        assert nodes.everything.feasible.all()
+
+    rule = TooEarly()
+    setattr(rule, method, read)
+    with pytest.raises(PluginError, match="only score and normalize may ask which nodes are"):
+        verdict_of([rule], three())
 
 
 def test_a_rank_among_fewer_nodes_scales_anew_and_keeps_nothing() -> None:
@@ -342,7 +408,7 @@ def test_a_rank_among_fewer_nodes_scales_anew_and_keeps_nothing() -> None:
 def test_a_rule_may_normalise_by_itself() -> None:
     class Distance(Scores):
         def normalize(self, pod: Pod, nodes: Nodes, raw: IntArray) -> IntArray:
-            return raw - int(raw[feasible].min())
+            return raw - int(raw[nodes.feasible].min())
 
     state = make_state([scored("a", 500), scored("b", 530), scored("c", 400)])
     verdict = verdict_of([Refuses("First", {"c": ["one"]}), Distance()], state)

@@ -15,6 +15,7 @@ from lowtide.framework.profile import Profile
 from lowtide.framework.verdict import Verdict
 from lowtide.framework.verdicts import Verdicts
 from lowtide.objects.kinds import Namespace
+from lowtide.objects.meta import ObjectMeta
 from lowtide.objects.workloads import Service
 from lowtide.plugins.node_affinity import NodeAffinity, NodeAffinityArgs
 from lowtide.plugins.node_resources_fit import NodeResourcesFit, NodeResourcesFitArgs
@@ -25,7 +26,8 @@ NODES = 600  # more than are judged ahead
 
 
 class Crowd:
-    """Likes nodes with few pods, and refuses those with three; remembers what it was asked."""
+    """Likes nodes with few pods, and rejects those with three, or with one where there is a
+    namespace; remembers what it was asked."""
 
     name = "Crowd"
     kinds = (Namespace,)
@@ -37,11 +39,11 @@ class Crowd:
 
     def filter(self, pod: Pod, nodes: Nodes) -> Iterable[Rejection]:
         self.asked.append(len(nodes))
-        yield Rejection(nodes.pod_count >= self.most, "crowded")
+        most = 1 if nodes.objects(Namespace) else self.most
+        yield Rejection(nodes.pod_count >= most, "crowded")
 
     def score(self, pod: Pod, nodes: Nodes) -> IntArray:
-        by_pods = np.array([len(nodes.pods(position)) for position in range(len(nodes))], np.int64)
-        few: IntArray = 10 * np.minimum(by_pods, 10)
+        few: IntArray = 10 * np.minimum(nodes.pod_count, 10)
         return few if self.likes_company else 100 - few
 
 
@@ -158,13 +160,14 @@ def test_a_rule_that_reads_the_labels_of_pods_hears_of_them() -> None:
 
 
 class Silent:
-    """Says nothing unless it is asked about the node that has the label."""
+    """Says nothing unless it is asked about the node that has the label, which breaks the contract:
+    it should look for that among all nodes."""
 
     name = "Silent"
 
     def score(self, pod: Pod, nodes: Nodes) -> IntArray | None:
         is_there = any("loud" in nodes.node(at).labels for at in range(len(nodes)))
-        return np.full(len(nodes), 50, np.int64) if is_there else None
+        return np.full(len(nodes.pod_count), 50, np.int64) if is_there else None
 
 
 def test_a_rule_that_says_nothing_of_the_rows_ahead_may_say_something_of_all() -> None:
@@ -234,8 +237,8 @@ def test_rows_are_hardly_judged_ahead_where_others_have_to_be_judged_anyway() ->
         ),
         pytest.param(lambda it: it.state.publish("source", Reading()), id="a reading is published"),
         pytest.param(
-            lambda it: (setattr(it.crowd, "most", 1), it.verdicts.object_changed(Namespace)),
-            id="an object changes that a rule depends on",
+            lambda it: it.state.put_object(Namespace(ObjectMeta(name="blue"))),
+            id="an object comes that a plugin read",
         ),
     ],
 )
@@ -254,23 +257,20 @@ def test_what_was_said_ahead_does_not_count_where(
 
 
 class Gate:
-    """Closes all nodes at once, as an object says."""
+    """Closes all nodes at once where there is a Service."""
 
     name = "Gate"
     kinds = (Service,)
-    is_closed = False
 
     def filter(self, pod: Pod, nodes: Nodes) -> Iterable[Rejection]:
-        yield Rejection(np.full(len(nodes), self.is_closed), "closed")
+        yield Rejection(np.full(len(nodes), bool(nodes.objects(Service))), "closed")
 
 
 def test_where_only_an_object_changed_what_filters_say_counts_in_ranks() -> None:
-    gate = Gate()
-    placing = Placing(nodes=5, with_rules=[gate])
+    placing = Placing(nodes=5, with_rules=[Gate()])
     placing.place()
     placing.seen()
-    gate.is_closed = True
-    placing.verdicts.object_changed(Service)
+    placing.state.put_object(Service(ObjectMeta(name="web")))
     assert placing.seen() == ([False] * 5, [-1] * 5)
 
 
@@ -303,7 +303,8 @@ class Labels:
     name = "Labels"
 
     def score(self, pod: Pod, nodes: Nodes) -> IntArray:
-        return np.full(len(nodes), 50, np.int64)
+        seen = [nodes.pods(at) for at in range(len(nodes))]
+        return np.full(len(seen), 50, np.int64)
 
 
 def test_a_rule_that_reads_labels_leaves_what_others_said_ahead() -> None:
@@ -312,6 +313,69 @@ def test_a_rule_that_reads_labels_leaves_what_others_said_ahead() -> None:
         placing.place()
         assert placing.seen() == anew(placing.profile, placing.state)
     assert len(placing.crowd.asked) < 10 + 2 * 200  # those that `anew` asks
+
+
+class Wary(Crowd):
+    """Rejects nodes with two pods, or does not, as all pods of the cluster are."""
+
+    name = "Wary"
+
+    def filter(self, pod: Pod, nodes: Nodes) -> Iterable[Rejection]:
+        self.asked.append(len(nodes))
+        crowded = nodes.pod_count >= 2
+        if crowded.any():
+            crowded &= int(nodes.everything.pod_count.sum()) % 3 == 0
+        yield Rejection(crowded, "crowded")
+
+
+def test_what_was_said_ahead_is_dropped_where_it_depends_on_other_rows() -> None:
+    wary = Wary()
+    placing = Placing(nodes=20, with_rules=[wary])
+    placing.crowd.likes_company = True
+    for _ in range(30):
+        placing.place()
+        assert placing.seen() == anew(placing.profile, placing.state)
+
+
+class OncePlain:
+    """Scores by pods. While the node has that label, which is read on the node alone, it looks at
+    more than that."""
+
+    name = "OncePlain"
+
+    def __init__(self, look: Callable[[Nodes], object]) -> None:
+        self._look = look
+
+    def score(self, pod: Pod, nodes: Nodes) -> IntArray:
+        if any("more" in nodes.node(at).labels for at in range(len(nodes))):
+            self._look(nodes)
+        return np.full(len(nodes), 7, np.int64)
+
+
+@pytest.mark.parametrize(
+    "look",
+    [
+        pytest.param(lambda nodes: nodes.pod_count, id="its pods"),
+        pytest.param(lambda nodes: nodes.everything.pod_count, id="the pods of all nodes"),
+    ],
+)
+@pytest.mark.parametrize("before", [True, False])
+def test_what_was_said_ahead_is_of_the_plugins_that_were_asked(
+    look: Callable[[Nodes], object], before: bool
+) -> None:
+    """Others may join them, or leave them, when what they touch changes."""
+    placing = Placing()
+    placing.profile = make_profile([placing.crowd, OncePlain(look)])
+    placing.verdicts = Verdicts(placing.profile, placing.state)
+    more, plain = make_node("n599", cpu="1", labels={"more": ""}), make_node("n599", cpu="1")
+    placing.state.update_node(more if before else plain)
+    for number in range(40):
+        if number % 8 == 5:
+            has_more = before is (number % 16 == 13)
+            placing.state.update_node(more if has_more else plain)
+            placing.seen()
+        placing.place()
+        assert placing.seen() == anew(placing.profile, placing.state)
 
 
 @pytest.mark.parametrize("nodes", [100, NODES])

@@ -156,7 +156,7 @@ def test_a_score_out_of_range_is_refused_among_fewer_nodes_too() -> None:
             return np.full(len(nodes), 5, np.int64)
 
         def normalize(self, pod: Pod, nodes: Nodes, raw: IntArray) -> IntArray:
-            return raw * (1 if feasible.all() else 100)
+            return raw * (1 if nodes.feasible.all() else 100)
 
     verdict = verdict_of([Grows()], three())
     with pytest.raises(PluginError, match="plugin 'Grows' returns an invalid score 500"):
@@ -250,7 +250,7 @@ class Stretched:
         return np.array([10 * ord(name) for name in nodes.names], np.int64)
 
     def normalize(self, pod: Pod, nodes: Nodes, raw: IntArray) -> IntArray:
-        lowest, highest = raw[feasible].min(), raw[feasible].max()
+        lowest, highest = raw[nodes.feasible].min(), raw[nodes.feasible].max()
         stretched: IntArray = (raw - lowest) * 100 // max(1, highest - lowest)
         return stretched
 
@@ -272,7 +272,7 @@ def test_the_raw_scores_told_are_those_among_the_feasible_nodes() -> None:
         name = "CountsFeasible"
 
         def score(self, pod: Pod, nodes: Nodes) -> IntArray:
-            return np.full(len(nodes), np.count_nonzero(feasible), np.int64)
+            return np.full(len(nodes), np.count_nonzero(nodes.everything.feasible), np.int64)
 
     verdict = verdict_of([CountsFeasible()], three())
     feasible = np.array([True, True, False])

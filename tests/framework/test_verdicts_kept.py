@@ -8,12 +8,10 @@ import msgspec
 import numpy as np
 import pytest
 
+from lowtide.cluster.pods_matching import PodSelection, labels_required
 from lowtide.cluster.reading import Reading
 from lowtide.cluster.state import ClusterState
 from lowtide.framework.plugin import (
-    NODE,
-    NODES,
-    TERMS,
     IntArray,
     Nodes,
     PluginError,
@@ -27,99 +25,244 @@ from lowtide.framework.verdicts import Verdicts
 from lowtide.objects.kinds import Namespace
 from lowtide.objects.meta import ObjectMeta
 from lowtide.objects.pod import shape_of
+from lowtide.objects.workloads import Service
 from lowtide.plugins.node_unschedulable import NodeUnschedulable
 from lowtide.testing import make_node, make_pod, make_profile, make_state
 
 POD = make_pod()
 
 
+Read = Callable[[Nodes], object]
+
+EVERY_POD = PodSelection.of(labels_required({}), namespaces=None, counts_terminating=True)
+READS: dict[str, Read] = {
+    "its node": lambda nodes: nodes.unschedulable,
+    "what its pods take": lambda nodes: nodes.pod_count,
+    "its pods' labels": lambda nodes: nodes.pods_matching(EVERY_POD),
+    "its reading": lambda nodes: nodes.reading("x"),
+    "all nodes": lambda nodes: nodes.everything.unschedulable,
+    "how many nodes": lambda nodes: len(nodes.everything),
+    "what all pods take": lambda nodes: nodes.everything.pod_count,
+    "all pods' labels": lambda nodes: nodes.everything.pods_matching(EVERY_POD),
+    "all pods' terms": lambda nodes: list(nodes.terms_about(POD)),
+    "all readings": lambda nodes: nodes.everything.reading("x"),
+    "namespaces": lambda nodes: nodes.objects(Namespace),
+    "nothing": lambda nodes: None,
+}
+ALL_NODES = ("all nodes", "how many nodes")
+ALL_PODS = ("what all pods take", "all pods' labels")
+ALL = (*ALL_NODES, *ALL_PODS, "all pods' terms", "all readings")
+
+
 class Counts:
-    """Accepts all and counts on how many rows it was asked."""
+    """Accepts all, reads something, and counts on how many rows it was asked."""
 
-    name = "Counts"
-
-    def __init__(self, reads: int, kinds: tuple[type, ...] = ()) -> None:
-        self.reads = reads
-        self.kinds = kinds
+    def __init__(self, read: Read = READS["its node"], name: str = "Counts") -> None:
+        self.name = name
+        self._read = read
         self.judged: list[int] = []
 
     def filter(self, pod: Pod, nodes: Nodes) -> Iterable[Rejection]:
+        self._read(nodes)
         self.judged.append(len(nodes))
         return ()
 
 
-def ten() -> ClusterState:
-    return make_state([make_node(f"n{number}") for number in range(10)])
+def ten(*pods: Pod) -> ClusterState:
+    return make_state([make_node(f"n{number}") for number in range(10)], pods)
+
+
+def namespace(**labels: str) -> Namespace:
+    return Namespace(ObjectMeta(name="blue", labels=labels))
+
+
+TERM = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "a"}}}
+TERMS = {"requiredDuringSchedulingIgnoredDuringExecution": [TERM]}
+CARRIER = make_pod("carrier", on="n3", spec={"affinity": {"podAntiAffinity": TERMS}})
+GONE, RELABELLED = make_pod("gone", on="n3"), make_pod("relabelled", on="n3")
+
+
+def each(names: Iterable[str], *judged: int) -> dict[str, list[int]]:
+    return {name: [*judged] for name in names}
 
 
 @pytest.mark.parametrize(
-    ("event", "judged_by"),
+    ("event", "judged"),
     [
         pytest.param(
             lambda state: state.update_node(make_node("n3", cpu="9")),
-            {"node": [1], "pods": [], "reading": [], "nothing": []},
-            id="a node",
+            {**each(ALL_NODES, 10), "its node": [1]},
+            id="a node changes",
+        ),
+        pytest.param(
+            lambda state: state.update_node(make_node("n3", annotations={"beat": "1"})),
+            {**each(ALL_NODES, 10), "its node": [1]},
+            id="a node's annotation changes",
+        ),
+        pytest.param(
+            lambda state: state.update_node(make_node("n3")), {}, id="a node stays as it is"
         ),
         pytest.param(
             lambda state: state.place(make_pod("p", on="n3")),
-            {"node": [], "pods": [1], "reading": [], "nothing": []},
-            id="a pod",
+            {**each(ALL_PODS, 10), **each(("what its pods take", "its pods' labels"), 1)},
+            id="a pod comes",
+        ),
+        pytest.param(
+            lambda state: state.assume(make_pod("p"), "n3"),
+            {**each(ALL_PODS, 10), **each(("what its pods take", "its pods' labels"), 1)},
+            id="a pod is assumed",
+        ),
+        pytest.param(
+            lambda state: state.remove_pod(GONE.uid),
+            {**each(ALL_PODS, 10), **each(("what its pods take", "its pods' labels"), 1)},
+            id="a pod goes",
+        ),
+        pytest.param(
+            lambda state: state.place(make_pod("relabelled", on="n3", labels={"app": "a"})),
+            {"all pods' labels": [10], "its pods' labels": [1]},
+            id="a pod gets a label",
+        ),
+        pytest.param(
+            lambda state: state.place(make_pod("p", on="unknown")),
+            {},
+            id="a pod comes to a node that is not known",
+        ),
+        pytest.param(
+            lambda state: state.place(CARRIER),
+            {
+                **each((*ALL_PODS, "all pods' terms"), 10),
+                **each(("what its pods take", "its pods' labels"), 1),
+            },
+            id="a pod comes that wants something of others",
         ),
         pytest.param(
             lambda state: state.publish("x", Reading()),
-            {"node": [], "pods": [], "reading": [10], "nothing": []},
-            id="a reading",
+            each(("its reading", "all readings"), 10),
+            id="a reading is published",
+        ),
+        pytest.param(
+            lambda state: state.put_object(namespace(team="x")),
+            {"namespaces": [10]},
+            id="an object changes",
+        ),
+        pytest.param(
+            lambda state: state.remove_object(namespace()),
+            {"namespaces": [10]},
+            id="an object goes",
+        ),
+        pytest.param(
+            lambda state: state.put_object(
+                Namespace(ObjectMeta(name="blue", resource_version="2"))
+            ),
+            {},
+            id="an object stays as it is",
+        ),
+        pytest.param(
+            lambda state: state.put_object(Service(ObjectMeta(name="web"))),
+            {},
+            id="an object of another kind comes",
         ),
         pytest.param(
             lambda state: state.add_node(make_node("new")),
-            {"node": [1], "pods": [1], "reading": [1], "nothing": [1]},
-            id="a new node",
+            {**each(READS, 1), **each(ALL, 11)},
+            id="a node comes",
         ),
         pytest.param(
             lambda state: state.remove_node("n3"),
-            {"node": [1], "pods": [1], "reading": [1], "nothing": [1]},
-            id="a node that goes, by the row that moved",
+            {**each(READS, 1), **each(ALL, 9)},
+            id="a node goes, and the last row takes its place",
         ),
         pytest.param(
-            lambda state: state.remove_node("n9"),
-            {"node": [], "pods": [], "reading": [], "nothing": []},
-            id="the last node that goes",
+            lambda state: state.remove_node("n9"), each(ALL, 9), id="the node of the last row goes"
         ),
         pytest.param(
             lambda state: [state.place(make_pod(f"p{n}", on=f"n{n}")) for n in range(6)],
-            {"node": [], "pods": [10], "reading": [], "nothing": []},
-            id="more than half of the rows, by all rows",
+            each((*ALL_PODS, "what its pods take", "its pods' labels"), 10),
+            id="pods come to more than half of the rows",
         ),
     ],
 )
-def test_a_row_is_judged_again_by_rules_that_read(
-    event: Callable[[ClusterState], Any], judged_by: dict[str, list[int]]
+def test_only_plugins_that_touched_what_changed_are_asked_again_where(
+    event: Callable[[ClusterState], Any], judged: dict[str, list[int]]
 ) -> None:
-    rules = {key: Counts(read) for key, read in reads.items()}
-    state = ten()
-    verdicts = Verdicts(make_profile(list(rules.values())), state)
+    plugins = {name: Counts(read, name) for name, read in READS.items()}
+    state = ten(GONE, RELABELLED)
+    state.put_object(namespace())
+    verdicts = Verdicts(make_profile(list(plugins.values())), state)
     verdicts.of(POD)
     event(state)
     verdicts.of(POD)
     verdicts.of(POD)
-    assert {key: rule.judged[1:] for key, rule in rules.items()} == judged_by
+    assert {name: plugin.judged[0] for name, plugin in plugins.items()} == dict.fromkeys(READS, 10)
+    again = {name: plugin.judged[1:] for name, plugin in plugins.items()}
+    assert again == {**each(READS), **judged}
+
+
+class LooksCloser(Counts):
+    """Reads its nodes, and also the pods of those with the label `closer`."""
+
+    def __init__(self) -> None:
+        super().__init__(self._look_closer)
+
+    def _look_closer(self, nodes: Nodes) -> None:
+        for position in range(len(nodes)):
+            if "closer" in nodes.node(position).labels:
+                nodes.pods(position)
+
+
+def test_what_is_touched_about_few_rows_adds_up() -> None:
+    plugin, state = LooksCloser(), ten()
+    verdicts = Verdicts(make_profile([plugin]), state)
+    for event, judged in (
+        (lambda: state.place(make_pod("one", on="n3")), []),
+        (lambda: state.update_node(make_node("n3", labels={"closer": ""})), [1]),
+        (lambda: state.place(make_pod("two", on="n3")), [1]),
+        (lambda: state.update_node(make_node("n5", cpu="1")), [1]),  # no pods are touched now
+        (lambda: state.place(make_pod("three", on="n3")), [1]),
+    ):
+        verdicts.of(POD)
+        plugin.judged.clear()
+        event()
+        verdicts.of(POD)
+        assert plugin.judged == judged
+
+
+def test_what_is_touched_about_all_rows_counts_alone() -> None:
+    plugin, state = LooksCloser(), ten()
+    state.update_node(make_node("n3", labels={"closer": ""}))
+    verdicts = Verdicts(make_profile([plugin]), state)
+    verdicts.of(POD)
+    for number in range(10):
+        state.update_node(make_node(f"n{number}", cpu="1"))  # nobody has the label
+    verdicts.of(POD)
+    state.place(make_pod("one", on="n3"))
+    verdicts.of(POD)
+    assert plugin.judged == [10, 10]
+
+
+def test_a_filter_that_was_asked_about_few_rows_hears_of_what_it_touched_there_elsewhere() -> None:
+    """As what one row says may depend on all of them from then on."""
+
+    def read(nodes: Nodes) -> None:
+        if nodes.unschedulable.any():
+            nodes.everything.reading("x")
+
+    plugin, state = Counts(read), ten()
+    verdicts = Verdicts(make_profile([plugin]), state)
+    verdicts.of(POD)
+    state.update_node(make_node("n3", unschedulable=True))
+    verdicts.of(POD)
+    state.publish("x", Reading())
+    verdicts.of(POD)
+    assert plugin.judged == [10, 1, 10]
 
 
 def test_pods_of_one_shape_share_a_verdict() -> None:
-    rule = Counts(NODE)
+    rule = Counts()
     verdicts = Verdicts(make_profile([rule]), ten())
     assert verdicts.of(make_pod("p")) is verdicts.of(make_pod("q"))
     assert verdicts.of(make_pod("p")) is not verdicts.of(make_pod("p", cpu="1"))
     assert rule.judged == [10, 10]
-
-
-def test_an_object_makes_every_row_stale_for_rules_of_its_kind() -> None:
-    concerned, other = Counts(NODE, kinds=(Namespace,)), Counts(NODE)
-    verdicts = Verdicts(make_profile([concerned, other]), ten())
-    verdicts.of(POD)
-    verdicts.object_changed(Namespace)
-    verdicts.of(POD)
-    assert (concerned.judged, other.judged) == ([10, 10], [10])
 
 
 def asked_twice(verdicts: Verdicts, pod: Pod) -> Verdict:
@@ -133,7 +276,7 @@ def renamed(meta: ObjectMeta) -> ObjectMeta:
 
 
 def test_of_shapes_that_were_asked_about_once_only_the_last_is_kept() -> None:
-    rule = Counts(NODE)
+    rule = Counts()
     verdicts = Verdicts(make_profile([rule]), ten())
     pods = [make_pod(labels={"shape": str(number)}) for number in range(3)]
     former = weakref.ref(verdicts.of(pods[0]))
@@ -152,7 +295,7 @@ def test_of_shapes_that_were_asked_about_once_only_the_last_is_kept() -> None:
 
 
 def test_of_very_many_shapes_that_were_seen_the_first_are_forgotten() -> None:
-    rule = Counts(NODE)
+    rule = Counts()
     verdicts = Verdicts(make_profile([rule]), ten())
     pods = [make_pod(labels={"shape": str(number)}) for number in range(1025)]
     for pod in (*pods, pods[0], pods[-1], pods[0], pods[-1]):
@@ -162,16 +305,16 @@ def test_of_very_many_shapes_that_were_seen_the_first_are_forgotten() -> None:
 
 
 def test_a_shape_that_was_asked_about_once_hears_of_objects_too() -> None:
-    rule = Counts(NODE, kinds=(Namespace,))
+    rule = Counts(READS["namespaces"])
     verdicts = Verdicts(make_profile([rule]), ten())
     verdicts.of(POD)
-    verdicts.object_changed(Namespace)
+    verdicts.state.put_object(namespace())
     verdicts.of(POD)
     assert rule.judged == [10, 10]
 
 
 def test_the_oldest_verdict_is_dropped_when_there_are_too_many_bytes() -> None:
-    rule = Counts(NODE)
+    rule = Counts()
     pods = [make_pod(labels={"shape": str(number)}) for number in range(3)]
     roomy = Verdicts(make_profile([rule]), ten()).of(POD)
     room_for_one = roomy.bytes_when_full + 6 * len(shape_of(pods[0]))
@@ -188,7 +331,7 @@ def test_the_oldest_verdict_is_dropped_when_there_are_too_many_bytes() -> None:
 
 
 def test_large_pods_leave_room_for_fewer_verdicts() -> None:
-    rule = Counts(NODE)
+    rule = Counts()
     verdicts = Verdicts(make_profile([rule]), ten(), max_bytes=1_000_000)
     pods = [make_pod(labels={str(number): "x" * 150_000}) for number in range(2)]
     for pod in (*pods, *pods):
@@ -199,7 +342,7 @@ def test_large_pods_leave_room_for_fewer_verdicts() -> None:
 def test_a_verdict_that_would_be_judged_anew_all_over_is_not_kept() -> None:
     """So that the shapes of pods which no longer come take no memory."""
     state = ten()
-    verdicts = Verdicts(make_profile([Counts(NODE)]), state)
+    verdicts = Verdicts(make_profile([Counts()]), state)
     former = weakref.ref(asked_twice(verdicts, make_pod(labels={"app": "former"})))
     judged_at = state.log.position
     is_known_all_along = []
@@ -216,7 +359,7 @@ def test_a_verdict_that_would_be_judged_anew_all_over_is_not_kept() -> None:
 
 
 def test_one_verdict_is_kept_however_small_the_bound() -> None:
-    verdicts = Verdicts(make_profile([Counts(NODE)]), ten(), max_bytes=0)
+    verdicts = Verdicts(make_profile([Counts()]), ten(), max_bytes=0)
     assert verdicts.of(POD) is verdicts.of(POD)
 
 
@@ -241,22 +384,26 @@ def test_a_verdict_that_could_not_be_given_takes_the_place_of_others_too() -> No
 
 
 class Raw:
-    """Scores by a table that a test may change; None has no opinion; an exception is raised."""
+    """Scores by labels, which a test may change; some take its opinion, or make it fail. It looks
+    for these on the nodes that it is asked about, or on all of them."""
 
-    scale: str | None = None
-
-    def __init__(self, name: str, reads: int = NODE, scale: str | None = None) -> None:
+    def __init__(self, name: str, *, scale: str | None = None, looks_at_all: bool = False) -> None:
         self.name = name
-        self.reads = reads
         self.scale = scale
+        self._looks_at_all = looks_at_all
 
     def score(self, pod: Pod, nodes: Nodes) -> IntArray | None:
-        labels = [nodes.node(at).labels for at in range(len(nodes))]
-        if any(self.name + "-fails" in each for each in labels):
+        labels = labels_of(nodes)
+        looked_at = labels_of(nodes.everything) if self._looks_at_all else labels
+        if any(self.name + "-fails" in each for each in looked_at):
             raise KeyError(self.name)
-        if any(self.name + "-silent" in each for each in labels):
+        if any(self.name + "-silent" in each for each in looked_at):
             return None
         return np.array([int(each.get(self.name, "0")) for each in labels], np.int64)
+
+
+def labels_of(nodes: Nodes) -> list[dict[str, str]]:
+    return [nodes.node(at).labels for at in range(len(nodes))]
 
 
 def ranks(verdicts: Verdicts) -> list[int]:
@@ -294,7 +441,7 @@ def test_the_highest_score_goes_with_the_last_row() -> None:
 
 
 def test_a_rule_that_loses_its_opinion_takes_its_points_along() -> None:
-    profile = make_profile([Raw("a", reads=NODES), Raw("b")])
+    profile = make_profile([Raw("a", looks_at_all=True), Raw("b")])
     state = make_state([make_node("n0", labels={"a": "90"}), make_node("n1", labels={"a": "5"})])
     verdicts = Verdicts(profile, state)
     assert ranks(verdicts) == [90, 5]
@@ -321,7 +468,7 @@ def test_what_was_beyond_counting_while_a_node_was_refused_leaves_nothing_behind
 
 
 def test_the_only_node_loses_the_points_of_a_rule_that_loses_its_opinion() -> None:
-    profile = make_profile([Raw("a", reads=NODES), Raw("b")])
+    profile = make_profile([Raw("a", looks_at_all=True), Raw("b")])
     state = make_state([make_node("n0", labels={"a": "90"})])
     verdicts = Verdicts(profile, state)
     assert ranks(verdicts) == [90]
@@ -330,7 +477,7 @@ def test_the_only_node_loses_the_points_of_a_rule_that_loses_its_opinion() -> No
 
 
 def test_a_row_that_went_keeps_no_points_of_a_rule_that_lost_its_opinion_meanwhile() -> None:
-    profile = make_profile([Raw("a", reads=NODES), Raw("b")])
+    profile = make_profile([Raw("a", looks_at_all=True), Raw("b")])
     state = make_state([make_node(f"n{each}", labels={"a": "90"}) for each in range(3)])
     verdicts = Verdicts(profile, state)
     assert ranks(verdicts) == [90, 90, 90]
@@ -342,7 +489,7 @@ def test_a_row_that_went_keeps_no_points_of_a_rule_that_lost_its_opinion_meanwhi
 
 
 def test_a_row_that_comes_back_when_nobody_scores_any_more_has_no_rank_of_before() -> None:
-    profile = make_profile([Raw("a", reads=NODES)])
+    profile = make_profile([Raw("a", looks_at_all=True)])
     state = make_state([make_node(f"n{each}", labels={"a": "90"}) for each in range(3)])
     verdicts = Verdicts(profile, state)
     assert ranks(verdicts) == [90, 90, 90]
@@ -411,6 +558,72 @@ def test_a_node_that_came_while_the_pod_was_refused_is_searched_afterwards() -> 
     assert verdicts.of(POD).feasible.tolist() == [False, False, True]
 
 
+class Narrow:
+    """A pre-filter that reads something, leaves all nodes and counts how often it is asked."""
+
+    name = "Narrow"
+
+    def __init__(self, read: Read) -> None:
+        self._read = read
+        self.asked = 0
+
+    def pre_filter(self, pod: Pod, nodes: Nodes) -> None:
+        self.asked += 1
+        self._read(nodes)
+
+
+@pytest.mark.parametrize(
+    ("read", "event", "is_asked"),
+    [
+        pytest.param(
+            lambda nodes: nodes.node(0),
+            lambda state: state.update_node(make_node("n9", cpu="1")),
+            True,
+            id="read one node and another changes",
+        ),
+        pytest.param(
+            lambda nodes: nodes.node(0),
+            lambda state: state.place(make_pod("p", on="n9")),
+            False,
+            id="read a node and a pod comes",
+        ),
+        pytest.param(
+            lambda nodes: nodes.take(np.array([3])).pod_count,
+            lambda state: state.place(make_pod("p", on="n9")),
+            True,
+            id="read the pods of some nodes and one comes to another",
+        ),
+        pytest.param(
+            lambda nodes: nodes.objects(Namespace),
+            lambda state: state.put_object(namespace()),
+            True,
+            id="read objects and one of them changes",
+        ),
+        pytest.param(
+            lambda nodes: nodes.names,
+            lambda state: state.remove_node("n9"),
+            True,
+            id="read names and a node goes",
+        ),
+        pytest.param(
+            lambda nodes: None,
+            lambda state: state.publish("x", Reading()),
+            False,
+            id="read nothing and a reading is published",
+        ),
+    ],
+)
+def test_a_pre_filter_reads_the_whole_table_where_it(
+    read: Read, event: Callable[[ClusterState], Any], is_asked: bool
+) -> None:
+    narrow, state = Narrow(read), ten()
+    verdicts = Verdicts(make_profile([narrow]), state)
+    verdicts.of(POD)
+    event(state)
+    verdicts.of(POD)
+    assert narrow.asked == 1 + is_asked
+
+
 def test_reasons_that_nobody_gives_any_more_are_let_go() -> None:
     class Talkative:
         name = "Talkative"
@@ -418,6 +631,7 @@ def test_reasons_that_nobody_gives_any_more_are_let_go() -> None:
 
         def filter(self, pod: Pod, nodes: Nodes) -> Iterable[Rejection]:
             self.said += 1
+            nodes.reading("x")
             return [Rejection(np.ones(len(nodes), np.bool_), f"refused {self.said} times")]
 
     state = ten()
@@ -429,16 +643,12 @@ def test_reasons_that_nobody_gives_any_more_are_let_go() -> None:
 
 
 def test_terms_that_pods_carry_concern_every_row() -> None:
-    counts = Counts(NODES | TERMS)
-    state = ten()
+    counts, state = Counts(READS["all pods' terms"]), ten()
     verdicts = Verdicts(make_profile([counts]), state)
-    term = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "a"}}}
-    terms = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
-    carrier = make_pod("carrier", on="n3", spec={"affinity": {"podAntiAffinity": terms}})
     for change in (
-        lambda: state.place(carrier),
+        lambda: state.place(CARRIER),
         lambda: state.place(make_pod("plain", on="n3")),
-        lambda: state.remove_pod(carrier.uid),
+        lambda: state.remove_pod(CARRIER.uid),
         lambda: state.remove_pod(make_pod("plain").uid),
     ):
         verdicts.of(POD)

@@ -99,7 +99,7 @@ def take(queue: Queue, step: dict[str, Any], profile: Profile) -> str | None:
     match step["then"]:
         case "refuse":
             plugins = frozenset(step["plugins"])
-            queue.park(queued, plugins, profile.retry_on(plugins), now)
+            queue.park(queued, plugins, profile.retry_on(plugins, touched=0), now)
         case "fail":
             queue.retry(queued, now)
     return full_name(queued.pod)

@@ -285,7 +285,6 @@ def test_a_namespace_that_comes_makes_kept_verdicts_stale() -> None:
     assert decide(pod, verdicts, turn=0).node_name is None
     red = namespace("red", team="y")
     state.put_object(red)
-    verdicts.object_changed(type(red))
     assert decide(pod, verdicts, turn=0).node_name == "c"
 
 
@@ -453,8 +452,8 @@ def test_others_are_not_ignored_by_a_pod_with_preferences_of_its_own() -> None:
 )
 def test_normalized(raw: list[int], feasible: list[int], want: list[int]) -> None:
     mask = np.array(feasible, np.bool_)
-    nodes = make_state(four_nodes()).nodes()
-    normalized = rule().normalize(make_pod(), nodes, np.array(raw, np.int64), mask)
+    nodes = make_state(four_nodes()[: len(raw)]).nodes().with_feasible(mask)
+    normalized = rule().normalize(make_pod(), nodes, np.array(raw, np.int64))
     assert normalized[mask].tolist() == want
 
 

@@ -3,11 +3,12 @@
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 
+from lowtide.cluster.changes import ANY_ROW, FEASIBLE, NODE, READING
 from lowtide.cluster.state import ClusterState
 from lowtide.framework.decision import Decision, RuleScore
-from lowtide.framework.plugin import FEASIBLE, NODE, OTHERS, READING
 from lowtide.framework.verdicts import Verdicts
 from lowtide.plugins.node_unschedulable import NodeUnschedulable
 from lowtide.plugins.node_usage import NodeUsage, NodeUsageArgs
@@ -216,6 +217,21 @@ def test_what_is_placed_on_a_node_without_a_usage_counts_too() -> None:
     assert scores_of(decided(rule, state)) == {"a": (1, 100), "unknown": (-49, 0)}
 
 
+def test_a_pod_on_the_best_node_changes_the_millicores_of_all_nodes() -> None:
+    rule, state = NodeUsage(NodeUsageArgs(unit="millicores")), make_state(map(make_node, "abcd"))
+    publish(rule, state, {name: used(100 * at) for at, name in enumerate("abcd", start=1)})
+    verdicts = Verdicts(make_profile([rule]), state)
+    raw = []
+    for _ in range(2):
+        found = decide(make_pod(), verdicts, turn=0, full=True)
+        raw.append({name: score for name, (score, _) in sorted(scores_of(found).items())})
+        state.place(make_pod("new", on="a", cpu="250m"))
+    assert raw == [
+        {"a": 1, "b": -99, "c": -199, "d": -299},
+        {"a": -149, "b": 1, "c": -99, "d": -199},
+    ]
+
+
 # Args and words.
 
 
@@ -227,8 +243,23 @@ def test_the_request_follows_from_the_args() -> None:
     assert slow.request == UsageRequest(every_seconds=120.0, stale_after_seconds=480.0)
 
 
-def test_only_millicores_look_at_other_nodes() -> None:
-    assert reads == [NODE | READING, READING | OTHERS | FEASIBLE]
+@pytest.mark.parametrize(
+    ("unit", "touched"),
+    [
+        pytest.param("share", NODE | READING, id="shares touch the row alone"),
+        pytest.param(
+            "millicores",
+            READING | (READING | FEASIBLE) << ANY_ROW,
+            id="millicores touch what all feasible nodes use",
+        ),
+    ],
+)
+def test_what_is_touched(unit: str, touched: int) -> None:
+    rule, state = NodeUsage(NodeUsageArgs(unit=unit)), make_state([make_node("a"), make_node("b")])  # type: ignore[arg-type]
+    publish(rule, state, {"a": used(500)})
+    state.touched = 0
+    assert rule.score(make_pod(), state.nodes().with_feasible(np.ones(2, np.bool_))) is not None
+    assert state.touched == touched
 
 
 @pytest.mark.parametrize(

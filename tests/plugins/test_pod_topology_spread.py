@@ -238,7 +238,7 @@ def test_nothing_is_refused(pod: Pod) -> None:
 def test_a_cluster_without_nodes() -> None:
     nodes = make_state([]).nodes()
     assert [each.mask.tolist() for each in rule().filter(web("w", "", hard()), nodes)] == [[], []]
-    raw = rule().score(web("w", "", soft()), nodes, np.zeros(0, np.bool_))
+    raw = rule().score(web("w", "", soft()), nodes.with_feasible(np.zeros(0, np.bool_)))
     assert raw is not None
     assert raw.tolist() == []
 
@@ -343,10 +343,8 @@ def test_kept_verdicts_follow_services() -> None:
     verdicts = Verdicts(make_profile([rule(**args)]), state)
     assert verdicts.of(web()).feasible.tolist() == [True, True, True, True]
     state.put_object(SERVICE)
-    verdicts.object_changed(Service)
     assert verdicts.of(web()).feasible.tolist() == [False, True, True, True]
     state.remove_object(SERVICE)
-    verdicts.object_changed(Service)
     assert verdicts.of(web()).feasible.tolist() == [True, True, True, True]
 
 
@@ -445,11 +443,11 @@ def test_only_feasible_nodes_make_domains() -> None:
     nodes = [node("a", "x"), node("b", "y"), node("d", "z")]
     state = make_state(nodes, pods_on({"a": 4, "d": 1}))
     pod = web("web", "", soft())
-    feasible = np.array([True, True, False])
-    raw = rule().score(pod, state.nodes(), feasible)
+    feasible = state.nodes().with_feasible(np.array([True, True, False]))
+    raw = rule().score(pod, feasible)
     assert raw is not None
     assert raw.tolist()[:2] == [6, 0]  # 2 zones: 4*ln 4 = 5.5
-    raw = rule().score(web("web", "", soft(HOSTNAME)), state.nodes(), feasible)
+    raw = rule().score(web("web", "", soft(HOSTNAME)), feasible)
     assert raw is not None
     assert raw.tolist()[:2] == [6, 0]  # 2 hosts, likewise
 
@@ -486,10 +484,10 @@ def test_a_node_that_lacks_one_of_the_labels_is_passed_over() -> None:
 def test_nodes_that_are_not_feasible_do_not_count_when_normalizing() -> None:
     state = make_state([node("a", "x"), node("b", "y"), node("d", "z")], pods_on({"a": 2, "d": 9}))
     spread, feasible = rule(), np.array([True, True, False])
-    pod, nodes = web("web", "", soft()), state.nodes()
-    raw = spread.score(pod, nodes, feasible)
+    pod, nodes = web("web", "", soft()), state.nodes().with_feasible(feasible)
+    raw = spread.score(pod, nodes)
     assert raw is not None
-    assert spread.normalize(pod, nodes, raw, feasible).tolist()[:2] == [0, 100]  # raw 3 and 0
+    assert spread.normalize(pod, nodes, raw).tolist()[:2] == [0, 100]  # raw 3 and 0
 
 
 def test_hosts_are_counted_whatever_the_policies() -> None:

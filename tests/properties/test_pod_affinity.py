@@ -138,13 +138,14 @@ def test_scores_agree(
     nodes = nodes.everything
     flags = st.lists(st.booleans(), min_size=len(nodes), max_size=len(nodes))
     feasible = np.array(data.draw(flags), np.bool_)
-    raw, plain = rule.score(pod, nodes, feasible), twin.score(pod, nodes, feasible)
+    nodes = nodes.with_feasible(feasible)
+    raw, plain = rule.score(pod, nodes), twin.score(pod, nodes)
     if raw is None or plain is None:
         assert raw is plain
         return
     assert raw.tolist() == plain.tolist()
     if feasible.any():
-        normalized = rule.normalize(pod, nodes, raw, feasible)[feasible].tolist()
+        normalized = rule.normalize(pod, nodes, raw)[feasible].tolist()
         assert normalized == twin.normalize(plain[feasible].tolist())
 
 
@@ -159,8 +160,8 @@ def test_judging_some_rows_is_taking_rows_of_judging_all(
     some, kept = nodes.take(positions), {nodes.names[at] for at in positions}
     of_all = [each for each in refusals(rule, pod, nodes) if each[0] in kept]
     assert refusals(rule, pod, some) == of_all
-    raw = rule.score(pod, nodes, np.ones(len(nodes), np.bool_))
-    taken = rule.score(pod, some, np.ones(len(some), np.bool_))
+    raw = rule.score(pod, nodes)
+    taken = rule.score(pod, some)
     if raw is None or taken is None:
         assert raw is taken
     else:

@@ -26,7 +26,6 @@ from tests.properties.twins import (
 )
 
 from lowtide.cluster.nodes import Nodes
-from lowtide.framework.plugin import FEASIBLE, reads_of
 from lowtide.objects.node import Node
 from lowtide.objects.pod import NodeAffinity as Affinity
 from lowtide.objects.pod import Pod
@@ -287,7 +286,7 @@ def refusals(rules: Iterable[Any], pod: Pod, nodes: Nodes) -> list[Refusal]:
 def raw_scores(rule: Any, pod: Pod, nodes: Nodes) -> list[int] | None:
     if not is_concerned(rule, pod):
         return None
-    raw = rule.score(pod, nodes, np.ones(len(nodes), np.bool_))
+    raw = rule.score(pod, nodes.with_feasible(np.ones(len(nodes.everything), np.bool_)))
     return None if raw is None else raw.tolist()
 
 
@@ -389,7 +388,8 @@ def test_scores_by_spread_agree(pod: Pod, nodes: Nodes, data: st.DataObject) -> 
     nodes = nodes.everything
     count = st.lists(st.booleans(), min_size=len(nodes), max_size=len(nodes))
     feasible = np.array(data.draw(count), np.bool_)
-    raw, plain = rule.score(pod, nodes, feasible), twin.score(pod, nodes, feasible)
+    nodes = nodes.with_feasible(feasible)
+    raw, plain = rule.score(pod, nodes), twin.score(pod, nodes)
     if raw is None or plain is None:
         assert raw is plain
         return
@@ -400,7 +400,7 @@ def test_scores_by_spread_agree(pod: Pod, nodes: Nodes, data: st.DataObject) -> 
     }
     scored = [bool(feasible[at]) and keys <= set(nodes.node(at).labels) for at in range(len(nodes))]
     assert raw[feasible].tolist() == plain[feasible].tolist()
-    normalized = np.where(feasible, rule.normalize(pod, nodes, raw, feasible), 0)
+    normalized = np.where(feasible, rule.normalize(pod, nodes, raw), 0)
     assert normalized.tolist() == twin.normalize(plain.tolist(), scored)
 
 
@@ -478,7 +478,7 @@ def test_judging_some_rows_is_taking_rows_of_judging_all(
         if hasattr(rule, "filter"):
             of_all = [each for each in refusals([rule], pod, nodes) if each.node_name in kept]
             assert refusals([rule], pod, some) == of_all, rule.name
-        if hasattr(rule, "score") and not reads_of(rule) & FEASIBLE:
+        if hasattr(rule, "score"):
             raw = raw_scores(rule, pod, nodes)
             taken = None if raw is None else [raw[at] for at in positions]
             assert raw_scores(rule, pod, some) == taken, rule.name

@@ -15,11 +15,13 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from tests.properties.test_incremental import forgetting
 
 from lowtide.app.known_cluster import BelievedCluster
+from lowtide.cluster.changes import ANY_ROW, FEASIBLE, NODE, READING
 from lowtide.cluster.reading import Reading
 from lowtide.cluster.state import ClusterState
-from lowtide.framework.plugin import NODE, READING, OneNode, Pod, filter_each
+from lowtide.framework.plugin import OneNode, Pod, filter_each
 from lowtide.framework.verdicts import Verdicts
 from lowtide.objects.node import Node
 from lowtide.objects.requests import nonzero_requests
@@ -164,20 +166,19 @@ def test_usage_agrees_with_the_twin(
 # Step by step, and from nothing.
 
 
-def honest(args: NodeUsageArgs) -> NodeUsage:
-    return NodeUsage(args)
-
-
 class Kept(RuleBasedStateMachine):
-    make_usage: ClassVar[Callable[[NodeUsageArgs], NodeUsage]] = staticmethod(honest)
+    unit: ClassVar[str | None] = None  # of the args that are drawn; None: any
+    make_state: ClassVar[Callable[[], ClusterState]] = ClusterState
 
     @initialize(args=usage_args, taken=samples)
     def start(self, args: NodeUsageArgs, taken: dict[str, UsageSample]) -> None:
-        self.usage = type(self).make_usage(args)
+        self.usage = NodeUsage(args if self.unit is None else NodeUsageArgs(unit=self.unit))  # type: ignore[arg-type]
         self.profile = make_profile(
             [NodeUnschedulable(), NodeLabel(NodeLabelArgs(label=LABEL)), self.usage]
         )
-        self.state = make_state([make_node(name, labels={LABEL: "true"}) for name in NAMES])
+        self.state = self.make_state()
+        for name in NAMES:
+            self.state.add_node(make_node(name, labels={LABEL: "true"}))
         self.verdicts = Verdicts(self.profile, self.state)
         self.placed: dict[str, Pod] = {}
         self.reading: Reading | None = None
@@ -232,27 +233,23 @@ def test_what_is_kept() -> None:
     run_state_machine_as_test(Kept, settings=QUICK)
 
 
-def hiding(reads: int, unit: str) -> Callable[[NodeUsageArgs], NodeUsage]:
-    """A rule of this unit that says something untrue of what it reads."""
-
-    def make(args: NodeUsageArgs) -> NodeUsage:
-        made = NodeUsage(NodeUsageArgs(unit=unit))  # type: ignore[arg-type]
-        made.reads = reads
-        return made
-
-    return make
-
-
 @pytest.mark.parametrize(
-    "make_usage",
+    ("unit", "bits"),
     [
-        pytest.param(hiding(NODE, "share"), id="shares that ignore readings"),
-        pytest.param(hiding(READING, "share"), id="shares that ignore what nodes have"),
-        pytest.param(hiding(READING, "millicores"), id="millicores that ignore other nodes"),
+        pytest.param("share", READING, id="shares do not note readings"),
+        pytest.param("share", NODE, id="shares do not note what nodes have"),
+        pytest.param(
+            "millicores",
+            (READING | FEASIBLE) << ANY_ROW,
+            id="millicores do not note anything of other nodes",
+        ),
+        pytest.param(
+            "millicores", FEASIBLE << ANY_ROW, id="millicores do not note which nodes are feasible"
+        ),
     ],
 )
-def test_catches(make_usage: Callable[[NodeUsageArgs], NodeUsage]) -> None:
-    planted = type("Planted", (Kept,), {"make_usage": staticmethod(make_usage)})
+def test_catches(unit: str, bits: int) -> None:
+    planted = type("Planted", (Kept,), {"unit": unit, "make_state": staticmethod(forgetting(bits))})
     with pytest.raises(AssertionError):
         run_state_machine_as_test(
             planted, settings=settings(QUICK, max_examples=300, phases=[Phase.generate])

@@ -312,7 +312,8 @@ class PlainPodTopologySpread:
         nodes_scored = [
             nodes.one(at)
             for at in range(len(nodes))
-            if feasible[at] and all(each.topology_key in nodes.one(at).labels for each in needed)
+            if nodes.feasible[at]
+            and all(each.topology_key in nodes.one(at).labels for each in needed)
         ]
         raw = np.zeros(len(nodes), np.int64)
         for at, name in enumerate(nodes.names):

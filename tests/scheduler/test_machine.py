@@ -421,6 +421,7 @@ class NeverContent(OnlyKnownNamespaces):
     name = "NeverContent"
 
     def pre_filter(self, pod: Pod, nodes: Nodes) -> PodRejection | None:
+        super().pre_filter(pod, nodes)
         return PodRejection("never")
 
 

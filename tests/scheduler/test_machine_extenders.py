@@ -181,7 +181,7 @@ def test_what_happens_meanwhile_is_seen_after_the_cycle() -> None:
 
 
 class Slow:
-    """Takes a second."""
+    """Takes a second to see which nodes are cordoned."""
 
     name = "Slow"
 
@@ -190,7 +190,7 @@ class Slow:
 
     def filter(self, pod: Pod, nodes: Nodes) -> list[Rejection]:
         self._clock.advance(1.0)
-        return []
+        return [Rejection(nodes.unschedulable, "cordoned")]
 
 
 @pytest.mark.parametrize(

@@ -457,8 +457,9 @@ class NeedsCompany:
     name = "NeedsCompany"
 
     def filter(self, pod: Pod, nodes: Nodes) -> Iterator[Rejection]:
+        whole = nodes.everything
         runs = any(
-            each.labels.get("app") == "first" for at in range(len(nodes)) for each in nodes.pods(at)
+            each.labels.get("app") == "first" for at in range(len(whole)) for each in whole.pods(at)
         )
         if pod.labels.get("app") == "second" and not runs:
             yield Rejection(np.ones(len(nodes), np.bool_), "no company")

@@ -89,7 +89,7 @@ def test_a_profile_has_each_rule_where_it_has_a_method() -> None:
     quiet, not_full = Quiet(), NotFull()
     profile = make_profile([quiet, not_full], {"Quiet": 4}, name="mine")
     assert profile.scheduler_name == "mine"
-    assert [(each.rule, each.weight) for each in profile.scorers] == [(quiet, 4)]
+    assert [(each.plugin, each.weight) for each in profile.scorers] == [(quiet, 4)]
     assert {point: profile.at(point) for point in ("filter", "preEnqueue", "bind")} == {
         "filter": (not_full,),
         "preEnqueue": (not_full,),

@@ -57,8 +57,9 @@ class Change:
 
 def wakes_on(touched: int) -> int:
     """The changes after which an answer that touched this may be another."""
-    occasions = touched & (FIRST_KIND - 1)
-    if of_any_row(touched) & TERMS:
+    of_all = of_any_row(touched)
+    occasions = touched & (FIRST_KIND - 1) | of_all & READING
+    if of_all & (READING | TERMS):
         occasions |= OTHERS
     return occasions | (OBJECTS if touched >= FIRST_KIND else 0)
 

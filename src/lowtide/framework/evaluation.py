@@ -205,9 +205,12 @@ class Evaluation(ABC):
         return answer
 
     def _depends_on(self, number: int, touched: int) -> None:
-        if self.touched[number] != touched:
+        before = self.touched[number]
+        if before != touched:
             self.touched[number] = touched
             self._partition = None
+            if is_local(before) is not is_local(touched):
+                self._lookahead.forget()  # it has answers of other plugins than those local now
 
 
 _MOST_PARTITIONS = 64

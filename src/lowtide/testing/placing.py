@@ -63,6 +63,6 @@ def scores(rule: Any, pod: Pod, state: ClusterState) -> dict[str, int] | None:
     """The raw score of every node by one rule; None when it has no opinion."""
     if not is_concerned(rule, pod):
         return None
-    nodes = state.nodes()
-    raw = rule.score(pod, nodes, np.ones(len(nodes), np.bool_))
+    nodes = state.nodes().with_feasible(np.ones(state.count, np.bool_))
+    raw = rule.score(pod, nodes)
     return None if raw is None else dict(zip(nodes.names, raw.tolist(), strict=True))
