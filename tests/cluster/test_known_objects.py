@@ -127,7 +127,7 @@ def test_a_new_object_that_is_taken_back_is_gone(known: KnownObjects, listener: 
     assert known.take_back("pod") == ((volume("Assumed"), volume("Available")), (new, None))
     assert list(known.of(PersistentVolume)) == [("", "v")]
     assert list(known.inside(PersistentVolume, "")) == ["v"]
-    assert listener.heard[-1] == (new, None)
+    assert listener.heard[-1] == (new, None, True)
 
 
 def test_a_new_object_that_is_assumed_twice_stays_until_both_are_taken_back(

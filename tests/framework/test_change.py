@@ -197,7 +197,7 @@ PODS_GO = {"a pod goes", "a promise is dropped"}
 @pytest.mark.parametrize(
     ("touched", "wakes"),
     [
-        pytest.param(0, set(), id="touched nothing, by nothing"),
+        pytest.param(0, {"a node comes"}, id="touched nothing: only a new node is new to it"),
         pytest.param(NODE, {"a node comes", "a node changes"}, id="touched the node"),
         pytest.param(TAKEN, {"a node comes", *PODS_GO}, id="touched what the pods on it take"),
         pytest.param(LABELS, {"a node comes", *PODS_GO}, id="touched the labels of its pods"),
@@ -224,8 +224,14 @@ PODS_GO = {"a pod goes", "a promise is dropped"}
             {*HAPPENS} - {"an object comes"},
             id="touched what is measured on all nodes",
         ),
-        pytest.param(FIRST_KIND, {"an object comes"}, id="touched objects of the first kind"),
-        pytest.param(FIRST_KIND << 9, {"an object comes"}, id="touched objects of another kind"),
+        pytest.param(
+            FIRST_KIND, {"a node comes", "an object comes"}, id="touched objects of the first kind"
+        ),
+        pytest.param(
+            FIRST_KIND << 9,
+            {"a node comes", "an object comes"},
+            id="touched objects of another kind",
+        ),
     ],
 )
 def test_a_pod_is_woken_where_the_plugin_that_rejected_it(touched: int, wakes: set[str]) -> None:

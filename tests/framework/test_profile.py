@@ -2,7 +2,7 @@
 
 import pytest
 
-from lowtide.cluster.changes import OBJECTS, ROW
+from lowtide.cluster.changes import NEW_NODE, OBJECTS, ROW
 from lowtide.framework.change import Change
 from lowtide.framework.plugin import NODE, PODS, PluginError, Pod, PodRejection
 from lowtide.framework.profile import Concerned, Profile, Weighted
@@ -97,10 +97,14 @@ REFUSING = Profile("lowtide", {"filter": [ByNodes(), Unsaid(), Hinting()]}, {})
     ("names", "touched", "want"),
     [
         pytest.param(["ByNodes"], PODS, NODE, id="what the plugin says, whatever was touched"),
-        pytest.param(["Unsaid"], PODS, PODS, id="what was touched, where the plugin does not say"),
-        pytest.param(["Unsaid"], 0, 0, id="nothing, where nothing was touched either"),
+        pytest.param(
+            ["Unsaid"], PODS, NEW_NODE | PODS, id="what was touched, where the plugin does not say"
+        ),
+        pytest.param(["Unsaid"], 0, NEW_NODE, id="a new node alone, where nothing was touched"),
         pytest.param(["Hinting"], 0, PODS | OBJECTS, id="objects too, where the plugin says so"),
-        pytest.param(["ByNodes", "Unsaid"], PODS, NODE | PODS, id="what any of the plugins needs"),
+        pytest.param(
+            ["ByNodes", "Unsaid"], PODS, NEW_NODE | NODE | PODS, id="what any of the plugins needs"
+        ),
         pytest.param(["ByNodes", "Extender"], 0, ~0, id="everything, where it is no plugin's name"),
     ],
 )

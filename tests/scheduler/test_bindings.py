@@ -61,7 +61,6 @@ class Waits:
     """Makes every pod wait in Permit."""
 
     name = "Waits"
-    reads = 0
 
     def permit(self, pod: Pod, node_name: str) -> Wait:
         return Wait(600)

@@ -132,7 +132,6 @@ class OneVolumeAtATime:
     """Reserves a volume that does not exist yet, and refuses pods while there is any."""
 
     name = "OneVolumeAtATime"
-    reads = 0
     kinds = (PersistentVolume,)
 
     def filter(self, pod: Pod, nodes: Nodes) -> Iterator[Rejection]:

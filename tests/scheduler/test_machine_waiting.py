@@ -53,7 +53,6 @@ class BadHint:
     """Rejects every node, and raises when asked whether a change may help."""
 
     name = "BadHint"
-    reads = ROW
 
     def filter(self, pod: Pod, nodes: Nodes) -> Iterator[Rejection]:
         yield Rejection(np.ones(len(nodes), np.bool_), "not today")
