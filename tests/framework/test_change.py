@@ -41,7 +41,7 @@ CORDONED = make_node(unschedulable=True)
 @pytest.mark.parametrize(
     ("before", "after", "what", "event", "is_of_taints"),
     [
-        pytest.param(None, PLAIN, ROW | NODES | OTHERS, "NodeAdd", False, id="comes"),
+        pytest.param(None, PLAIN, NEW_NODE | ROW | NODES | OTHERS, "NodeAdd", False, id="comes"),
         pytest.param(PLAIN, None, NODES | OTHERS, "NodeDelete", False, id="goes"),
         pytest.param(
             TAINTED, PLAIN, ROW | NODES | OTHERS, "NodeUpdateNodeTaint", True, id="loses a taint"
