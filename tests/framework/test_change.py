@@ -6,6 +6,7 @@ from lowtide.cluster.changes import (
     ANY_ROW,
     FIRST_KIND,
     LABELS,
+    NEW_NODE,
     NODE,
     NODES,
     OBJECTS,
