@@ -1,5 +1,6 @@
 """From bytes to series: what is read, and the sentence for what cannot be."""
 
+import json
 import math
 from collections.abc import Callable
 
@@ -8,7 +9,7 @@ import pytest
 from lowtide.readings.series import Series
 from lowtide.telemetry.errors import AddressFailure, Fault
 from lowtide.telemetry.prometheus_access import quoter
-from lowtide.telemetry.prometheus_answers import ROWS_AT_ONCE, Answer, AnswerReader
+from lowtide.telemetry.prometheus_answers import PIECE_BYTES, Answer, AnswerReader
 
 VECTOR = '{"status":"success","data":{"resultType":"vector","result":[%s]}}'
 MATRIX = '{"status":"success","data":{"resultType":"matrix","result":[%s]}}'
@@ -35,19 +36,82 @@ def test_values(written: str, want: float) -> None:
     assert found == [Series({"instance": "a:9100", "device": "eth0"}, want, 1435781451.781)]
 
 
-def test_many_series_are_read_in_order() -> None:
-    written = [*map(str, range(2 * ROWS_AT_ONCE)), "+Inf", "7"]
-    body = VECTOR % ",".join(ONE_ROW % value for value in written)
+MANY = 3 * PIECE_BYTES // len(ONE_ROW)
+
+
+@pytest.mark.parametrize("row", [ONE_ROW, ONE_ROW[:-1] + ',"more":[{"a":1},{"b":2}]}'])
+@pytest.mark.parametrize("between", [",", ", ", ",\n  "])
+def test_many_series_are_read_in_order(row: str, between: str) -> None:
+    written = [*map(str, range(MANY)), "+Inf", "7"]
+    body = VECTOR % between.join(row % value for value in written)
     found = AnswerReader().vector(answer(body), "up")
-    assert [one.value for one in found] == [*range(2 * ROWS_AT_ONCE), math.inf, 7]
+    assert [one.value for one in found] == [*range(MANY), math.inf, 7]
+
+
+def test_many_series_that_begin_otherwise_are_read() -> None:
+    row = '{"value":[1,"%s"],"metric":{}}'
+    body = VECTOR % ",".join(row % value for value in range(2 * PIECE_BYTES // len(row)))
+    found = AnswerReader().vector(answer(body), "up")
+    assert [one.value for one in found] == [*range(2 * PIECE_BYTES // len(row))]
 
 
 def test_it_rests_between_the_pieces_of_a_long_answer() -> None:
     rests: list[None] = []
     reader = AnswerReader(rest=lambda: rests.append(None))
-    rows = (ONE_ROW % "1" for _ in range(3 * ROWS_AT_ONCE))
+    rows = (ONE_ROW % "1" for _ in range(MANY))
     reader.vector(answer(VECTOR % ",".join(rows)), "up")
     assert len(rests) == 3
+
+
+MANY_LABELS = json.dumps({"metric": dict.fromkeys(map(str, range(100_000)), ""), "value": [1, "2"]})
+DEEP = '{"a":' * 100_000 + "1" + "}" * 100_000
+
+
+@pytest.mark.parametrize(
+    ("body", "want"),
+    [
+        pytest.param(DEEP, "instead of Prometheus's JSON", id="the whole"),
+        pytest.param(VECTOR % DEEP, "instead of Prometheus's JSON", id="a row"),
+    ],
+)
+def test_what_is_nested_too_deep_is_refused(body: str, want: str) -> None:
+    with pytest.raises(AddressFailure) as caught:
+        AnswerReader().vector(answer(body), "up")
+    assert want in caught.value.text
+
+
+@pytest.mark.parametrize(
+    ("rows", "want"),
+    [
+        pytest.param("1," * (9 << 20) + "1", "can only be read as one piece", id="no rows"),
+        pytest.param(
+            ONE_ROW.replace("eth0", "e" * (17 << 20)) % "1",
+            "can only be read as one piece",
+            id="a row that is very long",
+        ),
+        pytest.param(
+            ",".join(['{"metric":{},"value":[1,"2"]}'] * 2_000_001),
+            "more than 2,000,000 series",
+            id="very many rows",
+        ),
+        pytest.param(
+            ",".join([MANY_LABELS] * 101),
+            "10,000,000 labels",
+            id="very many labels",
+        ),
+    ],
+)
+def test_what_would_take_much_memory_is_refused(rows: str, want: str) -> None:
+    with pytest.raises(AddressFailure) as caught:
+        AnswerReader().vector(answer(VECTOR % rows), "up")
+    assert want in caught.value.text
+    assert caught.value.fault is Fault.QUERY
+
+
+def test_very_many_samples_are_refused() -> None:
+    row = json.dumps({"metric": {}, "values": [[1, "2"]] * (2 << 20)})
+    with pytest.raises(AddressFailure, match="can only be read as one piece"):
+        AnswerReader().matrix(answer(MATRIX % row), "up")
 
 
 def test_nan_is_handed_on() -> None:

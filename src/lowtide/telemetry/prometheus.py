@@ -12,6 +12,7 @@ from typing import Final, Protocol, Self, TypeVar
 import aiohttp
 from yarl import URL
 
+from lowtide.input_limits import Intake
 from lowtide.logs import Log
 from lowtide.readings.access import PrometheusAccess
 from lowtide.readings.address import ServiceAddress, UrlAddress, parse_address, shown_address
@@ -84,6 +85,7 @@ class Prometheus:
         rest: Rest = no_rest,
     ) -> None:
         credentials = Credentials(access)
+        self._intake = Intake()
         self._clock = clock
         self._aside = aside
         self._candidates = [
@@ -99,6 +101,11 @@ class Prometheus:
     def address(self) -> str:
         """Which address answered last, without any password: fit for a log."""
         return self._answered.endpoint.address
+
+    @property
+    def refused(self) -> int:
+        """How many answers were refused for their size, since the start."""
+        return self._intake.refused
 
     async def query(self, promql: str) -> list[Series]:
         """The vector that this query gives now; PrometheusError when there is none."""
@@ -209,7 +216,9 @@ class Prometheus:
     ) -> Endpoint:
         if isinstance(address, ServiceAddress):
             return ServiceEndpoint(address, access, proxy=proxy)
-        return UrlEndpoint(address, access, credentials=credentials, session=self._opened)
+        return UrlEndpoint(
+            address, access, credentials=credentials, session=self._opened, intake=self._intake
+        )
 
     def _opened(self) -> aiohttp.ClientSession:
         if self._session is None:

@@ -3,13 +3,14 @@
 Called by the client with what an endpoint was answered."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final, NoReturn
 
 import msgspec
 
+from lowtide.input_limits import OBJECT_BYTES
 from lowtide.logs import Log
 from lowtide.readings.address import shown_address
 from lowtide.readings.rest import Rest, no_rest
@@ -19,7 +20,13 @@ from lowtide.telemetry.errors import AddressFailure, Fault
 log = Log("telemetry")
 
 MOST_WARNINGS_REMEMBERED: Final = 100
-ROWS_AT_ONCE: Final = 250
+# Some 250 rows: other threads wait while a piece is read.
+PIECE_BYTES: Final = 1 << 16
+# What is read takes several times the memory of its text, and most where rows are short.
+MOST_SERIES: Final = 2_000_000
+MOST_LABELS: Final = 10_000_000
+# Not in a string, where quotes are escaped.
+_BETWEEN_ROWS: Final = re.compile(rb'\}\s*,\s*\{\s*"metric"\s*:')
 REDIRECTS: Final = (301, 302, 303, 307, 308)
 # With them Prometheus says that the query is wrong, or that it cannot be computed.
 QUERY_REFUSED: Final = (400, 422)
@@ -84,7 +91,6 @@ class AnswerReader:
         self._rest = rest
         self._warnings_seen: set[str] = set()
         self._documents = msgspec.json.Decoder(_Document)
-        self._raw_rows = msgspec.json.Decoder(list[msgspec.Raw])
         self._rows = msgspec.json.Decoder(list[_Row], strict=False)
         self._written_rows = msgspec.json.Decoder(list[_WrittenRow])
         self._range_rows = msgspec.json.Decoder(list[_RangeRow], strict=False)
@@ -95,7 +101,7 @@ class AnswerReader:
         result = self._result(answer, promql, "vector")
         try:
             return self._series(result)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             _fail_unreadable(answer, promql, "vector", error)
 
     def matrix(self, answer: Answer, promql: str) -> list[RangeSeries]:
@@ -103,15 +109,19 @@ class AnswerReader:
         result = self._result(answer, promql, "matrix")
         try:
             return self._range_series(result)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             _fail_unreadable(answer, promql, "matrix", error)
 
     def _series(self, result: msgspec.Raw) -> list[Series]:
         """In pieces: other threads wait while one is read."""
-        rows = self._raw_rows.decode(result)
         found: list[Series] = []
-        for start in range(0, len(rows), ROWS_AT_ONCE):
-            found += self._some_series(b"[%b]" % b",".join(rows[start : start + ROWS_AT_ONCE]))
+        labels = 0
+        for piece in _row_pieces(memoryview(result)):
+            some = self._some_series(piece)
+            found += some
+            labels += sum(len(series.labels) for series in some)
+            if len(found) > MOST_SERIES or labels > MOST_LABELS:
+                raise ValueError(f"more than {MOST_SERIES:,} series or {MOST_LABELS:,} labels")
             self._rest()
         return found
 
@@ -128,6 +138,7 @@ class AnswerReader:
             ]
 
     def _range_series(self, result: msgspec.Raw) -> list[RangeSeries]:
+        _check_length(memoryview(result))
         try:
             # Half the time for a hundred thousand samples, but msgspec does not know "+Inf".
             return [(row.metric, row.values) for row in self._range_rows.decode(result)]
@@ -142,7 +153,7 @@ class AnswerReader:
             _fail_moved(answer)
         try:
             document = self._documents.decode(answer.body)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             _fail_not_prometheus(answer)
         if document.status != "success":
             _fail_refused(answer, promql, document)
@@ -211,7 +222,24 @@ def _fail_refused(answer: Answer, promql: str, document: _Document) -> NoReturn:
     )
 
 
-def _fail_unreadable(answer: Answer, promql: str, kind: str, error: ValueError) -> NoReturn:
+def _row_pieces(rows: memoryview) -> Iterator[bytes]:
+    """Lists of some rows each. Rows that are spelled in another way stay together."""
+    begin = 1  # behind the bracket
+    while cut := _BETWEEN_ROWS.search(rows, begin + PIECE_BYTES):
+        yield b"".join((b"[", _check_length(rows[begin : cut.start() + 1]), b"]"))
+        begin = cut.start() + cut[0].index(b"{")
+    yield b"".join((b"[", _check_length(rows[begin:])))
+
+
+def _check_length(rows: memoryview) -> memoryview:
+    if len(rows) > OBJECT_BYTES:
+        raise ValueError(f"more than {OBJECT_BYTES >> 20} MiB that can only be read as one piece")
+    return rows
+
+
+def _fail_unreadable(
+    answer: Answer, promql: str, kind: str, error: ValueError | RecursionError
+) -> NoReturn:
     raise AddressFailure(
         answer.address,
         f"answered a {kind} that cannot be read to the query {promql}: {answer.quote(str(error))}",
