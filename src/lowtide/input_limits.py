@@ -16,6 +16,8 @@ _MIB: Final = 1 << 20
 ANSWER_BYTES: Final = 256 * _MIB
 # One object: a line of a watch, or the answer to a write. etcd takes 1.5 MB, JSON may be longer.
 OBJECT_BYTES: Final = 16 * _MIB
+# What a server says to a watch or a list that it refuses.
+ERROR_BYTES: Final = 1 * _MIB
 # A token, password or certificate in a file, and what an exec plugin prints.
 CREDENTIAL_BYTES: Final = 1 * _MIB
 
