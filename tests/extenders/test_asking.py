@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 from aiohttp import web
+from tests.hostile import gzip_bomb, hostile_server
 
 from lowtide.config.types import Extender
 from lowtide.extenders.asking import Extenders
@@ -194,6 +195,18 @@ async def test_an_extender_that_fails(
     fake.answer, fake.status = answer, status
     assert await asked(extender, AskFilter(extender, POD, NAMES)) == ExtenderFailed(
         said.format(url=fake.url)
+    )
+
+
+async def test_an_extender_that_answers_without_an_end_fails() -> None:
+    async with hostile_server(gzip_bomb) as url:
+        extender = extender_at(url, http_timeout_seconds=60)
+        async with Extenders((extender,), Whole()) as extenders:
+            answer = await extenders.answer(AskFilter(extender, POD, NAMES))
+            assert extenders.refused == 1
+    assert answer == ExtenderFailed(
+        f"the extender at URL {url}/filter answered with more than 256 MiB, the limit; it should "
+        "name nodes instead of sending them (nodeCacheCapable)"
     )
 
 

@@ -24,6 +24,7 @@ from lowtide.app.known_cluster import BelievedCluster
 from lowtide.app.kube_writes import KubeBinder, KubeWrites
 from lowtide.app.measuring import FIRST_READING_SECONDS, Measuring
 from lowtide.app.notes import Notes
+from lowtide.app.refused_inputs import RefusedInputs, refused_by
 from lowtide.app.shown import Shown
 from lowtide.app.tasks import end, failures, started
 from lowtide.app.volume_writes import KubeBindings, KubeVolumes
@@ -190,6 +191,7 @@ class SchedulerApp:
             wall_clock=parts.wall_clock,
         )
         self._registry.register(MeasuredGauges(self._measuring.numbers))
+        self._registry.register(RefusedInputs(self._refused_inputs))
         self._outages = Outages(parts.clock)
         self._watches = make_watches(
             self._connection,
@@ -272,6 +274,15 @@ class SchedulerApp:
     def _note_decision(self, decided: Decided, began_at: float) -> None:
         self._notes.note(decided, began_at)
         self._parts.on_decision(decided)
+
+    def _refused_inputs(self) -> Mapping[str, int]:
+        return refused_by(
+            self._connection,
+            self._lease_connection,
+            self._measuring_connection,
+            measuring=self._measuring,
+            extenders=0 if self._extenders is None else self._extenders.refused,
+        )
 
     def _say_more(self, event: WriteKubeEvent) -> WriteKubeEvent:
         kept = self._notes.ring.newest_of(event.pod.uid)

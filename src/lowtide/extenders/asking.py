@@ -79,6 +79,11 @@ class Extenders:
     ) -> None:
         await self._stack.aclose()
 
+    @property
+    def refused(self) -> int:
+        """How many answers were refused for their size, since the start."""
+        return sum(client.intake.refused for client in self._clients.values())
+
     async def answer(self, question: Question) -> Answer:
         try:
             match question:

@@ -13,6 +13,7 @@ import msgspec
 
 from lowtide.config.types import Extender, ExtenderTls
 from lowtide.framework.plugin import Eviction
+from lowtide.input_limits import Intake, TooLargeError
 from lowtide.objects.extender import (
     BindingArgs,
     BindingResult,
@@ -52,6 +53,7 @@ class ExtenderClient:
         self._bind_connect_seconds = bind_connect_seconds
         self._url = extender.url_prefix.rstrip("/")
         self._session: aiohttp.ClientSession | None = None
+        self.intake = Intake()
 
     async def __aenter__(self) -> Self:
         connector = aiohttp.TCPConnector(ssl=tls_context(self.extender))
@@ -175,7 +177,7 @@ class ExtenderClient:
                 allow_redirects=False,
                 timeout=aiohttp.ClientTimeout(total=seconds, connect=connect_seconds),
             ) as response:
-                body = await response.read()
+                body = await self.intake.read(response)
         except aiohttp.ConnectionTimeoutError:
             raise ExtenderCallError(
                 f"the extender at URL {url} is not reached within {connect_seconds or seconds:g} s"
@@ -183,6 +185,11 @@ class ExtenderClient:
         except TimeoutError:
             raise ExtenderCallError(
                 f"no answer from the extender at URL {url} within {seconds:g} s"
+            ) from None
+        except TooLargeError as error:
+            raise ExtenderCallError(
+                f"the extender at URL {url} answered with {error}; it should name nodes instead of "
+                "sending them (nodeCacheCapable)"
             ) from None
         except (aiohttp.ClientError, ssl.SSLError, OSError) as error:
             raise ExtenderCallError(

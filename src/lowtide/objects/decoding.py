@@ -26,21 +26,22 @@ class ObjectDecoder(Generic[T]):
         """Raises what msgspec does, UnicodeDecodeError for bytes that are not UTF-8, and
         RecursionError for what is nested deeper than the API server takes it."""
         try:
-            return self._decode_nulls(body)
-        except RecursionError:
-            with _deeper():
-                return self._decode_nulls(body)
-
-    def _decode_nulls(self, body: bytes | bytearray | msgspec.Raw) -> T:
-        try:
-            return self._decode(body)
+            return self._decode_deep(body)
         except msgspec.ValidationError:
             return msgspec.convert(without_nulls(msgspec.json.decode(body)), self._kind)
+
+    def _decode_deep(self, body: bytes | bytearray | msgspec.Raw) -> T:
+        try:
+            return self._decode(body)
+        except RecursionError:
+            with _deeper():
+                return self._decode(body)
 
 
 @contextmanager
 def _deeper() -> Iterator[None]:
-    """Only here: with it, an endless recursion elsewhere could take the whole stack."""
+    """Only here, where each level is a small frame: an endless recursion elsewhere, in a rule for
+    instance, would take the whole stack."""
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(before + _DEEPER)
     try:
