@@ -53,7 +53,8 @@ class Intake:
         try:
             if (response.content_length or 0) > most_bytes:
                 raise self.refusal(most_bytes)
-            await self._take(response, most_bytes, pieces)
+            if await self._take(response, most_bytes, pieces) > _LARGE_BYTES:
+                return await asyncio.to_thread(b"".join, pieces)  # which lets the loop go on
         except BaseException:
             # Whoever keeps the error keeps this frame and what is in it.
             pieces.clear()
@@ -63,7 +64,8 @@ class Intake:
 
     async def _take(
         self, response: aiohttp.ClientResponse, most_bytes: int, pieces: list[bytes]
-    ) -> None:
+    ) -> int:
+        """How much there is."""
         size = 0
         async with AsyncExitStack() as turn:
             async for piece in response.content.iter_any():
@@ -73,6 +75,7 @@ class Intake:
                 if max(size, response.content.total_raw_bytes) > most_bytes:
                     raise self.refusal(most_bytes)
                 pieces.append(piece)
+        return size
 
 
 def read_file(path: Path, most_bytes: int = CREDENTIAL_BYTES) -> bytes:
