@@ -21,7 +21,8 @@ import asyncio, resource, sys
 resource.setrlimit(resource.RLIMIT_AS, ({_MOST_MEMORY_BYTES}, {_MOST_MEMORY_BYTES}))
 
 def peak_mib():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    with open("/proc/self/status") as told:
+        return next(int(line.split()[1]) for line in told if line.startswith("VmHWM")) / 1024
 
 def resident_mib():
     with open("/proc/self/statm") as told:

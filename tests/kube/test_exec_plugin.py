@@ -80,6 +80,12 @@ async def test_answers(status: object, want: ExecCredential) -> None:
             id="is of another version",
         ),
         pytest.param(
+            answering({"token": "two\nlines"}),
+            "printed a token with line breaks, spaces or other characters that a header cannot "
+            "hold; it must be one word",
+            id="has a line break in its token",
+        ),
+        pytest.param(
             printing("import sys; sys.exit('log in first')"),
             "ended with code 1: log in first",
             id="is a failure",

@@ -13,7 +13,7 @@ import msgspec
 
 from lowtide.config.types import Extender, ExtenderTls
 from lowtide.framework.plugin import Eviction
-from lowtide.input_limits import Intake, TooLargeError
+from lowtide.input_limits import Intake, TooLargeError, read_file
 from lowtide.objects.extender import (
     BindingArgs,
     BindingResult,
@@ -218,8 +218,7 @@ def tls_context(extender: Extender) -> ssl.SSLContext | bool:
         if is_given_ca and tls is not None:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
             context.load_verify_locations(
-                cafile=None if tls.ca_data else tls.ca_file,
-                cadata=tls.ca_data.decode() if tls.ca_data else None,
+                cadata=(tls.ca_data or read_file(Path(tls.ca_file))).decode()
             )
         if (tls is not None and tls.insecure) or (extender.enable_https and not is_given_ca):
             context.check_hostname = False
@@ -236,7 +235,6 @@ def tls_context(extender: Extender) -> ssl.SSLContext | bool:
 
 
 def _load_certificate(context: ssl.SSLContext, tls: ExtenderTls) -> None:
-    if not tls.cert_data:
-        context.load_cert_chain(tls.cert_file, tls.key_file or None, password="")
-        return
-    load_pair(context, tls.cert_data, tls.key_data or Path(tls.key_file).read_bytes())
+    certificate = tls.cert_data or read_file(Path(tls.cert_file))
+    key = tls.key_data or (read_file(Path(tls.key_file)) if tls.key_file else certificate)
+    load_pair(context, certificate, key)

@@ -12,6 +12,7 @@ import msgspec
 from lowtide.kube.decoding import AnswerDecoder
 from lowtide.kube.errors import CredentialsError, Unreadable
 from lowtide.kube.kubeconfig import Cluster, ExecPlugin
+from lowtide.secret_files import TOKEN
 
 TIMEOUT_SECONDS = 60.0
 
@@ -60,6 +61,11 @@ async def run_exec_plugin(
         raise CredentialsError(
             f"The exec plugin {plugin.command} printed neither a token nor a client certificate "
             f"with its key; one of them is needed"
+        )
+    if status.token and TOKEN.fullmatch(status.token) is None:
+        raise CredentialsError(
+            f"The exec plugin {plugin.command} printed a token with line breaks, spaces or other "
+            "characters that a header cannot hold; it must be one word"
         )
     expires = status.expiration_timestamp
     return ExecCredential(
