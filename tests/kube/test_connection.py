@@ -79,6 +79,15 @@ async def test_an_error_page_that_is_no_text_is_quoted(
         pytest.param([(429, {"Retry_After": "900"})], [30.0], id="never waits above 30 seconds"),
         pytest.param([(429, {"Retry_After": "soon"})], [1.0], id="takes an unclear wait as one"),
         pytest.param(
+            [(429, {"Retry_After": "Wed, 21 Oct 2099 07:28:00 GMT"})], [1.0], id="reads no dates"
+        ),
+        pytest.param([(429, {"Retry_After": "-3600"})], [1.0], id="never waits below zero"),
+        pytest.param([(429, {"Retry_After": "nan"})], [1.0], id="waits for numbers only"),
+        pytest.param([(429, {"Retry_After": "inf"})], [1.0], id="does not wait for ever"),
+        pytest.param(
+            [(503, {"Retry_After": "9" * 1000})], [30.0], id="reads numbers of any length"
+        ),
+        pytest.param(
             [(503, {"Retry_After": "3"}), (429, {"Retry_After": "1"})],
             [3.0, 1.0],
             id="waits again when asked again",
@@ -422,6 +431,16 @@ async def test_a_list_is_asked_for_again(
         async with aclosing(answer) as arriving:
             assert b"".join([piece async for piece in arriving]) == b"[1]"
     assert (len(server.asked), clock.slept) == (len(answers), slept)
+
+
+async def test_a_list_waits_no_longer_than_30_seconds_at_a_time(
+    connection: Connection, server: ApiServer, clock: ManualClock
+) -> None:
+    later = status(429, "TooManyRequests", "later", Retry_After="3600")
+    server.answers = [later, later, document([1])]
+    async with aclosing(connection.list_pieces("/x", params={}, timeout_seconds=9)) as pieces:
+        assert b"".join([piece async for piece in pieces]) == b"[1]"
+    assert clock.slept == [30.0, 30.0]
 
 
 async def test_a_list_that_is_cut_is_no_answer(connection: Connection, server: ApiServer) -> None:
