@@ -49,33 +49,25 @@ class Intake:
 
         aiohttp unpacks what is compressed in small pieces, and only as fast as they are read. So
         counting the unpacked pieces stops a small answer that would unpack to a large one."""
-        pieces: list[bytes] = []
+        # One piece of memory that grows, and is given back whole: many pieces would leave holes.
+        body = bytearray()
         try:
             if (response.content_length or 0) > most_bytes:
                 raise self.refusal(most_bytes)
-            if await self._take(response, most_bytes, pieces) > _LARGE_BYTES:
-                return await asyncio.to_thread(b"".join, pieces)  # which lets the loop go on
+            async with AsyncExitStack() as turn:
+                async for piece in response.content.iter_any():
+                    size = len(body) + len(piece)
+                    if len(body) <= _LARGE_BYTES < size:
+                        await turn.enter_async_context(self._large)
+                    if max(size, response.content.total_raw_bytes) > most_bytes:
+                        raise self.refusal(most_bytes)
+                    body += piece
+                return bytes(body)
         except BaseException:
-            # Whoever keeps the error keeps this frame and what is in it.
-            pieces.clear()
             response.close()
             raise
-        return b"".join(pieces)
-
-    async def _take(
-        self, response: aiohttp.ClientResponse, most_bytes: int, pieces: list[bytes]
-    ) -> int:
-        """How much there is."""
-        size = 0
-        async with AsyncExitStack() as turn:
-            async for piece in response.content.iter_any():
-                if size <= _LARGE_BYTES < size + len(piece):
-                    await turn.enter_async_context(self._large)
-                size += len(piece)
-                if max(size, response.content.total_raw_bytes) > most_bytes:
-                    raise self.refusal(most_bytes)
-                pieces.append(piece)
-        return size
+        finally:
+            body.clear()  # whoever keeps an error keeps this frame
 
 
 def read_file(path: Path, most_bytes: int = CREDENTIAL_BYTES) -> bytes:

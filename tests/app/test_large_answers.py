@@ -30,6 +30,7 @@ look_seldom_for_garbage()
 give_back_what_is_free()
 url, what = sys.argv[1:]
 pool = ThreadPoolExecutor(1)
+kept = []
 
 async def aside(work):
     return await asyncio.get_running_loop().run_in_executor(pool, work)
@@ -39,6 +40,7 @@ async def series():
     client = Prometheus(
         access, clock=asyncio.get_running_loop().time, aside=aside, rest=short_rest
     )
+    kept.append(client)
     async with client:
         try:
             return len(await client.query("up"))
@@ -84,6 +86,7 @@ pool.shutdown()
         ),
         pytest.param("series", VECTOR % (b"1," * (60 << 20) + b"1"), 0, id="no traffic"),
         pytest.param("usage", LIST % (b"1," * (60 << 20) + b"1"), 0, id="no usage"),
+        pytest.param("series", b"x" * (100 << 20), 0, id="no JSON"),
     ],
 )
 async def test_the_loop_goes_on_and_memory_is_given_back(what: str, body: bytes, want: int) -> None:

@@ -161,15 +161,17 @@ class Prometheus:
             try:
                 answer = await candidate.endpoint.ask(promql)
                 result = await self._aside(partial(read, answer, promql))
-            except AddressFailure as failure:
-                if failure.fault is Fault.QUERY:
-                    self._note_answer(candidate)
-                    raise PrometheusError(str(failure), failure.fault) from failure
-                failures[id(candidate)] = failure
-                self._note_failure(candidate, failure, failures_before)
+            except AddressFailure as error:
+                # Not the error itself is kept: its frames hold the answer, which may be large.
+                failure = AddressFailure(error.address, error.text, error.fault)
             else:
                 self._note_answer(candidate)
                 return result
+            if failure.fault is Fault.QUERY:
+                self._note_answer(candidate)
+                raise PrometheusError(str(failure), failure.fault)
+            failures[id(candidate)] = failure
+            self._note_failure(candidate, failure, failures_before)
         raise self._no_answer(failures)
 
     def _in_turn(self) -> list[_Candidate]:
