@@ -221,15 +221,16 @@ async def test_a_rule_that_hangs_ends_the_process_and_is_named(
             letting_go.wait(10)
             return ()
 
-    watchdog = Watchdog(hung_seconds=10, look_seconds=0.1, end=end)
-    async with LocalCluster(clock=ManualClock(NOW)) as cluster:
-        cluster.add_node("alone")
-        cluster.store.create("pods", pod("web"), namespace="default")
-        app = app_with(
-            cluster, Hanging, parts={"watchdog": watchdog}, leaderElection={"leaderElect": False}
-        )
-        async with running(app):
-            await until(cluster, lambda: node_of(cluster, "web") == "alone")
+    async def place_a_pod() -> None:
+        async with LocalCluster(clock=ManualClock(NOW)) as cluster:
+            cluster.add_node("alone")
+            cluster.store.create("pods", pod("web"), namespace="default")
+            app = app_with(cluster, Hanging, leaderElection={"leaderElect": False})
+            async with running(app):
+                await until(cluster, lambda: node_of(cluster, "web") == "alone")
+
+    with Watchdog(hung_seconds=10, look_seconds=0.1, end=end) as watchdog:
+        await watchdog.watch(place_a_pod())
     assert codes == [EXIT_CODE]
     assert "Hanging.filter hangs; this process ends" in caplog.messages
 

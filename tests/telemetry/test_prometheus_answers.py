@@ -9,7 +9,12 @@ import pytest
 from lowtide.readings.series import Series
 from lowtide.telemetry.errors import AddressFailure, Fault
 from lowtide.telemetry.prometheus_access import quoter
-from lowtide.telemetry.prometheus_answers import PIECE_BYTES, Answer, AnswerReader
+from lowtide.telemetry.prometheus_answers import (
+    MOST_WARNINGS_LOGGED,
+    PIECE_BYTES,
+    Answer,
+    AnswerReader,
+)
 
 VECTOR = '{"status":"success","data":{"resultType":"vector","result":[%s]}}'
 MATRIX = '{"status":"success","data":{"resultType":"matrix","result":[%s]}}'
@@ -249,6 +254,12 @@ def test_matrices(written: str, want: float) -> None:
             id="refuses a scalar",
         ),
         pytest.param(
+            answer('{"status":"success","data":{"resultType":"%s","result":[]}}' % ("x" * 300)),
+            Fault.QUERY,
+            f"answered a {'x' * 200}… to the query up, which should give a vector",
+            id="does not quote a type at length",
+        ),
+        pytest.param(
             answer(MATRIX % ""),
             Fault.QUERY,
             "answered a matrix to the query up, which should give a vector",
@@ -317,6 +328,60 @@ def test_bad_matrices(body: str, want: str) -> None:
     with pytest.raises(AddressFailure) as caught:
         AnswerReader().matrix(answer(body), "up[1m]")
     assert (caught.value.text, caught.value.fault) == (want, Fault.QUERY)
+
+
+@pytest.mark.timeout(60)  # where time grows with the square of the length, each takes hours
+@pytest.mark.parametrize(
+    "part",
+    [
+        pytest.param("<", id="tags without an end"),
+        pytest.param("<script", id="scripts without an end"),
+        pytest.param("<script><style>", id="scripts that end as something else"),
+        pytest.param("<a>", id="tags alone"),
+        pytest.param(" ", id="space alone"),
+        pytest.param("x", id="text"),
+    ],
+)
+def test_a_large_page_is_read_at_once(part: str) -> None:
+    page = "<html>" + part * (10_000_000 // len(part))
+    with pytest.raises(AddressFailure, match="answered HTTP 200 OK with HTML"):
+        AnswerReader().vector(answer(page), "up")
+
+
+def test_of_many_warnings_few_are_logged(log_lines: Callable[[], list[str]]) -> None:
+    warnings = ",".join(f'"store {number} is away"' for number in range(100_000))
+    body = VECTOR.replace("{", f'{{"warnings":[{warnings}],', 1)
+    AnswerReader().vector(answer(body % ""), "up")
+    assert log_lines() == [
+        *(
+            f'W "Prometheus warns" address="http://x" warning="store {number} is away"'
+            for number in range(MOST_WARNINGS_LOGGED)
+        ),
+        'W "Further warnings of Prometheus are not logged" address="http://x" '
+        f"warnings={100_000 - MOST_WARNINGS_LOGGED}",
+    ]
+
+
+def test_many_warnings_that_come_again_and_again_fall_silent(
+    log_lines: Callable[[], list[str]],
+) -> None:
+    warnings = ",".join(f'"store {number} is away"' for number in range(1000))
+    body = VECTOR.replace("{", f'{{"warnings":[{warnings}],', 1) % ""
+    reader = AnswerReader()
+    for _ in range(100):
+        reader.vector(answer(body), "up")
+    before = len(log_lines())
+    for _ in range(100):
+        reader.vector(answer(body), "up")
+    assert len(log_lines()) == before
+
+
+def test_a_long_warning_is_cut(log_lines: Callable[[], list[str]]) -> None:
+    body = VECTOR.replace("{", '{"warnings":["%s"],' % ("x" * 300), 1)
+    AnswerReader().vector(answer(body % ""), "up")
+    assert log_lines() == [
+        f'W "Prometheus warns" address="http://x" warning="{"x" * 200}…"',
+    ]
 
 
 def test_a_warning_is_logged_once_per_text(log_lines: Callable[[], list[str]]) -> None:

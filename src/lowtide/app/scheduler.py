@@ -5,7 +5,7 @@ import socket
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from aiohttp import web
@@ -28,7 +28,6 @@ from lowtide.app.refused_inputs import RefusedInputs, refused_by
 from lowtide.app.shown import Shown
 from lowtide.app.tasks import end, failures, started
 from lowtide.app.volume_writes import KubeBindings, KubeVolumes
-from lowtide.app.watchdog import Watchdog
 from lowtide.app.watching import make_watches
 from lowtide.cluster.reading import Reading
 from lowtide.config.types import KubeSchedulerConfiguration
@@ -101,7 +100,6 @@ class SchedulerParts:
     journal: Journal | None = None  # where decisions are written to
     explains_events: bool = False
     make_recorder: MakeRecorder | None = None
-    watchdog: Watchdog = field(default_factory=Watchdog)
 
 
 class SchedulerApp:
@@ -254,7 +252,6 @@ class SchedulerApp:
             *measuring,
             *leading,
             *self._notes.background(),
-            self._parts.watchdog.run(),
         )
 
     async def _schedule(self) -> None:

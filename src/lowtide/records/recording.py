@@ -142,13 +142,14 @@ class Recording:
 
     def _split(self) -> Iterator[bytes]:
         """Whole lines: what stands behind the last line's end is torn."""
-        left = b""
+        left = bytearray()
         for piece in self._decompressed():
-            lines = (left + piece).split(b"\n")
-            left = lines.pop()
-            for line in lines:
+            *ends, begun = piece.split(b"\n")
+            for end in ends:
                 self._line += 1
-                yield line
+                yield bytes(left) + end if left else end
+                left.clear()
+            left += begun
             if len(left) > _MOST_BYTES_A_LINE:
                 raise self._error(f"line {self._line + 1}: is longer than a line can be")
 

@@ -19,6 +19,7 @@ log = Log("telemetry")
 
 HIDDEN: Final = "[hidden]"
 LONGEST_QUOTE: Final = 200
+_LONGEST_READ: Final = 64 * 1024  # to quote from: a server may send any length
 
 _SECRET_NAME: Final = re.compile(
     "auth|token|key|secret|pass|cookie|credential|session|signature", re.IGNORECASE
@@ -137,6 +138,7 @@ def quoter(sent: Iterable[tuple[str, str]]) -> Callable[[str], str]:
     secrets = sorted(set(_secrets(sent)), key=len, reverse=True)
 
     def quote(text: str) -> str:
+        text = text[:_LONGEST_READ]
         for secret in secrets:
             text = text.replace(secret, HIDDEN)
         words = " ".join(text.split())

@@ -19,7 +19,10 @@ from lowtide.telemetry.errors import AddressFailure, Fault
 
 log = Log("telemetry")
 
+MOST_WARNINGS_LOGGED: Final = 5  # per answer
 MOST_WARNINGS_REMEMBERED: Final = 100
+# A sentence quotes the first words of a page that is not Prometheus's: they are in here.
+PAGE_BYTES_READ: Final = 64 * 1024
 # Some 250 rows: other threads wait while a piece is read.
 PIECE_BYTES: Final = 1 << 16
 # What is read takes several times the memory of its text, and most where rows are short.
@@ -31,6 +34,9 @@ REDIRECTS: Final = (301, 302, 303, 307, 308)
 # With them Prometheus says that the query is wrong, or that it cannot be computed.
 QUERY_REFUSED: Final = (400, 422)
 NOT_ALLOWED: Final = (401, 403)
+
+# A tag that is not closed reaches to the end of the page, so that the time is linear.
+_MARKS: Final = re.compile(r"<(script|style).*?(?:</\1>|\Z)|<[^>]*(?:>|\Z)", re.DOTALL)
 
 # Labels, and samples as (seconds since 1970, value).
 RangeSeries = tuple[dict[str, str], list[tuple[float, float]]]
@@ -85,7 +91,7 @@ class _Document(msgspec.Struct, rename="camel"):
 
 
 class AnswerReader:
-    """Reads answers; logs a warning in them once per text."""
+    """Reads answers; logs a warning in them once per text, and a few of one answer."""
 
     def __init__(self, rest: Rest = no_rest) -> None:
         self._rest = rest
@@ -159,7 +165,11 @@ class AnswerReader:
             _fail_refused(answer, promql, document)
         self._warn(answer, document.warnings or [])
         if document.data is None or document.data.result_type != wanted:
-            given = "nothing" if document.data is None else f"a {document.data.result_type}"
+            given = (
+                "nothing"
+                if document.data is None
+                else f"a {answer.quote(document.data.result_type)}"
+            )
             raise AddressFailure(
                 answer.address,
                 f"answered {given} to the query {promql}, which should give a {wanted}",
@@ -168,14 +178,21 @@ class AnswerReader:
         return document.data.result
 
     def _warn(self, answer: Answer, warnings: list[str]) -> None:
-        for text in warnings:
-            if text in self._warnings_seen:
-                continue
-            # A text that names a moment or a number is new each time: forget rather than grow.
-            if len(self._warnings_seen) >= MOST_WARNINGS_REMEMBERED:
-                self._warnings_seen.clear()
-            self._warnings_seen.add(text)
-            log.warning("Prometheus warns", address=answer.address, warning=answer.quote(text))
+        texts = dict.fromkeys(map(answer.quote, warnings[:MOST_WARNINGS_REMEMBERED]))
+        unseen = [text for text in texts if text not in self._warnings_seen]
+        logged = unseen[:MOST_WARNINGS_LOGGED]
+        # A text that names a moment or a number is new each time: forget rather than grow.
+        if len(self._warnings_seen) + len(logged) > MOST_WARNINGS_REMEMBERED:
+            self._warnings_seen.clear()
+        self._warnings_seen.update(logged)
+        for text in logged:
+            log.warning("Prometheus warns", address=answer.address, warning=text)
+        if len(unseen) > len(logged):
+            log.warning(
+                "Further warnings of Prometheus are not logged",
+                address=answer.address,
+                warnings=len(warnings) - len(logged),
+            )
 
 
 def _fail_moved(answer: Answer) -> NoReturn:
@@ -189,12 +206,15 @@ def _fail_moved(answer: Answer) -> NoReturn:
 
 
 def _fail_not_prometheus(answer: Answer) -> NoReturn:
-    reason, words = _with_phrase(answer.status), answer.quote(_text(answer))
+    page = answer.body[:PAGE_BYTES_READ].decode("utf-8", "replace")
+    is_html = page.lstrip().startswith("<")
+    words = answer.quote(_MARKS.sub(" ", page) if is_html else page)
+    reason = _with_phrase(answer.status)
     if answer.status in NOT_ALLOWED:
         said = f' with "{words}"' if words else ""
         text = f"answered HTTP {reason}{said}; it should be given credentials that it accepts"
         raise AddressFailure(answer.address, text, Fault.AUTH)
-    if answer.body.lstrip().startswith(b"<"):
+    if is_html:
         text = (
             f'answered HTTP {reason} with HTML ("{words}") instead of JSON; '
             "the address or its path prefix may be that of something else"
@@ -245,14 +265,6 @@ def _fail_unreadable(
         f"answered a {kind} that cannot be read to the query {promql}: {answer.quote(str(error))}",
         Fault.QUERY,
     ) from error
-
-
-def _text(answer: Answer) -> str:
-    """The words of a page, without its marks."""
-    text = answer.body.decode("utf-8", "replace")
-    if not text.lstrip().startswith("<"):
-        return text
-    return re.sub(r"(?s)<(script|style).*?</\1>|<[^>]*>", " ", text)
 
 
 def _with_phrase(status: int) -> str:
