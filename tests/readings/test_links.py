@@ -309,3 +309,16 @@ def test_a_finder_goes_by_the_newest_answers_poll_after_poll() -> None:
         ({(0, "eth0"): 2.0, (0, "bond0"): 5.0}, [100.0, 200.0]),
         ({(0, "bond0"): 5.0}, [400.0]),
     ]
+
+
+@pytest.mark.parametrize("value", [1e20, 1e300, math.inf])
+def test_a_device_whose_numbers_are_too_large(value: float) -> None:
+    answers = {
+        "receive": of_devices(eth0=1, eth1=value),
+        "flags": of_devices(eth0=value),
+        "number": of_devices(eth0=value),
+        "parent": of_devices(eth0=value),
+    }
+    found = links(answers)
+    assert found.by_direction["receive"].is_unsound.tolist() == [False, True]
+    assert found.device == ("eth0", "eth1")

@@ -18,6 +18,7 @@ NUMBERS = PresentNumbers(
     cached_nodes=12,
     cached_pods=30,
     assumed_pods=4,
+    clamped_objects={"node": 1, "pod": 2},
     bindings_in_flight=4,
     is_leader=True,
 )
@@ -77,6 +78,7 @@ def test_names_types_and_labels_are_kube_schedulers() -> None:
         ("histogram", "scheduler_preemption_victims"),
         ("gauge", "scheduler_unschedulable_pods", "plugin", "profile"),
         ("gauge", "scheduler_cache_size", "type"),
+        ("gauge", "lowtide_clamped_objects", "kind"),
         ("gauge", "lowtide_bindings_in_flight"),
         ("gauge", "lowtide_leader"),
     }
@@ -193,6 +195,8 @@ def test_present_numbers_are_read_at_each_scrape() -> None:
         "scheduler_cache_size type=nodes": 12,
         "scheduler_cache_size type=pods": 30,
         "scheduler_cache_size type=assumed_pods": 4,
+        "lowtide_clamped_objects kind=node": 1,
+        "lowtide_clamped_objects kind=pod": 2,
         "lowtide_bindings_in_flight": 4,
         "lowtide_leader": 1,
         "scheduler_queue_incoming_pods_total event=UnschedulablePodAdd queue=active": 1,

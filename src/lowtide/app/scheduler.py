@@ -422,6 +422,7 @@ class SchedulerApp:
             cached_nodes=self.machine.state.count,
             cached_pods=self.machine.state.placed_count,
             assumed_pods=self.machine.state.assumed_count,
+            clamped_objects=self.machine.state.clamped_counts,
             bindings_in_flight=self.machine.binding_count,
             is_leader=self._may_schedule(),
         )

@@ -19,6 +19,7 @@ from lowtide.cluster.columns import (
     Gathered,
     IntArray,
     Rows,
+    Totals,
     by_value,
     is_one_of,
 )
@@ -215,20 +216,21 @@ class Nodes:
         """What pods on the node ask for; `pods` counts them."""
         if resource == POD_COUNT:
             return self.pod_count
-        asked = self._gather(self._state.requested(resource))
-        return self._adjusted(
-            asked, lambda placed: placed.footprint.requests.get(resource, 0), resource
+        return self._total(
+            self._state.totals_requested(resource),
+            lambda placed: placed.footprint.requests.get(resource, 0),
+            resource,
         )
 
     def nonzero_requested(self, resource: str) -> IntArray:
         """cpu or memory asked for, counting kube's default for containers that do not say."""
-        asked = self._gather(self._state.nonzero_requested(resource))
+        totals = self._state.nonzero_requested(resource)
         if resource == "cpu":
-            return self._adjusted(
-                asked, lambda placed: placed.footprint.nonzero_cpu_milli, "nonzero cpu"
+            return self._total(
+                totals, lambda placed: placed.footprint.nonzero_cpu_milli, "nonzero cpu"
             )
-        return self._adjusted(
-            asked, lambda placed: placed.footprint.nonzero_memory_bytes, "nonzero memory"
+        return self._total(
+            totals, lambda placed: placed.footprint.nonzero_memory_bytes, "nonzero memory"
         )
 
     @property
@@ -362,6 +364,12 @@ class Nodes:
         if self._overlays is None:
             return column
         return column + self._overlays.change(name, amount)
+
+    def _total(self, totals: Totals, amount: Amount, name: Hashable) -> IntArray:
+        """The same of amounts, whose sums may be too large for the column."""
+        if self._overlays is None:
+            return self._gather(totals.array)
+        return totals.changed(self.rows, self._overlays.change_of_total(name, amount))
 
     def _placed(self, position: int) -> list[PlacedPod]:
         really = self._really_on(position)
