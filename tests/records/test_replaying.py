@@ -24,15 +24,17 @@ from lowtide.readings.demand import PodTraffic, Traffic
 from lowtide.records.hashed_names import HashedNames
 from lowtide.records.recording import Recording
 from lowtide.records.recording_header import RecordingError
-from lowtide.scheduler.actions import AskExtenders, Bind, Evict
+from lowtide.scheduler.actions import AskExtenders, Bind, Evict, LookUpBinding
 from lowtide.scheduler.events import (
     BindingEnded,
+    BindingLookedUp,
     EvictionEnded,
     ExtendersAnswered,
     ReadingPublished,
     Turn,
 )
 from lowtide.scheduler.extending import ExtenderFailed, Filtered, Priorities
+from lowtide.scheduler.unconfirmed import CONFIRMED_WITHIN_SECONDS
 from lowtide.testing import make_node, make_pod
 
 WITH_TRAFFIC = {
@@ -123,6 +125,41 @@ def a_busy_hour(run: RecordedRun) -> None:
     run.step(Modified(make_node("node-5", cpu="70", labels={"generation": "5"})))
     run.clock.advance(seconds=400)  # longer than any pod stays parked
     run.place_all()
+
+
+def test_a_binding_that_was_not_applied_is_replayed(tmp_path: Path) -> None:
+    with RecordedRun(tmp_path / "run") as run:
+        run.add(make_node("small", cpu="1"))
+        run.listed()
+        run.add(ours("first", cpu="1"))
+        (*_, bind) = run.step(Turn())
+        assert isinstance(bind, Bind)
+        run.step(BindingEnded(bind.pod.uid, BindOutcome()))
+        run.clock.advance(CONFIRMED_WITHIN_SECONDS)
+        assert run.has_work()
+        (look_up,) = run.step(Turn())
+        assert isinstance(look_up, LookUpBinding)
+        run.step(BindingLookedUp(bind.pod.uid, BindOutcome("it has no node")))
+        run.clock.advance(5)
+        run.place_all()
+    made = run.replayed()
+    assert (made.differences, run.nodes) == ((), ["small", "small"])
+
+
+def test_turns_of_an_older_scheduler_that_looked_up_no_bindings_are_replayed(
+    tmp_path: Path,
+) -> None:
+    with RecordedRun(tmp_path / "run") as run:
+        run.add(make_node("large", cpu="64"))
+        run.listed()
+        for number in range(9):
+            run.add(ours(f"web-{number}", cpu="1"))
+            (*_, bind) = run.step(Turn())
+            assert isinstance(bind, Bind)
+            run.step(BindingEnded(bind.pod.uid, BindOutcome()))
+            run.clock.advance(CONFIRMED_WITHIN_SECONDS)
+    made = run.replayed()
+    assert (made.differences, made.decision_count) == ((), 9)
 
 
 @pytest.mark.parametrize("hashes_names", PLAIN_AND_HASHED)

@@ -155,7 +155,7 @@ class SchedulerApp:
                 self._whole_objects,
                 objection=self._objection_to,
                 bind_connect_seconds=CHECKED_CONNECT_SECONDS,
-                look=binder.look,
+                look_up=binder.look_up,
             )
         )
         self._events = KubeEvents(
@@ -177,6 +177,7 @@ class SchedulerApp:
             metrics=self._metrics,
             clock=parts.clock,
             may_schedule=self._may_schedule,
+            look_up=binder.look_up_again,
             on_decision=self._note_decision,
             extenders=self._extenders,
             recorder=self._recorder,
