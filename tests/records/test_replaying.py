@@ -9,7 +9,7 @@ from tests.records.recorded_run import CONFIG, RecordedRun
 
 from lowtide.cluster.reading import Reading
 from lowtide.framework.plugin import Allow, BindOutcome, Pod, Reject, Wait
-from lowtide.objects.events import Deleted, Modified
+from lowtide.objects.events import Deleted, Listed, Modified
 from lowtide.objects.meta import ObjectMeta
 from lowtide.objects.storage import (
     PersistentVolume,
@@ -21,9 +21,11 @@ from lowtide.objects.storage import (
 )
 from lowtide.objects.volumes import ClaimSource, Volume
 from lowtide.readings.demand import PodTraffic, Traffic
+from lowtide.records.decision_form import DecisionForm
 from lowtide.records.hashed_names import HashedNames
-from lowtide.records.recording import Recording
+from lowtide.records.recording import Recording, Step
 from lowtide.records.recording_header import RecordingError
+from lowtide.records.replaying import Replay
 from lowtide.scheduler.actions import AskExtenders, Bind, Evict, LookUpBinding
 from lowtide.scheduler.events import (
     BindingEnded,
@@ -318,6 +320,17 @@ def test_configuration_for_other_pods_is_refused(tmp_path: Path) -> None:
         "run: was recorded for the schedulerName lowtide, and "
         f"{other} has a profile for theirs only"
     )
+
+
+def test_differences_are_kept_up_to_an_amount_and_all_are_counted(tmp_path: Path) -> None:
+    with RecordedRun(tmp_path / "run") as run:
+        pass
+    decision = DecisionForm(pod="long" * 250_000, uid="u", scheduler_name="lowtide", attempt=1)
+    replay = Replay(run.machine, with_reasons=True)
+    for line in range(2, 32):
+        replay.take(Step(line, 1.0, Listed("Pod"), (decision,)))
+    assert replay.different_count == 30
+    assert [each.line for each in replay.differences] == [*range(2, 11)]
 
 
 def test_decision_that_one_side_lacks_is_told(tmp_path: Path) -> None:
