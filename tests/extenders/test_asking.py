@@ -236,7 +236,7 @@ async def test_a_binding_in_doubt_is_looked_up(fake: FakeExtender) -> None:
 
     looked: list[tuple[str, str, str]] = []
     fake.answer = {"Error": "too slow"}
-    async with Extenders((extender_at(fake.url),), Whole(), look=look) as extenders:
+    async with Extenders((extender_at(fake.url),), Whole(), look_up=look) as extenders:
         assert await extenders.bind(POD, "one") == BindOutcome()
     assert looked == [("web", "one", "too slow")]
 

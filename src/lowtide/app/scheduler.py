@@ -154,7 +154,7 @@ class SchedulerApp:
                 self._whole_objects,
                 objection=self._objection_to,
                 bind_connect_seconds=CHECKED_CONNECT_SECONDS,
-                look=binder.look,
+                look_up=binder.look_up,
             )
         )
         self._events = KubeEvents(
@@ -176,6 +176,7 @@ class SchedulerApp:
             metrics=self._metrics,
             clock=parts.clock,
             may_schedule=self._may_schedule,
+            look_up=binder.look_up_again,
             on_decision=self._note_decision,
             extenders=self._extenders,
             recorder=self._recorder,
