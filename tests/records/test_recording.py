@@ -1,5 +1,4 @@
 import gzip
-import random
 import tracemalloc
 import zlib
 from pathlib import Path
@@ -242,14 +241,3 @@ def test_what_stands_before_a_damage_is_read(
     steps, (warning,) = read(file)
     assert steps == [Step(number, 1.5, Turn()) for number in range(2, read_count + 2)]
     assert warning == f"run.gz: {why} of it can be read"
-
-
-@pytest.mark.timeout(60)  # where time grows with the square of the length, it takes minutes
-def test_a_long_line_is_read_in_time(file: Path) -> None:
-    line = random.Random(1).randbytes(2**20).replace(b"\n", b"x")
-    with gzip.open(file, "wb", compresslevel=0) as written:
-        for _ in range(200):
-            written.write(line)
-        written.write(b"\n")
-    with pytest.raises(RecordingError, match="its first line is not a recording's header"):
-        read(file)
