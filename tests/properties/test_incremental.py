@@ -321,7 +321,7 @@ nodes = st.builds(
     make_node,
     st.sampled_from(NAMES),
     cpu=st.sampled_from(["1", "4", "8"]),
-    memory=st.sampled_from(["2Gi", "8Gi"]),
+    memory=st.sampled_from(["2Gi", "8Gi", "8Gi", "8Ei"]),
     pods=st.sampled_from([2, 110]),
     labels=st.fixed_dictionaries(
         {"zone": st.sampled_from(ZONES)}, optional={"disk": st.sampled_from(["ssd", "hdd"])}
@@ -345,7 +345,7 @@ running = st.builds(
     st.sampled_from([f"pod-{number}" for number in range(9)]),
     on=st.sampled_from([*NAMES, "unknown"]),
     cpu=st.sampled_from(["100m", "2"]),
-    memory=st.sampled_from([None, "1Gi"]),
+    memory=st.sampled_from([None, "1Gi", "1Gi", "1e100"]),
     host_ports=st.sampled_from([(), (80,), (80, 443)]),
     labels=st.sampled_from([{}, {"app": "a"}, {"app": "b"}]),
     deleted=st.sampled_from([False, False, True]),

@@ -336,3 +336,16 @@ def names_held(holder: object, beginning: str) -> set[str]:
             found.add(thing)
         left += gc.get_referents(thing)
     return found
+
+
+@pytest.mark.parametrize("value", [1e20, 1e300, math.inf])
+def test_a_device_whose_numbers_are_too_large(value: float) -> None:
+    answers = {
+        "receive": of_devices(eth0=1, eth1=value),
+        "flags": of_devices(eth0=value),
+        "number": of_devices(eth0=value),
+        "parent": of_devices(eth0=value),
+    }
+    found = links(answers)
+    assert found.by_direction["receive"].is_unsound.tolist() == [False, True]
+    assert found.device == ("eth0", "eth1")

@@ -30,6 +30,7 @@ from lowtide.cluster.columns import (
     Gathered,
     IntArray,
     Rows,
+    Totals,
     by_value,
     is_one_of,
 )
@@ -287,21 +288,22 @@ class Nodes:
         self._state.touched |= TAKEN << self._reach
         if resource == POD_COUNT:
             return self.pod_count
-        asked = self._gather(self._state.requested(resource))
-        return self._adjusted(
-            asked, lambda placed: placed.footprint.requests.get(resource, 0), resource
+        return self._total(
+            self._state.totals_requested(resource),
+            lambda placed: placed.footprint.requests.get(resource, 0),
+            resource,
         )
 
     def nonzero_requested(self, resource: str) -> IntArray:
         """cpu or memory asked for, counting kube's default for containers that do not say."""
         self._state.touched |= TAKEN << self._reach
-        asked = self._gather(self._state.nonzero_requested(resource))
+        totals = self._state.nonzero_requested(resource)
         if resource == "cpu":
-            return self._adjusted(
-                asked, lambda placed: placed.footprint.nonzero_cpu_milli, "nonzero cpu"
+            return self._total(
+                totals, lambda placed: placed.footprint.nonzero_cpu_milli, "nonzero cpu"
             )
-        return self._adjusted(
-            asked, lambda placed: placed.footprint.nonzero_memory_bytes, "nonzero memory"
+        return self._total(
+            totals, lambda placed: placed.footprint.nonzero_memory_bytes, "nonzero memory"
         )
 
     @property
@@ -486,6 +488,14 @@ class Nodes:
     @property
     def _layers(self) -> list[Overlays]:
         return [each for each in (self._gone, self._overlays) if each is not None]
+
+    def _total(self, totals: Totals, amount: Amount, name: Hashable) -> IntArray:
+        """The same of amounts, whose sums may be too large for the column."""
+        layers = self._layers
+        if not layers:
+            return self._gather(totals.array)
+        changes = [each.change_of_total(name, amount) for each in layers]
+        return totals.changed(self.rows, sum(changes[1:], changes[0]))
 
     def _placed(self, position: int) -> list[PlacedPod]:
         really = self._really_on(position)

@@ -23,7 +23,14 @@ from lowtide.cluster.changes import (
     TERMS,
     is_same_to_plugins,
 )
-from lowtide.cluster.columns import Column, IntArray, MadeWhenAsked, Rows, ValueColumn
+from lowtide.cluster.columns import (
+    Column,
+    IntArray,
+    MadeWhenAsked,
+    Rows,
+    Totals,
+    ValueColumn,
+)
 from lowtide.cluster.host_ports import HostPorts
 from lowtide.cluster.images import Images
 from lowtide.cluster.known_objects import KnownObjects
@@ -168,12 +175,22 @@ class ClusterState:
         return self._resources.all_have(resource)
 
     def requested(self, resource: str) -> IntArray:
+        return self.totals_requested(resource).array
+
+    def totals_requested(self, resource: str) -> Totals:
         return self._resources.requested(
             resource, capacity=self._capacity, row_of=self._row_of, placed=self._placed.values()
-        ).array
+        )
 
-    def nonzero_requested(self, resource: str) -> IntArray:
-        return self._resources.nonzero[resource].array
+    def nonzero_requested(self, resource: str) -> Totals:
+        return self._resources.nonzero[resource]
+
+    @property
+    def clamped_counts(self) -> dict[str, int]:
+        """How many nodes, and pods on nodes, have an amount that does not count as it is
+        written."""
+        pods = sum(placed.footprint.is_clamped for placed in self._placed.values())
+        return {"node": self._resources.clamped_node_count, "pod": pods}
 
     def label_column(self, key: str) -> ValueColumn[str]:
         return self._labels.column(key, capacity=self._capacity, nodes=self._nodes)
@@ -264,7 +281,7 @@ class ClusterState:
             self._row_of[self.names[row]] = row
         else:
             for column in self._columns():
-                column.array[last] = column.empty
+                column.clear(last)
         self.log.row_is_gone(last)
         self.names.pop()
         self._nodes.pop()

@@ -49,7 +49,7 @@ class TermsCarried:
         self._terms: dict[_Key, CarriedTerm] = {}
         self._filed: dict[_Label, dict[CarriedTerm, None]] = {}
         self._of_pod: dict[str, tuple[CarriedTerm, ...]] = {}  # by uid, of pods that have any
-        self._columns: KeptColumns[CarriedTerm] = KeptColumns()
+        self._columns: KeptColumns[CarriedTerm, Column] = KeptColumns()
 
     @property
     def columns(self) -> Iterable[Column]:

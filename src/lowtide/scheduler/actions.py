@@ -92,6 +92,14 @@ class Evict(msgspec.Struct, frozen=True):
     nominated: tuple[Pod, ...] = ()
 
 
+class LookUpBinding(msgspec.Struct, frozen=True):
+    """A binding was answered with success, and the watch does not confirm it: the pod is to be read
+    from the API server. `BindingLookedUp` brings the answer."""
+
+    pod: Pod
+    node_name: str
+
+
 class AskExtenders(msgspec.Struct, frozen=True):
     """The cycle goes on when `ExtendersAnswered` brings the answer."""
 
@@ -116,6 +124,7 @@ class PluginFailed(msgspec.Struct, frozen=True):
 Action = (
     Decided
     | Bind
+    | LookUpBinding
     | Evict
     | AskExtenders
     | WriteCondition
