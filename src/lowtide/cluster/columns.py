@@ -113,7 +113,9 @@ class Totals(Column):
         self._beyond: dict[int, int] = {}  # exact sums by row, of those above LARGEST
 
     def add(self, row: int, amount: int) -> None:
-        total = self._beyond.pop(row, self.array.item(row)) + amount
+        total: int = self.array.item(row) + amount
+        if self._beyond:
+            total = self._beyond.pop(row, total - amount) + amount
         if total > LARGEST:
             self._beyond[row] = total
             total = LARGEST

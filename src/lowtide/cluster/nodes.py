@@ -31,6 +31,7 @@ from lowtide.cluster.columns import (
     IntArray,
     Rows,
     Totals,
+    at_most,
     by_value,
     is_one_of,
 )
@@ -46,6 +47,7 @@ from lowtide.objects.matching import matches_requirement
 from lowtide.objects.meta import LabelRequirement
 from lowtide.objects.node import Node, Taint
 from lowtide.objects.pod import Pod
+from lowtide.objects.requests import LARGEST_PLAIN
 from lowtide.objects.requests import PODS as POD_COUNT
 from lowtide.objects.workloads import Service
 
@@ -56,6 +58,17 @@ T = TypeVar("T")
 
 
 class Nodes:
+    __slots__ = (
+        "_everything",
+        "_feasible",
+        "_gone",
+        "_is_hypothetical",
+        "_overlays",
+        "_reach",
+        "_rows",
+        "_state",
+    )
+
     def __init__(
         self,
         state: ClusterState,
@@ -73,6 +86,7 @@ class Nodes:
         self._reach = reach
         self._feasible = feasible
         self._everything: Nodes | None = None
+        self._is_hypothetical = overlays is not None or state.gone is not None
         self._gone: Overlays | None = None
         if state.gone is not None:
             everywhere = state.gone.overlays
@@ -277,6 +291,20 @@ class Nodes:
         self._state.touched |= NODE << self._reach
         return self._gather(self._state.allocatable(resource))
 
+    def sum_up_to(self, most: IntArray, amounts: IntArray, wanted: int) -> IntArray:
+        """What amounts on these nodes come to with what a pod wants, and `most` at the most."""
+        if self.are_amounts_large or wanted > LARGEST_PLAIN:
+            return at_most(most, amounts, wanted)
+        return np.minimum(amounts + wanted, most)
+
+    @property
+    def are_amounts_large(self) -> bool:
+        """Whether any amount of a node or pod is so large that sums and products need care. Nothing
+        else of an answer may depend on that."""
+        if self._state.are_amounts_large:
+            return True
+        return self._overlays is not None and self._overlays.are_amounts_large
+
     def all_have(self, resource: str) -> bool:
         """Whether every node has some of it to give. It may be False where only nodes beyond these
         have none: what an answer says of a row must not depend on that."""
@@ -479,6 +507,8 @@ class Nodes:
 
     def _adjusted(self, column: IntArray, amount: Amount, name: Hashable) -> IntArray:
         """Of a column with this name, overlays remember what each pod adds."""
+        if not self._is_hypothetical:
+            return column
         if self._gone is not None:
             column = column + self._gone.change(name, amount)
         if self._overlays is not None:
@@ -491,10 +521,11 @@ class Nodes:
 
     def _total(self, totals: Totals, amount: Amount, name: Hashable) -> IntArray:
         """The same of amounts, whose sums may be too large for the column."""
-        layers = self._layers
-        if not layers:
+        if not self._is_hypothetical:
             return self._gather(totals.array)
-        changes = [each.change_of_total(name, amount) for each in layers]
+        if not self.are_amounts_large:
+            return self._adjusted(self._gather(totals.array), amount, name)
+        changes = [each.change_of_total(name, amount) for each in self._layers]
         return totals.changed(self.rows, sum(changes[1:], changes[0]))
 
     def _placed(self, position: int) -> list[PlacedPod]:

@@ -17,6 +17,7 @@ from lowtide.cluster.columns import IntArray, Rows
 from lowtide.cluster.placed import PlacedPod, footprint_of
 from lowtide.objects.pod import Pod
 from lowtide.objects.quantity import LARGEST
+from lowtide.objects.requests import are_large
 
 Amount = Callable[[PlacedPod], int]  # what one pod adds to a column
 Thought = tuple[int, Pod, int]  # a position, a pod, and how often it is added; -1: removed
@@ -46,6 +47,7 @@ class ImaginedPods:
         """`times` is 1 where these are added, -1 where they are removed. Those of `before` come
         first; what was asked about them is not asked again."""
         self._new = pods
+        self._are_added = times > 0
         self._is_one = len(pods) > 1 and all(map(partial(is_, pods[0]), pods))  # again and again
         self._before = before
         self._amounts: dict[Hashable, IntArray] = {}
@@ -77,6 +79,14 @@ class ImaginedPods:
             if self._before is None
             else np.concatenate([self._before.amounts_now(amount), known])
         )
+
+    @cached_property
+    def are_amounts_large(self) -> bool:
+        """Of the pods that are added: those that are really there are counted by ClusterState."""
+        if self._before is not None and self._before.are_amounts_large:
+            return True
+        new = self._new[:1] if self._is_one else self._new
+        return self._are_added and any(are_large(placed.footprint.requests) for placed in new)
 
     def _of_new(self, amount: Amount) -> IntArray:
         if self._is_one:
@@ -154,6 +164,10 @@ class Overlays:
     def change(self, column: Hashable, amount: Amount) -> IntArray:
         """By how much this column, which counts something, differs at each position."""
         return self._summed(self._imagined.amounts(column, amount))
+
+    @property
+    def are_amounts_large(self) -> bool:
+        return self._imagined.are_amounts_large
 
     def change_of_total(self, column: Hashable, amount: Amount) -> npt.NDArray[Any]:
         """The same of a column of amounts; Python's integers where sums may not fit into int64."""

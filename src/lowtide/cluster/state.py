@@ -24,6 +24,7 @@ from lowtide.cluster.changes import (
     is_same_to_plugins,
 )
 from lowtide.cluster.columns import (
+    BoolArray,
     Column,
     IntArray,
     MadeWhenAsked,
@@ -119,11 +120,12 @@ class ClusterState:
             self._every_row = np.arange(self.count)
         return self._every_row
 
-    def nodes(self) -> Nodes:
-        """For a question, which ends before anything changes here."""
+    def nodes(self, feasible: BoolArray | None = None) -> Nodes:
+        """For a question, which ends before anything changes here. `feasible` are the rows that the
+        filters left, where that is known."""
         self._rows_gone = 0
         self._labels.make_room(self._capacity)
-        return Nodes(self)
+        return Nodes(self, feasible=feasible)
 
     def without(self, uid: str) -> Self:
         """The same as if this pod was on no node, for a question: it shares everything with this
@@ -169,6 +171,11 @@ class ClusterState:
 
     def allocatable(self, resource: str) -> IntArray:
         return self._resources.allocatable(resource, self._capacity).array
+
+    @property
+    def are_amounts_large(self) -> bool:
+        """Whether any amount of a node or pod is so large that sums and products need care."""
+        return self._resources.are_large
 
     def all_have(self, resource: str) -> bool:
         """Whether every node has some of it to give."""

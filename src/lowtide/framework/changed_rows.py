@@ -4,7 +4,7 @@ when they were. A Verdict makes one for each look at the log of changes."""
 import numpy as np
 
 from lowtide.cluster.changes import EVERY_ROW, NODE, ROW, of_any_row
-from lowtide.cluster.columns import Rows
+from lowtide.cluster.columns import BoolArray, Rows
 from lowtide.cluster.nodes import Nodes
 from lowtide.cluster.state import ClusterState
 
@@ -16,9 +16,11 @@ class ChangedRows:
     """What changed since the log ended at `since`, shared by all plugins of a verdict.
 
     The array `everything` stands for all rows wherever it comes back: it is compared by identity.
+    `feasible` is by row, and brought up to date before scores read it.
     """
 
-    def __init__(self, state: ClusterState, since: int) -> None:
+    def __init__(self, state: ClusterState, since: int, feasible: BoolArray | None = None) -> None:
+        self.feasible = feasible
         self.everything: Rows = state.every_row
         self.since = since
         self.until = state.log.position
@@ -65,7 +67,7 @@ class ChangedRows:
         """One face for each array of rows, shared by the plugins."""
         face = self._faces.get(id(rows))
         if face is None:
-            nodes = self._state.nodes()
+            nodes = self._state.nodes(self.feasible)
             face = self._faces[id(rows)] = nodes if rows is self.everything else nodes.take(rows)
         return face
 

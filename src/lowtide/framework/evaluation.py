@@ -89,13 +89,11 @@ class Evaluation(ABC):
     def known_ahead(self, changes: ChangedRows) -> tuple[int, list[int]] | None:
         """The one row that a pod of the shape came to, with what the local plugins answered ahead
         about it; None where anything else changed for them, or the answers are not known."""
-        partition = self.partition
-        row = changes.only_row(partition.local_touched)
-        answers = None if row is None else self._lookahead.answers_for(row)
-        return None if row is None or answers is None else (row, answers)
-
-    def others_concerned(self, changes: ChangedRows) -> bool:
-        return changes.concern(self.partition.others_logged)
+        row = changes.only_row(self.partition.local_touched)
+        if row is None:
+            return None
+        answers = self._lookahead.answers_for(row)
+        return None if answers is None else (row, answers)
 
     def judge_local(self, changes: ChangedRows, ranked: IntArray) -> dict[int, Rows]:
         """By number, the rows with new answers."""
@@ -115,10 +113,11 @@ class Evaluation(ABC):
     def judge_others(self, changes: ChangedRows, refiltered: Rows = NO_ROWS) -> dict[int, Rows]:
         """The same of the plugins that are not local. `refiltered` rows may have become feasible,
         or no longer be."""
-        if not len(refiltered) and not self.others_concerned(changes):
+        partition = self.partition
+        if not len(refiltered) and not changes.concern(partition.others_logged):
             return {}
         judged: dict[int, Rows] = {}
-        for touched, numbers in self.partition.others.items():
+        for touched, numbers in partition.others.items():
             rows = changes.rows(touched)
             if len(refiltered) and touched & _FEASIBLE_ANYWHERE:
                 rows = _with_refiltered(rows, touched, changes, refiltered)
@@ -144,10 +143,6 @@ class Evaluation(ABC):
     def _keep_one(self, numbers: Sequence[int], row: int, answers: Sequence[int]) -> None:
         """Of one row, as it was judged ahead."""
 
-    def _face(self, nodes: Nodes) -> Nodes:
-        """What plugins are asked with."""
-        return nodes
-
     def _touched_besides(self, number: int) -> int:
         """What this plugin touched where another of its methods was asked."""
         return 0
@@ -156,11 +151,10 @@ class Evaluation(ABC):
 
     def _judge(self, number: int, rows: Rows, changes: ChangedRows) -> Rows:
         if rows is not changes.everything:
-            answer = self._ask_again(number, self._face(changes.nodes(rows)))
+            answer = self._ask_again(number, changes.nodes(rows))
             if not self._keep({number: self._read(number, answer, len(rows))}, rows):
                 return rows
-        nodes = self._face(changes.nodes(changes.everything))
-        answer, touched = self._ask(number, nodes)
+        answer, touched = self._ask(number, changes.nodes(changes.everything))
         self._depends_on(number, touched | self._touched_besides(number))
         return self._keep_all(number, answer, changes)
 
@@ -174,8 +168,8 @@ class Evaluation(ABC):
         judged = dict.fromkeys(numbers, rows)
         if not unknown:
             return judged
-        few, ahead, nodes = self._batches.batch(unknown, ranked)
-        nodes, count = self._face(nodes), len(nodes)
+        few, ahead, nodes = self._batches.batch(unknown, ranked, changes.feasible)
+        count = len(nodes)
         now: dict[int, Answers | None] = {}
         later: list[Answers] = []
         for number in numbers:

@@ -56,12 +56,13 @@ class Filtering(Evaluation):
         changed; None where nothing had."""
         if self.judged_at == self._state.log.position:
             return None
-        changes = ChangedRows(self._state, self.judged_at)
+        changes = ChangedRows(self._state, self.judged_at, self.feasible)
         is_other_for_all = self.pre_filters.refresh(changes)
         known = None if is_other_for_all else self.known_ahead(changes)
-        if known is not None and not self.others_concerned(changes):
+        partition = self.partition
+        if known is not None and not changes.concern(partition.others_logged):
             row, answers = known
-            self._keep_one(self.partition.local, row, answers)
+            self._keep_one(partition.local, row, answers)
             self._settle_one(row)
         else:
             judged = self.judge_local(changes, ranked) | self.judge_others(changes)

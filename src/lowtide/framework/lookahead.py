@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lowtide.cluster.change_log import MOST_COMINGS
-from lowtide.cluster.columns import IntArray, Rows
+from lowtide.cluster.columns import BoolArray, IntArray, Rows
 from lowtide.cluster.nodes import Nodes
 from lowtide.cluster.overlay import imagined
 from lowtide.cluster.state import ClusterState
@@ -62,17 +62,21 @@ class LookaheadBatches:
         """An answer was known ahead, and no plugin had to be asked."""
         self._without_use = 0
 
-    def batch(self, unknown: list[int], ranked: IntArray) -> Batch:
+    def batch(self, unknown: list[int], ranked: IntArray, feasible: BoolArray | None) -> Batch:
         """These rows, and with them some to judge ahead; `ranked` is how rows ranked before."""
         position = self._state.log.position
         if self._last is None or self._last[:2] != (position, unknown):
-            self._last = position, unknown, self._made(unknown, self._rows_ahead(unknown, ranked))
+            self._last = (
+                position,
+                unknown,
+                self._made(unknown, self._rows_ahead(unknown, ranked), feasible),
+            )
         return self._last[2]
 
-    def _made(self, unknown: list[int], ahead: Rows) -> Batch:
+    def _made(self, unknown: list[int], ahead: Rows, feasible: BoolArray | None) -> Batch:
         few = np.array(unknown, np.intp)
         rows = np.concatenate([few, *[ahead] * _MOST_PODS_AHEAD])
-        nodes = self._state.nodes().take(rows)
+        nodes = self._state.nodes(feasible).take(rows)
         if len(ahead):
             more = np.repeat(np.arange(1, _MOST_PODS_AHEAD + 1), len(ahead))
             times = np.concatenate([np.zeros(len(few), np.int64), more])

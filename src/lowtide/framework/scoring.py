@@ -9,7 +9,6 @@ import numpy as np
 
 from lowtide.cluster.changes import ANY_ROW, FEASIBLE
 from lowtide.cluster.columns import BoolArray, IntArray, Rows
-from lowtide.cluster.nodes import Nodes
 from lowtide.cluster.state import ClusterState
 from lowtide.framework.asking import Asking
 from lowtide.framework.changed_rows import NO_ROWS, ChangedRows
@@ -58,7 +57,6 @@ class Scoring(Evaluation):
         self._scorers = scorers
         self._weights = np.array([each.weight for each in scorers], np.int64)
         self._feasible: BoolArray = np.empty(0, np.bool_)
-        self._asked_with: tuple[Nodes, Nodes] | None = None
         self.leaders = Leaders()
 
     def start_again(self, capacity: int) -> None:
@@ -96,14 +94,15 @@ class Scoring(Evaluation):
             self.leaders.all_moved()
             refiltered = None
         if changes is None or not changes.is_since(self.judged_at):
-            changes = ChangedRows(state, self.judged_at)
+            changes = ChangedRows(state, self.judged_at, feasible)
         # What depends on other scores than those of the row takes the longer way.
-        is_short = refiltered == set() and self._scaled.isdisjoint(self.partition.local)
+        partition = self.partition
+        is_short = refiltered == set() and self._scaled.isdisjoint(partition.local)
         known = self.known_ahead(changes) if is_short else None
         if known is not None:
             row, answers = known
-            self._keep_one(self.partition.local, row, answers)
-            if not self.others_concerned(changes):
+            self._keep_one(partition.local, row, answers)
+            if not changes.concern(partition.others_logged):
                 self._rank_one(row, feasible)
                 self.judged_at = state.log.position
                 return
@@ -122,11 +121,10 @@ class Scoring(Evaluation):
         self._rank(changes.union(dirty), feasible, changes)
         self.judged_at = state.log.position
         self._count = count
-        self._asked_with = None
 
     def scored_among(self, feasible: BoolArray) -> Iterator[Scored]:
         """The scores if only these nodes were feasible; nothing of it is kept."""
-        nodes = self._state.nodes().with_feasible(feasible)
+        nodes = self._state.nodes(feasible)
         for number, scores in enumerate(self.scores):
             if not scores.has_opinion:
                 continue
@@ -140,11 +138,6 @@ class Scoring(Evaluation):
             yield scores, raw, scores.normalized_among(feasible, raw, normalize)
 
     # How answers are kept.
-
-    def _face(self, nodes: Nodes) -> Nodes:
-        if self._asked_with is None or self._asked_with[0] is not nodes:
-            self._asked_with = nodes, nodes.with_feasible(self._feasible)
-        return self._asked_with[1]
 
     def _read(self, number: int, answer: Any, count: int) -> Answers | None:
         """None where the plugin has no opinion."""
@@ -223,7 +216,7 @@ class Scoring(Evaluation):
 
     def _normalize(self, number: int, raw: IntArray, feasible: BoolArray) -> IntArray:
         """It always sees the whole table, and always when feasible nodes change."""
-        nodes = self._state.nodes().with_feasible(feasible).everything
+        nodes = self._state.nodes(feasible).everything
         plugin = self.plugins[number]
         normalized: IntArray
         normalized, touched = self._asking.observed(

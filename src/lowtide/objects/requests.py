@@ -22,6 +22,9 @@ DEFAULT_MEMORY_NANO = 200 * 1024 * 1024 * 10**9
 
 NanoAmounts = dict[str, int]
 
+# Sums of thousands of such amounts, and a hundred times one, fit into 64 bits.
+LARGEST_PLAIN = 2**50
+
 
 def pod_requests(pod: Pod) -> dict[str, int]:
     """What the pod takes from a node, everything included: what Filter compares."""
@@ -100,6 +103,11 @@ class NodeAmounts(NamedTuple):
 
     def of(self, resource: str) -> int:
         return self.by_resource.get(resource, 0)
+
+
+def are_large(amounts: Mapping[str, int]) -> bool:
+    """Whether one of them is so large that sums and products need care."""
+    return max(amounts.values(), default=0) > LARGEST_PLAIN
 
 
 NOTHING = NodeAmounts({}, is_clamped=False)

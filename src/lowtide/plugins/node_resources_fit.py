@@ -7,7 +7,6 @@ from typing import Literal
 import msgspec
 import numpy as np
 
-from lowtide.cluster.columns import at_most
 from lowtide.framework.plugin import (
     MAX_SCORE,
     NODE,
@@ -148,7 +147,8 @@ class NodeResourcesFit:
             capacity = nodes.allocatable(resource)
             counts = None if nodes.all_have(resource) else capacity > 0  # None: everywhere
             whole = capacity if counts is None else np.maximum(capacity, 1)
-            score = self._share(strategy)(at_most(whole, _used(resource, nodes), wanted), whole)
+            used = nodes.sum_up_to(whole, _used(resource, nodes), wanted)
+            score = self._share(strategy)(nodes, used, whole)
             if strategy == "RequestedToCapacityRatio":
                 counts = (capacity > 0) & (score > 0)
             if weight != 1:
@@ -161,15 +161,15 @@ class NodeResourcesFit:
         total //= max(weights, 1) if isinstance(weights, int) else np.maximum(weights, 1)
         return total
 
-    def _share(self, strategy: str) -> Callable[[IntArray, IntArray], IntArray]:
+    def _share(self, strategy: str) -> Callable[[Nodes, IntArray, IntArray], IntArray]:
         if strategy == "LeastAllocated":
             return _least_allocated
         if strategy == "MostAllocated":
             return _most_allocated
         return self._by_shape
 
-    def _by_shape(self, used: IntArray, capacity: IntArray) -> IntArray:
-        percent = _percent(used, capacity)
+    def _by_shape(self, nodes: Nodes, used: IntArray, capacity: IntArray) -> IntArray:
+        percent = _percent(nodes, used, capacity)
         points = [(point.utilization, point.score * 10) for point in self._shape]
         score = np.full(len(percent), points[-1][1], np.int64)
         for (left, low), (right, high) in reversed(list(pairwise(points))):
@@ -230,18 +230,19 @@ def _used(resource: str, nodes: Nodes) -> IntArray:
     return nodes.requested(resource)
 
 
-def _least_allocated(used: IntArray, capacity: IntArray) -> IntArray:
-    return _percent(capacity - used, capacity)
+def _least_allocated(nodes: Nodes, used: IntArray, capacity: IntArray) -> IntArray:
+    return _percent(nodes, capacity - used, capacity)
 
 
-def _most_allocated(used: IntArray, capacity: IntArray) -> IntArray:
-    return _percent(used, capacity)
+def _most_allocated(nodes: Nodes, used: IntArray, capacity: IntArray) -> IntArray:
+    return _percent(nodes, used, capacity)
 
 
-def _percent(part: IntArray, capacity: IntArray) -> IntArray:
+def _percent(nodes: Nodes, part: IntArray, capacity: IntArray) -> IntArray:
     """Written over the part, which is no larger than the capacity."""
-    is_any_large = np.maximum.reduce(part, initial=0) > _LARGEST_TO_MULTIPLY
-    large = np.flatnonzero(part > _LARGEST_TO_MULTIPLY).tolist() if is_any_large else []
+    large: list[int] = []
+    if nodes.are_amounts_large:
+        large = np.flatnonzero(part > _LARGEST_TO_MULTIPLY).tolist()
     exact = [int(part[row]) * MAX_SCORE // int(capacity[row]) for row in large]
     part *= MAX_SCORE
     part //= capacity

@@ -5,7 +5,7 @@ ClusterState, the queue, and the pods whose binding is under way.
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from lowtide.cluster.changes import OBJECTS
 from lowtide.cluster.state import ClusterState
@@ -157,11 +157,7 @@ class Machine:
             return []
         match event:
             case Turn():
-                return [
-                    *self._take_failed_hints(),
-                    *self._overdue_lookups(now),
-                    *self._take_turn(now),
-                ]
+                return [*self._put_off(now), *self._take_turn(now)]
             case Added(object=Pod() as pod) | Modified(object=Pod() as pod):
                 self._pod_changed(pod, now)
             case Deleted(object=Pod() as pod):
@@ -258,6 +254,17 @@ class Machine:
         )
 
     # One pod has its turn.
+
+    def _put_off(self, now: float) -> Iterator[Action]:
+        """What events since the last turn left to do: plugins that failed, and bindings that
+        nothing confirmed in time."""
+        if self._failed_hints:
+            failed, self._failed_hints = self._failed_hints, {}
+            for rule_name, error in failed.items():
+                yield PluginFailed(rule_name, error)
+        if self._unconfirmed.next_due_at() <= now:
+            for each in self._unconfirmed.take_due(now):
+                yield LookUpBinding(each.queued.pod, each.node_name)
 
     def _take_turn(self, now: float) -> list[Action]:
         overdue = self._waiting.overdue(now)
@@ -405,10 +412,6 @@ class Machine:
         name = placement.profile.scheduler_name
         return [WriteKubeEvent(pod, "Normal", "Scheduled", "Binding", note, name)]
 
-    def _overdue_lookups(self, now: float) -> list[Action]:
-        overdue = self._unconfirmed.take_due(now)
-        return [LookUpBinding(each.queued.pod, each.node_name) for each in overdue]
-
     def _binding_looked_up(self, event: BindingLookedUp, now: float) -> list[Action]:
         error = event.outcome.error
         placement = self._unconfirmed.looked_up(event.uid, is_bound=error is None, now=now)
@@ -448,10 +451,6 @@ class Machine:
         except PluginError as error:
             self._failed_hints.setdefault(error.rule_name, str(error))
             return True
-
-    def _take_failed_hints(self) -> list[Action]:
-        failed, self._failed_hints = self._failed_hints, {}
-        return [PluginFailed(rule_name, error) for rule_name, error in failed.items()]
 
     def _decided(self, decision: Decision, queued: QueuedPod) -> Decided:
         asking = self.profiles[decision.scheduler_name].asking
