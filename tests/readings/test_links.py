@@ -309,3 +309,12 @@ def test_a_finder_goes_by_the_newest_answers_poll_after_poll() -> None:
         ({(0, "eth0"): 2.0, (0, "bond0"): 5.0}, [100.0, 200.0]),
         ({(0, "bond0"): 5.0}, [400.0]),
     ]
+
+
+@pytest.mark.timeout(60)  # where each is compared with all, it takes minutes
+def test_many_vlans_are_found_in_time() -> None:
+    devices = ("e", *(f"e.{number}" for number in range(150_000)))
+    receive = [make_series(1.0, device=device) for device in devices]
+    matcher = NodeMatcher([NodeIdentity("a")], (), "auto")
+    links = links_of({"receive": receive}, ("receive",), matcher, 1)
+    assert links.device == ("e",)
