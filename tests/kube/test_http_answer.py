@@ -3,7 +3,9 @@
 import pytest
 
 from lowtide.kube.http_answer import (
+    MOST_CHUNKS,
     MOST_HEAD_BYTES,
+    MOST_INTERIM,
     Answer,
     MalformedAnswerError,
     read_answer,
@@ -96,6 +98,16 @@ def test_without_a_length_the_body_goes_on_to_the_end_of_the_connection() -> Non
             id="names a length below zero",
         ),
         pytest.param(CHUNKED + b"\r\n\r\nxyz\r\n", "its chunk size is b'xyz'", id="names a size"),
+        pytest.param(
+            CHUNKED + b"\r\n\r\n" + b"1\r\na\r\n" * (MOST_CHUNKS + 1),
+            "its body comes in more than 10000 chunks",
+            id="gives up on tiny chunks",
+        ),
+        pytest.param(
+            b"HTTP/1.1 100 Continue\r\n\r\n" * (MOST_INTERIM + 1),
+            "more than 10 interim answers come before it",
+            id="gives up on answers that are none",
+        ),
         pytest.param(
             b"H" * (MOST_HEAD_BYTES + 1), "no end of the headers", id="gives up some time"
         ),

@@ -6,6 +6,9 @@ import msgspec
 from multidict import CIMultiDict
 
 MOST_HEAD_BYTES = 1 << 16
+# All chunks are read again with each piece that arrives; the API server's have 2 KiB or more.
+MOST_CHUNKS = 10_000
+MOST_INTERIM = 10
 
 _WITHOUT_BODY = (204, 304)
 _END_OF_LINE = b"\r\n"
@@ -27,7 +30,9 @@ class Answer(msgspec.Struct, frozen=True, gc=False):
         return CIMultiDict(_header(line) for line in lines)
 
 
-def read_answer(received: bytes, *, is_ended: bool = False) -> Answer | None:
+def read_answer(
+    received: bytes, *, is_ended: bool = False, interim_left: int = MOST_INTERIM
+) -> Answer | None:
     """None while more has to come; `is_ended` tells that nothing will."""
     end = received.find(_END_OF_HEAD)
     if end < 0:
@@ -39,7 +44,9 @@ def read_answer(received: bytes, *, is_ended: bool = False) -> Answer | None:
     head, begin = received[:end], end + len(_END_OF_HEAD)
     status = _number(head[9:12], 10, "status")
     if 100 <= status < 200:  # only a word before the answer
-        return read_answer(received[begin:], is_ended=is_ended)
+        if not interim_left:
+            raise MalformedAnswerError(f"more than {MOST_INTERIM} interim answers come before it")
+        return read_answer(received[begin:], is_ended=is_ended, interim_left=interim_left - 1)
     lowered = head.lower()
     found = _body(status, lowered, received, begin, is_ended=is_ended)
     if found is None:
@@ -77,6 +84,8 @@ def _chunks(received: bytes, at: int) -> tuple[bytes, int] | None:
         if len(received) < at:
             return None
         chunks.append(received[begin : begin + size])
+        if len(chunks) > MOST_CHUNKS:
+            raise MalformedAnswerError(f"its body comes in more than {MOST_CHUNKS} chunks")
     return None
 
 
