@@ -199,14 +199,16 @@ class Connection:
         A line that was cut in the middle is not yielded. Close it with `contextlib.aclosing`."""
         target = _target(path, params)
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=30.0, sock_read=silence_seconds)
-        rest = b""
+        begun = bytearray()
         async with aclosing(self._pieces(target, timeout, {}, opened)) as pieces:
             async for piece in pieces:
-                lines = (rest + piece if rest else piece).split(b"\n")
-                rest = lines.pop()
-                for line in lines:
+                *ends, rest = piece.split(b"\n")
+                for end in ends:
+                    line = bytes(begun) + end if begun else end
+                    begun.clear()
                     if line:
                         yield line
+                begun += rest
 
     async def list_pieces(
         self, path: str, *, params: Mapping[str, str], timeout_seconds: float
