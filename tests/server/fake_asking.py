@@ -70,6 +70,7 @@ class FakeAsking:
 class FakeMetrics:
     observed: list[tuple[str, str]] = field(default_factory=list)
     neutral: list[tuple[str, str]] = field(default_factory=list)
+    reasons: list[str] = field(default_factory=list)
 
     def observe(self, verb: str, status: str, seconds: float) -> None:
         assert seconds >= 0
@@ -77,6 +78,9 @@ class FakeMetrics:
 
     def neutral_answer(self, verb: str, reason: str) -> None:
         self.neutral.append((verb, reason))
+
+    def refused(self, reason: str) -> None:
+        self.reasons.append(reason)
 
 
 @asynccontextmanager
@@ -86,6 +90,7 @@ async def served(
     *,
     most_body_bytes: int = 1024 * 1024,
     prefix: str = "/scheduler",
+    serves_bind: bool = True,
 ) -> AsyncIterator[str]:
     """The URL of a server with the extender's routes."""
     routes = extender_routes(
@@ -94,8 +99,9 @@ async def served(
         clock=time.monotonic,
         most_body_bytes=most_body_bytes,
         prefix=prefix,
+        serves_bind=serves_bind,
     )
-    server = Server(routes, port=0)
+    server = Server(routes, port=0, on_refused=metrics.refused)
     await server.start()
     try:
         yield server.address.url

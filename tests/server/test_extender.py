@@ -30,6 +30,7 @@ PREEMPTION = {
         "two": {"Pods": [{"UID": "u-2"}], "NumPDBViolations": 1},
     },
 }
+JSON = {"Content-Type": "application/json"}
 BINDING = {"PodName": "web", "PodNamespace": "default", "PodUID": "u", "Node": "one"}
 BODIES: dict[str, Any] = {
     "filter": BY_NAME,
@@ -46,7 +47,7 @@ async def sent(
     """Status, content type and what the JSON of the answer says."""
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
     async with (
-        aiohttp.ClientSession() as session,
+        aiohttp.ClientSession(headers=JSON) as session,
         session.request(method, url, data=data, headers=headers) as response,
     ):
         said = await response.read()
@@ -185,6 +186,7 @@ async def test_other_routes_of_the_server_are_left_alone(is_first: bool, prefix:
         clock=ManualClock(),
         most_body_bytes=1024,
         prefix=prefix,
+        serves_bind=True,
     )
     server = Server([*routes, *health] if is_first else [*health, *routes], port=0)
     await server.start()
@@ -219,6 +221,7 @@ async def test_a_body_beyond_the_limit_is_refused() -> None:
         assert (status, list(said)) == (413, ["error"])
         assert (await sent(f"{url}/scheduler/filter", BY_NAME))[0] == 200
     assert metrics.observed == [("filter", "413"), ("filter", "200")]
+    assert metrics.reasons == ["too-large"]
 
 
 async def test_too_many_nodes_are_refused() -> None:
@@ -235,7 +238,7 @@ async def test_answers_that_are_not_read_yet_count_as_bodies() -> None:
     body = json.dumps({"Pod": POD_DATA, "Nodes": {"items": nodes}}).encode()
     async with served(FakeAsking(), FakeMetrics(), most_body_bytes=len(body)) as url:
         filter_url = f"{url}/scheduler/filter"
-        async with aiohttp.ClientSession() as session:
+        async with aiohttp.ClientSession(headers=JSON) as session:
             async with session.post(filter_url, data=io.BytesIO(body)) as unread:
                 async with session.post(filter_url, data=io.BytesIO(body)) as refused:
                     problem = await refused.json()
@@ -276,16 +279,41 @@ async def test_nothing_is_answered_before_the_cluster_is_known(verb: str) -> Non
 
 
 @pytest.mark.parametrize(
-    "headers",
+    ("headers", "status", "reason"),
     [
-        pytest.param({"Content-Type": "text/plain"}, id="is not looked at"),
-        pytest.param({"Content-Type": ""}, id="may be empty"),
-        pytest.param({"Content-Type": "application/json; charset=x"}, id="may be odd"),
+        pytest.param({"Content-Type": "text/plain"}, 415, "content-type", id="posts text"),
+        pytest.param({"Origin": "http://evil.example"}, 403, "origin", id="posts as a web page"),
+        pytest.param({"Host": "rebound.example"}, 403, "host", id="names our address anew"),
     ],
 )
-async def test_the_content_type(headers: dict[str, str]) -> None:
-    async with served(FakeAsking(), FakeMetrics()) as url:
-        assert (await sent(f"{url}/scheduler/filter", BY_NAME, headers=headers))[0] == 200
+@pytest.mark.parametrize("verb", BODIES)
+async def test_no_verb_answers_who(
+    verb: str, headers: dict[str, str], status: int, reason: str
+) -> None:
+    asking, metrics = FakeAsking(), FakeMetrics()
+    async with served(asking, metrics) as url:
+        got, _, said = await sent(f"{url}/scheduler/{verb}", BODIES[verb], headers=headers)
+    assert (got, list(said), metrics.reasons) == (status, ["error"], [reason])
+    assert asking.questions == []
+
+
+async def test_bind_is_not_served_where_nobody_wants_it(caplog: pytest.LogCaptureFixture) -> None:
+    asking, metrics = FakeAsking(), FakeMetrics()
+    with caplog.at_level(logging.WARNING):
+        async with served(asking, metrics, serves_bind=False) as url:
+            status, _, said = await sent(f"{url}/scheduler/bind", BINDING)
+            assert (await sent(f"{url}/scheduler/filter", BY_NAME))[0] == 200
+    assert (status, said, metrics.reasons) == (
+        404,
+        {
+            "error": "this extender does not bind pods: leave bindVerb out of kube-scheduler's "
+            "configuration, or set bind: true in the pluginConfig entry Extender of a profile of "
+            "Lowtide's"
+        },
+        ["no-bind"],
+    )
+    assert len(asking.questions) == 1
+    assert [record.message for record in caplog.records] == ["A request is not answered"]
 
 
 @pytest.mark.parametrize(

@@ -102,6 +102,7 @@ class ExtenderApp:
             on_answer=self._note,
             on_placed=lambda uid, node_name: self._notes.ring.went_to(uid, node_name),
         )
+        self._serves_bind = any(each.bind for each in built.extender_settings.values())
         self.advisor = Advisor(self.profiles, built.extender_settings, listening)
         self._notes = Notes(self.profiles, self.advisor.state, parts.clock, journal=parts.journal)
         self.advising = Advising(
@@ -257,6 +258,7 @@ class ExtenderApp:
                 clock=parts.clock,
                 most_body_bytes=parts.most_body_bytes,
                 prefix=parts.url_prefix,
+                serves_bind=self._serves_bind,
             ),
             routes=[
                 *health_routes(
@@ -274,6 +276,7 @@ class ExtenderApp:
             clock=parts.clock,
             wall_clock=parts.wall_clock,
             drain=parts.drain,
+            on_refused=self._metrics.refused,
         )
         log.info("Serving schedulers", address=f"{self.server.address.url}{parts.url_prefix}")
 

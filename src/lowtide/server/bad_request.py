@@ -33,10 +33,12 @@ class BadRequestError(Exception):
     """A request cannot be answered; its text is one sentence for whoever sent it."""
 
     status = 400
+    reason = "unreadable"  # a word for /metrics
 
 
 class TooMuchAskedError(BadRequestError):
     status = 413
+    reason = "too-large"
 
     def __init__(self, field: str, count: int, most: int) -> None:
         super().__init__(f"{field} has {count} entries; right would be at most {most}")

@@ -54,6 +54,11 @@ _LOG = Log(__name__)
 # not with every pod that it tries to place.
 _TOLD_AGAIN_SECONDS: Final = 10.0
 
+_BIND_IS_OFF: Final = (
+    "this extender does not bind pods: leave bindVerb out of kube-scheduler's configuration, or "
+    "set bind: true in the pluginConfig entry Extender of a profile of Lowtide's"
+)
+
 T = TypeVar("T")
 
 
@@ -82,6 +87,8 @@ class Metrics(Protocol):
 
     def neutral_answer(self, verb: str, reason: str) -> None: ...
 
+    def refused(self, reason: str) -> None: ...
+
 
 def extender_routes(
     asking: Asking,
@@ -90,6 +97,7 @@ def extender_routes(
     clock: Callable[[], float],
     most_body_bytes: int,
     prefix: str,
+    serves_bind: bool,
 ) -> list[web.RouteDef]:
     """`clock` never jumps. `most_body_bytes` is for each body, and for all of them at once. The
     prefix may be empty: then the verbs stand at the root. Any other path that nobody else serves
@@ -100,8 +108,9 @@ def extender_routes(
         "filter": answering.filter,
         "prioritize": answering.prioritize,
         "preempt": answering.preempt,
-        "bind": answering.bind,
     }
+    if serves_bind:
+        verbs["bind"] = answering.bind
     paths = {**{f"{root}/{name}": name for name in verbs}, f"{root}/preemption": "preempt"}
     handling = _Handling(asking, metrics, clock, most_body_bytes)
 
@@ -112,6 +121,9 @@ def extender_routes(
         return web.route("*", path, handle)
 
     async def unknown(request: web.Request) -> web.Response:
+        if request.path == f"{root}/bind":
+            return handling.refuse("bind", 404, "no-bind", _BIND_IS_OFF)
+        metrics.refused("path")
         known = ", ".join(paths)
         return _refusal(404, f"{request.path} is no path of this extender; right would be {known}")
 
@@ -145,6 +157,7 @@ class _Handling:
 
     async def handle(self, request: web.Request, name: str, verb: Verb) -> web.Response:
         if request.method != "POST":
+            self._metrics.refused("method")
             return _refusal(
                 405,
                 f"{request.path} is asked by POST, not by {request.method}",
@@ -168,11 +181,11 @@ class _Handling:
         begun = self._clock()
         unready = self._asking.why_not_ready()
         if unready is not None:
-            return self._refuse(name, 503, f"Lowtide cannot answer yet: {unready}")
+            return self.refuse(name, 503, "not-ready", f"Lowtide cannot answer yet: {unready}")
         try:
             answer = await verb(await read_body(request, self._budget.most_bytes, share))
         except (BodyError, BadRequestError) as error:
-            return self._refuse(name, error.status, str(error))
+            return self.refuse(name, error.status, error.reason, str(error))
         share.become(len(answer.body))
         _LOG.v(
             4,
@@ -188,7 +201,8 @@ class _Handling:
             part_after(response)
         return response
 
-    def _refuse(self, verb: str, status: int, error: str) -> web.Response:
+    def refuse(self, verb: str, status: int, reason: str, error: str) -> web.Response:
+        self._metrics.refused(reason)
         now = self._clock()
         if self._told_at is None or now - self._told_at >= _TOLD_AGAIN_SECONDS:
             self._told_at = now
