@@ -14,6 +14,7 @@ from lowtide.advisor.advice import (
 )
 from lowtide.objects.pod import Pod
 from lowtide.server.extender import Asking, extender_routes
+from lowtide.server.health import health_routes
 from lowtide.server.http import Server
 
 
@@ -101,6 +102,7 @@ async def served(
         prefix=prefix,
         serves_bind=serves_bind,
     )
+    routes += health_routes(healthz=[], livez=[], readyz=[])
     server = Server(routes, port=0, on_refused=metrics.refused)
     await server.start()
     try:

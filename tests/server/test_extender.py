@@ -1,8 +1,11 @@
 """The routes of the extender over HTTP: statuses, what is asked behind them, what goes wrong."""
 
+import asyncio
 import io
 import json
 import logging
+import time
+from itertools import pairwise
 from typing import Any
 
 import aiohttp
@@ -17,6 +20,7 @@ from lowtide.objects.quantity import QuantityError
 from lowtide.server.extender import extender_routes
 from lowtide.server.health import health_routes
 from lowtide.server.http import Server
+from lowtide.server.request_limits import MOST_VALUES
 from lowtide.testing import ManualClock
 
 POD = Pod(metadata=ObjectMeta(name="web", namespace="default"))
@@ -225,16 +229,56 @@ async def test_a_body_beyond_the_limit_is_refused() -> None:
 
 
 async def test_too_many_nodes_are_refused() -> None:
-    body = {**BY_NAME, "NodeNames": [""] * 50_001}
+    body = {**BY_NAME, "NodeNames": [""] * 150_001}
     assert await answered(FakeAsking(), "filter", body) == (
         413,
-        {"error": "NodeNames has 50001 entries; right would be at most 50000"},
+        {"error": "NodeNames has more than 150000 entries"},
     )
+
+
+async def test_health_is_answered_while_a_large_request_is_read() -> None:
+    """Nodes of as many values as one may have, in a body that is mostly space."""
+    labels = {f"{at}": "" for at in range(MOST_VALUES - 10)}
+    nodes = [{"metadata": {"name": f"n{at}", "labels": labels}} for at in range(20)]
+    body = json.dumps({"Pod": POD_DATA, "Nodes": {"items": nodes}}, separators=(",", ":")).encode()
+    body += b" " * (32 * 1024 * 1024 - len(body))
+    probes: list[float] = []
+
+    async def probe(url: str, session: aiohttp.ClientSession) -> None:
+        while True:
+            async with session.get(f"{url}/healthz") as response:
+                assert response.status == 200
+            probes.append(time.monotonic())
+
+    async with (
+        served(FakeAsking(), FakeMetrics(), most_body_bytes=len(body)) as url,
+        aiohttp.ClientSession(headers=JSON) as session,
+    ):
+        probing = asyncio.create_task(probe(url, session))
+        sent = SentAt(body)
+        async with session.post(f"{url}/scheduler/prioritize", data=sent) as response:
+            status, answered_at = response.status, time.monotonic()
+        probing.cancel()
+    meanwhile = [at for at in probes if sent.ended_at < at < answered_at]
+    assert (status, len(meanwhile) >= 10) == (200, True)
+    gaps = [after - before for before, after in pairwise([sent.ended_at, *meanwhile, answered_at])]
+    assert max(gaps) < (answered_at - sent.ended_at) / 2
+
+
+class SentAt(io.BytesIO):
+    """A body that knows when the last of it was handed out."""
+
+    ended_at = 0.0
+
+    def read(self, size: int | None = -1) -> bytes:
+        self.ended_at = time.monotonic()
+        return super().read(size)
 
 
 async def test_answers_that_are_not_read_yet_count_as_bodies() -> None:
     size_bytes = 32 * 1024 * 1024  # more than sockets hold
-    nodes = [{"metadata": {"name": "one"}, "status": {"images": ["x" * size_bytes]}}]
+    images = ["x" * (size_bytes // 16)]
+    nodes = [{"metadata": {"name": f"n{at}"}, "status": {"images": images}} for at in range(16)]
     body = json.dumps({"Pod": POD_DATA, "Nodes": {"items": nodes}}).encode()
     async with served(FakeAsking(), FakeMetrics(), most_body_bytes=len(body)) as url:
         filter_url = f"{url}/scheduler/filter"

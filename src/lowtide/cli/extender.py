@@ -66,7 +66,7 @@ class UrlPrefix(click.ParamType[str]):
 @click.option(
     "--max-body-mib",
     type=click.IntRange(1, 4096),
-    default=256,
+    default=128,
     show_default=True,
     help="A request with more is refused; 5000 whole nodes are about 70.",
 )

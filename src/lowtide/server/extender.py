@@ -3,6 +3,7 @@
 App hands in who answers. A request that cannot be used gets 400 and the reason; a problem of
 ours gets a neutral answer, so that the other scheduler goes on without us."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeVar
@@ -41,9 +42,11 @@ from lowtide.server.extender_answers import (
 )
 from lowtide.server.extender_requests import (
     Body,
+    NodesRequest,
     binding_request,
     nodes_request,
     preemption_request,
+    quick_nodes_request,
     read_names,
 )
 from lowtide.server.http import part_after
@@ -219,9 +222,10 @@ class _Answering:
         self._asking = asking
         self._metrics = metrics
         self._lists = NameLists(read_names)
+        self._reading = asyncio.Lock()
 
     async def filter(self, body: Body) -> _Answer:
-        request = nodes_request(body, self._lists)
+        request = await self._nodes_request(body)
         count = len(request.asked.names)
         advice, answer = await self._advised(
             "filter",
@@ -234,7 +238,7 @@ class _Answering:
         return _Answer(answer, request.asked.pod, count, outcome)
 
     async def prioritize(self, body: Body) -> _Answer:
-        request = nodes_request(body, self._lists)
+        request = await self._nodes_request(body)
         count = len(request.asked.names)
         advice, answer = await self._advised(
             "prioritize",
@@ -246,7 +250,7 @@ class _Answering:
         return _Answer(answer, request.asked.pod, count, outcome)
 
     async def preempt(self, body: Body) -> _Answer:
-        request = preemption_request(body)
+        request = await self._aside(preemption_request, body)
         advice, answer = await self._advised(
             "preempt",
             self._asking.preempt(request.asked),
@@ -257,7 +261,7 @@ class _Answering:
         return _Answer(answer, request.asked.pod, len(request.victims), outcome)
 
     async def bind(self, body: Body) -> _Answer:
-        request = binding_request(body)
+        request = await self._aside(binding_request, body)
         try:
             error = await self._asking.bind(request.pod, request.node_name)
         except Exception as failure:
@@ -265,6 +269,15 @@ class _Answering:
             error = f"Lowtide cannot bind the pod: {type(failure).__name__}: {failure}"
         outcome = error or f"bound to {request.node_name}"
         return _Answer(binding_answer(error), request.pod, 1, outcome)
+
+    async def _nodes_request(self, body: Body) -> NodesRequest:
+        quick = quick_nodes_request(body, self._lists)
+        return await self._aside(nodes_request, body) if quick is None else quick
+
+    async def _aside(self, read: Callable[[Body], T], body: Body) -> T:
+        """On a thread, while the event loop goes on; one at a time, so that it has its turns."""
+        async with self._reading:
+            return await asyncio.to_thread(read, body)
 
     async def _advised(
         self,
