@@ -329,9 +329,19 @@ async def test_answers_are_written_to_a_file(tmp_path: Path) -> None:
     ]
 
 
-async def test_of_a_pod_that_is_too_large_nothing_is_kept() -> None:
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(
+            {"metadata": {"annotations": {"large": "x" * MOST_POD_BYTES}}}, id="by its bytes"
+        ),
+        pytest.param({"spec": {"tolerations": [{}] * 1000}}, id="by its many small objects"),
+    ],
+)
+async def test_of_a_pod_that_is_too_large_nothing_is_kept(change: dict[str, Any]) -> None:
     large = pod("web")
-    large["metadata"]["annotations"] = {"large": "x" * MOST_POD_BYTES}
+    for part, fields in change.items():
+        large[part] |= fields
     async with LocalCluster(clock=ManualClock(NOW)) as cluster:
         cluster.add_node("a", labels={"disk": "ssd"})
         async with extender_on(cluster, config("NodeLabel")) as extender:

@@ -6,7 +6,6 @@ from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from typing import Final
 
-import msgspec
 from msgspec.structs import replace
 from prometheus_client import CollectorRegistry
 
@@ -44,7 +43,7 @@ from lowtide.kube.writer import Writer
 from lowtide.logs import Log
 from lowtide.objects.events import Listed
 from lowtide.objects.kinds import NODE
-from lowtide.objects.pod import Pod
+from lowtide.objects.pod import Pod, bytes_in_memory
 from lowtide.records.journal import Journal
 from lowtide.scheduler.actions import Decided
 from lowtide.scheduler.events import Event, ReadingPublished
@@ -61,7 +60,7 @@ log = Log("extender")
 # Less than the shortest httpTimeout that is printed: who asked is still there for the answer.
 BIND_SECONDS: Final = 1.5
 # Of answers about larger pods nothing is kept: whoever may ask could fill the memory with them.
-MOST_POD_BYTES: Final = 32 * 1024
+MOST_POD_BYTES: Final = 128 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +199,7 @@ class ExtenderApp:
     def _note(self, decided: Decided, began_at: float) -> None:
         """On the thread of the advisor. A pod that is filtered anew is tried again."""
         pod = decided.decision.pod
-        if len(msgspec.json.encode(pod)) > MOST_POD_BYTES:
+        if bytes_in_memory(pod) > MOST_POD_BYTES:
             return
         uid = pod.uid
         before = self._notes.ring.newest_of(uid) if uid else None
