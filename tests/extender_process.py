@@ -153,6 +153,14 @@ class Extender:
 def patient(config: Json) -> Json:
     """The configuration with long budgets: a machine that runs ten servers for a test must not make
     an answer neutral."""
+    return _with_settings(config, namesBudget=BUDGET, nodesBudget=BUDGET)
+
+
+def that_binds(config: Json) -> Json:
+    return _with_settings(config, bind=True)
+
+
+def _with_settings(config: Json, **settings: object) -> Json:
     changed = copy.deepcopy(config)
     for profile in changed["profiles"]:
         entries = profile.setdefault("pluginConfig", [])
@@ -160,7 +168,7 @@ def patient(config: Json) -> Json:
             entries.append({"name": "Extender", "args": {}})
         for entry in entries:
             if entry["name"] == "Extender":
-                entry["args"] |= {"namesBudget": BUDGET, "nodesBudget": BUDGET}
+                entry["args"] |= settings
     return changed
 
 

@@ -59,7 +59,7 @@ def rendered(root: Path, kubectl: Path) -> Iterator[tuple[Path, str]]:
 def _needs(config_file: Path) -> Needs:
     loaded = read_config(config_file)
     built = make_registry({}).build(loaded, {Binder: NoBinder()})
-    return needs_of(loaded.config, built.profiles)
+    return needs_of(loaded.config, built.profiles, built.extender_settings)
 
 
 def _rights(mode: Mode, needs: Needs) -> str:

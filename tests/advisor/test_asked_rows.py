@@ -1,6 +1,6 @@
 """The rows of asked nodes, kept while the table and the list are the same."""
 
-from lowtide.advisor.asked_rows import MOST_LISTS, RowFinder
+from lowtide.advisor.asked_rows import MOST_LISTS, MOST_NAMES, RowFinder
 from lowtide.testing import make_node, make_state
 
 
@@ -20,6 +20,14 @@ def test_rows_are_kept_for_the_same_list_until_the_table_changes() -> None:
 def test_few_lists_are_kept() -> None:
     lists = RowFinder(make_state([make_node("a")]))
     many = [["a"] for _ in range(MOST_LISTS + 1)]
+    rows = [lists.of(names) for names in many]
+    assert lists.of(many[1]) is rows[1]
+    assert lists.of(many[0]) is not rows[0]
+
+
+def test_few_names_are_kept() -> None:
+    lists = RowFinder(make_state([make_node("a")]))
+    many = [["a"] * (MOST_NAMES // 2) for _ in range(3)]
     rows = [lists.of(names) for names in many]
     assert lists.of(many[1]) is rows[1]
     assert lists.of(many[0]) is not rows[0]

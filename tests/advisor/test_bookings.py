@@ -21,7 +21,7 @@ def test_large_pods_are_fewer() -> None:
     state = make_state([make_node("a")])
     bookings = Bookings(state)
     for number in range(5):
-        large = make_pod(f"web-{number}", annotations={"large": "x" * (MOST_BYTES // 3)})
+        large = make_pod(f"web-{number}", annotations={"large": "x" * (MOST_BYTES // 12)})
         bookings.book(large, "a", until=10.0)
     assert len(bookings) == 2
     bookings.drop("default/web-4")
@@ -29,6 +29,16 @@ def test_large_pods_are_fewer() -> None:
     assert len(bookings) == 2
     bookings.expire(10.0)
     assert len(bookings) == 0
+
+
+def test_pods_of_many_small_objects_are_fewer() -> None:
+    state = make_state([make_node("a")])
+    bookings = Bookings(state)
+    tolerations = [{}] * 20_000  # 60 kB of JSON, and some MB in memory
+    for number in range(100):
+        pod = make_pod(f"web-{number}", spec={"tolerations": tolerations})
+        bookings.book(pod, "a", until=10.0)
+    assert 10 < len(bookings) < 40
 
 
 def test_a_pod_that_has_a_node_or_no_uid_is_not_booked() -> None:

@@ -29,7 +29,7 @@ LACKS = "node(s) did not have label disk"
 NEEDED = ("PrioritySort", "DefaultBinder")
 
 
-def config(*rules: str) -> str:
+def config(*rules: str, bind: bool = False) -> str:
     enabled = [{"name": name} for name in (*NEEDED, *rules)]
     return json.dumps(
         {
@@ -39,7 +39,10 @@ def config(*rules: str) -> str:
                 {
                     "schedulerName": "asking",
                     "plugins": {"multiPoint": {"disabled": [{"name": "*"}], "enabled": enabled}},
-                    "pluginConfig": [{"name": "NodeLabel", "args": {"label": "disk"}}],
+                    "pluginConfig": [
+                        {"name": "NodeLabel", "args": {"label": "disk"}},
+                        {"name": "Extender", "args": {"bind": bind}},
+                    ],
                 }
             ],
         }
@@ -62,8 +65,8 @@ class Extender:
             answer = await response.json()
             return answer if response.status == 200 else (response.status, answer["error"])
 
-    async def get(self, path: str) -> tuple[int, str]:
-        async with self._session.get(f"{self._url}{path}") as response:
+    async def get(self, path: str, **headers: str) -> tuple[int, str]:
+        async with self._session.get(f"{self._url}{path}", headers=headers) as response:
             return response.status, await response.text()
 
     async def is_ready(self) -> None:
@@ -174,11 +177,36 @@ async def test_it_binds_and_tells_what_the_api_server_says() -> None:
             "PodUID": made["metadata"]["uid"],
             "Node": "a",
         }
-        async with extender_on(cluster) as extender:
+        async with extender_on(cluster, config("NodeLabel", bind=True)) as extender:
             assert await extender.ask("bind", **args) == {"Error": ""}
             again = await extender.ask("bind", **{**args, "PodName": "other"})
         assert cluster.store.get("pods", "default", "web")["spec"]["nodeName"] == "a"
     assert again == {"Error": 'pods "other" not found (HTTP 404 NotFound)'}
+
+
+async def test_it_binds_nothing_where_the_configuration_does_not_say_so() -> None:
+    async with LocalCluster(clock=ManualClock(NOW)) as cluster:
+        cluster.add_node("a")
+        made = cluster.store.create("pods", pod("web"), namespace="default")
+        args = {"PodName": "web", "PodNamespace": "default", "PodUID": made["metadata"]["uid"]}
+        async with extender_on(cluster) as extender:
+            status, error = await extender.ask("bind", **args, Node="a")
+        assert "nodeName" not in cluster.store.get("pods", "default", "web")["spec"]
+    assert (status, error.partition(":")[0]) == (404, "this extender does not bind pods")
+
+
+async def test_refused_requests_are_counted_by_reason() -> None:
+    async with LocalCluster(clock=ManualClock(NOW)) as cluster, extender_on(cluster) as extender:
+        await extender.ask("filter")
+        await extender.ask("bind", PodName="web")
+        await extender.get("/nothing")
+        await extender.get("/healthz", Host="rebound.example")
+        await extender.get("/healthz", Origin="http://evil.example")
+        _, metrics = await extender.get("/metrics")
+    name = "lowtide_extender_refused_requests_total"
+    told = {line.removeprefix(name) for line in metrics.splitlines() if line.startswith(name)}
+    reasons = ("unreadable", "no-bind", "path", "host", "origin")
+    assert told == {f'{{reason="{reason}"}} 1.0' for reason in reasons}
 
 
 async def test_it_goes_on_without_the_api_server() -> None:
@@ -301,9 +329,19 @@ async def test_answers_are_written_to_a_file(tmp_path: Path) -> None:
     ]
 
 
-async def test_of_a_pod_that_is_too_large_nothing_is_kept() -> None:
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(
+            {"metadata": {"annotations": {"large": "x" * MOST_POD_BYTES}}}, id="by its bytes"
+        ),
+        pytest.param({"spec": {"tolerations": [{}] * 1000}}, id="by its many small objects"),
+    ],
+)
+async def test_of_a_pod_that_is_too_large_nothing_is_kept(change: dict[str, Any]) -> None:
     large = pod("web")
-    large["metadata"]["annotations"] = {"large": "x" * MOST_POD_BYTES}
+    for part, fields in change.items():
+        large[part] |= fields
     async with LocalCluster(clock=ManualClock(NOW)) as cluster:
         cluster.add_node("a", labels={"disk": "ssd"})
         async with extender_on(cluster, config("NodeLabel")) as extender:

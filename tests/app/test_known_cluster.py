@@ -41,4 +41,7 @@ def test_what_a_node_has_may_change_and_may_be_unreadable() -> None:
     cluster = watched(Added(A), Added(B))
     cluster.handle(Modified(make_node("a", cpu="8", memory="8Gi")))
     cluster.handle(Modified(make_node("b", cpu="lots")))
-    assert cluster.allocatable() == {"a": Allocatable(8000, 8 * 2**30), "b": Allocatable(0, 0)}
+    assert cluster.allocatable() == {
+        "a": Allocatable(8000, 8 * 2**30),
+        "b": Allocatable(0, 8 * 2**30),
+    }

@@ -189,10 +189,9 @@ def test_who_runs_it(name: str, lease: str, kubeconfig: str) -> None:
 
 
 def test_binding_is_left_to_who_wants_it() -> None:
-    text = printed(Filtering())
-    (extender,) = read(text).extenders
+    (extender,) = read(printed(Filtering())).extenders
     assert extender.bind_verb == ""
-    (extender,) = read(text.replace("# bindVerb", "bindVerb")).extenders
+    (extender,) = read(printed(Filtering(), bind=True)).extenders
     assert extender.bind_verb == "bind"
 
 
@@ -259,9 +258,9 @@ def test_a_profile_that_only_scores_is_not_waited_for_as_if_it_preempted() -> No
 
 
 def test_the_time_of_each_answer_is_told() -> None:
-    text = printed(Filtering(), names_budget_seconds=0.2, nodes_budget_seconds=4.0)
+    text = printed(Filtering(), names_budget_seconds=0.2, nodes_budget_seconds=4.0, bind=True)
     assert "  # Lowtide answers within 200 ms (preempt: 4000 ms), if need be neutrally" in text
-    assert "A\n  # binding is given 1.5 s: " in text
+    assert "After 1.5 s, at the latest, it answers what is known of a binding." in text
 
 
 @pytest.mark.real("kube-scheduler")
@@ -283,7 +282,7 @@ def test_the_real_kube_scheduler_takes_it(
 ) -> None:
     """It makes all of its parts of it, clients of the extender too, and writes it down again."""
     program = parts("kube-scheduler")["kube-scheduler"]
-    text = printed(Filtering(), Scoring(), **arguments).replace("# bindVerb", "bindVerb")
+    text = printed(Filtering(), Scoring(), bind=True, **arguments)
     for missing in (FOLDER, "/etc/kubernetes"):
         text = text.replace(missing, str(tmp_path))
     write_files(tmp_path)

@@ -43,7 +43,7 @@ LED = {
 def needs(text: str) -> Needs:
     loaded = load_config(HEAD + text, file="test")
     built = make_registry({}).build(loaded, {Binder: NoBinder()})
-    return needs_of(loaded.config, built.profiles)
+    return needs_of(loaded.config, built.profiles, built.extender_settings)
 
 
 def with_rule(name: str, args: str = "{}") -> str:
@@ -139,13 +139,17 @@ def test_what_is_written_for_a_rule(rule: str, want: set[str]) -> None:
     assert written == WRITTEN | LED | UNGUARDED | want
 
 
-def test_an_extender_binds_only_where_it_is_told_to() -> None:
-    few = needs(FEW)
-    binding = Needs(few.rules_by_kind, few.needs | {Need.BINDING})
-    assert in_words(rights_of(Mode.EXTENDER, binding)) == WATCHED | UNGUARDED | {
-        "create pods/binding",
-        "get pods",
-    }
+@pytest.mark.parametrize(
+    ("bind", "more"),
+    [
+        pytest.param("true", {"create pods/binding", "get pods"}, id="bind: true"),
+        pytest.param("false", set(), id="bind: false"),
+    ],
+)
+def test_an_extender_may_bind_where_its_configuration_says(bind: str, more: set[str]) -> None:
+    entry = f"  pluginConfig: [{{name: Extender, args: {{bind: {bind}}}}}]\n"
+    found = in_words(rights_of(Mode.EXTENDER, needs(FEW + entry)))
+    assert found == WATCHED | UNGUARDED | more
 
 
 def test_a_shadow_asks_who_may_see_it_only_where_it_serves_others() -> None:

@@ -80,7 +80,8 @@ def served_by(
 
 def said_by(url: str, question: Any = None) -> str:
     body = None if question is None else json.dumps(question).encode()
-    with urllib.request.urlopen(url, data=body, timeout=5) as response:
+    request = urllib.request.Request(url, body, {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=5) as response:
         return str(response.read().decode())
 
 

@@ -92,6 +92,12 @@ def test_found(text: str, place: str) -> None:
             id="refuses a manifest without a configuration",
         ),
         pytest.param(
+            "---\n- y\n" * 7,
+            "f.yaml: holds a list, a list, a list, a list, a list and 2 more documents; "
+            "expected a KubeSchedulerConfiguration, or a ConfigMap that holds one",
+            id="names the first of many documents",
+        ),
+        pytest.param(
             f"{CONFIGURATION}---\n{CONFIGURATION}",
             "f.yaml: holds 2 configurations, on lines 1 and 5; leave one in the file",
             id="refuses two configurations",

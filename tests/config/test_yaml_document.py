@@ -165,6 +165,25 @@ def test_unreadable(text: str, problem: str) -> None:
     assert caught.value.problems == (problem,)
 
 
+def test_a_document_of_too_many_values_is_refused_before_all_of_it_is_read() -> None:
+    syntax_error = "]]"
+    with pytest.raises(ConfigError, match="holds more than 100000 values"):
+        read_documents("a: [" + "x, " * 200_001 + syntax_error, file="f.yaml")
+
+
+def test_many_documents_may_hold_more_values_than_one() -> None:
+    text = "---\n" + "\n---\n".join(["a: [" + "x, " * 40_000 + "x]"] * 3)
+    assert len(read_documents(text, file="f.yaml")) == 3
+
+
+def test_a_text_that_is_far_too_long_is_refused_unread() -> None:
+    with pytest.raises(ConfigError) as caught:
+        read_documents("a: " + "x" * 33 * 2**20, file="f.yaml")
+    assert caught.value.problems == (
+        "f.yaml: is longer than 32 MiB, which is too long for YAML here; split it",
+    )
+
+
 @pytest.mark.parametrize(
     ("text", "places"),
     [

@@ -24,7 +24,7 @@ from lowtide.framework.verdict import Verdict
 from lowtide.framework.verdicts import Verdicts
 from lowtide.objects.kinds import Namespace
 from lowtide.objects.meta import ObjectMeta
-from lowtide.objects.pod import shape_of
+from lowtide.objects.pod import bytes_in_memory
 from lowtide.objects.workloads import Service
 from lowtide.plugins.node_unschedulable import NodeUnschedulable
 from lowtide.testing import make_node, make_pod, make_profile, make_state
@@ -317,8 +317,8 @@ def test_the_oldest_verdict_is_dropped_when_there_are_too_many_bytes() -> None:
     rule = Counts()
     pods = [make_pod(labels={"shape": str(number)}) for number in range(3)]
     roomy = Verdicts(make_profile([rule]), ten()).of(POD)
-    room_for_one = roomy.bytes_when_full + 6 * len(shape_of(pods[0]))
-    verdicts = Verdicts(make_profile([rule]), ten(), max_bytes=2 * room_for_one)
+    room_for_one = roomy.bytes_when_full + 1.2 * bytes_in_memory(pods[0])
+    verdicts = Verdicts(make_profile([rule]), ten(), max_bytes=int(2 * room_for_one))
     rule.judged.clear()
     first = asked_twice(verdicts, pods[0])
     asked_twice(verdicts, pods[1])

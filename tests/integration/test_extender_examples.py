@@ -314,10 +314,8 @@ WATCHING = {("", kind, verb) for kind in ("nodes", "pods") for verb in ("list", 
     [
         pytest.param(
             METRICS,
-            WATCHING
-            | {("metrics.k8s.io", "nodes", verb) for verb in ("get", "list")}
-            | {("", "pods", "get"), ("", "pods/binding", "create")},
-            id="to watch, to ask metrics-server, and to bind",
+            WATCHING | {("metrics.k8s.io", "nodes", verb) for verb in ("get", "list")},
+            id="to watch, and to ask metrics-server",
         ),
         pytest.param(TRAFFIC, WATCHING, id="to watch"),
     ],

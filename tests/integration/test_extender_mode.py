@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.extender_process import BY_LABEL, LABEL, Extender, StartExtender
+from tests.extender_process import BY_LABEL, LABEL, Extender, StartExtender, that_binds
 
 from realparts.process import Process, wait_until
 
@@ -25,7 +25,10 @@ def passes(extender: Extender, node_name: str) -> bool:
     """Whether the extender lets another pod onto this node, by what it knows itself."""
     pod = {"metadata": {"name": "other", "namespace": "default", "uid": "other"}}
     asked = json.dumps({"Pod": pod, "NodeNames": [node_name]}).encode()
-    with urllib.request.urlopen(f"{extender.url}/scheduler/filter", asked, timeout=5) as response:
+    request = urllib.request.Request(
+        f"{extender.url}/scheduler/filter", asked, {"Content-Type": "application/json"}
+    )
+    with urllib.request.urlopen(request, timeout=5) as response:
         return bool(json.load(response)["NodeNames"])
 
 
@@ -39,7 +42,7 @@ def test_pods_go_where_the_extender_lets_them(
 ) -> None:
     for name in ("with", "without", "also-without"):
         cluster.create_node(name)
-    extender = lowtide_extender(BY_LABEL, cluster.kubeconfig)
+    extender = lowtide_extender(that_binds(BY_LABEL), cluster.kubeconfig)
     said = {"urlPrefix": f"{extender.url}/scheduler", "nodeCacheCapable": knows_nodes, **VERBS}
     lowtide_scheduler(configuration(extenders=[said]), cluster.kubeconfig)
     cluster.create_pod("waits")

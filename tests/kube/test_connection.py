@@ -6,7 +6,7 @@ import gzip
 import ipaddress
 import ssl
 from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack, aclosing, nullcontext
+from contextlib import AsyncExitStack, aclosing, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -21,7 +21,15 @@ from tests.hostile import Pieces, announced, endless, endless_chunks, gzip_bomb,
 from tests.kube.conftest import ApiServer, ManualClock, cut, document, serve, status
 
 from lowtide.kube.connection import CHECKED_CONNECT_SECONDS, Connection
-from lowtide.kube.errors import ApiError, NoAnswer, NotConnected, NotTrusted, Redirected, Unreadable
+from lowtide.kube.errors import (
+    ApiError,
+    KubeError,
+    NoAnswer,
+    NotConnected,
+    NotTrusted,
+    Redirected,
+    Unreadable,
+)
 from lowtide.kube.kubeconfig import Access, Cluster, Pem, User, plain_access
 
 
@@ -366,6 +374,24 @@ async def test_stream_yields_whole_lines_only(connection: Connection, server: Ap
     server.answers = [pieces]
     async with aclosing(connection.stream("/x", params={}, silence_seconds=9)) as lines:
         assert [line async for line in lines] == [b"one", b"two", b"three"]
+
+
+@pytest.mark.timeout(40)  # where all of the line is copied with each piece, it takes minutes
+async def test_a_long_line_of_a_stream_arrives_in_time(
+    connection: Connection, server: ApiServer
+) -> None:
+    async def long_line(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        for _ in range(200):
+            await response.write(bytes(2**20))
+        await response.write(b"\n")
+        return response
+
+    server.answers = [long_line]
+    async with aclosing(connection.stream("/x", params={}, silence_seconds=9)) as lines:
+        with suppress(KubeError):  # it may also be refused
+            assert [len(line) async for line in lines] == [200 * 2**20]
 
 
 async def test_a_stream_renews_credentials_after_401(

@@ -17,6 +17,9 @@ from lowtide.kube.kubeconfig import (
     plain_access,
 )
 
+LAUGHS = "a0: &a0 [1]\n" + "".join(
+    f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]\n" for i in range(1, 9)
+)
 V1 = "client.authentication.k8s.io/v1"
 
 
@@ -192,9 +195,36 @@ def test_of_several_files_the_first_that_names_a_thing_wins(tmp_path: Path) -> N
     [
         pytest.param(
             "a: [",
-            "{file} is not YAML at line 1: "
+            "{file}:1: is not valid YAML: "
             "did not find expected node content|expected the node content",
             id="is no YAML",
+        ),
+        pytest.param(
+            "clusters: " + "[" * 5000,
+            "{file}:1: is nested too deeply or holds more than 100000 values",
+            id="is nested deeply",
+        ),
+        pytest.param(
+            LAUGHS + "clusters: *a8\n",
+            "{file}:1: is nested too deeply or holds more than 100000 values",
+            id="has aliases that multiply",
+        ),
+        pytest.param("a: 1\n---\nb: 2\n", "{file} holds 2 documents", id="is two documents"),
+        pytest.param(
+            "users: []\nusers: []\n",
+            "{file}:1: users: is given again on line 2; keep one",
+            id="has a key twice",
+        ),
+        pytest.param(
+            config(user={"exec": {"command": "x", "apiVersion": V1, "args": 7}}),
+            "{file}: user 'u' has an exec plugin whose args are the integer 7; they must be a list",
+            id="has an exec plugin with arguments that are no list",
+        ),
+        pytest.param(
+            config(user={"exec": {"command": "x", "apiVersion": V1, "env": ["A=b"]}}),
+            "{file}: user 'u' has an exec plugin whose env holds the string \"A=b\"; "
+            "each must have a name and a value",
+            id="has an exec plugin with an environment of strings",
         ),
         pytest.param("- 1", "{file} holds a list; a kubeconfig is a mapping", id="is a list"),
         pytest.param(
@@ -214,7 +244,7 @@ def test_of_several_files_the_first_that_names_a_thing_wins(tmp_path: Path) -> N
         ),
         pytest.param(
             config({"server": "x"}) | {"clusters": "x"},
-            "{file}: clusters is 'x'; it must be a list",
+            '{file}: clusters is the string "x"; it must be a list',
             id="has clusters that are no list",
         ),
         pytest.param(
@@ -259,7 +289,7 @@ def test_of_several_files_the_first_that_names_a_thing_wins(tmp_path: Path) -> N
         ),
         pytest.param(
             config(user={"token": 5}),
-            "{file}: token of 'u' is 5; it must be a string",
+            "{file}: token of 'u' must be a string; put the value in quotes",
             id="has a token that is a number",
         ),
         pytest.param(
@@ -300,7 +330,6 @@ def test_of_several_files_the_first_that_names_a_thing_wins(tmp_path: Path) -> N
             "sent; it must be one line",
             id="has a user name with a line break",
         ),
-        pytest.param("[" * 100_000, "{file} is nested too deep", id="is nested too deep"),
         pytest.param("#" * (17 << 20), "{file} cannot be read: more than 16 MiB", id="is large"),
     ],
 )

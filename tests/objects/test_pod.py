@@ -1,19 +1,12 @@
 """A pod, and its shape: what pods of one template share."""
 
+import tracemalloc
 from typing import Any
 
 import msgspec
 import pytest
 
-from lowtide.objects.pod import (
-    Pod,
-    PodSpec,
-    PreferredNodeTerm,
-    TopologySpreadConstraint,
-    WeightedPodAffinityTerm,
-    once,
-    shape_of,
-)
+from lowtide.objects.pod import Pod, bytes_in_memory, once, shape_of
 from lowtide.testing import make_pod
 
 OWNER: dict[str, Any] = {
@@ -263,12 +256,32 @@ def test_what_is_worked_out_once_stays_with_its_pod_and_with_no_other() -> None:
     assert b"WEB" not in msgspec.json.encode(web)
 
 
+MANY = 2000
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
 @pytest.mark.parametrize(
-    ("given", "want"),
-    [(2**31 - 1, 2**31 - 1), (2**31, 2**31 - 1), (10**30, 2**31 - 1), (-(10**30), -(2**31))],
+    "fields",
+    [
+        pytest.param({"spec": {"containers": [{}] * MANY}}, id="containers"),
+        pytest.param({"spec": {"tolerations": [{}] * MANY}}, id="tolerations"),
+        pytest.param({"spec": {"volumes": [{}] * MANY}}, id="volumes"),
+        pytest.param({"spec": {"topologySpreadConstraints": [{}] * MANY}}, id="constraints"),
+        pytest.param({"spec": {"affinity": {"podAffinity": {REQUIRED: [{}] * MANY}}}}, id="terms"),
+        pytest.param({"status": {"conditions": [{}] * MANY}}, id="conditions"),
+        pytest.param({"metadata": {"ownerReferences": [{}] * MANY}}, id="owners"),
+        pytest.param({"metadata": {"labels": {f"{n}": "" for n in range(MANY)}}}, id="labels"),
+        pytest.param({"metadata": {"annotations": {"a": "x" * MANY}}}, id="a long text"),
+    ],
 )
-def test_numbers_that_the_api_keeps_in_32_bits_are_cut_to_that(given: int, want: int) -> None:
-    assert msgspec.convert({"priority": given}, PodSpec).priority == want
-    assert msgspec.json.decode(b'{"weight":%d}' % given, type=PreferredNodeTerm).weight == want
-    assert WeightedPodAffinityTerm(weight=given).weight == want
-    assert TopologySpreadConstraint(max_skew=given).max_skew == want
+def test_no_pod_takes_much_more_memory_than_is_counted(fields: Any) -> None:
+    json = msgspec.json.encode(fields)
+    decode = msgspec.json.Decoder(Pod).decode
+    decode(json)
+    tracemalloc.start()
+    try:
+        pods = [decode(json) for _ in range(5)]
+        taken, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert taken < 1.2 * len(pods) * bytes_in_memory(pods[0])

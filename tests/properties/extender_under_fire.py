@@ -78,6 +78,7 @@ _decode_refusal = msgspec.json.Decoder(dict[str, str]).decode
 @dataclass
 class Counts:
     requests: Counter[str] = field(default_factory=Counter)
+    refusals: Counter[str] = field(default_factory=Counter)
     neutral: Counter[str] = field(default_factory=Counter)
     rule_errors: Counter[str] = field(default_factory=Counter)
 
@@ -86,6 +87,9 @@ class Counts:
 
     def neutral_answer(self, verb: str, reason: str) -> None:
         self.neutral[f"{verb} {reason}"] += 1
+
+    def refused(self, reason: str) -> None:
+        self.refusals[reason] += 1
 
     def rule_error(self, rule_name: str) -> None:
         self.rule_errors[rule_name] += 1
@@ -113,6 +117,7 @@ class Connection:
             reader, writer = self._streams
             writer.write(
                 f"{method} {path} HTTP/1.1\r\nHost: {self._host}\r\n"
+                "Content-Type: application/json\r\n"
                 f"Content-Length: {len(body)}\r\n\r\n".encode()
                 + body
             )
@@ -161,6 +166,7 @@ class UnderFire:
             clock=clock,
             most_body_bytes=MOST_BODY_BYTES,
             prefix="/scheduler",
+            serves_bind=True,
         )
         server = Server(routes, port=0)
         await server.start()

@@ -23,6 +23,7 @@ from lowtide.server.extender_requests import (
     binding_request,
     nodes_request,
     preemption_request,
+    quick_nodes_request,
     read_names,
 )
 from lowtide.server.name_lists import NameLists
@@ -31,7 +32,8 @@ LISTS = NameLists(read_names)
 
 
 def by_names_or_nodes(body: bytes) -> NodesRequest:
-    return nodes_request(body, LISTS)
+    quick = quick_nodes_request(body, LISTS)
+    return nodes_request(body) if quick is None else quick
 
 
 DECODED_BY = {

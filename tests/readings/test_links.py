@@ -349,3 +349,12 @@ def test_a_device_whose_numbers_are_too_large(value: float) -> None:
     found = links(answers)
     assert found.by_direction["receive"].is_unsound.tolist() == [False, True]
     assert found.device == ("eth0", "eth1")
+
+
+@pytest.mark.timeout(60)  # where each is compared with all, it takes minutes
+def test_many_vlans_are_found_in_time() -> None:
+    devices = ("e", *(f"e.{number}" for number in range(150_000)))
+    receive = [make_series(1.0, device=device) for device in devices]
+    matcher = NodeMatcher([NodeIdentity("a")], (), "auto")
+    links = links_of({"receive": receive}, ("receive",), matcher, 1)
+    assert links.device == ("e",)

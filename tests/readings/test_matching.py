@@ -210,3 +210,15 @@ def test_the_order_of_series_is_kept() -> None:
 )
 def test_host_of(instance: str, want: str) -> None:
     assert host_of(instance) == want
+
+
+@pytest.mark.timeout(60)  # where each is compared with all, it takes minutes
+def test_many_series_that_name_all_nodes_at_one_instance_are_taken_in_time() -> None:
+    identities = [NodeIdentity(f"n{number}") for number in range(5000)]
+    uname = [
+        Series({"instance": "x", "job": "j", "nodename": f"n{number % 5000}"}, 1.0, 0.0)
+        for number in range(200_000)
+    ]
+    matcher = NodeMatcher(identities, uname, "nodename")
+    candidates = matcher.candidates([Series({"instance": "x", "job": "j"}, 1.0, 0.0)])
+    assert candidates == [tuple(range(5000))]

@@ -45,7 +45,8 @@ CONFIG: Json = {
                 {
                     "name": "NetworkTraffic",
                     "args": {"prometheusAddress": "kube-service://monitoring/prometheus:9090"},
-                }
+                },
+                {"name": "Extender", "args": {"bind": True}},
             ],
         }
     ],
@@ -156,7 +157,9 @@ def running_process(
 def ask(url: str, path: str, token: str = "", body: Json | None = None) -> int:
     """The status of the answer."""
     data = None if body is None else json.dumps(body).encode()
-    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    headers = {"Content-Type": "application/json"}
+    if token:
+        headers["Authorization"] = f"Bearer {token}"
     request = urllib.request.Request(url + path, data, headers)
     try:
         with urllib.request.urlopen(request, timeout=5, context=trusting()) as response:
@@ -287,7 +290,7 @@ def test_a_scheduler_uses_every_right_and_no_other(audited: Audited) -> None:
 
 
 def test_an_extender_that_binds_uses_every_right_and_no_other(audited: Audited) -> None:
-    kubeconfig, granted = audited.granted("extender", "--bind")
+    kubeconfig, granted = audited.granted("extender")
     extender, url = running_process(audited, "extender", kubeconfig)
     try:
         assert ask(url, "/metrics", STRANGER.token) == 403

@@ -16,6 +16,7 @@ from tests.extender_process import (
     Json,
     StartExtender,
     extenders_in,
+    that_binds,
 )
 from tests.integration.conftest import Cluster
 from tests.real.extender_refusals import refusals_of
@@ -63,7 +64,7 @@ def plane(
 def extender(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Extender]:
     """One for all tests: each has pods and a kube-scheduler of its own."""
     with extenders_in(tmp_path_factory.mktemp("extender")) as start:
-        yield start(BY_LABEL, plane.kubeconfig("lowtide"))
+        yield start(that_binds(BY_LABEL), plane.kubeconfig("lowtide"))
 
 
 @pytest.fixture
@@ -90,7 +91,9 @@ def kube_scheduler_asks(
     with ExitStack() as running:
 
         def start(**of_extender: object) -> None:
-            config = extender.kube_scheduler_config(cluster.namespace, **of_extender)
+            config = extender.kube_scheduler_config(
+                cluster.namespace, **{"bindVerb": "", **of_extender}
+            )
             process = plane.kube_scheduler(yaml.safe_dump(config))
             running.callback(process.stop)
 

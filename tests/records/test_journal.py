@@ -53,6 +53,24 @@ def test_a_file_of_something_else_is_refused_by_its_line(tmp_path: Path) -> None
         list(read_journal(tmp_path / "none"))
 
 
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        pytest.param(b'{"new": ' + b"[" * 5000 + b"\n", "nested too deeply", id="nested"),
+        pytest.param(b'{"seq": "' + b"a" * 2**24, "longer than 16 MiB", id="long"),
+    ],
+)
+def test_a_line_that_would_take_too_much_is_no_record(
+    tmp_path: Path, line: bytes, why: str
+) -> None:
+    path = tmp_path / "decisions.jsonl"
+    path.write_bytes(line)
+    with pytest.raises(JournalError, match=f"jsonl:1: no decision record: it is {why}"):
+        list(read_journal(path))
+    Journal(path).write(numbered(1))
+    assert list(read_journal(path)) == numbered(1)
+
+
 def test_what_follows_a_line_that_was_cut_is_read(tmp_path: Path) -> None:
     path = tmp_path / "decisions.jsonl"
     Journal(path).write(numbered(2))

@@ -142,6 +142,29 @@ def test_a_file_is_told_in_a_sentence_that(
     assert told(path) == [f"error: {sentence}"]
 
 
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        pytest.param(
+            b'{"id": "' + b"a" * 65 * 2**20,
+            "is longer than 64 MiB, which no line is read beyond",
+            id="is too long",
+        ),
+        pytest.param(
+            b'{"nodes": [' + b"{}," * 1_000_000 + b"{}]}\n",
+            "has more than 1000000 objects and lists, which is more than is read",
+            id="has too many parts",
+        ),
+    ],
+)
+def test_a_small_file_is_refused_when_its_line(
+    tmp_path: Path, content: bytes, sentence: str
+) -> None:
+    path = tmp_path / "cases.jsonl.gz"
+    path.write_bytes(gzip.compress(content + b"\n" + line("b").encode()))
+    assert told(path)[0] == f"error: cases.jsonl.gz:1: {sentence}"
+
+
 def test_a_recording_is_told_as_one_in_one_sentence(tmp_path: Path) -> None:
     path = tmp_path / "rec.lowtide"
     path.write_bytes(gzip.compress(json.dumps({"format": FORMAT}).encode() + b"\n{}\n{}\n"))

@@ -14,6 +14,7 @@ from lowtide.advisor.advice import (
 )
 from lowtide.objects.pod import Pod
 from lowtide.server.extender import Asking, extender_routes
+from lowtide.server.health import health_routes
 from lowtide.server.http import Server
 
 
@@ -70,6 +71,7 @@ class FakeAsking:
 class FakeMetrics:
     observed: list[tuple[str, str]] = field(default_factory=list)
     neutral: list[tuple[str, str]] = field(default_factory=list)
+    reasons: list[str] = field(default_factory=list)
 
     def observe(self, verb: str, status: str, seconds: float) -> None:
         assert seconds >= 0
@@ -77,6 +79,9 @@ class FakeMetrics:
 
     def neutral_answer(self, verb: str, reason: str) -> None:
         self.neutral.append((verb, reason))
+
+    def refused(self, reason: str) -> None:
+        self.reasons.append(reason)
 
 
 @asynccontextmanager
@@ -86,6 +91,7 @@ async def served(
     *,
     most_body_bytes: int = 1024 * 1024,
     prefix: str = "/scheduler",
+    serves_bind: bool = True,
 ) -> AsyncIterator[str]:
     """The URL of a server with the extender's routes."""
     routes = extender_routes(
@@ -94,8 +100,10 @@ async def served(
         clock=time.monotonic,
         most_body_bytes=most_body_bytes,
         prefix=prefix,
+        serves_bind=serves_bind,
     )
-    server = Server(routes, port=0)
+    routes += health_routes(healthz=[], livez=[], readyz=[])
+    server = Server(routes, port=0, on_refused=metrics.refused)
     await server.start()
     try:
         yield server.address.url

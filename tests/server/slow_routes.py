@@ -6,7 +6,10 @@ from aiohttp import web
 
 from lowtide.server.bodies import BodyBudget, body_response, read_body
 
-HALF_A_REQUEST = b"POST /slow HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\nfirst"
+HALF_A_REQUEST = (
+    b"POST /slow HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    b"Content-Length: 10\r\n\r\nfirst"
+)
 LARGE = bytes(range(256)) * (16 * 4096)  # 16 MiB: more than sockets hold
 
 

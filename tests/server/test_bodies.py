@@ -21,7 +21,7 @@ from lowtide.server.certificate import TlsFiles
 from lowtide.server.http import Server
 
 LIMIT_BYTES = 3 * 1024 * 1024
-POST = b"POST /echo HTTP/1.1\r\nHost: localhost\r\n"
+POST = b"POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 CHUNKED = POST + b"Transfer-Encoding: chunked\r\n\r\n"
 
 

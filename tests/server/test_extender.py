@@ -1,8 +1,11 @@
 """The routes of the extender over HTTP: statuses, what is asked behind them, what goes wrong."""
 
+import asyncio
 import io
 import json
 import logging
+import time
+from itertools import pairwise
 from typing import Any
 
 import aiohttp
@@ -17,6 +20,7 @@ from lowtide.objects.quantity import QuantityError
 from lowtide.server.extender import extender_routes
 from lowtide.server.health import health_routes
 from lowtide.server.http import Server
+from lowtide.server.request_limits import MOST_VALUES
 from lowtide.testing import ManualClock
 
 POD = Pod(metadata=ObjectMeta(name="web", namespace="default"))
@@ -30,6 +34,7 @@ PREEMPTION = {
         "two": {"Pods": [{"UID": "u-2"}], "NumPDBViolations": 1},
     },
 }
+JSON = {"Content-Type": "application/json"}
 BINDING = {"PodName": "web", "PodNamespace": "default", "PodUID": "u", "Node": "one"}
 BODIES: dict[str, Any] = {
     "filter": BY_NAME,
@@ -46,7 +51,7 @@ async def sent(
     """Status, content type and what the JSON of the answer says."""
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
     async with (
-        aiohttp.ClientSession() as session,
+        aiohttp.ClientSession(headers=JSON) as session,
         session.request(method, url, data=data, headers=headers) as response,
     ):
         said = await response.read()
@@ -185,6 +190,7 @@ async def test_other_routes_of_the_server_are_left_alone(is_first: bool, prefix:
         clock=ManualClock(),
         most_body_bytes=1024,
         prefix=prefix,
+        serves_bind=True,
     )
     server = Server([*routes, *health] if is_first else [*health, *routes], port=0)
     await server.start()
@@ -219,23 +225,64 @@ async def test_a_body_beyond_the_limit_is_refused() -> None:
         assert (status, list(said)) == (413, ["error"])
         assert (await sent(f"{url}/scheduler/filter", BY_NAME))[0] == 200
     assert metrics.observed == [("filter", "413"), ("filter", "200")]
+    assert metrics.reasons == ["too-large"]
 
 
 async def test_too_many_nodes_are_refused() -> None:
-    body = {**BY_NAME, "NodeNames": [""] * 50_001}
+    body = {**BY_NAME, "NodeNames": [""] * 150_001}
     assert await answered(FakeAsking(), "filter", body) == (
         413,
-        {"error": "NodeNames has 50001 entries; right would be at most 50000"},
+        {"error": "NodeNames has more than 150000 entries"},
     )
+
+
+async def test_health_is_answered_while_a_large_request_is_read() -> None:
+    """Nodes of as many values as one may have, in a body that is mostly space."""
+    labels = {f"{at}": "" for at in range(MOST_VALUES - 10)}
+    nodes = [{"metadata": {"name": f"n{at}", "labels": labels}} for at in range(20)]
+    body = json.dumps({"Pod": POD_DATA, "Nodes": {"items": nodes}}, separators=(",", ":")).encode()
+    body += b" " * (32 * 1024 * 1024 - len(body))
+    probes: list[float] = []
+
+    async def probe(url: str, session: aiohttp.ClientSession) -> None:
+        while True:
+            async with session.get(f"{url}/healthz") as response:
+                assert response.status == 200
+            probes.append(time.monotonic())
+
+    async with (
+        served(FakeAsking(), FakeMetrics(), most_body_bytes=len(body)) as url,
+        aiohttp.ClientSession(headers=JSON) as session,
+    ):
+        probing = asyncio.create_task(probe(url, session))
+        sent = SentAt(body)
+        async with session.post(f"{url}/scheduler/prioritize", data=sent) as response:
+            status, answered_at = response.status, time.monotonic()
+        probing.cancel()
+    meanwhile = [at for at in probes if sent.ended_at < at < answered_at]
+    assert (status, len(meanwhile) >= 10) == (200, True)
+    gaps = [after - before for before, after in pairwise([sent.ended_at, *meanwhile, answered_at])]
+    assert max(gaps) < (answered_at - sent.ended_at) / 2
+
+
+class SentAt(io.BytesIO):
+    """A body that knows when the last of it was handed out."""
+
+    ended_at = 0.0
+
+    def read(self, size: int | None = -1) -> bytes:
+        self.ended_at = time.monotonic()
+        return super().read(size)
 
 
 async def test_answers_that_are_not_read_yet_count_as_bodies() -> None:
     size_bytes = 32 * 1024 * 1024  # more than sockets hold
-    nodes = [{"metadata": {"name": "one"}, "status": {"images": ["x" * size_bytes]}}]
+    images = ["x" * (size_bytes // 16)]
+    nodes = [{"metadata": {"name": f"n{at}"}, "status": {"images": images}} for at in range(16)]
     body = json.dumps({"Pod": POD_DATA, "Nodes": {"items": nodes}}).encode()
     async with served(FakeAsking(), FakeMetrics(), most_body_bytes=len(body)) as url:
         filter_url = f"{url}/scheduler/filter"
-        async with aiohttp.ClientSession() as session:
+        async with aiohttp.ClientSession(headers=JSON) as session:
             async with session.post(filter_url, data=io.BytesIO(body)) as unread:
                 async with session.post(filter_url, data=io.BytesIO(body)) as refused:
                     problem = await refused.json()
@@ -276,16 +323,41 @@ async def test_nothing_is_answered_before_the_cluster_is_known(verb: str) -> Non
 
 
 @pytest.mark.parametrize(
-    "headers",
+    ("headers", "status", "reason"),
     [
-        pytest.param({"Content-Type": "text/plain"}, id="is not looked at"),
-        pytest.param({"Content-Type": ""}, id="may be empty"),
-        pytest.param({"Content-Type": "application/json; charset=x"}, id="may be odd"),
+        pytest.param({"Content-Type": "text/plain"}, 415, "content-type", id="posts text"),
+        pytest.param({"Origin": "http://evil.example"}, 403, "origin", id="posts as a web page"),
+        pytest.param({"Host": "rebound.example"}, 403, "host", id="names our address anew"),
     ],
 )
-async def test_the_content_type(headers: dict[str, str]) -> None:
-    async with served(FakeAsking(), FakeMetrics()) as url:
-        assert (await sent(f"{url}/scheduler/filter", BY_NAME, headers=headers))[0] == 200
+@pytest.mark.parametrize("verb", BODIES)
+async def test_no_verb_answers_who(
+    verb: str, headers: dict[str, str], status: int, reason: str
+) -> None:
+    asking, metrics = FakeAsking(), FakeMetrics()
+    async with served(asking, metrics) as url:
+        got, _, said = await sent(f"{url}/scheduler/{verb}", BODIES[verb], headers=headers)
+    assert (got, list(said), metrics.reasons) == (status, ["error"], [reason])
+    assert asking.questions == []
+
+
+async def test_bind_is_not_served_where_nobody_wants_it(caplog: pytest.LogCaptureFixture) -> None:
+    asking, metrics = FakeAsking(), FakeMetrics()
+    with caplog.at_level(logging.WARNING):
+        async with served(asking, metrics, serves_bind=False) as url:
+            status, _, said = await sent(f"{url}/scheduler/bind", BINDING)
+            assert (await sent(f"{url}/scheduler/filter", BY_NAME))[0] == 200
+    assert (status, said, metrics.reasons) == (
+        404,
+        {
+            "error": "this extender does not bind pods: leave bindVerb out of kube-scheduler's "
+            "configuration, or set bind: true in the pluginConfig entry Extender of a profile of "
+            "Lowtide's"
+        },
+        ["no-bind"],
+    )
+    assert len(asking.questions) == 1
+    assert [record.message for record in caplog.records] == ["A request is not answered"]
 
 
 @pytest.mark.parametrize(

@@ -15,17 +15,18 @@ from lowtide.objects.meta import ObjectMeta
 from lowtide.objects.pod import Pod, PodSpec
 from lowtide.server.bad_request import BadRequestError, TooMuchAskedError
 from lowtide.server.extender_requests import (
-    MOST_NODES,
     NodesRequest,
     nodes_request,
     preemption_request,
+    quick_nodes_request,
     read_names,
 )
 from lowtide.server.name_lists import NameLists
+from lowtide.server.request_limits import MOST_COMMAS, MOST_NODES, MOST_OBJECT_BYTES, MOST_VALUES
 
 
 def read(body: bytes) -> NodesRequest:
-    return nodes_request(body, NameLists(read_names))
+    return nodes_request(body)
 
 
 POD = Pod(metadata=ObjectMeta(name="web"))
@@ -296,9 +297,9 @@ def test_what_is_not_utf8_cannot_be_used(body: bytes, at: int) -> None:
 
 
 def test_letters_that_lie_across_what_is_checked_at_once_are_fine() -> None:
-    head = b'{"Pod":{},"x":"'
+    head = b'{"Pod":{"x":"'
     letters = "a" * (2**20 - len(head) - 1) + "潮"
-    body = head + letters.encode() + b'","NodeNames":["one"]}'
+    body = head + letters.encode() + b'"},"NodeNames":["one"]}'
     assert read(body).asked.names == ["one"]
 
 
@@ -314,12 +315,12 @@ def asked_whole(count: int) -> dict[str, Any]:
 
 
 def victims_on_nodes(count: int) -> dict[str, Any]:
-    return {"NodeNameToMetaVictims": {f"node-{at}": None for at in range(count)}}
+    return {"NodeNameToMetaVictims": {f"node-{at}": {} for at in range(count)}}
 
 
-def victims_on_two_nodes(count: int) -> dict[str, Any]:
+def victims_in_all(count: int) -> dict[str, Any]:
     pods = [{"metadata": {"uid": f"u-{at}"}} for at in range(count)]
-    return {"NodeNameToVictims": {"one": {"Pods": pods[:-1]}, "two": {"Pods": pods[-1:]}}}
+    return {"NodeNameToVictims": {"one": {"Pods": pods[1:]}}}  # one is the node
 
 
 @pytest.mark.parametrize(
@@ -328,12 +329,12 @@ def victims_on_two_nodes(count: int) -> dict[str, Any]:
         pytest.param(read, asked_by_name, "NodeNames", id="names"),
         pytest.param(read, asked_whole, "Nodes.items", id="whole nodes"),
         pytest.param(
-            preemption_request, victims_on_nodes, "NodeNameToMetaVictims", id="nodes with victims"
+            preemption_request, victims_on_nodes, "the victims by node", id="nodes with victims"
         ),
         pytest.param(
             preemption_request,
-            victims_on_two_nodes,
-            "NodeNameToVictims, its Pods together,",
+            victims_in_all,
+            "the victims by node",
             id="victims in all",
         ),
     ],
@@ -346,12 +347,89 @@ def test_too_much_at_once(
         take(msgspec.json.encode({"Pod": {}, **asked(MOST_NODES + 1)}))
     assert (error.value.status, str(error.value)) == (
         413,
-        f"{what} has 50001 entries; right would be at most 50000",
+        f"{what} has more than 150000 entries",
     )
 
 
 def test_too_much_at_once_is_refused_before_it_is_read() -> None:
-    """Nothing but the first could be read."""
-    items = [{"metadata": {"name": "one"}}, *["no node"] * MOST_NODES]
+    """What comes after that is no JSON."""
+    items = b"{}," * (MOST_NODES + 1)
     with pytest.raises(TooMuchAskedError):
-        read(msgspec.json.encode({"Pod": {}, "Nodes": {"items": items}}))
+        read(b'{"Pod": {}, "Nodes": {"items": [' + items + b"!")
+
+
+def of_values(count: int) -> list[dict[str, Any]]:
+    """Of a list, counted with it."""
+    return [{}] * ((count - 1) // 2)
+
+
+@pytest.mark.parametrize(
+    ("asked", "problem"),
+    [
+        pytest.param(
+            {"Pod": {"spec": {"tolerations": of_values(MOST_VALUES + 8)}}, "NodeNames": []},
+            "Pod has more than 50000 values in it",
+            id="a pod of many values",
+        ),
+        pytest.param(
+            {"Pod": {"metadata": {"annotations": {"a": "x" * MOST_OBJECT_BYTES}}}, "NodeNames": []},
+            f"Pod has {MOST_OBJECT_BYTES + 37} bytes; right would be at most {MOST_OBJECT_BYTES}",
+            id="a large pod",
+        ),
+        pytest.param(
+            {"Pod": {}, "Nodes": {"items": [{}, {"spec": {"taints": of_values(MOST_VALUES + 8)}}]}},
+            "Nodes.items[1] has more than 50000 values in it",
+            id="a node of many values",
+        ),
+    ],
+)
+def test_an_object_that_no_api_server_has_is_refused(asked: Any, problem: str) -> None:
+    with pytest.raises(TooMuchAskedError) as error:
+        read(msgspec.json.encode(asked))
+    assert (error.value.status, str(error.value)) == (413, problem)
+
+
+def test_many_values_in_all_are_refused() -> None:
+    with pytest.raises(TooMuchAskedError) as error:
+        read(b'{"Pod": {}, "Nodes": [' + b"," * (MOST_COMMAS + 1))
+    assert str(error.value) == "the body has more than 4000000 values in it"
+
+
+def test_the_largest_objects_are_read() -> None:
+    many = {"spec": {"tolerations": of_values(MOST_VALUES - 8)}}
+    large = {"metadata": {"name": "one", "annotations": {"a": "x" * (MOST_OBJECT_BYTES - 100)}}}
+    request = read(msgspec.json.encode({"Pod": many, "Nodes": {"items": [large]}}))
+    assert request.asked.names == ["one"]
+
+
+def test_nodes_that_take_long_to_read_are_given_up() -> None:
+    body = msgspec.json.encode({"Pod": {}, **asked_whole(3)})
+    with pytest.raises(TooMuchAskedError) as error:
+        nodes_request(body, within_seconds=-1.0)
+    assert str(error.value) == "of the 3 Nodes only 1 were read in -1 s"
+
+
+@pytest.mark.parametrize(
+    ("asked", "is_quick"),
+    [
+        pytest.param({"Pod": {}, "NodeNames": ["one"]}, True, id="names"),
+        pytest.param({"Pod": {}, "NodeNames": ["one", "one"]}, False, id="what is wrong"),
+        pytest.param({"Pod": {}, "nodenames": ["one"]}, False, id="another spelling"),
+        pytest.param({"Pod": {}, **asked_whole(1)}, False, id="whole nodes"),
+        pytest.param(
+            {"Pod": {"metadata": {"name": "x" * 16_384}}, "NodeNames": []}, False, id="a large pod"
+        ),
+        pytest.param({"Pod": {}, **asked_by_name(500_000)}, False, id="a large body"),
+    ],
+)
+def test_is_read_at_once(asked: Any, *, is_quick: bool) -> None:
+    body = msgspec.json.encode(asked)
+    found = quick_nodes_request(body, NameLists(read_names))
+    assert found == (nodes_request(body) if is_quick else None)
+
+
+def test_a_large_body_is_not_read_in_any_case() -> None:
+    asked = {"pod": {}, "NodeNames": [], "trace": "x" * 1024 * 1024}
+    with pytest.raises(BadRequestError) as error:
+        read(msgspec.json.encode(asked))
+    assert str(error.value) == "the body cannot be read: object contains unknown field `pod`"

@@ -18,13 +18,11 @@ from lowtide.server.extender_requests import (
     binding_request,
     nodes_request,
     preemption_request,
-    read_names,
 )
-from lowtide.server.name_lists import NameLists
 
 
 def read(body: bytes) -> NodesRequest:
-    return nodes_request(body, NameLists(read_names))
+    return nodes_request(body)
 
 
 def raw(data: Any) -> msgspec.Raw:

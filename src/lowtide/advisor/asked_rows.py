@@ -12,7 +12,9 @@ from lowtide.cluster.columns import BoolArray, IntArray, Rows
 from lowtide.cluster.state import ClusterState
 from lowtide.objects.node_names import NameTable, NodeNames
 
+# Of lists that are remembered, and of the names in all of them.
 MOST_LISTS = 16
+MOST_NAMES = 300_000
 
 
 class AskedRows:
@@ -64,6 +66,7 @@ class RowFinder:
         self._version = -1
         self._table = NameTable(NodeNames.made_of(()))
         self._known: OrderedDict[int, tuple[Sequence[str], AskedRows]] = OrderedDict()  # by id
+        self._known_names = 0
 
     def of(self, names: Sequence[str]) -> AskedRows:
         if self._version != self._state.table_version:
@@ -76,14 +79,17 @@ class RowFinder:
         found = self._table.find(asked)
         rows = AskedRows(found, count=len(self._table), version=self._version)
         self._known[id(names)] = names, rows  # with the list, so that no other gets its id
-        if len(self._known) > MOST_LISTS:
-            self._known.popitem(last=False)
+        self._known_names += len(names)
+        while len(self._known) > MOST_LISTS or self._known_names > MOST_NAMES:
+            _, (oldest, _) = self._known.popitem(last=False)
+            self._known_names -= len(oldest)
         return rows
 
     def _read_table(self) -> None:
         self._version = self._state.table_version  # first: what changes meanwhile is read again
         self._table = NameTable(NodeNames.made_of(list(self._state.names)))
         self._known.clear()
+        self._known_names = 0
 
 
 class NodeReasons(Mapping[str, str]):

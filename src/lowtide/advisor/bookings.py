@@ -7,17 +7,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from lowtide.cluster.state import ClusterState
-from lowtide.objects.pod import Pod, shape_of
+from lowtide.objects.pod import Pod, bytes_in_memory
 
 # The oldest go first: anyone who may ask could fill the table, also with few large pods.
 MOST_BOOKINGS = 10_000
-MOST_BYTES = 32 * 1024 * 1024  # of the pods' shapes; decoded they take some times as much
+MOST_BYTES = 96 * 1024 * 1024  # in memory
 
 
 @dataclass(frozen=True, slots=True)
 class _Booking:
     until: float
-    shape_bytes: int
+    pod_bytes: int
 
 
 class Bookings:
@@ -27,7 +27,7 @@ class Bookings:
     def __init__(self, state: ClusterState) -> None:
         self._state = state
         self._by_uid: OrderedDict[str, _Booking] = OrderedDict()
-        self._shape_bytes = 0
+        self._pod_bytes = 0
 
     def __len__(self) -> int:
         return len(self._by_uid)
@@ -42,16 +42,16 @@ class Bookings:
         if not pod.uid or pod.spec.node_name or self._state.placed(pod.uid) is not None:
             return
         self._state.ledgers.book(pod, node_name)
-        booking = _Booking(until, len(shape_of(pod)))
+        booking = _Booking(until, bytes_in_memory(pod))
         self._by_uid[pod.uid] = booking
-        self._shape_bytes += booking.shape_bytes
-        while len(self._by_uid) > MOST_BOOKINGS or self._shape_bytes > MOST_BYTES:
+        self._pod_bytes += booking.pod_bytes
+        while len(self._by_uid) > MOST_BOOKINGS or self._pod_bytes > MOST_BYTES:
             self.drop(next(iter(self._by_uid)))
 
     def drop(self, uid: str) -> None:
         booking = self._by_uid.pop(uid, None)
         if booking is not None:
-            self._shape_bytes -= booking.shape_bytes
+            self._pod_bytes -= booking.pod_bytes
             self._state.ledgers.unbook(uid)
 
     @contextmanager

@@ -6,7 +6,6 @@ from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from typing import Final
 
-import msgspec
 from msgspec.structs import replace
 from prometheus_client import CollectorRegistry
 
@@ -45,7 +44,7 @@ from lowtide.kube.writer import Writer
 from lowtide.logs import Log
 from lowtide.objects.events import Listed
 from lowtide.objects.kinds import NODE
-from lowtide.objects.pod import Pod
+from lowtide.objects.pod import Pod, bytes_in_memory
 from lowtide.records.journal import Journal
 from lowtide.scheduler.actions import Decided
 from lowtide.scheduler.events import Event, ReadingPublished
@@ -62,7 +61,7 @@ log = Log("extender")
 # Less than the shortest httpTimeout that is printed: who asked is still there for the answer.
 BIND_SECONDS: Final = 1.5
 # Of answers about larger pods nothing is kept: whoever may ask could fill the memory with them.
-MOST_POD_BYTES: Final = 32 * 1024
+MOST_POD_BYTES: Final = 128 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +102,7 @@ class ExtenderApp:
             on_answer=self._note,
             on_placed=lambda uid, node_name: self._notes.ring.went_to(uid, node_name),
         )
+        self._serves_bind = any(each.bind for each in built.extender_settings.values())
         self.advisor = Advisor(self.profiles, built.extender_settings, listening)
         self._notes = Notes(self.profiles, self.advisor.state, parts.clock, journal=parts.journal)
         self.advising = Advising(
@@ -207,7 +207,7 @@ class ExtenderApp:
     def _note(self, decided: Decided, began_at: float) -> None:
         """On the thread of the advisor. A pod that is filtered anew is tried again."""
         pod = decided.decision.pod
-        if len(msgspec.json.encode(pod)) > MOST_POD_BYTES:
+        if bytes_in_memory(pod) > MOST_POD_BYTES:
             return
         uid = pod.uid
         before = self._notes.ring.newest_of(uid) if uid else None
@@ -265,6 +265,7 @@ class ExtenderApp:
                 clock=parts.clock,
                 most_body_bytes=parts.most_body_bytes,
                 prefix=parts.url_prefix,
+                serves_bind=self._serves_bind,
             ),
             routes=[
                 *health_routes(
@@ -282,6 +283,7 @@ class ExtenderApp:
             clock=parts.clock,
             wall_clock=parts.wall_clock,
             drain=parts.drain,
+            on_refused=self._metrics.refused,
         )
         log.info("Serving schedulers", address=f"{self.server.address.url}{parts.url_prefix}")
 

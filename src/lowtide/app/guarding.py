@@ -2,7 +2,7 @@
 flag. Scheduler, extender and shadow start their server here."""
 
 import os
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
@@ -33,6 +33,7 @@ async def started_server(
     clock: Clock,
     wall_clock: Clock,
     drain: Drain = DEFAULT_DRAIN,
+    on_refused: Callable[[str], None] = lambda reason: None,
 ) -> Server:
     """Of the page, those routes, and the verbs that other schedulers ask; the stack stops it."""
     guard = await stack.enter_async_context(
@@ -44,6 +45,7 @@ async def started_server(
         verbs=verbs,
         guard=guard,
         drain=drain,
+        on_refused=on_refused,
     )
     await server.start()
     stack.push_async_callback(server.stop)

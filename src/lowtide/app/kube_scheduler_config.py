@@ -4,7 +4,7 @@
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from urllib.parse import urlsplit
 
 from lowtide.app.extender import BIND_SECONDS
@@ -50,9 +50,9 @@ _PRIORITIZE = """\
   weight: {weight}
 """
 _BIND = """\
-  # Lowtide binds the pods instead of kube-scheduler; it must be allowed to create pods/binding. A
-  # binding is given {bind_seconds:g} s: then, at the latest, the answer says what is known of it.
-  # bindVerb: bind
+  # Lowtide binds the pods instead of kube-scheduler (bind: true); it must be allowed to create
+  # pods/binding. After {bind_seconds:g} s, at the latest, it answers what is known of a binding.
+  bindVerb: bind
 """
 _NAMES = """\
   # Names are sent, as Lowtide watches the nodes itself. With false whole Nodes are, 13 kB each,
@@ -111,7 +111,7 @@ def kube_scheduler_config(
         *(f"- schedulerName: {_quoted(name)}\n" for name in profiles),
         "extenders:\n",
         f"- urlPrefix: {_quoted(url_prefix)}\n",
-        *_verbs(profiles),
+        *_verbs(profiles, settings.values()),
         *_manner(list(settings.values()), preempts=_filters(profiles)),
     ]
     if is_https:
@@ -148,14 +148,15 @@ def _identity(scheduler_names: list[str]) -> str:
     return _SECOND_SCHEDULER.format(scheduler_name=_quoted(scheduler_names[0]))
 
 
-def _verbs(profiles: Mapping[str, Profile]) -> Iterator[str]:
+def _verbs(profiles: Mapping[str, Profile], settings: Iterable[ExtenderSettings]) -> Iterator[str]:
     """kube-scheduler asks in one way for all of its profiles."""
     weight = max(sum(scorer.weight for scorer in each.scorers) for each in profiles.values())
     if _filters(profiles):
         yield _FILTER
     if weight:
         yield _PRIORITIZE.format(weight=weight)
-    yield _BIND.format(bind_seconds=BIND_SECONDS)
+    if any(each.bind for each in settings):
+        yield _BIND.format(bind_seconds=BIND_SECONDS)
 
 
 def _filters(profiles: Mapping[str, Profile]) -> bool:

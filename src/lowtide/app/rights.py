@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from lowtide.app.registry import requests_of
+from lowtide.config.extender_settings import ExtenderSettings
 from lowtide.config.types import KubeSchedulerConfiguration
 from lowtide.framework.profile import Profile, rules_by_kind
 from lowtide.objects.kinds import KIND_OF, Kind
@@ -36,7 +37,7 @@ class Need(StrEnum):
     LEADER_ELECTION = "leaderElection.leaderElect"
     USAGE = "NodeUsage"
     SERVICE_PROXY = "a Prometheus at kube-service://"
-    BINDING = "bindVerb in kube-scheduler's configuration"
+    BINDING = "bind: true of the extender"
     SERVING = "--bind-address beyond loopback"
 
 
@@ -143,9 +144,12 @@ class Needs:
     services: tuple[ServiceAddress, ...] = ()
 
 
-def needs_of(config: KubeSchedulerConfiguration, profiles: Mapping[str, Profile]) -> Needs:
-    """But for a bindVerb, of which only kube-scheduler's configuration tells, and for whom a shadow
-    serves, which a flag says."""
+def needs_of(
+    config: KubeSchedulerConfiguration,
+    profiles: Mapping[str, Profile],
+    settings: Mapping[str, ExtenderSettings],
+) -> Needs:
+    """But for whom a shadow serves, which a flag says."""
     rules: list[Any] = [rule for profile in profiles.values() for rule in profile.rules]
     services = tuple(dict.fromkeys(_services(profiles.values())))
     election = config.leader_election
@@ -157,6 +161,7 @@ def needs_of(config: KubeSchedulerConfiguration, profiles: Mapping[str, Profile]
         Need.LEADER_ELECTION: election.leader_elect,
         Need.USAGE: bool(requests_of(profiles.values(), UsageRequest)),
         Need.SERVICE_PROXY: bool(services),
+        Need.BINDING: any(each.bind for each in settings.values()),
     }
     return Needs(
         rules_by_kind(profiles.values()),

@@ -61,12 +61,12 @@ class UrlPrefix(click.ParamType[str]):
     type=UrlPrefix(),
     default="/scheduler",
     show_default=True,
-    help="Where filter, prioritize, preempt and bind are served.",
+    help="Where filter, prioritize, preempt and, with `bind: true`, bind are served.",
 )
 @click.option(
     "--max-body-mib",
     type=click.IntRange(1, 4096),
-    default=256,
+    default=128,
     show_default=True,
     help="A request with more is refused; 5000 whole nodes are about 70.",
 )
@@ -104,8 +104,8 @@ def extender(
     """Answers a stock kube-scheduler that asks it as an extender.
 
     The rules of the profiles filter nodes (filter, preempt) and give them 0 to 10 points
-    (prioritize); bind binds a pod. /healthz, /livez, /readyz, /metrics and the page are served
-    too; `lowtide explain` tells why it advised what.
+    (prioritize); bind binds a pod, where the configuration says `bind: true`. /healthz, /livez,
+    /readyz, /metrics and the page are served too; `lowtide explain` tells why it advised what.
     """
     start_logging(verbosity, logging_format)
     if url is not None and not prints_config:

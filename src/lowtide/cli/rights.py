@@ -36,7 +36,6 @@ _WIDTH_WITHOUT_TERMINAL = 140
     help="The KubeSchedulerConfiguration it is to run with. "
     "[default: that of a run without --config; for the extender, rules that watch nothing else]",
 )
-@click.option("--bind", "binds", is_flag=True, help="For an extender that has a bindVerb.")
 @click.option(
     "--bind-address",
     metavar="ADDRESS",
@@ -57,7 +56,6 @@ def rights(
     /,
     mode: str,
     config_file: Path | None,
-    binds: bool,
     bind_address: str | None,
     account: str | None,
     name: str | None,
@@ -69,15 +67,11 @@ def rights(
     `lowtide rights --mode shadow --config FILE | kubectl apply -f -` grants them.
     """
     chosen = Mode(mode)
-    if binds and chosen is not Mode.EXTENDER:
-        raise click.UsageError("--bind is for --mode extender")
     if bind_address is not None and chosen is not Mode.SHADOW:
         raise click.UsageError("--bind-address is for --mode shadow")
     whose = _account(account or f"kube-system/lowtide-{mode}", name)
     with told_in_one_sentence():
         needs = needs_by(make_registry(plugins), chosen, config_file)
-        if binds:
-            needs = replace(needs, needs=needs.needs | {Need.BINDING})
         if bind_address is not None and not is_loopback(bind_address):
             needs = replace(needs, needs=needs.needs | {Need.SERVING})
         found = rights_of(chosen, needs)
@@ -94,8 +88,9 @@ def rights(
 def needs_by(registry: Registry, mode: Mode, config_file: Path | None) -> Needs:
     loaded = read_config(config_file)
     if mode is Mode.EXTENDER and config_file is None:
-        return needs_of(loaded.config, {})
-    return needs_of(loaded.config, registry.build(loaded, {Binder: NoBinder()}).profiles)
+        return needs_of(loaded.config, {}, {})
+    built = registry.build(loaded, {Binder: NoBinder()})
+    return needs_of(loaded.config, built.profiles, built.extender_settings)
 
 
 def _account(account: str, role_name: str | None) -> Account:

@@ -9,7 +9,7 @@ from enum import Enum
 
 from lowtide.cluster.pods_matching import PodSelection, requirements_of
 from lowtide.objects.matching import matches_all
-from lowtide.objects.meta import LabelRequirement, LabelSelector
+from lowtide.objects.meta import LabelRequirement, LabelSelector, as_int32
 from lowtide.objects.pod import Affinity, Pod, PodAffinityTerm
 from lowtide.objects.selector_problems import selector_problem
 
@@ -126,8 +126,14 @@ class _Reader:
             affinity=required,
             anti_affinity=refused,
             preferences=(
-                *(Preference(w.weight, term) for w, term in zip(wanted, preferred, strict=False)),
-                *(Preference(-w.weight, term) for w, term in zip(unwanted, disliked, strict=False)),
+                *(
+                    Preference(as_int32(given.weight), term)
+                    for given, term in zip(wanted, preferred, strict=False)
+                ),
+                *(
+                    Preference(-as_int32(given.weight), term)
+                    for given, term in zip(unwanted, disliked, strict=False)
+                ),
             ),
             problems=tuple(self._problems),
         )

@@ -113,12 +113,12 @@ class Totals(Column):
         self._beyond: dict[int, int] = {}  # exact sums by row, of those above LARGEST
 
     def add(self, row: int, amount: int) -> None:
-        total: int = self.array.item(row) + amount
-        if self._beyond:
-            total = self._beyond.pop(row, total - amount) + amount
-        if total > LARGEST:
-            self._beyond[row] = total
-            total = LARGEST
+        total = self.array.item(row) + amount
+        if self._beyond or total > LARGEST:
+            total = self._beyond.pop(row, self.array.item(row)) + amount
+            if total > LARGEST:
+                self._beyond[row] = total
+                total = LARGEST
         self.array[row] = total
 
     def move(self, source: int, target: int) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 from lowtide.cluster.columns import BoolArray, IntArray, Rows
 from lowtide.cluster.overlay import ImaginedPods, Overlays, imagined
 from lowtide.cluster.placed import PlacedPod
+from lowtide.objects.meta import as_int32
 from lowtide.objects.pod import Pod
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ class NominatedPods:
         if not nominated:
             return None
         self._see(nominated, state)
-        counts = self._priorities >= pod.spec.priority
+        counts = self._priorities >= as_int32(pod.spec.priority)
         if pod.uid in self._number_of:
             counts[self._number_of[pod.uid]] = False
         return Rivals(self._pods, self._row_at, counts) if counts.any() else None
@@ -85,7 +86,7 @@ class NominatedPods:
         self._row_at = np.array(list(by_row), np.intp)
         pods_seen = [placed.pod for placed in self._pods.pods]
         self._number_of = {pod.uid: number for number, pod in enumerate(pods_seen)}
-        self._priorities = np.array([pod.spec.priority for pod in pods_seen], np.int64)
+        self._priorities = np.array([as_int32(pod.spec.priority) for pod in pods_seen], np.int64)
 
     def _imagined(self, pod: Pod) -> PlacedPod:
         """What a pod takes is worked out once."""

@@ -16,13 +16,13 @@ import numpy.typing as npt
 from lowtide.cluster.columns import IntArray, Rows
 from lowtide.cluster.placed import PlacedPod, footprint_of
 from lowtide.objects.pod import Pod
-from lowtide.objects.quantity import LARGEST
 from lowtide.objects.requests import are_large
 
 Amount = Callable[[PlacedPod], int]  # what one pod adds to a column
 Thought = tuple[int, Pod, int]  # a position, a pod, and how often it is added; -1: removed
 
 _NOWHERE = -1
+_LARGEST_USUAL = 2**40  # of a pod: 8 million of these fit into 64 bits
 _MOST_COLUMNS = 64  # are remembered: nominated pods may stay for long, whatever others ask about
 
 
@@ -172,8 +172,8 @@ class Overlays:
     def change_of_total(self, column: Hashable, amount: Amount) -> npt.NDArray[Any]:
         """The same of a column of amounts; Python's integers where sums may not fit into int64."""
         amounts = self._imagined.amounts(column, amount)
-        largest, pods = int(amounts.max(initial=0)), int(np.abs(self._times).sum())
-        return self._summed(amounts if largest * pods <= LARGEST else amounts.astype(np.object_))
+        is_usual = np.maximum.reduce(amounts, initial=0) <= _LARGEST_USUAL
+        return self._summed(amounts if is_usual else amounts.astype(np.object_))
 
     def change_now(self, amount: Amount) -> IntArray:
         """The same for what a pod adds now, and may not later: it is not remembered."""

@@ -27,6 +27,9 @@ class ExtenderSettings(msgspec.Struct, frozen=True, rename="camel", forbid_unkno
     book_for_seconds: Duration = msgspec.field(default=10.0, name="bookFor")
     """So long a pod counts in what is measured on the node that was best for it, unless it is seen
     to be bound. Bounds: 0s to 600s."""
+    bind: bool = False
+    """Serves the verb `bind`, and prints `bindVerb` for kube-scheduler: Lowtide then binds pods,
+    and needs the permission to create pods/binding. It is enough that one profile says so."""
     log_answers: bool = False
     """Logs each node's verdict and score, of the first 100; otherwise `-v 2` does."""
 

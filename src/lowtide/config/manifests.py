@@ -10,6 +10,7 @@ from lowtide.config.yaml_document import Document, read_documents, read_embedded
 
 GROUP = "kubescheduler.config.k8s.io"
 KIND = "KubeSchedulerConfiguration"
+_KINDS_SHOWN = 5
 
 # Values of a ConfigMap that are something else (a script, another program's file) stay unread.
 _LOOKS_LIKE_CONFIGURATION = re.compile(
@@ -74,7 +75,9 @@ def _nothing_found(documents: Sequence[Document], file: str) -> str:
     if not documents:
         return f"{file}: is empty; {wanted}"
     if len(documents) > 1:
-        kinds = ", ".join(_kind_text(document) for document in documents)
+        kinds = ", ".join(_kind_text(document) for document in documents[:_KINDS_SHOWN])
+        if len(documents) > _KINDS_SHOWN:
+            kinds += f" and {len(documents) - _KINDS_SHOWN} more documents"
         return f"{file}: holds {kinds}; {wanted}"
     document = documents[0]
     if not isinstance(document.data, dict):

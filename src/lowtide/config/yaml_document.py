@@ -17,6 +17,8 @@ from lowtide.config.yaml_scalars import Scalar, plain_scalar
 MOST_VALUES = 100_000
 # Whoever has repaired so many reads the file again.
 MOST_PROBLEMS = 100
+# Reading it takes a second for each MiB, and some hundred times the memory.
+_MOST_MIB = 32
 
 _PLAIN = "!plain"
 _STRING = "tag:yaml.org,2002:str"
@@ -69,6 +71,10 @@ def read_documents(text: str, *, file: str) -> tuple[Document, ...]:
     """Read every document of a file; empty ones are left out.
 
     A no-break space, which web pages put into indentation, is a space."""
+    if len(text) > _MOST_MIB * 2**20:
+        raise ConfigError(
+            [f"{file}: is longer than {_MOST_MIB} MiB, which is too long for YAML here; split it"]
+        )
     text = text.replace("\u00a0", " ")
     return tuple(_read(text, file=file, path=(), line_at=lambda line: line))
 
@@ -136,7 +142,22 @@ class _TooManyValuesError(Exception):
 
 
 class _Loader(yaml.SafeLoader):
-    """Leaves the meaning of unquoted scalars to `plain_scalar`."""
+    """Leaves the meaning of unquoted scalars to `plain_scalar`, and composes no more than can be
+    built: a value that is not read yet takes no memory."""
+
+    def __init__(self, stream: str) -> None:
+        super().__init__(stream)
+        self._values = 0
+
+    def compose_document(self) -> yaml.Node | None:
+        self._values = 0
+        return super().compose_document()
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        self._values += 1
+        if self._values > 2 * MOST_VALUES:  # keys are nodes too
+            raise _TooManyValuesError
+        return super().compose_node(parent, index)
 
     def resolve(self, kind: type[yaml.Node], value: Any, implicit: Any) -> Any:
         if kind is yaml.ScalarNode and implicit[0]:

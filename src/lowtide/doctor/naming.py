@@ -75,26 +75,30 @@ def naming_of(
         for label, value in one.labels.items():
             if label not in _NOT_OF_TARGETS:
                 values.setdefault(label, {})[value] = None
+    by_alias: dict[str, int] = {}
+    by_short: dict[str, int] = {}
+    for row in rows:
+        # The label `node` has to be the name: an address would still not do.
+        name = identities[row].name
+        by_alias[name] = row
+        short, _, domain = name.partition(".")
+        if domain:
+            by_short[short] = row
     namings = [
         naming
         for label, seen in values.items()
-        for naming in _namings(label, list(seen), identities, rows)
+        for naming in _namings(label, list(seen), identities, by_alias, by_short)
     ]
     return max(namings, key=lambda naming: len(naming.rows), default=None)
 
 
 def _namings(
-    label: str, seen: Sequence[str], identities: Sequence[NodeIdentity], rows: set[int]
+    label: str,
+    seen: Sequence[str],
+    identities: Sequence[NodeIdentity],
+    by_alias: Mapping[str, int],
+    by_short: Mapping[str, int],
 ) -> list[Naming]:
-    by_alias: dict[str, int] = {}
-    by_short: dict[str, int] = {}
-    for row in rows:
-        one = identities[row]
-        # The label `node` has to be the name: an address would still not do.
-        by_alias[one.name] = row
-        name, _, domain = one.name.partition(".")
-        if domain:
-            by_short[name] = row
     found = []
     whole = {by_alias[value]: value for value in seen if value in by_alias}
     if whole:

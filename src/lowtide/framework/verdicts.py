@@ -6,11 +6,9 @@ from collections import OrderedDict
 from lowtide.cluster.state import ClusterState
 from lowtide.framework.profile import Profile
 from lowtide.framework.verdict import Verdict
-from lowtide.objects.pod import Pod, shape_of
+from lowtide.objects.pod import Pod, bytes_in_memory, shape_of
 
 DEFAULT_MAX_BYTES = 128 * 1024 * 1024
-# A shape is kept as a key, and its pod as decoded, which takes some times as much.
-_BYTES_PER_BYTE_OF_SHAPE = 5
 _MOST_SEEN = 1024
 
 
@@ -22,7 +20,7 @@ class Verdicts:
         self.state = state
         self._max_bytes = max_bytes
         self._by_shape: OrderedDict[bytes, Verdict] = OrderedDict()
-        self._shape_bytes = 0
+        self._pod_bytes = 0
         # Most shapes that were never seen are never seen again. Only the last of those is kept: the
         # next one's arrays then are where its own were, in memory that is at hand.
         self._new: tuple[bytes, Verdict] | None = None
@@ -80,7 +78,7 @@ class Verdicts:
 
     def _keep(self, shape: bytes, verdict: Verdict) -> Verdict:
         self._by_shape[shape] = verdict
-        self._shape_bytes += len(shape)
+        self._pod_bytes += bytes_in_memory(verdict.pod)
         return verdict
 
     def _drop_oldest(self, but: Verdict) -> None:
@@ -88,11 +86,11 @@ class Verdicts:
             oldest = next(iter(self._by_shape.values()))
             if oldest is but or not (oldest.is_outdated or self._bytes() > self._max_bytes):
                 return
-            shape, _ = self._by_shape.popitem(last=False)
-            self._shape_bytes -= len(shape)
+            self._by_shape.popitem(last=False)
+            self._pod_bytes -= bytes_in_memory(oldest.pod)
 
     def _bytes(self) -> int:
         # Verdicts of one table are about equally large: the newest stands for all.
         newest = next(reversed(self._by_shape.values()))
         arrays = newest.bytes_when_full * len(self._by_shape)
-        return arrays + _BYTES_PER_BYTE_OF_SHAPE * self._shape_bytes
+        return arrays + self._pod_bytes

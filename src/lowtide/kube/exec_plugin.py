@@ -21,6 +21,7 @@ from lowtide.secret_files import TOKEN
 TIMEOUT_SECONDS = 60.0
 _LONGEST_COMPLAINT = 500
 _PIECE_BYTES = 1 << 16
+_GONE_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,9 +139,19 @@ async def _ended(process: asyncio.subprocess.Process) -> tuple[bytes, bytes]:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         await asyncio.gather(*reading, return_exceptions=True)
-        await process.wait()
+        # Only a pipe that is read to its end lets `wait` come back; what has left the process group
+        # may hold it open.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_GONE_SECONDS):
+                await asyncio.gather(_discard(process.stdout), _discard(process.stderr))
+                await process.wait()
         raise
     return output, complaint
+
+
+async def _discard(stream: asyncio.StreamReader) -> None:
+    while await stream.read(_PIECE_BYTES):
+        pass
 
 
 async def _read_all(stream: asyncio.StreamReader) -> bytes:

@@ -8,8 +8,9 @@ from multidict import CIMultiDict
 from lowtide.input_limits import OBJECT_BYTES, TooLargeError
 
 MOST_HEAD_BYTES = 1 << 16
-# All of them are looked at each time that more has come.
-MOST_CHUNKS = 1 << 14
+# All chunks are read again with each piece that arrives; the API server's have 2 KiB or more.
+MOST_CHUNKS = 10_000
+MOST_INTERIM = 10
 
 _WITHOUT_BODY = (204, 304)
 _END_OF_LINE = b"\r\n"
@@ -34,7 +35,7 @@ class Answer(msgspec.Struct, frozen=True, gc=False):
 def read_answer(received: bytes | bytearray, *, is_ended: bool = False) -> Answer | None:
     """None while more has to come; `is_ended` tells that nothing will. TooLargeError when the body
     is larger than an object may be."""
-    begin = 0
+    begin = interim = 0
     while True:
         end = received.find(_END_OF_HEAD, begin)
         if end < 0 or end > MOST_HEAD_BYTES:
@@ -47,6 +48,9 @@ def read_answer(received: bytes | bytearray, *, is_ended: bool = False) -> Answe
         status = _number(head[9:12], 10, "status")
         if not 100 <= status < 200:  # else it is only a word before the answer
             break
+        interim += 1
+        if interim > MOST_INTERIM:
+            raise MalformedAnswerError(f"more than {MOST_INTERIM} interim answers come before it")
     lowered = head.lower()
     found = _body(status, lowered, received, begin, is_ended=is_ended)
     if len(received) - begin > OBJECT_BYTES:
@@ -83,13 +87,15 @@ def _chunks(received: bytes | bytearray, at: int) -> tuple[bytes, int] | None:
             # Headers after the body tell nothing that anybody asks for.
             stop = received.find(_END_OF_HEAD, end)
             return None if stop < 0 else (b"".join(chunks), stop + len(_END_OF_HEAD))
-        if size > OBJECT_BYTES or len(chunks) >= MOST_CHUNKS:
+        if size > OBJECT_BYTES:
             raise TooLargeError(OBJECT_BYTES)
         begin = end + len(_END_OF_LINE)
         at = begin + size + len(_END_OF_LINE)
         if len(received) < at:
             return None
         chunks.append(received[begin : begin + size])
+        if len(chunks) > MOST_CHUNKS:
+            raise MalformedAnswerError(f"its body comes in more than {MOST_CHUNKS} chunks")
     return None
 
 

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import yaml
 from yarl import URL
 
+from lowtide.config.errors import ConfigError, value_text
+from lowtide.config.yaml_document import read_documents
 from lowtide.input_limits import OBJECT_BYTES, read_file
 from lowtide.readings.address import shown_address
 from lowtide.secret_files import PASSWORD, TOKEN, reason_of
@@ -161,8 +162,9 @@ class _Entry:
         if value is None or value == "":
             return None
         if not isinstance(value, str):
+            # The value may be a token or a password: it is not repeated.
             raise KubeconfigError(
-                f"{self.path}: {key} of {self.name!r} is {value!r}; it must be a string"
+                f"{self.path}: {key} of {self.name!r} must be a string; put the value in quotes"
             )
         return value
 
@@ -215,36 +217,40 @@ def _from_files(paths: list[Path], *, required: bool) -> Access:
 
 def _read(path: Path) -> Mapping[str, Any]:
     try:
-        document = yaml.safe_load(read_file(path, OBJECT_BYTES))
+        text = read_file(path, OBJECT_BYTES).decode()
+        documents = read_documents(text, file=str(path))
     except OSError as error:
         raise KubeconfigError(f"{path} cannot be read: {reason_of(error)}") from None
-    except RecursionError:
-        raise KubeconfigError(f"{path} is nested too deep to be a kubeconfig") from None
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f" at line {mark.line + 1}" if mark else ""
-        problem = getattr(error, "problem", None) or "unknown problem"
-        raise KubeconfigError(f"{path} is not YAML{line}: {problem}") from None
-    if document is None:
+    except UnicodeDecodeError as error:
+        raise KubeconfigError(f"{path} cannot be read: {error}") from None
+    except ConfigError as error:
+        raise KubeconfigError(str(error)) from None
+    if not documents:
         return {}
-    if not isinstance(document, dict):
+    if len(documents) > 1:
+        raise KubeconfigError(f"{path} holds {len(documents)} documents; a kubeconfig is one")
+    (document,) = documents
+    for problem in document.problems:
+        raise KubeconfigError(document.problem(problem.path, problem.text))
+    if not isinstance(document.data, dict):
         raise KubeconfigError(
-            f"{path} holds a {type(document).__name__}; a kubeconfig is a mapping with clusters, "
+            f"{path} holds {value_text(document.data)}; a kubeconfig is a mapping with clusters, "
             f"users and contexts"
         )
-    return document
+    return document.data
 
 
 def _entries(document: Mapping[str, Any], section: str, path: Path) -> list[_Entry]:
     items = document.get(section) or []
     if not isinstance(items, list):
-        raise KubeconfigError(f"{path}: {section} is {items!r}; it must be a list")
+        raise KubeconfigError(f"{path}: {section} is {value_text(items)}; it must be a list")
     found = []
     for item in items:
         fields = item.get(section[:-1]) if isinstance(item, dict) else None
         if not isinstance(item, dict) or not isinstance(fields or {}, dict):
             raise KubeconfigError(
-                f"{path}: {section} holds {item!r}; each must have a name and a {section[:-1]}"
+                f"{path}: {section} holds {value_text(item)}; "
+                f"each must have a name and a {section[:-1]}"
             )
         found.append(_Entry(str(item.get("name", "")), path, fields or {}))
     return found
@@ -365,9 +371,27 @@ def _exec_plugin(user: _Entry, fields: Any) -> ExecPlugin:
     return ExecPlugin(
         # A bare name is looked for on the PATH; one with a slash is relative to the file.
         command=str(entry.directory / command) if "/" in command else command,
-        args=tuple(str(arg) for arg in fields.get("args") or ()),
-        environment={str(each["name"]): str(each["value"]) for each in fields.get("env") or ()},
+        args=tuple(str(arg) for arg in _list(fields, "args", where)),
+        environment=dict(_variable(each, where) for each in _list(fields, "env", where)),
         api_version=api_version,
         gets_cluster=fields.get("provideClusterInfo") is True,
         install_hint=entry.text("installHint") or "",
     )
+
+
+def _list(fields: Mapping[str, Any], key: str, where: str) -> list[Any]:
+    items = fields.get(key) or []
+    if not isinstance(items, list):
+        raise KubeconfigError(
+            f"{where} has an exec plugin whose {key} are {value_text(items)}; they must be a list"
+        )
+    return items
+
+
+def _variable(item: Any, where: str) -> tuple[str, str]:
+    if not isinstance(item, dict) or not {"name", "value"} <= item.keys():
+        raise KubeconfigError(
+            f"{where} has an exec plugin whose env holds {value_text(item)}; "
+            f"each must have a name and a value"
+        )
+    return str(item["name"]), str(item["value"])

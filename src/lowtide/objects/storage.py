@@ -3,7 +3,7 @@
 The volume rules in `plugins` read them; `kinds` says where the API serves them.
 """
 
-from lowtide.objects.meta import LabelSelector, ObjectMeta, Wire, limit_to_int32
+from lowtide.objects.meta import LabelSelector, ObjectMeta, Wire, as_int32
 from lowtide.objects.pod import Amounts, NodeSelector, ResourceRequirements
 from lowtide.objects.quantity import Quantity
 from lowtide.objects.volumes import MigratedDisks
@@ -130,10 +130,6 @@ class StorageClass(Wire, frozen=True):
 class VolumeNodeResources(Wire, frozen=True):
     count: int | None = None
 
-    def __post_init__(self) -> None:
-        if self.count is not None:
-            limit_to_int32(self, "count")
-
 
 class CsiNodeDriver(Wire, frozen=True):
     name: str = ""
@@ -157,7 +153,7 @@ class CSINode(Wire, frozen=True):
     def attach_limits(self) -> dict[str, int]:
         """How many volumes may be attached, by driver; without those that do not say."""
         return {
-            driver.name: driver.allocatable.count
+            driver.name: as_int32(driver.allocatable.count)
             for driver in self.spec.drivers
             if driver.allocatable is not None and driver.allocatable.count is not None
         }

@@ -17,7 +17,7 @@ from lowtide.framework.plugin import (
     Rejection,
 )
 from lowtide.objects.matching import is_valid_requirement, matches_all, matches_requirement
-from lowtide.objects.meta import LabelRequirement
+from lowtide.objects.meta import LabelRequirement, as_int32
 from lowtide.objects.node import Node
 from lowtide.objects.node_selector_problems import node_affinity_problem
 from lowtide.objects.pod import NodeAffinity as Affinity
@@ -80,7 +80,7 @@ class NodeAffinity:
         scores = np.zeros(len(nodes), np.int64)
         for term in terms:
             if term.weight:
-                scores += term.weight * _matches_term(term.preference, nodes)
+                scores += as_int32(term.weight) * _matches_term(term.preference, nodes)
         return scores
 
     def _accepts(self, pod: Pod, node: Node) -> bool:

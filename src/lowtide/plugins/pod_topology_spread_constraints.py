@@ -9,7 +9,7 @@ import msgspec
 
 from lowtide.cluster.pods_matching import PodSelection, labels_required, requirements_of
 from lowtide.framework.plugin import Nodes, Pod
-from lowtide.objects.meta import LabelRequirement
+from lowtide.objects.meta import LabelRequirement, as_int32
 from lowtide.objects.pod import TopologySpreadConstraint
 from lowtide.objects.workloads import ReplicaSet, ReplicationController, StatefulSet
 
@@ -172,7 +172,7 @@ class _Made(NamedTuple):
 def _constraint(given: TopologySpreadConstraint, selection: PodSelection | None) -> Constraint:
     return Constraint(
         topology_key=given.topology_key,
-        max_skew=given.max_skew,
+        max_skew=as_int32(given.max_skew),
         min_domains=max(given.min_domains or 1, 1),
         honors_affinity=given.node_affinity_policy == _HONOR,
         honors_taints=given.node_taints_policy == _HONOR,

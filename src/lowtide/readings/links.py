@@ -33,6 +33,7 @@ OF_DEVICES: Final = (SPEED, FLAGS, PARENT, NUMBER)
 _VLAN_BY_NAME: Final = re.compile(r"(.+)\.[0-9]+")
 _DEVICE_BITS: Final = 24
 _NO_ROW: Final = -1
+_NO_DEVICE: Final = -1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -174,13 +175,18 @@ class LinkFinder:
         is_upon_another = (number > 0) & (parent > 0) & (parent != number)
         if is_upon_another.any():
             is_child |= is_upon_another & np.isin(_key(rows, parent), _key(rows, number))
-        codes = self._answers.devices
-        for name, code in codes.items():
-            vlan = _VLAN_BY_NAME.fullmatch(name)
-            if vlan is not None and vlan[1] in codes:
-                is_this = keys & _low_bits() == code
-                is_child |= is_this & np.isin(_key(rows, codes[vlan[1]]), keys)
+        below = self._below()[keys & _low_bits()]
+        is_vlan = below != _NO_DEVICE
+        if is_vlan.any():
+            is_child |= is_vlan & np.isin(_key(rows, below), keys)
         return is_child
+
+    def _below(self) -> IntArray:
+        """By the number of a device: that of the device which it is a VLAN of, by its name."""
+        codes = self._answers.devices
+        vlans = (_VLAN_BY_NAME.fullmatch(name) for name in codes)
+        below = (_NO_DEVICE if vlan is None else codes.get(vlan[1], _NO_DEVICE) for vlan in vlans)
+        return np.fromiter(below, np.int64, len(codes))
 
 
 def _plausible_speeds(speed: FloatArray) -> FloatArray:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from ipaddress import ip_address
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 import msgspec
 
@@ -44,26 +44,28 @@ class NodeMatcher:
     ) -> None:
         self._label = label
         self._by_name: dict[str, Rows] = {}
-        self._by_hostname: dict[str, Rows] = {}
-        self._by_instance: dict[str, Rows] = {}
+        by_hostname = _Index[str]()
+        by_instance = _Index[str]()
         for row, identity in enumerate(identities):
             rows: Rows = (row,)
             self._by_name[identity.name] = rows
-            name, hostname = identity.name.lower(), identity.hostname.lower()
-            aliases = (name,) if hostname in ("", name) else (name, hostname)
-            for alias in aliases:
-                _include(self._by_hostname, alias, rows)
-                _include(self._by_instance, alias, rows)
+            for alias in {identity.name.lower(), identity.hostname.lower()} - {""}:
+                by_hostname.include(alias, rows)
+                by_instance.include(alias, rows)
             for address in identity.addresses:
-                _include(self._by_instance, plain_address(address), rows)
-        self._uname_of_target: dict[tuple[str, str], Rows] = {}
-        self._uname_of_instance: dict[str, Rows] = {}
+                by_instance.include(plain_address(address), rows)
+        self._by_hostname = by_hostname.sorted()
+        self._by_instance = by_instance.sorted()
+        of_target = _Index[tuple[str, str]]()
+        of_instance = _Index[str]()
         for one in uname:
             get = one.labels.get
             rows = self._by_hostname.get(get("nodename", "").lower(), ())
             instance = get("instance", "")
-            _include(self._uname_of_target, (instance, get("job", "")), rows)
-            _include(self._uname_of_instance, instance, rows)
+            of_target.include((instance, get("job", "")), rows)
+            of_instance.include(instance, rows)
+        self._uname_of_target = of_target.sorted()
+        self._uname_of_instance = of_instance.sorted()
 
     def candidates(self, series: Iterable[Series]) -> list[Rows]:
         """For each series the rows that its labels may mean: one is a match, several are not."""
@@ -118,10 +120,18 @@ def targets_of(labels: Iterable[dict[str, str]]) -> list[Target]:
     ]
 
 
-def _include(index: dict[Key, Rows], key: Key, rows: Rows) -> None:
-    known = index.setdefault(key, rows)
-    if known != rows:
-        index[key] = tuple(sorted({*known, *rows}))
+class _Index(Generic[Key]):
+    """Rows by what they are called, collected first: to sort them with each that comes takes the
+    square of their number."""
+
+    def __init__(self) -> None:
+        self._rows: dict[Key, set[int]] = {}
+
+    def include(self, key: Key, rows: Rows) -> None:
+        self._rows.setdefault(key, set()).update(rows)
+
+    def sorted(self) -> dict[Key, Rows]:
+        return {key: tuple(sorted(rows)) for key, rows in self._rows.items()}
 
 
 def _agreed(named: Rows, addressed: Rows) -> Rows:

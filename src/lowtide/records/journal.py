@@ -11,6 +11,7 @@ import msgspec
 from lowtide.records.record import DecisionRecord
 
 DEFAULT_MAX_BYTES = 64 * 1024 * 1024
+_MOST_MIB_A_LINE = 16
 KEPT_FILES = 3  # besides the one that is written
 
 
@@ -89,15 +90,30 @@ def read_journal(path: Path) -> Iterator[DecisionRecord]:
         )
 
 
-def _read(path: Path) -> Iterator[tuple[int, DecisionRecord | msgspec.DecodeError]]:
+def _read(path: Path) -> Iterator[tuple[int, DecisionRecord | str]]:
     """Each line by its number, or why it is no record."""
     decoder = msgspec.json.Decoder(DecisionRecord)
     try:
-        with path.open("rb") as lines:
-            for number, line in enumerate(lines, start=1):
+        with path.open("rb") as file:
+            for number, line in enumerate(_lines(file), start=1):
+                if len(line) > _MOST_MIB_A_LINE * 2**20:
+                    yield number, f"it is longer than {_MOST_MIB_A_LINE} MiB"
+                    continue
                 try:
                     yield number, decoder.decode(line)
                 except msgspec.DecodeError as error:
-                    yield number, error
+                    yield number, str(error)
+                except RecursionError:
+                    yield number, "it is nested too deeply"
     except OSError as error:
         raise JournalError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def _lines(file: BinaryIO) -> Iterator[bytes]:
+    """Of a line that is too long, only the beginning."""
+    longest = _MOST_MIB_A_LINE * 2**20 + 1
+    while line := file.readline(longest):
+        rest = line
+        while len(rest) == longest and not rest.endswith(b"\n"):
+            rest = file.readline(longest)
+        yield line

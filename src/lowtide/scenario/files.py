@@ -6,6 +6,7 @@ import json
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,10 @@ from lowtide.scenario.scenario import Scenario, ScenarioError, scenario_from
 
 _SCENARIO_KEYS = {"pod", "scenario"}
 _GZIP_MAGIC = b"\x1f\x8b"
+# A few kilobytes of gzip may stand for gigabytes, and `{}` takes a hundred times its length.
+_MOST_MIB_A_LINE = 64
+_MOST_PARTS_A_LINE = 1_000_000
+
 _RECORDING = "lowtide recording"  # the format that its first line names
 
 
@@ -36,11 +41,18 @@ def _from_json_lines(path: Path) -> Iterator[Scenario | ScenarioError]:
     is_gzipped = path.name.endswith(".gz") or _begins_as_gzip(path)
     opened = gzip.open(path) if is_gzipped else path.open("rb")  # noqa: SIM115
     with opened as lines:
-        for number, read in enumerate(lines, start=1):
+        for number in count(1):
+            read = lines.readline(_MOST_MIB_A_LINE * 2**20 + 1)
             line = read.strip()
+            where = f"{path.name}:{number}"
+            if len(read) > _MOST_MIB_A_LINE * 2**20:
+                text = f"is longer than {_MOST_MIB_A_LINE} MiB, which no line is read beyond"
+                yield ScenarioError(f"{where}: {text}")
+                return
+            if not read:
+                return
             if not line:
                 continue
-            where = f"{path.name}:{number}"
             try:
                 data = _parsed(line, where)
                 if isinstance(data, dict) and data.get("format") == _RECORDING:
@@ -60,6 +72,9 @@ def _begins_as_gzip(path: Path) -> bool:
 
 
 def _parsed(line: bytes, where: str) -> Any:
+    if line.count(b"{") + line.count(b"[") > _MOST_PARTS_A_LINE:
+        text = f"has more than {_MOST_PARTS_A_LINE} objects and lists, which is more than is read"
+        raise ScenarioError(f"{where}: {text}")
     try:
         return json.loads(line.decode("utf-8-sig"))
     except json.JSONDecodeError as error:

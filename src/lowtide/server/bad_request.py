@@ -26,20 +26,19 @@ _RIGHT = {
     "str": "a string",
 }
 _LONGEST_VALUE = 60
-_MOST_SEARCHED_BYTES = 1024 * 1024
+_MOST_SEARCHED_BYTES = 256 * 1024
 
 
 class BadRequestError(Exception):
     """A request cannot be answered; its text is one sentence for whoever sent it."""
 
     status = 400
+    reason = "unreadable"  # a word for /metrics
 
 
 class TooMuchAskedError(BadRequestError):
     status = 413
-
-    def __init__(self, field: str, count: int, most: int) -> None:
-        super().__init__(f"{field} has {count} entries; right would be at most {most}")
+    reason = "too-large"
 
 
 def why_unreadable(error: Exception, data: Any, *, at: str, right: str) -> BadRequestError:

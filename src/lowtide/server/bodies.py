@@ -24,10 +24,12 @@ class BodyError(Exception):
     """A request's body cannot be had; its text is one sentence for whoever sent it."""
 
     status = 400
+    reason = "broken-off"  # a word for /metrics
 
 
 class BodyTooLargeError(BodyError):
     status = 413
+    reason = "too-large"
 
     def __init__(self, limit_bytes: int) -> None:
         super().__init__(
@@ -38,14 +40,17 @@ class BodyTooLargeError(BodyError):
 
 class BodyTooSlowError(BodyError):
     status = 408
+    reason = "too-slow"
 
 
 class BodyEncodedError(BodyError):
     status = 415
+    reason = "content-encoding"
 
 
 class TooManyBodiesError(BodyError):
     status = 503
+    reason = "busy"
 
     def __init__(self, limit_bytes: int) -> None:
         super().__init__(

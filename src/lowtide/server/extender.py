@@ -3,6 +3,7 @@
 App hands in who answers. A request that cannot be used gets 400 and the reason; a problem of
 ours gets a neutral answer, so that the other scheduler goes on without us."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeVar
@@ -41,9 +42,11 @@ from lowtide.server.extender_answers import (
 )
 from lowtide.server.extender_requests import (
     Body,
+    NodesRequest,
     binding_request,
     nodes_request,
     preemption_request,
+    quick_nodes_request,
     read_names,
 )
 from lowtide.server.http import part_after
@@ -53,6 +56,11 @@ _LOG = Log(__name__)
 # kube-scheduler tells its users no more than the status: the reason has to be in our log, but
 # not with every pod that it tries to place.
 _TOLD_AGAIN_SECONDS: Final = 10.0
+
+_BIND_IS_OFF: Final = (
+    "this extender does not bind pods: leave bindVerb out of kube-scheduler's configuration, or "
+    "set bind: true in the pluginConfig entry Extender of a profile of Lowtide's"
+)
 
 T = TypeVar("T")
 
@@ -82,6 +90,8 @@ class Metrics(Protocol):
 
     def neutral_answer(self, verb: str, reason: str) -> None: ...
 
+    def refused(self, reason: str) -> None: ...
+
 
 def extender_routes(
     asking: Asking,
@@ -90,6 +100,7 @@ def extender_routes(
     clock: Callable[[], float],
     most_body_bytes: int,
     prefix: str,
+    serves_bind: bool,
 ) -> list[web.RouteDef]:
     """`clock` never jumps. `most_body_bytes` is for each body, and for all of them at once. The
     prefix may be empty: then the verbs stand at the root. Any other path that nobody else serves
@@ -100,8 +111,9 @@ def extender_routes(
         "filter": answering.filter,
         "prioritize": answering.prioritize,
         "preempt": answering.preempt,
-        "bind": answering.bind,
     }
+    if serves_bind:
+        verbs["bind"] = answering.bind
     paths = {**{f"{root}/{name}": name for name in verbs}, f"{root}/preemption": "preempt"}
     handling = _Handling(asking, metrics, clock, most_body_bytes)
 
@@ -112,6 +124,9 @@ def extender_routes(
         return web.route("*", path, handle)
 
     async def unknown(request: web.Request) -> web.Response:
+        if request.path == f"{root}/bind":
+            return handling.refuse("bind", 404, "no-bind", _BIND_IS_OFF)
+        metrics.refused("path")
         known = ", ".join(paths)
         return _refusal(404, f"{request.path} is no path of this extender; right would be {known}")
 
@@ -145,6 +160,7 @@ class _Handling:
 
     async def handle(self, request: web.Request, name: str, verb: Verb) -> web.Response:
         if request.method != "POST":
+            self._metrics.refused("method")
             return _refusal(
                 405,
                 f"{request.path} is asked by POST, not by {request.method}",
@@ -168,11 +184,11 @@ class _Handling:
         begun = self._clock()
         unready = self._asking.why_not_ready()
         if unready is not None:
-            return self._refuse(name, 503, f"Lowtide cannot answer yet: {unready}")
+            return self.refuse(name, 503, "not-ready", f"Lowtide cannot answer yet: {unready}")
         try:
             answer = await verb(await read_body(request, self._budget.most_bytes, share))
         except (BodyError, BadRequestError) as error:
-            return self._refuse(name, error.status, str(error))
+            return self.refuse(name, error.status, error.reason, str(error))
         share.become(len(answer.body))
         _LOG.v(
             4,
@@ -188,7 +204,8 @@ class _Handling:
             part_after(response)
         return response
 
-    def _refuse(self, verb: str, status: int, error: str) -> web.Response:
+    def refuse(self, verb: str, status: int, reason: str, error: str) -> web.Response:
+        self._metrics.refused(reason)
         now = self._clock()
         if self._told_at is None or now - self._told_at >= _TOLD_AGAIN_SECONDS:
             self._told_at = now
@@ -205,9 +222,10 @@ class _Answering:
         self._asking = asking
         self._metrics = metrics
         self._lists = NameLists(read_names)
+        self._reading = asyncio.Lock()
 
     async def filter(self, body: Body) -> _Answer:
-        request = nodes_request(body, self._lists)
+        request = await self._nodes_request(body)
         count = len(request.asked.names)
         advice, answer = await self._advised(
             "filter",
@@ -220,7 +238,7 @@ class _Answering:
         return _Answer(answer, request.asked.pod, count, outcome)
 
     async def prioritize(self, body: Body) -> _Answer:
-        request = nodes_request(body, self._lists)
+        request = await self._nodes_request(body)
         count = len(request.asked.names)
         advice, answer = await self._advised(
             "prioritize",
@@ -232,7 +250,7 @@ class _Answering:
         return _Answer(answer, request.asked.pod, count, outcome)
 
     async def preempt(self, body: Body) -> _Answer:
-        request = preemption_request(body)
+        request = await self._aside(preemption_request, body)
         advice, answer = await self._advised(
             "preempt",
             self._asking.preempt(request.asked),
@@ -243,7 +261,7 @@ class _Answering:
         return _Answer(answer, request.asked.pod, len(request.victims), outcome)
 
     async def bind(self, body: Body) -> _Answer:
-        request = binding_request(body)
+        request = await self._aside(binding_request, body)
         try:
             error = await self._asking.bind(request.pod, request.node_name)
         except Exception as failure:
@@ -251,6 +269,15 @@ class _Answering:
             error = f"Lowtide cannot bind the pod: {type(failure).__name__}: {failure}"
         outcome = error or f"bound to {request.node_name}"
         return _Answer(binding_answer(error), request.pod, 1, outcome)
+
+    async def _nodes_request(self, body: Body) -> NodesRequest:
+        quick = quick_nodes_request(body, self._lists)
+        return await self._aside(nodes_request, body) if quick is None else quick
+
+    async def _aside(self, read: Callable[[Body], T], body: Body) -> T:
+        """On a thread, while the event loop goes on; one at a time, so that it has its turns."""
+        async with self._reading:
+            return await asyncio.to_thread(read, body)
 
     async def _advised(
         self,

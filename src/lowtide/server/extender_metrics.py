@@ -28,6 +28,14 @@ class ExtenderMetrics:
             ("verb", "reason"),
             registry=registry,
         )
+        self._refused = Counter(
+            "lowtide_extender_refused_requests_total",
+            "Requests that are refused, by reason: host, origin, content-type, path, method, "
+            "no-bind, not-ready, busy, too-large, too-slow, content-encoding, broken-off, "
+            "unreadable",
+            ("reason",),
+            registry=registry,
+        )
         self._rule_errors = Counter(
             "lowtide_extender_rule_errors_total",
             "Answers in which a rule had no say because it failed, by rule",
@@ -41,6 +49,9 @@ class ExtenderMetrics:
 
     def neutral_answer(self, verb: str, reason: str) -> None:
         self._neutral.labels(verb, reason).inc()
+
+    def refused(self, reason: str) -> None:
+        self._refused.labels(reason).inc()
 
     def rule_error(self, rule_name: str) -> None:
         self._rule_errors.labels(rule_name).inc()

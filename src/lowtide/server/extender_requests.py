@@ -3,7 +3,8 @@ it; a body that cannot be used is a BadRequestError."""
 
 import codecs
 import re
-from collections.abc import Callable, Mapping, Sequence, Sized
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
@@ -13,7 +14,6 @@ from lowtide.advisor.advice import Asked, AskedPreemption
 from lowtide.objects.decoding import ObjectDecoder
 from lowtide.objects.extender import (
     BindingArgs,
-    ExtenderArgs,
     MetaPod,
     NodeList,
     NodeSeen,
@@ -34,34 +34,50 @@ from lowtide.server.bad_request import (
     why_unreadable,
 )
 from lowtide.server.name_lists import NameLists
+from lowtide.server.request_limits import (
+    refuse_large_object,
+    refuse_too_many_names,
+    refuse_too_many_nodes,
+    refuse_too_many_values,
+)
 
 T = TypeVar("T")
 Body = bytes | bytearray
 
-# In one request, and victims on all of its nodes: Kubernetes is built for 5,000 nodes, and the loop
-# waits while they are read.
-MOST_NODES: Final = 50_000
-
 _NODES_FORM: Final = "an object with Pod, and Nodes or NodeNames"
 _PREEMPTION_FORM: Final = "an object with Pod, and NodeNameToVictims or NodeNameToMetaVictims"
 _BINDING_FORM: Final = "an object with PodName, PodNamespace, PodUID and Node"
+_NULL: Final = msgspec.Raw(b"null")
+
+
+class _Args(Words, frozen=True):
+    pod: msgspec.Raw
+    nodes: NodeList | None = None
+    node_names: msgspec.Raw = _NULL
 
 
 class _ArgsByNames(Words, frozen=True):
-    pod: Pod
+    pod: msgspec.Raw
     node_names: msgspec.Raw
     nodes: None = None
 
 
-# As kube-scheduler spells it, the whole body is read in one go.
 _decode_args_by_names = msgspec.json.Decoder(_ArgsByNames).decode
 _decode_names = msgspec.json.Decoder(list[str]).decode
-_decode_usual_args = msgspec.json.Decoder(ExtenderArgs[Pod]).decode
-_ARGS = WordsDecoder(ExtenderArgs[msgspec.Raw])
+_decode_pod = msgspec.json.Decoder(Pod).decode
+_ARGS = WordsDecoder(_Args)
 _PREEMPTION = WordsDecoder(PreemptionArgs[msgspec.Raw, ObjectNamed])
 _BINDING = WordsDecoder(BindingArgs)
 _POD = ObjectDecoder(Pod)
 _NODE = ObjectDecoder(NodeSeen)
+
+# Read at once, while the event loop waits: some milliseconds at the most.
+_QUICK_BYTES: Final = 4 * 1024 * 1024
+_QUICK_POD_BYTES: Final = 16 * 1024
+# Larger bodies have to be spelled as kube-scheduler does: all keys in any case take much memory.
+_RESPELLED_BYTES: Final = 1024 * 1024
+# Longer than any scheduler waits.
+_NODES_SECONDS: Final = 5.0
 
 _encode = msgspec.json.Encoder().encode
 _LONG_NUMBER = re.compile(rb"[:\[,]-?[0-9]{10}")
@@ -95,35 +111,48 @@ class BindingRequest:
     node_name: str
 
 
-def nodes_request(body: Body, lists: NameLists) -> NodesRequest:
-    """`lists` are of `read_names`."""
+def quick_nodes_request(body: Body, lists: NameLists) -> NodesRequest | None:
+    """As kube-scheduler asks where it sends names: read in no time, so also in the event loop.
+    `lists` are of `read_names`. None: `nodes_request` has to read it, or has the words for what is
+    wrong with it."""
+    if len(body) > _QUICK_BYTES:
+        return None
+    try:
+        _refuse_other_than_utf8(body)
+        args = _decode_args_by_names(body)
+        if len(memoryview(args.pod)) > _QUICK_POD_BYTES:
+            return None
+        pod = _decode_pod(args.pod)
+        _refuse_large_numbers(pod.spec, "Pod.spec")
+        return NodesRequest(Asked(pod, lists.of(bytes(args.node_names))), None, is_by_name=True)
+    except (*UNREADABLE, BadRequestError):
+        return None
+
+
+def nodes_request(body: Body, *, within_seconds: float = _NODES_SECONDS) -> NodesRequest:
+    """To be called aside from the event loop, as it may take that long."""
     _refuse_other_than_utf8(body)
-    by_names = _by_names(body, lists)
-    if by_names is not None:
-        return by_names
-    args = _args(body)
-    _refuse_too_many(args.node_names or (), "NodeNames")
-    items = (args.nodes and args.nodes.items) or ()
-    _refuse_too_many(items, "Nodes.items")
-    _refuse_large_numbers(args.pod.spec, "Pod.spec")
-    is_by_name = args.node_names is not None
+    args = _words(_ARGS, body, _NODES_FORM, counted="Nodes.items")
+    pod = _pod(args.pod)
+    _refuse_large_numbers(pod.spec, "Pod.spec")
+    is_by_name = args.node_names != _NULL
+    names = _names(args.node_names) if is_by_name else ()
     if args.nodes is None:
-        if args.node_names is None:
+        if not is_by_name:
             raise BadRequestError(
                 f"the body has neither Nodes nor NodeNames; right would be {_NODES_FORM}"
             )
-        _refuse_unusable_names(args.node_names)
-        return NodesRequest(Asked(args.pod, args.node_names), None, is_by_name)
-    seen = _nodes_seen(items)
+        return NodesRequest(Asked(pod, names), None, is_by_name)
+    seen = _nodes_seen(args.nodes.items or (), within_seconds)
     names = [node.metadata.name for node in seen]
     _refuse_unusable(names, lambda at: f"Nodes.items[{at}].metadata.name", "the name of a node")
-    return NodesRequest(Asked(args.pod, names, seen), args.nodes, is_by_name)
+    return NodesRequest(Asked(pod, names, seen), args.nodes, is_by_name)
 
 
 def read_names(json: bytes) -> Sequence[str]:
     """Raises what is wrong with them."""
+    refuse_too_many_names(json)
     names: Sequence[str] = NodeNames.of(json) or _decode_names(json)
-    _refuse_too_many(names, "NodeNames")
     if not isinstance(names, NodeNames) or not _are_usable(names):
         _refuse_unusable_names(names)
     return names
@@ -131,10 +160,9 @@ def read_names(json: bytes) -> Sequence[str]:
 
 def preemption_request(body: Body) -> PreemptionRequest:
     _refuse_other_than_utf8(body)
-    args = _words(_PREEMPTION, body, _PREEMPTION_FORM)
+    args = _words(_PREEMPTION, body, _PREEMPTION_FORM, counted="the victims by node")
     pod = _pod(args.pod)
     _refuse_large_numbers(pod.spec, "Pod.spec")
-    _refuse_too_many_victims(args)
     victims = _victims(args)
     uids: dict[str, tuple[str, ...]] = {}
     for name, of_node in victims.items():
@@ -146,7 +174,7 @@ def preemption_request(body: Body) -> PreemptionRequest:
 
 def binding_request(body: Body) -> BindingRequest:
     _refuse_other_than_utf8(body)
-    args = _words(_BINDING, body, _BINDING_FORM)
+    args = _words(_BINDING, body, _BINDING_FORM, counted="the body")
     for field, value in (
         ("PodName", args.pod_name),
         ("PodNamespace", args.pod_namespace),
@@ -161,18 +189,6 @@ def binding_request(body: Body) -> BindingRequest:
     return BindingRequest(Pod(metadata=meta), args.node)
 
 
-def _by_names(body: Body, lists: NameLists) -> NodesRequest | None:
-    """As kube-scheduler asks where it sends names; None where that is not so, or where something
-    is wrong, for which there are better words."""
-    try:
-        args = _decode_args_by_names(body)
-        names = lists.of(bytes(args.node_names))
-    except (*UNREADABLE, BadRequestError):
-        return None
-    _refuse_large_numbers(args.pod.spec, "Pod.spec")
-    return NodesRequest(Asked(args.pod, names), None, is_by_name=True)
-
-
 def _are_usable(names: NodeNames) -> bool:
     """False also where two of them only may be the same. The lengths come first: to compare names
     takes their number times the length of the longest."""
@@ -184,35 +200,43 @@ def _refuse_unusable_names(names: Sequence[str]) -> None:
     _refuse_unusable(names, lambda at: f"NodeNames[{at}]", "the name of a node")
 
 
-def _args(body: Body) -> ExtenderArgs[Pod]:
+def _words(decoder: WordsDecoder[T], body: Body, right: str, *, counted: str) -> T:
+    refuse_too_many_values(body)
     try:
-        return _decode_usual_args(body)
-    except msgspec.ValidationError:
-        args = _words(_ARGS, body, _NODES_FORM)
-        return ExtenderArgs(_pod(args.pod), args.nodes, args.node_names)
-    except UNREADABLE as error:
-        raise why_unreadable(error, body, at="", right=_NODES_FORM) from None
-
-
-def _words(decoder: WordsDecoder[T], body: Body, right: str) -> T:
-    try:
+        refuse_too_many_nodes(body, counted)
+        if len(body) > _RESPELLED_BYTES:
+            return decoder.decode_as_spelled(body)
         return decoder.decode(body)
     except UNREADABLE as error:
         raise why_unreadable(error, body, at="", right=right) from None
 
 
 def _pod(raw: msgspec.Raw) -> Pod:
+    refuse_large_object(raw, "Pod")
     try:
         return _POD.decode(raw)
     except UNREADABLE as error:
         raise why_unreadable(error, raw, at="Pod", right="a pod") from None
 
 
-def _nodes_seen(items: Sequence[msgspec.Raw]) -> list[NodeSeen]:
+def _names(raw: msgspec.Raw) -> Sequence[str]:
+    try:
+        return read_names(bytes(raw))
+    except UNREADABLE as error:
+        raise why_unreadable(error, raw, at="NodeNames", right="a list of names") from None
+
+
+def _nodes_seen(items: Sequence[msgspec.Raw], within_seconds: float) -> list[NodeSeen]:
     seen: list[NodeSeen] = []
+    ends_at = time.monotonic() + within_seconds
     try:
         for item in items:
-            seen.append(_NODE.decode(item))  # noqa: PERF401 (how far it came is told)
+            refuse_large_object(item, f"Nodes.items[{len(seen)}]")
+            seen.append(_NODE.decode(item))
+            if time.monotonic() > ends_at:
+                raise TooMuchAskedError(
+                    f"of the {len(items)} Nodes only {len(seen)} were read in {within_seconds:g} s"
+                )
     except UNREADABLE as error:
         at = len(seen)
         raise why_unreadable(error, items[at], at=f"Nodes.items[{at}]", right="a node") from None
@@ -235,22 +259,6 @@ def _victims(args: PreemptionArgs[msgspec.Raw, ObjectNamed]) -> dict[str, Victim
         for name, given in args.node_name_to_victims.items()
         for victims in [given or Victims[ObjectNamed]()]
     }
-
-
-def _refuse_too_many(entries: Sized, field: str) -> None:
-    if len(entries) > MOST_NODES:
-        raise TooMuchAskedError(field, len(entries), MOST_NODES)
-
-
-def _refuse_too_many_victims(args: PreemptionArgs[msgspec.Raw, ObjectNamed]) -> None:
-    for field, by_node in (
-        ("NodeNameToMetaVictims", args.node_name_to_meta_victims or {}),
-        ("NodeNameToVictims", args.node_name_to_victims or {}),
-    ):
-        _refuse_too_many(by_node, field)
-        pods = sum(len(each.pods or ()) for each in by_node.values() if each is not None)
-        if pods > MOST_NODES:
-            raise TooMuchAskedError(f"{field}, its Pods together,", pods, MOST_NODES)
 
 
 def _victim_place(node_name: str) -> Callable[[int], str]:

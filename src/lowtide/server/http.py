@@ -6,7 +6,7 @@ import logging
 import os
 import socket
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,8 +20,10 @@ from lowtide.server.bodies import write_response
 from lowtide.server.certificate import Certificate, TlsFiles
 from lowtide.server.connections import Connection, Connections
 from lowtide.server.errors import ServerError
+from lowtide.server.loopback import is_loopback
 from lowtide.server.newcomers import ignore_newcomers
 from lowtide.server.self_signed import SelfSigned
+from lowtide.server.web_pages import Refusal, refusal_of
 
 _LOG = Log(__name__)
 DEFAULT_MAX_BODY_BYTES = 1024 * 1024
@@ -43,6 +45,7 @@ _KEPT_SECONDS = 120.0
 # When we stop to take more connections: for those in line, and for a handshake under way.
 _IN_LINE_SECONDS = 0.5
 _HANDSHAKE_SECONDS = 1.0
+_LOGGED_AGAIN_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +82,8 @@ class Server:
     wanted.
 
     Port 0 takes any free port; `address` says which. With `client_ca`, clients are asked for a
-    certificate of it, and may show none: routes look at that themselves.
+    certificate of it, and may show none: routes look at that themselves. What a web page of another
+    site makes a browser send is refused (`web_pages`), and `on_refused` gets the reason.
     """
 
     def __init__(
@@ -95,6 +99,7 @@ class Server:
         drain: Drain = DEFAULT_DRAIN,
         head_seconds: float = _HEAD_SECONDS,
         most_connections: int = _MOST_CONNECTIONS,
+        on_refused: Callable[[str], None] = lambda reason: None,
     ) -> None:
         self._routes = tuple(routes)
         self._port = port
@@ -108,6 +113,9 @@ class Server:
         self._connections = Connections(time.monotonic, most_connections)
         self._started: _Started | None = None
         self._is_draining = False
+        self._is_on_loopback = is_loopback(bind_address)
+        self._on_refused = on_refused
+        self._logged_at: float | None = None
 
     @property
     def routes(self) -> tuple[web.AbstractRouteDef, ...]:
@@ -194,9 +202,24 @@ class Server:
     async def _answer(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Knows of each request until its answer is written to the last byte."""
         with self._connections.asking(request):
-            response = await handler(request)
+            refusal = refusal_of(request, is_on_loopback=self._is_on_loopback)
+            if refusal is None:
+                response = await handler(request)
+            else:
+                response = self._refuse(request, refusal)
             await write_response(request, response)
             return response
+
+    def _refuse(self, request: web.Request, refusal: Refusal) -> web.Response:
+        self._on_refused(refusal.reason)
+        now = self._connections.clock()
+        said = {"path": request.path, "status": refusal.status, "err": refusal.error}
+        if self._logged_at is None or now - self._logged_at >= _LOGGED_AGAIN_SECONDS:
+            self._logged_at = now
+            _LOG.warning("A request is refused", **said)
+        else:
+            _LOG.v(4, "A request is refused", **said)
+        return web.json_response({"error": refusal.error}, status=refusal.status)
 
     async def _part_when_draining(self, _: web.Request, response: web.StreamResponse) -> None:
         if self._is_draining:

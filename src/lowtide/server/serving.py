@@ -1,6 +1,6 @@
 """What a user says about serving, and the server made of it; app and the command line use it."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,8 +15,9 @@ from lowtide.server.errors import ServerError
 from lowtide.server.guard import Guard
 from lowtide.server.health import HEALTH_PATHS
 from lowtide.server.http import DEFAULT_DRAIN, DEFAULT_MAX_BODY_BYTES, Address, Drain, Server
-from lowtide.server.loopback import for_loopback, is_from_this_machine, is_loopback
+from lowtide.server.loopback import host_of, is_from_this_machine, is_loopback
 from lowtide.server.page_routes import page_routes
+from lowtide.server.web_pages import wrong_host
 
 _LOOPBACK = "127.0.0.1"
 
@@ -106,6 +107,7 @@ def make_server(
     guard: Guard | None = None,
     max_body_bytes: int = DEFAULT_MAX_BODY_BYTES,
     drain: Drain = DEFAULT_DRAIN,
+    on_refused: Callable[[str], None] = lambda reason: None,
 ) -> Server:
     """The server of those routes, each for its audience, and of the debug endpoints where they are
     wanted. Verbs are what other schedulers ask, which show no token: they are for everybody who
@@ -126,6 +128,7 @@ def make_server(
         client_ca=serving.client_ca,
         max_body_bytes=max_body_bytes,
         drain=drain,
+        on_refused=on_refused,
     )
 
 
@@ -157,7 +160,7 @@ def _for(audience: Audience, handler: Handler, serving: Serving, guard: Guard | 
         case Audience.VIEWERS:
             return _for_viewers(handler, guard)
         case Audience.MACHINE:
-            return for_loopback(handler, "debug endpoints")
+            return handler  # `check` lets nobody serve it beyond loopback
 
 
 def _for_certified_or(others: Handler, handler: Handler) -> Handler:
@@ -170,11 +173,24 @@ def _for_certified_or(others: Handler, handler: Handler) -> Handler:
 
 
 def _for_viewers(handler: Handler, guard: Guard | None) -> Handler:
-    for_here = for_loopback(handler, "the page and its API")
+    for_here = _by_a_local_name(handler)
     for_others = _refuse if guard is None else guard.for_known(handler, PAGE_RIGHT)
 
     async def answer(request: web.Request) -> web.StreamResponse:
         return await (for_here if is_from_this_machine(request) else for_others)(request)
+
+    return answer
+
+
+def _by_a_local_name(handler: Handler) -> Handler:
+    """What is for this machine alone, also beyond loopback (a port-forward comes out here), is not
+    for a web page that gave our address a name of its own."""
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        host = request.headers.get("Host", "")
+        if is_loopback(host_of(host)):
+            return await handler(request)
+        return web.json_response({"error": wrong_host(host)}, status=403)
 
     return answer
 
