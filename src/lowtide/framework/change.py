@@ -7,6 +7,7 @@ from typing import Any
 
 from lowtide.cluster.changes import (
     FIRST_KIND,
+    LABELS,
     NODE,
     NODES,
     OBJECTS,
@@ -59,8 +60,8 @@ def wakes_on(touched: int) -> int:
     """The changes after which an answer that touched this may be another."""
     of_all = of_any_row(touched)
     occasions = touched & (FIRST_KIND - 1) | of_all & READING
-    if of_all & (READING | TERMS):
-        occasions |= OTHERS
+    if of_all & (READING | TERMS) or touched & LABELS:
+        occasions |= OTHERS  # a pod that comes may be the one that is missing
     return occasions | (OBJECTS if touched >= FIRST_KIND else 0)
 
 
