@@ -10,6 +10,7 @@ from typing import TypeVar
 import msgspec
 import pytest
 from aiohttp import web
+from tests.hostile import Pieces, gzip_bomb, hostile_server, nested
 from tests.records.test_flips import QUIET, ROOMY, record
 from tests.server.conftest import running
 
@@ -212,3 +213,27 @@ def test_of_a_file_only_what_is_about_the_pod_is_held_in_memory(tmp_path: Path) 
     assert most_bytes < path.stat().st_size / 5
     with pytest.raises(ExplainError, match="no decision about pod default/none is in it"):
         explanation_from_file(path, "default/none", None)
+
+
+@pytest.mark.parametrize(
+    ("answer", "want"),
+    [
+        pytest.param(
+            gzip_bomb,
+            "{url} answers with more than 256 MiB, the limit; --address is where Lowtide serves, "
+            "such as https://127.0.0.1:10259",
+            id="without an end",
+        ),
+        pytest.param(
+            nested,
+            "{url} answers with no explanation: maximum recursion depth exceeded while "
+            "deserializing an object",
+            id="nested too deep",
+        ),
+    ],
+)
+async def test_a_hostile_answer(answer: Pieces, want: str) -> None:
+    async with hostile_server(answer) as url:
+        with pytest.raises(ExplainError) as raised:
+            await explanation_by_address(url, "default/web", None)
+    assert str(raised.value) == want.format(url=url)

@@ -167,7 +167,9 @@ async def test_a_binding_that_is_objected_to_is_not_sent(writer: Writer, server:
             stored(on="node-a"), lambda text: BindOutcome(), id="finds that it is bound as wished"
         ),
         pytest.param(
-            stored(on="node-b"), lambda text: BindOutcome(error=text), id="finds it elsewhere"
+            stored(on="node-b"),
+            lambda text: BindOutcome(error=text, is_gone=True),
+            id="finds it elsewhere",
         ),
         pytest.param(stored(), lambda text: BindOutcome(error=text), id="finds it unbound"),
         pytest.param(
@@ -265,6 +267,36 @@ async def test_a_missing_right_to_read_pods_is_told_once(
     assert [record.getMessage() for record in caplog.records if record.name == "scheduler"] == [
         "Doubtful bindings cannot be looked up; the scheduler needs the right to get pods"
     ]
+
+
+NO_NODE = "the binding to node node-a was answered with success, but the pod has no node"
+
+
+@pytest.mark.parametrize(
+    ("answers", "outcome"),
+    [
+        pytest.param([stored(on="node-a")], BindOutcome(), id="finds that it was applied"),
+        pytest.param([stored()], BindOutcome(error=NO_NODE), id="finds that it was not applied"),
+        pytest.param(
+            [stored(on="node-b")],
+            BindOutcome(error=NO_NODE, is_gone=True),
+            id="finds the pod elsewhere",
+        ),
+        pytest.param(
+            [NOT_FOUND], BindOutcome(error=NO_NODE, is_gone=True), id="finds the pod gone"
+        ),
+        pytest.param(
+            [BROKEN, BROKEN, stored()], BindOutcome(error=NO_NODE), id="waits for an answer"
+        ),
+        pytest.param([FORBIDDEN], BindOutcome(), id="believes the first answer without a right"),
+    ],
+)
+async def test_a_look_at_a_binding_that_was_answered_with_success(
+    writer: Writer, server: ApiServer, answers: list[tuple[int, Any]], outcome: BindOutcome
+) -> None:
+    server.answers = {"GET": answers}
+    assert await KubeBinder(writer, Sleeps()).look_up_again(POD, "node-a") == outcome
+    assert {*server.asked} == {("GET", POD_PATH)}
 
 
 # Conditions.

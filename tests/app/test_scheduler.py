@@ -17,6 +17,7 @@ from lowtide.app.watchdog import EXIT_CODE, Watchdog
 from lowtide.framework.plugin import Nodes, Pod, Rejection
 from lowtide.kube.lease import RELEASE_TIMEOUT_SECONDS
 from lowtide.localcluster import LocalCluster
+from lowtide.scheduler.unconfirmed import CONFIRMED_WITHIN_SECONDS
 from lowtide.server.http import DEFAULT_DRAIN
 from lowtide.server.serving import Serving
 from lowtide.testing import ManualClock
@@ -204,6 +205,37 @@ async def test_a_binding_that_may_be_sent_again_in_an_hour_holds_up_no_end() -> 
         assert (node_of(cluster, "web"), condition_of(cluster, "web")) == (None, {})
 
 
+async def test_a_binding_that_was_answered_but_not_applied_is_read_and_then_sent_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with LocalCluster(clock=ManualClock(NOW)) as cluster:
+        cluster.add_node("alone")
+        cluster.store.create("pods", pod("web"), namespace="default")
+        cluster.faults.answer("POST", "/web/binding", status=201)
+        for method, path in (("POST", "/web/binding"), ("GET", "/pods/web")):
+            cluster.faults.delay(method, path, seconds=0, times=9)  # so that both are kept in `met`
+        clock = ManualClock()
+        app = app_with(cluster, parts={"clock": clock}, leaderElection={"leaderElect": False})
+
+        def notes(reason: str) -> list[str]:
+            events = cluster.store.items("events")
+            return [each["message"] for each in events if each["reason"] == reason]
+
+        async with running(app):
+            await until(cluster, lambda: notes("Scheduled") != [])
+            assert node_of(cluster, "web") is None
+            clock.advance(CONFIRMED_WITHIN_SECONDS)
+            app.live.wake()
+            await until(cluster, lambda: notes("FailedScheduling") != [])
+            clock.advance(5)  # longer than the backoff of a first failure
+            app.live.wake()
+            await until(cluster, lambda: node_of(cluster, "web") == "alone")
+    why = "the binding to node alone was answered with success, but the pod has no node"
+    assert notes("FailedScheduling") == [why]
+    assert [method for method, _ in cluster.faults.met] == ["POST", "GET", "POST"]
+    assert caplog.messages.count("A binding was answered with success, but not applied") == 1
+
+
 async def test_a_rule_that_hangs_ends_the_process_and_is_named(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -221,15 +253,16 @@ async def test_a_rule_that_hangs_ends_the_process_and_is_named(
             letting_go.wait(10)
             return ()
 
-    watchdog = Watchdog(hung_seconds=10, look_seconds=0.1, end=end)
-    async with LocalCluster(clock=ManualClock(NOW)) as cluster:
-        cluster.add_node("alone")
-        cluster.store.create("pods", pod("web"), namespace="default")
-        app = app_with(
-            cluster, Hanging, parts={"watchdog": watchdog}, leaderElection={"leaderElect": False}
-        )
-        async with running(app):
-            await until(cluster, lambda: node_of(cluster, "web") == "alone")
+    async def place_a_pod() -> None:
+        async with LocalCluster(clock=ManualClock(NOW)) as cluster:
+            cluster.add_node("alone")
+            cluster.store.create("pods", pod("web"), namespace="default")
+            app = app_with(cluster, Hanging, leaderElection={"leaderElect": False})
+            async with running(app):
+                await until(cluster, lambda: node_of(cluster, "web") == "alone")
+
+    with Watchdog(hung_seconds=10, look_seconds=0.1, end=end) as watchdog:
+        await watchdog.watch(place_a_pod())
     assert codes == [EXIT_CODE]
     assert "Hanging.filter hangs; this process ends" in caplog.messages
 

@@ -46,25 +46,19 @@ def log_lines() -> Iterator[io.StringIO]:
 
 async def test_a_rule_that_hangs_ends_the_process_and_is_named(log_lines: io.StringIO) -> None:
     ended = Ended()
-    watchdog = Watchdog(hung_seconds=3, look_seconds=0.02, end=ended)
-    running = asyncio.create_task(watchdog.run())
-    await asyncio.sleep(0)
-    ask(HangingRule(ended), "filter")
+    with Watchdog(hung_seconds=3, look_seconds=0.02, end=ended) as watchdog:
+        await watchdog.watch(asking(HangingRule(ended)))
     assert ended.codes == [EXIT_CODE]
     assert '"Hanging.filter hangs; this process ends"' in log_lines.getvalue()
-    running.cancel()
 
 
 async def test_what_hangs_elsewhere_is_told_by_its_stack(log_lines: io.StringIO) -> None:
     ended = Ended()
-    watchdog = Watchdog(hung_seconds=3, look_seconds=0.02, end=ended)
-    running = asyncio.create_task(watchdog.run())
-    await asyncio.sleep(0)
-    HangingRule(ended).filter()
+    with Watchdog(hung_seconds=3, look_seconds=0.02, end=ended):
+        HangingRule(ended).filter()
     assert ended.codes == [EXIT_CODE]
     assert '"The loop hangs; this process ends"' in log_lines.getvalue()
     assert "letting_go.wait" in log_lines.getvalue()
-    running.cancel()
 
 
 async def test_a_loop_that_hangs_in_its_log_ends_the_process_untold(
@@ -72,26 +66,29 @@ async def test_a_loop_that_hangs_in_its_log_ends_the_process_untold(
 ) -> None:
     """As when nobody reads what it writes: the lock of the log is not free then."""
     ended = Ended()
-    watchdog = Watchdog(hung_seconds=3, look_seconds=0.02, telling_seconds=0.1, end=ended)
-    running = asyncio.create_task(watchdog.run())
-    await asyncio.sleep(0)
     (handler,) = (each for each in logging.getLogger().handlers if isinstance(each, LineHandler))
-    handler.acquire()
-    try:
-        assert ended.letting_go.wait(5)
-    finally:
-        handler.release()
+    with Watchdog(hung_seconds=3, look_seconds=0.02, telling_seconds=0.1, end=ended):
+        handler.acquire()
+        try:
+            assert ended.letting_go.wait(5)
+        finally:
+            handler.release()
     assert ended.codes == [EXIT_CODE]
-    running.cancel()
 
 
 async def test_a_loop_that_turns_is_left_alone() -> None:
     ended = Ended()
     looked = asyncio.Event()
-    watchdog = Watchdog(hung_seconds=2, look_seconds=0.01, end=ended)
-    running = asyncio.create_task(watchdog.run())
-    loop = asyncio.get_running_loop()
-    loop.call_later(0.2, looked.set)  # twenty looks
-    await looked.wait()
-    running.cancel()
+    asyncio.get_running_loop().call_later(0.2, looked.set)  # twenty looks
+    with Watchdog(hung_seconds=2, look_seconds=0.01, end=ended) as watchdog:
+        await watchdog.watch(waiting(looked))
     assert ended.codes == []
+
+
+async def asking(rule: HangingRule) -> None:
+    await asyncio.sleep(0)
+    ask(rule, "filter")
+
+
+async def waiting(event: asyncio.Event) -> None:
+    await event.wait()

@@ -210,3 +210,9 @@ def test_what_is_imagined_counts_where_it_is_imagined(state: ClusterState) -> No
     assert without.volumes.attached_count(DRIVER).tolist() == [1, 1]
     assert without.volumes.is_attached(CsiSource(DRIVER, "handle-v1")).tolist() == [False, True]
     assert counts(state) == {"a": 2, "b": 0}
+
+
+@pytest.mark.parametrize("count", [2**31, 10**30])
+def test_a_limit_is_no_larger_than_the_api_allows(state: ClusterState, count: int) -> None:
+    state.put_object(csi_node(count=count))
+    assert state.nodes().volumes.attach_limit(DRIVER).tolist()[0] == 2**31 - 1

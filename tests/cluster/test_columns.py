@@ -9,11 +9,14 @@ from lowtide.cluster.columns import (
     Gathered,
     Interned,
     KeptColumns,
+    Totals,
     ValueColumn,
+    at_most,
     by_value,
     is_one_of,
     most_columns,
 )
+from lowtide.objects.quantity import LARGEST
 
 
 def test_equal_values_share_a_number() -> None:
@@ -187,3 +190,64 @@ def test_a_column_is_gathered_when_it_is_looked_at() -> None:
     assert gathered["high"].tolist() == [9.0, 9.0]
     assert looked == [9.0]
     assert "other" not in gathered
+
+
+def totals(*sums: int) -> Totals:
+    column = Totals(len(sums))
+    for row, amount in enumerate(sums):
+        column.add(row, amount)
+    return column
+
+
+def test_a_total_stops_at_the_largest_number_and_comes_back_exactly() -> None:
+    column = totals(5, 7)
+    for amount in (LARGEST, LARGEST, 10):
+        column.add(0, amount)
+    assert column.array.tolist() == [LARGEST, 7]
+    column.add(0, -LARGEST)
+    assert column.array.tolist() == [LARGEST, 7]
+    column.add(0, -LARGEST)
+    assert column.array.tolist() == [15, 7]
+
+
+def test_a_total_that_is_too_large_moves_with_its_row() -> None:
+    column = totals(2 * LARGEST, 2 * LARGEST + 3)
+    column.move(1, 0)
+    assert column.array.tolist() == [LARGEST, 0]
+    column.add(0, -2 * LARGEST)
+    column.add(1, 4)
+    assert column.array.tolist() == [3, 4]
+
+
+def test_a_row_that_is_cleared_forgets_how_large_it_was() -> None:
+    column = totals(2 * LARGEST)
+    column.clear(0)
+    column.add(0, 6)
+    assert column.array.tolist() == [6]
+
+
+@pytest.mark.parametrize(
+    ("sums", "change", "want"),
+    [
+        pytest.param([10], -4, 6, id="takes away"),
+        pytest.param([LARGEST - 1], 1, LARGEST, id="reaches the largest number"),
+        pytest.param([LARGEST], LARGEST, LARGEST, id="stops at the largest number"),
+        pytest.param([LARGEST, LARGEST, 9], -LARGEST, LARGEST, id="is still too large"),
+        pytest.param([LARGEST, 9], -LARGEST, 9, id="goes by the exact sum"),
+        pytest.param([5], 3 * LARGEST, LARGEST, id="adds more than 64 bits hold"),
+        pytest.param([LARGEST, LARGEST, LARGEST, 9], -3 * LARGEST, 9, id="takes as much away"),
+    ],
+)
+def test_a_hypothetical_change_of_a_total(sums: list[int], change: int, want: int) -> None:
+    column = totals(0, 0)
+    for amount in sums:
+        column.add(1, amount)
+    changes = np.array([change, 0], np.object_ if abs(change) > LARGEST else np.int64)
+    assert column.changed(np.array([1, 0]), changes).tolist() == [want, 0]
+
+
+def test_the_smaller_of_a_sum_and_something_else() -> None:
+    amounts = np.array([1, LARGEST, LARGEST, 0])
+    most = np.array([5, 5, LARGEST, LARGEST])
+    assert at_most(most, amounts, LARGEST).tolist() == [5, 5, LARGEST, LARGEST]
+    assert at_most(most, amounts, 3).tolist() == [4, 5, LARGEST, 3]

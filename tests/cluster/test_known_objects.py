@@ -121,6 +121,34 @@ def test_what_two_pods_share_stays_assumed_for_one_when(
     assert seen(known) == "Available"
 
 
+def test_a_new_object_that_is_taken_back_is_gone(known: KnownObjects, listener: Listener) -> None:
+    new = volume("Assumed", name="new")
+    known.assume("pod", [new])
+    assert known.take_back("pod") == ((volume("Assumed"), volume("Available")), (new, None))
+    assert list(known.of(PersistentVolume)) == [("", "v")]
+    assert list(known.inside(PersistentVolume, "")) == ["v"]
+    assert listener.heard[-1] == (new, None, True)
+
+
+def test_a_new_object_that_is_assumed_twice_stays_until_both_are_taken_back(
+    known: KnownObjects,
+) -> None:
+    first, second = volume("First", name="new"), volume("Second", name="new")
+    known.assume("pod", [first])
+    known.assume("other", [second])
+    assert known.take_back("other") == ((second, first),)
+    assert known.of(PersistentVolume)["", "new"] == first
+    known.take_back("pod")
+    assert ("", "new") not in known.of(PersistentVolume)
+
+
+def test_a_new_object_that_the_watch_has_brought_stays(known: KnownObjects) -> None:
+    known.assume("pod", [volume("Assumed", name="new")])
+    known.put(volume("Bound", "2", name="new"))
+    known.take_back("pod")
+    assert known.of(PersistentVolume)["", "new"] == volume("Bound", "2", name="new")
+
+
 def test_what_a_bound_pod_shares_stays_assumed_when_the_other_fails(known: KnownObjects) -> None:
     known.assume("other", [volume("Other")])
     known.settle("pod")

@@ -425,3 +425,16 @@ def test_labels_that_change_what_is_expected_of_a_pod_change_what_is_counted() -
     assert incoming(state) == [0.0, 7.0]
     state.remove_pod("default/p")
     assert incoming(state) == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("carries", [1e30, math.inf])
+def test_a_pod_that_expects_too_much_counts_the_most_and_leaves_nothing(carries: float) -> None:
+    state = make_state([make_node("a")])
+    state.publish(SOURCE, measured("a"))
+    state.assume(pod("small", carries=3.0), "a")
+    state.assume(pod("huge", carries=carries), "a")
+    assert state.nodes().reading(SOURCE)["in"].tolist() == [2.0**50 + 3]
+    imagined = state.nodes().with_pods({0: [pod("more", carries=carries)]})
+    assert imagined.reading(SOURCE)["in"].tolist() == [2.0**51 + 3]
+    state.forget("default/huge")
+    assert state.nodes().reading(SOURCE)["in"].tolist() == [3.0]

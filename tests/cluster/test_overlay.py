@@ -7,6 +7,7 @@ from lowtide.cluster.nodes import Nodes
 from lowtide.cluster.overlay import Overlays, imagined
 from lowtide.cluster.placed import PlacedPod
 from lowtide.cluster.pods_matching import PodSelection, labels_required
+from lowtide.objects.quantity import LARGEST
 from lowtide.testing import make_node, make_pod, make_state
 
 WEB = PodSelection.of(labels_required({"app": "web"}), namespaces=None, counts_terminating=True)
@@ -99,3 +100,20 @@ def test_copies_of_a_pod_count_like_as_many_pods() -> None:
     assert [len(copies.pods(at)) for at in range(3)] == [0, 2, 3]
     assert [len(copies.take(np.array([2, 0])).pods(at)) for at in range(2)] == [3, 0]
     assert list(copies.imagined()) == [(1, pod, 1), (2, pod, 3)]
+
+
+def test_pods_whose_amounts_add_up_to_more_than_64_bits_hold() -> None:
+    pods = [make_pod(name, on="n", memory=LARGEST) for name in "abc"]
+    pods.append(make_pod("small", on="n", memory=5))
+    nodes = make_state([make_node("n"), make_node("m")], pods).nodes()
+
+    def memory(nodes: Nodes) -> list[int]:
+        return nodes.requested("memory").tolist()
+
+    assert memory(nodes.without({0: ["default/a", "default/b"]})) == [LARGEST, 0]
+    emptied = nodes.without({0: ["default/a", "default/b", "default/c"]})
+    assert memory(emptied) == [5, 0]
+    assert memory(emptied.returning(np.array([0]))) == [LARGEST, 0]
+    assert memory(nodes.with_pods({1: [make_pod(memory=LARGEST)] * 3})) == [LARGEST, LARGEST]
+    copies = nodes.with_copies(imagined(make_pod(memory=2**62)), np.array([0, 3]))
+    assert memory(copies) == [LARGEST, LARGEST]

@@ -70,7 +70,9 @@ def test_a_footprint() -> None:
 
 def test_a_running_pod_that_cannot_be_read_takes_its_ports_and_nothing_else() -> None:
     pod = make_pod(cpu="lots", host_ports=[80])
-    assert footprint_of(pod) == Footprint({}, 0, 0, (HostPort("TCP", 80, "0.0.0.0"),))
+    assert footprint_of(pod) == Footprint(
+        {}, 0, 0, (HostPort("TCP", 80, "0.0.0.0"),), is_clamped=True
+    )
 
 
 def placed(pod: Pod, node_name: str = "a", *, is_assumed: bool = False) -> PlacedPod:

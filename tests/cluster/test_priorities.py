@@ -42,3 +42,9 @@ def test_in_thought_too() -> None:
     state = make_state([make_node("n"), make_node("m")], [make_pod("a", on="n", priority=7)])
     nodes = state.nodes().without({0: ["default/a"]}).with_pods({1: [make_pod(priority=2)]})
     assert nodes.lowest_priority.tolist() == [NO_PODS, 2]
+
+
+def test_a_priority_is_no_larger_than_the_api_allows() -> None:
+    pods = [make_pod("a", on="n", priority=10**30), make_pod("b", on="m", priority=-(10**30))]
+    state = make_state([make_node("n"), make_node("m"), make_node("empty")], pods)
+    assert state.nodes().lowest_priority.tolist() == [2**31 - 1, -(2**31), NO_PODS]

@@ -1,9 +1,11 @@
 """Columns of resources: made when asked for, kept true, none for what nobody has."""
 
 import numpy as np
+import pytest
 
 from lowtide.cluster.state import ClusterState
 from lowtide.objects.pod import Pod
+from lowtide.objects.quantity import LARGEST
 from lowtide.testing import make_node, make_pod, make_state
 
 GPU = "example.com/gpu"
@@ -87,3 +89,35 @@ def test_whether_all_nodes_have_a_resource_follows_the_nodes() -> None:
     assert state.nodes().all_have(GPU)
     state.add_node(make_node("c"))
     assert not state.nodes().take(np.array([0])).all_have(GPU)  # it is about the whole table
+
+
+@pytest.mark.parametrize(
+    "gpus",
+    [
+        pytest.param("-1", id="is below zero"),
+        pytest.param("many", id="cannot be read"),
+    ],
+)
+def test_a_resource_that_makes_no_sense_leaves_the_others_of_its_node_usable(gpus: str) -> None:
+    state = make_state([make_node("a", cpu="2", example_com__gpu=gpus), make_node("b")])
+    nodes = state.nodes()
+    assert nodes.allocatable(GPU).tolist() == [0, 0]
+    assert nodes.allocatable("cpu").tolist() == [2000, 4000]
+    assert state.clamped_counts == {"node": 1, "pod": 0}
+    state.update_node(make_node("a"))
+    assert state.clamped_counts == {"node": 0, "pod": 0}
+
+
+def test_pods_that_ask_for_more_than_64_bits_hold() -> None:
+    pods = [make_pod(f"p{number}", on="a", memory=LARGEST) for number in range(3)]
+    state = make_state([make_node("a"), make_node("b")], [*pods, make_pod("small", on="a")])
+    nodes = state.nodes()
+    assert nodes.requested("memory").tolist() == [LARGEST, 0]
+    assert nodes.nonzero_requested("memory").tolist() == [LARGEST, 0]
+    assert state.clamped_counts == {"node": 0, "pod": 3}
+    state.remove_node("b")
+    for pod in pods:
+        state.remove_pod(pod.uid)
+    assert state.nodes().requested("memory").tolist() == [0]
+    assert state.nodes().nonzero_requested("memory").tolist() == [200 * 2**20]
+    assert state.clamped_counts == {"node": 0, "pod": 0}

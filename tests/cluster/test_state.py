@@ -3,6 +3,7 @@
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 
 from lowtide.cluster.changes import LABELS, NODE, PODS, ROW
@@ -134,8 +135,9 @@ def test_a_node_changes_for_rules_by(after: Node) -> None:
     assert changes(state, before) == [(0, NODE)]
 
 
-def test_a_node_whose_allocatable_cannot_be_read_has_nothing_to_give() -> None:
-    assert table(make_state([make_node("a", cpu="lots", example_com__gpu=2)])) == {"a": row(cpu=0)}
+def test_a_node_has_nothing_of_a_resource_that_cannot_be_read() -> None:
+    read = table(make_state([make_node("a", cpu="0", example_com__gpu=2)]))
+    assert table(make_state([make_node("a", cpu="lots", example_com__gpu=2)])) == read
 
 
 @pytest.mark.parametrize(
@@ -508,3 +510,27 @@ def test_what_is_kept_of_a_pod_by_its_labels_is_made_anew_where_it_has(
     before = state.log.position
     state.place(make_pod("p", on="a", labels=ZONED, spec=spec))
     assert changes(state, before) == [(0, PODS), (0, PODS)]
+
+
+def test_without_a_pod_the_table_reads_as_if_it_was_on_no_node() -> None:
+    nodes = [make_node("a"), make_node("b")]
+    pod, other = make_pod("pod", on="a", cpu="1"), make_pod("other", on="a", cpu="500m")
+    state = make_state(nodes, [pod, other])
+    before, position = table(state), state.log.position
+    without = state.without(pod.uid)
+    assert table(without) == table(make_state(nodes, [other]))
+    # Wherever the row is, and in the table around any face.
+    faced = without.nodes().take(np.array([1, 0, 0]))
+    assert faced.requested("cpu").tolist() == [0, 500, 500]
+    assert faced.everything.requested("cpu").tolist() == [500, 0]
+    # Pods that are added hypothetically, or removed, come on top.
+    assert faced.with_pods({1: [pod]}).requested("cpu").tolist() == [0, 1500, 500]
+    assert faced.without({2: {pod.uid, other.uid}}).requested("cpu").tolist() == [0, 500, 0]
+    assert list(faced.imagined()) == []
+    assert list(faced.differences()) == [(1, pod, -1), (2, pod, -1)]
+    assert (table(state), state.log.position) == (before, position)
+
+
+def test_without_a_pod_that_has_no_node_it_is_the_same() -> None:
+    state = make_state([make_node("a")])
+    assert state.without("unknown") is state

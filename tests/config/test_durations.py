@@ -45,3 +45,9 @@ def test_no_duration(text: str) -> None:
     with pytest.raises(ValueError) as caught:
         seconds_from_duration(text)
     assert str(caught.value) == f'"{text}" is not a duration such as 15s or 1h2m'
+
+
+@pytest.mark.timeout(60)  # where time grows with the square of the length, it takes hours
+def test_a_long_text_is_refused_at_once() -> None:
+    with pytest.raises(ValueError, match="is not a duration"):
+        seconds_from_duration("1" * 2_000_000)

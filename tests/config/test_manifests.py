@@ -113,3 +113,27 @@ def test_refused(text: str, problem: str) -> None:
     with pytest.raises(ConfigError) as caught:
         find_configuration(text, file="f.yaml")
     assert caught.value.problems == (problem,)
+
+
+@pytest.mark.timeout(60)  # where time grows with the square of the length, it takes minutes
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        pytest.param(
+            "kind: ConfigMap\ndata:\n  a: |\n    x\n" + "\n" * 100_000 + "    y\n",
+            'f.yaml:1: kind: is the string "ConfigMap"; expected a KubeSchedulerConfiguration, '
+            "or a ConfigMap that holds one",
+            id="empty lines",
+        ),
+        pytest.param(
+            "kind: List\nitems:\n" + "- {a: 1, a: 2}\n" * 20_000,
+            'f.yaml:1: kind: is the string "List"; expected a KubeSchedulerConfiguration, '
+            "or a ConfigMap that holds one",
+            id="items with problems",
+        ),
+    ],
+)
+def test_many_are_read_in_time(text: str, problem: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        find_configuration(text, file="f.yaml")
+    assert caught.value.problems == (problem,)

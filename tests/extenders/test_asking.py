@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 from aiohttp import web
+from tests.hostile import gzip_bomb, hostile_server
 
 from lowtide.config.types import Extender
 from lowtide.extenders.asking import Extenders
@@ -197,6 +198,18 @@ async def test_an_extender_that_fails(
     )
 
 
+async def test_an_extender_that_answers_without_an_end_fails() -> None:
+    async with hostile_server(gzip_bomb) as url:
+        extender = extender_at(url, http_timeout_seconds=60)
+        async with Extenders((extender,), Whole()) as extenders:
+            answer = await extenders.answer(AskFilter(extender, POD, NAMES))
+            assert extenders.refused == 1
+    assert answer == ExtenderFailed(
+        f"the extender at URL {url}/filter answered with more than 256 MiB, the limit; it should "
+        "name nodes instead of sending them (nodeCacheCapable)"
+    )
+
+
 async def test_a_pod_that_cannot_be_read_is_a_failure(fake: FakeExtender) -> None:
     extender = extender_at(fake.url)
     assert await asked(extender, AskFilter(extender, make_pod("unreadable"), NAMES)) == (
@@ -223,7 +236,7 @@ async def test_a_binding_in_doubt_is_looked_up(fake: FakeExtender) -> None:
 
     looked: list[tuple[str, str, str]] = []
     fake.answer = {"Error": "too slow"}
-    async with Extenders((extender_at(fake.url),), Whole(), look=look) as extenders:
+    async with Extenders((extender_at(fake.url),), Whole(), look_up=look) as extenders:
         assert await extenders.bind(POD, "one") == BindOutcome()
     assert looked == [("web", "one", "too slow")]
 

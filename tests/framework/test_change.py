@@ -6,6 +6,7 @@ from lowtide.cluster.changes import (
     ANY_ROW,
     FIRST_KIND,
     LABELS,
+    NEW_NODE,
     NODE,
     NODES,
     OBJECTS,
@@ -41,7 +42,7 @@ CORDONED = make_node(unschedulable=True)
 @pytest.mark.parametrize(
     ("before", "after", "what", "event", "is_of_taints"),
     [
-        pytest.param(None, PLAIN, ROW | NODES | OTHERS, "NodeAdd", False, id="comes"),
+        pytest.param(None, PLAIN, NEW_NODE | ROW | NODES | OTHERS, "NodeAdd", False, id="comes"),
         pytest.param(PLAIN, None, NODES | OTHERS, "NodeDelete", False, id="goes"),
         pytest.param(
             TAINTED, PLAIN, ROW | NODES | OTHERS, "NodeUpdateNodeTaint", True, id="loses a taint"
@@ -197,7 +198,7 @@ PODS_GO = {"a pod goes", "a promise is dropped"}
 @pytest.mark.parametrize(
     ("touched", "wakes"),
     [
-        pytest.param(0, set(), id="touched nothing, by nothing"),
+        pytest.param(0, {"a node comes"}, id="touched nothing: only a new node is new to it"),
         pytest.param(NODE, {"a node comes", "a node changes"}, id="touched the node"),
         pytest.param(TAKEN, {"a node comes", *PODS_GO}, id="touched what the pods on it take"),
         pytest.param(
@@ -228,8 +229,14 @@ PODS_GO = {"a pod goes", "a promise is dropped"}
             {*HAPPENS} - {"an object comes"},
             id="touched what is measured on all nodes",
         ),
-        pytest.param(FIRST_KIND, {"an object comes"}, id="touched objects of the first kind"),
-        pytest.param(FIRST_KIND << 9, {"an object comes"}, id="touched objects of another kind"),
+        pytest.param(
+            FIRST_KIND, {"a node comes", "an object comes"}, id="touched objects of the first kind"
+        ),
+        pytest.param(
+            FIRST_KIND << 9,
+            {"a node comes", "an object comes"},
+            id="touched objects of another kind",
+        ),
     ],
 )
 def test_a_pod_is_woken_where_the_plugin_that_rejected_it(touched: int, wakes: set[str]) -> None:

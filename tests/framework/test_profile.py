@@ -2,7 +2,7 @@
 
 import pytest
 
-from lowtide.cluster.changes import OBJECTS, ROW
+from lowtide.cluster.changes import NEW_NODE, OBJECTS, ROW
 from lowtide.framework.change import Change
 from lowtide.framework.plugin import NODE, PODS, TAKEN, PluginError, Pod, PodRejection
 from lowtide.framework.profile import Concerned, Profile, Weighted
@@ -98,12 +98,18 @@ REFUSING = Profile("lowtide", {"filter": [ByNodes(), Unsaid(), Hinting()]}, {})
     [
         pytest.param(["ByNodes"], TAKEN, NODE, id="what the plugin says, whatever was touched"),
         pytest.param(
-            ["Unsaid"], TAKEN, TAKEN, id="what was touched, where the plugin does not say"
+            ["Unsaid"],
+            TAKEN,
+            NEW_NODE | TAKEN,
+            id="what was touched, where the plugin does not say",
         ),
-        pytest.param(["Unsaid"], 0, 0, id="nothing, where nothing was touched either"),
+        pytest.param(["Unsaid"], 0, NEW_NODE, id="a new node alone, where nothing was touched"),
         pytest.param(["Hinting"], 0, PODS | OBJECTS, id="objects too, where the plugin says so"),
         pytest.param(
-            ["ByNodes", "Unsaid"], TAKEN, NODE | TAKEN, id="what any of the plugins needs"
+            ["ByNodes", "Unsaid"],
+            TAKEN,
+            NEW_NODE | NODE | TAKEN,
+            id="what any of the plugins needs",
         ),
         pytest.param(["ByNodes", "Extender"], 0, ~0, id="everything, where it is no plugin's name"),
     ],
@@ -121,7 +127,6 @@ def test_a_pod_is_tried_again_on(names: list[str], touched: int, want: int) -> N
             ["Hinting"], Change(PODS, after=make_pod("helpful")), True, id="a hint says so"
         ),
         pytest.param(["Hinting"], Change(PODS, after=make_pod()), False, id="a hint denies it"),
-        pytest.param(["Hinting"], Change(PODS), True, id="a hint fails"),
         pytest.param(
             ["Hinting", "ByNodes"],
             Change(NODE | PODS, after=make_pod()),
@@ -145,6 +150,12 @@ def test_a_pod_is_tried_again_on(names: list[str], touched: int, want: int) -> N
 )
 def test_whether_a_change_may_help_where(names: list[str], change: Change, want: bool) -> None:
     assert REFUSING.may_help(make_pod(), names, change) is want
+
+
+def test_a_hint_that_fails_raises_a_plugin_error_that_names_the_plugin() -> None:
+    with pytest.raises(PluginError, match=r"^Hinting\.may_help failed: AttributeError") as raised:
+        REFUSING.may_help(make_pod(), ["Hinting"], Change(PODS))
+    assert raised.value.rule_name == "Hinting"
 
 
 class Choosy:

@@ -43,3 +43,10 @@ def test_the_highest_is_that_of_feasible_nodes() -> None:
 )
 def test_division_truncates_toward_zero(numerator: int, denominator: int, quotient: int) -> None:
     assert truncating_divide(np.array([numerator]), denominator).tolist() == [quotient]
+
+
+@pytest.mark.parametrize("highest", [2**56, 2**57, 2**62, 2**63 - 1])
+def test_scores_near_the_end_of_64_bits_are_scaled_like_others(highest: int) -> None:
+    raw = np.array([0, highest // 2, highest])
+    assert scaled(raw, highest, "highest_best").tolist() in ([0, 50, 100], [0, 49, 100])
+    assert scaled(raw, highest, "lowest_best").tolist() in ([100, 50, 0], [100, 51, 0])

@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from lowtide.localcluster import Drop, LocalCluster
+from lowtide.scheduler.unconfirmed import CONFIRMED_WITHIN_SECONDS
 from realparts.process import Process
 
 Start = Callable[..., Process]
 Configuration = Callable[..., dict[str, Any]]
+PATIENCE_SECONDS = 20.0
 NAMES = ["one", "two", "three"]
 
 
@@ -68,6 +70,26 @@ def test_binding_fault(
         embedded_cluster.wait_for_event(name, "Scheduled")
     assert binding_counts == dict.fromkeys([(name, "tight") for name in NAMES], 1)
     assert len(embedded.call(lambda cluster: cluster.faults.met)) == 3
+
+
+def test_bindings_that_were_answered_but_not_applied_are_sent_again(
+    embedded: Any,
+    embedded_cluster: Any,
+    binding_counts: Counter[tuple[str, str]],
+    configuration: Configuration,
+    lowtide_scheduler: Start,
+) -> None:
+    embedded_cluster.create_node("tight", cpu="300m")
+    embedded.call(answered(201))
+    lowtide_scheduler(configuration(), embedded_cluster.kubeconfig)
+    for name in NAMES:
+        embedded_cluster.create_pod(name, cpu="100m")
+    for name in NAMES:
+        embedded_cluster.wait_for_placement(name, CONFIRMED_WITHIN_SECONDS + PATIENCE_SECONDS)
+    assert binding_counts == dict.fromkeys([(name, "tight") for name in NAMES], 1)
+    for name in NAMES:
+        (event,) = embedded_cluster.events(name, "FailedScheduling")
+        assert event["note"].endswith("was answered with success, but the pod has no node")
 
 
 def test_pod_deleted_while_it_is_bound_leaves_its_room_to_others(

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 from yarl import URL
 
+from lowtide.input_limits import Intake
 from lowtide.kube.channels import LONGEST_IDLE_SECONDS, Channels
 
 ASKED = b"POST /x HTTP/1.1\r\nContent-Length: 0\r\n\r\n"
@@ -48,7 +49,7 @@ async def served() -> AsyncIterator[RawServer]:
 
 
 def channels_to(server: RawServer) -> Channels:
-    return Channels(URL(f"http://127.0.0.1:{server.port}"), None)
+    return Channels(URL(f"http://127.0.0.1:{server.port}"), None, Intake())
 
 
 async def ask(channels: Channels, timeout_seconds: float = 10.0) -> bytes:

@@ -8,6 +8,7 @@ import ssl
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, aclosing, nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,11 +17,12 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
+from tests.hostile import Pieces, announced, endless, endless_chunks, gzip_bomb, hostile_server
 from tests.kube.conftest import ApiServer, ManualClock, cut, document, serve, status
 
 from lowtide.kube.connection import CHECKED_CONNECT_SECONDS, Connection
-from lowtide.kube.errors import ApiError, NoAnswer, NotConnected, NotTrusted, Redirected
-from lowtide.kube.kubeconfig import Access, Cluster, Pem, User
+from lowtide.kube.errors import ApiError, NoAnswer, NotConnected, NotTrusted, Redirected, Unreadable
+from lowtide.kube.kubeconfig import Access, Cluster, Pem, User, plain_access
 
 
 async def test_request_sends_what_it_was_given(connection: Connection, server: ApiServer) -> None:
@@ -76,6 +78,15 @@ async def test_an_error_page_that_is_no_text_is_quoted(
         pytest.param([(429, {})], [1.0], id="waits a second after a 429 that asks for nothing"),
         pytest.param([(429, {"Retry_After": "900"})], [30.0], id="never waits above 30 seconds"),
         pytest.param([(429, {"Retry_After": "soon"})], [1.0], id="takes an unclear wait as one"),
+        pytest.param(
+            [(429, {"Retry_After": "Wed, 21 Oct 2099 07:28:00 GMT"})], [1.0], id="reads no dates"
+        ),
+        pytest.param([(429, {"Retry_After": "-3600"})], [1.0], id="never waits below zero"),
+        pytest.param([(429, {"Retry_After": "nan"})], [1.0], id="waits for numbers only"),
+        pytest.param([(429, {"Retry_After": "inf"})], [1.0], id="does not wait for ever"),
+        pytest.param(
+            [(503, {"Retry_After": "9" * 1000})], [30.0], id="reads numbers of any length"
+        ),
         pytest.param(
             [(503, {"Retry_After": "3"}), (429, {"Retry_After": "1"})],
             [3.0, 1.0],
@@ -422,6 +433,16 @@ async def test_a_list_is_asked_for_again(
     assert (len(server.asked), clock.slept) == (len(answers), slept)
 
 
+async def test_a_list_waits_no_longer_than_30_seconds_at_a_time(
+    connection: Connection, server: ApiServer, clock: ManualClock
+) -> None:
+    later = status(429, "TooManyRequests", "later", Retry_After="3600")
+    server.answers = [later, later, document([1])]
+    async with aclosing(connection.list_pieces("/x", params={}, timeout_seconds=9)) as pieces:
+        assert b"".join([piece async for piece in pieces]) == b"[1]"
+    assert clock.slept == [30.0, 30.0]
+
+
 async def test_a_list_that_is_cut_is_no_answer(connection: Connection, server: ApiServer) -> None:
     async def begun(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse()
@@ -565,3 +586,83 @@ async def test_verification_can_be_switched_off(
     access = Access(Cluster(url, is_verified=False), User(), "default", "test")
     async with Connection(access, clock) as connection:
         assert (await connection.request("GET", "/x")).status == 200
+
+
+async def test_the_lines_of_a_stream_are_whole_however_they_arrive(
+    connection: Connection, server: ApiServer
+) -> None:
+    sent = b"one\n" + b"x" * 300_000 + b"\n\n" + b"y" * 70_000 + b"\nthree\n"
+
+    async def pieces(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        for start in range(0, len(sent), 9_999):
+            await response.write(sent[start : start + 9_999])
+        return response
+
+    server.answers = [pieces]
+    async with aclosing(connection.stream("/x", params={}, silence_seconds=9)) as lines:
+        assert [line async for line in lines] == [each for each in sent.split(b"\n") if each]
+
+
+async def asked_of(answer: Pieces, ask: Callable[[Connection], Awaitable[object]]) -> str:
+    """Why there is no answer; one refusal is counted."""
+    async with (
+        hostile_server(answer) as url,
+        Connection(plain_access(url), lambda: 0.0) as connection,
+    ):
+        with pytest.raises(Unreadable) as caught:
+            await ask(connection)
+        assert connection.intake.refused == 1
+        return str(caught.value).removeprefix(url)
+
+
+async def get(connection: Connection) -> None:
+    await connection.request("GET", "/x", params={"a": "b"})
+
+
+async def get_beside(connection: Connection) -> None:
+    await connection.pass_on("/x", params={}, headers={}, timeout_seconds=60)
+
+
+async def write(connection: Connection) -> None:
+    await connection.request("POST", "/x", body=b"{}")
+
+
+async def follow(connection: Connection) -> None:
+    async with aclosing(connection.stream("/x", params={}, silence_seconds=60)) as lines:
+        async for _ in lines:
+            pass
+
+
+@pytest.mark.parametrize(
+    ("ask", "answer", "want"),
+    [
+        pytest.param(get, gzip_bomb, "GET /x with more than 256 MiB", id="a packed answer"),
+        pytest.param(get, announced, "GET /x with more than 256 MiB", id="announced"),
+        pytest.param(get_beside, gzip_bomb, "GET /x with more than 256 MiB", id="passed on"),
+        pytest.param(write, endless, "POST /x with more than 16 MiB", id="a write"),
+        pytest.param(write, endless_chunks, "POST /x with more than 16 MiB", id="a write, chunks"),
+        pytest.param(write, announced, "POST /x with more than 16 MiB", id="a write, announced"),
+        pytest.param(follow, endless, "GET /x with more than 16 MiB", id="a line of a watch"),
+        pytest.param(follow, gzip_bomb, "GET /x with more than 16 MiB", id="a packed line"),
+        pytest.param(
+            follow,
+            partial(gzip_bomb, b"500 Internal"),
+            "GET /x with more than 1 MiB",
+            id="a refusal of a watch",
+        ),
+    ],
+)
+async def test_too_large_an_answer(
+    ask: Callable[[Connection], Awaitable[None]], answer: Pieces, want: str
+) -> None:
+    hint = "whatever answers there should send less"
+    assert await asked_of(answer, ask) == f" answered {want}, the limit; {hint}"
+
+
+async def test_a_message_of_an_error_is_cut(connection: Connection, server: ApiServer) -> None:
+    server.answers = [status(400, "Bad", "a" * 10_000)]
+    with pytest.raises(ApiError) as caught:
+        await connection.request("GET", "/x")
+    assert caught.value.message == "a" * 4096 + "…"

@@ -122,7 +122,7 @@ async def test_a_token_file_that_vanished_leaves_the_token_in_use(
     with caplog.at_level(logging.WARNING):
         assert (await credentials.current()).authorization == "Bearer one"
     assert [record.getMessage() for record in caplog.records] == [
-        f"The token file {file} cannot be read: No such file or directory; "
+        f"The token file {file} cannot be used: No such file or directory; "
         f"the token read before is used"
     ]
 
@@ -130,19 +130,47 @@ async def test_a_token_file_that_vanished_leaves_the_token_in_use(
 @pytest.mark.parametrize(
     ("text", "want"),
     [
-        pytest.param(None, "cannot be read: No such file or directory", id="names a missing file"),
-        pytest.param(" \n", "is empty; it must hold a token", id="names an empty file"),
+        pytest.param(None, "No such file or directory", id="names a missing file"),
+        pytest.param(b" \n", "it is empty", id="names an empty file"),
+        pytest.param(b"to\xffken", "it is not text", id="names a file that is no text"),
+        pytest.param(
+            b"two\nlines",
+            "it should hold the token on one line and nothing else",
+            id="names a file with a line break",
+        ),
+        pytest.param(
+            b"x" * 1_048_577, "it holds more than 1 MiB, the limit", id="names a large file"
+        ),
     ],
 )
 async def test_a_token_file_that_was_never_good(
-    clock: ManualClock, tmp_path: Path, text: str | None, want: str
+    clock: ManualClock, tmp_path: Path, text: bytes | None, want: str
 ) -> None:
     file = tmp_path / "token"
     if text is not None:
-        file.write_text(text)
+        file.write_bytes(text)
     with pytest.raises(CredentialsError) as caught:
         await credentials_for(User(token_file=file), clock).current()
-    assert str(caught.value) == f"The token file {file} {want}"
+    assert str(caught.value) == f"The token file {file} cannot be used: {want}"
+
+
+@pytest.mark.parametrize("text", [b"\xff", b"two\nlines", b"", b"x" * 1_048_577])
+async def test_a_token_file_that_goes_bad_leaves_the_token_in_use(
+    clock: ManualClock, tmp_path: Path, text: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = tmp_path / "token"
+    file.write_text("one")
+    credentials = credentials_for(User(token_file=file), clock)
+    await credentials.current()
+    file.write_bytes(text)
+    clock.advance(60)
+    with caplog.at_level(logging.WARNING):
+        assert (await credentials.current()).authorization == "Bearer one"
+    assert all(each.getMessage().endswith("before is used") for each in caplog.records)
+    assert len(caplog.records) == 1
+    file.write_text("two")
+    clock.advance(60)
+    assert (await credentials.current()).authorization == "Bearer two"
 
 
 async def test_an_exec_credential_is_renewed_before_it_expires(
@@ -255,8 +283,8 @@ async def test_a_clock_set_back_delays_neither_a_token_file_nor_a_plugin(
     from_plugin = credentials_for(plugin.user, clock)
     await from_file.current()
     presented = await from_plugin.current()
-    file.write_text("two, longer")
+    file.write_text("two-longer")
     plugin.answers(token="two")
     clock.now -= 3600
-    assert (await from_file.current()).authorization == "Bearer two, longer"
+    assert (await from_file.current()).authorization == "Bearer two-longer"
     assert await from_plugin.renew(presented)

@@ -1,8 +1,10 @@
 """What an exec plugin is told and what becomes of what it prints; the plugins are real programs."""
 
+import asyncio
 import json
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +82,12 @@ async def test_answers(status: object, want: ExecCredential) -> None:
             id="is of another version",
         ),
         pytest.param(
+            answering({"token": "two\nlines"}),
+            "printed a token with line breaks, spaces or other characters that a header cannot "
+            "hold; it must be one word",
+            id="has a line break in its token",
+        ),
+        pytest.param(
             printing("import sys; sys.exit('log in first')"),
             "ended with code 1: log in first",
             id="is a failure",
@@ -131,3 +139,61 @@ async def test_the_plugin(tmp_path: Path, gets_cluster: bool, want_spec: object)
     info = json.loads(environment.pop("KUBERNETES_EXEC_INFO"))
     assert (environment["HOME"], environment["REGION"]) == ("/h", "north")
     assert info == {"apiVersion": V1, "kind": "ExecCredential", "spec": want_spec}
+
+
+TALKING = """
+import os, subprocess, sys
+child = subprocess.Popen(["sleep", "1000"])
+open({file!r}, "w").write(str(child.pid))
+while True:
+    os.write({stream}, b"x" * 65536)
+"""
+
+
+def is_running(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
+
+
+@pytest.mark.parametrize("stream", [1, 2], ids=["output", "complaints"])
+async def test_a_plugin_that_prints_without_an_end_is_killed_with_all_it_started(
+    tmp_path: Path, stream: int
+) -> None:
+    file = tmp_path / "child"
+    plugin = printing(TALKING.format(file=str(file), stream=stream))
+    async with asyncio.timeout(30):
+        with pytest.raises(CredentialsError) as caught:
+            await run_exec_plugin(plugin, CLUSTER, dict(os.environ))
+        while is_running(int(file.read_text())):
+            await asyncio.sleep(0)
+    assert str(caught.value) == (
+        f"The exec plugin {plugin.command} printed more than 1 MiB, the limit, and was killed; "
+        "it should print one ExecCredential"
+    )
+
+
+async def test_a_plugin_is_killed_with_all_it_started_when_nobody_waits_any_more(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "child"
+    plugin = printing(TALKING.format(file=str(file), stream=1).replace("while True", "while False"))
+    plugin = replace(plugin, args=(*plugin.args[:-1], plugin.args[-1] + "\nchild.wait()"))
+    async with asyncio.timeout(30):
+        running = asyncio.create_task(run_exec_plugin(plugin, CLUSTER, dict(os.environ)))
+        while not file.exists() or not file.read_text():
+            await asyncio.sleep(0)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        while is_running(int(file.read_text())):
+            await asyncio.sleep(0)
+
+
+async def test_long_complaints_of_a_plugin_that_fails_are_cut() -> None:
+    plugin = printing("import sys; sys.exit('x' * 100_000)")
+    with pytest.raises(CredentialsError) as caught:
+        await run_exec_plugin(plugin, CLUSTER, dict(os.environ))
+    assert len(str(caught.value)) < 1000

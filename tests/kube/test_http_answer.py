@@ -2,6 +2,7 @@
 
 import pytest
 
+from lowtide.input_limits import TooLargeError
 from lowtide.kube.http_answer import (
     MOST_HEAD_BYTES,
     Answer,
@@ -105,6 +106,25 @@ def test_malformed(received: bytes, want: str) -> None:
     with pytest.raises(MalformedAnswerError) as caught:
         read_answer(received)
     assert str(caught.value).startswith(want)
+
+
+@pytest.mark.parametrize(
+    "received",
+    [
+        pytest.param(CREATED + b"0000000000\r\n\r\n", id="by its length"),
+        pytest.param(CHUNKED + b"\r\n\r\n1000001\r\n", id="by the length of a chunk"),
+        pytest.param(CHUNKED + b"\r\n\r\n" + b"1\r\na\r\n" * 20_000, id="in very many chunks"),
+        pytest.param(b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * (17 << 20), id="without a length"),
+    ],
+)
+def test_a_body_that_is_too_large(received: bytes) -> None:
+    with pytest.raises(TooLargeError, match="more than 16 MiB"):
+        read_answer(received)
+
+
+def test_very_many_words_before_an_answer_are_malformed() -> None:
+    with pytest.raises(MalformedAnswerError, match="no end of the headers"):
+        read_answer(b"HTTP/1.1 100 Continue\r\n\r\n" * 10_000)
 
 
 def test_headers_are_found_in_any_letters() -> None:

@@ -288,6 +288,20 @@ def test_of_several_files_the_first_that_names_a_thing_wins(tmp_path: Path) -> N
             "{file}: user 'u' has an exec plugin with interactiveMode Always",
             id="has an exec plugin that needs a terminal",
         ),
+        pytest.param(
+            config(user={"token": "two\nlines"}),
+            "{file}: token of user 'u' has line breaks or other characters that cannot be sent; "
+            "it must be one word",
+            id="has a token with a line break",
+        ),
+        pytest.param(
+            config(user={"username": "two\nlines", "password": "p"}),
+            "{file}: username of user 'u' has line breaks or other characters that cannot be "
+            "sent; it must be one line",
+            id="has a user name with a line break",
+        ),
+        pytest.param("[" * 100_000, "{file} is nested too deep", id="is nested too deep"),
+        pytest.param("#" * (17 << 20), "{file} cannot be read: more than 16 MiB", id="is large"),
     ],
 )
 def test_refused_when_the_file(tmp_path: Path, document: object, want: str) -> None:

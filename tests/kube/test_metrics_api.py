@@ -1,5 +1,8 @@
 """The reader of metrics.k8s.io: what it makes of each answer."""
 
+import asyncio
+import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -7,7 +10,7 @@ from aiohttp import web
 from tests.kube.conftest import Answer, ApiServer, cut, document, status
 
 from lowtide.kube.connection import Connection
-from lowtide.kube.metrics_api import MetricsApi
+from lowtide.kube.metrics_api import MetricsApi, Samples
 from lowtide.readings.usage import NoUsage, UsageSample
 
 PATH = "/apis/metrics.k8s.io/v1beta1/nodes"
@@ -24,10 +27,18 @@ def item(name: str, **usage: str) -> dict[str, Any]:
     }
 
 
+async def aside(work: Callable[[], Samples]) -> Samples:
+    return await asyncio.to_thread(work)
+
+
+def metrics_of(connection: Connection) -> MetricsApi:
+    return MetricsApi(connection, aside=aside)
+
+
 async def test_the_usage_of_every_node(server: ApiServer, connection: Connection) -> None:
     items = [item("a", cpu="264000001n", memory="2048Ki"), item("b", cpu="67m", memory="1Gi")]
     server.answers = [document({"kind": "NodeMetricsList", "metadata": {}, "items": items})]
-    assert await MetricsApi(connection).node_usage() == {
+    assert await metrics_of(connection).node_usage() == {
         "a": UsageSample(265, 2 * 2**20, NOW, 10.045),
         "b": UsageSample(67, 2**30, NOW, 10.045),
     }
@@ -36,7 +47,53 @@ async def test_the_usage_of_every_node(server: ApiServer, connection: Connection
 
 async def test_no_items(server: ApiServer, connection: Connection) -> None:
     server.answers = [document({"items": None})]
-    assert await MetricsApi(connection).node_usage() == {}
+    assert await metrics_of(connection).node_usage() == {}
+
+
+def compact(items: list[Any]) -> Answer:
+    """As Kubernetes spells it, without spaces."""
+    text = json.dumps({"kind": "NodeMetricsList", "metadata": {}, "items": items})
+    return whole_text(text.replace(", ", ",").replace(": ", ":"))
+
+
+def whole_text(text: str) -> Answer:
+    async def answer(_: web.Request) -> web.StreamResponse:
+        return web.Response(text=text)
+
+    return answer
+
+
+async def test_many_nodes_are_read_in_pieces(server: ApiServer, connection: Connection) -> None:
+    rests: list[None] = []
+    names = [f"node-{number}" for number in range(10_000)]
+    server.answers = [compact([item(name, cpu="1", memory="1Gi") for name in names])]
+    metrics = MetricsApi(connection, aside=aside, rest=lambda: rests.append(None))
+    found = await metrics.node_usage()
+    assert found == dict.fromkeys(names, UsageSample(1000, 2**30, NOW, 10.045))
+    assert len(rests) > 3
+
+
+DEEP = '{"a":' * 100_000 + "1" + "}" * 100_000
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        pytest.param(
+            '{"items":[' + "1," * (9 << 20) + "1]}",
+            "has more than 16 MiB that can only be read as one piece",
+            id="without an object",
+        ),
+        pytest.param('{"items":[' + DEEP + "]}", "maximum recursion depth", id="nested too deep"),
+    ],
+)
+async def test_a_hostile_answer(
+    server: ApiServer, connection: Connection, text: str, want: str
+) -> None:
+    server.answers = [whole_text(text)]
+    found = await metrics_of(connection).node_usage()
+    assert isinstance(found, NoUsage)
+    assert want in found.reason
 
 
 async def page_not_found(_: web.Request) -> web.StreamResponse:
@@ -76,12 +133,12 @@ async def test_no_usage(
     server: ApiServer, connection: Connection, answer: Answer, want: str
 ) -> None:
     server.answers = [answer]
-    assert await MetricsApi(connection).node_usage() == NoUsage(want)
+    assert await metrics_of(connection).node_usage() == NoUsage(want)
     assert len(server.asked) == 1
 
 
 async def test_no_answer(server: ApiServer, connection: Connection) -> None:
     server.answers = [cut]
-    found = await MetricsApi(connection).node_usage()
+    found = await metrics_of(connection).node_usage()
     assert isinstance(found, NoUsage)
     assert found.reason.startswith(f"No answer from {server.url} to GET {PATH}: ")

@@ -9,10 +9,12 @@ from typing import Any
 import msgspec
 import pytest
 from aiohttp import web
+from tests.hostile import gzip_bomb, hostile_server
 from tests.kube.conftest import Answer, ApiServer, ManualClock, document, redirect, status
 
 from lowtide.kube.connection import Connection
 from lowtide.kube.following import NotRenewed, Outages
+from lowtide.kube.kubeconfig import plain_access
 from lowtide.kube.list_pieces import PIECE_BYTES
 from lowtide.kube.watch import Event, Watch
 from lowtide.objects.events import Added, Deleted, Listed, Modified, Unavailable
@@ -892,3 +894,68 @@ async def test_a_kind_that_is_refused_after_an_outage_ends_it(
         "Cannot follow /apis/test/v1/things, trying again",
         "The cluster answers again",
     ]
+
+
+def nested(name: str, version: int, depth: int) -> bytes:
+    """An object with a field that nobody reads, such as managedFields, and that is so deep."""
+    found = msgspec.json.encode(thing(name, version))
+    deep = b'{"f:a":' * depth + b"{}" + b"}" * depth
+    return found[:-1] + b',"fields":' + deep + b"}"
+
+
+async def test_an_object_that_is_nested_as_deep_as_the_api_server_allows_is_read(
+    watch: Watch[Thing], server: ApiServer, handed: Handed
+) -> None:
+    body = b'{"metadata":{"resourceVersion":"5"},"items":[' + nested("a", 3, 9_900) + b"]}"
+    server.answers = [
+        web.Response(body=body),
+        watched(
+            b'{"type":"ADDED","object":' + nested("b", 6, 9_900) + b"}\n",
+            line("ADDED", thing("c", 7)),
+            ends="never",
+        ),
+    ]
+    async with running(watch):
+        events = await handed.count(4)
+    assert events == [
+        Added(thing("a", 3)),
+        Listed("Thing"),
+        Added(thing("b", 6)),
+        Added(thing("c", 7)),
+    ]
+
+
+async def test_what_is_nested_deeper_is_tried_again(
+    watch: Watch[Thing], server: ApiServer, handed: Handed, clock: ManualClock
+) -> None:
+    body = b'{"metadata":{"resourceVersion":"5"},"items":[' + nested("a", 3, 100_000) + b"]}"
+    server.answers = [
+        web.Response(body=body),
+        listed(5),
+        watched(b'{"type":"ADDED","object":' + nested("b", 6, 100_000) + b"}\n"),
+        watched(line("ADDED", thing("a", 6)), ends="never"),
+    ]
+    async with running(watch):
+        assert await handed.count(2) == [Listed("Thing"), Added(thing("a", 6))]
+    assert clock.slept == [0.8, 1.6]
+
+
+async def test_a_list_without_objects_that_never_ends_is_given_up(
+    clock: ManualClock, handed: Handed, outages: Outages
+) -> None:
+    async def never(seconds: float) -> None:
+        gave_up.set()
+        await asyncio.Event().wait()
+
+    gave_up = asyncio.Event()
+    async with (
+        hostile_server(gzip_bomb) as url,
+        Connection(plain_access(url), clock) as connection,
+        running(make_watch(connection, handed, clock, outages, sleep=never)),
+    ):
+        await gave_up.wait()
+    assert outages.never_listed() == {
+        "things": f"{url} sent a list of /apis/test/v1/things that has more than 256 MiB, the "
+        "limit, in one piece"
+    }
+    assert connection.intake.refused == 1

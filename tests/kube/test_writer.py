@@ -122,6 +122,18 @@ async def test_bind_is_repeated_after_429(
     assert clock.slept == [2.0, 1.0]
 
 
+async def test_writes_go_on_after_30_seconds_whatever_the_server_asks_for(
+    writer: Writer, server: ApiServer, clock: ManualClock
+) -> None:
+    later = status(429, "TooManyRequests", "later", Retry_After="3600")
+    server.answers = [later, document({}), later, document({}), later, document({})]
+    assert await writer.bind("default", "x", "u", "node") == Written(Outcome.BOUND)
+    assert await writer.delete_pod("default", "x", "u") == Written(Outcome.WRITTEN)
+    patched = await writer.patch_pod_status("default", "x", "u", nominated_node_name="")
+    assert patched == Written(Outcome.WRITTEN)
+    assert clock.slept == [30.0] * 3
+
+
 async def test_bind_gives_up_after_ten_429(
     writer: Writer, server: ApiServer, clock: ManualClock
 ) -> None:

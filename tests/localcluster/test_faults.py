@@ -23,6 +23,16 @@ async def test_the_next_matching_requests_are_answered_wrongly(
     assert cluster.faults.met == [("POST", PODS), ("POST", PODS)]
 
 
+async def test_a_request_can_be_answered_with_success_and_not_applied(
+    cluster: LocalCluster, http: aiohttp.ClientSession
+) -> None:
+    cluster.faults.answer("POST", "/pods", status=201)
+    async with http.post(PODS, data=POD) as response:
+        answer = await response.json()
+    assert (response.status, answer["status"], answer["code"]) == (201, "Success", 201)
+    assert cluster.store.find("pods", "default", "p") is None
+
+
 async def test_other_requests_meet_no_fault(
     cluster: LocalCluster, http: aiohttp.ClientSession
 ) -> None:

@@ -53,3 +53,17 @@ def test_bad_label_selector_is_refused(text: str) -> None:
 def test_unknown_field_is_refused_in_the_real_wording() -> None:
     with pytest.raises(StatusError, match=r"^field label not supported: spec\.foo$"):
         parse_fields("spec.foo=1", {})
+
+
+@pytest.mark.timeout(60)  # where time grows with the square of the length, it takes hours
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("a=" + " " * 1_000_000 + "(", id="space before what is wrong"),
+        pytest.param(" " * 1_000_000 + "(", id="space alone"),
+        pytest.param("," * 1_000_000, id="commas"),
+    ],
+)
+def test_a_long_selector_is_refused_at_once(text: str) -> None:
+    with pytest.raises(StatusError):
+        parse_labels(text)

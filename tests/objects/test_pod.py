@@ -5,7 +5,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from lowtide.objects.pod import Pod, once, shape_of
+from lowtide.objects.pod import (
+    Pod,
+    PodSpec,
+    PreferredNodeTerm,
+    TopologySpreadConstraint,
+    WeightedPodAffinityTerm,
+    once,
+    shape_of,
+)
 from lowtide.testing import make_pod
 
 OWNER: dict[str, Any] = {
@@ -253,3 +261,14 @@ def test_what_is_worked_out_once_stays_with_its_pod_and_with_no_other() -> None:
     assert asked == ["web", "db", "web"]
     assert web == fresh
     assert b"WEB" not in msgspec.json.encode(web)
+
+
+@pytest.mark.parametrize(
+    ("given", "want"),
+    [(2**31 - 1, 2**31 - 1), (2**31, 2**31 - 1), (10**30, 2**31 - 1), (-(10**30), -(2**31))],
+)
+def test_numbers_that_the_api_keeps_in_32_bits_are_cut_to_that(given: int, want: int) -> None:
+    assert msgspec.convert({"priority": given}, PodSpec).priority == want
+    assert msgspec.json.decode(b'{"weight":%d}' % given, type=PreferredNodeTerm).weight == want
+    assert WeightedPodAffinityTerm(weight=given).weight == want
+    assert TopologySpreadConstraint(max_skew=given).max_skew == want

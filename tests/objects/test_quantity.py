@@ -4,6 +4,8 @@ import pytest
 
 from lowtide.objects.quantity import LARGEST, Quantity, QuantityError, milli, parse_nano, units
 
+CAP = LARGEST * 10**9
+
 
 @pytest.mark.parametrize(
     ("text", "nano", "whole_units", "milli_units"),
@@ -35,8 +37,37 @@ from lowtide.objects.quantity import LARGEST, Quantity, QuantityError, milli, pa
         pytest.param("0.1n", 1, 1, 1, id="rounds what is finer than nano up to one nano"),
         pytest.param("-1.5", -1_500_000_000, -2, -1500, id="rounds a negative away from zero"),
         pytest.param("-0.1n", -1, -1, -1, id="rounds a tiny negative away from zero"),
-        pytest.param("8Ei", 2**63 * 10**9, LARGEST, LARGEST, id="caps at the largest int64"),
-        pytest.param("-8Ei", -(2**63) * 10**9, -LARGEST, -LARGEST, id="caps a negative too"),
+        pytest.param("9223372036854775807", CAP, LARGEST, LARGEST, id="reads the largest int64"),
+        pytest.param("8Ei", CAP, LARGEST, LARGEST, id="caps at the largest int64"),
+        pytest.param("-8Ei", -CAP, -LARGEST, -LARGEST, id="caps a negative too"),
+        pytest.param("10E", CAP, LARGEST, LARGEST, id="caps a decimal suffix"),
+        pytest.param("1e100", CAP, LARGEST, LARGEST, id="caps a large exponent"),
+        pytest.param("1e2147483648", CAP, LARGEST, LARGEST, id="caps an exponent beyond int32"),
+        pytest.param("0e9223372036854775807", 0, 0, 0, id="reads zero with any exponent"),
+        pytest.param("1e-9223372036854775807", 1, 1, 1, id="rounds any negative exponent up"),
+        pytest.param("1e0000000000000000000003", 1000 * 10**9, 1000, 10**6, id="pads an exponent"),
+        pytest.param("1" + "0" * 120, CAP, LARGEST, LARGEST, id="caps 121 digits"),
+        pytest.param("0" * 120 + "1", 10**9, 1, 1000, id="skips leading zeros"),
+        pytest.param("1." + "0" * 120, 10**9, 1, 1000, id="skips zeros at the end"),
+        pytest.param("1." + "0" * 120 + "1", 10**9 + 1, 2, 1001, id="sees the 121st decimal"),
+        pytest.param("1" + "0" * 120 + "e-120", 10**9, 1, 1000, id="brings many digits down"),
+        pytest.param("0." + "0" * 120 + "1e121", 10**9, 1, 1000, id="brings many zeros up"),
+        pytest.param(
+            "9223372036854775806.9999999999", CAP, LARGEST, LARGEST, id="rounds up below the cap"
+        ),
+        pytest.param("0.0009765625Ki", 10**9, 1, 1000, id="takes a binary fraction for what it is"),
+        pytest.param(
+            "0.0000000000009094947017729282379150390625Ti", 10**9, 1, 1000, id="keeps 40 decimals"
+        ),
+        pytest.param(
+            "0.00000000000090949470177292823791503906250000000001Ti",
+            10**9 + 1,
+            2,
+            1001,
+            id="sees the 50th decimal",
+        ),
+        pytest.param(10**5000, CAP, LARGEST, LARGEST, id="caps a bare integer of 5001 digits"),
+        pytest.param(1e300, CAP, LARGEST, LARGEST, id="caps a bare float"),
     ],
 )
 def test_a_quantity(text: Quantity, nano: int, whole_units: int, milli_units: int) -> None:
@@ -89,6 +120,27 @@ def test_refuses_an_unknown_suffix(suffix: str) -> None:
     )
 
 
-def test_refuses_an_exponent_that_would_fill_the_memory() -> None:
-    with pytest.raises(QuantityError, match="'1e999999999' has an exponent beyond 40"):
-        parse_nano("1e999999999")
+@pytest.mark.parametrize(
+    ("text", "nano"),
+    [
+        pytest.param("9" * 10**6, CAP, id="a million digits"),
+        pytest.param("0." + "0" * 10**6 + "1", 1, id="a million decimals"),
+        pytest.param("1" * 10**6 + "e-999999", 1_111_111_112, id="a million digits brought down"),
+    ],
+)
+def test_reads_a_very_long_text(text: str, nano: int) -> None:
+    """Python's own int() refuses it, or takes minutes."""
+    assert parse_nano(text) == nano
+
+
+def test_refuses_an_exponent_of_more_than_64_bits() -> None:
+    with pytest.raises(QuantityError, match="'1e9223372036854775808' has the unknown suffix"):
+        parse_nano("1e9223372036854775808")
+
+
+def test_shows_the_start_of_a_long_text() -> None:
+    with pytest.raises(QuantityError) as caught:
+        parse_nano("x" * 10**6)
+    assert str(caught.value) == (
+        f"'{'x' * 40}'... is not a quantity; right would be 500m, 2, 1.5Gi or 2e3"
+    )

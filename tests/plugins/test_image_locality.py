@@ -81,3 +81,9 @@ def test_the_score_is_the_final_one() -> None:
     nodes = [make_node("a", images={"app:1": 500 * MIB}), make_node("b")]
     decision = place([ImageLocality()], pod("app:1"), nodes)
     assert {each.node_name: each.total for each in decision.best} == {"a": 23, "b": 0}
+
+
+def test_images_of_any_size_are_no_more_than_the_highest_score() -> None:
+    state = make_state([make_node("a", images={"huge:1": 2**80, "none:1": -5})])
+    assert scores(ImageLocality(), pod(*["huge:1"] * 10_000), state) == {"a": 100}
+    assert scores(ImageLocality(), pod("none:1"), state) == {"a": 0}

@@ -406,6 +406,12 @@ def of_nodes(a: int = 0, b: int = 0, c: int = 0, bare: int = 0) -> dict[str, int
             id="has none where such pods are on nodes without the label",
         ),
         pytest.param(make_pod(), [db(), web("one", on="a")], None, id="has none without terms"),
+        pytest.param(
+            web(rather=[weighted(10**30)] * 3),
+            [db()],
+            of_nodes(a=3 * (2**31 - 1), b=3 * (2**31 - 1)),
+            id="takes no weight for more than the API allows",
+        ),
     ],
 )
 def test_the_score(pod: Pod, pods: Sequence[Pod], want: dict[str, int] | None) -> None:

@@ -524,3 +524,17 @@ def test_among_nodes_to_be_avoided_what_was_just_placed_counts(policy: Any) -> N
 def test_a_guessed_capacity(by_node: Mapping[str, Any], want: dict[str, int]) -> None:
     rule = NetworkTraffic(NetworkTrafficArgs())
     assert scores(rule, IDLE, measured(rule, by_node)) == want
+
+
+@pytest.mark.parametrize("amount", ["1e30", "1e100", "9" * 1000])
+def test_a_pod_that_states_too_much_traffic_is_placed_and_hurts_nobody(amount: str) -> None:
+    rule = NetworkTraffic(NetworkTrafficArgs())
+    state = measured(rule, dict.fromkeys("abcd", fresh(1e6, 1e9)))
+    verdicts = Verdicts(make_profile([rule]), state)
+    huge = make_pod("huge", annotations={"lowtide.dev/traffic": amount}, priority=5)
+    node_name = decide(huge, verdicts, turn=0).node_name
+    assert node_name is not None
+    state.nominate(huge, node_name)
+    assert decide(carrying(1e6), verdicts, turn=0).node_name is not None
+    state.assume(huge, node_name)
+    assert decide(carrying(1e6), verdicts, turn=0).node_name not in (None, node_name)

@@ -401,3 +401,22 @@ def test_the_decoder(given: dict[str, Any], problems: list[tuple[str, str]]) -> 
 def test_what_cannot_be_decoded_is(given: dict[str, Any]) -> None:
     with pytest.raises(msgspec.ValidationError):
         msgspec.convert(given, NetworkTrafficArgs)
+
+
+@pytest.mark.timeout(60)  # where time grows with the square of the length, it takes hours
+@pytest.mark.parametrize(
+    ("query", "problem"),
+    [
+        pytest.param('"' + '\\"' * 1_000_000, "must close what it opens", id="escaped quotes"),
+        pytest.param(
+            "x"
+            + "".join(f"${{a{number}}}" for number in range(200_000))
+            + "".join(f"(?P<a{number}>)" for number in range(200_000)),
+            "",
+            id="groups that stand for names",
+        ),
+    ],
+)
+def test_a_long_query_is_checked_at_once(query: str, problem: str) -> None:
+    texts = [text for _, text in NetworkTrafficArgs(query=query).problems()]
+    assert [text[: len(problem)] for text in texts] == [problem] * bool(problem)

@@ -198,3 +198,11 @@ def test_the_highest_is_best() -> None:
     decision = place([rule()], pod, nodes())
     # 15*100//15, 10*100//15, 0
     assert {each.node_name: each.total for each in decision.best} == {"b": 100, "a": 66, "c": 0}
+
+
+def test_weights_of_any_size_are_scaled() -> None:
+    zone = labelled(expression("zone", "Exists"))
+    pod = preferring((10**30, zone), (2**31 - 1, labelled(expression("gen", "In", "5"))))
+    decision = place([rule()], pod, nodes())
+    # both weights count as 2**31 - 1: 2*100//2, 1*100//2, 0
+    assert {each.node_name: each.total for each in decision.best} == {"b": 100, "a": 50, "c": 0}

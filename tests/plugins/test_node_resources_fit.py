@@ -7,8 +7,10 @@ import pytest
 
 from lowtide.objects.node import Node
 from lowtide.objects.pod import Pod
+from lowtide.objects.quantity import LARGEST
 from lowtide.plugins.node_resources_fit import NodeResourcesFit, NodeResourcesFitArgs
-from lowtide.testing import make_node, make_pod, make_state, rejections, scores
+from lowtide.plugins.node_unschedulable import NodeUnschedulable
+from lowtide.testing import make_node, make_pod, make_state, place, rejections, scores
 
 GPU = "example.com/gpu"
 SHAPE = {"shape": [{"utilization": 0, "score": 0}, {"utilization": 100, "score": 10}]}
@@ -346,3 +348,63 @@ def test_a_group_is_what_stands_before_the_slash() -> None:
     assert list(args(ignoredResourceGroups=["a.com", "a.com/b"]).problems()) == [
         ("ignoredResourceGroups", "'a.com/b' must not contain '/'; it is the part before it")
     ]
+
+
+# Numbers near the end of 64 bits.
+
+
+@pytest.mark.parametrize(
+    ("judge", "used", "want"),
+    [
+        # (LARGEST - 1) * 100 // LARGEST = 99
+        pytest.param(scoring("LeastAllocated", ("memory", 1)), 0, 99, id="takes it for empty"),
+        # (LARGEST - 2**62) * 100 // LARGEST = 49
+        pytest.param(scoring("LeastAllocated", ("memory", 1)), 2**62, 49, id="is exact"),
+        pytest.param(scoring("LeastAllocated", ("memory", 1)), LARGEST, 0, id="sees it full"),
+        # 2**62 * 100 // LARGEST = 50
+        pytest.param(scoring("MostAllocated", ("memory", 1)), 2**62, 50, id="is exact in reverse"),
+        pytest.param(
+            scoring("RequestedToCapacityRatio", ("memory", 1), requestedToCapacityRatio=SHAPE),
+            2**62,
+            50,
+            id="is exact along a curve",
+        ),
+    ],
+)
+def test_the_score_of_a_huge_node(judge: NodeResourcesFit, used: int, want: int) -> None:
+    pods = [make_pod("there", on="huge", memory=used)] if used else []
+    nodes = [make_node("huge", memory="9223372036854775807"), make_node("usual", memory="4Gi")]
+    found = scores(judge, make_pod(memory=1), make_state(nodes, pods))
+    assert found is not None
+    usual = scores(judge, make_pod(memory=1), make_state(nodes[1:]))
+    assert usual is not None
+    assert found == {"huge": want, "usual": usual["usual"]}
+
+
+@pytest.mark.parametrize("amount", ["9223372036854775807", "1e100", "8Ei"])
+def test_pods_are_placed_beside_a_huge_node(amount: str) -> None:
+    nodes = [make_node("huge", cpu=amount, memory=amount, pods=amount), make_node("usual")]
+    assert place([rule()], make_pod(cpu="1", memory="1Gi"), nodes).node_name == "huge"
+    cordoned = [make_node("huge", cpu=amount, memory=amount, unschedulable=True), nodes[1]]
+    decision = place([rule(), NodeUnschedulable()], make_pod(cpu="1", memory="1Gi"), cordoned)
+    assert decision.node_name == "usual"
+
+
+@pytest.mark.parametrize("pods", [1, 2, 3, 4])
+def test_pods_that_ask_for_too_much_leave_no_room_and_no_score(pods: int) -> None:
+    huge = [make_pod(f"p{number}", on="a", cpu=0, memory=LARGEST) for number in range(pods)]
+    state = make_state([make_node("a"), make_node("b")], huge)
+    pod = make_pod(cpu="1", memory="1Gi")
+    assert rejections(rule(), pod, state) == {"a": ["Insufficient memory"]}
+    # (75 + 0) // 2 = 37; (75 + 87) // 2 = 81
+    assert scores(rule(), pod, state) == {"a": 37, "b": 81}
+
+
+def test_a_pod_that_asks_for_too_much_fits_nowhere() -> None:
+    pods = [make_pod("there", on="huge", memory=1)]
+    state = make_state([make_node("huge", memory="1e100"), make_node("usual")], pods)
+    assert rejections(rule(), make_pod(memory="1e100"), state) == {
+        "huge": ["Insufficient memory"],
+        "usual": ["Insufficient memory"],
+    }
+    assert scores(rule(), make_pod(memory="1e100"), state) is not None

@@ -291,6 +291,8 @@ SHAPES = [
         spec={"containers": [{"restartPolicyRules": [{"action": "RestartAllContainers"}]}]},
     ),
     make_pod("zone-a", node_selector={"zone": "a"}, requests={"example.com/gpu": 1}),
+    # It asks for nothing, and what other pods want of theirs is about it.
+    make_pod("wanted", labels={"app": "b"}),
     make_pod("narrow", labels={"app": "narrow"}),
     make_pod("alone", labels={"app": "alone"}, memory="3Gi"),
     make_pod(
@@ -319,7 +321,7 @@ nodes = st.builds(
     make_node,
     st.sampled_from(NAMES),
     cpu=st.sampled_from(["1", "4", "8"]),
-    memory=st.sampled_from(["2Gi", "8Gi"]),
+    memory=st.sampled_from(["2Gi", "8Gi", "8Gi", "8Ei"]),
     pods=st.sampled_from([2, 110]),
     labels=st.fixed_dictionaries(
         {"zone": st.sampled_from(ZONES)}, optional={"disk": st.sampled_from(["ssd", "hdd"])}
@@ -343,7 +345,7 @@ running = st.builds(
     st.sampled_from([f"pod-{number}" for number in range(9)]),
     on=st.sampled_from([*NAMES, "unknown"]),
     cpu=st.sampled_from(["100m", "2"]),
-    memory=st.sampled_from([None, "1Gi"]),
+    memory=st.sampled_from([None, "1Gi", "1Gi", "1e100"]),
     host_ports=st.sampled_from([(), (80,), (80, 443)]),
     labels=st.sampled_from([{}, {"app": "a"}, {"app": "b"}]),
     deleted=st.sampled_from([False, False, True]),
@@ -536,6 +538,22 @@ class Incremental(RuleBasedStateMachine):
         kept = decision_on(self.verdicts, shape, turn, waited_seconds)
         assert kept == decision_on(fresh, shape, turn, waited_seconds)
 
+    @precondition(lambda self: self.placed)
+    @rule(data=st.data(), shape=shapes)
+    def without_a_pod_all_is_as_if_it_had_gone(self, data: st.DataObject, shape: Pod) -> None:
+        uid = data.draw(st.sampled_from(sorted(self.placed)))
+        gone, real, request = self.state.without(uid), self.from_nothing(), self.rules[-1].request
+        real.remove_pod(uid)
+        position = self.state.log.position
+        assert read_by_plugins(gone, request) == read_by_plugins(real, request)
+        pod = renamed(self.placed[uid][0], "again")
+        for asked in (shape, pod):
+            without, fresh = self.verdicts.without(uid), Verdicts(self.profile, real)
+            assert verdict_on(without, asked) == verdict_on(fresh, asked)
+            found = decision_on(without, asked, 1, 0.0)
+            assert found == decision_on(fresh, asked, 1, 0.0)
+        assert self.state.log.position == position
+
     def teardown(self) -> None:
         if hasattr(self, "state"):
             for shape in SHAPES:
@@ -621,6 +639,12 @@ def columns_of(state: ClusterState, request: Any) -> dict[str, Any]:
         columns[f"port {port}"] = table.uses_port(wanted).tolist()
         columns[f"holders of {port}"] = dict(state.host_ports.holders(wanted))
     return columns
+
+
+def read_by_plugins(state: ClusterState, request: Any) -> dict[str, Any]:
+    """Without indexes that only other columns are made of."""
+    columns = columns_of(state, request)
+    return {name: each for name, each in columns.items() if not name.startswith("holders of")}
 
 
 def verdict_on(verdicts: Verdicts, pod: Pod) -> dict[str, Any]:

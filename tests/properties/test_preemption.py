@@ -48,7 +48,7 @@ PREEMPTION = DefaultPreemption(DefaultPreemptionArgs())
 NAMES = ["n0", "n1", "n2", "n3"]
 apps = st.sampled_from(["web", "db"])
 amounts = {
-    "cpu": st.sampled_from(["100m", "500m", "1"]),
+    "cpu": st.sampled_from(["100m", "500m", "1", "1e100"]),
     "host_ports": st.sampled_from([(), (), (80,), (80, 81)]),
     "labels": st.one_of(st.just({}), apps.map(lambda app: {"app": app})),
 }
@@ -80,7 +80,7 @@ def node_named(name: str) -> st.SearchStrategy[Node]:
     return st.builds(
         make_node,
         st.just(name),
-        cpu=st.sampled_from(["500m", "1", "2"]),
+        cpu=st.sampled_from(["500m", "1", "2", "1e100"]),
         pods=st.sampled_from([2, 4, 110]),
         labels=st.one_of(st.just({}), st.sampled_from(["x", "y"]).map(lambda zone: {"zone": zone})),
         taints=st.sampled_from([[], [], [{"key": "a", "effect": "NoSchedule"}]]),

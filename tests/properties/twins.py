@@ -25,9 +25,9 @@ from lowtide.objects.matching import is_tolerated, is_valid_requirement, matches
 from lowtide.objects.node import Node, Taint
 from lowtide.objects.pod import NodeAffinity, NodeSelector, NodeSelectorTerm
 from lowtide.objects.requests import (
-    amounts_as_int,
     is_extended,
     is_scalar,
+    node_amounts,
     nonzero_requests,
     pod_requests,
     scored_requests,
@@ -428,8 +428,8 @@ def _on_shape(points: Sequence[tuple[int, int]], percent: int) -> int:
     return points[-1][1]
 
 
-def _has(node: OneNode) -> dict[str, int]:
-    return amounts_as_int(node.object.status.allocatable, node.name)
+def _has(node: OneNode) -> Mapping[str, int]:
+    return node_amounts(node.object.status.allocatable).by_resource
 
 
 def _scored_use(node: OneNode, resource: str) -> int:

@@ -122,6 +122,11 @@ def test_equal_accesses_are_one_key() -> None:
             id="refuses a username with a colon",
         ),
         pytest.param(
+            PrometheusArgs(basic_auth=BasicAuthArgs("a\nb")),
+            ("basicAuth", "must have a username without line breaks"),
+            id="refuses a username with a line break",
+        ),
+        pytest.param(
             PrometheusArgs(headers={"X Y": "1"}),
             ("headers", "must have names such as X-Scope-OrgID, not 'X Y'"),
             id="refuses what is no header's name",

@@ -1,7 +1,9 @@
 """From answers to links: which devices count, and which series speaks for each of them."""
 
+import gc
 import math
 from collections.abc import Mapping, Sequence
+from types import FunctionType, ModuleType
 from typing import Any
 
 import pytest
@@ -309,3 +311,41 @@ def test_a_finder_goes_by_the_newest_answers_poll_after_poll() -> None:
         ({(0, "eth0"): 2.0, (0, "bond0"): 5.0}, [100.0, 200.0]),
         ({(0, "bond0"): 5.0}, [400.0]),
     ]
+
+
+def test_targets_and_devices_that_come_and_go_do_not_add_up() -> None:
+    finder = LinkFinder()
+    finder.match(NodeMatcher((A, B), (), "node"))
+    for poll in range(1000):
+        new = make_series(poll, device=f"new-{poll}", job=f"new-{poll}")
+        finder.take({"receive": [new, make_series(1.0, node="b")]})
+        found = finder.links(("receive",), 2)
+        assert counted(found) == {(0, f"new-{poll}"): float(poll), (1, "eth0"): 1.0}
+    assert len(names_held(finder, "new-")) < 100
+
+
+def names_held(holder: object, beginning: str) -> set[str]:
+    """Texts that begin so, however they are held."""
+    found, seen, left = set(), set(), [holder]
+    while left:
+        thing = left.pop()
+        if id(thing) in seen or isinstance(thing, type | ModuleType | FunctionType):
+            continue
+        seen.add(id(thing))
+        if isinstance(thing, str) and thing.startswith(beginning):
+            found.add(thing)
+        left += gc.get_referents(thing)
+    return found
+
+
+@pytest.mark.parametrize("value", [1e20, 1e300, math.inf])
+def test_a_device_whose_numbers_are_too_large(value: float) -> None:
+    answers = {
+        "receive": of_devices(eth0=1, eth1=value),
+        "flags": of_devices(eth0=value),
+        "number": of_devices(eth0=value),
+        "parent": of_devices(eth0=value),
+    }
+    found = links(answers)
+    assert found.by_direction["receive"].is_unsound.tolist() == [False, True]
+    assert found.device == ("eth0", "eth1")

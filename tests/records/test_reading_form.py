@@ -144,6 +144,11 @@ def test_expectation_of_others_cannot_be_read_back() -> None:
             id="with a column of another length",
         ),
         pytest.param(
+            ReadingForm(names=["a"] * 200_000, columns=dict.fromkeys("abcdefghijk", 0.0)),
+            "a reading has 2200000 numbers; at most 2000000 are read",
+            id="in which few characters stand for many numbers",
+        ),
+        pytest.param(
             ReadingForm(names=["a"], columns={"x": ["many"]}),
             "'many' is no number; right would be 1.5, null or Infinity",
             id="with a text for a number",

@@ -1,4 +1,5 @@
 import gzip
+import tracemalloc
 import zlib
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from lowtide.scheduler.events import Turn
 HEADER = b'{"format":"lowtide recording","version":1,"lowtide":"0.1.0"}\n'
 TURN = b'{"event":"Turn","now":1.5}\n'
 END = b'{"event":"End"}\n'
+NODE = b'{"event":"Added","now":1,"kind":"Node","object":{"metadata":{"name":"%s"}}}\n'
 DECIDED = b'{"event":"Decided","pod":"a/b","uid":"u","schedulerName":"lowtide","attempt":1}\n'
 
 
@@ -91,6 +93,82 @@ def test_file_that_is_no_recording(content: bytes, told: str, file: Path) -> Non
     with pytest.raises(RecordingError) as error:
         read(file)
     assert str(error.value).startswith(f"run.gz: {told}")
+
+
+MIB = 2**20
+NESTED = b'{"event":"Turn","now":1,"new":' + b"[" * 5000 + b"]" * 5000 + b"}\n"
+
+
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        pytest.param(
+            b'{"event":"' + b"n" * 18 * MIB,
+            "line 2: is longer than 16 MiB, which no line of a recording is",
+            id="a line without an end",
+        ),
+        pytest.param(
+            NODE % (b"n" * 5 * MIB),
+            "line 2: holds an object of more than 4 MiB, which the API server does not store",
+            id="an object that no API server stores",
+        ),
+        pytest.param(
+            TURN + DECIDED.replace(b"a/b", b"a/" + b"b" * MIB) * 17,
+            "line 18: the decisions of one event are longer than 16 MiB, which no line of a "
+            "recording is",
+            id="decisions without an end",
+        ),
+        pytest.param(
+            NESTED, "line 2: cannot be read: it is nested too deeply", id="lists in lists"
+        ),
+        pytest.param(
+            TURN + DECIDED.replace(b"}", b',"best":["n"],"scores":{"A":[]}}') + TURN,
+            "line 3: cannot be read: A has 0 scores for the 1 best nodes",
+            id="fewer scores than nodes",
+        ),
+    ],
+)
+def test_recording_that_would_take_more_memory_than_any_recording(
+    file: Path, lines: bytes, told: str
+) -> None:
+    file.write_bytes(gzip.compress(HEADER + lines))
+    with pytest.raises(RecordingError) as error:
+        read(file)
+    assert str(error.value) == f"run.gz: {told}"
+
+
+def test_header_that_is_nested_too_deeply(file: Path) -> None:
+    nested = b'{"config":{"a":' + b"[" * 5000 + b"]" * 5000 + b"}}\n"
+    file.write_bytes(gzip.compress(nested))
+    with pytest.raises(RecordingError, match="its first line is not a recording's header"):
+        read(file)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        pytest.param(b"", id="and is whole"),
+        pytest.param(b"\xff" * 100, id="and is damaged in the middle"),
+    ],
+)
+def test_a_small_file_that_stands_for_a_large_one_is_read_in_little_memory(
+    file: Path, damage: bytes
+) -> None:
+    small = bytearray(gzip.compress(HEADER + TURN * (64 * MIB // len(TURN)) + END))
+    if damage:
+        small[len(small) // 2 : len(small) // 2 + len(damage)] = damage
+    file.write_bytes(small)
+    assert len(small) < MIB
+    tracemalloc.start()
+    try:
+        with Recording(file) as recording:
+            steps = recording.steps([])
+            assert [next(steps).line for _ in range(1000)] == list(range(2, 1002))
+            steps.close()
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 8 * MIB
 
 
 def test_file_that_is_not_there(file: Path) -> None:

@@ -9,7 +9,7 @@ from tests.records.recorded_run import CONFIG, RecordedRun
 
 from lowtide.cluster.reading import Reading
 from lowtide.framework.plugin import Allow, BindOutcome, Pod, Reject, Wait
-from lowtide.objects.events import Deleted, Modified
+from lowtide.objects.events import Deleted, Listed, Modified
 from lowtide.objects.meta import ObjectMeta
 from lowtide.objects.storage import (
     PersistentVolume,
@@ -21,18 +21,22 @@ from lowtide.objects.storage import (
 )
 from lowtide.objects.volumes import ClaimSource, Volume
 from lowtide.readings.demand import PodTraffic, Traffic
+from lowtide.records.decision_form import DecisionForm
 from lowtide.records.hashed_names import HashedNames
-from lowtide.records.recording import Recording
+from lowtide.records.recording import Recording, Step
 from lowtide.records.recording_header import RecordingError
-from lowtide.scheduler.actions import AskExtenders, Bind, Evict
+from lowtide.records.replaying import Replay
+from lowtide.scheduler.actions import AskExtenders, Bind, Evict, LookUpBinding
 from lowtide.scheduler.events import (
     BindingEnded,
+    BindingLookedUp,
     EvictionEnded,
     ExtendersAnswered,
     ReadingPublished,
     Turn,
 )
 from lowtide.scheduler.extending import ExtenderFailed, Filtered, Priorities
+from lowtide.scheduler.unconfirmed import CONFIRMED_WITHIN_SECONDS
 from lowtide.testing import make_node, make_pod
 
 WITH_TRAFFIC = {
@@ -123,6 +127,41 @@ def a_busy_hour(run: RecordedRun) -> None:
     run.step(Modified(make_node("node-5", cpu="70", labels={"generation": "5"})))
     run.clock.advance(seconds=400)  # longer than any pod stays parked
     run.place_all()
+
+
+def test_a_binding_that_was_not_applied_is_replayed(tmp_path: Path) -> None:
+    with RecordedRun(tmp_path / "run") as run:
+        run.add(make_node("small", cpu="1"))
+        run.listed()
+        run.add(ours("first", cpu="1"))
+        (*_, bind) = run.step(Turn())
+        assert isinstance(bind, Bind)
+        run.step(BindingEnded(bind.pod.uid, BindOutcome()))
+        run.clock.advance(CONFIRMED_WITHIN_SECONDS)
+        assert run.has_work()
+        (look_up,) = run.step(Turn())
+        assert isinstance(look_up, LookUpBinding)
+        run.step(BindingLookedUp(bind.pod.uid, BindOutcome("it has no node")))
+        run.clock.advance(5)
+        run.place_all()
+    made = run.replayed()
+    assert (made.differences, run.nodes) == ((), ["small", "small"])
+
+
+def test_turns_of_an_older_scheduler_that_looked_up_no_bindings_are_replayed(
+    tmp_path: Path,
+) -> None:
+    with RecordedRun(tmp_path / "run") as run:
+        run.add(make_node("large", cpu="64"))
+        run.listed()
+        for number in range(9):
+            run.add(ours(f"web-{number}", cpu="1"))
+            (*_, bind) = run.step(Turn())
+            assert isinstance(bind, Bind)
+            run.step(BindingEnded(bind.pod.uid, BindOutcome()))
+            run.clock.advance(CONFIRMED_WITHIN_SECONDS)
+    made = run.replayed()
+    assert (made.differences, made.decision_count) == ((), 9)
 
 
 @pytest.mark.parametrize("hashes_names", PLAIN_AND_HASHED)
@@ -279,6 +318,17 @@ def test_configuration_for_other_pods_is_refused(tmp_path: Path) -> None:
         "run: was recorded for the schedulerName lowtide, and "
         f"{other} has a profile for theirs only"
     )
+
+
+def test_differences_are_kept_up_to_an_amount_and_all_are_counted(tmp_path: Path) -> None:
+    with RecordedRun(tmp_path / "run") as run:
+        pass
+    decision = DecisionForm(pod="long" * 250_000, uid="u", scheduler_name="lowtide", attempt=1)
+    replay = Replay(run.machine, with_reasons=True)
+    for line in range(2, 32):
+        replay.take(Step(line, 1.0, Listed("Pod"), (decision,)))
+    assert replay.different_count == 30
+    assert [each.line for each in replay.differences] == [*range(2, 11)]
 
 
 def test_decision_that_one_side_lacks_is_told(tmp_path: Path) -> None:

@@ -192,6 +192,9 @@ class HeldBinder:
         self.started: list[str] = []
         self.most_at_once = 0
         self.outcome = outcome
+        self.looked_up: list[tuple[str, str]] = []
+        self.look_up_fails_with: Exception | None = None
+        self.found = OUTCOME_BOUND  # when it is looked up what became of a binding
         self._happenings = happenings
 
     async def bind(self, pod: Pod, node_name: str) -> BindOutcome:
@@ -205,6 +208,13 @@ class HeldBinder:
             return await self.under_way[pod.name]
         finally:
             del self.under_way[pod.name]
+
+    async def look_up(self, pod: Pod, node_name: str) -> BindOutcome:
+        self.looked_up.append((pod.name, node_name))
+        self._happenings.note()
+        if self.look_up_fails_with is not None:
+            raise self.look_up_fails_with
+        return self.found
 
     def end(self, name: str, outcome: BindOutcome = OUTCOME_BOUND) -> None:
         self.under_way[name].set_result(outcome)

@@ -1,11 +1,19 @@
 """The second look at a binding that is about to be sent: has anybody else got in its way?"""
 
 import pytest
-from tests.scheduler.conftest import OUTCOME_BOUND, Bench, on, small_node
+from tests.scheduler.conftest import (
+    OUTCOME_BOUND,
+    Bench,
+    binds,
+    default_profile,
+    on,
+    small_node,
+)
 
-from lowtide.framework.plugin import BindOutcome
+from lowtide.framework.plugin import BindOutcome, Pod, Wait
+from lowtide.framework.profile import Profile
 from lowtide.objects.events import Added, Deleted, Modified
-from lowtide.scheduler.events import Event
+from lowtide.scheduler.events import Event, PermitAnswered
 from lowtide.testing import make_node, make_pod
 
 POD = make_pod("web", cpu="500m")
@@ -16,7 +24,7 @@ def foreign(name: str, cpu: str) -> Event:
     return Modified(make_pod(name, cpu=cpu, on="node-a", scheduler_name="other"))
 
 
-@pytest.mark.parametrize(
+WHAT_OTHERS_DO = pytest.mark.parametrize(
     ("events", "objection"),
     [
         pytest.param([], None, id="nothing has happened"),
@@ -47,13 +55,43 @@ def foreign(name: str, cpu: str) -> Event:
         ),
     ],
 )
+
+
+class Waits:
+    """Makes every pod wait in Permit."""
+
+    name = "Waits"
+
+    def permit(self, pod: Pod, node_name: str) -> Wait:
+        return Wait(600)
+
+
+@WHAT_OTHERS_DO
 def test_objection(events: list[Event], objection: str | None) -> None:
     bench = Bench(small_node(), small_node("node-b", cpu="100m"))
     assert bench.place(POD) == "node-a"
     bench.give(*events)
-    before = bench.on_node("node-a")
+    before, position = bench.on_node("node-a"), bench.machine.state.log.position
     assert bench.machine.objection_to(POD) == objection
     assert bench.on_node("node-a") == before
+    assert bench.machine.state.log.position == position
+
+
+@WHAT_OTHERS_DO
+def test_objection_to_what_happened_while_the_pod_waited_in_permit(
+    events: list[Event], objection: str | None
+) -> None:
+    bench = Bench(small_node(), small_node("node-b", cpu="100m"), profiles=[waits_in_permit()])
+    bench.give(Added(POD))
+    bench.take_turns()
+    bench.give(*events)
+    allowed = bench.give(PermitAnswered(POD.uid, "Waits"))
+    assert binds(allowed) == [("web", "node-a")]
+    assert bench.machine.objection_to(POD) == objection
+
+
+def waits_in_permit() -> Profile:
+    return default_profile(Waits())
 
 
 def test_own_pods_are_no_reason_to_object() -> None:

@@ -17,6 +17,7 @@ from tests.scheduler.conftest import (
     default_rules,
 )
 from tests.scheduler.test_machine_permit import Says
+from tests.scheduler.test_machine_waiting import BadHint
 
 from lowtide.framework.plugin import Allow, BindOutcome, Nodes, Pod, PodRejection, Wait
 from lowtide.objects.events import Added, Deleted, Modified
@@ -25,6 +26,7 @@ from lowtide.scheduler.events import PermitAnswered
 from lowtide.scheduler.live import Live
 from lowtide.scheduler.machine import Machine
 from lowtide.scheduler.metrics import SchedulerMetrics
+from lowtide.scheduler.unconfirmed import CONFIRMED_WITHIN_SECONDS
 from lowtide.testing import ManualClock, make_node, make_pod, make_profile
 
 
@@ -68,6 +70,7 @@ class Bench:
             metrics=metrics(self.registry),
             clock=self.clock,
             may_schedule=lambda: self.may_schedule,
+            look_up=self.binder.look_up,
             most_bindings=most_bindings,
             on_decision=self.note,
         )
@@ -124,6 +127,69 @@ async def test_a_pod_is_bound_and_its_outcome_handed_back() -> None:
         await bench.until(lambda: bench.writes.notes == [assigned("web")])
         assert bench.live.machine.binding_count == 0
     assert (bench.binder.started, bench.writes.conditions) == (["web"], [])
+
+
+@pytest.mark.parametrize(
+    ("found", "warnings", "told"),
+    [
+        pytest.param(OUTCOME_BOUND, [], [assigned("web")], id="is counted on its node"),
+        pytest.param(
+            BindOutcome(error="it has no node"),
+            ["A binding was answered with success, but not applied"],
+            [assigned("web"), "it has no node"],
+            id="is tried again when it has no node",
+        ),
+        pytest.param(
+            BindOutcome(error="it is gone", is_gone=True),
+            [],
+            [assigned("web")],
+            id="is forgotten when it is gone",
+        ),
+    ],
+)
+async def test_a_pod_whose_binding_no_watch_confirms(
+    caplog: pytest.LogCaptureFixture, found: BindOutcome, warnings: list[str], told: list[str]
+) -> None:
+    bench = Bench()
+    bench.binder.found = found
+    async with bench.running():
+        bench.add("web")
+        await bench.until(lambda: bench.writes.notes == [assigned("web")])
+        bench.clock.advance(CONFIRMED_WITHIN_SECONDS)
+        bench.live.wake()
+        await bench.until(lambda: bench.binder.looked_up == [("web", "node-a")])
+        await breathe()
+        assert bench.writes.notes == told
+    assert [each.getMessage() for each in caplog.records if each.levelname == "WARNING"] == warnings
+
+
+async def test_a_look_at_a_binding_that_fails_changes_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    bench = Bench()
+    bench.binder.look_up_fails_with = ValueError("no such answer")
+    async with bench.running():
+        bench.add("web")
+        await bench.until(lambda: bench.writes.notes == [assigned("web")])
+        bench.clock.advance(CONFIRMED_WITHIN_SECONDS)
+        bench.live.wake()
+        await bench.until(lambda: bench.binder.looked_up == [("web", "node-a")])
+        await breathe()
+        assert bench.live.machine.state.assumed_count == 1
+        assert bench.live.machine.next_change_at() > bench.clock.now
+    assert "A binding cannot be looked up" in caplog.messages
+
+
+async def test_a_standby_looks_up_no_bindings() -> None:
+    bench = Bench()
+    async with bench.running():
+        bench.add("web")
+        await bench.until(lambda: bench.writes.notes == [assigned("web")])
+        bench.may_schedule = False
+        bench.clock.advance(CONFIRMED_WITHIN_SECONDS)
+        bench.live.wake()
+        await breathe()
+    assert bench.binder.looked_up == []
 
 
 async def test_bindings_run_side_by_side_but_not_more_than_allowed() -> None:
@@ -518,6 +584,22 @@ async def test_an_attempt_in_which_a_rule_raised_took_its_time_too() -> None:
         bench.add("web")
         await bench.until(lambda: len(bench.writes.notes) == 1)
     assert seconds_of_failures(bench) == pytest.approx(0.5)
+
+
+async def test_a_hint_that_fails_is_logged_and_counted(caplog: pytest.LogCaptureFixture) -> None:
+    bench = Bench(BadHint())
+    async with bench.running():
+        bench.add("web")
+        await bench.until(lambda: len(bench.writes.notes) == 1)
+        bench.live.handle(Added(make_node("node-b")))
+        await bench.until(lambda: len(bench.writes.notes) == 2)
+    assert bench.sample("lowtide_plugin_errors_total", plugin="BadHint") == 1
+    (told,) = [record for record in caplog.records if record.levelname == "ERROR"]
+    assert told.getMessage() == "A plugin failed"
+    assert told.__dict__["lowtide_fields"] == {
+        "plugin": "BadHint",
+        "err": "BadHint.may_help failed: RuntimeError('no idea')",
+    }
 
 
 async def test_every_decision_is_told() -> None:

@@ -61,6 +61,7 @@ class Bench:
             metrics=SchedulerMetrics(CollectorRegistry()),
             clock=ManualClock(1000.0),
             may_schedule=lambda: True,
+            look_up=self.binder.look_up,
             extenders=extenders,
         )
         for event in (Added(make_node("a")), Added(make_node("b")), *all_listed()):

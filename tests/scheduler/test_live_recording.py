@@ -42,12 +42,14 @@ class Tape:
 
 def driver(tape: Tape, clock: ManualClock) -> Live:
     happenings = Happenings()
+    binder = HeldBinder(happenings, OUTCOME_BOUND)
     live = Live(
-        Machine({"lowtide": make_profile(default_rules(HeldBinder(happenings, OUTCOME_BOUND)))}),
+        Machine({"lowtide": make_profile(default_rules(binder))}),
         writes=RecordingWrites(happenings),
         metrics=SchedulerMetrics(CollectorRegistry()),
         clock=clock,
         may_schedule=lambda: True,
+        look_up=binder.look_up,
         recorder=tape,
     )
     for event in all_listed():

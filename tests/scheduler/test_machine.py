@@ -369,7 +369,7 @@ def test_a_late_word_of_the_pending_pod_does_not_bind_it_twice(is_answered: bool
     if is_answered:
         bench.end("web")
     bench.give(Modified(make_pod("web", cpu="500m", labels={"late": "word"})))
-    bench.pass_time(400)
+    bench.pass_time(20)
     assert (bench.take_turns(), bench.lengths) == ([], {})
 
 

@@ -1,5 +1,7 @@
 """What the machine says of a pod when somebody asks why: nothing of it changes what comes."""
 
+from typing import Any
+
 import pytest
 from tests.records.kept_decisions import Keeping
 from tests.scheduler.conftest import START, Bench, binds, small_node
@@ -47,6 +49,55 @@ def test_what_follows_is_as_if_nobody_had_asked() -> None:
     assert len(placed(asks=True)) == 6
 
 
+LIKES = {"app": "web"}
+SPREAD = {
+    "topologySpreadConstraints": [
+        {
+            "maxSkew": 1,
+            "topologyKey": "zone",
+            "whenUnsatisfiable": "DoNotSchedule",
+            "labelSelector": {"matchLabels": LIKES},
+        }
+    ]
+}
+APART = {
+    "affinity": {
+        "podAntiAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": [
+                {"topologyKey": "zone", "labelSelector": {"matchLabels": LIKES}}
+            ]
+        }
+    }
+}
+
+
+@pytest.mark.parametrize(
+    ("spec", "feasible"),
+    [
+        # Zone y has one such pod, and zone x has none but the pod itself.
+        pytest.param(SPREAD, {"a", "b"}, id="required topology spread"),
+        # The pod refuses its own like in its zone, and so does the other one in zone y.
+        pytest.param(APART, {"a", "b"}, id="required anti-affinity"),
+    ],
+)
+def test_a_placed_pod_is_judged_everywhere_as_if_it_had_no_node(
+    spec: dict[str, Any], feasible: set[str]
+) -> None:
+    zones = {"a": "x", "b": "x", "c": "y"}
+    nodes = [make_node(name, cpu="1", labels={"zone": zone}) for name, zone in zones.items()]
+    other = make_pod("other", on="c", labels=LIKES, spec=spec)
+    pod = make_pod("pod", labels=LIKES, spec=spec)
+    bench = Bench(*nodes)
+    bench.give(Added(other), Added(make_pod("pod", on="a", labels=LIKES, spec=spec)))
+    fresh = Bench(*nodes)
+    fresh.give(Added(other))
+    position = bench.machine.state.log.position
+    found, wanted = (each.machine.decided_now(pod, each.now) for each in (bench, fresh))
+    assert (found.best, found.rejections) == (wanted.best, wanted.rejections)
+    assert {each.node_name for each in found.best} == feasible
+    assert bench.machine.state.log.position == position
+
+
 def test_why_a_waiting_pod_is_refused_on_a_node() -> None:
     bench = Bench(small_node("small"), make_node("cordoned", unschedulable=True))
     pod = make_pod("big", cpu="2")
@@ -70,13 +121,12 @@ def test_what_is_counted_of_its_traffic_stays_as_it_was() -> None:
     keeping.bench.confirm(WEB, "a")
     ledger = machine.state.ledgers.of(request)
     assert ledger is not None
-    # Of a pod that has started since, less would be counted if it came now.
-    row = machine.state.row_of("a")
-    ledger.restore(row, WEB.uid, (7e6, 3e6))
+    counted = ledger.counted(WEB.uid)
+    assert counted is not None
     before = {name: float(column.array[0]) for name, column in ledger.columns.items()}
     machine.decided_now(WEB, START)
     assert {name: float(column.array[0]) for name, column in ledger.columns.items()} == before
-    assert ledger.counted(WEB.uid) == (7e6, 3e6)
+    assert ledger.counted(WEB.uid) == counted
 
 
 def test_a_rule_that_fails_meanwhile_leaves_the_pod_where_it_is() -> None:

@@ -144,6 +144,21 @@ def test_a_node_that_was_refused_is_never_chosen_where_the_only_rank(score: int)
     assert bound in ([("web", "a")], [("web", "b")])
 
 
+def test_points_are_compared_as_they_are_up_to_61_bits() -> None:
+    made = bench(PREFERS)
+    asked_about(made)
+    actions = answered(made, Priorities(({"a": 10**15, "b": 10**15 + 1},)))
+    assert binds(actions) == [("web", "b")]
+
+
+def test_points_that_are_too_large_may_make_up_for_each_other() -> None:
+    other = extender("other", prioritize_verb="p", weight=1)
+    made = bench(PREFERS, other)
+    asked_about(made)
+    said = ({"a": 2**70, "b": 2**70}, {"a": -3 * 2**70, "b": 5 - 3 * 2**70})
+    assert binds(answered(made, Priorities(said))) == [("web", "b")]
+
+
 def test_those_that_may_be_ignored_are_asked_last() -> None:
     may_be_ignored = extender("other", filter_verb="f", ignorable=True)
     made = bench(may_be_ignored, FILTERS)

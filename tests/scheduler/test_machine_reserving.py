@@ -1,11 +1,12 @@
 """Volumes reserved for pods: other pods see them taken until the binding has failed."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
-from tests.scheduler.conftest import OUTCOME_ERROR, Bench, binds, conditions
+from tests.scheduler.conftest import OUTCOME_ERROR, Bench, binds, conditions, default_profile
 
-from lowtide.framework.plugin import Pod, PodRejection
+from lowtide.framework.plugin import Nodes, Pod, PodRejection, Rejection
 from lowtide.objects.events import Added, Deleted, Modified
 from lowtide.objects.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from lowtide.scheduler.events import Turn
@@ -125,6 +126,30 @@ def test_a_claim_that_goes_between_decision_and_reservation_refuses_the_pod() ->
     bench.give(Deleted(claim("one")))
     answer = rule.reserve(using("one"), "node-a", bench.machine.state.nodes())
     assert answer == PodRejection('persistentvolumeclaim "one-data" not found')
+
+
+class OneVolumeAtATime:
+    """Reserves a volume that does not exist yet, and refuses pods while there is any."""
+
+    name = "OneVolumeAtATime"
+    kinds = (PersistentVolume,)
+
+    def filter(self, pod: Pod, nodes: Nodes) -> Iterator[Rejection]:
+        if nodes.objects(PersistentVolume):
+            yield Rejection(nodes.is_named(*nodes.names), "there is a volume")
+
+    def reserve(self, pod: Pod, node_name: str, nodes: Nodes) -> list[PersistentVolume]:
+        return [msgspec.convert({"metadata": {"name": pod.name}}, PersistentVolume)]
+
+
+def test_a_new_object_is_gone_when_the_binding_fails_and_that_wakes_who_waits() -> None:
+    bench = Bench(make_node("node-a"), profiles=[default_profile(OneVolumeAtATime())])
+    bench.give(Added(make_pod("one")), Added(make_pod("two")))
+    assert binds(bench.take_turns()) == [("one", "node-a")]
+    assert refusals(bench) == ["0/1 nodes are available: 1 there is a volume."]
+    bench.end("one", OUTCOME_ERROR)
+    assert bench.machine.state.objects(PersistentVolume) == {}
+    assert binds(bench.take_turns()) == [("two", "node-a")]
 
 
 def test_pods_that_share_a_claim_go_where_its_volume_is_being_made() -> None:

@@ -18,6 +18,7 @@ from tests.scheduler.conftest import (
     small_node,
 )
 
+from lowtide.framework.change import Change
 from lowtide.framework.plugin import (
     Allow,
     IntArray,
@@ -33,7 +34,13 @@ from lowtide.framework.plugin import (
 from lowtide.objects.events import Added, Deleted, Modified
 from lowtide.objects.node import Node
 from lowtide.objects.pod import PodCondition
-from lowtide.scheduler.actions import AttemptFailed, Decided, WriteCondition, WriteKubeEvent
+from lowtide.scheduler.actions import (
+    AttemptFailed,
+    Decided,
+    PluginFailed,
+    WriteCondition,
+    WriteKubeEvent,
+)
 from lowtide.scheduler.events import Event, Turn
 from lowtide.testing import make_node, make_pod
 
@@ -42,6 +49,35 @@ TOO_BIG = (
     "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: "
     "0/1 nodes are available: 1 Preemption is not helpful for scheduling."
 )
+
+
+class BadHint:
+    """Rejects every node, and raises when asked whether a change may help."""
+
+    name = "BadHint"
+
+    def filter(self, pod: Pod, nodes: Nodes) -> Iterator[Rejection]:
+        yield Rejection(np.ones(len(nodes), np.bool_), "not today")
+
+    def may_help(self, pod: Pod, change: Change) -> bool:
+        raise RuntimeError("no idea")
+
+
+def test_a_hint_that_fails_wakes_the_pod_and_is_reported_once_at_the_next_turn() -> None:
+    bench = Bench(small_node(), profiles=[default_profile(BadHint())])
+    bench.give(*(Added(make_pod(name, labels={"app": name})) for name in ("one", "two", "three")))
+    bench.take_turns()
+    assert bench.lengths == {"unschedulable": 3}
+    # Two changes, of which each is asked about for pods of three signatures.
+    assert bench.give(Added(small_node("node-b")), Added(small_node("node-c"))) == []
+    assert bench.lengths == {"backoff": 3}
+    text = "BadHint.may_help failed: RuntimeError('no idea')"
+    failed, *others = bench.give(Turn())
+    assert failed == PluginFailed("BadHint", text)
+    later = [*others, *bench.take_turns()]
+    assert [each for each in later if isinstance(each, PluginFailed)] == []
+    bench.give(Added(small_node("node-d")))
+    assert bench.give(Turn())[0] == failed
 
 
 # What is told.

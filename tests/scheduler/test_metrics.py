@@ -18,6 +18,7 @@ NUMBERS = PresentNumbers(
     cached_nodes=12,
     cached_pods=30,
     assumed_pods=4,
+    clamped_objects={"node": 1, "pod": 2},
     bindings_in_flight=4,
     is_leader=True,
 )
@@ -56,6 +57,7 @@ def test_names_types_and_labels_are_kube_schedulers() -> None:
     metrics = SchedulerMetrics(registry)
     metrics.read_present_numbers_from(lambda: NUMBERS)
     schedule_one(metrics)
+    metrics.plugin_failed("Broken")
     # The parser takes _total off the name of a counter.
     assert {
         (family.type, family.name, *sorted(family.samples[0].labels.keys() - {"le"}))
@@ -77,8 +79,10 @@ def test_names_types_and_labels_are_kube_schedulers() -> None:
         ("histogram", "scheduler_preemption_victims"),
         ("gauge", "scheduler_unschedulable_pods", "plugin", "profile"),
         ("gauge", "scheduler_cache_size", "type"),
+        ("gauge", "lowtide_clamped_objects", "kind"),
         ("gauge", "lowtide_bindings_in_flight"),
         ("gauge", "lowtide_leader"),
+        ("counter", "lowtide_plugin_errors", "plugin"),
     }
 
 
@@ -126,6 +130,7 @@ def test_what_happened_is_counted_under_its_result_and_profile() -> None:
     metrics.preemption_attempted()
     metrics.preemption_attempted()
     metrics.preempted(3)
+    metrics.plugin_failed("Broken")
     attempt = "scheduler_scheduling_attempt_duration_seconds"
     assert samples(registry) == {
         "scheduler_framework_extension_point_duration_seconds_count "
@@ -147,6 +152,7 @@ def test_what_happened_is_counted_under_its_result_and_profile() -> None:
         "scheduler_pod_scheduling_attempts_sum": 2,
         "scheduler_pod_scheduling_sli_duration_seconds_count attempts=1": 2,
         "scheduler_pod_scheduling_sli_duration_seconds_sum attempts=1": 4.0,  # 2 * 2.0
+        "lowtide_plugin_errors_total plugin=Broken": 1,
         "scheduler_preemption_attempts_total": 2,
         "scheduler_preemption_victims_count": 1,
         "scheduler_preemption_victims_sum": 3,
@@ -193,6 +199,8 @@ def test_present_numbers_are_read_at_each_scrape() -> None:
         "scheduler_cache_size type=nodes": 12,
         "scheduler_cache_size type=pods": 30,
         "scheduler_cache_size type=assumed_pods": 4,
+        "lowtide_clamped_objects kind=node": 1,
+        "lowtide_clamped_objects kind=pod": 2,
         "lowtide_bindings_in_flight": 4,
         "lowtide_leader": 1,
         "scheduler_queue_incoming_pods_total event=UnschedulablePodAdd queue=active": 1,

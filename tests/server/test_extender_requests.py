@@ -172,6 +172,18 @@ def test_a_request_about_nodes(body: Any, want: NodesRequest) -> None:
             id="a name that is empty",
         ),
         pytest.param(
+            f'{{"Pod":{{}},"NodeNames":["one","{"x" * 254}"]}}',
+            f'NodeNames[1] is "{"x" * 59}... and has 254 characters; '
+            "right would be the name of a node, of at most 253",
+            id="a name that is too long",
+        ),
+        pytest.param(
+            f'{{"Pod":{{}},"Nodes":{{"items":[{{"metadata":{{"name":"{"x" * 254}"}}}}]}}}}',
+            f'Nodes.items[0].metadata.name is "{"x" * 59}... and has 254 characters; '
+            "right would be the name of a node, of at most 253",
+            id="a name that is too long, of a whole node",
+        ),
+        pytest.param(
             '{"Pod":{},"NodeNames":["one","two","one"]}',
             'NodeNames[2] is "one" as NodeNames[0] is; '
             "right would be the name of a node, each once",
@@ -284,9 +296,10 @@ def test_what_is_not_utf8_cannot_be_used(body: bytes, at: int) -> None:
 
 
 def test_letters_that_lie_across_what_is_checked_at_once_are_fine() -> None:
-    head = b'{"Pod":{},"NodeNames":["'
-    name = "a" * (2**20 - len(head) - 1) + "潮"
-    assert read(head + name.encode() + b'"]}').asked.names == [name]
+    head = b'{"Pod":{},"x":"'
+    letters = "a" * (2**20 - len(head) - 1) + "潮"
+    body = head + letters.encode() + b'","NodeNames":["one"]}'
+    assert read(body).asked.names == ["one"]
 
 
 # How much is answered at once.

@@ -89,6 +89,9 @@ def test_a_user_without_a_password_file_has_an_empty_one() -> None:
         pytest.param(b" \n", "it is empty", id="names an empty file"),
         pytest.param(b"\xff", "it is not text", id="names a file that is no text"),
         pytest.param(
+            b"x" * 1_048_577, "it holds more than 1 MiB, the limit", id="names a large file"
+        ),
+        pytest.param(
             b"secret\nsecret",
             "it should hold the bearer token on one line and nothing else",
             id="names a file of several lines and does not repeat them",
@@ -169,12 +172,15 @@ def test_a_ca_file_that_was_never_good(tmp_path: Path) -> None:
     with pytest.raises(CredentialsError) as caught:
         Credentials(access(ca_file=str(file))).tls()
     assert str(caught.value) == f"the TLS files {file} cannot be used: No such file or directory"
-    file.write_text("secret")
-    with pytest.raises(CredentialsError) as caught:
-        Credentials(access(ca_file=str(file))).tls()
-    assert str(caught.value) == (
-        f"the TLS files {file} cannot be used: NO_CERTIFICATE_OR_CRL_FOUND"
-    )
+    for text, why in (
+        ("secret", "cadata does not contain a certificate"),
+        ("x" * 1_048_577, "more than 1 MiB, the limit"),
+    ):
+        file.write_text(text)
+        with pytest.raises(CredentialsError) as caught:
+            Credentials(access(ca_file=str(file))).tls()
+        assert str(caught.value).startswith(f"the TLS files {file} cannot be used: ")
+        assert why in str(caught.value)
 
 
 def test_without_verification_any_server_will_do() -> None:

@@ -1,5 +1,6 @@
 """From bytes to series: what is read, and the sentence for what cannot be."""
 
+import json
 import math
 from collections.abc import Callable
 
@@ -8,7 +9,12 @@ import pytest
 from lowtide.readings.series import Series
 from lowtide.telemetry.errors import AddressFailure, Fault
 from lowtide.telemetry.prometheus_access import quoter
-from lowtide.telemetry.prometheus_answers import ROWS_AT_ONCE, Answer, AnswerReader
+from lowtide.telemetry.prometheus_answers import (
+    MOST_WARNINGS_LOGGED,
+    PIECE_BYTES,
+    Answer,
+    AnswerReader,
+)
 
 VECTOR = '{"status":"success","data":{"resultType":"vector","result":[%s]}}'
 MATRIX = '{"status":"success","data":{"resultType":"matrix","result":[%s]}}'
@@ -35,19 +41,82 @@ def test_values(written: str, want: float) -> None:
     assert found == [Series({"instance": "a:9100", "device": "eth0"}, want, 1435781451.781)]
 
 
-def test_many_series_are_read_in_order() -> None:
-    written = [*map(str, range(2 * ROWS_AT_ONCE)), "+Inf", "7"]
-    body = VECTOR % ",".join(ONE_ROW % value for value in written)
+MANY = 3 * PIECE_BYTES // len(ONE_ROW)
+
+
+@pytest.mark.parametrize("row", [ONE_ROW, ONE_ROW[:-1] + ',"more":[{"a":1},{"b":2}]}'])
+@pytest.mark.parametrize("between", [",", ", ", ",\n  "])
+def test_many_series_are_read_in_order(row: str, between: str) -> None:
+    written = [*map(str, range(MANY)), "+Inf", "7"]
+    body = VECTOR % between.join(row % value for value in written)
     found = AnswerReader().vector(answer(body), "up")
-    assert [one.value for one in found] == [*range(2 * ROWS_AT_ONCE), math.inf, 7]
+    assert [one.value for one in found] == [*range(MANY), math.inf, 7]
+
+
+def test_many_series_that_begin_otherwise_are_read() -> None:
+    row = '{"value":[1,"%s"],"metric":{}}'
+    body = VECTOR % ",".join(row % value for value in range(2 * PIECE_BYTES // len(row)))
+    found = AnswerReader().vector(answer(body), "up")
+    assert [one.value for one in found] == [*range(2 * PIECE_BYTES // len(row))]
 
 
 def test_it_rests_between_the_pieces_of_a_long_answer() -> None:
     rests: list[None] = []
     reader = AnswerReader(rest=lambda: rests.append(None))
-    rows = (ONE_ROW % "1" for _ in range(3 * ROWS_AT_ONCE))
+    rows = (ONE_ROW % "1" for _ in range(MANY))
     reader.vector(answer(VECTOR % ",".join(rows)), "up")
     assert len(rests) == 3
+
+
+MANY_LABELS = json.dumps({"metric": dict.fromkeys(map(str, range(100_000)), ""), "value": [1, "2"]})
+DEEP = '{"a":' * 100_000 + "1" + "}" * 100_000
+
+
+@pytest.mark.parametrize(
+    ("body", "want"),
+    [
+        pytest.param(DEEP, "instead of Prometheus's JSON", id="the whole"),
+        pytest.param(VECTOR % DEEP, "instead of Prometheus's JSON", id="a row"),
+    ],
+)
+def test_what_is_nested_too_deep_is_refused(body: str, want: str) -> None:
+    with pytest.raises(AddressFailure) as caught:
+        AnswerReader().vector(answer(body), "up")
+    assert want in caught.value.text
+
+
+@pytest.mark.parametrize(
+    ("rows", "want"),
+    [
+        pytest.param("1," * (9 << 20) + "1", "can only be read as one piece", id="no rows"),
+        pytest.param(
+            ONE_ROW.replace("eth0", "e" * (17 << 20)) % "1",
+            "can only be read as one piece",
+            id="a row that is very long",
+        ),
+        pytest.param(
+            ",".join(['{"metric":{},"value":[1,"2"]}'] * 2_000_001),
+            "more than 2,000,000 series",
+            id="very many rows",
+        ),
+        pytest.param(
+            ",".join([MANY_LABELS] * 101),
+            "10,000,000 labels",
+            id="very many labels",
+        ),
+    ],
+)
+def test_what_would_take_much_memory_is_refused(rows: str, want: str) -> None:
+    with pytest.raises(AddressFailure) as caught:
+        AnswerReader().vector(answer(VECTOR % rows), "up")
+    assert want in caught.value.text
+    assert caught.value.fault is Fault.QUERY
+
+
+def test_very_many_samples_are_refused() -> None:
+    row = json.dumps({"metric": {}, "values": [[1, "2"]] * (2 << 20)})
+    with pytest.raises(AddressFailure, match="can only be read as one piece"):
+        AnswerReader().matrix(answer(MATRIX % row), "up")
 
 
 def test_nan_is_handed_on() -> None:
@@ -185,6 +254,12 @@ def test_matrices(written: str, want: float) -> None:
             id="refuses a scalar",
         ),
         pytest.param(
+            answer('{"status":"success","data":{"resultType":"%s","result":[]}}' % ("x" * 300)),
+            Fault.QUERY,
+            f"answered a {'x' * 200}… to the query up, which should give a vector",
+            id="does not quote a type at length",
+        ),
+        pytest.param(
             answer(MATRIX % ""),
             Fault.QUERY,
             "answered a matrix to the query up, which should give a vector",
@@ -253,6 +328,60 @@ def test_bad_matrices(body: str, want: str) -> None:
     with pytest.raises(AddressFailure) as caught:
         AnswerReader().matrix(answer(body), "up[1m]")
     assert (caught.value.text, caught.value.fault) == (want, Fault.QUERY)
+
+
+@pytest.mark.timeout(60)  # where time grows with the square of the length, each takes hours
+@pytest.mark.parametrize(
+    "part",
+    [
+        pytest.param("<", id="tags without an end"),
+        pytest.param("<script", id="scripts without an end"),
+        pytest.param("<script><style>", id="scripts that end as something else"),
+        pytest.param("<a>", id="tags alone"),
+        pytest.param(" ", id="space alone"),
+        pytest.param("x", id="text"),
+    ],
+)
+def test_a_large_page_is_read_at_once(part: str) -> None:
+    page = "<html>" + part * (10_000_000 // len(part))
+    with pytest.raises(AddressFailure, match="answered HTTP 200 OK with HTML"):
+        AnswerReader().vector(answer(page), "up")
+
+
+def test_of_many_warnings_few_are_logged(log_lines: Callable[[], list[str]]) -> None:
+    warnings = ",".join(f'"store {number} is away"' for number in range(100_000))
+    body = VECTOR.replace("{", f'{{"warnings":[{warnings}],', 1)
+    AnswerReader().vector(answer(body % ""), "up")
+    assert log_lines() == [
+        *(
+            f'W "Prometheus warns" address="http://x" warning="store {number} is away"'
+            for number in range(MOST_WARNINGS_LOGGED)
+        ),
+        'W "Further warnings of Prometheus are not logged" address="http://x" '
+        f"warnings={100_000 - MOST_WARNINGS_LOGGED}",
+    ]
+
+
+def test_many_warnings_that_come_again_and_again_fall_silent(
+    log_lines: Callable[[], list[str]],
+) -> None:
+    warnings = ",".join(f'"store {number} is away"' for number in range(1000))
+    body = VECTOR.replace("{", f'{{"warnings":[{warnings}],', 1) % ""
+    reader = AnswerReader()
+    for _ in range(100):
+        reader.vector(answer(body), "up")
+    before = len(log_lines())
+    for _ in range(100):
+        reader.vector(answer(body), "up")
+    assert len(log_lines()) == before
+
+
+def test_a_long_warning_is_cut(log_lines: Callable[[], list[str]]) -> None:
+    body = VECTOR.replace("{", '{"warnings":["%s"],' % ("x" * 300), 1)
+    AnswerReader().vector(answer(body % ""), "up")
+    assert log_lines() == [
+        f'W "Prometheus warns" address="http://x" warning="{"x" * 200}…"',
+    ]
 
 
 def test_a_warning_is_logged_once_per_text(log_lines: Callable[[], list[str]]) -> None:

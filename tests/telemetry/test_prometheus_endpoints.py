@@ -12,6 +12,7 @@ from aiohttp import web
 from aiohttp.test_utils import unused_port
 from tests.telemetry.conftest import EMPTY, FakePrometheus, Said, authority
 
+from lowtide.input_limits import Intake
 from lowtide.readings.access import PrometheusAccess
 from lowtide.readings.address import ServiceAddress, UrlAddress, parse_address
 from lowtide.telemetry.errors import AddressFailure, Fault
@@ -33,7 +34,11 @@ class Site:
         parsed = parse_address(address)
         assert isinstance(parsed, UrlAddress)
         return UrlEndpoint(
-            parsed, access, credentials=Credentials(access), session=lambda: self._session
+            parsed,
+            access,
+            credentials=Credentials(access),
+            session=lambda: self._session,
+            intake=Intake(),
         )
 
 

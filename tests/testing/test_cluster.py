@@ -1,15 +1,19 @@
 """A cluster on a manual clock: pods come, wait, are bound, refused and evicted in a test."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 
 import numpy as np
+import pytest
 
+from lowtide.framework.change import Change
 from lowtide.framework.plugin import (
     Allow,
     IntArray,
     Nodes,
+    PluginError,
     Pod,
     Reject,
+    Rejection,
     Wait,
 )
 from lowtide.objects.kinds import Namespace
@@ -168,3 +172,24 @@ def test_a_rule_sees_objects_of_its_kinds() -> None:
     cluster.add(Namespace(ObjectMeta(name="n")))
     cluster.pass_time(10)
     assert cluster.bound == {"n/web": "a"}
+
+
+class BadHint:
+    """Rejects every node, and raises when asked whether a change may help."""
+
+    name = "BadHint"
+
+    def filter(self, pod: Pod, nodes: Nodes) -> Iterator[Rejection]:
+        yield Rejection(np.ones(len(nodes), np.bool_), "not today")
+
+    def may_help(self, pod: Pod, change: Change) -> bool:
+        raise RuntimeError("no idea")
+
+
+def test_a_hint_that_fails_raises() -> None:
+    cluster = Cluster([BadHint()], [make_node("a")])
+    cluster.add(make_pod("web"))
+    cluster.take_turns()
+    cluster.add(make_node("b"))
+    with pytest.raises(PluginError, match=r"^BadHint\.may_help failed"):
+        cluster.pass_time(10)

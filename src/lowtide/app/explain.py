@@ -12,6 +12,7 @@ import aiohttp
 import msgspec
 
 from lowtide.app.clocks import Clock
+from lowtide.input_limits import Intake, TooLargeError
 from lowtide.kube.connection import Connection
 from lowtide.kube.errors import KubeError
 from lowtide.kube.kubeconfig import Access
@@ -25,6 +26,7 @@ _ADDRESS = "https://127.0.0.1:10259"  # for instance
 _TIMEOUT_SECONDS = 10.0
 # What OpenSSL makes of plain text in its place, by version.
 _ANSWERED_WITHOUT_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST")
+_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _SHOWN_ELSEWHERE = (
     "start it with --page where it serves beyond loopback, "
     "or ask with --address through kubectl port-forward"
@@ -82,7 +84,7 @@ async def explanation_by_address(address: str, pod_key: str, node_name: str | No
                 allow_redirects=not is_here,
             ) as response,
         ):
-            body = await response.read()
+            body = await Intake().read(response)
             if _is_of_api_server(body):
                 raise ExplainError(
                     f"{address} is an API server, not Lowtide: --address is where Lowtide serves, "
@@ -90,6 +92,10 @@ async def explanation_by_address(address: str, pod_key: str, node_name: str | No
                     "server of the kubeconfig"
                 )
             return _explanation(response.status, body, address)
+    except TooLargeError as error:
+        raise ExplainError(
+            f"{address} answers with {error}; --address is where Lowtide serves, such as {_ADDRESS}"
+        ) from None
     except (aiohttp.ClientError, TimeoutError, ValueError) as error:
         is_cut = isinstance(error, aiohttp.ServerDisconnectedError)
         if is_cut and address.lower().startswith("http://"):
@@ -197,7 +203,7 @@ def _is_of_api_server(body: bytes) -> bool:
     """Kubernetes tells what went wrong in an object of its own."""
     try:
         said = msgspec.json.decode(body)
-    except msgspec.DecodeError:
+    except _UNREADABLE:
         return False
     return isinstance(said, dict) and said.get("kind") == "Status"
 
@@ -215,12 +221,12 @@ def _explanation(status: int, body: bytes, whose: str) -> Explanation:
     if status == 200:
         try:
             return msgspec.json.decode(body, type=Explanation)
-        except msgspec.DecodeError as error:
+        except _UNREADABLE as error:
             raise ExplainError(f"{whose} answers with no explanation: {error}") from None
     try:
         said = msgspec.json.decode(body)
         own, text = said.get("error"), said.get("message")
-    except (msgspec.DecodeError, AttributeError):
+    except (*_UNREADABLE, AttributeError):
         own = text = None
     if own is not None:
         raise ExplainError(f"{whose}: {own}")

@@ -31,6 +31,7 @@ from lowtide.app.kube_writes import KubeBinder
 from lowtide.app.measuring import FIRST_READING_SECONDS, Measuring
 from lowtide.app.no_binder import NoBinder
 from lowtide.app.notes import Notes
+from lowtide.app.refused_inputs import RefusedInputs, refused_by
 from lowtide.app.shown import Shown
 from lowtide.app.tasks import end, failures, started
 from lowtide.app.watching import make_watches
@@ -117,6 +118,13 @@ class ExtenderApp:
             wall_clock=parts.wall_clock,
         )
         self._registry.register(MeasuredGauges(self._measuring.numbers))
+        self._registry.register(
+            RefusedInputs(
+                lambda: refused_by(
+                    self._connection, self._measuring_connection, measuring=self._measuring
+                )
+            )
+        )
         self._outages = Outages(parts.clock)
         self._watches = make_watches(
             self._connection, self._handle, self.advisor.rules_by_kind, outages=self._outages

@@ -8,8 +8,7 @@ from lowtide.cluster.state import ClusterState
 from lowtide.objects.events import Added, Deleted, Modified
 from lowtide.objects.node import Node
 from lowtide.objects.pod import Pod
-from lowtide.objects.quantity import QuantityError
-from lowtide.objects.requests import CPU, MEMORY, amounts_as_int
+from lowtide.objects.requests import CPU, MEMORY, node_amounts
 from lowtide.readings.usage import Allocatable
 from lowtide.scheduler.events import Event
 
@@ -78,8 +77,5 @@ class WatchedCluster:
 
 
 def _allocatable_of(node: Node) -> Allocatable:
-    try:
-        amounts = amounts_as_int(node.status.allocatable, f"node {node.name} status.allocatable")
-    except QuantityError:
-        amounts = {}
-    return Allocatable(amounts.get(CPU, 0), amounts.get(MEMORY, 0))
+    amounts = node_amounts(node.status.allocatable)
+    return Allocatable(amounts.of(CPU), amounts.of(MEMORY))

@@ -63,31 +63,45 @@ class KubeBinder:
             case Outcome.BOUND:
                 return BindOutcome()
             case Outcome.UNKNOWN | Outcome.CONFLICT | Outcome.GONE:
-                return await self.look(pod, node_name, written.message)
+                return await self.look_up(pod, node_name, written.message)
             case _:
                 return BindOutcome(error=written.message)
 
-    async def look(self, pod: Pod, node_name: str, message: str) -> BindOutcome:
+    async def look_up(self, pod: Pod, node_name: str, message: str) -> BindOutcome:
         """What became of a binding that went wrong in this way."""
+        try:
+            found = await self._read(pod)
+        except KubeError as error:
+            return BindOutcome(error=f"{message}; what became of it is unknown: {error}")
+        return _outcome(pod, node_name, found, message)
+
+    async def look_up_again(self, pod: Pod, node_name: str) -> BindOutcome:
+        """What became of a binding that was answered with success, but that no watch confirms. If
+        the pod cannot be read, the answer stands."""
+        try:
+            found = await self._read(pod)
+        except KubeError:
+            return BindOutcome()
+        message = (
+            f"the binding to node {node_name} was answered with success, but the pod has no node"
+        )
+        return _outcome(pod, node_name, found, message)
+
+    async def _read(self, pod: Pod) -> Pod | None:
+        """Tries until the API server answers; KubeError when trying again is no use."""
         waits = iter(_REREAD_SECONDS)
         refusals = 0
         while True:
             try:
-                found = await self._writer.get_pod(pod.namespace, pod.name)
-                break
+                return await self._writer.get_pod(pod.namespace, pod.name)
             except KubeError as error:
                 refusals += is_forbidden(error)
                 is_too_early = is_forbidden(error) and refusals < MOST_REFUSALS
                 if not may_pass(error) and not is_too_early:
                     self._warn_of_missing_right(error)
-                    return BindOutcome(error=f"{message}; what became of it is unknown: {error}")
+                    raise
                 log.v(2, "The pod cannot be read after a binding", pod=pod.key, err=str(error))
                 await self._sleep(next(waits, _REREAD_SECONDS[-1]))
-        if found is None or found.uid != pod.uid:
-            return BindOutcome(error=message, is_gone=True)
-        if found.spec.node_name == node_name:
-            return BindOutcome()
-        return BindOutcome(error=message)
 
     def _warn_of_missing_right(self, error: KubeError) -> None:
         if is_forbidden(error) and not self._has_warned:
@@ -96,6 +110,15 @@ class KubeBinder:
                 "Doubtful bindings cannot be looked up; the scheduler needs the right to get pods",
                 err=str(error),
             )
+
+
+def _outcome(pod: Pod, node_name: str, found: Pod | None, message: str) -> BindOutcome:
+    """`found` is the pod as it was read from the API server, None where there is none."""
+    if found is None or found.uid != pod.uid:
+        return BindOutcome(error=message, is_gone=True)
+    if found.spec.node_name == node_name:
+        return BindOutcome()
+    return BindOutcome(error=message, is_gone=bool(found.spec.node_name))
 
 
 class KubeWrites:

@@ -144,6 +144,11 @@ class Measuring:
             queries=query_numbers(queries, names, _polls(self._queries.values()), now),
         )
 
+    @property
+    def refused_answers(self) -> int:
+        """How many answers of Prometheus were refused for their size, since the start."""
+        return sum(client.refused for client in self._clients)
+
     def diagnosis(self) -> Diagnosis | None:
         """What the doctor says to it; None while nothing was examined."""
         return self._diagnosing.diagnosis()
@@ -217,7 +222,7 @@ class Measuring:
     def _usage_poller(self, request: UsageRequest) -> UsagePoller:
         return UsagePoller(
             request=request,
-            fetch=MetricsApi(self._connection).node_usage,
+            fetch=MetricsApi(self._connection, aside=self._aside, rest=self._rest).node_usage,
             allocatable=self._known.allocatable,
             publish=lambda reading: self._hand_on(request, reading, at=self._clock()),
             clock=self._wall_clock,

@@ -35,7 +35,8 @@ class Replayed:
     header: Header
     event_count: int
     decision_count: int
-    differences: tuple[Difference, ...]
+    different_count: int
+    differences: tuple[Difference, ...]  # the first ones, if they are very many
     warnings: tuple[str, ...]
 
 
@@ -69,6 +70,7 @@ def replay(
             header,
             made.event_count,
             made.decision_count,
+            made.different_count,
             tuple(made.differences),
             (*warnings, *recording.warnings),
         )

@@ -5,7 +5,7 @@ import socket
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from aiohttp import web
@@ -24,10 +24,10 @@ from lowtide.app.known_cluster import BelievedCluster
 from lowtide.app.kube_writes import KubeBinder, KubeWrites
 from lowtide.app.measuring import FIRST_READING_SECONDS, Measuring
 from lowtide.app.notes import Notes
+from lowtide.app.refused_inputs import RefusedInputs, refused_by
 from lowtide.app.shown import Shown
 from lowtide.app.tasks import end, failures, started
 from lowtide.app.volume_writes import KubeBindings, KubeVolumes
-from lowtide.app.watchdog import Watchdog
 from lowtide.app.watching import make_watches
 from lowtide.cluster.reading import Reading
 from lowtide.config.types import KubeSchedulerConfiguration
@@ -100,7 +100,6 @@ class SchedulerParts:
     journal: Journal | None = None  # where decisions are written to
     explains_events: bool = False
     make_recorder: MakeRecorder | None = None
-    watchdog: Watchdog = field(default_factory=Watchdog)
 
 
 class SchedulerApp:
@@ -155,7 +154,7 @@ class SchedulerApp:
                 self._whole_objects,
                 objection=self._objection_to,
                 bind_connect_seconds=CHECKED_CONNECT_SECONDS,
-                look=binder.look,
+                look_up=binder.look_up,
             )
         )
         self._events = KubeEvents(
@@ -177,6 +176,7 @@ class SchedulerApp:
             metrics=self._metrics,
             clock=parts.clock,
             may_schedule=self._may_schedule,
+            look_up=binder.look_up_again,
             on_decision=self._note_decision,
             extenders=self._extenders,
             recorder=self._recorder,
@@ -190,6 +190,7 @@ class SchedulerApp:
             wall_clock=parts.wall_clock,
         )
         self._registry.register(MeasuredGauges(self._measuring.numbers))
+        self._registry.register(RefusedInputs(self._refused_inputs))
         self._outages = Outages(parts.clock)
         self._watches = make_watches(
             self._connection,
@@ -252,7 +253,6 @@ class SchedulerApp:
             *measuring,
             *leading,
             *self._notes.background(),
-            self._parts.watchdog.run(),
         )
 
     async def _schedule(self) -> None:
@@ -272,6 +272,15 @@ class SchedulerApp:
     def _note_decision(self, decided: Decided, began_at: float) -> None:
         self._notes.note(decided, began_at)
         self._parts.on_decision(decided)
+
+    def _refused_inputs(self) -> Mapping[str, int]:
+        return refused_by(
+            self._connection,
+            self._lease_connection,
+            self._measuring_connection,
+            measuring=self._measuring,
+            extenders=0 if self._extenders is None else self._extenders.refused,
+        )
 
     def _say_more(self, event: WriteKubeEvent) -> WriteKubeEvent:
         kept = self._notes.ring.newest_of(event.pod.uid)
@@ -414,6 +423,7 @@ class SchedulerApp:
             cached_nodes=self.machine.state.count,
             cached_pods=self.machine.state.placed_count,
             assumed_pods=self.machine.state.assumed_count,
+            clamped_objects=self.machine.state.clamped_counts,
             bindings_in_flight=self.machine.binding_count,
             is_leader=self._may_schedule(),
         )

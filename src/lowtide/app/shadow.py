@@ -9,6 +9,7 @@ from prometheus_client import CollectorRegistry
 from lowtide.app.beside import Beside, BesideParts
 from lowtide.app.guarding import started_server
 from lowtide.app.notes import Notes
+from lowtide.app.refused_inputs import RefusedInputs
 from lowtide.app.shadow_metrics import ShadowNumbers
 from lowtide.app.shown import Shown
 from lowtide.framework.profile import Profile
@@ -89,6 +90,7 @@ class ShadowApp:
             return
         registry = CollectorRegistry()
         registry.register(MeasuredGauges(self._beside.measuring.numbers))
+        registry.register(RefusedInputs(self._beside.refused_inputs))
         registry.register(ShadowNumbers(self._summary))
         self.server = await started_server(
             stack,

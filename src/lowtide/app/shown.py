@@ -16,7 +16,7 @@ from lowtide.framework.plugin import PluginError
 from lowtide.kube.following import NotRenewed
 from lowtide.objects.node import Node
 from lowtide.objects.quantity import QuantityError
-from lowtide.objects.requests import CPU, MEMORY, amounts_as_int
+from lowtide.objects.requests import CPU, MEMORY, node_amounts
 from lowtide.readings.columns import (
     CAPACITY,
     IS_GUESSED,
@@ -241,7 +241,7 @@ class Shown:
             labels=dict(node.labels),
             unschedulable=node.spec.unschedulable,
             taints=[f"{each.key}={each.value}:{each.effect}" for each in node.spec.taints],
-            allocatable=_allocatable(node),
+            allocatable=dict(node_amounts(node.status.allocatable).by_resource),
             requested={
                 CPU: int(state.requested(CPU)[row]),
                 MEMORY: int(state.requested(MEMORY)[row]),
@@ -360,14 +360,6 @@ def _named(node: Node) -> tuple[str, str | None, str | None]:
     labels = node.labels
     rack = next((labels[key] for key in RACKS if key in labels), None)
     return node.name, labels.get(ZONE), rack
-
-
-def _allocatable(node: Node) -> dict[str, int]:
-    """Nothing where it cannot be read."""
-    try:
-        return amounts_as_int(node.status.allocatable, "status.allocatable")
-    except QuantityError:
-        return {}
 
 
 def _pod_on_node(placed: PlacedPod) -> PodOnNode:

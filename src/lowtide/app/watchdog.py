@@ -1,16 +1,19 @@
-"""Ends a process whose loop hangs, and names the rule in which it does: the next one takes over.
+"""Ends a process that hangs, and names the plugin in which it does: the next one takes over.
 
-The scheduler starts one; a process that does nothing any more would keep its pods for ever."""
+Every command with an event loop has one: a process that does nothing any more would keep its pods
+for ever."""
 
 import asyncio
 import os
+import signal
 import sys
 import threading
 import traceback
-from collections.abc import Callable
-from types import FrameType
-from typing import Final
+from collections.abc import Callable, Coroutine
+from types import FrameType, TracebackType
+from typing import Any, Final, Self, TypeVar
 
+from lowtide.app.backstop import Backstop
 from lowtide.framework.plugin import ask
 from lowtide.logs import Log
 
@@ -18,13 +21,20 @@ log = Log("watchdog")
 
 HUNG_SECONDS: Final = 30
 TELLING_SECONDS: Final = 2.0
+# Later than the watchdog has ended a process in which Python code runs, also a slow one.
+BACKSTOP_SECONDS: Final = 40.0
 EXIT_CODE: Final = 70  # as sysexits.h calls an error of the software itself
+
+Result = TypeVar("Result")
 
 
 class Watchdog:
-    """Looks once a second, and counts its own looks: while the whole process was frozen, it did not
+    """A context manager, for the thread that runs the loop.
+
+    It looks once a second, and counts its own looks: while the whole process was frozen, it did not
     look either. `end` does not come back, and is called also where the log cannot be written: a
-    loop that hangs there holds its lock."""
+    loop that hangs there holds its lock. Where C code holds Python's lock it cannot look; then the
+    backstop ends the process."""
 
     def __init__(
         self,
@@ -32,39 +42,74 @@ class Watchdog:
         hung_seconds: int = HUNG_SECONDS,
         look_seconds: float = 1.0,
         telling_seconds: float = TELLING_SECONDS,
+        backstop_seconds: float = BACKSTOP_SECONDS,
         end: Callable[[int], None] = os._exit,
     ) -> None:
         self._most_looks = hung_seconds
         self._look_seconds = look_seconds
         self._telling_seconds = telling_seconds
         self._end = end
+        self._backstop = Backstop(backstop_seconds)
+        self._backstop_lock = threading.Lock()
         self._has_turned = True
         self._is_over = threading.Event()
 
-    async def run(self) -> None:
-        """Until cancelled; on the loop that is watched."""
-        loop_thread = threading.get_ident()
-        threading.Thread(
-            target=self._watch, args=[loop_thread], name="watchdog", daemon=True
-        ).start()
+    def __enter__(self) -> Self:
+        self._put_off()
+        self._thread = threading.Thread(
+            target=self._watch, args=[threading.get_ident()], name="watchdog", daemon=True
+        )
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._is_over.set()
+        self._thread.join()
+        self._backstop.close()
+
+    async def watch(self, work: Coroutine[Any, Any, Result]) -> Result:
+        """Does the work, while the loop has to turn. What is left when it has ended may take no
+        longer than the loop may hang."""
+        turning = asyncio.create_task(self._turn())
         try:
-            while True:
-                self._has_turned = True
-                await asyncio.sleep(self._look_seconds / 2)
+            return await work
         finally:
-            self._is_over.set()
+            turning.cancel()
+
+    def stop_process(self) -> None:
+        """As SIGTSTP (Ctrl-Z) does, and without the backstop until the process is continued."""
+        with self._backstop_lock:
+            self._backstop.cancel()
+            os.kill(os.getpid(), signal.SIGSTOP)
+        self._put_off()
+
+    async def _turn(self) -> None:
+        while True:
+            self._has_turned = True
+            await asyncio.sleep(self._look_seconds / 2)
 
     def _watch(self, loop_thread: int) -> None:
         looks = 0
         while not self._is_over.wait(self._look_seconds):
             looks = 0 if self._has_turned else looks + 1
             self._has_turned = False
+            if looks == 0:
+                self._put_off()
             if looks >= self._most_looks:
                 try:
                     self._try_to_tell(loop_thread, looks * self._look_seconds)
                 finally:
                     self._end(EXIT_CODE)
                 return
+
+    def _put_off(self) -> None:
+        with self._backstop_lock:
+            self._backstop.put_off()
 
     def _try_to_tell(self, loop_thread: int, seconds: float) -> None:
         frame = sys._current_frames().get(loop_thread)

@@ -2,12 +2,17 @@
 
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
 import click
 
+from lowtide.app.backstop import Backstop
 from lowtide.cli.errors import told_in_one_sentence
+
+# When a command has ended, Python waits for threads that still run.
+LONGEST_END_SECONDS = 40.0
 
 COMMANDS = (
     *("scheduler", "extender", "shadow", "explain"),
@@ -44,5 +49,12 @@ def lowtide() -> None:
 
 def main(plugins: Mapping[str, type[Any]] | None = None) -> None:
     """Runs the command line; `plugins` are an outsider's rules by name."""
-    with told_in_one_sentence():
-        sys.exit(lowtide.main(prog_name="lowtide", obj=dict(plugins or {}), standalone_mode=True))
+    try:
+        with told_in_one_sentence():
+            sys.exit(
+                lowtide.main(prog_name="lowtide", obj=dict(plugins or {}), standalone_mode=True)
+            )
+    finally:
+        with suppress(OSError, ValueError):
+            sys.stdout.flush()  # its reader may take any time
+        Backstop(LONGEST_END_SECONDS).put_off()

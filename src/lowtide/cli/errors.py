@@ -50,6 +50,9 @@ def told_in_one_sentence() -> Iterator[None]:
         # The reader of our output has seen enough.
         sys.stderr.close()
         sys.exit(1)
+    except MemoryError:
+        print("lowtide: the memory is not enough for this input", file=sys.stderr)
+        sys.exit(1)
     except OSError as error:
         if error.errno != errno.ENOSPC:
             raise

@@ -111,8 +111,10 @@ def replay(
         else:
             for difference in made.differences:
                 print(_in_words(difference))
+            if made.different_count > len(made.differences):
+                print(f"and {made.different_count - len(made.differences)} more")
             print(_summary(made))
-        sys.exit(1 if made.differences else 0)
+        sys.exit(1 if made.different_count else 0)
 
 
 @contextmanager
@@ -176,7 +178,7 @@ def _readings(comparison: Comparison) -> str | None:
 
 
 def _summary(made: Replayed) -> str:
-    count, different = made.decision_count, len(made.differences)
+    count, different = made.decision_count, made.different_count
     if not count and not different:
         return "no decision is in it"
     decisions = "1 decision" if count == 1 else f"{count} decisions"
@@ -197,7 +199,7 @@ def _json(made: Replayed) -> str:
     told = {
         "events": made.event_count,
         "decisions": made.decision_count,
-        "different": len(made.differences),
+        "different": made.different_count,
         "differences": made.differences,
         "warnings": made.warnings,
     }

@@ -1,4 +1,5 @@
-"""How a command runs what waits for others: on a fast event loop, until it is told to stop."""
+"""How a command runs what waits for others: on a fast event loop, under a watchdog, until it is
+stopped."""
 
 import asyncio
 import signal
@@ -7,6 +8,7 @@ from typing import Any, TypeVar
 
 import uvloop
 
+from lowtide.app.watchdog import Watchdog
 from lowtide.logs import Log
 
 log = Log("running")
@@ -14,10 +16,14 @@ log = Log("running")
 Result = TypeVar("Result")
 
 
-def run(work: Coroutine[Any, Any, Result]) -> Result:
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.get_loop().set_exception_handler(tell_unhandled)
-        return runner.run(work)
+def run(work: Coroutine[Any, Any, Result], watchdog: Watchdog | None = None) -> Result:
+    """The watchdog, by default the usual one, watches until the loop is closed."""
+    watching = watchdog or Watchdog()
+    with watching, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        loop = runner.get_loop()
+        loop.set_exception_handler(tell_unhandled)
+        loop.add_signal_handler(signal.SIGTSTP, watching.stop_process)
+        return runner.run(watching.watch(work))
 
 
 def stop_on_signals(stop: Callable[[], None]) -> None:

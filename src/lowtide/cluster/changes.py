@@ -15,6 +15,7 @@ READING = 8  # what is measured on it
 FEASIBLE = 16  # whether the filters left it; only scores touch it
 TERMS = 32  # the affinity terms of the pods on it
 OBJECTS = 64  # objects of other kinds; only in a Change, which wakes pods
+NEW_NODE = 128  # a node that came; only in a Change
 
 PODS = TAKEN | LABELS  # the pods on it, in anything
 ROW = NODE | PODS | READING | TERMS  # logged where a row comes or moves

@@ -10,6 +10,8 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from lowtide.objects.quantity import LARGEST
+
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
@@ -17,6 +19,7 @@ Rows = npt.NDArray[np.intp]
 
 V = TypeVar("V", bound=Hashable)
 K = TypeVar("K", bound=Hashable)
+_Kept = TypeVar("_Kept", bound="Column")
 
 # What somebody asked for once is kept within these bounds, whatever strangers ask for.
 _MOST_COLUMNS = 512
@@ -73,6 +76,14 @@ class Interned(Generic[V]):
         return len(self.values) - 1
 
 
+def at_most(most: IntArray | int, amount: IntArray, added: IntArray | int) -> IntArray:
+    """The smaller of `most` and the sum of two amounts; none of these three, and not the sum, may
+    be below 0. As unsigned numbers, such sums always fit into 64 bits."""
+    if isinstance(most, np.ndarray):
+        most = most.view(np.uint64)
+    return np.minimum((amount + added).view(np.uint64), most).view(np.int64)
+
+
 class Column:
     """One value per row. `array` has room to spare; only its first `count` rows mean something."""
 
@@ -87,7 +98,48 @@ class Column:
 
     def move(self, source: int, target: int) -> None:
         self.array[target] = self.array[source]
-        self.array[source] = self.empty
+        self.clear(source)
+
+    def clear(self, row: int) -> None:
+        self.array[row] = self.empty
+
+
+class Totals(Column):
+    """Sums of amounts, none below 0. A sum that the array cannot hold stands there as the largest
+    number that it can; the exact sum is remembered, so that it is right again when amounts go."""
+
+    def __init__(self, capacity: int) -> None:
+        super().__init__(np.int64, 0, capacity)
+        self._beyond: dict[int, int] = {}  # exact sums by row, of those above LARGEST
+
+    def add(self, row: int, amount: int) -> None:
+        total = self._beyond.pop(row, self.array.item(row)) + amount
+        if total > LARGEST:
+            self._beyond[row] = total
+            total = LARGEST
+        self.array[row] = total
+
+    def move(self, source: int, target: int) -> None:
+        self._beyond.pop(target, None)
+        if source in self._beyond:
+            self._beyond[target] = self._beyond[source]
+        super().move(source, target)
+
+    def clear(self, row: int) -> None:
+        super().clear(row)
+        self._beyond.pop(row, None)
+
+    def changed(self, rows: Rows, changes: npt.NDArray[Any]) -> IntArray:
+        """These rows as they would be after changes: int64, or Python's integers where some do not
+        fit."""
+        totals: IntArray = self.array[rows]
+        if not self._beyond and changes.dtype == np.int64:
+            return at_most(LARGEST, totals, changes)
+        exact = totals.astype(np.object_)
+        for position in np.flatnonzero(totals == LARGEST).tolist():
+            exact[position] = self._beyond.get(int(rows[position]), LARGEST)
+        changed: IntArray = np.minimum(exact + changes, LARGEST).astype(np.int64)
+        return changed
 
 
 class Gathered(Mapping[str, npt.NDArray[Any]]):
@@ -120,16 +172,16 @@ class MadeWhenAsked(Protocol):
     def let_columns_go(self) -> None: ...
 
 
-class KeptColumns(Generic[K]):
+class KeptColumns(Generic[K, _Kept]):
     """Columns made when somebody asks; the one asked for longest ago makes room for another."""
 
     def __init__(self) -> None:
-        self._columns: OrderedDict[K, Column] = OrderedDict()  # asked for last comes last
+        self._columns: OrderedDict[K, _Kept] = OrderedDict()  # asked for last comes last
 
-    def __iter__(self) -> Iterator[Column]:
+    def __iter__(self) -> Iterator[_Kept]:
         return iter(self._columns.values())
 
-    def asked(self, key: K, make: Callable[[], Column]) -> Column:
+    def asked(self, key: K, make: Callable[[], _Kept]) -> _Kept:
         column = self._columns.get(key)
         if column is not None:
             self._columns.move_to_end(key)
@@ -140,11 +192,11 @@ class KeptColumns(Generic[K]):
         self._columns[key] = column
         return column
 
-    def items(self) -> Iterable[tuple[K, Column]]:
+    def items(self) -> Iterable[tuple[K, _Kept]]:
         """To be kept true, all of them."""
         return self._columns.items()
 
-    def get(self, key: K) -> Column | None:
+    def get(self, key: K) -> _Kept | None:
         """To be kept true, if it is there."""
         return self._columns.get(key)
 

@@ -20,7 +20,7 @@ class HostPorts:
         self._row_of = row_of
         # By protocol and port, then by address: how many pods hold it on each node, known or not.
         self._held: dict[tuple[str, int], dict[str, Counter[str]]] = {}
-        self._columns: KeptColumns[HostPort] = KeptColumns()
+        self._columns: KeptColumns[HostPort, Column] = KeptColumns()
 
     @property
     def columns(self) -> Iterable[Column]:

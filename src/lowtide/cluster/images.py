@@ -10,14 +10,14 @@ import numpy as np
 from lowtide.cluster.columns import Column, KeptColumns
 from lowtide.objects.node import ContainerImage
 
-# Beyond any image, so that sums of sizes stay whole numbers of 64 bits whatever a node says.
-_LARGEST_BYTES = 2**50
+# Beyond any image. A float holds it exactly, and one more than ImageLocality counts fits beside it.
+_LARGEST_BYTES = 2**62
 
 
 class Images:
     def __init__(self) -> None:
         self._bytes_on: dict[str, dict[str, int]] = {}  # by image name, then by node name
-        self._kept: KeptColumns[str] = KeptColumns()  # by image
+        self._kept: KeptColumns[str, Column] = KeptColumns()  # by image
 
     @property
     def columns(self) -> Iterable[Column]:

@@ -62,14 +62,8 @@ class KnownObjects:
         return self._set(thing)
 
     def remove(self, thing: Any) -> None:
-        kind, namespace, name = _full_key(thing)
-        self._replaced.pop((kind, namespace, name), None)
-        before = self._by_kind.get(kind, {}).pop((namespace, name), None)
-        neighbours = self._in_namespace.get((kind, namespace), {})
-        neighbours.pop(name, None)
-        if not neighbours:
-            self._in_namespace.pop((kind, namespace), None)
-        self._on_change(before, None, True)
+        self._replaced.pop(_full_key(thing), None)
+        self._unset(thing)
 
     def assume(self, uid: str, things: Iterable[Any]) -> None:
         """Each replaces the one of its name, for the pod with this uid."""
@@ -86,8 +80,9 @@ class KnownObjects:
 
     def take_back(self, uid: str) -> tuple[tuple[Any, Any], ...]:
         """Rules see again what the watch said of them, or what is assumed for another pod; returns
-        what has changed by that, as it was assumed and as it is."""
-        changed = []
+        what has changed by that, as it was assumed and as it is: None for what is gone, as it was
+        never watched."""
+        changed: list[tuple[Any, Any]] = []
         for thing in self._assumed.pop(uid, ()):
             key = _full_key(thing)
             replaced = self._replaced.get(key)
@@ -96,7 +91,10 @@ class KnownObjects:
             if not replaced.assumed:
                 del self._replaced[key]
             after = next(reversed(replaced.assumed.values()), replaced.watched)
-            if after is not None and self._set(after):
+            if after is None:
+                self._unset(thing)
+                changed.append((thing, None))
+            elif self._set(after):
                 changed.append((thing, after))
         return tuple(changed)
 
@@ -113,6 +111,15 @@ class KnownObjects:
         is_other = before is None or _without_version(before) != _without_version(thing)
         self._on_change(before, thing, is_other)
         return is_other
+
+    def _unset(self, thing: Any) -> None:
+        kind, namespace, name = _full_key(thing)
+        before = self._by_kind.get(kind, {}).pop((namespace, name), None)
+        neighbours = self._in_namespace.get((kind, namespace), {})
+        neighbours.pop(name, None)
+        if not neighbours:
+            self._in_namespace.pop((kind, namespace), None)
+        self._on_change(before, None, True)
 
 
 def _full_key(thing: Any) -> tuple[type, str, str]:

@@ -115,12 +115,6 @@ class Ledger:
         amounts = self._entries.pop(uid, None)
         return amounts is not None and self._add(row, amounts, -1)
 
-    def restore(self, row: int | None, uid: str, amounts: Amounts | None) -> None:
-        self.count_out(row, uid)
-        if amounts is not None:
-            self._entries[uid] = amounts
-            self._add(row, amounts, 1)
-
     def _add(self, row: int | None, amounts: Amounts, times: int) -> bool:
         if row is None or not any(amounts):
             return False

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from lowtide.cluster.columns import Column
 from lowtide.cluster.ledger import Ledger
 from lowtide.cluster.placed import PlacedPod
-from lowtide.cluster.reading import Amounts, Reading
+from lowtide.cluster.reading import Reading
 from lowtide.objects.pod import Pod
 
 
@@ -83,15 +83,6 @@ class Ledgers:
     def count_out(self, row: int | None, uid: str) -> bool:
         changed = [ledger.count_out(row, uid) for ledger in self._by_source.values()]
         return any(changed)
-
-    def counted(self, uid: str) -> list[Amounts | None]:
-        """What each ledger counts for a pod."""
-        return [ledger.counted(uid) for ledger in self._by_source.values()]
-
-    def restore(self, row: int | None, uid: str, counted: Sequence[Amounts | None]) -> None:
-        """What was counted for a pod before it was taken away and put back."""
-        for ledger, amounts in zip(self._by_source.values(), counted, strict=True):
-            ledger.restore(row, uid, amounts)
 
     def booked_on(self, uid: str) -> str | None:
         """The node that the pod is booked on."""

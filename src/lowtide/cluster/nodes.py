@@ -30,6 +30,7 @@ from lowtide.cluster.columns import (
     Gathered,
     IntArray,
     Rows,
+    Totals,
     by_value,
     is_one_of,
 )
@@ -71,6 +72,11 @@ class Nodes:
         self._overlays = overlays
         self._reach = reach
         self._feasible = feasible
+        self._everything: Nodes | None = None
+        self._gone: Overlays | None = None
+        if state.gone is not None:
+            everywhere = state.gone.overlays
+            self._gone = everywhere if rows is None else everywhere.take(rows)
 
     def __len__(self) -> int:
         if self._reach:
@@ -90,10 +96,18 @@ class Nodes:
     def everything(self) -> Nodes:
         """The whole table as it is. An answer about one row that depends on other rows reads them
         here: what is read elsewhere is noted as read of the asked rows alone."""
-        is_everything = self._reach and self._rows is None and self._overlays is None
-        if is_everything:
-            return self
-        return Nodes(self._state, reach=ANY_ROW, feasible=self._feasible)
+        everything = self._everything
+        if everything is None:
+            everything = self
+            if not (self._reach and self.is_whole):
+                everything = Nodes(self._state, reach=ANY_ROW, feasible=self._feasible)
+            self._everything = everything
+        return everything
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether these are all rows of the table, as they are."""
+        return self._rows is None and self._overlays is None
 
     def take(self, positions: Rows) -> Nodes:
         rows = positions if self._rows is None else self._rows[positions]
@@ -274,21 +288,22 @@ class Nodes:
         self._state.touched |= TAKEN << self._reach
         if resource == POD_COUNT:
             return self.pod_count
-        asked = self._gather(self._state.requested(resource))
-        return self._adjusted(
-            asked, lambda placed: placed.footprint.requests.get(resource, 0), resource
+        return self._total(
+            self._state.totals_requested(resource),
+            lambda placed: placed.footprint.requests.get(resource, 0),
+            resource,
         )
 
     def nonzero_requested(self, resource: str) -> IntArray:
         """cpu or memory asked for, counting kube's default for containers that do not say."""
         self._state.touched |= TAKEN << self._reach
-        asked = self._gather(self._state.nonzero_requested(resource))
+        totals = self._state.nonzero_requested(resource)
         if resource == "cpu":
-            return self._adjusted(
-                asked, lambda placed: placed.footprint.nonzero_cpu_milli, "nonzero cpu"
+            return self._total(
+                totals, lambda placed: placed.footprint.nonzero_cpu_milli, "nonzero cpu"
             )
-        return self._adjusted(
-            asked, lambda placed: placed.footprint.nonzero_memory_bytes, "nonzero memory"
+        return self._total(
+            totals, lambda placed: placed.footprint.nonzero_memory_bytes, "nonzero memory"
         )
 
     @property
@@ -301,9 +316,9 @@ class Nodes:
         """Of the pods on each node; more than any priority where there is none."""
         self._state.touched |= TAKEN << self._reach
         lowest: IntArray = self._gather(self._state.lowest_priorities.column.array)
-        if self._overlays is not None:
+        for overlays in self._layers:
             lowest = lowest.copy()
-            for position in self._overlays.positions:
+            for position in overlays.positions:
                 lowest[position] = lowest_priority_of(self._placed(position))
         return lowest
 
@@ -330,13 +345,22 @@ class Nodes:
     def terms_about(self, pod: Pod) -> Iterator[CarriedTerm]:
         """Affinity terms of placed pods that may be about this one: ask each whether it is."""
         self._state.touched |= TERMS << ANY_ROW
-        return self._state.terms_carried.about(pod)
+        terms, gone = self._state.terms_carried, self._state.gone
+        if gone is None:
+            return terms.about(pod)
+        uid = gone.placed.pod.uid
+        return (each for each in terms.about(pod) if terms.is_carried_by_others(each, uid))
 
     def pods_carrying(self, carried: CarriedTerm) -> IntArray:
         """How many pods on each node carry this term, apart from what is imagined."""
         self._state.touched |= TERMS << ANY_ROW
-        capacity = len(self._state.pod_count.array)
-        return self._gather(self._state.terms_carried.pods_carrying(carried, capacity))
+        terms = self._state.terms_carried
+        pods = self._gather(terms.pods_carrying(carried, self._capacity))
+        if self._gone is None:
+            return pods
+        return pods + self._gone.change(
+            carried, lambda placed: terms.times_carried(carried, placed.pod.uid)
+        )
 
     def imagined(self) -> Iterator[tuple[int, Pod, int]]:
         """Pods that a position gained by `with_pods` (1, or more of a kind) or lost by `without`
@@ -345,6 +369,13 @@ class Nodes:
             return iter(())
         self._state.touched |= PODS << self._reach
         return self._overlays.pods()
+
+    def differences(self) -> Iterator[tuple[int, Pod, int]]:
+        """The same, and the pod that is gone from `ClusterState.without`."""
+        if self._gone is not None and self._state.gone is not None:
+            pod = self._state.gone.placed.pod
+            yield from ((position, pod, -1) for position in self._gone.positions)
+        yield from self.imagined()
 
     @property
     def volumes(self) -> VolumesOnNodes:
@@ -381,12 +412,13 @@ class Nodes:
         if ledger is None:
             return {}
         gathered = Gathered(ledger.columns, self._gather)
-        if self._overlays is None:
+        if not self._layers:
             return gathered
         columns, counted = dict(gathered), _Counted(ledger)
         for number, field in enumerate(ledger.expected_fields):
-            change = self._overlays.change_now(partial(counted.amount, number))
-            columns[field] = columns[field] + change
+            for overlays in self._layers:
+                change = overlays.change_now(partial(counted.amount, number))
+                columns[field] = columns[field] + change
         return columns
 
     def expected(self, source: Hashable, pod: Pod) -> Mapping[str, float]:
@@ -447,9 +479,23 @@ class Nodes:
 
     def _adjusted(self, column: IntArray, amount: Amount, name: Hashable) -> IntArray:
         """Of a column with this name, overlays remember what each pod adds."""
-        if self._overlays is None:
-            return column
-        return column + self._overlays.change(name, amount)
+        if self._gone is not None:
+            column = column + self._gone.change(name, amount)
+        if self._overlays is not None:
+            column = column + self._overlays.change(name, amount)
+        return column
+
+    @property
+    def _layers(self) -> list[Overlays]:
+        return [each for each in (self._gone, self._overlays) if each is not None]
+
+    def _total(self, totals: Totals, amount: Amount, name: Hashable) -> IntArray:
+        """The same of amounts, whose sums may be too large for the column."""
+        layers = self._layers
+        if not layers:
+            return self._gather(totals.array)
+        changes = [each.change_of_total(name, amount) for each in layers]
+        return totals.changed(self.rows, sum(changes[1:], changes[0]))
 
     def _placed(self, position: int) -> list[PlacedPod]:
         really = self._really_on(position)
@@ -458,7 +504,10 @@ class Nodes:
         return self._overlays.placed(position, really)
 
     def _really_on(self, position: int) -> Mapping[str, PlacedPod]:
-        return self._state.placed_on(self._state.names[self._row(position)])
+        really = self._state.placed_on(self._state.names[self._row(position)])
+        if self._gone is None:
+            return really
+        return {placed.pod.uid: placed for placed in self._gone.placed(position, really)}
 
 
 class OneNode:

@@ -15,7 +15,7 @@ class NodesWith(Generic[K]):
     def __init__(self, row_of: Mapping[str, int]) -> None:
         self._row_of = row_of
         self._names: dict[K, set[str]] = {}  # of nodes that are known or not
-        self._kept: KeptColumns[K] = KeptColumns()
+        self._kept: KeptColumns[K, Column] = KeptColumns()
 
     @property
     def columns(self) -> Iterable[Column]:

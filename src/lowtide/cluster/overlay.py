@@ -8,12 +8,15 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from functools import cached_property, partial
 from itertools import chain
 from operator import is_
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from lowtide.cluster.columns import IntArray, Rows
 from lowtide.cluster.placed import PlacedPod, footprint_of
 from lowtide.objects.pod import Pod
+from lowtide.objects.quantity import LARGEST
 
 Amount = Callable[[PlacedPod], int]  # what one pod adds to a column
 Thought = tuple[int, Pod, int]  # a position, a pod, and how often it is added; -1: removed
@@ -149,8 +152,14 @@ class Overlays:
         return Overlays(self._imagined, self._places, times)
 
     def change(self, column: Hashable, amount: Amount) -> IntArray:
-        """By how much this column differs at each position."""
+        """By how much this column, which counts something, differs at each position."""
         return self._summed(self._imagined.amounts(column, amount))
+
+    def change_of_total(self, column: Hashable, amount: Amount) -> npt.NDArray[Any]:
+        """The same of a column of amounts; Python's integers where sums may not fit into int64."""
+        amounts = self._imagined.amounts(column, amount)
+        largest, pods = int(amounts.max(initial=0)), int(np.abs(self._times).sum())
+        return self._summed(amounts if largest * pods <= LARGEST else amounts.astype(np.object_))
 
     def change_now(self, amount: Amount) -> IntArray:
         """The same for what a pod adds now, and may not later: it is not remembered."""
@@ -182,12 +191,11 @@ class Overlays:
                 added += [pods[number]] * int(self._times[number])
         return [*left.values(), *added]
 
-    def _summed(self, amounts: IntArray) -> IntArray:
+    def _summed(self, amounts: npt.NDArray[Any]) -> npt.NDArray[Any]:
         imagined = self._imagined
-        by_place = np.zeros(imagined.place_count + 1, np.int64)  # the last is for `_NOWHERE`
+        by_place = np.zeros(imagined.place_count + 1, amounts.dtype)  # the last is for `_NOWHERE`
         np.add.at(by_place, imagined.places, self._times * amounts)
-        changes: IntArray = by_place[self._places]
-        return changes
+        return by_place[self._places]
 
     def _removed_again(self, position: int, uids: Collection[str], times: IntArray) -> set[str]:
         """Those of which something was thought before: what was added is not any more."""
@@ -218,3 +226,10 @@ class Overlays:
             before=self._imagined if len(before) else None,
         )
         return Overlays(imagined, places, np.concatenate([before, imagined.times[len(before) :]]))
+
+
+class Gone(NamedTuple):
+    """A placed pod that hypothetically is nowhere, as overlays for the whole table."""
+
+    placed: PlacedPod
+    overlays: Overlays

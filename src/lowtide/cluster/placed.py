@@ -7,7 +7,7 @@ from weakref import WeakValueDictionary
 import msgspec
 
 from lowtide.objects.pod import Pod
-from lowtide.objects.quantity import QuantityError
+from lowtide.objects.quantity import LARGEST, QuantityError
 from lowtide.objects.requests import is_resize_infeasible, known_requests, nonzero_requests
 
 WILDCARD_IP = "0.0.0.0"
@@ -31,6 +31,7 @@ class Footprint:
     nonzero_cpu_milli: int
     nonzero_memory_bytes: int
     host_ports: tuple[HostPort, ...]
+    is_clamped: bool = False  # whether an amount is beyond LARGEST, or cannot be read
 
 
 class PlacedPod(msgspec.Struct, frozen=True):
@@ -63,8 +64,9 @@ def footprint_of(pod: Pod) -> Footprint:
         cpu_milli, memory_bytes = nonzero_requests(pod)
     except QuantityError:
         # A running pod that cannot be read takes a place, and nothing that could be counted.
-        requests, cpu_milli, memory_bytes = {}, 0, 0
-    return Footprint(requests, cpu_milli, memory_bytes, host_ports_of(pod))
+        return Footprint({}, 0, 0, host_ports_of(pod), is_clamped=True)
+    is_clamped = LARGEST in requests.values()
+    return Footprint(requests, cpu_milli, memory_bytes, host_ports_of(pod), is_clamped)
 
 
 _encode = msgspec.json.Encoder().encode

@@ -12,6 +12,7 @@ from lowtide.cluster.columns import FloatArray
 from lowtide.objects.pod import Pod
 
 _PODS_AT_ONCE = 250
+_MOST_EXPECTED = 2.0**50  # of one pod, whatever it says: sums of these stay exact
 
 Amounts = tuple[float, ...]  # one per field
 
@@ -82,7 +83,9 @@ class Reading:
         if self.expects is None or share <= 0:
             return None
         # Whole numbers: adding and taking away leaves exactly what was there.
-        return tuple([float(round(share * one)) for one in self.expects.of(pod)])
+        return tuple(
+            [float(round(min(share * one, _MOST_EXPECTED))) for one in self.expects.of(pod)]
+        )
 
 
 def with_pods_worked_out(

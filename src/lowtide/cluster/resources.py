@@ -10,19 +10,18 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
-from lowtide.cluster.columns import Column, KeptColumns
+from lowtide.cluster.columns import Column, KeptColumns, Totals
 from lowtide.cluster.placed import Footprint, PlacedPod
 from lowtide.objects.node import Node
-from lowtide.objects.quantity import QuantityError
-from lowtide.objects.requests import CPU, MEMORY, amounts_as_int
+from lowtide.objects.requests import CPU, MEMORY, NOTHING, NodeAmounts, node_amounts
 
 
 class Resources:
     def __init__(self, capacity: int) -> None:
-        self.nonzero = {name: Column(np.int64, 0, capacity) for name in (CPU, MEMORY)}
-        self._amounts: list[Mapping[str, int]] = []  # by row: what its node has, all resources
-        self._allocatable: KeptColumns[str] = KeptColumns()
-        self._requested: KeptColumns[str] = KeptColumns()
+        self.nonzero = {name: Totals(capacity) for name in (CPU, MEMORY)}
+        self._nodes: list[NodeAmounts] = []  # by row, all resources
+        self._allocatable: KeptColumns[str, Column] = KeptColumns()
+        self._requested: KeptColumns[str, Totals] = KeptColumns()
         self._are_had_by_all: dict[str, bool] = {}  # of the resources somebody asked about
         self._asking: Counter[str] = Counter()  # by resource: the pods that ask for it
 
@@ -34,7 +33,8 @@ class Resources:
     def allocatable(self, resource: str, capacity: int) -> Column:
         def make() -> Column:
             column = Column(np.int64, 0, capacity)
-            column.array[: len(self._amounts)] = [each.get(resource, 0) for each in self._amounts]
+            amounts = [each.of(resource) for each in self._nodes]
+            column.array[: len(amounts)] = amounts
             return column
 
         return self._allocatable.asked(resource, make)
@@ -42,7 +42,7 @@ class Resources:
     def all_have(self, resource: str) -> bool:
         known = self._are_had_by_all.get(resource)
         if known is None:
-            known = all(each.get(resource, 0) > 0 for each in self._amounts)
+            known = all(each.of(resource) > 0 for each in self._nodes)
             self._are_had_by_all[resource] = known
         return known
 
@@ -53,44 +53,49 @@ class Resources:
         capacity: int,
         row_of: Mapping[str, int],
         placed: Iterable[PlacedPod],
-    ) -> Column:
+    ) -> Totals:
         """`placed` are all pods, from which a column is made that is not there yet."""
         if resource not in self._asking:
-            return Column(np.int64, 0, capacity)
+            return Totals(capacity)
 
-        def make() -> Column:
-            column = Column(np.int64, 0, capacity)
+        def make() -> Totals:
+            column = Totals(capacity)
             for each in placed:
-                amount = each.footprint.requests.get(resource)
+                amount = each.footprint.requests.get(resource, 0)
                 row = row_of.get(each.node_name) if amount else None
                 if row is not None:
-                    column.array[row] += amount
+                    column.add(row, amount)
             return column
 
         return self._requested.asked(resource, make)
+
+    @property
+    def clamped_node_count(self) -> int:
+        """How many nodes have an amount that does not count as it is written."""
+        return sum(each.is_clamped for each in self._nodes)
 
     # Nodes come, change and go.
 
     def append(self, node: Node) -> None:
         """In the next row."""
-        self._amounts.append({})
-        self.replace(len(self._amounts) - 1, node)
+        self._nodes.append(NOTHING)
+        self.replace(len(self._nodes) - 1, node)
 
     def replace(self, row: int, node: Node) -> None:
-        before, after = self._amounts[row], _allocatable_of(node)
-        self._amounts[row] = after
+        before, after = self._nodes[row], node_amounts(node.status.allocatable)
+        self._nodes[row] = after
         self._are_had_by_all.clear()
-        for resource in {**before, **after}:
+        for resource in {**before.by_resource, **after.by_resource}:
             column = self._allocatable.get(resource)
             if column is not None:
-                column.array[row] = after.get(resource, 0)
+                column.array[row] = after.of(resource)
 
     def remove(self, row: int) -> None:
         """The last row takes its place; that of the columns is the table's affair."""
-        last = self._amounts.pop()
+        last = self._nodes.pop()
         self._are_had_by_all.clear()
-        if row < len(self._amounts):
-            self._amounts[row] = last
+        if row < len(self._nodes):
+            self._nodes[row] = last
 
     def let_columns_go(self) -> None:
         self._allocatable.clear()
@@ -115,13 +120,6 @@ class Resources:
         for resource, amount in footprint.requests.items():
             column = self._requested.get(resource)
             if column is not None:
-                column.array[row] += times * amount
-        self.nonzero[CPU].array[row] += times * footprint.nonzero_cpu_milli
-        self.nonzero[MEMORY].array[row] += times * footprint.nonzero_memory_bytes
-
-
-def _allocatable_of(node: Node) -> dict[str, int]:
-    try:
-        return amounts_as_int(node.status.allocatable, f"node {node.name} status.allocatable")
-    except QuantityError:
-        return {}
+                column.add(row, times * amount)
+        self.nonzero[CPU].add(row, times * footprint.nonzero_cpu_milli)
+        self.nonzero[MEMORY].add(row, times * footprint.nonzero_memory_bytes)

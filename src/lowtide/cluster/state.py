@@ -4,8 +4,9 @@ Events are applied here by the machine; `assume` and `forget` count pods that ar
 A log of changed rows lets kept verdicts see what they have to judge again.
 """
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Hashable, Iterator, Mapping
+from copy import copy
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
@@ -22,7 +23,14 @@ from lowtide.cluster.changes import (
     TERMS,
     is_same_to_plugins,
 )
-from lowtide.cluster.columns import Column, IntArray, MadeWhenAsked, Rows, ValueColumn
+from lowtide.cluster.columns import (
+    Column,
+    IntArray,
+    MadeWhenAsked,
+    Rows,
+    Totals,
+    ValueColumn,
+)
 from lowtide.cluster.host_ports import HostPorts
 from lowtide.cluster.images import Images
 from lowtide.cluster.known_objects import KnownObjects
@@ -30,10 +38,11 @@ from lowtide.cluster.labels import LabelColumns
 from lowtide.cluster.ledgers import Ledgers
 from lowtide.cluster.nodes import Nodes
 from lowtide.cluster.nominated import NominatedPods
+from lowtide.cluster.overlay import Gone, Overlays
 from lowtide.cluster.placed import Footprints, PlacedPod
 from lowtide.cluster.pods_matching import PodSelection, PodsMatching
 from lowtide.cluster.priorities import LowestPriorities
-from lowtide.cluster.reading import Amounts, Reading
+from lowtide.cluster.reading import Reading
 from lowtide.cluster.resources import Resources
 from lowtide.cluster.service_selectors import ServiceSelectors
 from lowtide.cluster.storage import Storage
@@ -56,6 +65,7 @@ class ClusterState:
         self.count = 0
         self.table_version = 0  # of which node is at which row
         self.names: list[str] = []
+        self.gone: Gone | None = None  # set by `without`
         self._nodes: list[Node] = []
         self._row_of: dict[str, int] = {}
         self._capacity = _FIRST_CAPACITY
@@ -115,6 +125,17 @@ class ClusterState:
         self._labels.make_room(self._capacity)
         return Nodes(self)
 
+    def without(self, uid: str) -> Self:
+        """The same as if this pod was on no node, for a question: it shares everything with this
+        one, and must not be changed, nor used after this one has changed."""
+        placed = self._placed.get(uid)
+        if placed is None:
+            return self
+        other, row = copy(self), self._row_of.get(placed.node_name)
+        pods = {} if row is None else {row: [placed]}
+        other.gone = Gone(placed, Overlays.none(self.count).removing_all(pods))
+        return other
+
     def node_at(self, row: int) -> Node:
         return self._nodes[row]
 
@@ -154,12 +175,22 @@ class ClusterState:
         return self._resources.all_have(resource)
 
     def requested(self, resource: str) -> IntArray:
+        return self.totals_requested(resource).array
+
+    def totals_requested(self, resource: str) -> Totals:
         return self._resources.requested(
             resource, capacity=self._capacity, row_of=self._row_of, placed=self._placed.values()
-        ).array
+        )
 
-    def nonzero_requested(self, resource: str) -> IntArray:
-        return self._resources.nonzero[resource].array
+    def nonzero_requested(self, resource: str) -> Totals:
+        return self._resources.nonzero[resource]
+
+    @property
+    def clamped_counts(self) -> dict[str, int]:
+        """How many nodes, and pods on nodes, have an amount that does not count as it is
+        written."""
+        pods = sum(placed.footprint.is_clamped for placed in self._placed.values())
+        return {"node": self._resources.clamped_node_count, "pod": pods}
 
     def label_column(self, key: str) -> ValueColumn[str]:
         return self._labels.column(key, capacity=self._capacity, nodes=self._nodes)
@@ -250,7 +281,7 @@ class ClusterState:
             self._row_of[self.names[row]] = row
         else:
             for column in self._columns():
-                column.array[last] = column.empty
+                column.clear(last)
         self.log.row_is_gone(last)
         self.names.pop()
         self._nodes.pop()
@@ -304,11 +335,6 @@ class ClusterState:
             self.lowest_priorities.went(row, placed, on_node.values())
             self._changed(row, what)
         return placed
-
-    def put_back(self, placed: PlacedPod, counted: Sequence[Amounts | None]) -> None:
-        """What `remove_pod` returned, and what the ledgers counted for it before."""
-        self._put(placed)
-        self.ledgers.restore(self._row_of.get(placed.node_name), placed.pod.uid, counted)
 
     def nominate(self, pod: Pod, node_name: str) -> None:
         self.drop_nomination(pod.uid)

@@ -49,7 +49,7 @@ class TermsCarried:
         self._terms: dict[_Key, CarriedTerm] = {}
         self._filed: dict[_Label, dict[CarriedTerm, None]] = {}
         self._of_pod: dict[str, tuple[CarriedTerm, ...]] = {}  # by uid, of pods that have any
-        self._columns: KeptColumns[CarriedTerm] = KeptColumns()
+        self._columns: KeptColumns[CarriedTerm, Column] = KeptColumns()
 
     @property
     def columns(self) -> Iterable[Column]:
@@ -80,6 +80,13 @@ class TermsCarried:
         if len(carried.by_node) < _FEWEST_NODES_FOR_COLUMN:
             return make().array
         return self._columns.asked(carried, make).array
+
+    def times_carried(self, carried: CarriedTerm, uid: str) -> int:
+        """How often this pod carries it."""
+        return self._of_pod.get(uid, ()).count(carried)
+
+    def is_carried_by_others(self, carried: CarriedTerm, uid: str) -> bool:
+        return carried.by_node.total() > self.times_carried(carried, uid)
 
     def count_in(self, placed: PlacedPod) -> bool:
         """Whether it carries any."""

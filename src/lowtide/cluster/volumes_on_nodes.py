@@ -75,7 +75,7 @@ class VolumesOnNodes:
         self._nodes.touch(TAKEN)
         is_holder = _asked_once(lambda pod: held in held_by(pod))
         gone: set[tuple[int, str]] = set()
-        for position, pod, times in self._nodes.imagined():
+        for position, pod, times in self._nodes.differences():
             if times < 0:
                 gone.add((position, pod.uid))
             elif is_holder(pod):
@@ -126,7 +126,7 @@ class VolumesOnNodes:
         """By volume and position: how many more pods use it than really do."""
         used_by = _asked_once(lambda pod: csi_sources_of(pod, self._nodes.objects))
         changes: dict[CsiSource, dict[int, int]] = defaultdict(lambda: defaultdict(int))
-        for position, pod, times in self._nodes.imagined():
+        for position, pod, times in self._nodes.differences():
             if times < 0:  # what it uses was counted: there may be thousands of them
                 used: Collection[CsiSource] = self._really_on(position).of_pods.get(pod.uid, ())
             else:

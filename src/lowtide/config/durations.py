@@ -20,9 +20,10 @@ _LONGEST_SECONDS = (2**63 - 1) / 1e9  # as Go keeps it, in nanoseconds
 def seconds_from_duration(text: str) -> float:
     """Read a Go duration; ValueError where Go would refuse it (a unit is needed but for 0, and
     there is a longest)."""
-    seconds = sum(
-        float(number) * _SECONDS_PER_UNIT[unit] for number, unit in re.findall(_PART, text)
-    )
-    if not _DURATION.fullmatch(text) or seconds > _LONGEST_SECONDS:
+    is_duration = _DURATION.fullmatch(text) is not None
+    # In other texts the search would take the square of their length.
+    parts = re.findall(_PART, text) if is_duration else []
+    seconds = sum(float(number) * _SECONDS_PER_UNIT[unit] for number, unit in parts)
+    if not is_duration or seconds > _LONGEST_SECONDS:
         raise ValueError(f'"{text}" is not a duration such as 15s or 1h2m')
     return -seconds if text.startswith("-") else seconds

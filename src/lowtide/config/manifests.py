@@ -13,7 +13,7 @@ KIND = "KubeSchedulerConfiguration"
 
 # Values of a ConfigMap that are something else (a script, another program's file) stay unread.
 _LOOKS_LIKE_CONFIGURATION = re.compile(
-    rf"""^\s*["']?(kind["']?:\s*["']?{KIND}|apiVersion["']?:\s*["']?{re.escape(GROUP)}/)""",
+    rf"""^[ \t]*["']?(kind["']?:\s*["']?{KIND}|apiVersion["']?:\s*["']?{re.escape(GROUP)}/)""",
     re.MULTILINE,
 )
 

@@ -15,6 +15,8 @@ from lowtide.config.yaml_scalars import Scalar, plain_scalar
 
 # Aliases can make a few lines stand for millions of values.
 MOST_VALUES = 100_000
+# Whoever has repaired so many reads the file again.
+MOST_PROBLEMS = 100
 
 _PLAIN = "!plain"
 _STRING = "tag:yaml.org,2002:str"
@@ -183,7 +185,7 @@ class _Builder:
             return str(node.value)
         value = plain_scalar(node.value)
         if isinstance(value, float) and not math.isfinite(value):
-            self.problems.append(
+            self._note(
                 Problem(path, f"must be a finite number or a quoted string, not {node.value}")
             )
             return 0
@@ -200,7 +202,7 @@ class _Builder:
             inner = (*path, key)
             line = self.line(key_node)
             if key in data:
-                self.problems.append(Problem(inner, f"is given again on line {line}; keep one"))
+                self._note(Problem(inner, f"is given again on line {line}; keep one"))
                 continue
             data[key] = self.build(value_node, inner, line)
         return merged | data
@@ -215,22 +217,24 @@ class _Builder:
                 if isinstance(source, yaml.MappingNode):
                     merged = self.build(source, path, self.lines[path]) | merged
                 else:
-                    self.problems.append(
-                        Problem(path, "merges by << something that is not a mapping")
-                    )
+                    self._note(Problem(path, "merges by << something that is not a mapping"))
         return merged
 
     def _key(self, node: yaml.Node, path: Path) -> str:
         """Keys become strings, as in JSON: an unquoted `on:` is the key "true"."""
         if not isinstance(node, yaml.ScalarNode):
-            self.problems.append(Problem(path, "has a key that is not a string"))
+            self._note(Problem(path, "has a key that is not a string"))
             return str(node.start_mark.line)
         value = self._scalar(node, path)
         return value if isinstance(value, str) else json.dumps(value)
 
     def _refuse_tag(self, node: yaml.Node, path: Path) -> None:
         tag = node.tag.replace("tag:yaml.org,2002:", "!!")
-        self.problems.append(Problem(path, f"has the YAML tag {tag}, which is not read; remove it"))
+        self._note(Problem(path, f"has the YAML tag {tag}, which is not read; remove it"))
+
+    def _note(self, problem: Problem) -> None:
+        if len(self.problems) < MOST_PROBLEMS:
+            self.problems.append(problem)
 
     def line(self, node: yaml.Node) -> int:
         return self._line_at(node.start_mark.line + 1)

@@ -31,7 +31,7 @@ log = Log("extenders")
 _NOTHING = msgspec.Raw(b"null")
 
 # What became of a binding that an extender leaves a doubt about: pod, node, what went wrong.
-Look = Callable[[Pod, str, str], Awaitable[BindOutcome]]
+LookUp = Callable[[Pod, str, str], Awaitable[BindOutcome]]
 
 
 class WholeObjects(Protocol):
@@ -54,7 +54,7 @@ class Extenders:
         *,
         objection: Callable[[Pod], str | None] = lambda pod: None,
         bind_connect_seconds: float | None = None,
-        look: Look | None = None,
+        look_up: LookUp | None = None,
     ) -> None:
         """`objection` is asked before a binding is sent: why it must not be. What it says is only
         as fresh as the connection is quick to come about: `bind_connect_seconds` at most."""
@@ -63,7 +63,7 @@ class Extenders:
         }
         self._objects = objects
         self._objection = objection
-        self._look = look
+        self._look_up = look_up
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -78,6 +78,11 @@ class Extenders:
         trace: TracebackType | None,
     ) -> None:
         await self._stack.aclose()
+
+    @property
+    def refused(self) -> int:
+        """How many answers were refused for their size, since the start."""
+        return sum(client.intake.refused for client in self._clients.values())
 
     async def answer(self, question: Question) -> Answer:
         try:
@@ -109,8 +114,8 @@ class Extenders:
                     log.warning("Skipping an extender in bind", pod=pod.key, err=str(error))
                     return None
                 # It may have bound the pod all the same.
-                if self._look is not None:
-                    return await self._look(pod, node_name, str(error))
+                if self._look_up is not None:
+                    return await self._look_up(pod, node_name, str(error))
                 return BindOutcome(error=str(error))
             return BindOutcome()
         return None

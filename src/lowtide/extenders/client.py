@@ -13,6 +13,7 @@ import msgspec
 
 from lowtide.config.types import Extender, ExtenderTls
 from lowtide.framework.plugin import Eviction
+from lowtide.input_limits import Intake, TooLargeError, read_file
 from lowtide.objects.extender import (
     BindingArgs,
     BindingResult,
@@ -52,6 +53,7 @@ class ExtenderClient:
         self._bind_connect_seconds = bind_connect_seconds
         self._url = extender.url_prefix.rstrip("/")
         self._session: aiohttp.ClientSession | None = None
+        self.intake = Intake()
 
     async def __aenter__(self) -> Self:
         connector = aiohttp.TCPConnector(ssl=tls_context(self.extender))
@@ -175,7 +177,7 @@ class ExtenderClient:
                 allow_redirects=False,
                 timeout=aiohttp.ClientTimeout(total=seconds, connect=connect_seconds),
             ) as response:
-                body = await response.read()
+                body = await self.intake.read(response)
         except aiohttp.ConnectionTimeoutError:
             raise ExtenderCallError(
                 f"the extender at URL {url} is not reached within {connect_seconds or seconds:g} s"
@@ -183,6 +185,11 @@ class ExtenderClient:
         except TimeoutError:
             raise ExtenderCallError(
                 f"no answer from the extender at URL {url} within {seconds:g} s"
+            ) from None
+        except TooLargeError as error:
+            raise ExtenderCallError(
+                f"the extender at URL {url} answered with {error}; it should name nodes instead of "
+                "sending them (nodeCacheCapable)"
             ) from None
         except (aiohttp.ClientError, ssl.SSLError, OSError) as error:
             raise ExtenderCallError(
@@ -211,8 +218,7 @@ def tls_context(extender: Extender) -> ssl.SSLContext | bool:
         if is_given_ca and tls is not None:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
             context.load_verify_locations(
-                cafile=None if tls.ca_data else tls.ca_file,
-                cadata=tls.ca_data.decode() if tls.ca_data else None,
+                cadata=(tls.ca_data or read_file(Path(tls.ca_file))).decode()
             )
         if (tls is not None and tls.insecure) or (extender.enable_https and not is_given_ca):
             context.check_hostname = False
@@ -229,7 +235,6 @@ def tls_context(extender: Extender) -> ssl.SSLContext | bool:
 
 
 def _load_certificate(context: ssl.SSLContext, tls: ExtenderTls) -> None:
-    if not tls.cert_data:
-        context.load_cert_chain(tls.cert_file, tls.key_file or None, password="")
-        return
-    load_pair(context, tls.cert_data, tls.key_data or Path(tls.key_file).read_bytes())
+    certificate = tls.cert_data or read_file(Path(tls.cert_file))
+    key = tls.key_data or (read_file(Path(tls.key_file)) if tls.key_file else certificate)
+    load_pair(context, certificate, key)

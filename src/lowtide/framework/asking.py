@@ -48,10 +48,13 @@ class Asking:
         """The answer, and the bits that the plugin touched for it. An ask within another one counts
         for both."""
         outer, state.touched = state.touched, 0
+        began_at = 0.0 if self._clock is None else self._clock()
         try:
-            return self(plugin, method, *arguments), state.touched
+            return ask(plugin, method, *arguments), state.touched
         finally:
             state.touched |= outer
+            if self._clock is not None:
+                self._spent.append((plugin.name, method, self._clock() - began_at))
 
     def take_spent(self) -> Spent:
         """Since it was taken last."""

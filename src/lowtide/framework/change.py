@@ -8,6 +8,7 @@ from typing import Any
 from lowtide.cluster.changes import (
     FIRST_KIND,
     LABELS,
+    NEW_NODE,
     NODE,
     NODES,
     OBJECTS,
@@ -57,9 +58,10 @@ class Change:
 
 
 def wakes_on(touched: int) -> int:
-    """The changes after which an answer that touched this may be another."""
+    """The changes after which an answer that touched this may be another. A node that comes is new
+    to every plugin."""
     of_all = of_any_row(touched)
-    occasions = touched & (FIRST_KIND - 1) | of_all & READING
+    occasions = NEW_NODE | touched & (FIRST_KIND - 1) | of_all & READING
     if of_all & (READING | TERMS) or touched & LABELS:
         occasions |= OTHERS  # a pod that comes may be the one that is missing
     return occasions | (OBJECTS if touched >= FIRST_KIND else 0)
@@ -73,7 +75,7 @@ def node_change(before: Node | None, after: Node | None) -> Change:
         return Change(NODES | OTHERS, "NodeDelete", before)
     if before is None:
         # A row that comes is new to every rule, whatever it reads.
-        return Change(ROW | NODES | OTHERS, "NodeAdd", None, after)
+        return Change(NEW_NODE | ROW | NODES | OTHERS, "NodeAdd", None, after)
     is_of_taints = before.spec.taints != after.spec.taints or (
         before.spec.unschedulable and not after.spec.unschedulable
     )

@@ -8,6 +8,7 @@ from lowtide.cluster.columns import Rows
 from lowtide.cluster.nodes import Nodes
 from lowtide.cluster.state import ClusterState
 
+NEVER = -1  # instead of a position in the log
 NO_ROWS: Rows = np.empty(0, np.intp)
 
 
@@ -34,6 +35,7 @@ class ChangedRows:
             what & ROW == ROW for what in self._changed.values()
         )
         self._rows: dict[int, Rows | None] = {}  # by what was touched
+        self._arrays: dict[tuple[int, ...], Rows] = {}  # equal rows are one array
         self._faces: dict[int, Nodes] = {}
 
     def concern(self, logged: int) -> bool:
@@ -72,15 +74,12 @@ class ChangedRows:
         return slice(len(rows)) if rows is self.everything else rows
 
     def union(self, parts: list[Rows]) -> Rows:
-        different: list[Rows] = []
-        for part in parts:
-            if part is self.everything:
-                return part
-            if len(part) and not any(part is other for other in different):
-                different.append(part)
-        if not different:
-            return NO_ROWS
-        return different[0] if len(different) == 1 else np.unique(np.concatenate(different))
+        different = {id(part): part for part in parts if len(part)}
+        if id(self.everything) in different:
+            return self.everything
+        if len(different) > 1:
+            return np.unique(np.concatenate(list(different.values())))
+        return next(iter(different.values()), NO_ROWS)
 
     def existing(self, rows: set[int] | None) -> Rows:
         """Rows remembered from an earlier look, as far as they still exist; None means all."""
@@ -96,10 +95,10 @@ class ChangedRows:
         return since == self.since and self.until == self._state.log.position
 
     def _work_out(self, touched: int) -> Rows | None:
-        count = self._state.count
-        if self._is_all_new or self._everywhere & touched or self._anything & of_any_row(touched):
+        count, anything = self._state.count, self._anything
+        if self._is_all_new or self._everywhere & touched or anything & of_any_row(touched):
             return self.everything
-        if not self._anything & touched and not self._has_new_rows:
+        if not anything & touched and not self._has_new_rows:
             return None
         # A row that came or moved is new to every plugin, whatever it touched.
         rows = [
@@ -111,4 +110,8 @@ class ChangedRows:
             return None
         if len(rows) > count // 2:
             return self.everything
-        return np.array(sorted(rows), np.intp)
+        key = tuple(sorted(rows))
+        array = self._arrays.get(key)
+        if array is None:
+            array = self._arrays[key] = np.array(key, np.intp)
+        return array

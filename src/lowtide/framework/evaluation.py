@@ -11,16 +11,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from lowtide.cluster.changes import FEASIBLE, is_local, of_any_row
+from lowtide.cluster.changes import ANY_ROW, FEASIBLE, is_local, of_any_row
 from lowtide.cluster.columns import IntArray, Rows
 from lowtide.cluster.nodes import Nodes
 from lowtide.cluster.state import ClusterState
 from lowtide.framework.asking import Asking
-from lowtide.framework.changed_rows import NO_ROWS, ChangedRows
+from lowtide.framework.changed_rows import NEVER, NO_ROWS, ChangedRows
 from lowtide.framework.lookahead import Lookahead, LookaheadBatches
 from lowtide.objects.pod import Pod
-
-NEVER = -1  # instead of a position in the log
 
 Answers = npt.NDArray[Any]  # one integer per row: bits of reasons, or a raw score
 
@@ -121,7 +119,9 @@ class Evaluation(ABC):
             return {}
         judged: dict[int, Rows] = {}
         for touched, numbers in self.partition.others.items():
-            rows = _with_refiltered(changes.rows(touched), touched, changes, refiltered)
+            rows = changes.rows(touched)
+            if len(refiltered) and touched & _FEASIBLE_ANYWHERE:
+                rows = _with_refiltered(rows, touched, changes, refiltered)
             if rows is not None:
                 judged |= {number: self._judge(number, rows, changes) for number in numbers}
         return judged
@@ -186,8 +186,8 @@ class Evaluation(ABC):
             later.append(np.zeros(count - len(few)) if found is None else found[len(few) :])
         again = self._keep(now, few)
         judged |= {number: self._judge(number, changes.everything, changes) for number in again}
-        if again or not all(is_local(self.touched[number]) for number in numbers):
-            self._lookahead.forget()  # what it answers depends on more than the row
+        if again or self.partition.local != numbers:
+            self._lookahead.forget()  # an answer depends on more than its row
         else:
             self._lookahead.keep(ahead, later)
         return judged
@@ -200,7 +200,8 @@ class Evaluation(ABC):
     def _ask_again(self, number: int, nodes: Nodes) -> Any:
         """About some rows: what is touched is added to what the kept answers depend on."""
         answer, touched = self._ask(number, nodes)
-        self._depends_on(number, self.touched[number] | touched)
+        if touched & ~self.touched[number]:
+            self._depends_on(number, self.touched[number] | touched)
         return answer
 
     def _depends_on(self, number: int, touched: int) -> None:
@@ -213,6 +214,7 @@ class Evaluation(ABC):
 
 
 _MOST_PARTITIONS = 64
+_FEASIBLE_ANYWHERE = FEASIBLE | FEASIBLE << ANY_ROW
 
 
 def _parted(touched: Sequence[int]) -> Partition:
@@ -231,10 +233,6 @@ def _parted(touched: Sequence[int]) -> Partition:
 def _with_refiltered(
     rows: Rows | None, touched: int, changes: ChangedRows, refiltered: Rows
 ) -> Rows | None:
-    if not len(refiltered):
-        return rows
     if of_any_row(touched) & FEASIBLE:
         return changes.everything
-    if touched & FEASIBLE:
-        return refiltered if rows is None else changes.union([rows, refiltered])
-    return rows
+    return refiltered if rows is None else changes.union([rows, refiltered])

@@ -230,7 +230,8 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class BindOutcome:
-    """How a binding ended. `error` is None when the pod is bound, `is_gone` when it is no more."""
+    """How a binding ended. `error` is None when the pod is bound to the node. `is_gone` says that
+    nothing is left to bind: the pod was deleted, or has another node."""
 
     error: str | None = None
     is_gone: bool = False

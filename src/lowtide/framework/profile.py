@@ -69,9 +69,10 @@ class Concerned(NamedTuple):
 class _Waking:
     """What can change the mind of a rule that refused a pod."""
 
+    rule: Any
     occasions: int | None  # None: what it touched
     kinds: frozenset[type]
-    may_help: Callable[[Pod, Change], bool] | None
+    has_hint: bool
 
 
 # Of a name that is no rule's, such as that of extenders, nobody knows.
@@ -192,7 +193,8 @@ class Profile:
         return occasions
 
     def may_help(self, pod: Pod, rule_names: Iterable[str], change: Change) -> bool:
-        """Whether one of these rules, which refused the pod, may accept it after the change."""
+        """Whether one of these rules, which refused the pod, may accept it after the change.
+        Raises PluginError where a rule cannot say."""
         return any(self._may_change_mind(name, pod, change) for name in rule_names)
 
     def _may_change_mind(self, rule_name: str, pod: Pod, change: Change) -> bool:
@@ -203,13 +205,7 @@ class Profile:
             return False
         if change.what & OBJECTS and type(change.thing) not in waking.kinds:
             return False
-        if waking.may_help is None:
-            return True
-        try:
-            return waking.may_help(pod, change)
-        except Exception:
-            # A try too many does no harm, and one too few leaves the pod without a node.
-            return True
+        return not waking.has_hint or bool(ask(waking.rule, "may_help", pod, change))
 
     def may_enqueue(self, pod: Pod) -> tuple[str, PodRejection] | None:
         """The first rule that keeps the pod out of the queue, and why."""
@@ -231,4 +227,4 @@ def rules_by_kind(profiles: Iterable[Profile]) -> dict[type, tuple[str, ...]]:
 
 def _waking(rule: Any) -> _Waking:
     kinds = frozenset(getattr(rule, "kinds", ()))
-    return _Waking(getattr(rule, "retry_on", None), kinds, getattr(rule, "may_help", None))
+    return _Waking(rule, getattr(rule, "retry_on", None), kinds, hasattr(rule, "may_help"))

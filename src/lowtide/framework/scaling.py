@@ -7,7 +7,8 @@ import numpy as np
 from lowtide.cluster.columns import IntArray
 from lowtide.framework.plugin import MAX_SCORE
 
-# Larger raw values would overflow when they are multiplied by the highest score.
+# Larger raw values would overflow when they are multiplied by the highest score: those are scaled
+# without their lowest bits.
 LARGEST_RAW = 2**56
 
 Scale = Literal["highest_best", "lowest_best"] | None
@@ -19,6 +20,9 @@ def scaled(raw: IntArray, highest: int, scale: Scale) -> IntArray:
         return raw
     if highest <= 0:
         return np.full(len(raw), MAX_SCORE if scale == "lowest_best" else 0, np.int64)
+    if highest > LARGEST_RAW:
+        shift = highest.bit_length() - LARGEST_RAW.bit_length() + 1
+        raw, highest = raw >> shift, highest >> shift
     share = truncating_divide(raw * MAX_SCORE, highest)
     return MAX_SCORE - share if scale == "lowest_best" else share
 

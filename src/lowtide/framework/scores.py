@@ -27,10 +27,8 @@ class Scores:
         weighted: Weighted,
         raw: IntArray,
         normalized: SmallArray,
-        normalize: Normalize | None,
     ) -> None:
-        """The arrays have room for every row; normalized scores are zeros. `normalize` asks the
-        plugin, where it normalizes by itself."""
+        """The arrays have room for every row; normalized scores are zeros."""
         self.plugin = weighted.plugin
         self.weight = weighted.weight
         self.has_opinion = False
@@ -38,23 +36,27 @@ class Scores:
         self.raw = raw
         self.normalized = normalized
         self._scale = weighted.scale
-        self._normalize = normalize
-        self.is_as_given = self._scale is None and normalize is None
+        self._has_normalize = weighted.has_normalize
+        self.is_as_given = self._scale is None and not weighted.has_normalize
         self._highest = 0
         self._has_highest = False
 
-    def keep_all(self, raw: IntArray | None, feasible: BoolArray) -> IntArray | None:
-        """Every row; returns what each gains in points, None where that is nothing."""
+    def keep_all(
+        self, raw: IntArray | None, feasible: BoolArray, normalize: Normalize
+    ) -> IntArray | None:
+        """Every row; returns what each gains in points, None where that is nothing. `normalize`
+        asks the plugin, where it normalizes by itself."""
         everywhere = slice(len(feasible))
         self.has_opinion = raw is not None
         if raw is None:
             return self._withdrawn(everywhere) if self._counts else None
         self.raw[everywhere] = raw
-        if self._normalize is not None and not np.count_nonzero(feasible):
+        if self._has_normalize and not np.count_nonzero(feasible):
             return None  # nothing of it counts, and a node that comes is refiltered
         if self._scale is not None:
             self._highest, self._has_highest = _highest_of(raw, feasible), True
-        return self._write(everywhere, self._normalized(raw, feasible, self._highest))
+        values = self._normalized(raw, feasible, self._highest, normalize)
+        return self._write(everywhere, values)
 
     def put(self, raw: IntArray | int, rows: Rows | int) -> None:
         """Some rows, where the plugin has an opinion, and had one; they are to be rescaled."""
@@ -75,7 +77,13 @@ class Scores:
         return gained
 
     def rescale(
-        self, feasible: BoolArray, judged: Rows, refiltered: Rows, changes: ChangedRows
+        self,
+        feasible: BoolArray,
+        judged: Rows,
+        refiltered: Rows,
+        *,
+        changes: ChangedRows,
+        normalize: Normalize,
     ) -> tuple[Rows, IntArray | int]:
         """Brings the normalized scores up to date; returns the rows that may have changed, and what
         they gain by that in points.
@@ -88,10 +96,10 @@ class Scores:
         if self.is_as_given and len(touched) == 1:
             row = int(touched[0])
             return touched, self.put_one_as_given(self.raw.item(row), row, feasible)
-        if self._normalize is not None:
+        if self._has_normalize:
             if not np.count_nonzero(feasible):
                 return NO_ROWS, 0  # nothing of it counts, and a node that comes is refiltered
-            values = self.normalized_among(feasible, self.raw)
+            values = self.normalized_among(feasible, self.raw, normalize)
             return changes.everything, self._write(slice(len(feasible)), values)
         if self._scale is not None:
             few = None if touched is changes.everything else touched
@@ -114,15 +122,19 @@ class Scores:
         self._counts = False
         return gained
 
-    def normalized_among(self, feasible: BoolArray, raw: IntArray) -> IntArray:
+    def normalized_among(
+        self, feasible: BoolArray, raw: IntArray, normalize: Normalize
+    ) -> IntArray:
         """Some node has to be feasible where the plugin normalizes by itself."""
         raw = raw[: len(feasible)]
         highest = 0 if self._scale is None else _highest_of(raw, feasible)
-        return self._normalized(raw, feasible, highest)
+        return self._normalized(raw, feasible, highest, normalize)
 
-    def _normalized(self, raw: IntArray, feasible: BoolArray, highest: int) -> IntArray:
-        if self._normalize is not None:
-            normalized = self._normalize(raw, feasible)
+    def _normalized(
+        self, raw: IntArray, feasible: BoolArray, highest: int, normalize: Normalize
+    ) -> IntArray:
+        if self._has_normalize:
+            normalized = normalize(raw, feasible)
             check_scores(self.plugin.name, normalized, len(raw))
         else:
             normalized = scaled(raw, highest, self._scale)

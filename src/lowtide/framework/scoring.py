@@ -58,6 +58,7 @@ class Scoring(Evaluation):
         self._scorers = scorers
         self._weights = np.array([each.weight for each in scorers], np.int64)
         self._feasible: BoolArray = np.empty(0, np.bool_)
+        self._asked_with: tuple[Nodes, Nodes] | None = None
         self.leaders = Leaders()
 
     def start_again(self, capacity: int) -> None:
@@ -68,9 +69,9 @@ class Scoring(Evaluation):
         self.raw: IntArray = np.empty((len(self._scorers), capacity), np.int64)
         self.normalized: SmallArray = np.zeros((len(self._scorers), capacity), np.int8)
         self.scores = [
-            Scores(each, self.raw[number], self.normalized[number], self._normalizer(number))
-            for number, each in enumerate(self._scorers)
+            Scores(*each) for each in zip(self._scorers, self.raw, self.normalized, strict=True)
         ]
+        self._scaled = frozenset(n for n, each in enumerate(self.scores) if not each.is_as_given)
         self._normalizing_touched = [0] * len(self.scores)
         self._had_opinions = [False] * len(self.scores)
         self.active = _NOBODY
@@ -97,7 +98,7 @@ class Scoring(Evaluation):
         if changes is None or not changes.is_since(self.judged_at):
             changes = ChangedRows(state, self.judged_at)
         # What depends on other scores than those of the row takes the longer way.
-        is_short = refiltered == set() and self._is_local_as_given
+        is_short = refiltered == set() and self._scaled.isdisjoint(self.partition.local)
         known = self.known_ahead(changes) if is_short else None
         if known is not None:
             row, answers = known
@@ -121,6 +122,7 @@ class Scoring(Evaluation):
         self._rank(changes.union(dirty), feasible, changes)
         self.judged_at = state.log.position
         self._count = count
+        self._asked_with = None
 
     def scored_among(self, feasible: BoolArray) -> Iterator[Scored]:
         """The scores if only these nodes were feasible; nothing of it is kept."""
@@ -134,16 +136,15 @@ class Scoring(Evaluation):
                 raw = self._read(number, answer, len(nodes))
                 raw = np.zeros(len(nodes), np.int64) if raw is None else raw
             assert raw is not None
-            yield scores, raw, scores.normalized_among(feasible, raw)
-
-    @property
-    def _is_local_as_given(self) -> bool:
-        return all(self.scores[number].is_as_given for number in self.partition.local)
+            normalize = partial(self._normalize, number)
+            yield scores, raw, scores.normalized_among(feasible, raw, normalize)
 
     # How answers are kept.
 
     def _face(self, nodes: Nodes) -> Nodes:
-        return nodes.with_feasible(self._feasible)
+        if self._asked_with is None or self._asked_with[0] is not nodes:
+            self._asked_with = nodes, nodes.with_feasible(self._feasible)
+        return self._asked_with[1]
 
     def _read(self, number: int, answer: Any, count: int) -> Answers | None:
         """None where the plugin has no opinion."""
@@ -157,7 +158,8 @@ class Scoring(Evaluation):
     def _keep_all(self, number: int, answer: Any, changes: ChangedRows) -> Rows:
         count = len(changes.everything)
         raw = self._read(number, answer, count)
-        gained = self.scores[number].keep_all(raw, self._feasible[:count])
+        normalize = partial(self._normalize, number)
+        gained = self.scores[number].keep_all(raw, self._feasible[:count], normalize)
         if gained is None:
             return NO_ROWS
         self._totals[:count] += gained
@@ -208,17 +210,16 @@ class Scoring(Evaluation):
         for number in range(len(self.scores)) if len(refiltered) else judged:
             rows, scores = judged.get(number, NO_ROWS), self.scores[number]
             if rows is changes.everything or (scores.is_as_given and not len(refiltered)):
-                yield rows  # normalized already
+                yield rows  # they count already
                 continue
-            touched, gained = scores.rescale(feasible, rows, refiltered, changes)
+            normalize = partial(self._normalize, number)
+            touched, gained = scores.rescale(
+                feasible, rows, refiltered, changes=changes, normalize=normalize
+            )
             self._totals[changes.index(touched)] += gained
             yield touched
 
     # How a plugin normalizes by itself.
-
-    def _normalizer(self, number: int) -> Any:
-        has_own = self._scorers[number].has_normalize
-        return partial(self._normalize, number) if has_own else None
 
     def _normalize(self, number: int, raw: IntArray, feasible: BoolArray) -> IntArray:
         """It always sees the whole table, and always when feasible nodes change."""

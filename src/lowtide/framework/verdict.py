@@ -90,6 +90,11 @@ class Verdict:
             self._start_again()
             raise
 
+    def drop_shared(self) -> None:
+        """What filters and scores share, which saves work while one follows the other."""
+        self._changes = None
+        self._batches.forget()
+
     def rank(self) -> IntArray:
         """Total score per row; below 0 where the node is not feasible."""
         self._refresh_scores()
@@ -297,7 +302,7 @@ class Verdict:
         except Exception:
             self._start_again()
             raise
-        self._batches.forget()
+        self.drop_shared()
         if filtering.refiltered != set():
             filtering.refiltered = set()
 

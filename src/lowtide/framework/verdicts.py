@@ -28,16 +28,21 @@ class Verdicts:
         self._new: tuple[bytes, Verdict] | None = None
         self._seen: dict[int, None] = {}  # hashes of shapes, the newest last
         self._asked_last: tuple[str, object] = "", None
+        self._last: Verdict | None = None  # may hold what its filters and scores share
 
-    def aside(self) -> "Verdicts":
-        """Others, for a look: what these know, and a decision that goes by it and waits for an
-        extender, stay as they are while the look moves pods in thought."""
-        return Verdicts(self.profile.aside, self.state)
+    def without(self, uid: str) -> "Verdicts":
+        """Others, as if this pod was on no node, for a question: these stay as they are, and so
+        does a decision that goes by them and waits for an extender."""
+        return Verdicts(self.profile.aside, self.state.without(uid))
 
     def of(self, pod: Pod) -> Verdict:
         """The verdict on this pod's shape, true for the state as it is now."""
         shape = shape_of(pod)
-        verdict = self._known(shape, pod.uid) or self._made(shape, pod)
+        verdict = self._known(shape, pod.uid)
+        if verdict is not self._last and self._last is not None:
+            self._last.drop_shared()
+            self._last = None
+        self._last = verdict = verdict or self._made(shape, pod)
         self._asked_last = pod.uid, verdict.shape
         try:
             verdict.refresh()

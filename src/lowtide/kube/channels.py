@@ -11,6 +11,7 @@ from typing import cast
 
 from yarl import URL
 
+from lowtide.input_limits import OBJECT_BYTES, Intake, TooLargeError
 from lowtide.kube.http_answer import Answer, MalformedAnswerError, read_answer
 
 # Shorter than servers and what stands before them wait: a write on a connection that is just
@@ -19,11 +20,12 @@ LONGEST_IDLE_SECONDS = 15.0
 
 
 class Channel(asyncio.Protocol):
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, intake: Intake) -> None:
         self._loop = loop
+        self._intake = intake
         self._transport: asyncio.Transport | None = None
         self._answered: asyncio.Future[Answer] | None = None
-        self._received = b""
+        self._received = bytearray()  # of an answer that is not whole yet
         self._give_up_at = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self.is_open = False
@@ -66,8 +68,9 @@ class Channel(asyncio.Protocol):
         _probe_when_idle(transport.get_extra_info("socket"))
 
     def data_received(self, data: bytes) -> None:
-        received = self._received + data if self._received else data
-        self._take(received, is_ended=False)
+        if self._received:
+            self._received += data
+        self._take(self._received or data, is_ended=False)
 
     def connection_lost(self, error: Exception | None) -> None:
         self.is_open = False
@@ -76,7 +79,7 @@ class Channel(asyncio.Protocol):
         self._take(self._received, is_ended=True)
         self._fail(error or ConnectionResetError("the server closed the connection"))
 
-    def _take(self, received: bytes, *, is_ended: bool) -> None:
+    def _take(self, received: bytes | bytearray, *, is_ended: bool) -> None:
         if self._answered is None or self._answered.done():
             self.close()  # nothing was asked: whatever this is, it is no answer
             return
@@ -85,9 +88,14 @@ class Channel(asyncio.Protocol):
         except MalformedAnswerError as error:
             self._fail(error)
             return
-        self._received = received if answer is None else b""
+        except TooLargeError:
+            self._fail(self._intake.refusal(OBJECT_BYTES))
+            return
         if answer is not None:
+            self._received.clear()
             self._answered.set_result(answer)
+        elif not self._received:
+            self._received += received
 
     def _give_up_after(self, seconds: float) -> None:
         """The timer of an earlier request will do unless it ends later: to start one and stop it
@@ -115,9 +123,10 @@ class Channel(asyncio.Protocol):
 class Channels:
     """`server_name` is whom the certificate has to name, where that is not the URL's host."""
 
-    def __init__(self, server: URL, server_name: str | None) -> None:
+    def __init__(self, server: URL, server_name: str | None, intake: Intake) -> None:
         self._server = server
         self._server_name = server_name
+        self._intake = intake
         self._loop = asyncio.get_running_loop()
         self._idle: list[Channel] = []
         self._tls: ssl.SSLContext | None = None
@@ -136,7 +145,7 @@ class Channels:
         is_https = self._server.scheme == "https"
         async with asyncio.timeout(timeout_seconds):
             _, channel = await self._loop.create_connection(
-                lambda: Channel(self._loop),
+                lambda: Channel(self._loop, self._intake),
                 self._server.host or "",
                 self._server.port or 0,
                 ssl=(tls or True) if is_https else None,

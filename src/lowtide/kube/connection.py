@@ -14,6 +14,7 @@ import aiohttp
 import msgspec
 from yarl import URL
 
+from lowtide.input_limits import ERROR_BYTES, OBJECT_BYTES, Intake
 from lowtide.kube.channels import Channels, probed_socket
 from lowtide.kube.credentials import Credentials, Presented
 from lowtide.kube.errors import ApiError, Redirected
@@ -78,6 +79,7 @@ class Connection:
         self._slots = asyncio.Semaphore(limit)
         self._rate_limit = rate_limit
         self._attempts = attempts
+        self.intake = Intake()
         self._session: aiohttp.ClientSession | None = None
         self._server_url = URL(access.cluster.server)
         self._path = self._server_url.raw_path.rstrip("/")
@@ -102,7 +104,7 @@ class Connection:
             headers=self._own_headers,
         )
         if self._cluster.proxy_url is None:
-            self._channels = Channels(self._server_url, self._cluster.tls_server_name)
+            self._channels = Channels(self._server_url, self._cluster.tls_server_name, self.intake)
         return self
 
     async def __aexit__(
@@ -196,14 +198,21 @@ class Connection:
         """The lines of a watch; NoAnswer when it is cut or silent for `silence_seconds`. Calls
         `opened` when the answer begins, which may be long before the first line.
 
-        A line that was cut in the middle is not yielded. Close it with `contextlib.aclosing`."""
+        A line that was cut in the middle is not yielded; Unreadable where one is longer than an
+        object may be. Close it with `contextlib.aclosing`."""
         target = _target(path, params)
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=30.0, sock_read=silence_seconds)
-        rest = b""
+        rest = bytearray()
         async with aclosing(self._pieces(target, timeout, {}, opened)) as pieces:
             async for piece in pieces:
-                lines = (rest + piece if rest else piece).split(b"\n")
-                rest = lines.pop()
+                *lines, begun = piece.split(b"\n")
+                if lines:
+                    lines[0] = bytes(rest) + lines[0]
+                    rest.clear()
+                rest += begun
+                if any(len(each) > OBJECT_BYTES for each in (rest, *lines)):
+                    error = self.intake.refusal(OBJECT_BYTES)
+                    raise no_answer(self._cluster, "GET", target, error)
                 for line in lines:
                     if line:
                         yield line
@@ -283,7 +292,8 @@ class Connection:
                 ),
                 allow_redirects=False,
             ) as response:
-                return Response(response.status, await response.read(), response.headers)
+                body = await self.intake.read(response)
+                return Response(response.status, body, response.headers)
         except (aiohttp.ClientError, OSError) as error:
             raise no_answer(self._cluster, sending.method, sending.target, error) from None
 
@@ -324,8 +334,6 @@ class Connection:
             **self._own_headers,
             **self._headers_for(authorization, content_type),
         }
-        if any("\r" in value or "\n" in value for value in headers.values()):
-            raise ValueError("a token has more than one line; it must be one word")
         return "".join(f"{name}: {value}\r\n" for name, value in headers.items()).encode()
 
     async def _open_stream(
@@ -341,7 +349,7 @@ class Connection:
             response = await self._start(url, timeout, headers, presented)
         if response.status not in SUCCESS:
             async with response:
-                body = await response.read()
+                body = await self.intake.read(response, ERROR_BYTES)
                 raise not_done(self._cluster, response.status, body, response.headers)
         return response
 

@@ -14,6 +14,7 @@ from lowtide.kube.exec_plugin import ExecCredential, run_exec_plugin
 from lowtide.kube.kubeconfig import Access, Pem
 from lowtide.logs import Log
 from lowtide.pem_files import load_pair
+from lowtide.secret_files import TOKEN, read_secret, reason_of
 
 CHECK_EVERY_SECONDS = 60.0
 RENEW_BEFORE_EXPIRY_SECONDS = 60.0
@@ -93,17 +94,13 @@ class Credentials:
             stamp = _stamp(path)
             if stamp == self._token_stamp and not refused:
                 return
-            token = path.read_text().strip()
-        except OSError as error:
-            problem = f"The token file {path} cannot be read: {error.strerror}"
+            self._file_token = read_secret(path, "token", TOKEN)
+            self._token_stamp = stamp
+        except (OSError, ValueError) as error:
+            problem = f"The token file {path} cannot be used: {reason_of(error)}"
             if self._file_token is None:
                 raise CredentialsError(problem) from None
             log.warning(f"{problem}; the token read before is used")
-            return
-        if token:
-            self._file_token, self._token_stamp = token, stamp
-        elif self._file_token is None:
-            raise CredentialsError(f"The token file {path} is empty; it must hold a token")
 
     def _renew_at(self, expires_at: float) -> float:
         """A minute ahead, but for credentials that live shortly not before four fifths of it."""

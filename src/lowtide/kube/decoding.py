@@ -11,7 +11,7 @@ from lowtide.objects.decoding import ObjectDecoder
 
 T = TypeVar("T")
 
-UNDECODABLE = (msgspec.MsgspecError, UnicodeDecodeError)
+UNDECODABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 class AnswerDecoder(Generic[T]):

@@ -1,6 +1,9 @@
 """What can go wrong between us and the API server; raised by connection, read by every caller."""
 
 _GOING = "because it is being terminated"
+# It is logged, and stands in conditions and Events.
+_LONGEST_MESSAGE = 4096
+_LONGEST_REASON = 100
 
 
 class KubeError(Exception):
@@ -13,6 +16,9 @@ class ApiError(KubeError):
     def __init__(
         self, status: int, reason: str, message: str, retry_after_seconds: float | None = None
     ) -> None:
+        if len(message) > _LONGEST_MESSAGE:
+            message = message[:_LONGEST_MESSAGE] + "…"
+        reason = reason[:_LONGEST_REASON]
         super().__init__(f"{message} (HTTP {status} {reason})")
         self.status = status
         self.reason = reason

@@ -3,17 +3,24 @@
 import asyncio
 import base64
 import datetime
+import os
+import signal
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
+from lowtide.input_limits import CREDENTIAL_BYTES, TooLargeError
 from lowtide.kube.decoding import AnswerDecoder
 from lowtide.kube.errors import CredentialsError, Unreadable
 from lowtide.kube.kubeconfig import Cluster, ExecPlugin
+from lowtide.secret_files import TOKEN
 
 TIMEOUT_SECONDS = 60.0
+_LONGEST_COMPLAINT = 500
+_PIECE_BYTES = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +68,11 @@ async def run_exec_plugin(
             f"The exec plugin {plugin.command} printed neither a token nor a client certificate "
             f"with its key; one of them is needed"
         )
+    if status.token and TOKEN.fullmatch(status.token) is None:
+        raise CredentialsError(
+            f"The exec plugin {plugin.command} printed a token with line breaks, spaces or other "
+            "characters that a header cannot hold; it must be one word"
+        )
     expires = status.expiration_timestamp
     return ExecCredential(
         token=status.token or None,
@@ -78,6 +90,7 @@ async def _output(plugin: ExecPlugin, cluster: Cluster, environment: Mapping[str
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
+            start_new_session=True,  # a process group of its own, so that all of it can be killed
             env={
                 **environment,
                 **plugin.environment,
@@ -91,21 +104,52 @@ async def _output(plugin: ExecPlugin, cluster: Cluster, environment: Mapping[str
         ) from None
     try:
         async with asyncio.timeout(TIMEOUT_SECONDS):
-            output, complaint = await process.communicate()
+            output, complaint = await _ended(process)
     except TimeoutError:
         raise CredentialsError(
             f"The exec plugin {plugin.command} did not end within {TIMEOUT_SECONDS:g} seconds"
         ) from None
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
+    except TooLargeError as error:
+        raise CredentialsError(
+            f"The exec plugin {plugin.command} printed {error}, and was killed; "
+            "it should print one ExecCredential"
+        ) from None
     if process.returncode:
         last_line = complaint.decode(errors="replace").strip().splitlines()[-1:] or ["no message"]
         raise CredentialsError(
-            f"The exec plugin {plugin.command} ended with code {process.returncode}: {last_line[0]}"
+            f"The exec plugin {plugin.command} ended with code {process.returncode}: "
+            f"{last_line[0][:_LONGEST_COMPLAINT]}"
         )
     return output
+
+
+async def _ended(process: asyncio.subprocess.Process) -> tuple[bytes, bytes]:
+    """What it printed. Where it prints too much or nobody waits any more, it is killed with all
+    that it has started."""
+    assert process.stdout is not None
+    assert process.stderr is not None
+    reading = [asyncio.create_task(_read_all(each)) for each in (process.stdout, process.stderr)]
+    try:
+        output, complaint = await asyncio.gather(*reading)
+        await process.wait()
+    except BaseException:
+        for each in reading:
+            each.cancel()
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        await asyncio.gather(*reading, return_exceptions=True)
+        await process.wait()
+        raise
+    return output, complaint
+
+
+async def _read_all(stream: asyncio.StreamReader) -> bytes:
+    read = bytearray()
+    while piece := await stream.read(_PIECE_BYTES):
+        read += piece
+        if len(read) > CREDENTIAL_BYTES:
+            raise TooLargeError(CREDENTIAL_BYTES)
+    return bytes(read)
 
 
 def _info(plugin: ExecPlugin, cluster: Cluster) -> str:

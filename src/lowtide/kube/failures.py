@@ -10,6 +10,7 @@ import aiohttp
 import msgspec
 from yarl import URL
 
+from lowtide.input_limits import TooLargeError
 from lowtide.kube.decoding import AnswerDecoder
 from lowtide.kube.errors import (
     ApiError,
@@ -32,8 +33,16 @@ class _Status(msgspec.Struct):
     reason: str = ""
 
 
-def no_answer(cluster: Cluster, method: str, target: str, error: Exception) -> NoAnswer:
+def no_answer(
+    cluster: Cluster, method: str, target: str, error: Exception
+) -> NoAnswer | Unreadable:
     """`target` is path and query."""
+    if isinstance(error, TooLargeError):
+        path = target.partition("?")[0]
+        return Unreadable(
+            f"{cluster.server} answered {method} {path} with {error}; "
+            "whatever answers there should send less"
+        )
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         return _not_trusted(cluster, error.certificate_error)
     if isinstance(error, aiohttp.ClientSSLError | ssl.SSLError):

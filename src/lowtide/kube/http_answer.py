@@ -5,7 +5,11 @@ from collections.abc import Mapping
 import msgspec
 from multidict import CIMultiDict
 
+from lowtide.input_limits import OBJECT_BYTES, TooLargeError
+
 MOST_HEAD_BYTES = 1 << 16
+# All of them are looked at each time that more has come.
+MOST_CHUNKS = 1 << 14
 
 _WITHOUT_BODY = (204, 304)
 _END_OF_LINE = b"\r\n"
@@ -27,21 +31,26 @@ class Answer(msgspec.Struct, frozen=True, gc=False):
         return CIMultiDict(_header(line) for line in lines)
 
 
-def read_answer(received: bytes, *, is_ended: bool = False) -> Answer | None:
-    """None while more has to come; `is_ended` tells that nothing will."""
-    end = received.find(_END_OF_HEAD)
-    if end < 0:
-        if len(received) > MOST_HEAD_BYTES:
-            raise MalformedAnswerError(f"no end of the headers in {len(received)} bytes")
-        return None
-    if not received.startswith(b"HTTP/1."):
-        raise MalformedAnswerError(f"it begins with {received[:40]!r}, not with HTTP/1.1")
-    head, begin = received[:end], end + len(_END_OF_HEAD)
-    status = _number(head[9:12], 10, "status")
-    if 100 <= status < 200:  # only a word before the answer
-        return read_answer(received[begin:], is_ended=is_ended)
+def read_answer(received: bytes | bytearray, *, is_ended: bool = False) -> Answer | None:
+    """None while more has to come; `is_ended` tells that nothing will. TooLargeError when the body
+    is larger than an object may be."""
+    begin = 0
+    while True:
+        end = received.find(_END_OF_HEAD, begin)
+        if end < 0 or end > MOST_HEAD_BYTES:
+            if len(received) > MOST_HEAD_BYTES:
+                raise MalformedAnswerError(f"no end of the headers in {len(received)} bytes")
+            return None
+        head, begin = bytes(received[begin:end]), end + len(_END_OF_HEAD)
+        if not head.startswith(b"HTTP/1."):
+            raise MalformedAnswerError(f"it begins with {head[:40]!r}, not with HTTP/1.1")
+        status = _number(head[9:12], 10, "status")
+        if not 100 <= status < 200:  # else it is only a word before the answer
+            break
     lowered = head.lower()
     found = _body(status, lowered, received, begin, is_ended=is_ended)
+    if len(received) - begin > OBJECT_BYTES:
+        raise TooLargeError(OBJECT_BYTES)
     if found is None:
         return None
     body, stop = found
@@ -50,7 +59,7 @@ def read_answer(received: bytes, *, is_ended: bool = False) -> Answer | None:
 
 
 def _body(
-    status: int, head: bytes, received: bytes, begin: int, *, is_ended: bool
+    status: int, head: bytes, received: bytes | bytearray, begin: int, *, is_ended: bool
 ) -> tuple[bytes, int] | None:
     """With where it stops; None while it is not whole."""
     if status in _WITHOUT_BODY:
@@ -59,19 +68,23 @@ def _body(
         return _chunks(received, begin)
     length = _value(head, b"content-length")
     if not length:
-        return (received[begin:], len(received)) if is_ended else None
+        return (bytes(received[begin:]), len(received)) if is_ended else None
     stop = begin + _number(length, 10, "Content-Length")
-    return (received[begin:stop], stop) if len(received) >= stop else None
+    if stop - begin > OBJECT_BYTES:
+        raise TooLargeError(OBJECT_BYTES)
+    return (bytes(received[begin:stop]), stop) if len(received) >= stop else None
 
 
-def _chunks(received: bytes, at: int) -> tuple[bytes, int] | None:
-    chunks: list[bytes] = []
+def _chunks(received: bytes | bytearray, at: int) -> tuple[bytes, int] | None:
+    chunks: list[bytes | bytearray] = []
     while (end := received.find(_END_OF_LINE, at)) >= 0:
         size = _number(received[at:end].partition(b";")[0], 16, "chunk size")
         if size == 0:
             # Headers after the body tell nothing that anybody asks for.
             stop = received.find(_END_OF_HEAD, end)
             return None if stop < 0 else (b"".join(chunks), stop + len(_END_OF_HEAD))
+        if size > OBJECT_BYTES or len(chunks) >= MOST_CHUNKS:
+            raise TooLargeError(OBJECT_BYTES)
         begin = end + len(_END_OF_LINE)
         at = begin + size + len(_END_OF_LINE)
         if len(received) < at:
@@ -95,7 +108,7 @@ def _header(line: str) -> tuple[str, str]:
     return name, value.strip()
 
 
-def _number(text: bytes, base: int, what: str) -> int:
+def _number(text: bytes | bytearray, base: int, what: str) -> int:
     try:
         number = int(text, base)
     except ValueError:

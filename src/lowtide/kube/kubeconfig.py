@@ -12,7 +12,9 @@ from typing import Any
 import yaml
 from yarl import URL
 
+from lowtide.input_limits import OBJECT_BYTES, read_file
 from lowtide.readings.address import shown_address
+from lowtide.secret_files import PASSWORD, TOKEN, reason_of
 
 ACCOUNT_DIRECTORY = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 EXEC_API_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
@@ -32,7 +34,7 @@ class Pem:
 
     def read(self) -> bytes:
         if self.file is not None:
-            return self.file.read_bytes()
+            return read_file(self.file)
         return self.data or b""
 
     def __str__(self) -> str:
@@ -124,16 +126,22 @@ def _with_master(access: Access, master: str | None) -> Access:
 
 def _in_cluster(host: str, port: str, directory: Path) -> Access:
     authority = directory / "ca.crt"
-    namespace = directory / "namespace"
     return Access(
         cluster=Cluster(
             server=f"https://{f'[{host}]' if ':' in host else host}:{port}",
             certificate_authority=Pem(file=authority) if authority.exists() else None,
         ),
         user=User(token_file=directory / "token"),
-        namespace=namespace.read_text().strip() if namespace.exists() else "default",
+        namespace=_namespace(directory / "namespace"),
         source=f"the service account in {directory}",
     )
+
+
+def _namespace(file: Path) -> str:
+    try:
+        return read_file(file).decode().strip() if file.exists() else "default"
+    except (OSError, ValueError) as error:
+        raise KubeconfigError(f"{file} cannot be used: {reason_of(error)}") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,9 +215,11 @@ def _from_files(paths: list[Path], *, required: bool) -> Access:
 
 def _read(path: Path) -> Mapping[str, Any]:
     try:
-        document = yaml.safe_load(path.read_bytes())
+        document = yaml.safe_load(read_file(path, OBJECT_BYTES))
     except OSError as error:
-        raise KubeconfigError(f"{path} cannot be read: {error.strerror}") from None
+        raise KubeconfigError(f"{path} cannot be read: {reason_of(error)}") from None
+    except RecursionError:
+        raise KubeconfigError(f"{path} is nested too deep to be a kubeconfig") from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f" at line {mark.line + 1}" if mark else ""
@@ -315,12 +325,21 @@ def _user(entry: _Entry) -> User:
             f"{entry.path}: user {entry.name!r} has no {missing}; certificate and key go together"
         )
     exec_fields = entry.fields.get("exec")
+    token, username = entry.text("token"), entry.text("username")
+    for field_name, value, form in (("token", token, TOKEN), ("username", username, PASSWORD)):
+        if value is not None and form.fullmatch(value) is None:
+            # A token is not repeated: it is a secret.
+            raise KubeconfigError(
+                f"{entry.path}: {field_name} of user {entry.name!r} has line breaks or other "
+                f"characters that cannot be sent; it must be one "
+                f"{'word' if form is TOKEN else 'line'}"
+            )
     return User(
         client_certificate=certificate,
         client_key=key,
-        token=entry.text("token"),
+        token=token,
         token_file=entry.file("tokenFile"),
-        username=entry.text("username"),
+        username=username,
         password=entry.text("password"),
         exec_plugin=_exec_plugin(entry, exec_fields) if exec_fields else None,
     )

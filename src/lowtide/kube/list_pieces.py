@@ -4,6 +4,8 @@ Used by watch for every list."""
 
 from typing import Final
 
+from lowtide.input_limits import ANSWER_BYTES, TooLargeError
+
 # A piece and what it becomes fit into the cache of a core.
 PIECE_BYTES: Final = 1 << 18
 # How one object ends and the next begins, as the API server spells it. Inside of an object the same
@@ -17,7 +19,8 @@ class ListPieces:
     """`next_piece` is a list of its own, to be decoded; `drop_piece` says that it could be.
 
     Where it was cut inside of an object it is no JSON, because brackets stay open: the next is
-    twice as long. A list that is spelled otherwise stays whole until its end."""
+    twice as long. A list that is spelled otherwise stays whole until its end, as long as it is no
+    larger than an answer may be: then `add` raises TooLargeError."""
 
     def __init__(self, piece_bytes: int = PIECE_BYTES) -> None:
         self._piece_bytes = piece_bytes
@@ -26,6 +29,8 @@ class ListPieces:
         self._cut = -1
 
     def add(self, more: bytes) -> None:
+        if len(self._rest) + len(more) > ANSWER_BYTES:
+            raise TooLargeError(ANSWER_BYTES)
         self._rest += more
 
     def next_piece(self) -> bytearray | None:

@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from lowtide.input_limits import TooLargeError
 from lowtide.kube.backoff import Backoff
 from lowtide.kube.connection import Connection
 from lowtide.kube.decoding import UNDECODABLE, AnswerDecoder
@@ -179,7 +180,12 @@ class Watch(Generic[T]):
     ) -> AsyncIterator[tuple[str, list[Any], set[Key]]]:
         pieces = ListPieces()
         async for more in arriving:
-            pieces.add(more)
+            try:
+                pieces.add(more)
+            except TooLargeError as error:
+                self._connection.intake.refused += 1
+                problem = f"{self._connection.server} sent a list of {self._path} that has {error}"
+                raise Unreadable(f"{problem}, in one piece") from None
             while (piece := pieces.next_piece()) is not None:
                 try:
                     decoded = self._decoded(piece)
@@ -198,7 +204,7 @@ class Watch(Generic[T]):
             if self._keep is None:
                 whole = self._decode_list(body)
                 return whole.metadata.resource_version, whole.items or [], set()
-        except (msgspec.ValidationError, UnicodeDecodeError):
+        except (msgspec.ValidationError, UnicodeDecodeError, RecursionError):
             pass  # one of the objects: take them one by one
         except msgspec.MsgspecError as error:
             raise Unreadable(f"The list of {self._path} is no JSON: {error}") from None

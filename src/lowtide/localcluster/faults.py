@@ -47,7 +47,8 @@ class Faults:
         retry_after_seconds: int | None = None,
         message: str = "a fault asked for by a test",
     ) -> None:
-        """Answers with `status` and does nothing else; "*" stands for every method."""
+        """Answers with `status` and does nothing else, also where that says success; "*" stands
+        for every method."""
         self._faults.append(
             Fault(
                 method,

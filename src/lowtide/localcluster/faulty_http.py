@@ -70,6 +70,9 @@ class FaultyServer:
 
 def _wrong_answer(fault: Fault) -> web.Response:
     assert fault.status is not None
+    if fault.status < 400:
+        done = {"kind": "Status", "apiVersion": "v1", "status": "Success", "code": fault.status}
+        return json_response(fault.status, encoded(done))
     details = None
     if fault.retry_after_seconds is not None:
         details = {"retryAfterSeconds": fault.retry_after_seconds}

@@ -3,7 +3,7 @@
 Used by the store's lists and by every watch."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
@@ -14,10 +14,10 @@ _FIELDS_OF_EVERY_KIND = {
     "metadata.name": "metadata.name",
     "metadata.namespace": "metadata.namespace",
 }
-_SET_REQUIREMENT = re.compile(r"^\s*([^\s!=,()]+)\s+(in|notin)\s*\(([^()]*)\)\s*$")
-_EQUALITY = re.compile(r"^\s*([^\s!=,()]+)\s*(==|=|!=)\s*([^\s!=,()]*)\s*$")
-_EXISTENCE = re.compile(r"^\s*(!?)\s*([^\s!=,()]+)\s*$")
-_COMMA_OUTSIDE_PARENTHESES = re.compile(r",(?![^()]*\))")
+# Of what has no space around it.
+_SET_REQUIREMENT = re.compile(r"([^\s!=,()]+)\s+(in|notin)\s*\(([^()]*)\)")
+_EQUALITY = re.compile(r"([^\s!=,()]+)\s*(==|=|!=)\s*([^\s!=,()]*)")
+_EXISTENCE = re.compile(r"(!?)\s*([^\s!=,()]+)")
 
 
 class Operator(Enum):
@@ -81,24 +81,36 @@ class Selection:
 def parse_labels(text: str) -> tuple[LabelRequirement, ...]:
     if not text.strip():
         return ()
-    return tuple(_label_requirement(part) for part in _COMMA_OUTSIDE_PARENTHESES.split(text))
+    return tuple(_label_requirement(part.strip()) for part in _parts(text))
 
 
 def parse_fields(text: str, known: Mapping[str, str]) -> tuple[FieldRequirement, ...]:
     """`known` maps the field labels of a kind to dotted paths in the stored object."""
     if not text.strip():
         return ()
-    return tuple(_field_requirement(part, known) for part in text.split(","))
+    return tuple(_field_requirement(part.strip(), known) for part in text.split(","))
+
+
+def _parts(text: str) -> Iterator[str]:
+    """Between the commas outside of parentheses."""
+    held: list[str] = []
+    for piece in text.split(","):
+        held.append(piece)
+        if "(" not in held[0] or ")" in piece:
+            yield ",".join(held)
+            held = []
+    if held:
+        yield ",".join(held)
 
 
 def _label_requirement(text: str) -> LabelRequirement:
-    if found := _SET_REQUIREMENT.match(text):
+    if found := _SET_REQUIREMENT.fullmatch(text):
         values = frozenset(value.strip() for value in found[3].split(","))
         return LabelRequirement(found[1], Operator(found[2]), values)
-    if found := _EQUALITY.match(text):
+    if found := _EQUALITY.fullmatch(text):
         operator = Operator.NOT_IN if found[2] == "!=" else Operator.IN
         return LabelRequirement(found[1], operator, frozenset([found[3]]))
-    if found := _EXISTENCE.match(text):
+    if found := _EXISTENCE.fullmatch(text):
         return LabelRequirement(found[2], Operator.ABSENT if found[1] else Operator.EXISTS)
     raise bad_request(
         f"unable to parse requirement {text!r} of the label selector: write key=value, key!=value, "
@@ -107,7 +119,7 @@ def _label_requirement(text: str) -> LabelRequirement:
 
 
 def _field_requirement(text: str, known: Mapping[str, str]) -> FieldRequirement:
-    found = _EQUALITY.match(text)
+    found = _EQUALITY.fullmatch(text)
     if not found:
         raise bad_request(f"invalid field selector {text!r}: write field=value or field!=value")
     path = _FIELDS_OF_EVERY_KIND.get(found[1]) or known.get(found[1])

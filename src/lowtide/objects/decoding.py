@@ -2,11 +2,17 @@
 
 Used by kube for what the API server sends, and by scenario for what users write."""
 
-from typing import Any, Generic, TypeVar
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
 T = TypeVar("T")
+
+# The API server reads and stores objects that are nested 10,000 deep; Python stops at 1000.
+_DEEPER: Final = 10_100
 
 
 class ObjectDecoder(Generic[T]):
@@ -17,11 +23,31 @@ class ObjectDecoder(Generic[T]):
         self._decode = msgspec.json.Decoder(kind).decode
 
     def decode(self, body: bytes | bytearray | msgspec.Raw) -> T:
-        """Raises what msgspec does, and UnicodeDecodeError for bytes that are not UTF-8."""
+        """Raises what msgspec does, UnicodeDecodeError for bytes that are not UTF-8, and
+        RecursionError for what is nested deeper than the API server takes it."""
         try:
-            return self._decode(body)
+            return self._decode_deep(body)
         except msgspec.ValidationError:
             return msgspec.convert(without_nulls(msgspec.json.decode(body)), self._kind)
+
+    def _decode_deep(self, body: bytes | bytearray | msgspec.Raw) -> T:
+        try:
+            return self._decode(body)
+        except RecursionError:
+            with _deeper():
+                return self._decode(body)
+
+
+@contextmanager
+def _deeper() -> Iterator[None]:
+    """Only here, where each level is a small frame: an endless recursion elsewhere, in a rule for
+    instance, would take the whole stack."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(before + _DEEPER)
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(before)
 
 
 def without_nulls(data: Any) -> Any:

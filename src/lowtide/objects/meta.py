@@ -9,6 +9,14 @@ class Wire(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, gc=F
     What comes from the wire is a tree, so none of it is ever garbage that has to be looked for."""
 
 
+def limit_to_int32(wire: Wire, field: str) -> None:
+    """For fields that the API server keeps in 32 bits: what somebody else sends is cut to that, so
+    that sums over many objects always fit into 64 bits."""
+    value = getattr(wire, field)
+    if not -(2**31) <= value < 2**31:
+        msgspec.structs.force_setattr(wire, field, max(-(2**31), min(value, 2**31 - 1)))
+
+
 class OwnerReference(Wire, frozen=True):
     kind: str = ""
     name: str = ""

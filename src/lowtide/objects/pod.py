@@ -12,6 +12,7 @@ from lowtide.objects.meta import (
     ObjectMeta,
     OwnerReference,
     Wire,
+    limit_to_int32,
 )
 from lowtide.objects.quantity import Quantity
 from lowtide.objects.times import epoch_seconds
@@ -71,6 +72,9 @@ class PreferredNodeTerm(Wire, frozen=True):
     weight: int = 0
     preference: NodeSelectorTerm = NodeSelectorTerm()
 
+    def __post_init__(self) -> None:
+        limit_to_int32(self, "weight")
+
 
 class NodeAffinity(Wire, frozen=True):
     required: NodeSelector | None = msgspec.field(
@@ -93,6 +97,9 @@ class PodAffinityTerm(Wire, frozen=True):
 class WeightedPodAffinityTerm(Wire, frozen=True):
     weight: int = 0
     pod_affinity_term: PodAffinityTerm = PodAffinityTerm()
+
+    def __post_init__(self) -> None:
+        limit_to_int32(self, "weight")
 
 
 class PodAffinity(Wire, frozen=True):
@@ -119,6 +126,9 @@ class TopologySpreadConstraint(Wire, frozen=True):
     node_affinity_policy: str = "Honor"
     node_taints_policy: str = "Ignore"
     match_label_keys: list[str] = []
+
+    def __post_init__(self) -> None:
+        limit_to_int32(self, "max_skew")
 
 
 class SchedulingGate(Wire, frozen=True):
@@ -149,6 +159,9 @@ class PodSpec(Wire, frozen=True):
     topology_spread_constraints: list[TopologySpreadConstraint] = []
     volumes: list[Volume] = []
     resource_claims: list[PodResourceClaim] = []
+
+    def __post_init__(self) -> None:
+        limit_to_int32(self, "priority")
 
 
 class PodCondition(Wire, frozen=True):

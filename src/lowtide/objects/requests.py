@@ -3,12 +3,13 @@
 Amounts come out as integers: cpu in milli, everything else in whole units.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from lowtide.objects.pod import Amounts, Container, ContainerStatus, Pod, PodStatus, once
-from lowtide.objects.quantity import QuantityError, milli, parse_nano, units
+from lowtide.objects.quantity import LARGEST, QuantityError, milli, parse_nano, units
 
 CPU = "cpu"
 MEMORY = "memory"
@@ -88,6 +89,33 @@ def to_int(resource: str, nano: int) -> int:
 
 def amounts_as_int(amounts: Amounts, where: str) -> dict[str, int]:
     return {name: to_int(name, nano) for name, nano in _parse(amounts, where).items()}
+
+
+class NodeAmounts(NamedTuple):
+    """What a node has to give. An amount beyond LARGEST counts as that, one that is below 0 or that
+    cannot be read counts as 0: the other resources of the node stay usable."""
+
+    by_resource: Mapping[str, int]
+    is_clamped: bool  # whether that happened to any
+
+    def of(self, resource: str) -> int:
+        return self.by_resource.get(resource, 0)
+
+
+NOTHING = NodeAmounts({}, is_clamped=False)
+
+
+def node_amounts(allocatable: Amounts) -> NodeAmounts:
+    amounts: dict[str, int] = {}
+    is_clamped = False
+    for name, quantity in allocatable.items():
+        try:
+            amount = to_int(name, parse_nano(quantity))
+        except QuantityError:
+            amount = -1
+        amounts[name] = max(amount, 0)
+        is_clamped |= not 0 <= amount < LARGEST
+    return NodeAmounts(amounts, is_clamped)
 
 
 def is_extended(resource: str) -> bool:

@@ -3,7 +3,7 @@
 The volume rules in `plugins` read them; `kinds` says where the API serves them.
 """
 
-from lowtide.objects.meta import LabelSelector, ObjectMeta, Wire
+from lowtide.objects.meta import LabelSelector, ObjectMeta, Wire, limit_to_int32
 from lowtide.objects.pod import Amounts, NodeSelector, ResourceRequirements
 from lowtide.objects.quantity import Quantity
 from lowtide.objects.volumes import MigratedDisks
@@ -129,6 +129,10 @@ class StorageClass(Wire, frozen=True):
 
 class VolumeNodeResources(Wire, frozen=True):
     count: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.count is not None:
+            limit_to_int32(self, "count")
 
 
 class CsiNodeDriver(Wire, frozen=True):

@@ -18,6 +18,8 @@ class ImageLocality:
     def score(self, pod: Pod, nodes: Nodes) -> IntArray:
         """An image counts by the share of nodes that hold it: else a rare one would draw all pods
         to the few nodes that do."""
+        containers = len(pod.spec.containers) + len(pod.spec.init_containers)
+        highest = _HIGHEST_BYTES_PER_CONTAINER * max(containers, 1)
         held: IntArray = np.zeros(len(nodes), np.int64)
         is_any_held = False
         for image in _images_of(pod):
@@ -25,12 +27,10 @@ class ImageLocality:
             if node_count:
                 share = node_count / len(nodes.everything)
                 held += (nodes.image_sizes(image) * share).astype(np.int64)
+                np.minimum(held, highest, out=held)  # each time, so that no sum is too large
                 is_any_held = True
         if not is_any_held:
             return held
-        containers = len(pod.spec.containers) + len(pod.spec.init_containers)
-        highest = _HIGHEST_BYTES_PER_CONTAINER * max(containers, 1)
-        np.minimum(held, highest, out=held)
         held -= _LOWEST_BYTES
         np.maximum(held, 0, out=held)
         held *= MAX_SCORE

@@ -20,12 +20,14 @@ from lowtide.framework.plugin import (
     PODS,
     BoolArray,
     Change,
+    FloatArray,
     IntArray,
     Nodes,
     Pod,
     PodRejection,
     Rejection,
 )
+from lowtide.framework.scaling import LARGEST_RAW
 from lowtide.objects.kinds import Namespace
 from lowtide.objects.matching import matches_selector
 from lowtide.objects.node import Node
@@ -102,16 +104,17 @@ class InterPodAffinity:
         own = terms_of(pod)
         if self._ignores_preferences_of_others and not own.preferences:
             return None
-        worth: _Reach = {}
+        worth: dict[str, FloatArray] = {}  # floats: no sum is too large, and up to 2**53 all exact
         for pods, weight, key in self._weighed(pod, own, nodes.everything):
             if _are_in_domain(pods, key, nodes.everything):
-                worth[key] = worth.get(key, 0) + weight * pods
+                of_rows = pods.astype(np.float64) * weight
+                worth[key] = worth[key] + of_rows if key in worth else of_rows
         if not worth:
             return None
-        total = np.zeros(len(nodes), np.int64)
+        total = np.zeros(len(nodes))
         for key, of_rows in worth.items():
-            total += _in_domain(of_rows, key, nodes)
-        return total
+            total += _summed_in_domain(of_rows, key, nodes)
+        return np.clip(total, -LARGEST_RAW, LARGEST_RAW).astype(np.int64)
 
     def normalize(self, pod: Pod, nodes: Nodes, raw: IntArray) -> IntArray:
         """The lowest gets 0, the highest 100; all get 0 where they are equal."""
@@ -310,12 +313,17 @@ def _labels_of(namespace: str, nodes: Nodes) -> Mapping[str, str]:
 
 
 def _in_domain(of_rows: IntArray, key: str, nodes: Nodes) -> IntArray:
-    """The sum over each node's domain; 0 where the node lacks the label."""
+    """How many there are in each node's domain; 0 where the node lacks the label."""
+    return _summed_in_domain(of_rows, key, nodes).astype(np.int64)
+
+
+def _summed_in_domain(of_rows: IntArray | FloatArray, key: str, nodes: Nodes) -> FloatArray:
     numbers, values = nodes.everything.label_numbers(key)
     rows = _rows_in_domains(of_rows, key, nodes.everything)
-    sums = np.bincount(numbers[rows], weights=of_rows[rows], minlength=len(values) + 1)
+    weights = of_rows[rows].astype(np.float64)
+    sums: FloatArray = np.bincount(numbers[rows], weights, len(values) + 1).astype(np.float64)
     # The last stays 0: it is for the number -1.
-    return sums.astype(np.int64).take(nodes.label_numbers(key)[0], mode="wrap")
+    return sums.take(nodes.label_numbers(key)[0], mode="wrap")
 
 
 def _sum_in_domains(of_rows: IntArray, key: str, whole: Nodes) -> int:
@@ -327,7 +335,7 @@ def _are_in_domain(of_rows: IntArray, key: str, whole: Nodes) -> bool:
     return bool(len(_rows_in_domains(of_rows, key, whole)))
 
 
-def _rows_in_domains(of_rows: IntArray, key: str, whole: Nodes) -> Rows:
+def _rows_in_domains(of_rows: IntArray | FloatArray, key: str, whole: Nodes) -> Rows:
     """Where such pods are and the node has the label: mostly few rows."""
     rows = np.flatnonzero(of_rows != 0)
     return rows[whole.label_numbers(key)[0][rows] >= 0]

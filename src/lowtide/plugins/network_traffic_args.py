@@ -37,9 +37,11 @@ _LEAST_LINK_BITS_PER_SECOND = 1e6
 
 _NAMES_WITH_COMMAS = re.compile(r"[\w.@:-]*(?:,[\w.@:-]*)+")
 _NOT_IN_RE2 = re.compile(r"\(\?<?[=!]|(?<!\\)\\[1-9]")
+# An escaped quote begins no string: to look for the end of each takes the square of their number.
 _STRING_OR_COMMENT = re.compile(
-    r'"(?:\\.|[^"\\])*"|' r"'(?:\\.|[^'\\])*'|`[^`]*`|#[^\n]*", re.DOTALL
+    r'"(?:\\.|[^"\\])*"|' r"'(?:\\.|[^'\\])*'|`[^`]*`|#[^\n]*|\\.", re.DOTALL
 )
+_GROUP = re.compile(r"\(\?P<([A-Za-z_]\w*)>")
 _PLACEHOLDER = re.compile(r"\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)\})")
 _OPENED_BY = {")": "(", "]": "[", "}": "{"}
 _OPENING = "([{\"'`"  # a quote that is left when strings are taken out opens one that does not end
@@ -286,10 +288,10 @@ def _time_problems(field: str, text: str, longest_hours: int) -> Iterator[tuple[
 def _unknown_placeholder(query: str) -> str:
     """What is wrong, if something is. A name may also be that of a group in the query's own
     regular expressions, for label_replace."""
+    groups = set(_GROUP.findall(query))
     for found in _PLACEHOLDER.finditer(query):
-        name = found[1] or found[2]
         is_known = found[0] in (DEVICES_PLACEHOLDER, WINDOW_PLACEHOLDER)
-        if not is_known and f"(?P<{name}>" not in query:
+        if not is_known and (found[1] or found[2]) not in groups:
             known = f"{DEVICES_PLACEHOLDER} and {WINDOW_PLACEHOLDER}"
             return f"may have {known}, not {found[0]}, which nothing stands for"
     return ""

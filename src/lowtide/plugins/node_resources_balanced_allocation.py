@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from lowtide.cluster.columns import at_most
 from lowtide.framework.plugin import (
     MAX_SCORE,
     BoolArray,
@@ -76,7 +77,7 @@ class NodeResourcesBalancedAllocation:
             divisor = whole.astype(np.float64)
             used, wanted = nodes.requested(resource), requests.get(resource, 0)
             before.append(np.minimum(used, whole) / divisor)
-            after.append(np.minimum(used + wanted, whole) / divisor if wanted else before[-1])
+            after.append(at_most(whole, used, wanted) / divisor if wanted else before[-1])
         gain = _balance(after, counts)
         gain -= _balance(before, counts)
         half = MAX_SCORE // 2

@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 import numpy as np
 
+from lowtide.cluster.columns import at_most
 from lowtide.framework.plugin import (
     MAX_SCORE,
     NODE,
@@ -18,21 +19,23 @@ from lowtide.framework.plugin import (
     Rejection,
 )
 from lowtide.objects.node import Node
+from lowtide.objects.quantity import LARGEST
 from lowtide.objects.requests import (
     CPU,
     EPHEMERAL_STORAGE,
     MEMORY,
-    amounts_as_int,
     asked_requests,
     is_counted,
     is_extended,
     is_scalar,
+    node_amounts,
     pod_requests,
     scored_requests,
 )
 from lowtide.objects.requests import PODS as POD_COUNT
 
 _FIRST = (CPU, MEMORY, EPHEMERAL_STORAGE)
+_LARGEST_TO_MULTIPLY = LARGEST // MAX_SCORE  # by MAX_SCORE, in 64 bits
 
 
 class _Args(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
@@ -144,10 +147,8 @@ class NodeResourcesFit:
                 continue
             capacity = nodes.allocatable(resource)
             counts = None if nodes.all_have(resource) else capacity > 0  # None: everywhere
-            score = self._share(strategy)(
-                _used(resource, nodes) + wanted,
-                capacity if counts is None else np.maximum(capacity, 1),
-            )
+            whole = capacity if counts is None else np.maximum(capacity, 1)
+            score = self._share(strategy)(at_most(whole, _used(resource, nodes), wanted), whole)
             if strategy == "RequestedToCapacityRatio":
                 counts = (capacity > 0) & (score > 0)
             if weight != 1:
@@ -168,7 +169,7 @@ class NodeResourcesFit:
         return self._by_shape
 
     def _by_shape(self, used: IntArray, capacity: IntArray) -> IntArray:
-        percent = np.where(used > capacity, 100, used * 100 // np.maximum(capacity, 1))
+        percent = _percent(used, capacity)
         points = [(point.utilization, point.score * 10) for point in self._shape]
         score = np.full(len(percent), points[-1][1], np.int64)
         for (left, low), (right, high) in reversed(list(pairwise(points))):
@@ -202,15 +203,15 @@ def _shape_problems(shape: Sequence[ShapePoint]) -> Iterator[str]:
 
 def _has_grown(wanted: Mapping[str, int], change: Change) -> bool:
     """Whether a node that holds as much has more of something than before."""
-    before = {} if change.before is None else _allocatable(change.before)
+    before: Mapping[str, int] = {} if change.before is None else _allocatable(change.before)
     after = _allocatable(change.after)
     return all(after.get(resource, 0) >= amount for resource, amount in wanted.items()) and any(
         after.get(resource, 0) > before.get(resource, 0) for resource in wanted
     )
 
 
-def _allocatable(node: Node) -> dict[str, int]:
-    return amounts_as_int(node.status.allocatable, f"node {node.name} status.allocatable")
+def _allocatable(node: Node) -> Mapping[str, int]:
+    return node_amounts(node.status.allocatable).by_resource
 
 
 def _shortages(resource: str, wanted: int, nodes: Nodes) -> Iterator[Rejection]:
@@ -230,15 +231,20 @@ def _used(resource: str, nodes: Nodes) -> IntArray:
 
 
 def _least_allocated(used: IntArray, capacity: IntArray) -> IntArray:
-    return _percent(capacity - np.minimum(used, capacity), capacity)
+    return _percent(capacity - used, capacity)
 
 
 def _most_allocated(used: IntArray, capacity: IntArray) -> IntArray:
-    return _percent(np.minimum(used, capacity), capacity)
+    return _percent(used, capacity)
 
 
 def _percent(part: IntArray, capacity: IntArray) -> IntArray:
-    """Written over the part."""
+    """Written over the part, which is no larger than the capacity."""
+    is_any_large = np.maximum.reduce(part, initial=0) > _LARGEST_TO_MULTIPLY
+    large = np.flatnonzero(part > _LARGEST_TO_MULTIPLY).tolist() if is_any_large else []
+    exact = [int(part[row]) * MAX_SCORE // int(capacity[row]) for row in large]
     part *= MAX_SCORE
     part //= capacity
+    if exact:
+        part[large] = exact
     return part

@@ -158,9 +158,11 @@ class _Table:
             counted = _both(self._is_tolerated, counted)
         return counted
 
-    def parted(self, constraint: Constraint) -> "_Parted":
-        """All nodes by the constraint's key."""
+    def parted(self, constraint: Constraint, nodes: Nodes | None = None) -> "_Parted":
+        """These nodes by the constraint's key, else all of them."""
         key = constraint.topology_key
+        if nodes is not None and not nodes.is_whole:
+            return _Parted.by(key, nodes)
         parted = self._parted.get(key)
         if parted is None:
             parted = self._parted[key] = _Parted.by(key, self._nodes)
@@ -240,7 +242,7 @@ def _may_pod_help(given: TopologySpreadConstraint, pod: Pod, change: Change) -> 
 def _cost(constraint: Constraint, table: _Table, nodes: Nodes, is_scored: BoolArray) -> FloatArray:
     """What one constraint adds to each node's score, of which the lowest is best: the pods in the
     node's domain, weighted by how many domains there are; 0 where the node lacks the label."""
-    parted = _Parted.by(constraint.topology_key, nodes)
+    parted = table.parted(constraint, nodes)
     if constraint.topology_key == HOSTNAME:
         domains = int(np.count_nonzero(is_scored))
         cost = _weighted(_pods_on(constraint, nodes), domains, constraint)
@@ -262,7 +264,7 @@ def _weighted(pods: IntArray, domains: int, constraint: Constraint) -> FloatArra
 def _skew(constraint: Constraint, table: _Table, nodes: Nodes) -> IntArray:
     """By how much each node's domain would exceed the emptiest one with the pod on that node."""
     by_value = table.pods_by_value(constraint)
-    numbers = _Parted.by(constraint.topology_key, nodes).numbers
+    numbers = table.parted(constraint, nodes).numbers
     pods = by_value[numbers] + int(constraint.matches(table.pod))
     known = by_value[table.has_nodes_by_value(constraint)]
     has_enough = len(known) >= constraint.min_domains

@@ -122,6 +122,8 @@ class PrometheusArgs(
             yield "basicAuth", "must have a username"
         if basic is not None and ":" in basic.username:
             yield "basicAuth", "must have a username without a colon, which ends it"
+        if basic is not None and _CONTROL_CHARACTER.search(basic.username):
+            yield "basicAuth", "must have a username without line breaks"
         if basic is not None and self.bearer_token_file:
             yield "bearerTokenFile", "must not be given beside basicAuth: one of them is sent"
 

@@ -1,9 +1,15 @@
 """Bandwidths as people write them: bits per second, as a quantity (10G), like Kubernetes' own
 bandwidth annotations. Here they become bytes per second."""
 
+from typing import Final
+
 from lowtide.objects.quantity import NANO, QuantityError, parse_nano
 
 BITS_PER_BYTE = 8
+# More than any link carries; what is written beyond it counts as it. Sums of these stay exact.
+MOST_BYTES_PER_SECOND: Final = 2.0**50
+# No link is slower: shares of a capacity stay finite.
+LEAST_BYTES_PER_SECOND: Final = 1.0
 
 
 def bytes_per_second(text: str, *, may_be_zero: bool = False) -> float:
@@ -11,7 +17,7 @@ def bytes_per_second(text: str, *, may_be_zero: bool = False) -> float:
     nano = parse_nano(text)
     if nano < 0 or (nano == 0 and not may_be_zero):
         raise QuantityError(f"{text!r} is no bandwidth; right would be 10G or 250M, in bits/s")
-    return nano / NANO / BITS_PER_BYTE
+    return min(nano / NANO / BITS_PER_BYTE, MOST_BYTES_PER_SECOND)
 
 
 def bandwidth_text(bytes_per_second: float) -> str:

@@ -3,7 +3,7 @@ themselves take. Filled and read by LinkFinder."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from lowtide.readings.series import Series
 Answers = Mapping[str, Sequence[Series]]
 Labels = dict[str, str]
 Key = TypeVar("Key")
+
+# Tidying starts at twice the targets and devices that answers have, and this many more.
+_FEW: Final = 64
 
 
 @dataclass(slots=True, eq=False)
@@ -43,6 +46,7 @@ class KeptAnswers:
     targets: dict[Target, int] = field(default_factory=dict)
     devices: dict[str, int] = field(default_factory=dict)
     _by_name: dict[str, KeptAnswer] = field(default_factory=dict)
+    _tidy_beyond: int = _FEW
 
     def take(self, name: str, series: Sequence[Series]) -> None:
         self._by_name[name] = KeptAnswer(
@@ -60,6 +64,11 @@ class KeptAnswers:
         """Of all answers, each once."""
         return list({id(one.shape): one.shape for one in self._by_name.values()}.values())
 
+    @property
+    def is_untidy(self) -> bool:
+        """Whether most targets and devices may be in no answer any more."""
+        return len(self.targets) + len(self.devices) > self._tidy_beyond
+
     def tidy(self) -> None:
         """Forgets targets and devices that no answer has any more; the others get new numbers."""
         shapes = self.shapes()
@@ -67,6 +76,7 @@ class KeptAnswers:
         self.devices, devices = _renumbered(self.devices, [shape.device for shape in shapes])
         for shape, target, device in zip(shapes, targets, devices, strict=True):
             shape.target, shape.device = target, device
+        self._tidy_beyond = _FEW + 2 * (len(self.targets) + len(self.devices))
 
     def _shape(self, labels: Sequence[Labels]) -> Shape:
         for known in self.shapes():

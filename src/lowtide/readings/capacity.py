@@ -14,7 +14,7 @@ import numpy as np
 from lowtide.cluster.columns import BoolArray, FloatArray, IntArray
 from lowtide.objects.node import Node
 from lowtide.objects.quantity import QuantityError
-from lowtide.readings.amounts import bytes_per_second
+from lowtide.readings.amounts import LEAST_BYTES_PER_SECOND, bytes_per_second
 from lowtide.readings.peaks import Peaks, TwoPeaks
 from lowtide.readings.request import LinkCapacity
 
@@ -117,7 +117,7 @@ def capacities_without_speed(
     is_stated = stated.capacity > 0
     capacity[is_stated] = stated.capacity[is_stated]
     source[is_stated] = stated.source[is_stated]
-    return capacity, source
+    return np.maximum(capacity, LEAST_BYTES_PER_SECOND), source
 
 
 def annotated_capacity(node: Node) -> float:

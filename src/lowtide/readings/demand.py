@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from lowtide.objects.pod import Pod
 from lowtide.objects.quantity import QuantityError
-from lowtide.readings.amounts import bytes_per_second
+from lowtide.readings.amounts import MOST_BYTES_PER_SECOND, bytes_per_second
 from lowtide.readings.series import Series
 
 TRAFFIC_ANNOTATION: Final = "lowtide.dev/traffic"
@@ -231,7 +231,7 @@ def _by_pod(series: Sequence[Series]) -> dict[PodName, float]:
     return {
         (one.labels.get("namespace", ""), one.labels.get("pod", "")): one.value
         for one in series
-        if 0 <= one.value < float("inf")
+        if 0 <= one.value <= MOST_BYTES_PER_SECOND
     }
 
 

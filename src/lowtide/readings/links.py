@@ -13,12 +13,16 @@ from typing import Final
 import numpy as np
 
 from lowtide.cluster.columns import BoolArray, FloatArray, IntArray
+from lowtide.readings.amounts import LEAST_BYTES_PER_SECOND
 from lowtide.readings.answers import Answers, KeptAnswer, KeptAnswers, Shape
 from lowtide.readings.matching import NodeMatcher, Rows
 from lowtide.readings.request import FLAGS, NUMBER, PARENT, SPEED
 
 # Virtual devices report a speed of -125000, some drivers an all-ones number.
 HIGHEST_SPEED_BYTES_PER_SECOND: Final = 1e12
+
+# Of what is measured, in any unit: a counter of 64 bits holds less. Sums of these stay finite.
+LARGEST_MEASURED: Final = 2.0**64
 
 # Linux's device flags.
 BOND_FLAG: Final = 0x400
@@ -101,14 +105,13 @@ class LinkFinder:
             self._picked.pop(name, None)
         for gone in self._matched.keys() - set(self._answers.shapes()):
             del self._matched[gone]
+        if self._answers.is_untidy:
+            self._start_again()
 
     def match(self, matcher: NodeMatcher) -> None:
         """From now on series belong to nodes by this one."""
         self._matcher = matcher
-        self._answers.tidy()
-        self._rows.clear()
-        self._matched.clear()
-        self._picked.clear()
+        self._start_again()
 
     def some_labels(self, name: str, count: int) -> Sequence[dict[str, str]]:
         """The labels of at most so many series of an answer, from all over."""
@@ -133,6 +136,13 @@ class LinkFinder:
             fastest=fastest,
         )
 
+    def _start_again(self) -> None:
+        """Keeps the answers alone, and of their targets and devices those that are in them."""
+        self._answers.tidy()
+        self._rows.clear()
+        self._matched.clear()
+        self._picked.clear()
+
     def _pick(self, name: str) -> _Picked:
         if name not in self._picked:
             answer = self._answers.of(name)
@@ -156,11 +166,11 @@ class LinkFinder:
             return np.nan_to_num(_on(keys, self._pick(name)))
 
         rows = keys >> _DEVICE_BITS
-        flags = asked(FLAGS).astype(np.int64)
+        flags = _whole_numbers(asked(FLAGS))
         is_child: BoolArray = flags & BOND_MEMBER_FLAG != 0
         if is_child.any():
             is_child &= np.isin(rows, rows[flags & BOND_FLAG != 0])
-        number, parent = asked(NUMBER).astype(np.int64), asked(PARENT).astype(np.int64)
+        number, parent = _whole_numbers(asked(NUMBER)), _whole_numbers(asked(PARENT))
         is_upon_another = (number > 0) & (parent > 0) & (parent != number)
         if is_upon_another.any():
             is_child |= is_upon_another & np.isin(_key(rows, parent), _key(rows, number))
@@ -174,7 +184,8 @@ class LinkFinder:
 
 
 def _plausible_speeds(speed: FloatArray) -> FloatArray:
-    return np.where((speed > 0) & (speed < HIGHEST_SPEED_BYTES_PER_SECOND), speed, math.nan)
+    is_plausible = (speed >= LEAST_BYTES_PER_SECOND) & (speed < HIGHEST_SPEED_BYTES_PER_SECOND)
+    return np.where(is_plausible, speed, math.nan)
 
 
 def _measured(keys: IntArray, picked: _Picked, node_count: int) -> Measured:
@@ -187,7 +198,7 @@ def _measured(keys: IntArray, picked: _Picked, node_count: int) -> Measured:
     is_ambiguous = np.zeros(node_count, np.bool_)
     is_ambiguous[list(picked.ambiguous_rows)] = True
     value, is_known = _on(keys, picked), _is_among(keys, picked.key)
-    is_sound = (value >= 0) & (value < math.inf)
+    is_sound = (value >= 0) & (value < LARGEST_MEASURED)
     return Measured(
         value=np.where(is_sound, value, math.nan),
         is_unsound=is_known & ~is_sound,
@@ -240,7 +251,7 @@ def _picked(answer: KeptAnswer, matched: _Matched) -> _Picked:
     come from an exporter that does not see the host's devices."""
     key, value, at = matched.key, answer.value[matched.position], answer.at[matched.position]
     if not matched.is_unique:
-        is_plausible = (value >= 0) & (value < math.inf)
+        is_plausible = (value >= 0) & (value < LARGEST_MEASURED)
         order: IntArray = np.lexsort((value, at, is_plausible, key))
         is_last = np.append(key[1:] != key[:-1], True)  # keys are sorted already
         order = order[is_last]
@@ -260,6 +271,12 @@ def _merged(keys: Sequence[IntArray]) -> IntArray:
 def _key(rows: IntArray, number: IntArray | int) -> IntArray:
     """A device of a node as one number."""
     return (rows << _DEVICE_BITS) | number
+
+
+def _whole_numbers(values: FloatArray) -> IntArray:
+    """As large as a device's number may be: other values are none."""
+    is_one = (values >= 0) & (values <= _low_bits())
+    return np.where(is_one, values, 0).astype(np.int64)
 
 
 def _low_bits() -> int:

@@ -21,6 +21,7 @@ from lowtide.records.recording_header import RecordingError
 from lowtide.scheduler.actions import Decided
 from lowtide.scheduler.events import (
     BindingEnded,
+    BindingLookedUp,
     Event,
     EvictionEnded,
     ExtendersAnswered,
@@ -76,6 +77,12 @@ class BindingEndedLine(_Line, frozen=True, tag="BindingEnded"):
     is_gone: bool = False
 
 
+class BindingLookedUpLine(_Line, frozen=True, tag="BindingLookedUp"):
+    uid: str
+    error: str | None = None
+    is_gone: bool = False
+
+
 class EvictionEndedLine(_Line, frozen=True, tag="EvictionEnded"):
     uid: str
     evicted: list[Pod] = []
@@ -115,6 +122,7 @@ EventLine = (
     | UnavailableLine
     | ReadingLine
     | BindingEndedLine
+    | BindingLookedUpLine
     | EvictionEndedLine
     | PermitAnsweredLine
     | ExtendersAnsweredLine
@@ -167,6 +175,10 @@ class EventWriter:
                 return ReadingLine(now, place, self._readings[place].form(reading))
             case BindingEnded(uid, outcome):
                 return BindingEndedLine(
+                    now, self._uid(uid), self._words(outcome.error), outcome.is_gone
+                )
+            case BindingLookedUp(uid, outcome):
+                return BindingLookedUpLine(
                     now, self._uid(uid), self._words(outcome.error), outcome.is_gone
                 )
             case EvictionEnded(uid, evicted, gone, error):
@@ -228,6 +240,8 @@ class EventReader:
                 return self._reading(line)
             case BindingEndedLine():
                 return BindingEnded(line.uid, BindOutcome(line.error, line.is_gone))
+            case BindingLookedUpLine():
+                return BindingLookedUp(line.uid, BindOutcome(line.error, line.is_gone))
             case EvictionEndedLine():
                 gone = frozenset(line.gone)
                 return EvictionEnded(line.uid, tuple(line.evicted), gone, line.error)

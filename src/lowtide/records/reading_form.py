@@ -22,6 +22,10 @@ Number = float | None | str  # null is NaN; "Infinity", "-Infinity"
 ColumnForm = list[Number] | Number | Derived
 OwnerForm = tuple[str, str, str, float, float]  # namespace, kind, name; receive, transmit
 
+# Kubernetes is built for 5,000 nodes, and rules read some ten columns of each. A single number may
+# stand for a whole column.
+_MOST_NUMBERS = 2_000_000
+
 _INFINITIES = {"Infinity": math.inf, "-Infinity": -math.inf}
 
 
@@ -128,6 +132,9 @@ class ReadingReader:
         before = self._before
         names = before.names if form.names is UNSET else tuple(form.names)
         kept = {name: values for name, values in before.columns.items() if name not in form.gone}
+        count = len(names) * len(kept.keys() | form.columns.keys())
+        if count > _MOST_NUMBERS:
+            raise RecordingError(f"a reading has {count} numbers; at most {_MOST_NUMBERS} are read")
         columns = kept | {
             name: _array(values, len(names))
             for name, values in form.columns.items()

@@ -53,9 +53,9 @@ def holds_something(path: Path) -> bool:
     with path.open("rb") as file:
         beginning = file.read(_BLOCK_BYTES)
     try:
-        header, *lines = zlib.decompressobj(_GZIP).decompress(beginning).split(b"\n")
+        header, *lines = zlib.decompressobj(_GZIP).decompress(beginning, _BLOCK_BYTES).split(b"\n")
         is_recording = msgspec.json.decode(header, type=Header).format == FORMAT
-    except (zlib.error, ValueError):
+    except (zlib.error, ValueError, RecursionError):
         return True
     whole = lines[:-1]  # what stands behind the last line's end is torn
     return not is_recording or any(line != _END for line in whole)

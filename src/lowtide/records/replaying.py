@@ -17,6 +17,9 @@ from lowtide.records.recording import Step
 from lowtide.scheduler.actions import Decided
 from lowtide.scheduler.machine import Machine
 
+# All of the differences that are kept, some 200 characters each; others are counted.
+_MOST_CHARACTERS = 10_000_000
+
 
 class Difference(msgspec.Struct, frozen=True, rename="camel"):
     """A decision that came out differently. A node is None where the pod got none; where one side
@@ -37,7 +40,9 @@ class Replay:
         self._with_reasons = with_reasons
         self.event_count = 0
         self.decision_count = 0
-        self.differences: list[Difference] = []
+        self.different_count = 0
+        self.differences: list[Difference] = []  # the first ones
+        self._characters = 0
 
     def take(self, step: Step) -> None:
         self.event_count += 1
@@ -58,7 +63,13 @@ class Replay:
         self.decision_count += len(step.decisions)
         for recorded, again in zip_longest(step.decisions, replayed):
             if recorded != again:
-                self.differences.append(_difference(step.line, recorded, again))
+                self._note(_difference(step.line, recorded, again))
+
+    def _note(self, difference: Difference) -> None:
+        self.different_count += 1
+        self._characters += len(repr(difference))
+        if self._characters <= _MOST_CHARACTERS:
+            self.differences.append(difference)
 
 
 def _difference(

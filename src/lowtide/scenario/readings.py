@@ -12,7 +12,7 @@ from lowtide.objects.node import Node
 from lowtide.readings.capacity import StatedCapacities
 from lowtide.readings.demand import Owners
 from lowtide.readings.judging import NOTHING_BEFORE, judged
-from lowtide.readings.links import Links, Measured
+from lowtide.readings.links import LARGEST_MEASURED, Links, Measured
 from lowtide.readings.reading import STATES, State, TrafficReading
 from lowtide.readings.request import RECEIVE, TRANSMIT, TrafficRequest, directions
 from lowtide.scenario.scenario import ScenarioError
@@ -61,7 +61,7 @@ def _links(request: TrafficRequest, by_row: Sequence[Given], names: Sequence[str
         value = value + _column(by_row, names, "expected", 0.0)
         is_given = np.isfinite(value)
         by_direction[name] = Measured(
-            value=np.where(is_given, value, math.nan),
+            value=np.where(is_given, np.minimum(value, LARGEST_MEASURED), math.nan),
             is_unsound=np.zeros(len(names), np.bool_),
             at=np.where(is_given, at, math.nan),
             is_answered=is_given,

@@ -92,6 +92,14 @@ class Evict(msgspec.Struct, frozen=True):
     nominated: tuple[Pod, ...] = ()
 
 
+class LookUpBinding(msgspec.Struct, frozen=True):
+    """A binding was answered with success, and the watch does not confirm it: the pod is to be read
+    from the API server. `BindingLookedUp` brings the answer."""
+
+    pod: Pod
+    node_name: str
+
+
 class AskExtenders(msgspec.Struct, frozen=True):
     """The cycle goes on when `ExtendersAnswered` brings the answer."""
 
@@ -105,7 +113,25 @@ class AttemptFailed(msgspec.Struct, frozen=True):
     error: str
 
 
-Action = Decided | Bind | Evict | AskExtenders | WriteCondition | WriteKubeEvent | AttemptFailed
+class PluginFailed(msgspec.Struct, frozen=True):
+    """A plugin raised where no attempt fails by it, such as in `may_help`: to log and to count.
+    At most one per plugin and turn."""
+
+    rule_name: str
+    error: str
+
+
+Action = (
+    Decided
+    | Bind
+    | LookUpBinding
+    | Evict
+    | AskExtenders
+    | WriteCondition
+    | WriteKubeEvent
+    | AttemptFailed
+    | PluginFailed
+)
 
 
 def decided(decision: Decision, queued: QueuedPod, spent: Spent) -> Decided:

@@ -6,9 +6,8 @@ import sys
 
 from lowtide.cluster.state import ClusterState
 from lowtide.framework.plugin import PluginError
-from lowtide.framework.verdicts import Verdicts
 from lowtide.objects.quantity import QuantityError
-from lowtide.scheduler.looking import as_if_it_had_no_node
+from lowtide.scheduler.looking import reasons_against
 from lowtide.scheduler.placements import Placement
 
 _LONG_ENOUGH_SECONDS = sys.float_info.max  # for all that ever gives way
@@ -18,7 +17,6 @@ class Bindings:
     def __init__(self, state: ClusterState) -> None:
         self._state = state
         self._by_uid: dict[str, Placement] = {}
-        self._doubtful: set[str] = set()
 
     def __len__(self) -> int:
         return len(self._by_uid)
@@ -30,41 +28,33 @@ class Bindings:
         return self._by_uid.get(uid)
 
     def end(self, uid: str) -> Placement | None:
-        self._doubtful.discard(uid)
         return self._by_uid.pop(uid, None)
 
-    def changed_by_others(self, node_name: str) -> None:
-        """So that what is bound there is looked at again; there is seldom anything."""
-        for uid, placement in self._by_uid.items():
-            if placement.node_name == node_name:
-                self._doubtful.add(uid)
-
-    def objection(self, uid: str, verdicts: Verdicts) -> str | None:
+    def objection(self, uid: str) -> str | None:
         """Why the pod must not be bound any more to the node that it was decided for. What gives
         way to pods that have waited does not count: it may have."""
         placement = self._by_uid.get(uid)
-        if placement is None or uid not in self._doubtful:
+        if placement is None or not placement.is_doubtful:
             return None
         row = self._state.row_of(placement.node_name)
         if row is None:
             return f"node {placement.node_name} is gone"
-        reasons = self._refusals(placement, row, verdicts)
+        reasons = self._reasons_against(placement, row)
         if not reasons:
-            self._doubtful.discard(uid)
+            placement.is_doubtful = False
             return None
         return f"node {placement.node_name} has changed meanwhile: {', '.join(reasons)}"
 
-    def _refusals(self, placement: Placement, row: int, verdicts: Verdicts) -> tuple[str, ...]:
-        """What rules say of the node without the pod, which counts there already."""
+    def _reasons_against(self, placement: Placement, row: int) -> tuple[str, ...]:
+        """What plugins say of the node without the pod, which counts there already."""
         pod = placement.queued.pod
         try:
-            with as_if_it_had_no_node(pod, verdicts) as aside:
-                verdict = aside.of(pod)
-                if verdict.pod_rejection is not None:
-                    return (verdict.pod_rejection[1].reason,)
-                if verdict.feasible_after(_LONG_ENOUGH_SECONDS)[row]:
-                    return ()
-                rejection = verdict.rejection_at(row)
-                return () if rejection is None else rejection.reasons
+            return reasons_against(
+                pod,
+                row,
+                placement.profile,
+                self._state.without(pod.uid),
+                waited_seconds=_LONG_ENOUGH_SECONDS,
+            )
         except (PluginError, QuantityError):
             return ()  # nothing is known against it

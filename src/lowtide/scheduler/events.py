@@ -23,6 +23,13 @@ class BindingEnded(msgspec.Struct, frozen=True):
     outcome: BindOutcome
 
 
+class BindingLookedUp(msgspec.Struct, frozen=True):
+    """What the API server says of a pod whose binding was answered with success before."""
+
+    uid: str
+    outcome: BindOutcome
+
+
 class EvictionEnded(msgspec.Struct, frozen=True):
     """The writes for the pod with this uid have ended: whom they evicted, the uids of those that
     were gone before, and what went wrong."""
@@ -59,6 +66,7 @@ Event = (
     | Unavailable
     | ReadingPublished
     | BindingEnded
+    | BindingLookedUp
     | EvictionEnded
     | PermitAnswered
     | ExtendersAnswered

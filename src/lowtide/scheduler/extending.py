@@ -14,7 +14,7 @@ from lowtide.objects.pod import Pod
 
 # Of a scale of its own, 0..10, against the rules' 0..100.
 POINTS_PER_PRIORITY = 10
-MOST_POINTS = 10**15  # more than all rules together, and far from where numbers overflow
+MOST_POINTS = 2**61  # so that all rules together can be added in 64 bits
 EXTENDER = "Extender"  # the name under which refusals by any extender are known
 
 
@@ -136,9 +136,9 @@ def points_of_extenders(
     answer = _expected((yield AskPriorities(asked, pod, node_names)), Priorities)
     for extender, priorities in zip(asked, answer.by_extender, strict=True):
         for name, priority in priorities.items():
-            added = points.get(name, 0) + priority * extender.weight * POINTS_PER_PRIORITY
-            points[name] = max(-MOST_POINTS, min(MOST_POINTS, added))
-    return points
+            added = priority * extender.weight * POINTS_PER_PRIORITY
+            points[name] = points.get(name, 0) + added
+    return {name: max(-MOST_POINTS, min(sum_, MOST_POINTS)) for name, sum_ in points.items()}
 
 
 def agreed_by_extenders(

@@ -5,7 +5,7 @@ side by side as tasks, each handing its outcome back as an event.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -19,11 +19,14 @@ from lowtide.scheduler.actions import (
     Bind,
     Decided,
     Evict,
+    LookUpBinding,
+    PluginFailed,
     WriteCondition,
     WriteKubeEvent,
 )
 from lowtide.scheduler.events import (
     BindingEnded,
+    BindingLookedUp,
     Event,
     EvictionEnded,
     ExtendersAnswered,
@@ -87,6 +90,7 @@ class Live:
         metrics: SchedulerMetrics,
         clock: Callable[[], float],
         may_schedule: Callable[[], bool],
+        look_up: Callable[[Pod, str], Awaitable[BindOutcome]],
         most_bindings: int = MOST_BINDINGS_IN_FLIGHT,
         on_decision: Callable[[Decided, float], None] = lambda decided, began_at: None,
         extenders: AskedExtenders | None = None,
@@ -99,6 +103,7 @@ class Live:
         self._metrics = metrics
         self._clock = clock
         self._may_schedule = may_schedule
+        self._look_up = look_up
         self._most_bindings = most_bindings
         self._sending = asyncio.Semaphore(most_bindings)
         self._on_decision = on_decision
@@ -222,6 +227,8 @@ class Live:
                     self._note_decision(action)
                 case Bind():
                     self._tasks.start(self._bind(action))
+                case LookUpBinding():
+                    self._tasks.start(self._confirm(action))
                 case Evict():
                     self._metrics.preempted(len(action.victims))
                     self._tasks.start(self._evict(action))
@@ -234,6 +241,9 @@ class Live:
                 case AttemptFailed(pod=pod, error=error):
                     log.error("Error scheduling pod; retrying", pod=pod.key, err=error)
                     self._note_failure(pod)
+                case PluginFailed(rule_name=rule_name, error=error):
+                    log.error("A plugin failed", plugin=rule_name, err=error)
+                    self._metrics.plugin_failed(rule_name)
 
     def _without_cut(self, actions: list[Action]) -> list[Action]:
         """Of pods that are left to the next leader nothing is told."""
@@ -278,6 +288,22 @@ class Live:
             log.exception("The end of a binding cannot be handled", pod=bind.pod.key)
             self._failure = self._failure or error
             self._something_happened.set()
+
+    async def _confirm(self, action: LookUpBinding) -> None:
+        """Reads what became of a binding that the watch does not confirm. Where that fails, the
+        binding counts as done, and is looked up again later."""
+        pod, node_name = action.pod, action.node_name
+        try:
+            with self._tasks.unsent():
+                outcome = await self._look_up(pod, node_name)
+        except Exception:
+            log.exception("A binding cannot be looked up", pod=pod.key, node=node_name)
+            outcome = BindOutcome()
+        if outcome.error is not None and not outcome.is_gone:
+            log.warning(
+                "A binding was answered with success, but not applied", pod=pod.key, node=node_name
+            )
+        self._hand_back(BindingLookedUp(pod.uid, outcome))
 
     async def _evict(self, evict: Evict) -> None:
         """Whatever happens, the machine hears of an end: the pod waits for it."""

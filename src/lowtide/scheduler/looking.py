@@ -1,12 +1,16 @@
 """What would be said of a pod now, for explanations: looked at without changing anything. The
 machine, the advisor and the shadow answer with it."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import numpy as np
 
+from lowtide.cluster.state import ClusterState
+from lowtide.framework.asking import Asking
+from lowtide.framework.changed_rows import NEVER, ChangedRows
 from lowtide.framework.decision import Decision, NodeRejection
-from lowtide.framework.plugin import PluginError, PodRejection
+from lowtide.framework.plugin import PluginError, PodRejection, ask
+from lowtide.framework.pre_filters import PreFilters
 from lowtide.framework.profile import Profile
+from lowtide.framework.rejections import Rejections
 from lowtide.framework.verdicts import Verdicts
 from lowtide.objects.pod import Pod
 from lowtide.objects.quantity import QuantityError
@@ -17,21 +21,31 @@ NO_RULE = ""  # instead of the name of the rule that refused a pod
 
 def decided_now(pod: Pod, verdicts: Verdicts, *, turn: int, waited_seconds: float) -> Decision:
     """In full, as if the pod had no node. Extenders are not asked."""
-    with as_if_it_had_no_node(pod, verdicts) as aside:
-        return decide(pod, aside, turn=turn, waited_seconds=waited_seconds, full=True)
+    aside = verdicts.without(pod.uid)
+    return decide(pod, aside, turn=turn, waited_seconds=waited_seconds, full=True)
 
 
-@contextmanager
-def as_if_it_had_no_node(pod: Pod, verdicts: Verdicts) -> Iterator[Verdicts]:
-    """Others to ask meanwhile: those that are kept, and who decides by them, notice nothing."""
-    state = verdicts.state
-    counted = state.ledgers.counted(pod.uid)
-    placed = state.remove_pod(pod.uid)
-    try:
-        yield verdicts.aside()
-    finally:
-        if placed is not None:
-            state.put_back(placed, counted)
+def reasons_against(
+    pod: Pod, row: int, profile: Profile, state: ClusterState, *, waited_seconds: float
+) -> tuple[str, ...]:
+    """Why the first plugin that rejects the pod on this row does so; none where it fits there. Only
+    this row is judged, and nothing is kept. What gives way to a pod that has waited so long does
+    not count."""
+    concerned, rows = profile.concerned_by(pod), np.array([row])
+    pre_filters = PreFilters(concerned.pre_filters.plugins, Asking(), state, pod)
+    pre_filters.start_again(state.count)
+    pre_filters.refresh(ChangedRows(state, NEVER))
+    if pre_filters.pod_rejection is not None:
+        return (pre_filters.pod_rejection[1].reason,)
+    if pre_filters.leaves_out(rows)[0]:
+        return pre_filters.exclusion_at(row).reasons
+    one = state.nodes().take(rows)
+    for rule in concerned.filters.plugins:
+        rejections = Rejections(rule.name)
+        rejections.judge(ask(rule, "filter", pod, one), np.array([0]), 1)
+        if rejections.refuses(0, waited_seconds):
+            return rejections.as_node_rejection(0).reasons
+    return ()
 
 
 def rejection_now(pod: Pod, node_name: str, verdicts: Verdicts) -> NodeRejection | None:

@@ -5,18 +5,19 @@ ClusterState, the queue, and the pods whose binding is under way.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from lowtide.cluster.changes import OBJECTS
 from lowtide.cluster.state import ClusterState
 from lowtide.config.types import Extender
 from lowtide.framework.change import (
     READING_PUBLISHED,
+    Change,
     changes_by_binding,
     pod_change,
 )
 from lowtide.framework.decision import Decision, NodeRejection
-from lowtide.framework.plugin import Eviction, PluginError, PodRejection
+from lowtide.framework.plugin import BindOutcome, Eviction, PluginError, PodRejection
 from lowtide.framework.profile import Profile, rules_by_kind
 from lowtide.framework.verdicts import Verdicts
 from lowtide.objects.events import Added, Deleted, Modified
@@ -29,6 +30,8 @@ from lowtide.scheduler.actions import (
     AttemptFailed,
     Bind,
     Decided,
+    LookUpBinding,
+    PluginFailed,
     WriteKubeEvent,
     decided,
     failure_event,
@@ -39,6 +42,7 @@ from lowtide.scheduler.cycle import Cycle, UnderWay
 from lowtide.scheduler.decide import deciding
 from lowtide.scheduler.events import (
     BindingEnded,
+    BindingLookedUp,
     Event,
     EvictionEnded,
     ExtendersAnswered,
@@ -58,6 +62,7 @@ from lowtide.scheduler.queue import (
     QueuedPod,
 )
 from lowtide.scheduler.surroundings import Surroundings
+from lowtide.scheduler.unconfirmed import Unconfirmed
 from lowtide.scheduler.waiting import WaitingPlacements
 
 UNSCHEDULABLE = "Unschedulable"
@@ -87,16 +92,18 @@ class Machine:
         self.queue = Queue(
             sorter.sort_key,
             self.gate_of,
-            may_help=lambda pod, *asked: profiles[pod.spec.scheduler_name].may_help(pod, *asked),
+            may_help=self._may_help,
             initial_backoff_seconds=initial_backoff_seconds,
             max_backoff_seconds=max_backoff_seconds,
         )
         self._surroundings = Surroundings(self.state, self.queue.wake, profiles.values())
         self._bindings = Bindings(self.state)
+        self._unconfirmed = Unconfirmed()
         self._waiting = WaitingPlacements()
         self._promises = Promises(self.state, self.queue)
         self._evictions = Evictions()
         self._under_way = UnderWay()
+        self._failed_hints: dict[str, str] = {}  # since the last turn: the first error of each rule
         self._turns = 0
 
     @property
@@ -114,14 +121,17 @@ class Machine:
         return len(self._bindings)
 
     def has_work(self, now: float) -> bool:
-        is_ready = self.queue.is_ready(now) or self._waiting.next_deadline() <= now
+        is_ready = self.queue.is_ready(now) or self._next_deadline() <= now
         return self.is_synced and is_ready and not self._under_way.is_any
 
     def next_change_at(self) -> float:
         """When time alone will make work; infinity when nothing waits for time."""
         if self._under_way.is_any:
             return math.inf
-        return min(self.queue.next_change_at(), self._waiting.next_deadline())
+        return min(self.queue.next_change_at(), self._next_deadline())
+
+    def _next_deadline(self) -> float:
+        return min(self._waiting.next_deadline(), self._unconfirmed.next_due_at())
 
     def decided_now(self, pod: Pod, now: float) -> Decision:
         """What would be decided about a pod that is known, for explanations."""
@@ -139,7 +149,7 @@ class Machine:
     def objection_to(self, pod: Pod) -> str | None:
         """Why the binding of this pod, which is about to be sent, must not be: others have changed
         its node since it was decided."""
-        return self._bindings.objection(pod.uid, self._verdicts[pod.spec.scheduler_name])
+        return self._bindings.objection(pod.uid)
 
     def step(self, event: Event, now: float) -> list[Action]:
         if self._under_way.is_any and not isinstance(event, ExtendersAnswered):
@@ -147,13 +157,19 @@ class Machine:
             return []
         match event:
             case Turn():
-                return self._take_turn(now)
+                return [
+                    *self._take_failed_hints(),
+                    *self._overdue_lookups(now),
+                    *self._take_turn(now),
+                ]
             case Added(object=Pod() as pod) | Modified(object=Pod() as pod):
                 self._pod_changed(pod, now)
             case Deleted(object=Pod() as pod):
                 self._pod_gone(pod, now)
             case BindingEnded():
                 return self._binding_ended(event, now)
+            case BindingLookedUp():
+                return self._binding_looked_up(event, now)
             case EvictionEnded():
                 return self._eviction_ended(event, now)
             case PermitAnswered():
@@ -165,7 +181,7 @@ class Machine:
                 self.queue.wake(READING_PUBLISHED, now)
             case _:
                 if isinstance(event, Modified | Deleted) and isinstance(event.object, Node):
-                    self._bindings.changed_by_others(event.object.name)
+                    self._changed_by_others(event.object.name)
                 self._surroundings.step(event, now)
         return []
 
@@ -182,26 +198,25 @@ class Machine:
     def _pod_bound(self, pod: Pod, now: float) -> None:
         self.queue.remove(pod.uid)
         self._end_waiting(pod.uid, now)
+        self._unconfirmed.confirm(pod.uid)
         self._evictions.forget(pod.uid)
         self._promises.forget(pod.uid, now)
         before = self.state.placed(pod.uid)
         if before is None:
-            self._bindings.changed_by_others(pod.spec.node_name)
+            self._changed_by_others(pod.spec.node_name)
         for change in changes_by_binding(before, self.state.place(pod)):
             self.queue.wake(change, now)
         if pod.is_terminating:
             self._seen_to_go(pod.uid, now)
 
     def _pod_pending(self, pod: Pod, now: float) -> None:
-        placement = self._bindings.placement(pod.uid) or self._waiting.placement(pod.uid)
+        placement = self._placement(pod.uid)
         if placement is not None:
             placement.queued.pod = pod
             if pod.is_terminating:
                 self._end_waiting(pod.uid, now)
             return
         placed = self.state.placed(pod.uid)
-        if placed is not None and placed.is_assumed:
-            return  # bound, and the watch has not said so yet
         if placed is not None:
             # The server was set back: a pod that had its node has none any more.
             self.state.remove_pod(pod.uid)
@@ -215,6 +230,7 @@ class Machine:
     def _pod_gone(self, pod: Pod, now: float) -> None:
         self.queue.remove(pod.uid)
         self._end_waiting(pod.uid, now)
+        self._unconfirmed.confirm(pod.uid)
         self._promises.forget(pod.uid, now)
         placed = self.state.remove_pod(pod.uid)
         if placed is not None:
@@ -225,6 +241,21 @@ class Machine:
     def _seen_to_go(self, uid: str, now: float) -> None:
         for held in self._evictions.seen_to_go(uid):
             self.queue.open_gate(held, now)
+
+    def _changed_by_others(self, node_name: str) -> None:
+        """Pods that are assumed there are checked again before they are bound."""
+        for uid, placed in self.state.placed_on(node_name).items():
+            placement = self._placement(uid) if placed.is_assumed else None
+            if placement is not None:
+                placement.is_doubtful = True
+
+    def _placement(self, uid: str) -> Placement | None:
+        """Where the pod waits in Permit, is being bound, or was bound and is not confirmed yet."""
+        return (
+            self._bindings.placement(uid)
+            or self._unconfirmed.placement(uid)
+            or self._waiting.placement(uid)
+        )
 
     # One pod has its turn.
 
@@ -363,17 +394,37 @@ class Machine:
         placement = self._bindings.end(event.uid)
         if placement is None:
             return []
-        queued, pod = placement.queued, placement.queued.pod
-        if event.outcome.error is None:
-            self.state.known_objects.settle(event.uid)
-            note = f"Successfully assigned {pod.key} to {placement.node_name}"
-            name = placement.profile.scheduler_name
-            return [WriteKubeEvent(pod, "Normal", "Scheduled", "Binding", note, name)]
+        if event.outcome.error is not None:
+            return self._not_bound(placement, event.outcome, event.outcome.error, now)
+        self.state.known_objects.settle(event.uid)
         placed = self.state.placed(event.uid)
-        errors = [event.outcome.error, *self._take_back(placement, now)]
+        if placed is not None and placed.is_assumed:
+            self._unconfirmed.add(placement, now)
+        pod = placement.queued.pod
+        note = f"Successfully assigned {pod.key} to {placement.node_name}"
+        name = placement.profile.scheduler_name
+        return [WriteKubeEvent(pod, "Normal", "Scheduled", "Binding", note, name)]
+
+    def _overdue_lookups(self, now: float) -> list[Action]:
+        overdue = self._unconfirmed.take_due(now)
+        return [LookUpBinding(each.queued.pod, each.node_name) for each in overdue]
+
+    def _binding_looked_up(self, event: BindingLookedUp, now: float) -> list[Action]:
+        error = event.outcome.error
+        placement = self._unconfirmed.looked_up(event.uid, is_bound=error is None, now=now)
+        if placement is None or error is None:
+            return []
+        return self._not_bound(placement, event.outcome, error, now)
+
+    def _not_bound(
+        self, placement: Placement, outcome: BindOutcome, error: str, now: float
+    ) -> list[Action]:
+        queued, pod = placement.queued, placement.queued.pod
+        placed = self.state.placed(pod.uid)
+        errors = [error, *self._take_back(placement, now)]
         self.queue.wake(pod_change(pod, None), now)
         is_bound_elsewhere = placed is not None and not placed.is_assumed
-        if placed is None or is_bound_elsewhere or event.outcome.is_gone:
+        if placed is None or is_bound_elsewhere or outcome.is_gone:
             return []
         return self._fail(queued, "; ".join(errors), now)
 
@@ -386,6 +437,21 @@ class Machine:
         return errors
 
     # What is told.
+
+    def _may_help(self, pod: Pod, rule_names: Iterable[str], change: Change) -> bool:
+        """Where a rule cannot say, the pod is tried again: that does no harm, and a pod that stays
+        parked for good does."""
+        try:
+            return self.profiles[pod.spec.scheduler_name].may_help(pod, rule_names, change)
+        except QuantityError:
+            return True  # its next turn reports what cannot be read
+        except PluginError as error:
+            self._failed_hints.setdefault(error.rule_name, str(error))
+            return True
+
+    def _take_failed_hints(self) -> list[Action]:
+        failed, self._failed_hints = self._failed_hints, {}
+        return [PluginFailed(rule_name, error) for rule_name, error in failed.items()]
 
     def _decided(self, decision: Decision, queued: QueuedPod) -> Decided:
         asking = self.profiles[decision.scheduler_name].asking

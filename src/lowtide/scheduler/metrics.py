@@ -41,6 +41,7 @@ class PresentNumbers:
     cached_nodes: int
     cached_pods: int
     assumed_pods: int
+    clamped_objects: Mapping[str, int]  # by kind: node, pod
     bindings_in_flight: int
     is_leader: bool
 
@@ -87,6 +88,12 @@ class SchedulerMetrics:
             "scheduler_preemption_victims",
             "Pods chosen to be evicted for one",
             buckets=exponential_buckets(1, 2, 7),
+            registry=registry,
+        )
+        self._plugin_errors = Counter(
+            "lowtide_plugin_errors_total",
+            "Errors of plugins that ended no attempt, by plugin; each at most once per turn",
+            ("plugin",),
             registry=registry,
         )
 
@@ -139,6 +146,10 @@ class SchedulerMetrics:
 
     def preempted(self, victims: int) -> None:
         self._preemption_victims.observe(victims)
+
+    def plugin_failed(self, rule_name: str) -> None:
+        """It raised where no attempt fails by it, such as in `may_help`."""
+        self._plugin_errors.labels(rule_name).inc()
 
 
 class AttemptMetrics:
@@ -205,6 +216,12 @@ def _gauges(numbers: PresentNumbers | None) -> Iterator[Metric]:
     cache = GaugeMetricFamily(
         "scheduler_cache_size", "Nodes, pods and assumed pods kept in memory", labels=("type",)
     )
+    clamped = GaugeMetricFamily(
+        "lowtide_clamped_objects",
+        "Nodes, and pods on nodes, with an amount that is too large for 64 bits, below zero or "
+        "unreadable: it counts as the largest number, or as nothing",
+        labels=("kind",),
+    )
     bindings = GaugeMetricFamily("lowtide_bindings_in_flight", "Bindings without an answer yet")
     leader = GaugeMetricFamily("lowtide_leader", "1 while this process schedules, 0 on standby")
     incoming = CounterMetricFamily(
@@ -222,6 +239,8 @@ def _gauges(numbers: PresentNumbers | None) -> Iterator[Metric]:
         cache.add_metric(("nodes",), numbers.cached_nodes)
         cache.add_metric(("pods",), numbers.cached_pods)
         cache.add_metric(("assumed_pods",), numbers.assumed_pods)
+        for kind, count in numbers.clamped_objects.items():
+            clamped.add_metric((kind,), count)
         bindings.add_metric((), numbers.bindings_in_flight)
         leader.add_metric((), int(numbers.is_leader))
-    yield from (pending, unschedulable, cache, bindings, leader, incoming)
+    yield from (pending, unschedulable, cache, clamped, bindings, leader, incoming)

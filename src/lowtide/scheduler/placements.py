@@ -12,10 +12,11 @@ from lowtide.scheduler.events import PermitAnswered
 from lowtide.scheduler.queue import QueuedPod
 
 
-class Placement(msgspec.Struct, frozen=True):
+class Placement(msgspec.Struct):
     queued: QueuedPod
     node_name: str
     profile: Profile
+    is_doubtful: bool = False  # whether others have changed the node since it was chosen
     waits: dict[str, float] = {}  # seconds, by the rule that wants it
     answers: list[PermitAnswered] = []  # for pods that wait already
 

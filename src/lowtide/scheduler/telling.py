@@ -186,13 +186,8 @@ def _scores_of_all(weighted: Weighted, nodes: Nodes) -> ScoreTable:
         normalized: IntArray = ask(plugin, "normalize", pod, nodes, raw)
         return normalized
 
-    scores = Scores(
-        weighted,
-        np.zeros(count, np.int64),
-        np.zeros(count, np.int8),
-        normalize if weighted.has_normalize else None,
-    )
-    scores.keep_all(raw, every)
+    scores = Scores(weighted, np.zeros(count, np.int64), np.zeros(count, np.int8))
+    scores.keep_all(raw, every, normalize)
     return ScoreTable(
         node_names=tuple(nodes.names),
         rows=nodes.rows,

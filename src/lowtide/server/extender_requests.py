@@ -124,7 +124,7 @@ def read_names(json: bytes) -> Sequence[str]:
     """Raises what is wrong with them."""
     names: Sequence[str] = NodeNames.of(json) or _decode_names(json)
     _refuse_too_many(names, "NodeNames")
-    if not isinstance(names, NodeNames) or not names.lengths.all() or names.may_repeat:
+    if not isinstance(names, NodeNames) or not _are_usable(names):
         _refuse_unusable_names(names)
     return names
 
@@ -171,6 +171,13 @@ def _by_names(body: Body, lists: NameLists) -> NodesRequest | None:
         return None
     _refuse_large_numbers(args.pod.spec, "Pod.spec")
     return NodesRequest(Asked(args.pod, names), None, is_by_name=True)
+
+
+def _are_usable(names: NodeNames) -> bool:
+    """False also where two of them only may be the same. The lengths come first: to compare names
+    takes their number times the length of the longest."""
+    lengths = names.lengths
+    return bool(lengths.all()) and lengths.max(initial=0) <= _LONGEST_NAME and not names.may_repeat
 
 
 def _refuse_unusable_names(names: Sequence[str]) -> None:
@@ -267,14 +274,20 @@ def _refuse_other_than_utf8(body: Body) -> None:
 
 
 def _refuse_unusable(names: Sequence[str], place: Callable[[int], str], right: str) -> None:
-    """Each name has to be there, and to be there once; `place` says where the one at a position
-    stands."""
-    if all(names) and len(set(names)) == len(names):
+    """Each name has to be there, not too long, and to be there once; `place` says where the one at
+    a position stands."""
+    longest = max(map(len, names), default=0)
+    if all(names) and longest <= _LONGEST_NAME and len(set(names)) == len(names):
         return
     first: dict[str, int] = {}
     for at, name in enumerate(names):
         if not name:
             raise BadRequestError(f"{place(at)} is missing or empty; right would be {right}")
+        if len(name) > _LONGEST_NAME:
+            raise BadRequestError(
+                f"{place(at)} is {shown(name)} and has {len(name)} characters; "
+                f"right would be {right}, of at most {_LONGEST_NAME}"
+            )
         if name in first:
             raise BadRequestError(
                 f"{place(at)} is {shown(name)} as {place(first[name])} is; "

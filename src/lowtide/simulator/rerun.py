@@ -22,6 +22,7 @@ from lowtide.records.recording import Step
 from lowtide.scheduler.actions import Action, Bind, Decided, Evict
 from lowtide.scheduler.events import (
     BindingEnded,
+    BindingLookedUp,
     Event,
     EvictionEnded,
     ExtendersAnswered,
@@ -36,7 +37,7 @@ from lowtide.simulator.run import BINDING_SECONDS, DECISION_SECONDS
 from lowtide.simulator.spared import Spared, is_preempted, owner_of
 
 # What the recorded scheduler did and was answered: here that happens anew.
-_OF_THE_RECORDED = (Turn, BindingEnded, EvictionEnded, ExtendersAnswered)
+_OF_THE_RECORDED = (Turn, BindingEnded, BindingLookedUp, EvictionEnded, ExtendersAnswered)
 
 GRACE_SECONDS: Final = 30.0  # Kubernetes' default; a pod's own is not recorded
 COMING_BACK_SECONDS: Final = 1.0  # until an owner has made another pod

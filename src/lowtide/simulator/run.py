@@ -23,7 +23,7 @@ from lowtide.readings.columns import published
 from lowtide.readings.meter import PODS_EVERY_SECONDS, SCRAPES_IN_WINDOW, TrafficMeter
 from lowtide.readings.request import TrafficRequest, is_exact
 from lowtide.scenario.simulation import Simulation
-from lowtide.scheduler.actions import AttemptFailed, Bind
+from lowtide.scheduler.actions import AttemptFailed, Bind, PluginFailed
 from lowtide.scheduler.events import BindingEnded, Event, ReadingPublished, Turn
 from lowtide.scheduler.machine import Machine
 from lowtide.simulator.cluster_objects import (
@@ -182,7 +182,7 @@ class Run:
             match action:
                 case Bind(pod=pod, node_name=node_name):
                     self._plan(now + BINDING_SECONDS, partial(self._bound, pod, node_name))
-                case AttemptFailed(error=error):
+                case AttemptFailed(error=error) | PluginFailed(error=error):
                     raise PluginError(error)
 
     # Pods come and go.

@@ -12,6 +12,7 @@ from typing import Final, Protocol, Self, TypeVar
 import aiohttp
 from yarl import URL
 
+from lowtide.input_limits import Intake
 from lowtide.logs import Log
 from lowtide.readings.access import PrometheusAccess
 from lowtide.readings.address import ServiceAddress, UrlAddress, parse_address, shown_address
@@ -84,6 +85,7 @@ class Prometheus:
         rest: Rest = no_rest,
     ) -> None:
         credentials = Credentials(access)
+        self._intake = Intake()
         self._clock = clock
         self._aside = aside
         self._candidates = [
@@ -99,6 +101,11 @@ class Prometheus:
     def address(self) -> str:
         """Which address answered last, without any password: fit for a log."""
         return self._answered.endpoint.address
+
+    @property
+    def refused(self) -> int:
+        """How many answers were refused for their size, since the start."""
+        return self._intake.refused
 
     async def query(self, promql: str) -> list[Series]:
         """The vector that this query gives now; PrometheusError when there is none."""
@@ -154,15 +161,17 @@ class Prometheus:
             try:
                 answer = await candidate.endpoint.ask(promql)
                 result = await self._aside(partial(read, answer, promql))
-            except AddressFailure as failure:
-                if failure.fault is Fault.QUERY:
-                    self._note_answer(candidate)
-                    raise PrometheusError(str(failure), failure.fault) from failure
-                failures[id(candidate)] = failure
-                self._note_failure(candidate, failure, failures_before)
+            except AddressFailure as error:
+                # Not the error itself is kept: its frames hold the answer, which may be large.
+                failure = AddressFailure(error.address, error.text, error.fault)
             else:
                 self._note_answer(candidate)
                 return result
+            if failure.fault is Fault.QUERY:
+                self._note_answer(candidate)
+                raise PrometheusError(str(failure), failure.fault)
+            failures[id(candidate)] = failure
+            self._note_failure(candidate, failure, failures_before)
         raise self._no_answer(failures)
 
     def _in_turn(self) -> list[_Candidate]:
@@ -209,7 +218,9 @@ class Prometheus:
     ) -> Endpoint:
         if isinstance(address, ServiceAddress):
             return ServiceEndpoint(address, access, proxy=proxy)
-        return UrlEndpoint(address, access, credentials=credentials, session=self._opened)
+        return UrlEndpoint(
+            address, access, credentials=credentials, session=self._opened, intake=self._intake
+        )
 
     def _opened(self) -> aiohttp.ClientSession:
         if self._session is None:

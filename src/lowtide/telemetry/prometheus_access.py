@@ -9,16 +9,18 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
 
+from lowtide.input_limits import read_file
 from lowtide.logs import Log
+from lowtide.pem_files import load_pair
 from lowtide.readings.access import PrometheusAccess
+from lowtide.secret_files import PASSWORD, TOKEN, read_secret, reason_of
 
 log = Log("telemetry")
 
 HIDDEN: Final = "[hidden]"
 LONGEST_QUOTE: Final = 200
+_LONGEST_READ: Final = 64 * 1024  # to quote from: a server may send any length
 
-_TOKEN: Final = re.compile(r"[\x21-\x7e]+")
-_PASSWORD: Final = re.compile(r"[^\x00-\x1f\x7f]+")
 _SECRET_NAME: Final = re.compile(
     "auth|token|key|secret|pass|cookie|credential|session|signature", re.IGNORECASE
 )
@@ -32,8 +34,8 @@ class CredentialsError(Exception):
 class Credentials:
     def __init__(self, access: PrometheusAccess) -> None:
         self._access = access
-        self._token = _SecretFile(access.bearer_token_file, "bearer token", _TOKEN)
-        self._password = _SecretFile(access.password_file, "password", _PASSWORD)
+        self._token = _SecretFile(access.bearer_token_file, "bearer token", TOKEN)
+        self._password = _SecretFile(access.password_file, "password", PASSWORD)
         self._tls: ssl.SSLContext | None = None
         self._tls_stamps: tuple[_Stamp, ...] | None = None
         self._tls_complaint = _Complaint()
@@ -58,7 +60,7 @@ class Credentials:
                 self._tls = self._new_tls_context()
                 self._tls_stamps = stamps
             self._tls_complaint.withdraw()
-        except OSError as error:  # of which those of ssl are a kind
+        except (OSError, ValueError) as error:  # of OSError those of ssl are a kind
             problem = f"the TLS files {', '.join(files)} cannot be used: {_reason(error)}"
             if self._tls is None:
                 raise CredentialsError(problem) from None
@@ -73,13 +75,16 @@ class Credentials:
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
         elif access.ca_file:
-            context.load_verify_locations(access.ca_file)
+            context.load_verify_locations(cadata=_pem(access.ca_file).decode())
         else:
             context.load_default_certs()
         if access.cert_file:
-            # Without a password an encrypted key would make OpenSSL ask for one on the terminal.
-            context.load_cert_chain(access.cert_file, access.key_file or None, password="")
+            load_pair(context, _pem(access.cert_file), _pem(access.key_file or access.cert_file))
         return context
+
+
+def _pem(file: str) -> bytes:
+    return read_file(Path(file))
 
 
 class _SecretFile:
@@ -97,7 +102,7 @@ class _SecretFile:
         try:
             stamp = _stamp(self._path)
             if self._text is None or is_refused or stamp != self._stamp:
-                self._text = self._content()
+                self._text = read_secret(self._path, self._what, self._form)
                 self._stamp = stamp
             self._complaint.withdraw()
         except (OSError, ValueError) as error:
@@ -106,17 +111,6 @@ class _SecretFile:
                 raise CredentialsError(problem) from None
             self._complaint.tell(f"{problem}; the {self._what} read before is used")
         return self._text
-
-    def _content(self) -> str:
-        try:
-            text = self._path.read_text("utf-8").strip()
-        except UnicodeDecodeError:
-            raise ValueError("it is not text") from None
-        if not text:
-            raise ValueError("it is empty")
-        if self._form.fullmatch(text) is None:
-            raise ValueError(f"it should hold the {self._what} on one line and nothing else")
-        return text
 
 
 class _Complaint:
@@ -144,6 +138,7 @@ def quoter(sent: Iterable[tuple[str, str]]) -> Callable[[str], str]:
     secrets = sorted(set(_secrets(sent)), key=len, reverse=True)
 
     def quote(text: str) -> str:
+        text = text[:_LONGEST_READ]
         for secret in secrets:
             text = text.replace(secret, HIDDEN)
         words = " ".join(text.split())
@@ -177,7 +172,7 @@ def _pair(credential: str) -> Iterable[str]:
 def _reason(error: OSError | ValueError) -> str:
     if isinstance(error, ssl.SSLError):
         return error.reason or str(error)
-    return getattr(error, "strerror", None) or str(error)
+    return reason_of(error)
 
 
 def _stamp(path: Path) -> _Stamp:

@@ -3,13 +3,14 @@
 Called by the client with what an endpoint was answered."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final, NoReturn
 
 import msgspec
 
+from lowtide.input_limits import OBJECT_BYTES
 from lowtide.logs import Log
 from lowtide.readings.address import shown_address
 from lowtide.readings.rest import Rest, no_rest
@@ -18,12 +19,24 @@ from lowtide.telemetry.errors import AddressFailure, Fault
 
 log = Log("telemetry")
 
+MOST_WARNINGS_LOGGED: Final = 5  # per answer
 MOST_WARNINGS_REMEMBERED: Final = 100
-ROWS_AT_ONCE: Final = 250
+# A sentence quotes the first words of a page that is not Prometheus's: they are in here.
+PAGE_BYTES_READ: Final = 64 * 1024
+# Some 250 rows: other threads wait while a piece is read.
+PIECE_BYTES: Final = 1 << 16
+# What is read takes several times the memory of its text, and most where rows are short.
+MOST_SERIES: Final = 2_000_000
+MOST_LABELS: Final = 10_000_000
+# Not in a string, where quotes are escaped.
+_BETWEEN_ROWS: Final = re.compile(rb'\}\s*,\s*\{\s*"metric"\s*:')
 REDIRECTS: Final = (301, 302, 303, 307, 308)
 # With them Prometheus says that the query is wrong, or that it cannot be computed.
 QUERY_REFUSED: Final = (400, 422)
 NOT_ALLOWED: Final = (401, 403)
+
+# A tag that is not closed reaches to the end of the page, so that the time is linear.
+_MARKS: Final = re.compile(r"<(script|style).*?(?:</\1>|\Z)|<[^>]*(?:>|\Z)", re.DOTALL)
 
 # Labels, and samples as (seconds since 1970, value).
 RangeSeries = tuple[dict[str, str], list[tuple[float, float]]]
@@ -78,13 +91,12 @@ class _Document(msgspec.Struct, rename="camel"):
 
 
 class AnswerReader:
-    """Reads answers; logs a warning in them once per text."""
+    """Reads answers; logs a warning in them once per text, and a few of one answer."""
 
     def __init__(self, rest: Rest = no_rest) -> None:
         self._rest = rest
         self._warnings_seen: set[str] = set()
         self._documents = msgspec.json.Decoder(_Document)
-        self._raw_rows = msgspec.json.Decoder(list[msgspec.Raw])
         self._rows = msgspec.json.Decoder(list[_Row], strict=False)
         self._written_rows = msgspec.json.Decoder(list[_WrittenRow])
         self._range_rows = msgspec.json.Decoder(list[_RangeRow], strict=False)
@@ -95,7 +107,7 @@ class AnswerReader:
         result = self._result(answer, promql, "vector")
         try:
             return self._series(result)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             _fail_unreadable(answer, promql, "vector", error)
 
     def matrix(self, answer: Answer, promql: str) -> list[RangeSeries]:
@@ -103,15 +115,19 @@ class AnswerReader:
         result = self._result(answer, promql, "matrix")
         try:
             return self._range_series(result)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             _fail_unreadable(answer, promql, "matrix", error)
 
     def _series(self, result: msgspec.Raw) -> list[Series]:
         """In pieces: other threads wait while one is read."""
-        rows = self._raw_rows.decode(result)
         found: list[Series] = []
-        for start in range(0, len(rows), ROWS_AT_ONCE):
-            found += self._some_series(b"[%b]" % b",".join(rows[start : start + ROWS_AT_ONCE]))
+        labels = 0
+        for piece in _row_pieces(memoryview(result)):
+            some = self._some_series(piece)
+            found += some
+            labels += sum(len(series.labels) for series in some)
+            if len(found) > MOST_SERIES or labels > MOST_LABELS:
+                raise ValueError(f"more than {MOST_SERIES:,} series or {MOST_LABELS:,} labels")
             self._rest()
         return found
 
@@ -128,6 +144,7 @@ class AnswerReader:
             ]
 
     def _range_series(self, result: msgspec.Raw) -> list[RangeSeries]:
+        _check_length(memoryview(result))
         try:
             # Half the time for a hundred thousand samples, but msgspec does not know "+Inf".
             return [(row.metric, row.values) for row in self._range_rows.decode(result)]
@@ -142,13 +159,17 @@ class AnswerReader:
             _fail_moved(answer)
         try:
             document = self._documents.decode(answer.body)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             _fail_not_prometheus(answer)
         if document.status != "success":
             _fail_refused(answer, promql, document)
         self._warn(answer, document.warnings or [])
         if document.data is None or document.data.result_type != wanted:
-            given = "nothing" if document.data is None else f"a {document.data.result_type}"
+            given = (
+                "nothing"
+                if document.data is None
+                else f"a {answer.quote(document.data.result_type)}"
+            )
             raise AddressFailure(
                 answer.address,
                 f"answered {given} to the query {promql}, which should give a {wanted}",
@@ -157,14 +178,21 @@ class AnswerReader:
         return document.data.result
 
     def _warn(self, answer: Answer, warnings: list[str]) -> None:
-        for text in warnings:
-            if text in self._warnings_seen:
-                continue
-            # A text that names a moment or a number is new each time: forget rather than grow.
-            if len(self._warnings_seen) >= MOST_WARNINGS_REMEMBERED:
-                self._warnings_seen.clear()
-            self._warnings_seen.add(text)
-            log.warning("Prometheus warns", address=answer.address, warning=answer.quote(text))
+        texts = dict.fromkeys(map(answer.quote, warnings[:MOST_WARNINGS_REMEMBERED]))
+        unseen = [text for text in texts if text not in self._warnings_seen]
+        logged = unseen[:MOST_WARNINGS_LOGGED]
+        # A text that names a moment or a number is new each time: forget rather than grow.
+        if len(self._warnings_seen) + len(logged) > MOST_WARNINGS_REMEMBERED:
+            self._warnings_seen.clear()
+        self._warnings_seen.update(logged)
+        for text in logged:
+            log.warning("Prometheus warns", address=answer.address, warning=text)
+        if len(unseen) > len(logged):
+            log.warning(
+                "Further warnings of Prometheus are not logged",
+                address=answer.address,
+                warnings=len(warnings) - len(logged),
+            )
 
 
 def _fail_moved(answer: Answer) -> NoReturn:
@@ -178,12 +206,15 @@ def _fail_moved(answer: Answer) -> NoReturn:
 
 
 def _fail_not_prometheus(answer: Answer) -> NoReturn:
-    reason, words = _with_phrase(answer.status), answer.quote(_text(answer))
+    page = answer.body[:PAGE_BYTES_READ].decode("utf-8", "replace")
+    is_html = page.lstrip().startswith("<")
+    words = answer.quote(_MARKS.sub(" ", page) if is_html else page)
+    reason = _with_phrase(answer.status)
     if answer.status in NOT_ALLOWED:
         said = f' with "{words}"' if words else ""
         text = f"answered HTTP {reason}{said}; it should be given credentials that it accepts"
         raise AddressFailure(answer.address, text, Fault.AUTH)
-    if answer.body.lstrip().startswith(b"<"):
+    if is_html:
         text = (
             f'answered HTTP {reason} with HTML ("{words}") instead of JSON; '
             "the address or its path prefix may be that of something else"
@@ -211,20 +242,29 @@ def _fail_refused(answer: Answer, promql: str, document: _Document) -> NoReturn:
     )
 
 
-def _fail_unreadable(answer: Answer, promql: str, kind: str, error: ValueError) -> NoReturn:
+def _row_pieces(rows: memoryview) -> Iterator[bytes]:
+    """Lists of some rows each. Rows that are spelled in another way stay together."""
+    begin = 1  # behind the bracket
+    while cut := _BETWEEN_ROWS.search(rows, begin + PIECE_BYTES):
+        yield b"".join((b"[", _check_length(rows[begin : cut.start() + 1]), b"]"))
+        begin = cut.start() + cut[0].index(b"{")
+    yield b"".join((b"[", _check_length(rows[begin:])))
+
+
+def _check_length(rows: memoryview) -> memoryview:
+    if len(rows) > OBJECT_BYTES:
+        raise ValueError(f"more than {OBJECT_BYTES >> 20} MiB that can only be read as one piece")
+    return rows
+
+
+def _fail_unreadable(
+    answer: Answer, promql: str, kind: str, error: ValueError | RecursionError
+) -> NoReturn:
     raise AddressFailure(
         answer.address,
         f"answered a {kind} that cannot be read to the query {promql}: {answer.quote(str(error))}",
         Fault.QUERY,
     ) from error
-
-
-def _text(answer: Answer) -> str:
-    """The words of a page, without its marks."""
-    text = answer.body.decode("utf-8", "replace")
-    if not text.lstrip().startswith("<"):
-        return text
-    return re.sub(r"(?s)<(script|style).*?</\1>|<[^>]*>", " ", text)
 
 
 def _with_phrase(status: int) -> str:

@@ -12,6 +12,7 @@ from typing import Final, Protocol
 
 import aiohttp
 
+from lowtide.input_limits import Intake, TooLargeError
 from lowtide.readings.access import PrometheusAccess
 from lowtide.readings.address import ServiceAddress, UrlAddress
 from lowtide.telemetry.errors import AddressFailure, Fault
@@ -27,6 +28,9 @@ AUTHORIZATION: Final = "Authorization"
 
 Quote = Callable[[str], str]
 
+_TOO_LARGE_HINT: Final = (
+    "the address should be that of Prometheus, and the query should select fewer series"
+)
 _CLIENT_CERTIFICATE_HINT: Final = "certFile and keyFile should be a pair that it accepts"
 # By the numbers that OpenSSL gives to its reasons.
 _CERTIFICATE_HINTS: Final = (
@@ -62,7 +66,7 @@ class Endpoint(Protocol):
 
 
 class UrlEndpoint:
-    """Asked by HTTP; `session` gives the open session."""
+    """Asked by HTTP; `session` gives the open session, `intake` reads what it is answered."""
 
     def __init__(
         self,
@@ -71,11 +75,13 @@ class UrlEndpoint:
         *,
         credentials: Credentials,
         session: Callable[[], aiohttp.ClientSession],
+        intake: Intake,
     ) -> None:
         self._address = address
         self._access = access
         self._credentials = credentials
         self._session = session
+        self._intake = intake
         self._method = "POST"
 
     @property
@@ -131,7 +137,7 @@ class UrlEndpoint:
             return Answer(
                 self.address,
                 response.status,
-                await response.read(),
+                await self._intake.read(response),
                 self._quoter(authorization),
                 response.headers.get("Location", ""),
             )
@@ -152,6 +158,9 @@ class UrlEndpoint:
         )
 
     def _failure(self, error: Exception, quote: Quote) -> AddressFailure:
+        if isinstance(error, TooLargeError):
+            text = f"answered with {error}; {_TOO_LARGE_HINT}"
+            return AddressFailure(self.address, text, Fault.SERVER)
         tls_error = _tls_error(error)
         if tls_error is not None:
             return AddressFailure(self.address, self._tls_text(tls_error), Fault.TLS)

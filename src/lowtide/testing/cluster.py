@@ -8,13 +8,13 @@ from msgspec.structs import replace
 
 from lowtide.cluster.reading import Reading
 from lowtide.framework.decision import Decision
-from lowtide.framework.plugin import BindOutcome
+from lowtide.framework.plugin import BindOutcome, PluginError
 from lowtide.objects.events import Added, Deleted, Listed, Modified
 from lowtide.objects.kinds import KIND_OF, NEEDED_KINDS
 from lowtide.objects.node import Node
 from lowtide.objects.pod import Pod
 from lowtide.plugins.priority_sort import PrioritySort
-from lowtide.scheduler.actions import Action, Bind, Decided, Evict, WriteKubeEvent
+from lowtide.scheduler.actions import Action, Bind, Decided, Evict, PluginFailed, WriteKubeEvent
 from lowtide.scheduler.events import BindingEnded, Event, EvictionEnded, ReadingPublished, Turn
 from lowtide.scheduler.machine import Machine
 from lowtide.testing.clock import ManualClock
@@ -132,6 +132,8 @@ class Cluster:
                 self.remove(*victims)
             case WriteKubeEvent(pod=pod, reason=reason, note=note) if reason == REFUSED:
                 self._told[pod.uid] = note
+            case PluginFailed(rule_name=rule_name, error=error):
+                raise PluginError(error, rule_name=rule_name)
             case _:
                 pass  # conditions say the same as events
 
