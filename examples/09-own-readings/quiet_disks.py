@@ -38,11 +38,10 @@ class QuietDisks:
         self.readings = (self._busy,)
 
     def score(self, pod: Pod, nodes: Nodes) -> IntArray | None:
-        busy = self._busy.values(nodes).clip(0.0, 1.0)
-        is_known = ~np.isnan(busy)
-        if not is_known.any():
+        if np.isnan(self._busy.values(nodes.everything)).all():
             return None
+        busy = self._busy.values(nodes).clip(0.0, 1.0)
         # A node that nothing is known of is neither favoured nor avoided.
-        busy = np.where(is_known, busy, 0.5)
+        busy = np.where(np.isnan(busy), 0.5, busy)
         scores: IntArray = np.rint((1.0 - busy) * MAX_SCORE).astype(np.int64)
         return scores

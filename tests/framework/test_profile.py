@@ -4,7 +4,7 @@ import pytest
 
 from lowtide.cluster.changes import NEW_NODE, OBJECTS, ROW
 from lowtide.framework.change import Change
-from lowtide.framework.plugin import NODE, PODS, PluginError, Pod, PodRejection
+from lowtide.framework.plugin import NODE, PODS, TAKEN, PluginError, Pod, PodRejection
 from lowtide.framework.profile import Concerned, Profile, Weighted
 from lowtide.objects.kinds import Namespace
 from lowtide.objects.meta import ObjectMeta
@@ -96,14 +96,20 @@ REFUSING = Profile("lowtide", {"filter": [ByNodes(), Unsaid(), Hinting()]}, {})
 @pytest.mark.parametrize(
     ("names", "touched", "want"),
     [
-        pytest.param(["ByNodes"], PODS, NODE, id="what the plugin says, whatever was touched"),
+        pytest.param(["ByNodes"], TAKEN, NODE, id="what the plugin says, whatever was touched"),
         pytest.param(
-            ["Unsaid"], PODS, NEW_NODE | PODS, id="what was touched, where the plugin does not say"
+            ["Unsaid"],
+            TAKEN,
+            NEW_NODE | TAKEN,
+            id="what was touched, where the plugin does not say",
         ),
         pytest.param(["Unsaid"], 0, NEW_NODE, id="a new node alone, where nothing was touched"),
         pytest.param(["Hinting"], 0, PODS | OBJECTS, id="objects too, where the plugin says so"),
         pytest.param(
-            ["ByNodes", "Unsaid"], PODS, NEW_NODE | NODE | PODS, id="what any of the plugins needs"
+            ["ByNodes", "Unsaid"],
+            TAKEN,
+            NEW_NODE | NODE | TAKEN,
+            id="what any of the plugins needs",
         ),
         pytest.param(["ByNodes", "Extender"], 0, ~0, id="everything, where it is no plugin's name"),
     ],

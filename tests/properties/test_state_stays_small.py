@@ -25,6 +25,7 @@ from lowtide.config.load import load_default
 from lowtide.framework.plugin import Binder
 from lowtide.framework.profile import Profile
 from lowtide.framework.verdicts import Verdicts
+from lowtide.objects.kinds import KIND_OF
 from lowtide.objects.node import Node
 from lowtide.objects.pod import Pod
 from lowtide.testing import make_node, make_pod, make_state
@@ -235,6 +236,8 @@ def what_is_held_after(state: ClusterState, requests: int) -> Mapping[str, int]:
     volumes.attach_limit(DRIVER)
     state._let_columns_go()
     state.log._changes.clear()
+    assert len(state._kind_bits) <= len(KIND_OF)
+    state._kind_bits.clear()
     return held(state)
 
 

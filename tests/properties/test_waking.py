@@ -13,7 +13,7 @@ from tests.properties.test_incremental import APART, SHAPES, WANTS, all_rules, r
 from tests.properties.volume_objects import THINGS
 
 from lowtide.framework.change import Change
-from lowtide.framework.plugin import BindOutcome
+from lowtide.framework.plugin import BindOutcome, OneNode, filter_each
 from lowtide.objects.events import Added, Deleted, Listed, Modified
 from lowtide.objects.kinds import Namespace
 from lowtide.objects.meta import ObjectMeta
@@ -50,12 +50,17 @@ from lowtide.testing import make_node, make_pod, make_profile
 NOW = 1000.0
 _MOST_TURNS = 40
 
-# Rules of that test which read more than hints can tell of, or fail now and then.
-_NOT_HERE = ("Moody", "CountsFeasible", "FewPodsElsewhere", "CommonZone", "NetworkTraffic")
+# Plugins of that test that say nothing of retries, or fail now and then.
+_WITHOUT_HINTS = ("FewPodsElsewhere", "CommonZone")
+_NOT_HERE = ("Moody", "CountsFeasible", "NetworkTraffic")
+
+
+def rules() -> list[Any]:
+    return [PrioritySort(), *(each for each in all_rules() if each.name not in _NOT_HERE)]
 
 
 def rules_with_hints() -> list[Any]:
-    return [PrioritySort(), *(each for each in all_rules() if each.name not in _NOT_HERE)]
+    return [each for each in rules() if each.name not in _WITHOUT_HINTS]
 
 
 def elsewhere(kind: str, app: str) -> dict[str, Any]:
@@ -252,6 +257,23 @@ class Walk:
 
 def test_no_pod_that_could_be_placed_is_left_parked() -> None:
     assert sum(Walk(seed, rules_with_hints(), PENDING).run() for seed in range(60)) > 1000
+
+
+class NeedsCompany:
+    """Rejects nodes without a pod of the app `a`; says nothing of retries, as the other two."""
+
+    name = "NeedsCompany"
+
+    @filter_each
+    def filter(self, pod: Pod, node: OneNode) -> str | None:
+        is_there = any(other.labels.get("app") == "a" for other in node.pods)
+        return None if is_there or "app" in pod.labels else "no company"
+
+
+def test_no_pod_is_left_parked_by_a_plugin_that_retries_on_what_it_touched() -> None:
+    plugins = [each for each in rules() if each.name in (*_WITHOUT_HINTS, PrioritySort.name)]
+    walks = [Walk(seed, [*plugins, NeedsCompany()], PENDING).run() for seed in range(60)]
+    assert sum(walks) > 300
 
 
 @pytest.mark.long

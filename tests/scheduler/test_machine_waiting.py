@@ -23,11 +23,13 @@ from lowtide.framework.plugin import (
     Allow,
     IntArray,
     Nodes,
+    OneNode,
     PluginError,
     Pod,
     PodRejection,
     Reject,
     Rejection,
+    filter_each,
 )
 from lowtide.objects.events import Added, Deleted, Modified
 from lowtide.objects.node import Node
@@ -473,6 +475,25 @@ def test_a_pod_that_waits_for_another_wakes_when_our_own_placement_is_confirmed(
     node_name = bench.place(first)
     bench.end("first")
     bench.confirm(first, node_name)
+    assert binds(bench.take_turns()) == [("second", "node-a")]
+
+
+class NeedsNeighbour:
+    """Rejects nodes without a pod of app `first`."""
+
+    name = "NeedsNeighbour"
+
+    @filter_each
+    def filter(self, pod: Pod, node: OneNode) -> str | None:
+        is_there = any(each.labels.get("app") == "first" for each in node.pods)
+        return None if is_there else "no neighbour"
+
+
+def test_a_pod_that_waits_for_another_on_the_same_node_wakes_when_that_comes() -> None:
+    bench = Bench(small_node(cpu="4"), profiles=[default_profile(NeedsNeighbour())])
+    bench.give(Added(make_pod("second")))
+    assert binds(bench.take_turns()) == []
+    bench.give(Added(make_pod("first", on="node-a", labels={"app": "first"})))
     assert binds(bench.take_turns()) == [("second", "node-a")]
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from lowtide.cluster.changes import (
     FIRST_KIND,
+    LABELS,
     NEW_NODE,
     NODE,
     NODES,
@@ -61,8 +62,8 @@ def wakes_on(touched: int) -> int:
     to every plugin."""
     of_all = of_any_row(touched)
     occasions = NEW_NODE | touched & (FIRST_KIND - 1) | of_all & READING
-    if of_all & (READING | TERMS):
-        occasions |= OTHERS
+    if of_all & (READING | TERMS) or touched & LABELS:
+        occasions |= OTHERS  # a pod that comes may be the one that is missing
     return occasions | (OBJECTS if touched >= FIRST_KIND else 0)
 
 

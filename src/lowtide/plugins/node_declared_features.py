@@ -18,6 +18,8 @@ class NodeDeclaredFeatures:
 
     def filter(self, pod: Pod, nodes: Nodes) -> Iterator[Rejection]:
         needed = features_needed(pod)
+        if not needed:
+            return
         lacks = nodes.by_features(lambda declared: not needed <= declared)
         yield Rejection(lacks, "node(s) didn't match Pod's required features")
 

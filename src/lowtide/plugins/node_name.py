@@ -13,5 +13,6 @@ class NodeName:
         return bool(pod.spec.node_name)
 
     def filter(self, pod: Pod, nodes: Nodes) -> Iterator[Rejection]:
-        named = nodes.is_named(pod.spec.node_name)
-        yield Rejection(~named, "node(s) didn't match the requested node name")
+        if pod.spec.node_name:
+            named = nodes.is_named(pod.spec.node_name)
+            yield Rejection(~named, "node(s) didn't match the requested node name")

@@ -81,11 +81,10 @@ def _claim_names(pod: Pod) -> Iterator[str]:
 
 
 def _claims_for_one_pod(pod: Pod, nodes: Nodes) -> set[str]:
-    claims = nodes.objects(PersistentVolumeClaim)
     return {
         name
         for name in _claim_names(pod)
-        if (claim := claims.get((pod.namespace, name))) is not None
+        if (claim := nodes.objects(PersistentVolumeClaim).get((pod.namespace, name))) is not None
         and READ_WRITE_ONCE_POD in claim.spec.access_modes
     }
 
