@@ -25,6 +25,8 @@ ANY_ROW = 8  # bits to shift by
 NODES = NODE << ANY_ROW
 OTHERS = PODS << ANY_ROW
 
+ANY_BITS = (1 << ANY_ROW) - 1  # all bits of one row
+
 # From here on, one bit for each kind of other objects.
 FIRST_KIND = 1 << 16
 
@@ -33,7 +35,7 @@ EVERY_ROW = -1  # in the log of changes, instead of a row
 
 def of_any_row(touched: int) -> int:
     """The bits touched on any row, as they are logged on one."""
-    return touched >> ANY_ROW & (FIRST_KIND >> ANY_ROW) - 1
+    return touched >> ANY_ROW & ANY_BITS
 
 
 def is_local(touched: int) -> bool:
@@ -41,7 +43,7 @@ def is_local(touched: int) -> bool:
     nothing of other rows. Labels don't count as local: the API server labels a pod when it binds
     it, which would undo every lookahead."""
     return bool(touched & (TAKEN | READING)) and not touched & (
-        LABELS | FEASIBLE | (FIRST_KIND - 1) & ~((1 << ANY_ROW) - 1)
+        LABELS | FEASIBLE | ANY_BITS << ANY_ROW
     )
 
 

@@ -301,7 +301,7 @@ class Nodes:
     def are_amounts_large(self) -> bool:
         """Whether any amount of a node or pod is so large that sums and products need care. Nothing
         else of an answer may depend on that."""
-        if self._state.are_amounts_large:
+        if self._state.resources.large_count:
             return True
         return self._overlays is not None and self._overlays.are_amounts_large
 

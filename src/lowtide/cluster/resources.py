@@ -31,7 +31,7 @@ class Resources:
         self._requested: KeptColumns[str, Totals] = KeptColumns()
         self._are_had_by_all: dict[str, bool] = {}  # of the resources somebody asked about
         self._asking: Counter[str] = Counter()  # by resource: the pods that ask for it
-        self._large = 0  # nodes and pods with a large amount
+        self.large_count = 0  # nodes and pods with an amount with which sums and products need care
 
     @property
     def columns(self) -> Iterator[Column]:
@@ -78,11 +78,6 @@ class Resources:
         return self._requested.asked(resource, make)
 
     @property
-    def are_large(self) -> bool:
-        """Whether any amount of a node or pod is so large that sums and products need care."""
-        return self._large > 0
-
-    @property
     def clamped_node_count(self) -> int:
         """How many nodes have an amount that does not count as it is written."""
         return sum(each.is_clamped for each in self._nodes)
@@ -97,7 +92,7 @@ class Resources:
     def replace(self, row: int, node: Node) -> None:
         before, after = self._nodes[row], node_amounts(node.status.allocatable)
         self._nodes[row] = after
-        self._large += are_large(after.by_resource) - are_large(before.by_resource)
+        self.large_count += are_large(after.by_resource) - are_large(before.by_resource)
         self._are_had_by_all.clear()
         for resource in {**before.by_resource, **after.by_resource}:
             column = self._allocatable.get(resource)
@@ -106,7 +101,7 @@ class Resources:
 
     def remove(self, row: int) -> None:
         """The last row takes its place; that of the columns is the table's affair."""
-        self._large -= are_large(self._nodes[row].by_resource)
+        self.large_count -= are_large(self._nodes[row].by_resource)
         last = self._nodes.pop()
         self._are_had_by_all.clear()
         if row < len(self._nodes):
@@ -120,12 +115,12 @@ class Resources:
 
     def came(self, footprint: Footprint) -> None:
         """A pod, whether its node is known or not."""
-        self._large += are_large(footprint.requests)
+        self.large_count += are_large(footprint.requests)
         for resource in footprint.requests:
             self._asking[resource] += 1
 
     def went(self, footprint: Footprint) -> None:
-        self._large -= are_large(footprint.requests)
+        self.large_count -= are_large(footprint.requests)
         for resource in footprint.requests:
             self._asking[resource] -= 1
             if not self._asking[resource]:

@@ -82,7 +82,7 @@ class ClusterState:
         self._number_values()
         self.pod_count = Column(np.int64, 0, _FIRST_CAPACITY)
         self.lowest_priorities = LowestPriorities(_FIRST_CAPACITY)
-        self._resources = Resources(_FIRST_CAPACITY)
+        self.resources = Resources(_FIRST_CAPACITY)
         self._labels = LabelColumns()
         self.images = Images()
         self.host_ports = HostPorts(self._row_of)
@@ -91,7 +91,7 @@ class ClusterState:
         self.storage = Storage(self.objects, row_of=self._row_of, pods_on=self.placed_on)
         self._made_when_asked: tuple[MadeWhenAsked, ...] = (
             self._labels,
-            self._resources,
+            self.resources,
             self.images,
             self.host_ports,
             self._pods_matching,
@@ -170,34 +170,29 @@ class ClusterState:
         return self._nomination_of.get(uid, "")
 
     def allocatable(self, resource: str) -> IntArray:
-        return self._resources.allocatable(resource, self._capacity).array
-
-    @property
-    def are_amounts_large(self) -> bool:
-        """Whether any amount of a node or pod is so large that sums and products need care."""
-        return self._resources.are_large
+        return self.resources.allocatable(resource, self._capacity).array
 
     def all_have(self, resource: str) -> bool:
         """Whether every node has some of it to give."""
-        return self._resources.all_have(resource)
+        return self.resources.all_have(resource)
 
     def requested(self, resource: str) -> IntArray:
         return self.totals_requested(resource).array
 
     def totals_requested(self, resource: str) -> Totals:
-        return self._resources.requested(
+        return self.resources.requested(
             resource, capacity=self._capacity, row_of=self._row_of, placed=self._placed.values()
         )
 
     def nonzero_requested(self, resource: str) -> Totals:
-        return self._resources.nonzero[resource]
+        return self.resources.nonzero[resource]
 
     @property
     def clamped_counts(self) -> dict[str, int]:
         """How many nodes, and pods on nodes, have an amount that does not count as it is
         written."""
         pods = sum(placed.footprint.is_clamped for placed in self._placed.values())
-        return {"node": self._resources.clamped_node_count, "pod": pods}
+        return {"node": self.resources.clamped_node_count, "pod": pods}
 
     def label_column(self, key: str) -> ValueColumn[str]:
         return self._labels.column(key, capacity=self._capacity, nodes=self._nodes)
@@ -237,7 +232,7 @@ class ClusterState:
         self._nodes.append(node)
         self._row_of[node.name] = row
         self.table_version += 1
-        self._resources.append(node)
+        self.resources.append(node)
         self._fill_node_columns(row, _NO_NODE, node)
         pods = self.placed_on(node.name).values()
         for placed in pods:
@@ -259,7 +254,7 @@ class ClusterState:
         if is_same_to_plugins(before, node):
             return
         if before.status.allocatable != node.status.allocatable:
-            self._resources.replace(row, node)
+            self.resources.replace(row, node)
         self._fill_node_columns(row, before, node)
         self._changed(row, NODE)
 
@@ -274,7 +269,7 @@ class ClusterState:
         self.taints.set(row, None)
         self.features.set(row, None)
         self._labels.replace(row, self._nodes[row].labels, {})
-        self._resources.remove(row)
+        self.resources.remove(row)
         self.images.remove(node_name, self._nodes[row].status.images)
         self.storage.node_went(node_name)
         self._rows_gone += 1
@@ -330,7 +325,7 @@ class ClusterState:
         if not on_node:
             del self._placed_on[placed.node_name]
         self.host_ports.count(placed, times=-1)
-        self._resources.went(placed.footprint)
+        self.resources.went(placed.footprint)
         row = self._row_of.get(placed.node_name)
         self._pods_matching.count(row, placed, times=-1)
         what = PODS | TERMS if self.terms_carried.count_out(placed) else PODS
@@ -394,7 +389,7 @@ class ClusterState:
         self._placed[uid] = placed
         self._placed_on.setdefault(placed.node_name, {})[uid] = placed
         self.host_ports.count(placed, times=1)
-        self._resources.came(placed.footprint)
+        self.resources.came(placed.footprint)
         row = self._row_of.get(placed.node_name)
         self._pods_matching.count(row, placed, times=1)
         what = PODS | TERMS if self.terms_carried.count_in(placed) else PODS
@@ -419,7 +414,7 @@ class ClusterState:
 
     def _count_in(self, row: int, placed: PlacedPod, times: int) -> None:
         self.pod_count.array[row] += times
-        self._resources.count(row, placed.footprint, times)
+        self.resources.count(row, placed.footprint, times)
 
     def _fill_node_columns(self, row: int, before: Node, node: Node) -> None:
         self.unschedulable.array[row] = node.spec.unschedulable
@@ -444,7 +439,7 @@ class ClusterState:
         yield from (self.unschedulable, self.taints.column, self.features.column, self.pod_count)
         yield self.log.version_column
         yield self.lowest_priorities.column
-        yield from self._resources.nonzero.values()
+        yield from self.resources.nonzero.values()
         yield from self.storage.attached.columns
         yield from self.ledgers.columns
 

@@ -3,7 +3,7 @@ when they were. A Verdict makes one for each look at the log of changes."""
 
 import numpy as np
 
-from lowtide.cluster.changes import EVERY_ROW, NODE, ROW, of_any_row
+from lowtide.cluster.changes import ANY_BITS, ANY_ROW, EVERY_ROW, NODE, ROW
 from lowtide.cluster.columns import BoolArray, Rows
 from lowtide.cluster.nodes import Nodes
 from lowtide.cluster.state import ClusterState
@@ -98,7 +98,11 @@ class ChangedRows:
 
     def _work_out(self, touched: int) -> Rows | None:
         count, anything = self._state.count, self._anything
-        if self._is_all_new or self._everywhere & touched or anything & of_any_row(touched):
+        if (
+            self._is_all_new
+            or self._everywhere & touched
+            or anything & touched >> ANY_ROW & ANY_BITS
+        ):
             return self.everything
         if not anything & touched and not self._has_new_rows:
             return None

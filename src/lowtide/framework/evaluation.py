@@ -89,7 +89,7 @@ class Evaluation(ABC):
     def known_ahead(self, changes: ChangedRows) -> tuple[int, list[int]] | None:
         """The one row that a pod of the shape came to, with what the local plugins answered ahead
         about it; None where anything else changed for them, or the answers are not known."""
-        row = changes.only_row(self.partition.local_touched)
+        row = changes.only_row((self._partition or self.partition).local_touched)
         if row is None:
             return None
         answers = self._lookahead.answers_for(row)
@@ -97,7 +97,7 @@ class Evaluation(ABC):
 
     def judge_local(self, changes: ChangedRows, ranked: IntArray) -> dict[int, Rows]:
         """By number, the rows with new answers."""
-        partition = self.partition
+        partition = self._partition or self.partition
         rows = changes.rows(partition.local_touched) if partition.local else None
         if rows is None:
             return {}
@@ -113,7 +113,7 @@ class Evaluation(ABC):
     def judge_others(self, changes: ChangedRows, refiltered: Rows = NO_ROWS) -> dict[int, Rows]:
         """The same of the plugins that are not local. `refiltered` rows may have become feasible,
         or no longer be."""
-        partition = self.partition
+        partition = self._partition or self.partition
         if not len(refiltered) and not changes.concern(partition.others_logged):
             return {}
         judged: dict[int, Rows] = {}

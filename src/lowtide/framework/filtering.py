@@ -59,7 +59,7 @@ class Filtering(Evaluation):
         changes = ChangedRows(self._state, self.judged_at, self.feasible)
         is_other_for_all = self.pre_filters.refresh(changes)
         known = None if is_other_for_all else self.known_ahead(changes)
-        partition = self.partition
+        partition = self._partition or self.partition
         if known is not None and not changes.concern(partition.others_logged):
             row, answers = known
             self._keep_one(partition.local, row, answers)

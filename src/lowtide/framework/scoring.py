@@ -96,7 +96,7 @@ class Scoring(Evaluation):
         if changes is None or not changes.is_since(self.judged_at):
             changes = ChangedRows(state, self.judged_at, feasible)
         # What depends on other scores than those of the row takes the longer way.
-        partition = self.partition
+        partition = self._partition or self.partition
         is_short = refiltered == set() and self._scaled.isdisjoint(partition.local)
         known = self.known_ahead(changes) if is_short else None
         if known is not None:

@@ -27,7 +27,6 @@ from lowtide.framework.plugin import (
     PodRejection,
     Rejection,
 )
-from lowtide.framework.scaling import LARGEST_RAW
 from lowtide.objects.kinds import Namespace
 from lowtide.objects.matching import matches_selector
 from lowtide.objects.node import Node
@@ -36,6 +35,9 @@ from lowtide.objects.pod import PodAffinityTerm
 _NOT_NEAR = "node(s) didn't match pod affinity rules"
 _TOO_NEAR = "node(s) didn't match pod anti-affinity rules"
 _NOT_WANTED_THERE = "node(s) didn't satisfy existing pods anti-affinity rules"
+
+# Floats are exact up to here, and a thousand of these sums fit into 64 bits.
+_LARGEST_SUM = 2.0**53
 
 # Pods on each row of the whole table, by the topology key that says how far they reach.
 _Reach = dict[str, IntArray]
@@ -107,14 +109,14 @@ class InterPodAffinity:
         worth: dict[str, FloatArray] = {}  # floats: no sum is too large, and up to 2**53 all exact
         for pods, weight, key in self._weighed(pod, own, nodes.everything):
             if _are_in_domain(pods, key, nodes.everything):
-                of_rows = pods.astype(np.float64) * weight
+                of_rows = np.multiply(pods, float(weight), dtype=np.float64)
                 worth[key] = worth[key] + of_rows if key in worth else of_rows
         if not worth:
             return None
-        total = np.zeros(len(nodes))
+        total = np.zeros(len(nodes), np.int64)
         for key, of_rows in worth.items():
-            total += _summed_in_domain(of_rows, key, nodes)
-        return np.clip(total, -LARGEST_RAW, LARGEST_RAW).astype(np.int64)
+            total += _in_domain(of_rows, key, nodes)
+        return total
 
     def normalize(self, pod: Pod, nodes: Nodes, raw: IntArray) -> IntArray:
         """The lowest gets 0, the highest 100; all get 0 where they are equal."""
@@ -312,18 +314,14 @@ def _labels_of(namespace: str, nodes: Nodes) -> Mapping[str, str]:
 # How far they reach.
 
 
-def _in_domain(of_rows: IntArray, key: str, nodes: Nodes) -> IntArray:
-    """How many there are in each node's domain; 0 where the node lacks the label."""
-    return _summed_in_domain(of_rows, key, nodes).astype(np.int64)
-
-
-def _summed_in_domain(of_rows: IntArray | FloatArray, key: str, nodes: Nodes) -> FloatArray:
+def _in_domain(of_rows: IntArray | FloatArray, key: str, nodes: Nodes) -> IntArray:
+    """The sum over each node's domain, within bounds; 0 where the node lacks the label."""
     numbers, values = nodes.everything.label_numbers(key)
     rows = _rows_in_domains(of_rows, key, nodes.everything)
-    weights = of_rows[rows].astype(np.float64)
-    sums: FloatArray = np.bincount(numbers[rows], weights, len(values) + 1).astype(np.float64)
+    sums = np.bincount(numbers[rows], of_rows[rows].astype(np.float64), len(values) + 1)
+    whole = sums.clip(-_LARGEST_SUM, _LARGEST_SUM).astype(np.int64)
     # The last stays 0: it is for the number -1.
-    return sums.take(nodes.label_numbers(key)[0], mode="wrap")
+    return whole.take(nodes.label_numbers(key)[0], mode="wrap")
 
 
 def _sum_in_domains(of_rows: IntArray, key: str, whole: Nodes) -> int:
