@@ -385,8 +385,8 @@ def test_which_nodes_are_feasible_is_nothing_that_may_be_asked_in(method: str) -
     class TooEarly:
         name = "TooEarly"
 
-    def read(pod: Pod, nodes: Nodes) -> None:
-        assert nodes.everything.feasible.all()
+    def read(pod: Pod, nodes: Nodes) -> tuple[Rejection, ...]:
+        return (Rejection(~nodes.everything.feasible, "not feasible"),)
 
     rule = TooEarly()
     setattr(rule, method, read)

@@ -27,6 +27,8 @@ OTHERS = PODS << ANY_ROW
 
 ANY_BITS = (1 << ANY_ROW) - 1  # all bits of one row
 
+FEASIBLE_ANYWHERE = FEASIBLE | FEASIBLE << ANY_ROW
+
 # From here on, one bit for each kind of other objects.
 FIRST_KIND = 1 << 16
 

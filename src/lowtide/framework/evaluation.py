@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from lowtide.cluster.changes import ANY_ROW, FEASIBLE, is_local, of_any_row
+from lowtide.cluster.changes import FEASIBLE, FEASIBLE_ANYWHERE, is_local, of_any_row
 from lowtide.cluster.columns import IntArray, Rows
 from lowtide.cluster.nodes import Nodes
 from lowtide.cluster.state import ClusterState
@@ -119,7 +119,7 @@ class Evaluation(ABC):
         judged: dict[int, Rows] = {}
         for touched, numbers in partition.others.items():
             rows = changes.rows(touched)
-            if len(refiltered) and touched & _FEASIBLE_ANYWHERE:
+            if len(refiltered) and touched & FEASIBLE_ANYWHERE:
                 rows = _with_refiltered(rows, touched, changes, refiltered)
             if rows is not None:
                 judged |= {number: self._judge(number, rows, changes) for number in numbers}
@@ -208,7 +208,6 @@ class Evaluation(ABC):
 
 
 _MOST_PARTITIONS = 64
-_FEASIBLE_ANYWHERE = FEASIBLE | FEASIBLE << ANY_ROW
 
 
 def _parted(touched: Sequence[int]) -> Partition:

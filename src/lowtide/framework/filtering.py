@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lowtide.cluster.changes import FEASIBLE_ANYWHERE
 from lowtide.cluster.columns import BoolArray, IntArray, Rows
 from lowtide.cluster.state import ClusterState
 from lowtide.framework.asking import Asking
 from lowtide.framework.changed_rows import NO_ROWS, ChangedRows
 from lowtide.framework.evaluation import Answers, Evaluation, PluginsAt
 from lowtide.framework.lookahead import LookaheadBatches
+from lowtide.framework.plugin import PluginError
 from lowtide.framework.pre_filters import PreFilters
 from lowtide.framework.rejections import Rejections
 from lowtide.objects.pod import Pod
@@ -76,6 +78,13 @@ class Filtering(Evaluation):
         return changes
 
     # How answers are kept.
+
+    def _depends_on(self, number: int, touched: int) -> None:
+        if touched & FEASIBLE_ANYWHERE:
+            name = self.plugins[number].name
+            text = f"{name}.filter: only score and normalize may ask which nodes are feasible"
+            raise PluginError(text, rule_name=name)
+        super()._depends_on(number, touched)
 
     def _read(self, number: int, answer: Any, count: int) -> Answers | None:
         return self.rejections[number].read(answer, count)

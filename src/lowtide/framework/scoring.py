@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lowtide.cluster.changes import ANY_ROW, FEASIBLE
+from lowtide.cluster.changes import FEASIBLE_ANYWHERE
 from lowtide.cluster.columns import BoolArray, IntArray, Rows
 from lowtide.cluster.state import ClusterState
 from lowtide.framework.asking import Asking
@@ -21,7 +21,6 @@ from lowtide.objects.pod import Pod
 
 _MOST_MOVED = 64  # rows; to put more of them in their places takes as long as to start again
 _FOR_NOTHING = 1  # is what kube-scheduler gives every node when nothing scores
-_FEASIBLE_ANYHOW = FEASIBLE | FEASIBLE << ANY_ROW
 
 Scored = tuple[Scores, IntArray, IntArray]  # with a plugin's raw and normalized scores
 
@@ -129,7 +128,7 @@ class Scoring(Evaluation):
             if not scores.has_opinion:
                 continue
             raw: IntArray | None = self.raw[number, : len(feasible)]
-            if self.touched[number] & _FEASIBLE_ANYHOW:
+            if self.touched[number] & FEASIBLE_ANYWHERE:
                 answer, _ = self._ask(number, nodes)
                 raw = self._read(number, answer, len(nodes))
                 raw = np.zeros(len(nodes), np.int64) if raw is None else raw
@@ -222,7 +221,7 @@ class Scoring(Evaluation):
         normalized, touched = self._asking.observed(
             self._state, plugin, "normalize", self._pod, nodes, raw
         )
-        touched &= ~_FEASIBLE_ANYHOW
+        touched &= ~FEASIBLE_ANYWHERE
         self._normalizing_touched[number] |= touched
         self._depends_on(number, self.touched[number] | touched)
         return normalized
