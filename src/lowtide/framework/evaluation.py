@@ -172,12 +172,13 @@ class Evaluation(ABC):
         count = len(nodes)
         now: dict[int, Answers | None] = {}
         later: list[Answers] = []
+        nothing = np.zeros(count - len(few), np.int64)
         for number in numbers:
             if not len(ahead) and changes.rows(self.touched[number]) is None:
                 continue
             found = self._read(number, self._ask_again(number, nodes), count)
             now[number] = None if found is None else found[: len(few)]
-            later.append(np.zeros(count - len(few)) if found is None else found[len(few) :])
+            later.append(nothing if found is None else found[len(few) :])
         again = self._keep(now, few)
         judged |= {number: self._judge(number, changes.everything, changes) for number in again}
         if again or self.partition.local != numbers:
