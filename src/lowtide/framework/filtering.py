@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lowtide.cluster.changes import FEASIBLE, of_any_row
 from lowtide.cluster.columns import BoolArray, IntArray, Rows
 from lowtide.cluster.state import ClusterState
 from lowtide.framework.asking import Asking
 from lowtide.framework.changed_rows import NO_ROWS, ChangedRows
 from lowtide.framework.evaluation import Answers, Evaluation, PluginsAt
 from lowtide.framework.lookahead import LookaheadBatches
+from lowtide.framework.plugin import PluginError
 from lowtide.framework.pre_filters import PreFilters
 from lowtide.framework.rejections import Rejections
 from lowtide.objects.pod import Pod
@@ -99,6 +101,15 @@ class Filtering(Evaluation):
     def _keep_one(self, numbers: Sequence[int], row: int, answers: Sequence[int]) -> None:
         for number, bits in zip(numbers, answers, strict=True):
             self.rejections[number].put_one(row, bits, self._capacity)
+
+    def _depends_on(self, number: int, touched: int) -> None:
+        if (touched | of_any_row(touched)) & FEASIBLE:
+            name = self.plugins[number].name
+            raise PluginError(
+                f"{name}.filter failed: only score and normalize may ask which nodes are feasible",
+                rule_name=name,
+            )
+        super()._depends_on(number, touched)
 
     # Which rows are left.
 
