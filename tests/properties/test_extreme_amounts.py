@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -268,6 +267,5 @@ def test_resources_agree_with_twins_of_unbounded_integers(
     nodes = faces(data.draw, *cluster)
     rule = NodeResourcesFit(msgspec.convert({"scoringStrategy": strategy}, NodeResourcesFitArgs))
     assert refusals([rule], pod, nodes) == refusals(plain_fit(pod, []), pod, nodes)
-    feasible = np.ones(len(nodes), np.bool_)
-    found = rule.score(pod, nodes, feasible).tolist()
-    assert found == PlainFitScore(kind, weights, shape).score(pod, nodes, feasible).tolist()
+    found = rule.score(pod, nodes).tolist()
+    assert found == PlainFitScore(kind, weights, shape).score(pod, nodes).tolist()
