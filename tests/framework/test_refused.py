@@ -156,6 +156,8 @@ Read = Callable[[Nodes], object]
 class Counting:
     """Reads something, and counts how often it is asked."""
 
+    kinds = (Namespace,)
+
     def __init__(self, name: str, read: Read) -> None:
         self.name = name
         self._read = read

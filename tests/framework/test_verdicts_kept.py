@@ -57,6 +57,8 @@ ALL = (*ALL_NODES, *ALL_PODS, "all pods' terms", "all readings")
 class Counts:
     """Accepts all, reads something, and counts on how many rows it was asked."""
 
+    kinds = (Namespace,)
+
     def __init__(self, read: Read = READS["its node"], name: str = "Counts") -> None:
         self.name = name
         self._read = read
@@ -562,6 +564,7 @@ class Narrow:
     """A pre-filter that reads something, leaves all nodes and counts how often it is asked."""
 
     name = "Narrow"
+    kinds = (Namespace,)
 
     def __init__(self, read: Read) -> None:
         self._read = read
@@ -655,3 +658,87 @@ def test_terms_that_pods_carry_concern_every_row() -> None:
         change()
     verdicts.of(POD)
     assert counts.judged == [10, 10, 10]  # at first, and when the carrier came and went
+
+
+class MindsOneNeighbour:
+    """Local, until a pod is on a row: only then it reads the pods of other rows."""
+
+    name = "MindsOneNeighbour"
+
+    def filter(self, pod: Pod, nodes: Nodes) -> Iterable[Rejection]:
+        has_one = nodes.pod_count == 1
+        if has_one.any():
+            are_few = int(nodes.everything.pods_matching(EVERY_POD).sum()) == 1
+            yield Rejection(has_one & are_few, "a single pod is there")
+
+
+def test_a_row_that_a_plugin_rejected_before_it_touched_others_stays_rejected() -> None:
+    state, profile = ten(), make_profile([MindsOneNeighbour()])
+    kept = Verdict(profile, state, POD)
+    kept.refresh()
+    state.assume(make_pod("first"), "n1", kept.shape)
+    kept.refresh()
+    assert np.flatnonzero(~kept.feasible).tolist() == [1]
+    assert kept.rejection_at(1) is not None
+
+
+class SharesFeasible:
+    name = "SharesFeasible"
+
+    def score(self, pod: Pod, nodes: Nodes) -> IntArray:
+        feasible = nodes.everything.feasible
+        return np.full(len(nodes), 100 * int(feasible.sum()) // len(feasible), np.int64)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param([lambda it: it.add_node(make_node("new", unschedulable=True))], id="comes"),
+        pytest.param([lambda it: it.remove_node("n9")], id="goes"),
+        pytest.param(
+            [lambda it: it.remove_node("n9"), lambda it: it.add_node(make_node("new"))],
+            id="goes, and another one comes",
+        ),
+    ],
+)
+def test_all_feasible_nodes_are_other_ones_where_a_node(
+    change: list[Callable[[ClusterState], Any]],
+) -> None:
+    state, profile = ten(), make_profile([NodeUnschedulable(), SharesFeasible()])
+    kept = Verdict(profile, state, POD)
+    for event in (lambda it: None, *change):
+        event(state)
+        kept.refresh()
+        fresh = Verdict(profile, state, POD)
+        fresh.refresh()
+        assert kept.rank().tolist() == fresh.rank().tolist()
+
+
+def test_a_plugin_that_reads_objects_says_which_to_watch() -> None:
+    class Undeclared:
+        name = "Undeclared"
+
+        def filter(self, pod: Pod, nodes: Nodes) -> Iterable[Rejection]:
+            nodes.objects(Namespace)
+            return ()
+
+    text = "^Undeclared reads objects of type Namespace; its `kinds` must name them$"
+    with pytest.raises(PluginError, match=text):
+        Verdict(make_profile([Undeclared()]), ten(), POD).refresh()
+
+
+def test_kept_scores_cannot_be_changed_while_they_are_normalized() -> None:
+    class WritesBack:
+        name = "WritesBack"
+
+        def score(self, pod: Pod, nodes: Nodes) -> IntArray:
+            return np.arange(len(nodes))
+
+        def normalize(self, pod: Pod, nodes: Nodes, raw: IntArray) -> IntArray:
+            raw -= raw.min()
+            return raw
+
+    verdict = Verdict(make_profile([WritesBack()]), ten(), POD)
+    verdict.refresh()
+    with pytest.raises(PluginError, match="read-only"):
+        verdict.rank()

@@ -249,7 +249,7 @@ def test_the_request_follows_from_the_args() -> None:
         pytest.param("share", NODE | READING, id="shares touch the row alone"),
         pytest.param(
             "millicores",
-            READING | (READING | FEASIBLE) << ANY_ROW,
+            READING | (NODE | READING | FEASIBLE) << ANY_ROW,
             id="millicores touch what all feasible nodes use",
         ),
     ],

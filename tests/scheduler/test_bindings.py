@@ -41,6 +41,14 @@ WHAT_OTHERS_DO = pytest.mark.parametrize(
             id="another's pod went elsewhere",
         ),
         pytest.param(
+            [foreign("theirs", "100m"), foreign("theirs", "600m")],
+            FULL,
+            id="another's pod was resized",
+        ),
+        pytest.param(
+            [Added(small_node(cpu="100m"))], FULL, id="the node was listed again, and is smaller"
+        ),
+        pytest.param(
             [Deleted(small_node())], "node node-a is gone", id="the node does not exist any more"
         ),
         pytest.param(

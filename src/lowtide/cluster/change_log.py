@@ -40,7 +40,7 @@ class ChangeLog:
 
     @property
     def versions(self) -> IntArray:
-        """Of each row: another after each change of it but of labels."""
+        """Of each row: another after each change of it, but of labels and of other objects."""
         return self.version_column.array
 
     def came_last(self, row: int) -> object | None:

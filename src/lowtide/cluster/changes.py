@@ -18,7 +18,7 @@ OBJECTS = 64  # objects of other kinds; only in a Change, which wakes pods
 NEW_NODE = 128  # a node that came; only in a Change
 
 PODS = TAKEN | LABELS  # the pods on it, in anything
-ROW = NODE | PODS | READING | TERMS  # logged where a row comes or moves
+ROW = NODE | PODS | READING | TERMS  # logged where a row comes, goes or moves
 
 # The same on any row of the whole table, as `nodes.everything` touches them.
 ANY_ROW = 8  # bits to shift by

@@ -110,13 +110,11 @@ class Nodes:
     def everything(self) -> Nodes:
         """The whole table as it is. An answer about one row that depends on other rows reads them
         here: what is read elsewhere is noted as read of the asked rows alone."""
-        everything = self._everything
-        if everything is None:
-            everything = self
-            if not (self._reach and self.is_whole):
-                everything = Nodes(self._state, reach=ANY_ROW, feasible=self._feasible)
-            self._everything = everything
-        return everything
+        if self._reach and self.is_whole:
+            return self
+        if self._everything is None:
+            self._everything = Nodes(self._state, reach=ANY_ROW, feasible=self._feasible)
+        return self._everything
 
     @property
     def is_whole(self) -> bool:
@@ -146,6 +144,7 @@ class Nodes:
 
     def without_lower(self, priority: int) -> tuple[Nodes, list[list[Pod]]]:
         """The table without all pods of a lower priority, and these by position."""
+        self.touch(PODS)
         lower = [
             [placed for placed in self._placed(at) if placed.pod.spec.priority < priority]
             for at in range(len(self))
@@ -245,7 +244,8 @@ class Nodes:
         return self._gather(column.column.array), column.interned.values
 
     def label_number_of(self, key: str) -> Callable[[str], int | None]:
-        """From a value of this label to its number; None for one that no node has."""
+        """From a value of this label to its number; None for one that no node of the whole table has:
+        what an answer says of a row must not depend on that."""
         self._state.touched |= NODE << self._reach
         return self._state.label_column(key).interned.number_of
 
@@ -282,7 +282,9 @@ class Nodes:
         """Which nodes the filters left; only score plugins are asked with it."""
         if self._feasible is None:
             raise ValueError("only score and normalize may ask which nodes are feasible")
-        self._state.touched |= FEASIBLE << self._reach
+        self.touch(FEASIBLE)
+        if self._reach:  # a node that comes or goes changes it too
+            self._state.touched |= NODES
         return self._gather(self._feasible)
 
     # What is on it.

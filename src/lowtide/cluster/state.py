@@ -210,6 +210,10 @@ class ClusterState:
             bit = self._kind_bits[kind] = FIRST_KIND << len(self._kind_bits)
         return bit
 
+    def kinds_of(self, bits: int) -> list[type]:
+        """The types of objects that these bits stand for."""
+        return [kind for kind, bit in self._kind_bits.items() if bits & bit]
+
     def objects(self, kind: type[T]) -> Mapping[tuple[str, str], T]:
         """Objects other than nodes and pods, by namespace and name."""
         return self.known_objects.of(kind)

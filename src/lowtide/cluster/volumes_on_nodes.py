@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lowtide.cluster.attached_volumes import NOT_COUNTED, VolumesOfNode, csi_sources_of
-from lowtide.cluster.changes import TAKEN
+from lowtide.cluster.changes import NODE, TAKEN
 from lowtide.cluster.columns import BoolArray, IntArray
 from lowtide.cluster.storage import Storage
 from lowtide.cluster.volume_holders import Held, held_by
@@ -67,6 +67,7 @@ class VolumesOnNodes:
 
     def is_migrated(self, plugin: str) -> BoolArray:
         """Where a CSI driver has taken the place of this in-tree driver."""
+        self._nodes.touch(NODE)
         self._nodes.touch_kinds(CSINode)
         return self._gather(self._storage.migrated.column(plugin, self._capacity))
 

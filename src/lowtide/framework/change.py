@@ -64,7 +64,7 @@ def wakes_on(touched: int) -> int:
     occasions = NEW_NODE | touched & (FIRST_KIND - 1) | of_all & READING
     if of_all & (READING | TERMS) or touched & LABELS:
         occasions |= OTHERS  # a pod that comes may be the one that is missing
-    return occasions | (OBJECTS if touched >= FIRST_KIND else 0)
+    return occasions | (OBJECTS if touched & -FIRST_KIND else 0)
 
 
 READING_PUBLISHED = Change(READING, "ReadingPublished")

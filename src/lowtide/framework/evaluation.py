@@ -11,21 +11,22 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from lowtide.cluster.changes import FEASIBLE, FEASIBLE_ANYWHERE, is_local, of_any_row
+from lowtide.cluster.changes import FEASIBLE, FEASIBLE_ANYWHERE, FIRST_KIND, is_local, of_any_row
 from lowtide.cluster.columns import IntArray, Rows
 from lowtide.cluster.nodes import Nodes
 from lowtide.cluster.state import ClusterState
 from lowtide.framework.asking import Asking
 from lowtide.framework.changed_rows import NEVER, NO_ROWS, ChangedRows
 from lowtide.framework.lookahead import Lookahead, LookaheadBatches
+from lowtide.framework.plugin import PluginError
 from lowtide.objects.pod import Pod
 
 Answers = npt.NDArray[Any]  # one integer per row: bits of reasons, or a raw score
 
 
 class Partition(NamedTuple):
-    """Plugins by number. Answers of the `local` ones change only with their own row's pods and
-    reading, so these plugins are asked about few rows together, and ahead."""
+    """Plugins by number. Answers of the `local` ones depend on nothing of other rows, nor on labels
+    of pods: these plugins are asked about few rows together, and ahead."""
 
     local: Sequence[int]
     local_touched: int
@@ -72,6 +73,7 @@ class Evaluation(ABC):
         self._batches = batches
         self.touched = [0] * len(self.plugins)
         self.judged_at = NEVER
+        self._judged_whole: set[int] = set()  # plugins that were asked about all rows in this look
         self._partition: Partition | None = None
         self._lookahead = Lookahead(state, batches)
 
@@ -95,7 +97,20 @@ class Evaluation(ABC):
         answers = self._lookahead.answers_for(row)
         return None if answers is None else (row, answers)
 
-    def judge_local(self, changes: ChangedRows, ranked: IntArray) -> dict[int, Rows]:
+    def judge(
+        self, changes: ChangedRows, ranked: IntArray, refiltered: Rows = NO_ROWS
+    ) -> dict[int, Rows]:
+        """Asks again where what was touched has changed; returns, by number, the rows whose answers
+        may be others now. `refiltered` rows may have become feasible, or no longer be."""
+        self._judged_whole.clear()
+        judged = self._judge_local(changes, ranked)
+        for number, rows in self.judge_others(changes, refiltered).items():
+            # A plugin that was local until it touched more is asked again, about all rows.
+            before = judged.get(number)
+            judged[number] = rows if before is None else changes.union([before, rows])
+        return judged
+
+    def _judge_local(self, changes: ChangedRows, ranked: IntArray) -> dict[int, Rows]:
         """By number, the rows with new answers."""
         partition = self._partition or self.partition
         rows = changes.rows(partition.local_touched) if partition.local else None
@@ -122,7 +137,11 @@ class Evaluation(ABC):
             if len(refiltered) and touched & FEASIBLE_ANYWHERE:
                 rows = _with_refiltered(rows, touched, changes, refiltered)
             if rows is not None:
-                judged |= {number: self._judge(number, rows, changes) for number in numbers}
+                judged |= {
+                    number: self._judge(number, rows, changes)
+                    for number in numbers
+                    if number not in self._judged_whole
+                }
         return judged
 
     # How answers are kept.
@@ -154,6 +173,7 @@ class Evaluation(ABC):
             answer = self._ask_again(number, changes.nodes(rows))
             if not self._keep({number: self._read(number, answer, len(rows))}, rows):
                 return rows
+        self._judged_whole.add(number)
         answer, touched = self._ask(number, changes.nodes(changes.everything))
         self._depends_on(number, touched | self._touched_besides(number))
         return self._keep_all(number, answer, changes)
@@ -202,6 +222,7 @@ class Evaluation(ABC):
     def _depends_on(self, number: int, touched: int) -> None:
         before = self.touched[number]
         if before != touched:
+            check_kinds(self._state, self.plugins[number], touched)
             self.touched[number] = touched
             self._partition = None
             if is_local(before) is not is_local(touched):
@@ -209,6 +230,17 @@ class Evaluation(ABC):
 
 
 _MOST_PARTITIONS = 64
+
+
+def check_kinds(state: ClusterState, plugin: Any, touched: int) -> None:
+    """PluginError where it read objects of a type that nobody watches for it."""
+    undeclared = touched & -FIRST_KIND
+    for kind in getattr(plugin, "kinds", ()) if undeclared else ():
+        undeclared &= ~state.kind_bit(kind)
+    if undeclared:
+        names = ", ".join(kind.__name__ for kind in state.kinds_of(undeclared))
+        text = f"{plugin.name} reads objects of type {names}; its `kinds` must name them"
+        raise PluginError(text, rule_name=plugin.name)
 
 
 def _parted(touched: Sequence[int]) -> Partition:

@@ -58,6 +58,9 @@ class Filtering(Evaluation):
         changed; None where nothing had."""
         if self.judged_at == self._state.log.position:
             return None
+        if self._state.count < self._settled_count:
+            # A row that is gone may come again for another node.
+            self.feasible[self._state.count : self._settled_count] = False
         changes = ChangedRows(self._state, self.judged_at, self.feasible)
         is_other_for_all = self.pre_filters.refresh(changes)
         known = None if is_other_for_all else self.known_ahead(changes)
@@ -67,8 +70,7 @@ class Filtering(Evaluation):
             self._keep_one(partition.local, row, answers)
             self._settle_one(row)
         else:
-            judged = self.judge_local(changes, ranked) | self.judge_others(changes)
-            parts = list(judged.values())
+            parts = list(self.judge(changes, ranked).values())
             if is_other_for_all:
                 parts.append(changes.everything)
             elif self._state.count > self._settled_count:

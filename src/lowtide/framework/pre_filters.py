@@ -14,6 +14,7 @@ from lowtide.cluster.state import ClusterState
 from lowtide.framework.asking import Asking
 from lowtide.framework.changed_rows import ChangedRows
 from lowtide.framework.decision import NodeRejection
+from lowtide.framework.evaluation import check_kinds
 from lowtide.framework.plugin import PluginError, PodRejection
 from lowtide.objects.pod import Pod
 
@@ -54,6 +55,7 @@ class PreFilters:
                 answer, self.touched[number] = self._asking.observed(
                     self._state, plugin, "pre_filter", self._pod, nodes
                 )
+                check_kinds(self._state, plugin, self.touched[number])
                 is_other |= self._take(number, answer)
         self._logged = 0
         for touched in self.touched:

@@ -109,11 +109,11 @@ class Scoring(Evaluation):
         # Rows that came may have been ranked before they went, and no plugin may score them.
         dirty = [left, changes.everything[self._count :]]
         if known is None:
-            judged = self.judge_local(changes, self.ranked)
+            judged = self.judge(changes, self.ranked, left)
         else:
-            judged = {}
             dirty.append(np.array([known[0]]))
-        judged |= self.judge_others(changes, left)
+            self._judged_whole.clear()
+            judged = self.judge_others(changes, left)
         dirty += self._rescale(judged, left, changes)
         if [each.has_opinion for each in self.scores] != self._had_opinions:
             self._list_active()
@@ -216,7 +216,8 @@ class Scoring(Evaluation):
     def _normalize(self, number: int, raw: IntArray, feasible: BoolArray) -> IntArray:
         """It always sees the whole table, and always when feasible nodes change."""
         nodes = self._state.nodes(feasible).everything
-        plugin = self.plugins[number]
+        plugin, raw = self.plugins[number], raw.view()
+        raw.setflags(write=False)  # a plugin must not write into what is kept
         normalized: IntArray
         normalized, touched = self._asking.observed(
             self._state, plugin, "normalize", self._pod, nodes, raw

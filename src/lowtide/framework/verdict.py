@@ -213,11 +213,11 @@ class Verdict:
         kept_rejections = enumerate(zip(self.filters, self._filtering.rejections, strict=True))
         for number, (rule, kept) in kept_rejections:
             # Others say of a row what they said without overlays.
-            rejections, rows = kept, nodes.rows
+            rejections, rows, count = kept, nodes.rows, self._state.count
             if depends_on_pods(self._filtering.touched[number]):
-                rejections, rows = Rejections(rule.name), everywhere
+                rejections, rows, count = Rejections(rule.name), everywhere, len(nodes)
                 rejections.judge(self._ask(rule, "filter", self.pod, nodes), rows, len(nodes))
-            stands = rejections.stands(self._state.count, waited_seconds)
+            stands = rejections.stands(count, waited_seconds)
             if stands is None:
                 continue
             refused = np.flatnonzero(stands[rows] & is_left)

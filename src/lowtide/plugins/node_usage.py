@@ -173,8 +173,6 @@ def _whole(values: FloatArray) -> IntArray:
 def _stretched(pod: Pod, nodes: Nodes, raw: IntArray) -> IntArray:
     """The best of the feasible nodes to 100, the worst to 0; all to 100 where they are equal."""
     feasible = nodes.feasible
-    if not feasible.any():
-        return np.full(len(raw), MAX_SCORE, np.int64)
     best, worst = int(raw[feasible].max()), int(raw[feasible].min())
     if best == worst:
         return np.full(len(raw), MAX_SCORE, np.int64)

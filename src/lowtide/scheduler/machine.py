@@ -176,7 +176,7 @@ class Machine:
                 self.state.publish(source, reading)
                 self.queue.wake(READING_PUBLISHED, now)
             case _:
-                if isinstance(event, Modified | Deleted) and isinstance(event.object, Node):
+                if isinstance(event, Added | Modified | Deleted) and isinstance(event.object, Node):
                     self._changed_by_others(event.object.name)
                 self._surroundings.step(event, now)
         return []
@@ -197,10 +197,10 @@ class Machine:
         self._unconfirmed.confirm(pod.uid)
         self._evictions.forget(pod.uid)
         self._promises.forget(pod.uid, now)
-        before = self.state.placed(pod.uid)
-        if before is None:
+        before, placed = self.state.placed(pod.uid), self.state.place(pod)
+        if before is None or not before.takes_like(placed):
             self._changed_by_others(pod.spec.node_name)
-        for change in changes_by_binding(before, self.state.place(pod)):
+        for change in changes_by_binding(before, placed):
             self.queue.wake(change, now)
         if pod.is_terminating:
             self._seen_to_go(pod.uid, now)
