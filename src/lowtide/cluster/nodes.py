@@ -244,8 +244,8 @@ class Nodes:
         return self._gather(column.column.array), column.interned.values
 
     def label_number_of(self, key: str) -> Callable[[str], int | None]:
-        """From a value of this label to its number; None for one that no node of the whole table has:
-        what an answer says of a row must not depend on that."""
+        """From a value of this label to its number; None for one that no node of the whole table
+        has. What an answer says of a row must not depend on that."""
         self._state.touched |= NODE << self._reach
         return self._state.label_column(key).interned.number_of
 
