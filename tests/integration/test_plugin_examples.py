@@ -101,10 +101,7 @@ def test_the_configuration_is_valid(
 def test_a_permit_rule_is_shown_where_it_runs(examples: Path) -> None:
     said = run(*LOWTIDE, "config", "show", "config.yaml", "--output=json", folder=examples / GROUP)
     points = json.loads(said)["profiles"][0]["plugins"]
-    assert [point for point, names in points.items() if "WholeGroup" in names] == [
-        "reserve",
-        "permit",
-    ]
+    assert [point for point, names in points.items() if "WholeGroup" in names] == ["permit"]
 
 
 @pytest.mark.parametrize(
@@ -231,6 +228,7 @@ def test_everything_that_the_page_shows_is_true(examples: Path, tmp_path: Path) 
         "console",
         "pyproject.toml",
         "console",
+        "python",
         "python",
         "python",
         "python",

@@ -30,7 +30,7 @@ class Patient:
 
     name = "Patient"
 
-    def permit(self, pod: Pod, node_name: str) -> Allow | Reject | Wait:
+    def permit(self, pod: Pod, node_name: str, nodes: Nodes) -> Allow | Reject | Wait:
         if pod.name == "last":
             return Allow(also=frozenset({"default/first"}))
         if pod.name == "never":
@@ -159,7 +159,7 @@ def test_a_rule_sees_objects_of_its_kinds() -> None:
         name = "Open"
         kinds = (Namespace,)
 
-        def permit(self, pod: Pod, node_name: str) -> Allow | Reject:
+        def permit(self, pod: Pod, node_name: str, nodes: Nodes) -> Allow | Reject:
             return Allow() if self._is_open else Reject("it is closed")
 
         def reserve(self, pod: Pod, node_name: str, nodes: Nodes) -> None:

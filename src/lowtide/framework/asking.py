@@ -33,12 +33,12 @@ class Asking:
         self._clock = clock
         self._spent: list[tuple[str, str, float]] = []
 
-    def __call__(self, rule: Any, method: str, *arguments: Any) -> Any:
+    def __call__(self, rule: Any, method: str, *arguments: Any, **named: Any) -> Any:
         if self._clock is None:
-            return ask(rule, method, *arguments)
+            return ask(rule, method, *arguments, **named)
         began_at = self._clock()
         try:
-            return ask(rule, method, *arguments)
+            return ask(rule, method, *arguments, **named)
         finally:
             self._spent.append((rule.name, method, self._clock() - began_at))
 

@@ -39,13 +39,10 @@ nodes, and answers with arrays, one element per row of the `Nodes` it was given;
                                                       `nodes` as they were scored
     filter_in_words(pod, nodes) -> Iterable[str]      whole log lines about each node's verdict
     tells_readings                                    whether to log each reading, briefly
-    reserve(pod, node_name, nodes) -> PodRejection | Iterable[object] | None
-                                                      objects of its kinds as they are to be
-                                                      from now on: every rule sees them so until
-                                                      the watch tells more, or the pod is not bound;
-                                                      what several pods share, as the last said
+    reserve(pod, node_name, nodes) -> PodRejection | Reserved | None
     unreserve(pod, node_name)                         that happened
-    permit(pod, node_name) -> Allow | Reject | Wait   a pod that waits is assumed on its node until
+    permit(pod, node_name, nodes) -> Allow | Reject | Wait
+                                                      a pod that waits is assumed on its node until
                                                       the rule's answer for it (`also`), or too long
     async pre_bind(pod, node_name) -> str | None      why the pod cannot be bound, to be tried again
     async bind(pod, node_name), post_bind(pod, node_name)
@@ -115,6 +112,7 @@ __all__ = [
     "Refused",
     "Reject",
     "Rejection",
+    "Reserved",
     "Wait",
     "ask",
     "filter_each",
@@ -208,6 +206,19 @@ class Refused(Protocol):
 
     def fits(self, nodes: Nodes) -> BoolArray:
         """By position: whether it fits. Only rules that read pods or readings are asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reserved:
+    """What `reserve` has done for a pod.
+
+    `objects` are objects of its `kinds` as they are to be from now on: every plugin sees them so
+    until the watch says more, or the pod is not bound; of what several pods share, the last is
+    taken. `memory` is handed to the same plugin's `permit`, `unreserve`, `pre_bind`, `bind` and
+    `post_bind` for this pod, as the keyword `memory`: Kubernetes' CycleState."""
+
+    objects: Iterable[object] = ()
+    memory: object = None  # None: nothing to remember
 
 
 @dataclass(frozen=True, slots=True)
