@@ -160,10 +160,8 @@ def test_a_rule_sees_objects_of_its_kinds() -> None:
         kinds = (Namespace,)
 
         def permit(self, pod: Pod, node_name: str, nodes: Nodes) -> Allow | Reject:
-            return Allow() if self._is_open else Reject("it is closed")
-
-        def reserve(self, pod: Pod, node_name: str, nodes: Nodes) -> None:
-            self._is_open = ("", pod.namespace) in nodes.objects(Namespace)
+            is_open = ("", pod.namespace) in nodes.objects(Namespace)
+            return Allow() if is_open else Reject("it is closed")
 
     cluster = Cluster([Open()], [make_node("a")])
     cluster.add(make_pod("web", namespace="n"))

@@ -2,8 +2,19 @@
 
 import math
 
+import pytest
+
 import lowtide.testing
-from lowtide.framework.plugin import OneNode, Pod, PodRejection, filter_each, score_each
+from lowtide.framework.plugin import (
+    Nodes,
+    OneNode,
+    PluginError,
+    Pod,
+    PodRejection,
+    Rejection,
+    filter_each,
+    score_each,
+)
 from lowtide.readings.access import PrometheusAccess
 from lowtide.readings.prometheus_query import PrometheusQuery
 from lowtide.testing import (
@@ -140,3 +151,15 @@ def test_a_rule_says_nothing_of_pods_that_do_not_concern_it() -> None:
     assert scores(OnlyWeb(), make_pod("web"), state) == {"a": 7}
     assert rejections(OnlyWeb(), make_pod("db"), state) == {}
     assert scores(OnlyWeb(), make_pod("db"), state) is None
+
+
+class Misspelled(Quiet):
+    def filters(self, pod: Pod, nodes: Nodes) -> list[Rejection]:
+        return []
+
+
+def test_a_method_that_nobody_would_call_is_reported() -> None:
+    with pytest.raises(
+        PluginError, match='the plugin Quiet is no rule: its public method "filters"'
+    ):
+        make_profile([Misspelled()])
