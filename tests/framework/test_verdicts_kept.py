@@ -257,6 +257,29 @@ def test_a_filter_that_was_asked_about_few_rows_hears_of_what_it_touched_there_e
     assert plugin.judged == [10, 1, 10]
 
 
+class AvoidsPodsWhileClosed:
+    """Reads what pods take only while there is a namespace; without, it reads namespaces alone."""
+
+    name = "AvoidsPodsWhileClosed"
+
+    def filter(self, pod: Pod, nodes: Nodes) -> Iterable[Rejection]:
+        if nodes.objects(Namespace):
+            yield Rejection(nodes.pod_count > 0, "closed")
+
+
+def test_a_plugin_that_reads_less_than_before_is_heard_about_every_row() -> None:
+    """It is no longer one of those that go by their own row, in the course of being asked."""
+    nodes = [make_node(name) for name in ("a", "b", "c", "d", "e")]
+    state = make_state(nodes, [make_pod("p", on="b"), make_pod("q", on="c")])
+    closed = Namespace(ObjectMeta(name="closed"))
+    state.put_object(closed)
+    verdicts = Verdicts(make_profile([AvoidsPodsWhileClosed()]), state)
+    assert verdicts.of(POD).feasible.tolist() == [True, False, False, True, True]
+    state.remove_object(closed)
+    state.remove_pod("default/p")
+    assert verdicts.of(POD).feasible.tolist() == [True] * 5
+
+
 def test_pods_of_one_shape_share_a_verdict() -> None:
     rule = Counts()
     verdicts = Verdicts(make_profile([rule]), ten())

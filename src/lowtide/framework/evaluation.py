@@ -5,7 +5,7 @@ answered, and asks again only where that changed. A subclass says how answers ar
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -110,9 +110,11 @@ class Evaluation(ABC):
             }
         return self._judge_few(partition.local, rows, changes, ranked)
 
-    def judge_others(self, changes: ChangedRows, refiltered: Rows = NO_ROWS) -> dict[int, Rows]:
-        """The same of the plugins that are not local. `refiltered` rows may have become feasible,
-        or no longer be."""
+    def judge_others(
+        self, changes: ChangedRows, judged_local: Collection[int], refiltered: Rows = NO_ROWS
+    ) -> dict[int, Rows]:
+        """The same of the plugins that are not local, but for those that were until they were
+        judged. `refiltered` rows may have become feasible, or no longer be."""
         partition = self.partition
         if not len(refiltered) and not changes.concern(partition.others_logged):
             return {}
@@ -122,7 +124,8 @@ class Evaluation(ABC):
             if len(refiltered) and touched & _FEASIBLE_ANYWHERE:
                 rows = _with_refiltered(rows, touched, changes, refiltered)
             if rows is not None:
-                judged |= {number: self._judge(number, rows, changes) for number in numbers}
+                left = [number for number in numbers if number not in judged_local]
+                judged |= {number: self._judge(number, rows, changes) for number in left}
         return judged
 
     # How answers are kept.

@@ -65,7 +65,8 @@ class Filtering(Evaluation):
             self._keep_one(partition.local, row, answers)
             self._settle_one(row)
         else:
-            judged = self.judge_local(changes, ranked) | self.judge_others(changes)
+            judged = self.judge_local(changes, ranked)
+            judged |= self.judge_others(changes, judged)
             parts = list(judged.values())
             if is_other_for_all:
                 parts.append(changes.everything)

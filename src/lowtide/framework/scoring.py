@@ -114,7 +114,7 @@ class Scoring(Evaluation):
         else:
             judged = {}
             dirty.append(np.array([known[0]]))
-        judged |= self.judge_others(changes, left)
+        judged |= self.judge_others(changes, judged, left)
         dirty += self._rescale(judged, left, changes)
         if [each.has_opinion for each in self.scores] != self._had_opinions:
             self._list_active()
