@@ -56,6 +56,10 @@ class Filtering(Evaluation):
         changed; None where nothing had."""
         if self.judged_at == self._state.log.position:
             return None
+        if self._state.count < self._settled_count:
+            # A node that comes in one of these rows is not the one that went.
+            self.feasible[self._state.count : self._settled_count] = False
+            self.refiltered = None
         changes = ChangedRows(self._state, self.judged_at, self.feasible)
         is_other_for_all = self.pre_filters.refresh(changes)
         known = None if is_other_for_all else self.known_ahead(changes)
