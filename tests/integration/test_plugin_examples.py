@@ -105,7 +105,7 @@ def test_a_permit_rule_is_shown_where_it_runs(examples: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "count"), [(OWN_RULE, 2), (SPARE_MEMORY, 4), (OWN_READINGS, 3), (GROUP, 6)]
+    ("name", "count"), [(OWN_RULE, 3), (SPARE_MEMORY, 5), (OWN_READINGS, 4), (GROUP, 6)]
 )
 def test_its_own_tests_pass(examples: Path, name: str, count: int) -> None:
     words = ("-m", "pytest", "-q", "-p", "no:cacheprovider")
@@ -223,6 +223,7 @@ def test_everything_that_the_page_shows_is_true(examples: Path, tmp_path: Path) 
         "console",
         "test_same_rack.py",
         "console",
+        "python",
         "named.yaml",
         "main.py",
         "console",

@@ -117,6 +117,7 @@ def test_one_rule_on_a_state() -> None:
 def test_the_public_face_is_what_it_says() -> None:
     assert set(lowtide.testing.__all__) == {
         "Cluster",
+        "check_plugin",
         "ManualClock",
         "make_node",
         "make_pod",
