@@ -2,7 +2,15 @@
 
 from spot_nodes import SpotNodes, SpotNodesArgs
 
-from lowtide.testing import make_node, make_pod, make_state, place, rejections, scores
+from lowtide.testing import (
+    check_plugin,
+    make_node,
+    make_pod,
+    make_state,
+    place,
+    rejections,
+    scores,
+)
 
 RULE = SpotNodes(SpotNodesArgs())
 NODES = [make_node("cheap", labels={"example.com/spot": "true"}), make_node("solid")]
@@ -17,3 +25,7 @@ def test_a_steady_pod_stays_off_spot_nodes() -> None:
 def test_any_other_pod_prefers_them() -> None:
     assert scores(RULE, make_pod("batch"), make_state(NODES)) == {"cheap": 100, "solid": 0}
     assert place([RULE], make_pod("batch"), NODES).node_name == "cheap"
+
+
+def test_its_answers_may_be_kept() -> None:
+    check_plugin(RULE, pods=[STEADY], nodes=NODES)

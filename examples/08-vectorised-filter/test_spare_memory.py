@@ -7,7 +7,7 @@ from spare_memory import SpareMemory, SpareMemoryArgs
 
 from lowtide.framework.plugin import OneNode, Pod, filter_each
 from lowtide.objects.requests import pod_requests
-from lowtide.testing import make_node, make_pod, make_state, place, rejections
+from lowtide.testing import check_plugin, make_node, make_pod, make_state, place, rejections
 
 REASON = "node(s) had too little spare memory"
 
@@ -55,3 +55,7 @@ def test_it_says_what_its_twin_says() -> None:
     found = rejections(SpareMemory(SpareMemoryArgs()), pod, state)
     assert found == rejections(OneByOne(), pod, state)
     assert 0 < len(found) < 200
+
+
+def test_its_answers_may_be_kept() -> None:
+    check_plugin(SpareMemory(SpareMemoryArgs()))

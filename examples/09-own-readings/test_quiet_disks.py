@@ -2,7 +2,16 @@
 
 from quiet_disks import QuietDisks, QuietDisksArgs
 
-from lowtide.testing import Cluster, make_node, make_pod, make_state, make_values, place, scores
+from lowtide.testing import (
+    Cluster,
+    check_plugin,
+    make_node,
+    make_pod,
+    make_state,
+    make_values,
+    place,
+    scores,
+)
 
 RULE = QuietDisks(QuietDisksArgs(prometheus_address="http://prometheus:9090"))
 (BUSY,) = RULE.readings
@@ -30,3 +39,7 @@ def test_the_next_pod_goes_by_the_newest_reading() -> None:
     cluster.add(make_pod("second"))
     cluster.take_turns()
     assert cluster.bound == {"first": "idle", "second": "busy"}
+
+
+def test_its_answers_may_be_kept() -> None:
+    check_plugin(RULE)

@@ -22,22 +22,18 @@ class WholeGroup:
 
     def __init__(self, args: WholeGroupArgs) -> None:
         self._args = args
-        self._placed: frozenset[str] = frozenset()  # between `reserve` and `permit` of one pod
 
-    def reserve(self, pod: Pod, node_name: str, nodes: Nodes) -> None:
+    def permit(self, pod: Pod, node_name: str, nodes: Nodes) -> Allow | Reject | Wait:
         """The pod counts on its node already, and so do those that wait or are bound."""
-        self._placed = self._members(pod, nodes) if self._group(pod) else frozenset()
-
-    def permit(self, pod: Pod, node_name: str) -> Allow | Reject | Wait:
-        """It is asked right after `reserve`, about the same pod."""
         if not self._group(pod):
             return Allow()
         size = pod.labels.get(self._args.size_label, "")
         if not size.isdecimal():
             return Reject(f"the label {self._args.size_label} must be a number, not {size!r}")
-        if len(self._placed) < int(size):
+        placed = self._members(pod, nodes)
+        if len(placed) < int(size):
             return Wait(self._args.wait_seconds)
-        return Allow(also=self._placed)
+        return Allow(also=placed)
 
     def may_help(self, pod: Pod, change: Change) -> bool:
         """Whoever waited in vain tries again when another one of the group has given up: then

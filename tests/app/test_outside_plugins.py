@@ -12,11 +12,15 @@ from lowtide.framework.registry import OutsideRuleError
 RULES = """\
 class SameRack:
     name = "SameRack"
-    def score(self, pod, nodes, feasible): ...
+    def score(self, pod, nodes): ...
 
 class Holder:
     class Inner(SameRack):
         name = "Inner"
+
+class Before(SameRack):
+    name = "Before"
+    reads = 4
 
 class Idle:
     name = "Idle"
@@ -99,6 +103,12 @@ def test_a_rule_is_found_by_its_place(site: Path, name: str, want: str) -> None:
             "outside_rules:Holder",
             "outside_rules:Holder is no rule: the class must have a `name`, such as its own",
             id="without a name",
+        ),
+        pytest.param(
+            "outside_rules:Before",
+            "outside_rules:Before is no rule: delete `reads`, which is no longer needed: what a "
+            "plugin reads is noted",
+            id="written for an earlier version",
         ),
         pytest.param(
             "outside_broken:Rule",

@@ -13,7 +13,7 @@ from lowtide.app.registry import (
 )
 from lowtide.config.errors import ConfigError
 from lowtide.config.load import LoadedConfig
-from lowtide.framework.plugin import Binder
+from lowtide.framework.plugin import Binder, Nodes, Pod
 from lowtide.plugins import BUILT_IN
 from lowtide.plugins.network_traffic import RECOMMENDED_WEIGHT
 from lowtide.readings.access import PrometheusAccess
@@ -25,7 +25,7 @@ from lowtide.testing import make_profile
 class SameRack:
     name = "SameRack"
 
-    def score(self) -> None: ...
+    def score(self, pod: Pod, nodes: Nodes) -> None: ...
 
 
 def scorers(loaded: LoadedConfig) -> dict[str, int]:
@@ -108,7 +108,7 @@ class Warmth:
         access = PrometheusAccess(addresses=("prometheus:9090", "ftp://cold"))
         self.readings = (PrometheusQuery(access=access, promql="degrees"),)
 
-    def score(self) -> None: ...
+    def score(self, pod: Pod, nodes: Nodes) -> None: ...
 
 
 def test_addresses_of_rules_own_queries_are_checked() -> None:

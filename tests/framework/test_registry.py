@@ -9,7 +9,7 @@ import pytest
 from lowtide.config.errors import ConfigError
 from lowtide.config.extender_settings import ExtenderSettings
 from lowtide.config.load import load_config, load_default
-from lowtide.framework.plugin import Binder, BindOutcome, Pod
+from lowtide.framework.plugin import Binder, BindOutcome, Nodes, Pod
 from lowtide.framework.registry import Built, BuiltIn, OutsideRuleError, Registry
 from lowtide.objects.kinds import KIND_OF
 from lowtide.plugins import BUILT_IN
@@ -55,13 +55,13 @@ class Cool:
         self.given = args
         self.thermometer = thermometer
 
-    def score(self) -> None: ...
+    def score(self, pod: Pod, nodes: Nodes) -> None: ...
 
 
 class Plain:
     name = "Plain"
 
-    def filter(self) -> None: ...
+    def filter(self, pod: Pod, nodes: Nodes) -> None: ...
 
 
 BINDER = FakeBinder()
@@ -418,6 +418,12 @@ def test_a_class_is_registered_under_its_own_name() -> None:
             "the class must have one of the methods may_enqueue, sort_key, pre_filter, filter, "
             "post_filter, score, reserve, permit, pre_bind, bind, post_bind",
             id="does nothing",
+        ),
+        pytest.param(
+            type("Typo", (Plain,), {"name": "Idle", "scores": Plain.filter}),
+            'its public method "scores" is not in the contract, and names of its own methods must '
+            'start with an underscore, did you mean "score"?',
+            id="has a misspelled method",
         ),
     ],
 )

@@ -259,6 +259,53 @@ def test_a_filter_that_was_asked_about_few_rows_hears_of_what_it_touched_there_e
     assert plugin.judged == [10, 1, 10]
 
 
+class AvoidsPodsWhileClosed:
+    """Reads what pods take only while there is a namespace; without, it reads namespaces alone."""
+
+    name = "AvoidsPodsWhileClosed"
+    kinds = (Namespace,)
+
+    def filter(self, pod: Pod, nodes: Nodes) -> Iterable[Rejection]:
+        if nodes.objects(Namespace):
+            yield Rejection(nodes.pod_count > 0, "closed")
+
+
+def test_a_plugin_that_reads_less_than_before_is_heard_about_every_row() -> None:
+    """It is no longer one of those that go by their own row, in the course of being asked."""
+    nodes = [make_node(name) for name in ("a", "b", "c", "d", "e")]
+    state = make_state(nodes, [make_pod("p", on="b"), make_pod("q", on="c")])
+    closed = Namespace(ObjectMeta(name="closed"))
+    state.put_object(closed)
+    verdicts = Verdicts(make_profile([AvoidsPodsWhileClosed()]), state)
+    assert verdicts.of(POD).feasible.tolist() == [True, False, False, True, True]
+    state.remove_object(closed)
+    state.remove_pod("default/p")
+    assert verdicts.of(POD).feasible.tolist() == [True] * 5
+
+
+class CountsFeasible:
+    name = "CountsFeasible"
+
+    def score(self, pod: Pod, nodes: Nodes) -> IntArray:
+        return np.full(len(nodes), nodes.everything.feasible.sum(), np.int64)
+
+
+@pytest.mark.parametrize("looks_at_scores", [True, False])
+@pytest.mark.parametrize("cordoned", [True, False])
+def test_a_node_that_comes_where_another_one_went_is_counted_as_feasible(
+    looks_at_scores: bool, cordoned: bool
+) -> None:
+    state = make_state([make_node(name) for name in ("a", "b", "c")])
+    verdicts = Verdicts(make_profile([NodeUnschedulable(), CountsFeasible()]), state)
+    assert verdicts.of(POD).rank().tolist() == [3, 3, 3]
+    state.remove_node("c")
+    fewer = verdicts.of(POD)
+    if looks_at_scores:
+        assert fewer.rank().tolist() == [2, 2]
+    state.add_node(make_node("d", unschedulable=cordoned))
+    assert verdicts.of(POD).rank().tolist() == ([2, 2, -1] if cordoned else [3, 3, 3])
+
+
 def test_pods_of_one_shape_share_a_verdict() -> None:
     rule = Counts()
     verdicts = Verdicts(make_profile([rule]), ten())

@@ -101,14 +101,11 @@ def test_the_configuration_is_valid(
 def test_a_permit_rule_is_shown_where_it_runs(examples: Path) -> None:
     said = run(*LOWTIDE, "config", "show", "config.yaml", "--output=json", folder=examples / GROUP)
     points = json.loads(said)["profiles"][0]["plugins"]
-    assert [point for point, names in points.items() if "WholeGroup" in names] == [
-        "reserve",
-        "permit",
-    ]
+    assert [point for point, names in points.items() if "WholeGroup" in names] == ["permit"]
 
 
 @pytest.mark.parametrize(
-    ("name", "count"), [(OWN_RULE, 2), (SPARE_MEMORY, 4), (OWN_READINGS, 3), (GROUP, 6)]
+    ("name", "count"), [(OWN_RULE, 3), (SPARE_MEMORY, 5), (OWN_READINGS, 4), (GROUP, 6)]
 )
 def test_its_own_tests_pass(examples: Path, name: str, count: int) -> None:
     words = ("-m", "pytest", "-q", "-p", "no:cacheprovider")
@@ -226,11 +223,13 @@ def test_everything_that_the_page_shows_is_true(examples: Path, tmp_path: Path) 
         "console",
         "test_same_rack.py",
         "console",
+        "python",
         "named.yaml",
         "main.py",
         "console",
         "pyproject.toml",
         "console",
+        "python",
         "python",
         "python",
         "python",

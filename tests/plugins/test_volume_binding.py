@@ -8,7 +8,7 @@ import pytest
 
 from lowtide.app.no_binder import NoBinder
 from lowtide.cluster.state import ClusterState
-from lowtide.framework.plugin import Pod, PodRejection
+from lowtide.framework.plugin import Pod, PodRejection, Reserved
 from lowtide.objects.quantity import QuantityError
 from lowtide.objects.storage import (
     CSIDriver,
@@ -368,12 +368,13 @@ def test_the_new_driver_is_where_its_csi_node_says_so_now() -> None:
 def reserved(pod: Pod, node_name: str, state: ClusterState) -> dict[str, str]:
     """Each volume with its claim, and each claim with its node."""
     answer = RULE.reserve(pod, node_name, state.nodes())
-    assert isinstance(answer, tuple)
+    assert not isinstance(answer, PodRejection)
+    objects: list[Any] = [] if answer is None else list(answer.objects)
     return {
         each.name: each.spec.claim_ref.name
         if isinstance(each, PersistentVolume)
         else each.selected_node
-        for each in answer
+        for each in objects
     }
 
 
@@ -399,8 +400,8 @@ def test_a_volume_that_a_user_promised_is_not_marked_as_given_by_a_controller() 
     promise = {"namespace": "default", "name": "data"}
     state = cluster(claim(), volume("v", claimRef=promise))
     answer = RULE.reserve(using(), "a", state.nodes())
-    assert isinstance(answer, tuple)
-    (given,) = answer
+    assert isinstance(answer, Reserved)
+    (given,) = answer.objects
     assert given.spec.claim_ref.uid == "data"
     assert given.metadata.annotations == {}
 

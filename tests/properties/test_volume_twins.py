@@ -21,7 +21,7 @@ from lowtide.app.no_binder import NoBinder
 from lowtide.cluster.nodes import Nodes
 from lowtide.cluster.overlay import imagined
 from lowtide.cluster.state import ClusterState
-from lowtide.framework.plugin import Pod
+from lowtide.framework.plugin import Pod, PodRejection
 from lowtide.objects.storage import (
     CSIDriver,
     CSINode,
@@ -317,8 +317,9 @@ def test_what_fits_can_be_reserved(seed: int) -> None:
     pod, nodes = draw.pod("pending"), draw.state().nodes()
     refused = {each.node_name for each in refusals(rule, pod, nodes)}
     for node_name in set(nodes.names) - refused:
-        reserved = rule.reserve(pod, node_name, nodes)
-        assert isinstance(reserved, tuple)
+        answer = rule.reserve(pod, node_name, nodes)
+        assert not isinstance(answer, PodRejection)
+        reserved = [] if answer is None else list(answer.objects)
         given = [each for each in reserved if isinstance(each, PersistentVolume)]
         made = [each.key for each in reserved if isinstance(each, PersistentVolumeClaim)]
         promised = [

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from tests.records.recorded_run import CONFIG, RecordedRun
 
 from lowtide.cluster.reading import Reading
-from lowtide.framework.plugin import Allow, BindOutcome, Pod, Reject, Wait
+from lowtide.framework.plugin import Allow, BindOutcome, Nodes, Pod, Reject, Wait
 from lowtide.objects.events import Deleted, Listed, Modified
 from lowtide.objects.meta import ObjectMeta
 from lowtide.objects.storage import (
@@ -266,7 +266,7 @@ class Groups:
     def __init__(self) -> None:
         self._waiting: list[str] = []
 
-    def permit(self, pod: Pod, node_name: str) -> Allow | Reject | Wait:
+    def permit(self, pod: Pod, node_name: str, nodes: Nodes) -> Allow | Reject | Wait:
         if not self._waiting:
             self._waiting.append(pod.uid)
             return Wait(seconds=20)

@@ -10,7 +10,7 @@ from tests.scheduler.conftest import (
     small_node,
 )
 
-from lowtide.framework.plugin import BindOutcome, Pod, Wait
+from lowtide.framework.plugin import BindOutcome, Nodes, Pod, Wait
 from lowtide.framework.profile import Profile
 from lowtide.objects.events import Added, Deleted, Modified
 from lowtide.scheduler.events import Event, PermitAnswered
@@ -70,7 +70,7 @@ class Waits:
 
     name = "Waits"
 
-    def permit(self, pod: Pod, node_name: str) -> Wait:
+    def permit(self, pod: Pod, node_name: str, nodes: Nodes) -> Wait:
         return Wait(600)
 
 

@@ -19,7 +19,7 @@ from tests.scheduler.conftest import (
 from tests.scheduler.test_machine_permit import Says
 from tests.scheduler.test_machine_waiting import BadHint
 
-from lowtide.framework.plugin import Allow, BindOutcome, Nodes, Pod, PodRejection, Wait
+from lowtide.framework.plugin import Allow, BindOutcome, Nodes, Pod, PodRejection, Reserved, Wait
 from lowtide.objects.events import Added, Deleted, Modified
 from lowtide.scheduler.actions import Decided
 from lowtide.scheduler.events import PermitAnswered
@@ -366,6 +366,44 @@ async def test_hooks_run_in_order_and_the_first_rule_that_binds_has_bound() -> N
         bench.add("web")
         await bench.until(lambda: bench.writes.notes == [assigned("web")])
     assert (hooks.ran, bench.binder.started) == (["pre_bind", "bind", "post_bind"], ["web"])
+
+
+class HandedMemory:
+    """Remembers the node that it reserved, and writes down what it is handed."""
+
+    name = "HandedMemory"
+
+    def __init__(self) -> None:
+        self.handed: list[tuple[str, str | None]] = []
+
+    def reserve(self, pod: Pod, node_name: str, nodes: Nodes) -> Reserved:
+        return Reserved(memory=f"{pod.name} on {node_name}")
+
+    async def pre_bind(self, pod: Pod, node_name: str, *, memory: str | None = None) -> None:
+        self.handed.append(("pre_bind", memory))
+
+    async def bind(
+        self, pod: Pod, node_name: str, *, memory: str | None = None
+    ) -> BindOutcome | None:
+        self.handed.append(("bind", memory))
+        return None
+
+    async def post_bind(self, pod: Pod, node_name: str, *, memory: str | None = None) -> None:
+        self.handed.append(("post_bind", memory))
+
+
+async def test_hooks_are_handed_what_their_plugin_remembers_of_the_pod() -> None:
+    plugin = HandedMemory()
+    bench = Bench(plugin)
+    async with bench.running():
+        bench.add("web")
+        await bench.until(lambda: bench.writes.notes == [assigned("web")])
+    remembered = "web on node-a"
+    assert plugin.handed == [
+        ("pre_bind", remembered),
+        ("bind", remembered),
+        ("post_bind", remembered),
+    ]
 
 
 async def test_after_a_failed_binding_there_is_nothing_to_do_after_it() -> None:

@@ -25,7 +25,7 @@ class Says:
         self._answers = answers
         self.undone: list[str] = []
 
-    def permit(self, pod: Pod, node_name: str) -> Any:
+    def permit(self, pod: Pod, node_name: str, nodes: Any) -> Any:
         return self._answers.get(pod.name, Allow())
 
     def reserve(self, pod: Pod, node_name: str, nodes: Any) -> None:

@@ -6,10 +6,10 @@ from typing import Any
 import msgspec
 from tests.scheduler.conftest import OUTCOME_ERROR, Bench, binds, conditions, default_profile
 
-from lowtide.framework.plugin import Nodes, Pod, PodRejection, Rejection
+from lowtide.framework.plugin import Allow, Nodes, Pod, PodRejection, Rejection, Reserved, Wait
 from lowtide.objects.events import Added, Deleted, Modified
 from lowtide.objects.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
-from lowtide.scheduler.events import Turn
+from lowtide.scheduler.events import PermitAnswered, Turn
 from lowtide.testing import make_node, make_pod
 
 NOTHING_LEFT = (
@@ -138,8 +138,8 @@ class OneVolumeAtATime:
         if nodes.objects(PersistentVolume):
             yield Rejection(nodes.is_named(*nodes.names), "there is a volume")
 
-    def reserve(self, pod: Pod, node_name: str, nodes: Nodes) -> list[PersistentVolume]:
-        return [msgspec.convert({"metadata": {"name": pod.name}}, PersistentVolume)]
+    def reserve(self, pod: Pod, node_name: str, nodes: Nodes) -> Reserved:
+        return Reserved([msgspec.convert({"metadata": {"name": pod.name}}, PersistentVolume)])
 
 
 def test_a_new_object_is_gone_when_the_binding_fails_and_that_wakes_who_waits() -> None:
@@ -161,3 +161,77 @@ def test_pods_that_share_a_claim_go_where_its_volume_is_being_made() -> None:
     for name in ("two", "three"):
         pod = make_pod(name, spec={"volumes": [{"name": "data", **source}]})
         assert bench.place(pod) == first
+
+
+class RemembersPorts:
+    """Remembers for each pod what it has taken for it, and writes down where that came back."""
+
+    name = "RemembersPorts"
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, str, int | None]] = []
+        self._next = 30000
+
+    def reserve(self, pod: Pod, node_name: str, nodes: Nodes) -> Reserved:
+        self._next += 1
+        return Reserved(memory=self._next)
+
+    def permit(
+        self, pod: Pod, node_name: str, nodes: Nodes, *, memory: int | None = None
+    ) -> Allow | Wait:
+        self.told.append(("permit", pod.name, memory))
+        return Wait(60.0) if "waits" in pod.labels else Allow()
+
+    def unreserve(self, pod: Pod, node_name: str, *, memory: int | None = None) -> None:
+        self.told.append(("unreserve", pod.name, memory))
+
+
+class RefusesReservations:
+    name = "RefusesReservations"
+
+    def reserve(self, pod: Pod, node_name: str, nodes: Nodes) -> PodRejection:
+        return PodRejection("not here")
+
+
+def test_what_a_plugin_remembers_of_a_pod_is_handed_to_it_again_for_that_pod() -> None:
+    plugin = RemembersPorts()
+    bench = Bench(make_node("node-a"), profiles=[default_profile(plugin)])
+    bench.place(make_pod("one"))
+    bench.place(make_pod("two"))
+    bench.end("one", OUTCOME_ERROR)
+    assert plugin.told == [
+        ("permit", "one", 30001),
+        ("permit", "two", 30002),
+        ("unreserve", "one", 30001),
+    ]
+
+
+def test_a_pod_that_waits_is_remembered_as_long() -> None:
+    plugin = RemembersPorts()
+    bench = Bench(make_node("node-a"), profiles=[default_profile(plugin)])
+    bench.give(Added(make_pod("one", labels={"waits": ""})), Turn())
+    bench.give(PermitAnswered("default/one", plugin.name, "it has waited in vain"))
+    assert plugin.told == [("permit", "one", 30001), ("unreserve", "one", 30001)]
+
+
+def test_nothing_is_remembered_where_another_plugin_refused_the_pod_before() -> None:
+    plugin = RemembersPorts()
+    bench = Bench(make_node("node-a"), profiles=[default_profile(RefusesReservations(), plugin)])
+    bench.give(Added(make_pod("one")), Turn())
+    assert plugin.told == [("unreserve", "one", None)]
+
+
+class ReservesAsBefore:
+    name = "ReservesAsBefore"
+
+    def reserve(self, pod: Pod, node_name: str, nodes: Nodes) -> Any:
+        return [LOCAL]
+
+
+def test_an_answer_that_is_no_reservation_is_reported() -> None:
+    bench = Bench(make_node("node-a"), profiles=[default_profile(ReservesAsBefore())])
+    bench.give(Added(make_pod("one")), Turn())
+    ((reason, message),) = conditions(bench.actions)
+    assert (reason, bench.lengths) == ("SchedulerError", {"backoff": 1})
+    assert message.startswith("ReservesAsBefore.reserve answers with [StorageClass(")
+    assert message.endswith("; it must be Reserved(objects=...), PodRejection or None")

@@ -11,7 +11,7 @@ from tests.scheduler.conftest import (
     small_node,
 )
 
-from lowtide.framework.plugin import Nodes, Pod
+from lowtide.framework.plugin import Nodes, Pod, Reserved
 from lowtide.objects.events import Added, Modified
 from lowtide.objects.quantity import QuantityError
 from lowtide.objects.storage import PersistentVolumeClaim, StorageClass
@@ -40,9 +40,9 @@ class ReservesClass:
     name = "ReservesClass"
     kinds = (StorageClass,)
 
-    def reserve(self, pod: Pod, node_name: str, nodes: Nodes) -> list[StorageClass]:
+    def reserve(self, pod: Pod, node_name: str, nodes: Nodes) -> Reserved:
         (fast,) = nodes.objects(StorageClass).values()
-        return [msgspec.structs.replace(fast, provisioner="reserved")]
+        return Reserved([msgspec.structs.replace(fast, provisioner="reserved")])
 
 
 @pytest.mark.parametrize("method", ["reserve", "permit"])

@@ -275,7 +275,7 @@ class Failing:
     def unreserve(self, pod: Pod, node_name: str) -> None:
         pass
 
-    def permit(self, pod: Pod, node_name: str) -> Allow:
+    def permit(self, pod: Pod, node_name: str, nodes: Nodes) -> Allow:
         self._check("permit", pod)
         return Allow()
 
@@ -384,7 +384,7 @@ class Recording:
     def unreserve(self, pod: Pod, node_name: str) -> None:
         self._asked.append(f"{self.name} unreserves")
 
-    def permit(self, pod: Pod, node_name: str) -> Allow | Reject:
+    def permit(self, pod: Pod, node_name: str, nodes: Nodes) -> Allow | Reject:
         self._asked.append(f"{self.name} is asked")
         return Reject(self._permit_refuses) if self._permit_refuses else Allow()
 

@@ -13,7 +13,7 @@ from tests.simulator.test_rerun import config, publish, started
 
 from lowtide.app.registry import make_registry
 from lowtide.app.replay import compare
-from lowtide.framework.plugin import Allow, Pod, Wait
+from lowtide.framework.plugin import Allow, Nodes, Pod, Wait
 from lowtide.objects.events import Added, Deleted, Modified
 from lowtide.objects.meta import OwnerReference
 from lowtide.objects.pod import PodCondition
@@ -250,7 +250,7 @@ class Waits:
     def __init__(self, args: object = None) -> None:
         self.waiting: list[str] = []
 
-    def permit(self, pod: Pod, node_name: str) -> Allow | Wait:
+    def permit(self, pod: Pod, node_name: str, nodes: Nodes) -> Allow | Wait:
         if self.waiting:
             return Allow(also=frozenset(self.waiting))
         self.waiting.append(pod.uid)

@@ -30,7 +30,7 @@ class Patient:
 
     name = "Patient"
 
-    def permit(self, pod: Pod, node_name: str) -> Allow | Reject | Wait:
+    def permit(self, pod: Pod, node_name: str, nodes: Nodes) -> Allow | Reject | Wait:
         if pod.name == "last":
             return Allow(also=frozenset({"default/first"}))
         if pod.name == "never":
@@ -159,11 +159,9 @@ def test_a_rule_sees_objects_of_its_kinds() -> None:
         name = "Open"
         kinds = (Namespace,)
 
-        def permit(self, pod: Pod, node_name: str) -> Allow | Reject:
-            return Allow() if self._is_open else Reject("it is closed")
-
-        def reserve(self, pod: Pod, node_name: str, nodes: Nodes) -> None:
-            self._is_open = ("", pod.namespace) in nodes.objects(Namespace)
+        def permit(self, pod: Pod, node_name: str, nodes: Nodes) -> Allow | Reject:
+            is_open = ("", pod.namespace) in nodes.objects(Namespace)
+            return Allow() if is_open else Reject("it is closed")
 
     cluster = Cluster([Open()], [make_node("a")])
     cluster.add(make_pod("web", namespace="n"))

@@ -2,8 +2,19 @@
 
 import math
 
+import pytest
+
 import lowtide.testing
-from lowtide.framework.plugin import OneNode, Pod, PodRejection, filter_each, score_each
+from lowtide.framework.plugin import (
+    Nodes,
+    OneNode,
+    PluginError,
+    Pod,
+    PodRejection,
+    Rejection,
+    filter_each,
+    score_each,
+)
 from lowtide.readings.access import PrometheusAccess
 from lowtide.readings.prometheus_query import PrometheusQuery
 from lowtide.testing import (
@@ -106,6 +117,7 @@ def test_one_rule_on_a_state() -> None:
 def test_the_public_face_is_what_it_says() -> None:
     assert set(lowtide.testing.__all__) == {
         "Cluster",
+        "check_plugin",
         "ManualClock",
         "make_node",
         "make_pod",
@@ -140,3 +152,15 @@ def test_a_rule_says_nothing_of_pods_that_do_not_concern_it() -> None:
     assert scores(OnlyWeb(), make_pod("web"), state) == {"a": 7}
     assert rejections(OnlyWeb(), make_pod("db"), state) == {}
     assert scores(OnlyWeb(), make_pod("db"), state) is None
+
+
+class Misspelled(Quiet):
+    def filters(self, pod: Pod, nodes: Nodes) -> list[Rejection]:
+        return []
+
+
+def test_a_method_that_nobody_would_call_is_reported() -> None:
+    with pytest.raises(
+        PluginError, match='the plugin Quiet is no rule: its public method "filters"'
+    ):
+        make_profile([Misspelled()])

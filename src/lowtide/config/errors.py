@@ -43,10 +43,10 @@ def path_text(path: Path) -> str:
     return text
 
 
-def did_you_mean(name: str, valid: Sequence[str]) -> str:
+def did_you_mean(name: str, valid: Sequence[str], *, likeness: float = 0.6) -> str:
     """Say which valid name is near, if one is: `, did you mean "score"?`, else a semicolon."""
     by_lower_case = {candidate.lower(): candidate for candidate in valid}
-    near = difflib.get_close_matches(name.lower(), by_lower_case, n=1)
+    near = difflib.get_close_matches(name.lower(), by_lower_case, n=1, cutoff=likeness)
     return f', did you mean "{by_lower_case[near[0]]}"?' if near else ";"
 
 

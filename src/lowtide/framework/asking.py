@@ -3,11 +3,33 @@
 A profile has one; what a Verdict consists of asks by it.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from lowtide.cluster.state import ClusterState
-from lowtide.framework.plugin import ask
+from lowtide.framework.answers import PluginError
+from lowtide.objects.quantity import QuantityError
+
+
+def ask(rule: Any, method: str, *arguments: Any, **named: Any) -> Any:
+    """Calls a rule's method; whatever goes wrong in it is the rule's fault, and says so. But a
+    QuantityError is that of the pod or object it read: who asks has to be ready for both."""
+    try:
+        answer = getattr(rule, method)(*arguments, **named)
+        # As good as to ask for an Iterator, and this is asked of every answer.
+        return list(answer) if hasattr(answer, "__next__") else answer
+    except PluginError as error:
+        error.rule_name = rule.name
+        raise
+    except QuantityError:
+        raise
+    except Exception as error:
+        text = f"{rule.name}.{method} failed: {error!r}"
+        raise PluginError(text, rule_name=rule.name) from error
+
+
+def readings_of(plugin: Any) -> tuple[Hashable, ...]:
+    return tuple(getattr(plugin, "readings", ()))
 
 
 class Spent(NamedTuple):
@@ -33,12 +55,12 @@ class Asking:
         self._clock = clock
         self._spent: list[tuple[str, str, float]] = []
 
-    def __call__(self, rule: Any, method: str, *arguments: Any) -> Any:
+    def __call__(self, rule: Any, method: str, *arguments: Any, **named: Any) -> Any:
         if self._clock is None:
-            return ask(rule, method, *arguments)
+            return ask(rule, method, *arguments, **named)
         began_at = self._clock()
         try:
-            return ask(rule, method, *arguments)
+            return ask(rule, method, *arguments, **named)
         finally:
             self._spent.append((rule.name, method, self._clock() - began_at))
 

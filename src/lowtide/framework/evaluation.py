@@ -5,7 +5,7 @@ answered, and asks again only where that changed. A subclass says how answers ar
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -73,7 +73,6 @@ class Evaluation(ABC):
         self._batches = batches
         self.touched = [0] * len(self.plugins)
         self.judged_at = NEVER
-        self._judged_whole: set[int] = set()  # plugins that were asked about all rows in this look
         self._partition: Partition | None = None
         self._lookahead = Lookahead(state, batches)
 
@@ -102,13 +101,9 @@ class Evaluation(ABC):
     ) -> dict[int, Rows]:
         """Asks again where what was touched has changed; returns, by number, the rows whose answers
         may be others now. `refiltered` rows may have become feasible, or no longer be."""
-        self._judged_whole.clear()
         judged = self._judge_local(changes, ranked)
-        for number, rows in self.judge_others(changes, refiltered).items():
-            # A plugin that was local until it touched more is asked again, about all rows.
-            before = judged.get(number)
-            judged[number] = rows if before is None else changes.union([before, rows])
-        return judged
+        # A plugin that touched more than before may no longer be local: it was asked all the same.
+        return judged | self.judge_others(changes, refiltered, but=judged)
 
     def _judge_local(self, changes: ChangedRows, ranked: IntArray) -> dict[int, Rows]:
         """By number, the rows with new answers."""
@@ -125,9 +120,13 @@ class Evaluation(ABC):
             }
         return self._judge_few(partition.local, rows, changes, ranked)
 
-    def judge_others(self, changes: ChangedRows, refiltered: Rows = NO_ROWS) -> dict[int, Rows]:
-        """The same of the plugins that are not local. `refiltered` rows may have become feasible,
-        or no longer be."""
+    def judge_others(
+        self,
+        changes: ChangedRows,
+        refiltered: Rows = NO_ROWS,
+        but: Collection[int] = (),
+    ) -> dict[int, Rows]:
+        """The same of the plugins that are not local, but for some that were asked already."""
         partition = self._partition or self.partition
         if not len(refiltered) and not changes.concern(partition.others_logged):
             return {}
@@ -137,11 +136,8 @@ class Evaluation(ABC):
             if len(refiltered) and touched & FEASIBLE_ANYWHERE:
                 rows = _with_refiltered(rows, touched, changes, refiltered)
             if rows is not None:
-                judged |= {
-                    number: self._judge(number, rows, changes)
-                    for number in numbers
-                    if number not in self._judged_whole
-                }
+                left = [number for number in numbers if number not in but]
+                judged |= {number: self._judge(number, rows, changes) for number in left}
         return judged
 
     # How answers are kept.
@@ -173,7 +169,6 @@ class Evaluation(ABC):
             answer = self._ask_again(number, changes.nodes(rows))
             if not self._keep({number: self._read(number, answer, len(rows))}, rows):
                 return rows
-        self._judged_whole.add(number)
         answer, touched = self._ask(number, changes.nodes(changes.everything))
         self._depends_on(number, touched | self._touched_besides(number))
         return self._keep_all(number, answer, changes)

@@ -9,11 +9,10 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from lowtide.cluster.changes import OBJECTS
-from lowtide.framework.asking import Asking
+from lowtide.framework.asking import Asking, ask, readings_of
 from lowtide.framework.change import Change, wakes_on
 from lowtide.framework.evaluation import PluginsAt
-from lowtide.framework.plugin import Plugin, PodRejection, ask, readings_of
-from lowtide.framework.scaling import Scale
+from lowtide.framework.plugin import Plugin, PodRejection, Scale
 from lowtide.objects.pod import Pod
 
 # Each extension point of the configuration, and the method that serves it here.

@@ -15,6 +15,7 @@ from lowtide.config.load import LoadedConfig
 from lowtide.config.plugin_sets import Expansion, expand_profiles, named_plugins, unknown_plugin
 from lowtide.config.types import EnabledPlugin
 from lowtide.framework.args import ArgsOf, Spelling, names_enabled, with_true_names
+from lowtide.framework.contract import broken_contract
 from lowtide.framework.profile import METHOD_AT_POINT, Profile
 from lowtide.objects.kinds import KIND_OF
 
@@ -260,6 +261,9 @@ def why_no_rule(rule: Any) -> str | None:
         return f"it is {type(rule).__name__} and must be a class"
     if not isinstance(getattr(rule, "name", None), str):
         return "the class must have a `name`, such as its own"
+    broken = broken_contract(rule)
+    if broken is not None:
+        return broken
     methods = dict.fromkeys(METHOD_AT_POINT.values())
     if not any(hasattr(rule, method) for method in methods):
         return f"the class must have one of the methods {', '.join(methods)}"

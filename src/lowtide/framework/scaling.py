@@ -1,17 +1,13 @@
 """Raw scores to 0..100, in integers that truncate toward zero as Go's do."""
 
-from typing import Literal
-
 import numpy as np
 
 from lowtide.cluster.columns import IntArray
-from lowtide.framework.plugin import MAX_SCORE
+from lowtide.framework.plugin import MAX_SCORE, Scale
 
 # Larger raw values would overflow when they are multiplied by the highest score: those are scaled
 # without their lowest bits.
 LARGEST_RAW = 2**56
-
-Scale = Literal["highest_best", "lowest_best"] | None
 
 
 def scaled(raw: IntArray, highest: int, scale: Scale) -> IntArray:

@@ -112,7 +112,6 @@ class Scoring(Evaluation):
             judged = self.judge(changes, self.ranked, left)
         else:
             dirty.append(np.array([known[0]]))
-            self._judged_whole.clear()
             judged = self.judge_others(changes, left)
         dirty += self._rescale(judged, left, changes)
         if [each.has_opinion for each in self.scores] != self._had_opinions:

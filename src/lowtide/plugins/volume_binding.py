@@ -16,6 +16,7 @@ from lowtide.framework.plugin import (
     Pod,
     PodRejection,
     Rejection,
+    Reserved,
 )
 from lowtide.objects.node import Node
 from lowtide.objects.storage import (
@@ -112,19 +113,19 @@ class VolumeBinding:
     def score(self, pod: Pod, nodes: Nodes) -> None:
         """Space is no reason to prefer a node: in v1.36 that is switched off."""
 
-    def reserve(self, pod: Pod, node_name: str, nodes: Nodes) -> PodRejection | tuple[Any, ...]:
+    def reserve(self, pod: Pod, node_name: str, nodes: Nodes) -> PodRejection | Reserved | None:
         """The volumes and claims as they are to be from now on."""
         if not pod.spec.volumes:
-            return ()
+            return None
         claims = claims_of(pod, nodes)
         if isinstance(claims, str):
             return PodRejection(claims)
         if not claims.delayed:
-            return ()
+            return None
         position = nodes.names.index(node_name)
         found = find_volumes(claims, nodes.take(np.array([position])))
         given = [_given(volume, claim) for claim, volume in found.bindings_at(0)]
-        return (*given, *(_made_on(node_name, claim) for claim in found.made_at(0)))
+        return Reserved([*given, *(_made_on(node_name, claim) for claim in found.made_at(0))])
 
     async def pre_bind(self, pod: Pod, node_name: str) -> str | None:
         if all(each.claim_name(pod.name) is None for each in pod.spec.volumes):

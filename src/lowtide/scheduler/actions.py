@@ -1,6 +1,7 @@
 """What comes out of the machine: what its driver has to do. Data, no I/O."""
 
-from typing import Self
+from collections.abc import Mapping
+from typing import Any, Self
 
 import msgspec
 import numpy as np
@@ -50,6 +51,7 @@ class Bind(msgspec.Struct, frozen=True):
     pod: Pod
     node_name: str
     profile: Profile
+    memories: Mapping[str, Any] = {}  # by plugin: what `reserve` said to hand it again
 
 
 class WriteCondition(msgspec.Struct, frozen=True):

@@ -374,7 +374,8 @@ class Machine:
 
     def _bind(self, placement: Placement) -> Bind:
         self._bindings.begin(placement)
-        return Bind(placement.queued.pod, placement.node_name, placement.profile)
+        pod, node_name = placement.queued.pod, placement.node_name
+        return Bind(pod, node_name, placement.profile, placement.memories)
 
     def _permit_answered(self, event: PermitAnswered, now: float) -> list[Action]:
         if event.refusal is None:

@@ -1,11 +1,14 @@
 """A placement under way: a pod that is assumed on a node until its binding has ended, and what the
 rules that reserve and permit say of it. Used by the machine."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import msgspec
 
 from lowtide.cluster.state import ClusterState
 from lowtide.framework.decision import Decision
-from lowtide.framework.plugin import PluginError, PodRejection, Reject, Wait, ask
+from lowtide.framework.plugin import PluginError, PodRejection, Reject, Reserved, Wait, ask
 from lowtide.framework.profile import Profile
 from lowtide.objects.quantity import QuantityError
 from lowtide.scheduler.events import PermitAnswered
@@ -19,11 +22,12 @@ class Placement(msgspec.Struct):
     is_doubtful: bool = False  # whether others have changed the node since it was chosen
     waits: dict[str, float] = {}  # seconds, by the rule that wants it
     answers: list[PermitAnswered] = []  # for pods that wait already
+    memories: dict[str, Any] = {}  # by plugin: what it wants to be handed again
 
     def refusal(self, state: ClusterState) -> tuple[str, str] | None:
         """Asks every rule that reserves or permits; the first that refuses, and why. What rules
         reserve is assumed in the state."""
-        return self._reserve(state) or self._permit()
+        return self._reserve(state) or self._permit(state)
 
     def unreserve(self) -> list[str]:
         """Takes back what rules reserved, in reverse order; returns what went wrong on the way."""
@@ -31,7 +35,8 @@ class Placement(msgspec.Struct):
         for rule in reversed(self.profile.at("reserve")):
             try:
                 if hasattr(rule, "unreserve"):
-                    ask(rule, "unreserve", self.queued.pod, self.node_name)
+                    memory = handed(self.memories, rule)
+                    ask(rule, "unreserve", self.queued.pod, self.node_name, **memory)
             except (PluginError, QuantityError) as error:
                 errors.append(str(error))
         return errors
@@ -42,13 +47,24 @@ class Placement(msgspec.Struct):
             answer = self.profile.asking(rule, "reserve", pod, self.node_name, state.nodes())
             if isinstance(answer, PodRejection):
                 return rule.name, answer.reason
-            if answer:
-                state.known_objects.assume(pod.uid, answer)
+            if isinstance(answer, Reserved):
+                self.memories[rule.name] = answer.memory
+                if objects := tuple(answer.objects):
+                    state.known_objects.assume(pod.uid, objects)
+            elif answer is not None:
+                raise PluginError(
+                    f"{rule.name}.reserve answers with {answer!r}; "
+                    "it must be Reserved(objects=...), PodRejection or None",
+                    rule_name=rule.name,
+                )
         return None
 
-    def _permit(self) -> tuple[str, str] | None:
+    def _permit(self, state: ClusterState) -> tuple[str, str] | None:
+        pod = self.queued.pod
         for rule in self.profile.at("permit"):
-            answer = self.profile.asking(rule, "permit", self.queued.pod, self.node_name)
+            memory = handed(self.memories, rule)
+            nodes = state.nodes()
+            answer = self.profile.asking(rule, "permit", pod, self.node_name, nodes, **memory)
             reason = answer.reason if isinstance(answer, Reject) else None
             if isinstance(answer, Wait):
                 self.waits[rule.name] = answer.seconds
@@ -58,6 +74,12 @@ class Placement(msgspec.Struct):
             if reason is not None:
                 return rule.name, reason
         return None
+
+
+def handed(memories: Mapping[str, Any], plugin: Any) -> dict[str, Any]:
+    """What this plugin said to remember about the pod, as the keyword that it is handed as."""
+    memory = memories.get(plugin.name)
+    return {} if memory is None else {"memory": memory}
 
 
 def refused_by(rule_name: str, reason: str, decision: Decision) -> Decision:

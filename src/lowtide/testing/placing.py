@@ -7,7 +7,9 @@ import numpy as np
 
 from lowtide.cluster.reading import Reading
 from lowtide.cluster.state import ClusterState
+from lowtide.framework.contract import broken_contract
 from lowtide.framework.decision import Decision
+from lowtide.framework.plugin import PluginError
 from lowtide.framework.profile import METHOD_AT_POINT, Profile
 from lowtide.framework.verdicts import Verdicts
 from lowtide.objects.node import Node
@@ -19,7 +21,12 @@ from lowtide.testing.builders import make_state
 def make_profile(
     rules: Sequence[Any], weights: Mapping[str, int] | None = None, name: str = "lowtide"
 ) -> Profile:
-    """These rules, each at every extension point that it has a method for."""
+    """These rules, each at every extension point that it has a method for. PluginError where one
+    has what the contract does not know, as when a configuration names it."""
+    for rule in rules:
+        broken = broken_contract(type(rule))
+        if broken is not None:
+            raise PluginError(f"the plugin {rule.name} is no rule: {broken}", rule_name=rule.name)
     return Profile(
         name,
         {

@@ -1,0 +1,119 @@
+"""Whether a plugin's class keeps to the contract of `framework/plugin.py`: what is misspelled there
+would never be called. The registry asks it about classes from outside, and lowtide.testing."""
+
+import inspect
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, Final
+
+from lowtide.config.errors import did_you_mean
+from lowtide.framework.plugin import (
+    BindPlugin,
+    FilterPlugin,
+    PermitPlugin,
+    Plugin,
+    PluginOptions,
+    PostBindPlugin,
+    PostFilterPlugin,
+    PreBindPlugin,
+    PreEnqueuePlugin,
+    PreFilterPlugin,
+    QueueSortPlugin,
+    ReservePlugin,
+    ScorePlugin,
+)
+
+_PROTOCOLS: Final = (
+    Plugin,
+    PreEnqueuePlugin,
+    QueueSortPlugin,
+    PreFilterPlugin,
+    FilterPlugin,
+    PostFilterPlugin,
+    ScorePlugin,
+    ReservePlugin,
+    PermitPlugin,
+    PreBindPlugin,
+    BindPlugin,
+    PostBindPlugin,
+    PluginOptions,
+)
+_NO_LONGER_NEEDED: Final = ("reads", "reads_about")
+_NEAR_MISS: Final = 0.8  # an attribute of its own is not unlikely to be spelled a bit like ours
+
+
+def broken_contract(plugin: type[Any]) -> str | None:
+    """What of the class is not in the contract, in one sentence; None where all is."""
+    return next(_problems(plugin), None)
+
+
+def _problems(plugin: type[Any]) -> Iterator[str]:
+    contract = _contract()
+    for name, value in _public_members(plugin).items():
+        if name in _NO_LONGER_NEEDED:
+            yield f"delete `{name}`, which is no longer needed: what a plugin reads is noted"
+        elif name in contract:
+            yield from _wrong_method(name, value, contract[name])
+        elif _is_method(value):
+            near = did_you_mean(name, tuple(contract)).rstrip(";")
+            yield (
+                f'its public method "{name}" is not in the contract, and names of its own methods '
+                f"must start with an underscore{near}"
+            )
+        else:
+            near = did_you_mean(name, tuple(contract), likeness=_NEAR_MISS)
+            if near != ";":
+                yield (
+                    f'its public attribute "{name}" is not in the contract, and is spelled too '
+                    f"much like one that is{near}"
+                )
+
+
+def _wrong_method(name: str, value: Any, wanted: Any) -> Iterator[str]:
+    """Whether it takes what it will be given."""
+    if not inspect.isfunction(wanted) or not _is_method(value):
+        return
+    function, given = _function(value), inspect.signature(wanted).parameters.values()
+    try:
+        signature = inspect.signature(function)
+    except ValueError:
+        return
+    positional = [each.name for each in given if each.kind is each.POSITIONAL_ONLY]
+    named = [each.name for each in given if each.kind is each.KEYWORD_ONLY]
+    asked = positional[isinstance(value, staticmethod) :]
+    try:
+        signature.bind(*asked, **dict.fromkeys(named))
+    except TypeError:
+        takes = [each for each in signature.parameters if each not in ("self", "cls")]
+        yield (
+            f"its method `{name}` takes ({', '.join(takes)}) and must take "
+            f"({', '.join([*positional[1:], *named])})"
+        )
+    if inspect.iscoroutinefunction(function) != inspect.iscoroutinefunction(wanted):
+        is_async = inspect.iscoroutinefunction(wanted)
+        yield f"its method `{name}` must {'' if is_async else 'not '}be async"
+
+
+@cache
+def _contract() -> dict[str, Any]:
+    """Every member by its name; of attributes that are no methods, their type."""
+    found: dict[str, Any] = {}
+    for protocol in _PROTOCOLS:
+        found |= protocol.__annotations__ | _public_members(protocol)
+    return found
+
+
+def _public_members(plugin: type[Any]) -> dict[str, Any]:
+    """Its own and those that it inherits."""
+    found: dict[str, Any] = {}
+    for each in reversed(plugin.__mro__[:-1]):
+        found |= {name: value for name, value in vars(each).items() if not name.startswith("_")}
+    return found
+
+
+def _is_method(value: Any) -> bool:
+    return inspect.isroutine(value) or isinstance(value, staticmethod | classmethod)
+
+
+def _function(method: Any) -> Any:
+    return method.__func__ if isinstance(method, staticmethod | classmethod) else method
