@@ -135,7 +135,7 @@ class Talkative:
         promql = "max by (instance, job) (node_network_speed_bytes)"
         self.readings = (PrometheusQuery(access=access, promql=promql),)
 
-    def score(self, pod: Any, nodes: Any, feasible: Any) -> None: ...
+    def score(self, pod: Any, nodes: Any) -> None: ...
 
 
 def query_rule(cluster: LocalCluster) -> Talkative:

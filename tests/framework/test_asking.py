@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 import pytest
 
 from lowtide.cluster.state import ClusterState
-from lowtide.framework.asking import NOTHING_SPENT, Asking, Spent
+from lowtide.framework.asking import NOTHING_SPENT, Asking, Spent, readings_of
 from lowtide.framework.plugin import NODE, TAKEN, Nodes, PluginError, Pod, PodRejection, Rejection
 from lowtide.testing import ManualClock, make_node, make_pod, make_state
 
@@ -104,3 +104,11 @@ def test_what_a_plugin_touched_before_it_failed_counts_for_an_ask_around_it() ->
             touched_by(Reads(fail), state)
 
     assert touched_by(Reads(ask_another), state) == NODE
+
+
+def test_a_plugin_has_no_readings_unless_it_names_them() -> None:
+    class Measured:
+        name = "Measured"
+        readings = ("traffic",)
+
+    assert (readings_of(Slow(ManualClock())), readings_of(Measured())) == ((), ("traffic",))

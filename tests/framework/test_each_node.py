@@ -1,4 +1,4 @@
-"""What a plugin author is given: `filter_each` and `score_each` lift a judge of one node."""
+"""`filter_each` and `score_each` lift a judge of one node."""
 
 from typing import Any
 
@@ -12,9 +12,7 @@ from lowtide.framework.plugin import (
     OneNode,
     PluginError,
     Pod,
-    Rejection,
     filter_each,
-    readings_of,
     score_each,
 )
 from lowtide.testing import make_node, make_pod, make_state, place, rejections, scores
@@ -128,14 +126,6 @@ def test_a_lifted_score_must_be_a_whole_number(value: Any, shown: str) -> None:
     )
 
 
-def test_a_plugin_has_no_readings_unless_it_names_them() -> None:
-    class Measured:
-        name = "Measured"
-        readings = ("traffic",)
-
-    assert (readings_of(SameRack()), readings_of(Measured())) == ((), ("traffic",))
-
-
 class Heat:
     name = "Heat"
 
@@ -157,7 +147,3 @@ def test_a_lifted_judge(method: Any, touched: int) -> None:
     state_ = state()
     list(method(POD, state_.nodes()))
     assert state_.touched == touched
-
-
-def test_a_rejection_says_that_eviction_does_not_help_unless_told() -> None:
-    assert not Rejection(np.ones(1, np.bool_), "why").eviction_helps
