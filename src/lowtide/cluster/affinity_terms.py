@@ -10,7 +10,7 @@ from enum import Enum
 from lowtide.cluster.pods_matching import PodSelection, requirements_of
 from lowtide.objects.matching import matches_all
 from lowtide.objects.meta import LabelRequirement, LabelSelector, as_int32
-from lowtide.objects.pod import Affinity, Pod, PodAffinityTerm
+from lowtide.objects.pod import Affinity, Pod, PodAffinityTerm, once
 from lowtide.objects.selector_problems import selector_problem
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -86,11 +86,15 @@ class PodTerms:
 NO_TERMS = PodTerms()
 
 
-def terms_of(pod: Pod) -> PodTerms:
+def read_terms(pod: Pod) -> PodTerms:
     affinity = pod.spec.affinity
     if affinity is None or not (affinity.pod_affinity or affinity.pod_anti_affinity):
         return NO_TERMS
     return _Reader(pod).read(affinity)
+
+
+# The same, for the pod that stands for its signature and is asked about again and again.
+terms_of = once(read_terms)
 
 
 class _Reader:

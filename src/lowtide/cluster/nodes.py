@@ -59,6 +59,7 @@ T = TypeVar("T")
 
 class Nodes:
     __slots__ = (
+        "_are_amounts_large",
         "_everything",
         "_feasible",
         "_gone",
@@ -86,6 +87,7 @@ class Nodes:
         self._reach = reach
         self._feasible = feasible
         self._everything: Nodes | None = None
+        self._are_amounts_large: bool | None = None
         self._is_hypothetical = overlays is not None or state.gone is not None
         self._gone: Overlays | None = None
         if state.gone is not None:
@@ -303,9 +305,13 @@ class Nodes:
     def are_amounts_large(self) -> bool:
         """Whether any amount of a node or pod is so large that sums and products need care. Nothing
         else of an answer may depend on that."""
-        if self._state.resources.large_count:
-            return True
-        return self._overlays is not None and self._overlays.are_amounts_large
+        known = self._are_amounts_large
+        if known is None:
+            known = self._state.resources.large_count > 0
+            if not known and self._overlays is not None:
+                known = self._overlays.are_amounts_large
+            self._are_amounts_large = known
+        return known
 
     def all_have(self, resource: str) -> bool:
         """Whether every node has some of it to give. It may be False where only nodes beyond these

@@ -16,7 +16,6 @@ import numpy.typing as npt
 from lowtide.cluster.columns import IntArray, Rows
 from lowtide.cluster.placed import PlacedPod, footprint_of
 from lowtide.objects.pod import Pod
-from lowtide.objects.requests import are_large
 
 Amount = Callable[[PlacedPod], int]  # what one pod adds to a column
 Thought = tuple[int, Pod, int]  # a position, a pod, and how often it is added; -1: removed
@@ -86,7 +85,7 @@ class ImaginedPods:
         if self._before is not None and self._before.are_amounts_large:
             return True
         new = self._new[:1] if self._is_one else self._new
-        return self._are_added and any(are_large(placed.footprint.requests) for placed in new)
+        return self._are_added and any(placed.footprint.is_large for placed in new)
 
     def _of_new(self, amount: Amount) -> IntArray:
         if self._is_one:

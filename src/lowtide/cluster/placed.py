@@ -8,7 +8,12 @@ import msgspec
 
 from lowtide.objects.pod import Pod
 from lowtide.objects.quantity import LARGEST, QuantityError
-from lowtide.objects.requests import is_resize_infeasible, known_requests, nonzero_requests
+from lowtide.objects.requests import (
+    are_large,
+    is_resize_infeasible,
+    known_requests,
+    nonzero_requests,
+)
 
 WILDCARD_IP = "0.0.0.0"
 
@@ -32,6 +37,7 @@ class Footprint:
     nonzero_memory_bytes: int
     host_ports: tuple[HostPort, ...]
     is_clamped: bool = False  # whether an amount is beyond LARGEST, or cannot be read
+    is_large: bool = False  # whether sums and products of its amounts need care
 
 
 class PlacedPod(msgspec.Struct, frozen=True):
@@ -66,7 +72,14 @@ def footprint_of(pod: Pod) -> Footprint:
         # A running pod that cannot be read takes a place, and nothing that could be counted.
         return Footprint({}, 0, 0, host_ports_of(pod), is_clamped=True)
     is_clamped = LARGEST in requests.values()
-    return Footprint(requests, cpu_milli, memory_bytes, host_ports_of(pod), is_clamped)
+    return Footprint(
+        requests,
+        cpu_milli,
+        memory_bytes,
+        host_ports_of(pod),
+        is_clamped,
+        is_large=are_large(requests),
+    )
 
 
 _encode = msgspec.json.Encoder().encode

@@ -115,12 +115,12 @@ class Resources:
 
     def came(self, footprint: Footprint) -> None:
         """A pod, whether its node is known or not."""
-        self.large_count += are_large(footprint.requests)
+        self.large_count += footprint.is_large
         for resource in footprint.requests:
             self._asking[resource] += 1
 
     def went(self, footprint: Footprint) -> None:
-        self.large_count -= are_large(footprint.requests)
+        self.large_count -= footprint.is_large
         for resource in footprint.requests:
             self._asking[resource] -= 1
             if not self._asking[resource]:

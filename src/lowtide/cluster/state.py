@@ -10,7 +10,7 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from lowtide.cluster.affinity_terms import NO_TERMS, terms_of
+from lowtide.cluster.affinity_terms import NO_TERMS, read_terms
 from lowtide.cluster.change_log import ChangeLog
 from lowtide.cluster.changes import (
     EVERY_ROW,
@@ -464,4 +464,4 @@ class ClusterState:
 
 def _goes_by_its_requests(pod: Pod) -> bool:
     """Whether nothing else is kept of it that may depend on its labels, or holds the pod."""
-    return terms_of(pod) is NO_TERMS and not pod.spec.volumes
+    return read_terms(pod) is NO_TERMS and not pod.spec.volumes

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
-from lowtide.cluster.affinity_terms import NO_TERMS, AffinityTerm, Purpose, terms_of
+from lowtide.cluster.affinity_terms import NO_TERMS, AffinityTerm, Purpose, read_terms
 from lowtide.cluster.columns import Column, IntArray, KeptColumns
 from lowtide.cluster.placed import PlacedPod
 from lowtide.cluster.pods_matching import PodSelection
@@ -90,7 +90,7 @@ class TermsCarried:
 
     def count_in(self, placed: PlacedPod) -> bool:
         """Whether it carries any."""
-        terms = terms_of(placed.pod)
+        terms = read_terms(placed.pod)
         if terms is NO_TERMS:
             return False
         keys = [key for key in terms.carried() if key[2].selection is not None]

@@ -72,6 +72,8 @@ class Evaluation(ABC):
         self._pod = pod
         self._batches = batches
         self.touched = [0] * len(self.plugins)
+        # What plugins touched where another of their methods was asked.
+        self._touched_besides = [0] * len(self.plugins)
         self.judged_at = NEVER
         self._partition: Partition | None = None
         self._lookahead = Lookahead(state, batches)
@@ -158,10 +160,6 @@ class Evaluation(ABC):
     def _keep_one(self, numbers: Sequence[int], row: int, answers: Sequence[int]) -> None:
         """Of one row, as it was judged ahead."""
 
-    def _touched_besides(self, number: int) -> int:
-        """What this plugin touched where another of its methods was asked."""
-        return 0
-
     # How it is done.
 
     def _judge(self, number: int, rows: Rows, changes: ChangedRows) -> Rows:
@@ -170,7 +168,9 @@ class Evaluation(ABC):
             if not self._keep({number: self._read(number, answer, len(rows))}, rows):
                 return rows
         answer, touched = self._ask(number, changes.nodes(changes.everything))
-        self._depends_on(number, touched | self._touched_besides(number))
+        touched |= self._touched_besides[number]
+        if touched != self.touched[number]:
+            self._depends_on(number, touched)
         return self._keep_all(number, answer, changes)
 
     def _judge_few(

@@ -36,13 +36,13 @@ class Scores:
         self.raw = raw
         self.normalized = normalized
         self._scale = weighted.scale
-        self._has_normalize = weighted.has_normalize
+        self.asks = weighted.has_normalize  # the plugin, which normalizes by itself
         self.is_as_given = self._scale is None and not weighted.has_normalize
         self._highest = 0
         self._has_highest = False
 
     def keep_all(
-        self, raw: IntArray | None, feasible: BoolArray, normalize: Normalize
+        self, raw: IntArray | None, feasible: BoolArray, normalize: Normalize | None
     ) -> IntArray | None:
         """Every row; returns what each gains in points, None where that is nothing. `normalize`
         asks the plugin, where it normalizes by itself."""
@@ -51,7 +51,7 @@ class Scores:
         if raw is None:
             return self._withdrawn(everywhere) if self._counts else None
         self.raw[everywhere] = raw
-        if self._has_normalize and not np.count_nonzero(feasible):
+        if self.asks and not np.count_nonzero(feasible):
             return None  # nothing of it counts, and a node that comes is refiltered
         if self._scale is not None:
             self._highest, self._has_highest = _highest_of(raw, feasible), True
@@ -83,7 +83,7 @@ class Scores:
         refiltered: Rows,
         *,
         changes: ChangedRows,
-        normalize: Normalize,
+        normalize: Normalize | None,
     ) -> tuple[Rows, IntArray | int]:
         """Brings the normalized scores up to date; returns the rows that may have changed, and what
         they gain by that in points.
@@ -96,7 +96,7 @@ class Scores:
         if self.is_as_given and len(touched) == 1:
             row = int(touched[0])
             return touched, self.put_one_as_given(self.raw.item(row), row, feasible)
-        if self._has_normalize:
+        if self.asks:
             if not np.count_nonzero(feasible):
                 return NO_ROWS, 0  # nothing of it counts, and a node that comes is refiltered
             values = self.normalized_among(feasible, self.raw, normalize)
@@ -123,7 +123,7 @@ class Scores:
         return gained
 
     def normalized_among(
-        self, feasible: BoolArray, raw: IntArray, normalize: Normalize
+        self, feasible: BoolArray, raw: IntArray, normalize: Normalize | None
     ) -> IntArray:
         """Some node has to be feasible where the plugin normalizes by itself."""
         raw = raw[: len(feasible)]
@@ -131,9 +131,9 @@ class Scores:
         return self._normalized(raw, feasible, highest, normalize)
 
     def _normalized(
-        self, raw: IntArray, feasible: BoolArray, highest: int, normalize: Normalize
+        self, raw: IntArray, feasible: BoolArray, highest: int, normalize: Normalize | None
     ) -> IntArray:
-        if self._has_normalize:
+        if self.asks and normalize is not None:
             normalized = normalize(raw, feasible)
             check_scores(self.plugin.name, normalized, len(raw))
         else:

@@ -9,6 +9,7 @@ import numpy as np
 
 from lowtide.cluster.changes import FEASIBLE_ANYWHERE
 from lowtide.cluster.columns import BoolArray, IntArray, Rows
+from lowtide.cluster.nodes import Nodes
 from lowtide.cluster.state import ClusterState
 from lowtide.framework.asking import Asking
 from lowtide.framework.changed_rows import NO_ROWS, ChangedRows
@@ -69,7 +70,7 @@ class Scoring(Evaluation):
             Scores(*each) for each in zip(self._scorers, self.raw, self.normalized, strict=True)
         ]
         self._scaled = frozenset(n for n, each in enumerate(self.scores) if not each.is_as_given)
-        self._normalizing_touched = [0] * len(self.scores)
+        self._touched_besides = [0] * len(self.scores)
         self._had_opinions = [False] * len(self.scores)
         self.active = _NOBODY
         self._totals = np.zeros(capacity, np.int64)  # also of rows that are not feasible
@@ -132,7 +133,7 @@ class Scoring(Evaluation):
                 raw = self._read(number, answer, len(nodes))
                 raw = np.zeros(len(nodes), np.int64) if raw is None else raw
             assert raw is not None
-            normalize = partial(self._normalize, number)
+            normalize = partial(self._normalize, number, nodes) if scores.asks else None
             yield scores, raw, scores.normalized_among(feasible, raw, normalize)
 
     # How answers are kept.
@@ -149,8 +150,10 @@ class Scoring(Evaluation):
     def _keep_all(self, number: int, answer: Any, changes: ChangedRows) -> Rows:
         count = len(changes.everything)
         raw = self._read(number, answer, count)
-        normalize = partial(self._normalize, number)
-        gained = self.scores[number].keep_all(raw, self._feasible[:count], normalize)
+        scores, normalize = self.scores[number], None
+        if scores.asks:
+            normalize = partial(self._normalize, number, changes.nodes(changes.everything))
+        gained = scores.keep_all(raw, self._feasible[:count], normalize)
         if gained is None:
             return NO_ROWS
         self._totals[:count] += gained
@@ -203,7 +206,9 @@ class Scoring(Evaluation):
             if rows is changes.everything or (scores.is_as_given and not len(refiltered)):
                 yield rows  # they count already
                 continue
-            normalize = partial(self._normalize, number)
+            normalize = None
+            if scores.asks:
+                normalize = partial(self._normalize, number, changes.nodes(changes.everything))
             touched, gained = scores.rescale(
                 feasible, rows, refiltered, changes=changes, normalize=normalize
             )
@@ -212,9 +217,9 @@ class Scoring(Evaluation):
 
     # How a plugin normalizes by itself.
 
-    def _normalize(self, number: int, raw: IntArray, feasible: BoolArray) -> IntArray:
+    def _normalize(self, number: int, nodes: Nodes, raw: IntArray, _: BoolArray) -> IntArray:
         """It always sees the whole table, and always when feasible nodes change."""
-        nodes = self._state.nodes(feasible).everything
+        nodes = nodes.everything
         plugin, raw = self.plugins[number], raw.view()
         raw.setflags(write=False)  # a plugin must not write into what is kept
         normalized: IntArray
@@ -222,12 +227,9 @@ class Scoring(Evaluation):
             self._state, plugin, "normalize", self._pod, nodes, raw
         )
         touched &= ~FEASIBLE_ANYWHERE
-        self._normalizing_touched[number] |= touched
+        self._touched_besides[number] |= touched
         self._depends_on(number, self.touched[number] | touched)
         return normalized
-
-    def _touched_besides(self, number: int) -> int:
-        return self._normalizing_touched[number]
 
     # How rows rank.
 
