@@ -56,7 +56,7 @@ def test_run_is_the_command_line_with_an_outsiders_rules() -> None:
         "import lowtide\n"
         "class Mine:\n"
         "    name = 'Mine'\n"
-        "    def score(self, pod, nodes, feasible): ...\n"
+        "    def score(self, pod, nodes): ...\n"
         "lowtide.run(plugins={'Mine': Mine})"
     )
     config = (

@@ -240,11 +240,14 @@ def test_what_is_kept() -> None:
         pytest.param("share", NODE, id="shares do not note what nodes have"),
         pytest.param(
             "millicores",
-            (READING | FEASIBLE) << ANY_ROW,
+            (NODE | READING | FEASIBLE) << ANY_ROW,
             id="millicores do not note anything of other nodes",
         ),
+        # Which nodes are feasible is noted with what nodes there are.
         pytest.param(
-            "millicores", FEASIBLE << ANY_ROW, id="millicores do not note which nodes are feasible"
+            "millicores",
+            (NODE | FEASIBLE) << ANY_ROW,
+            id="millicores do not note which nodes are feasible",
         ),
     ],
 )
