@@ -68,6 +68,16 @@ def csi_source_of_claim(claim: PersistentVolumeClaim, objects: Objects) -> CsiSo
     return CsiSource(driver, f"to be made for {claim.key}") if driver else None
 
 
+# What is counted here goes by these, besides the pods.
+KINDS_THAT_ATTACH = (
+    PersistentVolumeClaim,
+    PersistentVolume,
+    StorageClass,
+    CSINode,
+    VolumeAttachment,
+)
+
+
 class VolumesOfNode(NamedTuple):
     """What is counted on one node."""
 

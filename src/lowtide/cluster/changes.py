@@ -40,6 +40,11 @@ def of_any_row(touched: int) -> int:
     return touched >> ANY_ROW & ANY_BITS
 
 
+def logged_bits(touched: int) -> int:
+    """What is logged, on whatever row, when an answer that touched this may be another."""
+    return touched | of_any_row(touched)
+
+
 def is_local(touched: int) -> bool:
     """Whether an answer for a row depends on what this row's pods take or on its reading, and on
     nothing of other rows. Labels don't count as local: the API server labels a pod when it binds
@@ -52,7 +57,7 @@ def is_local(touched: int) -> bool:
 def depends_on_pods(touched: int) -> bool:
     """Whether an answer may differ where pods hypothetically come and go. A pod that comes is
     expected to bring traffic."""
-    return bool((touched | of_any_row(touched)) & (PODS | READING | TERMS))
+    return bool(logged_bits(touched) & (PODS | READING | TERMS))
 
 
 def is_same_to_plugins(before: Node, after: Node) -> bool:

@@ -12,7 +12,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from lowtide.cluster.attached_volumes import NOT_COUNTED, VolumesOfNode, csi_sources_of
+from lowtide.cluster.attached_volumes import (
+    KINDS_THAT_ATTACH,
+    NOT_COUNTED,
+    VolumesOfNode,
+    csi_sources_of,
+)
 from lowtide.cluster.changes import NODE, TAKEN
 from lowtide.cluster.columns import BoolArray, IntArray
 from lowtide.cluster.storage import Storage
@@ -22,24 +27,12 @@ from lowtide.objects.storage import (
     CSINode,
     CsiSource,
     PersistentVolume,
-    PersistentVolumeClaim,
-    StorageClass,
-    VolumeAttachment,
 )
 
 if TYPE_CHECKING:
     from lowtide.cluster.nodes import Nodes
 
 T = TypeVar("T")
-
-# What AttachedVolumes goes by, besides the pods.
-KINDS_THAT_ATTACH = (
-    PersistentVolumeClaim,
-    PersistentVolume,
-    StorageClass,
-    CSINode,
-    VolumeAttachment,
-)
 
 
 class VolumesOnNodes:

@@ -11,7 +11,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from lowtide.cluster.changes import FEASIBLE, FEASIBLE_ANYWHERE, FIRST_KIND, is_local, of_any_row
+from lowtide.cluster.changes import (
+    FEASIBLE,
+    FEASIBLE_ANYWHERE,
+    FIRST_KIND,
+    is_local,
+    logged_bits,
+    of_any_row,
+)
 from lowtide.cluster.columns import IntArray, Rows
 from lowtide.cluster.nodes import Nodes
 from lowtide.cluster.state import ClusterState
@@ -22,6 +29,9 @@ from lowtide.framework.plugin import PluginError
 from lowtide.objects.pod import Pod
 
 Answers = npt.NDArray[Any]  # one integer per row: bits of reasons, or a raw score
+
+
+_MOST_PARTITIONS = 64
 
 
 class Partition(NamedTuple):
@@ -224,9 +234,6 @@ class Evaluation(ABC):
                 self._lookahead.forget()  # it has answers of other plugins than those local now
 
 
-_MOST_PARTITIONS = 64
-
-
 def check_kinds(state: ClusterState, plugin: Any, touched: int) -> None:
     """PluginError where it read objects of a type that nobody watches for it."""
     undeclared = touched & -FIRST_KIND
@@ -247,7 +254,7 @@ def _parted(touched: Sequence[int]) -> Partition:
             local_touched |= each
         else:
             others.setdefault(each, []).append(number)
-            others_logged |= each | of_any_row(each)
+            others_logged |= logged_bits(each)
     return Partition(local, local_touched, others, others_logged)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from lowtide.cluster.changes import of_any_row
+from lowtide.cluster.changes import logged_bits
 from lowtide.cluster.columns import BoolArray, Rows
 from lowtide.cluster.state import ClusterState
 from lowtide.framework.asking import Asking
@@ -59,7 +59,7 @@ class PreFilters:
                 is_other |= self._take(number, answer)
         self._logged = 0
         for touched in self.touched:
-            self._logged |= touched | of_any_row(touched)
+            self._logged |= logged_bits(touched)
         return is_other
 
     def _take(self, number: int, answer: Any) -> bool:

@@ -15,8 +15,8 @@ from lowtide.framework.scaling import scaled
 # From 0 to 100, kept in a byte: the less a verdict takes, the more of it is in reach.
 SmallArray = npt.NDArray[np.int8]
 
-# From raw scores of every row, and which rows are feasible, to 0..100.
-Normalize = Callable[[IntArray, BoolArray], IntArray]
+# From raw scores of every row to 0..100.
+Normalize = Callable[[IntArray], IntArray]
 
 
 class Scores:
@@ -134,7 +134,7 @@ class Scores:
         self, raw: IntArray, feasible: BoolArray, highest: int, normalize: Normalize | None
     ) -> IntArray:
         if self.asks and normalize is not None:
-            normalized = normalize(raw, feasible)
+            normalized = normalize(raw)
             check_scores(self.plugin.name, normalized, len(raw))
         else:
             normalized = scaled(raw, highest, self._scale)

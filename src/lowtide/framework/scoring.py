@@ -217,7 +217,7 @@ class Scoring(Evaluation):
 
     # How a plugin normalizes by itself.
 
-    def _normalize(self, number: int, nodes: Nodes, raw: IntArray, _: BoolArray) -> IntArray:
+    def _normalize(self, number: int, nodes: Nodes, raw: IntArray) -> IntArray:
         """It always sees the whole table, and always when feasible nodes change."""
         nodes = nodes.everything
         plugin, raw = self.plugins[number], raw.view()

@@ -4,16 +4,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from lowtide.cluster.attached_volumes import csi_sources_of
+from lowtide.cluster.attached_volumes import KINDS_THAT_ATTACH, csi_sources_of
 from lowtide.framework.plugin import OBJECTS, TAKEN, Change, Nodes, Pod, Rejection
 from lowtide.objects.csi_migration import csi_source_of
 from lowtide.objects.node import Node
 from lowtide.objects.storage import (
     CSINode,
     CsiSource,
-    PersistentVolume,
     PersistentVolumeClaim,
-    StorageClass,
     VolumeAttachment,
 )
 from lowtide.plugins.volume_claims import has_volumes, not_found, not_made_for, uses_claim
@@ -24,7 +22,7 @@ _TOO_MANY = "node(s) exceed max volume count"
 class NodeVolumeLimits:
     name = "NodeVolumeLimits"
     retry_on = TAKEN | OBJECTS
-    kinds = (PersistentVolumeClaim, PersistentVolume, StorageClass, CSINode, VolumeAttachment)
+    kinds = KINDS_THAT_ATTACH
 
     def concerns(self, pod: Pod) -> bool:
         return has_volumes(pod)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from lowtide.cluster.columns import BoolArray, IntArray
+from lowtide.cluster.columns import IntArray
 from lowtide.cluster.nodes import Nodes
 from lowtide.cluster.state import ClusterState
 from lowtide.framework.decision import NO_SCORES, Decision, RuleScore, ScoreTable
@@ -182,7 +182,7 @@ def _scores_of_all(weighted: Weighted, nodes: Nodes) -> ScoreTable:
     if raw is None or not count:
         return NO_SCORES
 
-    def normalize(raw: IntArray, _: BoolArray) -> IntArray:
+    def normalize(raw: IntArray) -> IntArray:
         normalized: IntArray = ask(plugin, "normalize", pod, nodes, raw)
         return normalized
 
