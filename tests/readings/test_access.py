@@ -74,31 +74,31 @@ def test_equal_accesses_are_one_key() -> None:
     [
         pytest.param(
             PrometheusArgs(addresses=["a", "http://u:secret@x:y"]),
-            ("addresses", "must be such as http://prometheus.example:9090, not 'http://x:y'"),
+            ("addresses", "must look like http://prometheus.example:9090, not 'http://x:y'"),
             id="refuses a malformed address and hides the password",
         ),
         pytest.param(
             PrometheusArgs(addresses=["kube-service://prometheus"]),
             (
                 "addresses",
-                "must be such as kube-service://monitoring/prometheus:9090, "
+                "must look like kube-service://monitoring/prometheus:9090, "
                 "not 'kube-service://prometheus'",
             ),
             id="refuses a malformed Service",
         ),
         pytest.param(
             PrometheusArgs(addresses=[""]),
-            ("addresses", "must be such as http://prometheus.example:9090, not ''"),
+            ("addresses", "must look like http://prometheus.example:9090, not ''"),
             id="refuses an empty address",
         ),
         pytest.param(
             PrometheusArgs(cert_file="c"),
-            ("certFile", "must have its keyFile beside it"),
+            ("certFile", "must be given together with keyFile"),
             id="refuses a certificate without a key",
         ),
         pytest.param(
             PrometheusArgs(key_file="k"),
-            ("keyFile", "must have its certFile beside it"),
+            ("keyFile", "must be given together with certFile"),
             id="refuses a key without a certificate",
         ),
         pytest.param(
@@ -108,7 +108,7 @@ def test_equal_accesses_are_one_key() -> None:
         ),
         pytest.param(
             PrometheusArgs(bearer_token_file="t", basic_auth=BasicAuthArgs("u", "p")),
-            ("bearerTokenFile", "must not be given beside basicAuth: one of them is sent"),
+            ("bearerTokenFile", "must not be combined with basicAuth: only one can be sent"),
             id="refuses a token beside a password",
         ),
         pytest.param(
@@ -118,7 +118,7 @@ def test_equal_accesses_are_one_key() -> None:
         ),
         pytest.param(
             PrometheusArgs(basic_auth=BasicAuthArgs("a:b")),
-            ("basicAuth", "must have a username without a colon, which ends it"),
+            ("basicAuth", "must have a username without a colon, which would end it"),
             id="refuses a username with a colon",
         ),
         pytest.param(
@@ -138,7 +138,7 @@ def test_equal_accesses_are_one_key() -> None:
         ),
         pytest.param(
             PrometheusArgs(headers={"authorization": "1"}, bearer_token_file="t"),
-            ("headers", "must not have authorization beside bearerTokenFile or basicAuth"),
+            ("headers", "must not have authorization together with bearerTokenFile or basicAuth"),
             id="refuses two credentials",
         ),
         pytest.param(

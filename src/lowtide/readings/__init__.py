@@ -1,3 +1,4 @@
-"""What is measured, without any I/O: what to ask, whose series it is, and how far to trust it.
+"""Measurements of nodes, without any I/O: which queries to send, which node a series belongs to,
+and how far to trust it.
 
-Filled by telemetry, read by the rules; time is an argument everywhere."""
+Telemetry fills them, plugins read them. Time is always an argument."""

@@ -1,6 +1,6 @@
-"""How Prometheus is reached: what users write, and the same put into one value that can be a key.
+"""How to reach Prometheus: the arguments that users write, and the same as one hashable value.
 
-Rules hold PrometheusArgs in their args; telemetry asks by the PrometheusAccess made of it."""
+Plugins have PrometheusArgs in their args; telemetry uses the PrometheusAccess made from them."""
 
 import re
 from collections.abc import Iterator
@@ -15,17 +15,17 @@ DEFAULT_TIMEOUT_SECONDS: Final = 10.0
 
 _HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _CONTROL_CHARACTER: Final = re.compile("[\x00-\x08\x0a-\x1f\x7f]")
-# They frame the request and are written by the client itself.
+# The HTTP client sets these itself, to frame the request.
 _OWN_HEADERS: Final = frozenset(
     {"connection", "content-length", "content-type", "host", "transfer-encoding"}
 )
 
 
 class PrometheusAccess(msgspec.Struct, frozen=True, kw_only=True):
-    """Where Prometheus answers, in the order of preference, and what to show there.
+    """Prometheus's addresses, in order of preference, and the credentials to send.
 
-    A user and password in an address count for that address. What is asked through the API
-    server's proxy carries the headers only: the kubeconfig is the credential."""
+    A user and password in an address apply to that address. Queries through the API server's proxy
+    carry only `headers`; there the kubeconfig authenticates."""
 
     addresses: tuple[str, ...]
     ca_file: str = ""
@@ -44,7 +44,7 @@ class PrometheusAccess(msgspec.Struct, frozen=True, kw_only=True):
 
 class BasicAuthArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     username: str = ""
-    """Sent with the password."""
+    """The user name, sent with the password."""
     password_file: str = ""
     """A file with the password, read again when it changes."""
 
@@ -53,30 +53,30 @@ class PrometheusArgs(
     msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True
 ):
     addresses: list[str] = []
-    """The first that answers is asked; `prometheusAddress` is then left out, or is the first of
+    """Tried in order until one answers. Leave out `prometheusAddress`, or make it the first of
     them."""
     ca_file: str = ""
-    """The CA that has signed the server's certificate."""
+    """The CA that signed the server's certificate."""
     cert_file: str = ""
-    """Our own certificate; with `keyFile`."""
+    """The client certificate; needs `keyFile`."""
     key_file: str = ""
-    """Its key; with `certFile`."""
+    """The key of the client certificate; needs `certFile`."""
     insecure_skip_verify: bool = False
-    """Believes any certificate; not beside `caFile`."""
+    """Accepts any server certificate; cannot be combined with `caFile`."""
     bearer_token_file: str = ""
-    """A file with a token, read again when it changes; not beside `basicAuth`."""
+    """A file with a token, read again when it changes; cannot be combined with `basicAuth`."""
     basic_auth: BasicAuthArgs | None = None
-    """A user and a password."""
+    """A user name and a password."""
     headers: dict[str, str] = {}
     """Sent with each request, such as `X-Scope-OrgID`."""
     timeout_seconds: Duration = msgspec.field(name="timeout", default=DEFAULT_TIMEOUT_SECONDS)
-    """An answer that takes longer is a failure. Bounds: more than 0s."""
+    """A query that takes longer fails. Bounds: more than 0s."""
 
     def __repr__(self) -> str:
         return _without_secrets(self)
 
     def problems(self) -> Iterator[tuple[str, str]]:
-        """What is wrong beyond types: field and text."""
+        """Yield what type checks cannot find, as (field, text)."""
         yield from self._address_problems()
         yield from self._tls_problems()
         yield from self._credential_problems()
@@ -85,7 +85,7 @@ class PrometheusArgs(
             yield "timeout", f"must be longer than 0s, not {self.timeout_seconds:g}s"
 
     def access(self, address: str) -> PrometheusAccess:
-        """All addresses, this one first; only right when there are no problems."""
+        """The access to all addresses, this one first. Call only if `problems` yields nothing."""
         basic = self.basic_auth or BasicAuthArgs()
         return PrometheusAccess(
             addresses=_without_doubles((address, *self.addresses)),
@@ -106,13 +106,13 @@ class PrometheusArgs(
                 parse_address(address)
             except ValueError:
                 given = shown_address(address)
-                yield "addresses", f"must be such as {example_for(address)}, not {given!r}"
+                yield "addresses", f"must look like {example_for(address)}, not {given!r}"
 
     def _tls_problems(self) -> Iterator[tuple[str, str]]:
         if self.cert_file and not self.key_file:
-            yield "certFile", "must have its keyFile beside it"
+            yield "certFile", "must be given together with keyFile"
         if self.key_file and not self.cert_file:
-            yield "keyFile", "must have its certFile beside it"
+            yield "keyFile", "must be given together with certFile"
         if self.insecure_skip_verify and self.ca_file:
             yield "insecureSkipVerify", "must be false with a caFile, which verifies the server"
 
@@ -121,11 +121,11 @@ class PrometheusArgs(
         if basic is not None and not basic.username:
             yield "basicAuth", "must have a username"
         if basic is not None and ":" in basic.username:
-            yield "basicAuth", "must have a username without a colon, which ends it"
+            yield "basicAuth", "must have a username without a colon, which would end it"
         if basic is not None and _CONTROL_CHARACTER.search(basic.username):
             yield "basicAuth", "must have a username without line breaks"
         if basic is not None and self.bearer_token_file:
-            yield "bearerTokenFile", "must not be given beside basicAuth: one of them is sent"
+            yield "bearerTokenFile", "must not be combined with basicAuth: only one can be sent"
 
     def _header_problems(self) -> Iterator[tuple[str, str]]:
         for name, value in self.headers.items():
@@ -134,14 +134,14 @@ class PrometheusArgs(
             elif name.lower() in _OWN_HEADERS:
                 yield "headers", f"must not have {name}, which Lowtide sets itself"
             elif name.lower() == "authorization" and (self.bearer_token_file or self.basic_auth):
-                yield "headers", f"must not have {name} beside bearerTokenFile or basicAuth"
+                yield "headers", f"must not have {name} together with bearerTokenFile or basicAuth"
             elif _CONTROL_CHARACTER.search(value):
-                # The value may be a secret: it is not repeated.
+                # The value may be a secret, so it is not shown.
                 yield "headers", f"must have a value without line breaks for {name}"
 
 
 def _without_doubles(addresses: tuple[str, ...]) -> tuple[str, ...]:
-    """The first spelling of each; an address that nobody can read is left for others to refuse."""
+    """Each address once, in its first spelling. Invalid ones stay: validation reports them."""
     kept: dict[object, str] = {}
     for address in addresses:
         if address.strip():
@@ -157,7 +157,7 @@ def _place(address: str) -> object:
 
 
 def _without_secrets(described: PrometheusAccess | PrometheusArgs) -> str:
-    """Header values are left out whatever their names: nobody knows which of them are secrets."""
+    """A repr with header names but no header values, because any value may be a secret."""
     shown = msgspec.structs.asdict(described)
     shown["addresses"] = [shown_address(address) for address in described.addresses]
     shown["headers"] = sorted(dict(described.headers))

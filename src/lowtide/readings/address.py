@@ -1,6 +1,6 @@
-"""The two forms of a Prometheus address: a URL, or a Service behind the API server's proxy.
+"""Parses a Prometheus address: a URL, or a Service behind the API server's proxy.
 
-Read by access for what users write, and by telemetry for where to ask."""
+Used to validate what users write, and by telemetry to send queries."""
 
 import re
 from dataclasses import dataclass, field
@@ -20,13 +20,13 @@ _SERVICE: Final = re.compile(
     rf"/(?P<service>(?:https?:)?{_LABEL}:{_LABEL})"  # a port has a number or a name
     r"(?P<prefix>(?:/[A-Za-z0-9._~%-]+)*)/?"
 )
-# Up to the last @, since a password in an address that nobody can read may hold any character.
+# Up to the last @, because the password in a malformed address may contain any character.
 _USER: Final = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*://)?.*@", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class UrlAddress:
-    """Asked directly; `query_url` has neither user nor password."""
+    """A Prometheus that is queried directly. `query_url` has no user and no password."""
 
     query_url: URL
     user: str | None = None
@@ -34,14 +34,14 @@ class UrlAddress:
 
     @property
     def shown(self) -> str:
-        """Fit for a log: parameters may hold keys."""
+        """The address for logs, without parameters, which may contain secrets."""
         return str(self.query_url.with_query(None)).removesuffix(QUERY_PATH)
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceAddress:
-    """Asked through the API server; `service` is spelled as its proxy wants it, as in
-    `https:prometheus:9090`."""
+    """A Prometheus that is queried through the API server. `service` is in the form that the proxy
+    expects, such as `https:prometheus:9090`."""
 
     namespace: str
     service: str
@@ -53,13 +53,13 @@ class ServiceAddress:
 
     @property
     def query_path(self) -> str:
-        """On the API server."""
+        """The path of the query on the API server."""
         proxy = f"/api/v1/namespaces/{self.namespace}/services/{self.service}/proxy"
         return f"{proxy}{self.prefix}{QUERY_PATH}"
 
 
 def parse_address(address: str) -> UrlAddress | ServiceAddress:
-    """An address as people write it, also without `http://`; ValueError says what is wrong."""
+    """Parse an address as users write it, also without `http://`. Raises ValueError."""
     if not address.strip():
         raise ValueError(
             "the Prometheus address (prometheusAddress) is missing; "
@@ -75,12 +75,12 @@ def parse_address(address: str) -> UrlAddress | ServiceAddress:
 
 
 def example_for(address: str) -> str:
-    """What an address of this kind looks like when it is right."""
+    """A valid address of the same form, for error messages."""
     return _SERVICE_EXAMPLE if address.startswith(_SERVICE_SCHEME) else _URL_EXAMPLE
 
 
 def shown_address(address: str) -> str:
-    """The address, right or not, without user, password and parameters: fit for a log."""
+    """The address, valid or not, without user, password and parameters, for logs."""
     return re.split(r"[?#]", _USER.sub(r"\1", address), maxsplit=1)[0]
 
 
@@ -89,7 +89,7 @@ def _parse(address: str) -> UrlAddress | ServiceAddress | None:
         found = _SERVICE.fullmatch(address)
         return None if found is None else ServiceAddress(**found.groupdict())
     try:
-        # The reason that is raised may repeat a piece of the password.
+        # URL's own error is dropped: it may contain a part of the password.
         url = URL(address if "://" in address else f"http://{address}")
     except ValueError:
         return None
@@ -100,6 +100,6 @@ def _parse(address: str) -> UrlAddress | ServiceAddress | None:
 
 
 def _is_host(url: URL) -> bool:
-    """What the resolver takes: it raises in ways of its own for labels of other lengths."""
+    """True if the length of each label is valid; the resolver raises odd errors for others."""
     labels = (url.raw_host or "").removesuffix(".").split(".")
     return all(1 <= len(label) <= _LONGEST_LABEL for label in labels)

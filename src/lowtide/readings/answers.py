@@ -1,5 +1,5 @@
-"""Prometheus's answers as arrays, which the meter keeps between polls: a tenth of what the series
-themselves take. Filled and read by LinkFinder."""
+"""Prometheus's answers as arrays, kept between polls. They take a tenth of the memory of the
+series themselves. Filled and read by LinkFinder."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,23 +15,23 @@ Answers = Mapping[str, Sequence[Series]]
 Labels = dict[str, str]
 Key = TypeVar("Key")
 
-# Tidying starts at twice the targets and devices that answers have, and this many more.
+# Tidying starts when there are more than twice the targets and devices in use, plus this many.
 _FEW: Final = 64
 
 
 @dataclass(slots=True, eq=False)
 class Shape:
-    """The labels of an answer's series, one element per series. Most answers are about the same
-    devices in the same order, each time, and so have one shape."""
+    """The labels of an answer, one element per series. Answers with equal labels share one Shape;
+    most answers list the same devices in the same order at each poll."""
 
     labels: Sequence[Labels]
-    target: IntArray  # its number among the targets
-    device: IntArray  # its number among the devices
+    target: IntArray  # the number of its target in KeptAnswers.targets
+    device: IntArray  # the number of its device in KeptAnswers.devices
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeptAnswer:
-    """One element per series, in the order of the answer."""
+    """One answer: each array has one element per series, in the order of the answer."""
 
     shape: Shape
     value: FloatArray
@@ -40,8 +40,7 @@ class KeptAnswer:
 
 @dataclass(slots=True, eq=False)
 class KeptAnswers:
-    """The newest answer to each query. Targets and devices have numbers in the order in which
-    they were first seen."""
+    """The newest answer to each query. Targets and devices are numbered as they are first seen."""
 
     targets: dict[Target, int] = field(default_factory=dict)
     devices: dict[str, int] = field(default_factory=dict)
@@ -61,16 +60,16 @@ class KeptAnswers:
         return self._by_name[name]
 
     def shapes(self) -> list[Shape]:
-        """Of all answers, each once."""
+        """The distinct shapes of all answers."""
         return list({id(one.shape): one.shape for one in self._by_name.values()}.values())
 
     @property
     def is_untidy(self) -> bool:
-        """Whether most targets and devices may be in no answer any more."""
+        """True if so many targets and devices were seen that most may be in no answer any more."""
         return len(self.targets) + len(self.devices) > self._tidy_beyond
 
     def tidy(self) -> None:
-        """Forgets targets and devices that no answer has any more; the others get new numbers."""
+        """Forget the targets and devices that no answer has any more, and renumber the others."""
         shapes = self.shapes()
         self.targets, targets = _renumbered(self.targets, [shape.target for shape in shapes])
         self.devices, devices = _renumbered(self.devices, [shape.device for shape in shapes])

@@ -1,5 +1,5 @@
-"""How fast a node's link is, where its exporter does not say: the node's annotation, the
-configuration, or the highest rate seen on other nodes. Called by judging."""
+"""Link capacities of nodes whose exporter reports no link speed: from the node's annotation, the
+configuration, or the highest rate seen on other nodes. Used by the meter and by judging."""
 
 import enum
 import math
@@ -23,7 +23,7 @@ INSTANCE_TYPE: Final = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/
 
 
 class CapacitySource(enum.Enum):
-    """Where a node's capacity was learned, best first."""
+    """Where a node's capacity comes from, best first."""
 
     SPEED = "link speed"
     ANNOTATION = "node annotation"
@@ -37,24 +37,24 @@ SOURCES: Final = tuple(CapacitySource)
 
 
 def is_said(source: IntArray) -> BoolArray:
-    """Where the capacity was said by somebody, not guessed from what other nodes carry."""
+    """True where the capacity was reported or configured, not guessed from other nodes' traffic."""
     said: BoolArray = source <= SOURCES.index(CapacitySource.CONFIG)
     return said
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stated:
-    """What is said of each node's link: by annotation, else by the configuration; 0 where nothing
-    is."""
+    """The stated capacity of each node's link: from its annotation, else from the configuration.
+    One element per node, except `kinds`."""
 
-    kind: IntArray  # a number of `kinds`
-    kinds: Sequence[str]  # instance types, each once
-    capacity: FloatArray
-    source: IntArray  # a number of SOURCES
+    kind: IntArray  # index into `kinds`
+    kinds: Sequence[str]  # distinct instance types
+    capacity: FloatArray  # bytes per second; 0 if not stated
+    source: IntArray  # index into SOURCES
 
 
 class StatedCapacities:
-    """Reads what is said; of nodes that are the same objects as the last time, once."""
+    """Reads the stated capacities, and rereads only nodes that changed since the last call."""
 
     def __init__(self, configured: Sequence[LinkCapacity]) -> None:
         self._configured = configured
@@ -86,7 +86,7 @@ class StatedCapacities:
 
 class _Said(NamedTuple):
     kind: str
-    capacity: float  # 0 where nothing is said
+    capacity: float  # 0 if not stated
     source: int
 
 
@@ -104,7 +104,7 @@ def _stated(said: Sequence[_Said]) -> Stated:
 def capacities_without_speed(
     stated: Stated, peaks: Peaks, names: Sequence[str]
 ) -> tuple[FloatArray, IntArray]:
-    """Bytes per second and its source (a number of SOURCES) for each node."""
+    """For each node, its capacity in bytes per second (NaN if unknown) and its index in SOURCES."""
     capacity = np.full(len(names), math.nan)
     source = np.full(len(names), SOURCES.index(CapacitySource.UNKNOWN))
     row_of = {name: row for row, name in enumerate(names)} if peaks.of_kind else {}
@@ -121,7 +121,7 @@ def capacities_without_speed(
 
 
 def annotated_capacity(node: Node) -> float:
-    """NaN where the node has no annotation, or one that cannot be read."""
+    """Bytes per second; NaN if the annotation is absent or cannot be parsed."""
     text = node.metadata.annotations.get(CAPACITY_ANNOTATION)
     if text is None:
         return math.nan
@@ -132,7 +132,7 @@ def annotated_capacity(node: Node) -> float:
 
 
 def is_capacity_readable(node: Node) -> bool:
-    """Whether the node's annotation, if it has one, says something."""
+    """True if the node has no capacity annotation or a valid one."""
     is_given = CAPACITY_ANNOTATION in node.metadata.annotations
     return not is_given or not math.isnan(annotated_capacity(node))
 
@@ -157,7 +157,7 @@ def _type_of(node: Node) -> str:
 def _highest_of_others(
     peaks: Sequence[TwoPeaks], group: IntArray, row_of: Mapping[str, int]
 ) -> FloatArray:
-    """For each node the highest peak of its group that is not its own; NaN where there is none."""
+    """For each node, the highest peak of another node in its group; NaN if there is none."""
     highest = np.array([each[0].bytes_per_second if each else math.nan for each in peaks])
     found: FloatArray = highest[group]
     for number, each in enumerate(peaks):

@@ -1,7 +1,7 @@
-"""A traffic reading as columns of the table of nodes: what NetworkTraffic filters and scores by.
+"""Turns a TrafficReading into columns of the node table, which NetworkTraffic reads.
 
-A node that is not trusted stands there as an average one, so that what is placed on it counts too;
-its state says that it is not trusted.
+A node that is not trusted gets average values, so that pods placed on it still count; its state
+shows that it is not trusted.
 """
 
 import math
@@ -13,19 +13,19 @@ from lowtide.cluster.reading import Reading
 from lowtide.readings.reading import STATES, State, TrafficReading
 
 VALUE_COLUMN = "value"  # in the unit of the measure
-HIGHEST_VALUE = "highest_value"  # of any node
-RECEIVE_COLUMN = "receive"  # bytes per second on the device that carries most
+HIGHEST_VALUE = "highest_value"  # of any node, the same in every row
+RECEIVE_COLUMN = "receive"  # bytes per second on the busiest device
 TRANSMIT_COLUMN = "transmit"
 CAPACITY = "capacity"  # of that device, bytes per second in each direction
-SHARE = "share"  # of a link's capacity, the worst device
-STATE = "state"  # a number of STATES
+SHARE = "share"  # used share of the capacity on the most loaded device
+STATE = "state"  # index into STATES
 IS_HOT = "is_hot"
-MAY_BE_HOT = "may_be_hot"  # fresh, and of a capacity that is known
-IS_GUESSED = "is_guessed"  # whether the capacity is a guess, from what other nodes carry
+MAY_BE_HOT = "may_be_hot"  # fresh, and the capacity is known
+IS_GUESSED = "is_guessed"  # the capacity is guessed from other nodes' traffic
 
 
 def published(reading: TrafficReading) -> Reading:
-    """All NaN when too few nodes are fresh, or none."""
+    """Values, rates and shares are NaN for all nodes if no node is fresh, or too few are."""
     is_believed = reading.is_fresh & (not reading.is_braked)
     value = _with_average(reading.value, is_believed)
     capacity = np.where(reading.capacity > 0, reading.capacity, _median(reading.capacity))
@@ -56,14 +56,14 @@ def published(reading: TrafficReading) -> Reading:
 
 
 def _with_average(values: FloatArray, is_believed: BoolArray) -> FloatArray:
-    """A node that nothing is known of is neither favoured nor avoided: it counts as average."""
+    """An unknown node gets the average, so that it is neither preferred nor avoided."""
     known = values[is_believed & np.isfinite(values)]
     average = float(known.mean()) if len(known) else math.nan
     return np.where(is_believed & np.isfinite(values), values, average)
 
 
 def _of_others(columns: dict[str, FloatArray], is_believed: BoolArray) -> dict[str, float]:
-    """A node that joined since: average in everything, and missing."""
+    """The values of a node that joined after the poll: averages, with the state missing."""
     value, share = columns[VALUE_COLUMN][is_believed], columns[SHARE][is_believed]
     average_share = float(share.mean()) if len(share) else math.nan
     capacity = _median(columns[CAPACITY])

@@ -1,6 +1,7 @@
-"""How much traffic a pod is expected to carry: stated, learned from its like, or taken for granted.
+"""How much traffic a pod is expected to carry: as annotated, as learned from the owner's pods, or a
+default.
 
-The meter learns from what Prometheus says of running pods; the ledger and the score ask."""
+The meter learns from Prometheus's rates of running pods; ledgers and NetworkTraffic's score ask."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,7 +32,7 @@ PodName = tuple[str, str]
 
 
 class Traffic(NamedTuple):
-    """Bytes per second in both directions."""
+    """Bytes per second in each direction."""
 
     receive: float
     transmit: float
@@ -41,7 +42,7 @@ NO_TRAFFIC: Final = Traffic(0.0, 0.0)
 
 
 class PodTraffic:
-    """What to expect of a pod; a value that is never changed (cluster.reading.Expectation)."""
+    """The traffic to expect from a pod. Immutable (implements cluster.reading.Expectation)."""
 
     fields = (EXPECTED_RECEIVE, EXPECTED_TRANSMIT)
 
@@ -63,7 +64,7 @@ class PodTraffic:
 
 
 class Owners:
-    """What the pods of each owner were seen to carry, remembered when they are gone."""
+    """The traffic learned from each owner's pods, kept after the pods are gone."""
 
     def __init__(self) -> None:
         self._by_owner: dict[Owner, Traffic] = {}
@@ -82,12 +83,12 @@ class Owners:
         sampled_at: float,
         window_seconds: float,
     ) -> bool:
-        """From what Prometheus says each pod carries; whether any pod taught something. What is
-        new of an owner counts for half: a minute's rate is not what its pods always carry.
+        """Learn from the measured rates of pods. True if at least one pod counted.
 
-        A pod that has not started, or ran for less than half the window, tells nothing yet; one
-        that ran for less than the whole was measured over the rest as well, and is scaled up.
-        Pods on the host's network report the node's own devices."""
+        A new mean counts for half of an owner's value, because one window may not be typical. Pods
+        that ran for less than half the window are skipped; the rates of pods that ran for less than
+        the whole window are scaled up. Pods on the host network are skipped, because they report
+        the node's devices."""
         received, transmitted = _by_pod(receive), _by_pod(transmit)
         seen: dict[Owner | None, _Sum] = {}
         running: dict[str, _Running] = {}
@@ -114,7 +115,7 @@ class Owners:
         self._running = running
         for owner, total in seen.items():
             if owner is not None:
-                before = self._by_owner.pop(owner, None)  # the newest are last
+                before = self._by_owner.pop(owner, None)  # reinserted last, as the newest
                 self._by_owner[owner] = _smoothed(total.mean(), before)
         while len(self._by_owner) > MOST_OWNERS_REMEMBERED:
             del self._by_owner[next(iter(self._by_owner))]
@@ -125,8 +126,6 @@ class Owners:
 
 @dataclass(slots=True)
 class _Sum:
-    """Of what some pods carry."""
-
     pods: int = 0
     receive: float = 0.0
     transmit: float = 0.0
@@ -145,8 +144,8 @@ def _all_of(sums: Iterable[_Sum]) -> _Sum:
 
 
 class _Running(NamedTuple):
-    """What is worked out once of a pod that runs. Its counters go on when a container of it is
-    started again, so the first start counts."""
+    """What is computed once for each running pod. A container's restart does not reset the pod's
+    counters, so the first start counts."""
 
     owner: Owner | None
     since: float
@@ -158,8 +157,8 @@ def _running(pod: Pod) -> _Running | None:
 
 
 def owner_of(pod: Pod) -> Owner | None:
-    """Whose pods are alike: the Deployment rather than one ReplicaSet of it, the CronJob rather
-    than one Job of it."""
+    """The owner whose pods carry similar traffic: the Deployment instead of its ReplicaSet, the
+    CronJob instead of its Job."""
     controller = pod.controller
     if controller is None:
         return None
@@ -178,13 +177,13 @@ def ignores_traffic(pod: Pod) -> bool:
 
 
 def is_readable(pod: Pod) -> bool:
-    """Whether the pod's annotation, if it has one, says something."""
+    """True if the pod has no traffic annotation or a valid one."""
     return TRAFFIC_ANNOTATION not in pod.metadata.annotations or stated_traffic(pod) is not None
 
 
 def stated_traffic(pod: Pod) -> Traffic | None:
-    """What the pod's annotation says: `240M` for both directions, or
-    `receive=240M,transmit=80M`, in bits/s; None where it says nothing that can be read."""
+    """The traffic in the pod's annotation: `240M` for both directions, or
+    `receive=240M,transmit=80M`, in bits/s. None if it is absent or cannot be parsed."""
     if TRAFFIC_ANNOTATION not in pod.metadata.annotations:
         return None
     text = pod.metadata.annotations[TRAFFIC_ANNOTATION].strip()
@@ -210,7 +209,7 @@ def _stated_amount(text: str) -> float:
 
 
 def limited(traffic: Traffic, pod: Pod) -> Traffic:
-    """No more than the pod's bandwidth annotations let through."""
+    """The traffic, capped by the pod's bandwidth annotations."""
     return Traffic(
         min(traffic.receive, _limit(pod, INGRESS_LIMIT)),
         min(traffic.transmit, _limit(pod, EGRESS_LIMIT)),

@@ -1,6 +1,6 @@
-"""From links to a reading: what each node carries, of how much, and how far to trust that.
+"""Turns links into a TrafficReading: each node's traffic, its capacity, and how far to trust both.
 
-The meter judges what Prometheus answered; scenarios, what a file says."""
+Called by the meter with Prometheus's answers, and by scenarios with the content of a file."""
 
 import math
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ from lowtide.readings.request import RECEIVE, TRANSMIT, VALUE, TrafficRequest, d
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """What earlier readings left behind: the highest rates, and which nodes were hot."""
+    """What is kept from earlier readings: the peak rates, and which nodes were hot."""
 
     peaks: Peaks
     hot: frozenset[str]
@@ -37,7 +37,8 @@ NOTHING_BEFORE = Before(Peaks(), frozenset())
 
 
 def before_the_next(reading: TrafficReading, before: Before) -> Before:
-    """A node without a fresh reading is not hot, but has not cooled either."""
+    """What to keep for the next reading. A node without a fresh reading is not hot now, but if it
+    was hot, it has not cooled down either."""
     hot = {reading.names[position] for position in np.flatnonzero(reading.is_hot).tolist()}
     unknown = {reading.names[position] for position in np.flatnonzero(~reading.is_fresh).tolist()}
     return Before(
@@ -58,11 +59,11 @@ def judged(
     stated: Stated,
     ahead_seconds: float = 0.0,
 ) -> TrafficReading:
-    """`stated` is what is said of the nodes' links. The times of the links are ahead of `now`'s
-    clock by so many seconds."""
+    """Judge the links at `now`. `stated` has the stated capacities of the nodes. The times in
+    `links` come from a clock that is `ahead_seconds` ahead of the clock of `now`."""
     names = [node.metadata.name for node in nodes]
     rates = Rates.of(links, request, window_seconds, len(nodes))
-    # A clock ahead of ours must not keep its answers fresh for longer than others'.
+    # A Prometheus clock that is ahead of ours must not keep its answers fresh for longer.
     at = np.min([each.at for each in links.by_direction.values()], axis=0)
     at = np.minimum(at - ahead_seconds, now)
     peaks = before.peaks.with_rates(_plausible(rates.peak), names, stated.kind, stated.kinds)
@@ -93,10 +94,10 @@ def judged(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rates:
-    """What the links of each node carry. `load` is one per link, the others one per node."""
+    """The traffic of links and nodes. `load` has one element per link, the others one per node."""
 
-    load: FloatArray  # in bytes per second and direction; NaN where not known
-    main: IntArray  # the link of each node that carries most; -1 where it has none
+    load: FloatArray  # bytes per second that count against the capacity; NaN where unknown
+    main: IntArray  # the position of the node's busiest link; -1 if it has none
     value: FloatArray
     receive: FloatArray
     transmit: FloatArray
@@ -136,7 +137,7 @@ def _plausible(rates: FloatArray) -> FloatArray:
 
 
 def loaded(request: TrafficRequest, receive: FloatArray, transmit: FloatArray) -> FloatArray:
-    """What counts against a link's capacity: a link carries that much in each direction."""
+    """The rate that counts against a link's capacity, which a link carries in each direction."""
     match request.direction:
         case "receive":
             return receive
@@ -155,8 +156,7 @@ def share_with(
     capacity: FloatArray,
     share: FloatArray,
 ) -> FloatArray:
-    """Of a link's capacity, if the device that carries most carried that much; no less than what
-    is measured on the worst device."""
+    """The used share if the busiest device carried these rates; at least the measured share."""
     return np.fmax(loaded(request, receive, transmit) / capacity, share)
 
 
@@ -167,16 +167,16 @@ def share_after(
     capacity: FloatArray,
     share: FloatArray,
 ) -> FloatArray:
-    """What a share would be if the link carried `after` instead of `before`, each receive and
-    transmit; never below 0."""
+    """The share if the link carried `after` instead of `before`, each (receive, transmit); never
+    below 0."""
     gained = loaded(request, *after) - loaded(request, *before)
     return np.maximum(share + gained / capacity, 0.0)
 
 
 def _total(links: Links, name: str, node_count: int) -> FloatArray:
-    """Summed over the devices of each node; NaN where not answered, or one is not plausible."""
+    """The sum over each node's devices; NaN if not answered, or if any value is implausible."""
     direction = links.by_direction[name]
-    # A device that this query does not know of is no fault of the others.
+    # A device that is missing from this query counts as 0.
     sound = np.nan_to_num(direction.value)
     total = np.bincount(links.row, weights=sound, minlength=node_count).astype(np.float64)
     unsound = np.bincount(links.row[direction.is_unsound], minlength=node_count) > 0
@@ -188,7 +188,7 @@ def _busiest(rows: IntArray, load: FloatArray, node_count: int) -> IntArray:
     """The position of the highest load of each row; -1 where a row has none."""
     found = np.full(node_count, -1, np.int64)
     order = np.lexsort((np.nan_to_num(load, nan=-1.0), rows))
-    found[rows[order]] = order  # of a row's links the last, so the highest, stays
+    found[rows[order]] = order  # the last assignment wins: the highest load of each row
     return found
 
 
@@ -199,7 +199,7 @@ def _at(values: FloatArray, positions: IntArray) -> FloatArray:
 
 
 def _shares(guessed: FloatArray, links: Links, rates: Rates) -> FloatArray:
-    """The worst of any link, by its speed where that is plausible, else by the node's capacity."""
+    """Each node's highest share of any link: of the link's speed, else of the node's capacity."""
     by_link = np.where(np.isnan(links.speed), guessed[links.row], links.speed)
     share = np.full(len(guessed), -math.inf)
     np.maximum.at(share, links.row, np.nan_to_num(rates.load / by_link, nan=-math.inf))
@@ -209,7 +209,7 @@ def _shares(guessed: FloatArray, links: Links, rates: Rates) -> FloatArray:
 def _by_speed(
     guessed: FloatArray, source: IntArray, links: Links, rates: Rates
 ) -> tuple[FloatArray, IntArray]:
-    """The capacity of each node's busiest link, and where it is from."""
+    """The capacity of each node's busiest link, and its index in SOURCES."""
     main_speed = np.where(rates.main < 0, links.fastest, _at(links.speed, rates.main))
     has_speed = ~np.isnan(main_speed)
     by_speed = SOURCES.index(CapacitySource.SPEED)
@@ -219,7 +219,7 @@ def _by_speed(
 def _states(
     links: Links, value: FloatArray, at: FloatArray, request: TrafficRequest, now: float
 ) -> NDArray[np.int8]:
-    """The first state that applies counts."""
+    """The state of each node; the first one that applies counts."""
     each = [links.by_direction[name] for name in directions(request)]
     codes = {state: STATES.index(state) for state in State}
     return np.select(
@@ -242,7 +242,7 @@ def _states(
 def _hot_from(
     request: TrafficRequest, names: Sequence[str], were_hot: frozenset[str]
 ) -> FloatArray:
-    """The share from which each node is hot: until it has cooled, well below the threshold."""
+    """The share from which each node is hot. It is lower for nodes that were hot (hysteresis)."""
     if not were_hot:
         return np.full(len(names), request.hot_share)
     was_hot = np.array([name in were_hot for name in names], np.bool_)
@@ -250,8 +250,8 @@ def _hot_from(
 
 
 def _of_unknown(request: TrafficRequest, rates: Rates, capacity: FloatArray) -> Traffic:
-    """What a pod is taken for that nothing is known of: a part of the median link, or, where
-    nodes are compared with the busiest, of what that one carries."""
+    """The traffic assumed for a pod with unknown traffic: a fixed rate, else a share of the median
+    capacity, or of the busiest node's rate if the request is relative."""
     known = np.fmax(rates.receive, rates.transmit) if request.is_relative else capacity
     known = known[known > 0]
     whole = 0.0

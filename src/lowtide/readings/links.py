@@ -1,7 +1,7 @@
-"""From Prometheus's answers to links: one per device of a node that counts, with its rates.
+"""Turns Prometheus's answers into links: one per counted device of a node, with its rates.
 
-The meter calls it at each poll. A device that two jobs scrape is one device; a bond's members and
-a device's VLANs are not counted beside it."""
+The meter calls it at each poll. A device that two jobs scrape is one link. The members of a bond
+and the VLANs of a device are not counted again."""
 
 import math
 import re
@@ -18,10 +18,11 @@ from lowtide.readings.answers import Answers, KeptAnswer, KeptAnswers, Shape
 from lowtide.readings.matching import NodeMatcher, Rows
 from lowtide.readings.request import FLAGS, NUMBER, PARENT, SPEED
 
-# Virtual devices report a speed of -125000, some drivers an all-ones number.
+# Speeds from here on are implausible. Virtual devices report -125000, some drivers all ones.
 HIGHEST_SPEED_BYTES_PER_SECOND: Final = 1e12
 
-# Of what is measured, in any unit: a counter of 64 bits holds less. Sums of these stay finite.
+# Measured values from here on are implausible, in any unit: a 64-bit counter holds less. Sums of
+# lower values stay finite.
 LARGEST_MEASURED: Final = 2.0**64
 
 # Linux's device flags.
@@ -38,24 +39,24 @@ _NO_DEVICE: Final = -1
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Measured:
-    """What one query says of each link, and of each node whether it was answered at all."""
+    """The answer to one query: a value per link, and the state of each node."""
 
-    value: FloatArray  # one per link; NaN where not answered or not plausible
-    is_unsound: BoolArray  # one per link: answered, and not plausible
-    at: FloatArray  # one per node: of its oldest sample; NaN where not answered
-    is_answered: BoolArray
-    is_ambiguous: BoolArray
+    value: FloatArray  # one per link; NaN where not answered or implausible
+    is_unsound: BoolArray  # one per link: answered, but implausible
+    at: FloatArray  # one per node: the time of its oldest sample; NaN where not answered
+    is_answered: BoolArray  # one per node
+    is_ambiguous: BoolArray  # one per node: a series may belong to it or to another node
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Links:
-    """Sorted by row. `speed` is NaN where Prometheus says nothing plausible."""
+    """All links, sorted by the row of their node."""
 
     row: IntArray
     device: tuple[str, ...]
-    speed: FloatArray
+    speed: FloatArray  # bytes per second; NaN where Prometheus has no plausible speed
     by_direction: Mapping[str, Measured]
-    fastest: FloatArray  # one per node: the highest speed of its devices, also unmeasured ones
+    fastest: FloatArray  # one per node: the highest speed of its devices, measured or not
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,18 +71,19 @@ class _Picked:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Matched:
-    """The series of a shape that belong to a node, sorted by key."""
+    """The series of an answer that belong to exactly one node, sorted by key."""
 
     position: IntArray  # in the answer
     key: IntArray
-    is_unique: bool  # whether there is one per key
+    is_unique: bool  # whether each key occurs once
     ambiguous_rows: set[int]
 
 
 def links_of(
     answers: Answers, asked: Sequence[str], matcher: NodeMatcher, node_count: int
 ) -> Links:
-    """`asked` are the queries that measure; what else is in `answers` tells about the devices."""
+    """Find the links in one set of answers. `asked` names the queries that measure traffic; other
+    answers describe the devices."""
     finder = LinkFinder()
     finder.match(matcher)
     finder.take({name: answers[name] for name in (*asked, *OF_DEVICES) if name in answers})
@@ -89,18 +91,18 @@ def links_of(
 
 
 class LinkFinder:
-    """Finds links poll after poll. What it made of an answer it keeps until there is another one:
-    most of them are asked for seldom."""
+    """Finds links at each poll. It keeps what it derived from an answer until a new one arrives,
+    because most queries are sent rarely."""
 
     def __init__(self) -> None:
         self._answers = KeptAnswers()
         self._matcher = NodeMatcher((), (), "auto")
-        self._rows: list[Rows] = []  # of each target that was matched so far
+        self._rows: list[Rows] = []  # of each target matched so far, by the target's number
         self._matched: dict[Shape, _Matched] = {}
         self._picked: dict[str, _Picked] = {}
 
     def take(self, answers: Answers) -> None:
-        """Answers about devices, which replace earlier ones to the same queries."""
+        """Store answers about devices; they replace earlier answers to the same queries."""
         for name, series in answers.items():
             self._answers.take(name, series)
             self._picked.pop(name, None)
@@ -110,12 +112,12 @@ class LinkFinder:
             self._start_again()
 
     def match(self, matcher: NodeMatcher) -> None:
-        """From now on series belong to nodes by this one."""
+        """Match series to nodes with this matcher from now on."""
         self._matcher = matcher
         self._start_again()
 
     def some_labels(self, name: str, count: int) -> Sequence[dict[str, str]]:
-        """The labels of at most so many series of an answer, from all over."""
+        """The labels of at most `count` series of an answer, spread over all of them."""
         labels = self._answers.of(name).shape.labels
         return labels[:: len(labels) // count + 1]
 
@@ -138,7 +140,7 @@ class LinkFinder:
         )
 
     def _start_again(self) -> None:
-        """Keeps the answers alone, and of their targets and devices those that are in them."""
+        """Drop all that was derived, and the targets and devices that no answer has any more."""
         self._answers.tidy()
         self._rows.clear()
         self._matched.clear()
@@ -161,7 +163,7 @@ class LinkFinder:
         return found
 
     def _is_child(self, keys: IntArray) -> BoolArray:
-        """Members of a bond, and VLANs, whose parent is there as well."""
+        """True for bond members and VLANs whose parent device is also among the keys."""
 
         def asked(name: str) -> FloatArray:
             return np.nan_to_num(_on(keys, self._pick(name)))
@@ -182,7 +184,7 @@ class LinkFinder:
         return is_child
 
     def _below(self) -> IntArray:
-        """By the number of a device: that of the device which it is a VLAN of, by its name."""
+        """For each device number, the number of its parent if its name is that of a VLAN."""
         codes = self._answers.devices
         vlans = (_VLAN_BY_NAME.fullmatch(name) for name in codes)
         below = (_NO_DEVICE if vlan is None else codes.get(vlan[1], _NO_DEVICE) for vlan in vlans)
@@ -215,7 +217,7 @@ def _measured(keys: IntArray, picked: _Picked, node_count: int) -> Measured:
 
 
 def _on(keys: IntArray, picked: _Picked) -> FloatArray:
-    """The values at these keys; NaN where there is none."""
+    """The value for each key; NaN where there is none."""
     if np.array_equal(keys, picked.key):
         return picked.value
     found = np.full(len(keys), math.nan)
@@ -225,7 +227,7 @@ def _on(keys: IntArray, picked: _Picked) -> FloatArray:
 
 
 def _is_among(some: IntArray, others: IntArray) -> BoolArray:
-    """Both are sorted, with each key once."""
+    """Which of `some` are in `others`. Both must be sorted, without duplicates."""
     if np.array_equal(some, others):
         return np.ones(len(some), np.bool_)
     if not len(others):
@@ -253,20 +255,20 @@ def _matched(shape: Shape, rows_of_targets: Sequence[Rows]) -> _Matched:
 
 
 def _picked(answer: KeptAnswer, matched: _Matched) -> _Picked:
-    """Of each device the soundest series, then the freshest, then the larger: the smaller may
-    come from an exporter that does not see the host's devices."""
+    """Keep one series per device: a plausible one, then the newest, then the larger, because the
+    smaller may come from an exporter that does not see the host's devices."""
     key, value, at = matched.key, answer.value[matched.position], answer.at[matched.position]
     if not matched.is_unique:
         is_plausible = (value >= 0) & (value < LARGEST_MEASURED)
         order: IntArray = np.lexsort((value, at, is_plausible, key))
-        is_last = np.append(key[1:] != key[:-1], True)  # keys are sorted already
+        is_last = np.append(key[1:] != key[:-1], True)  # keys are already sorted
         order = order[is_last]
         key, value, at = key[is_last], value[order], at[order]
     return _Picked(key, value, at, matched.ambiguous_rows)
 
 
 def _merged(keys: Sequence[IntArray]) -> IntArray:
-    """All of them, sorted, each once; most often they are the same."""
+    """All keys, sorted, each once. Fast if all sequences are equal, which is the usual case."""
     first, *others = keys
     if all(np.array_equal(first, each) for each in others):
         return first
@@ -275,12 +277,12 @@ def _merged(keys: Sequence[IntArray]) -> IntArray:
 
 
 def _key(rows: IntArray, number: IntArray | int) -> IntArray:
-    """A device of a node as one number."""
+    """A node's row and a device number as one number."""
     return (rows << _DEVICE_BITS) | number
 
 
 def _whole_numbers(values: FloatArray) -> IntArray:
-    """As large as a device's number may be: other values are none."""
+    """The values as integers; 0 for what cannot be a device number."""
     is_one = (values >= 0) & (values <= _low_bits())
     return np.where(is_one, values, 0).astype(np.int64)
 

@@ -1,4 +1,6 @@
-"""Which node a series belongs to, by the labels that Prometheus set-ups use; called by links."""
+"""Finds the node that a series belongs to, by the labels that Prometheus setups use.
+
+Used by the meter, by links and for PrometheusQuery."""
 
 from collections.abc import Iterable, Sequence
 from ipaddress import ip_address
@@ -12,11 +14,11 @@ from lowtide.readings.series import Series
 
 Rows = tuple[int, ...]
 Key = TypeVar("Key")
-Target = tuple[str, str, str, str, str]  # the values of TARGET_LABELS, empty where there is none
+Target = tuple[str, str, str, str, str]  # the values of TARGET_LABELS, "" for a missing label
 
 
 class NodeIdentity(msgspec.Struct, frozen=True):
-    """What a node may be called in a label: its name, its hostname, its addresses."""
+    """The values that may name a node in a label: its name, hostname and addresses."""
 
     name: str
     hostname: str = ""
@@ -24,7 +26,6 @@ class NodeIdentity(msgspec.Struct, frozen=True):
 
 
 def identity_of(node: Node) -> NodeIdentity:
-    """What a node may be called in Prometheus's labels."""
     return NodeIdentity(
         name=node.name,
         hostname=node.labels.get("kubernetes.io/hostname", ""),
@@ -33,11 +34,11 @@ def identity_of(node: Node) -> NodeIdentity:
 
 
 class NodeMatcher:
-    """Matches the answers of one poll to nodes, each a row of `identities`.
+    """Matches series to nodes; a row is an index into `identities`.
 
-    `auto` takes the label `node`, else `kubernetes_node`, each as a Node's name. Else it asks both
-    `nodename` (the series' own, or that of `node_uname_info` with the same instance and job) and
-    `instance`: either alone may decide, and where both name nodes they must agree on one."""
+    `auto` first reads the label `node`, then `kubernetes_node`, as a Node's name. Then it reads
+    `nodename` (from the series, or from the `node_uname_info` with the same instance and job) and
+    `instance`. Either is enough; if both name nodes, they must agree on one."""
 
     def __init__(
         self, identities: Sequence[NodeIdentity], uname: Iterable[Series], label: MatchLabel
@@ -68,7 +69,7 @@ class NodeMatcher:
         self._uname_of_instance = of_instance.sorted()
 
     def candidates(self, series: Iterable[Series]) -> list[Rows]:
-        """For each series the rows that its labels may mean: one is a match, several are not."""
+        """For each series, the rows that its labels may mean. Only a single row is a match."""
         judged: dict[Target, Rows] = {}
         targets = targets_of(one.labels for one in series)
         for target in targets:
@@ -77,7 +78,7 @@ class NodeMatcher:
         return [judged[target] for target in targets]
 
     def rows_of(self, target: Target) -> Rows:
-        """The rows that these labels may mean."""
+        """The rows that these labels may mean: none, one match, or several candidates."""
         node, kubernetes_node, nodename, instance, job = target
         match self._label:
             case "node":
@@ -102,12 +103,12 @@ class NodeMatcher:
         if nodename:
             return self._by_hostname.get(nodename.lower(), ())
         rows = self._uname_of_target.get((instance, job))
-        # Where another job scraped node_uname_info, the instance alone has to do.
+        # If another job scraped node_uname_info, match by the instance alone.
         return self._uname_of_instance.get(instance, ()) if rows is None else rows
 
 
 def targets_of(labels: Iterable[dict[str, str]]) -> list[Target]:
-    """What may lead each series to its node; the devices of one exporter have it in common."""
+    """The labels that may name each series' node. All devices of one exporter share them."""
     return [
         (
             get("node", ""),
@@ -121,8 +122,8 @@ def targets_of(labels: Iterable[dict[str, str]]) -> list[Target]:
 
 
 class _Index(Generic[Key]):
-    """Rows by what they are called, collected first: to sort them with each that comes takes the
-    square of their number."""
+    """Collects rows by name and sorts them once at the end; sorting at each addition would take
+    quadratic time."""
 
     def __init__(self) -> None:
         self._rows: dict[Key, set[int]] = {}
@@ -141,7 +142,7 @@ def _agreed(named: Rows, addressed: Rows) -> Rows:
 
 
 def host_of(instance: str) -> str:
-    """The host of `name`, `name:port`, an address with or without port, or `[v6]:port`."""
+    """The host part of `name`, `name:port`, an IP address with or without port, or `[v6]:port`."""
     if instance.startswith("["):
         return plain_address(instance[1:].partition("]")[0])
     if instance.count(":") == 1:
@@ -150,7 +151,7 @@ def host_of(instance: str) -> str:
 
 
 def plain_address(address: str) -> str:
-    """One spelling per host: an IPv6 address has many."""
+    """The address in one canonical spelling: an IPv6 address has many."""
     if ":" not in address:
         return address.lower()
     try:

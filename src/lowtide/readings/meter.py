@@ -1,7 +1,7 @@
-"""The meter: which queries to ask at each poll, and from their answers what is known of each node.
+"""The meter decides which queries to send at each poll and turns the answers into a TrafficReading.
 
-Pure: the poller in telemetry and the simulator ask and hand the answers in. Between polls it
-remembers what one answer alone cannot tell: peaks, what owners' pods carry, which nodes are hot.
+It does no I/O: telemetry's poller and the simulator send the queries and pass in the answers.
+Between polls it remembers peak rates, the traffic of each owner's pods, and which nodes are hot.
 """
 
 import math
@@ -40,8 +40,8 @@ from lowtide.readings.series import Series
 
 # A rate needs two samples, and a target may miss one or two scrapes.
 SCRAPES_IN_WINDOW: Final = 4
-# Kubelets are often scraped less often than exporters: over this the rates of pods are taken while
-# it is not known how often.
+# The least window for pod rates until the kubelets' scrape interval is known: kubelets are often
+# scraped less often than exporters.
 POD_WINDOW_SECONDS: Final = 300
 LINKS_EVERY_SECONDS: Final = 300.0
 LINKS_WHILE_MISSING_EVERY_SECONDS: Final = 60.0
@@ -51,28 +51,28 @@ TARGETS_PROBED: Final = 3
 _PROBE: Final = "probe"
 _POD_PROBE: Final = "pod_probe"
 _PODS: Final = (POD_RECEIVE, POD_TRANSMIT)
-_NEARLY: Final = 0.99  # scrapes are never apart to the millisecond
+_NEARLY: Final = 0.99  # tolerance, because scrape intervals are not exact to the millisecond
 
 
 class TrafficMeter:
-    """`now` is by a clock that never jumps, but for `take`, which tells both."""
+    """`now` is the time of a monotonic clock, except in `take`, which is given both clocks."""
 
     def __init__(self, request: TrafficRequest, rest: Rest = no_rest) -> None:
         self.request = request
         self._rest = rest
-        self.window_seconds = request.window_seconds  # widened where scrapes are rare
+        self.window_seconds = request.window_seconds  # widened if scrapes are rare
         self._scrape_interval_seconds = 0.0
         self._pod_scrape_interval_seconds: float | None = None
         self._lag_seconds = 0.0
         self._rhythm = Rhythm()
         self._ahead = _Ahead()
         self._reading: TrafficReading | None = None
-        self._ahead_of_steady_seconds = 0.0  # the clock that may jump, at the last take
+        self._ahead_of_steady_seconds = 0.0  # `now` minus `steady_now` at the last `take`
         self._nodes: Sequence[Node] = ()
         self._uname: Sequence[Series] = ()
         self._finder = LinkFinder()
         self._of_devices = {*directions(request), *OF_DEVICES}
-        self._pod_answers: dict[str, Sequence[Series]] = {}  # until something is learned from them
+        self._pod_answers: dict[str, Sequence[Series]] = {}  # not learned from yet
         self._pod_answers_window_seconds = 0
         self._some_pods: Sequence[dict[str, str]] = ()
         self._stated = StatedCapacities(request.capacities)
@@ -80,7 +80,7 @@ class TrafficMeter:
         self._owners = Owners()
 
     def due(self, now: float, nodes: Sequence[Node]) -> dict[str, str]:
-        """Name to PromQL of what to ask now, however many nodes there are."""
+        """The queries to send now, PromQL by name. Their number does not grow with the nodes."""
         is_other_cluster = _names(nodes) != _names(self._nodes)
         seldom = {
             name: promql
@@ -97,7 +97,7 @@ class TrafficMeter:
 
     @property
     def pod_window_seconds(self) -> int:
-        """What the rates of pods are taken over, which kubelets tell."""
+        """The window for pod rates, which depends on how often kubelets are scraped."""
         if self._pod_scrape_interval_seconds is None:
             return max(self.window_seconds, POD_WINDOW_SECONDS)
         needed = SCRAPES_IN_WINDOW * self._pod_scrape_interval_seconds
@@ -106,13 +106,14 @@ class TrafficMeter:
         return math.ceil(needed)
 
     def probe(self, now: float) -> str | None:
-        """A query for the samples of a few targets, seldom due: their times tell how often
-        targets are scraped."""
+        """A query for the raw samples of a few targets, whose times show how often targets are
+        scraped. None if it is not due, or not useful."""
         is_of_use = self.request.is_rate and not self.request.template
         if not is_of_use or not self._rhythm.is_due(_PROBE, PROBE_EVERY_SECONDS, now):
             return None
         measured = directions(self.request)
-        # Over a window that holds no two scrapes there are no rates, but the targets have links.
+        # If the window holds fewer than two scrapes there are no rates; FLAGS and SPEED still name
+        # the targets.
         for name in (*measured, FLAGS, SPEED):
             targets = self._finder.some_labels(name, TARGETS_PROBED)
             if targets:
@@ -120,24 +121,25 @@ class TrafficMeter:
         return None
 
     def probed(self, sample_times: Iterable[Sequence[float]], now: float) -> bool:
-        """What the probe found; whether the window had to be widened for it."""
+        """Learn from the probe's samples. True if the window had to be widened."""
         found = [times for times in sample_times if len(times) > 1]
         interval = scrape_interval(found)
         if interval is None:
             return False
         self._rhythm.answered([_PROBE], now)
-        # By chance all of them may have been scraped just now.
+        # All probed targets may have been scraped a moment ago by chance; half an interval is the
+        # average age.
         ages = [self._ahead.seconds + now - times[-1] for times in found]
         return self.scrapes_are_apart(interval, lag_seconds=max(interval / 2, float(np.mean(ages))))
 
     def pod_probe(self, now: float) -> str | None:
-        """The same of a few pods, which kubelets tell of."""
+        """Like `probe`, for the samples of a few pods that kubelets report."""
         if not self._some_pods or not self._rhythm.is_due(_POD_PROBE, PROBE_EVERY_SECONDS, now):
             return None
         return pod_sample_query(self._some_pods)
 
     def pods_probed(self, sample_times: Iterable[Sequence[float]], now: float) -> None:
-        """What that found; pods are asked about again soon where their window changes by it."""
+        """Learn from the pod probe's samples. If the pod window changes, pod queries are due."""
         interval = scrape_interval(sample_times)
         if interval is None:
             return
@@ -148,12 +150,12 @@ class TrafficMeter:
             self._rhythm.forget(_PODS)
 
     def pod_scrapes_are_apart(self, seconds: float) -> None:
-        """How often kubelets are scraped."""
+        """Set how often kubelets are scraped."""
         self._pod_scrape_interval_seconds = seconds
 
     def scrapes_are_apart(self, seconds: float, *, lag_seconds: float) -> bool:
-        """How often targets are scraped, and how old the newest sample is on average; whether the
-        window had to be widened for it."""
+        """Set how often targets are scraped, and how old their newest sample is on average. True if
+        the window had to be widened."""
         self._scrape_interval_seconds = seconds
         self._lag_seconds = lag_seconds
         needed = SCRAPES_IN_WINDOW * seconds
@@ -175,10 +177,10 @@ class TrafficMeter:
         *,
         steady_now: float | None = None,
     ) -> TrafficReading:
-        """What is known at `now`, in seconds since 1970. A query that was not asked or not
-        answered keeps its last answer, with that answer's time.
+        """The reading at `now`, in seconds since 1970. An unanswered query keeps its last answer
+        and that answer's time.
 
-        `steady_now` is by the clock of the other methods; None where `now` never jumps either."""
+        `steady_now` is the time of the other methods' clock; None if `now` never jumps either."""
         steady_now = now if steady_now is None else steady_now
         jumped_seconds = now - steady_now - self._ahead_of_steady_seconds
         self._ahead_of_steady_seconds = now - steady_now
@@ -189,7 +191,7 @@ class TrafficMeter:
             self._rhythm.answered(answers, steady_now)
         self._ahead.learn(answers, steady_now)
         self._remember(answers, nodes)
-        ahead_seconds = self._ahead.seconds + steady_now - now  # of the clock that may jump
+        ahead_seconds = self._ahead.seconds + steady_now - now  # relative to `now`
         self._rest()
         self._learn(answers, pods, ahead_seconds)
         self._rest()
@@ -199,7 +201,7 @@ class TrafficMeter:
 
     @property
     def _links_every_seconds(self) -> float:
-        """More often while a node is not measured: its exporter may be new, and so its names."""
+        """Shorter while a node has no fresh reading: its exporter and its labels may be new."""
         is_whole = self._reading is None or bool(self._reading.is_fresh.all())
         return LINKS_EVERY_SECONDS if is_whole else LINKS_WHILE_MISSING_EVERY_SECONDS
 
@@ -215,8 +217,8 @@ class TrafficMeter:
         self._nodes = nodes
 
     def _learn(self, answers: Answers, pods: Iterable[Pod], ahead_seconds: float) -> None:
-        """Once both directions are known: one that was not answered is not nothing. What teaches
-        nothing is kept for the next poll: just after the start no pod may be known yet."""
+        """Learn once both directions are answered: a missing answer does not mean no traffic.
+        Answers that teach nothing stay for the next poll: at startup no pod may be known yet."""
         given = {name: answers[name] for name in _PODS if name in answers}
         if given:
             self._pod_answers |= given
@@ -248,8 +250,8 @@ class TrafficMeter:
             stated=self._stated.of(self._nodes),
             ahead_seconds=ahead_seconds,
         )
-        # A rate spans from the first to the last scrape in its window, which was some time ago;
-        # between the edges and the scrapes Prometheus extrapolates.
+        # A rate covers the time from the first to the last scrape in its window, and the last one
+        # is `_lag_seconds` old. Prometheus extrapolates to the edges of the window.
         interval = self._scrape_interval_seconds
         return replace(
             reading,
@@ -259,7 +261,7 @@ class TrafficMeter:
 
 
 class _Ahead:
-    """By how many seconds Prometheus's clock is ahead of ours, as the newest answers tell."""
+    """How many seconds Prometheus's clock is ahead of ours, according to the newest answers."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -271,8 +273,8 @@ class _Ahead:
         if evaluated_at is None:
             return
         elapsed_seconds, gone_on_seconds = now - self._learned_at, evaluated_at - self._evaluated_at
-        # Something in between may give the same answer again and again: it has to age. One that is
-        # from before the last is by another clock.
+        # A proxy may repeat a cached answer. It must age, so it does not move the offset. An answer
+        # from before the last one comes from another clock, so it does.
         is_repeated = 0 <= gone_on_seconds < elapsed_seconds / 2
         if not is_repeated:
             self.seconds = evaluated_at - now
@@ -280,17 +282,17 @@ class _Ahead:
 
 
 def _moved(reading: TrafficReading, seconds: float) -> TrafficReading:
-    """The same after our clock was set by so much."""
+    """The reading with its times moved, after our clock was set by `seconds`."""
     return replace(reading, at=reading.at + seconds, sampled_at=reading.sampled_at + seconds)
 
 
 def few_targets(series: Sequence[Series]) -> list[dict[str, str]]:
-    """The labels of some of them, from all over: enough to tell how often targets are scraped."""
+    """The labels of at most TARGETS_PROBED series, spread over all of them."""
     return [one.labels for one in series[:: len(series) // TARGETS_PROBED + 1]]
 
 
 def scrape_interval(sample_times: Iterable[Sequence[float]]) -> float | None:
-    """The usual time between two samples of a target, in seconds; None without any two."""
+    """The median time between two samples of a target, in seconds; None without two samples."""
     gaps = [np.diff(times) for times in sample_times if len(times) > 1]
     return float(np.median(np.concatenate(gaps))) if gaps else None
 
@@ -300,5 +302,5 @@ def _names(nodes: Sequence[Node]) -> list[str]:
 
 
 def _is_called_alike(one: Node, other: Node) -> bool:
-    """Heartbeats make new objects of the same nodes."""
+    """Compares identities, because each heartbeat replaces the Node object."""
     return one is other or identity_of(one) == identity_of(other)

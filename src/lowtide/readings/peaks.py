@@ -1,6 +1,6 @@
-"""The highest rates seen so far: what stands for a full link where nobody says how fast links are.
+"""The highest rates seen so far, used as the capacity of links whose speed is unknown.
 
-Judging adds each reading's rates; capacity asks."""
+Judging adds the rates of each reading; capacity reads them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,14 +18,14 @@ class Peak(NamedTuple):
     node_name: str
 
 
-# Of two nodes, the higher first: enough to tell each node the highest that is not its own.
+# Peaks of two different nodes, the higher first: enough to find the highest peak of another node.
 TwoPeaks = tuple[Peak, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Peaks:
-    """The two highest of each instance type (empty: of nodes without one), which outlive the
-    nodes that they were seen on."""
+    """The two highest peaks by instance type ("" for nodes without one). They remain when their
+    nodes are deleted."""
 
     of_kind: Mapping[str, TwoPeaks] = field(default_factory=dict)
 
@@ -35,8 +35,8 @@ class Peaks:
     def with_rates(
         self, rates: FloatArray, names: Sequence[str], kind: IntArray, kinds: Sequence[str]
     ) -> "Peaks":
-        """After these, one per node; NaN and nothing do not count. `kind` are numbers of
-        `kinds`."""
+        """The peaks after these rates, one per node; NaN and 0 are ignored. `kind` holds indexes
+        into `kinds`."""
         rows = np.flatnonzero(rates > 0)
         rows = rows[np.lexsort((rates[rows], kind[rows]))]
         # Sorted by kind and rate: the last two of each kind are its highest.
@@ -49,7 +49,7 @@ class Peaks:
         for each, peaks in found.items():
             of_kind[each] = _two_highest((*of_kind.pop(each, ()), *peaks))
         while len(of_kind) > MOST_KINDS_REMEMBERED:
-            del of_kind[next(iter(of_kind))]  # the newest are last
+            del of_kind[next(iter(of_kind))]  # the first was updated least recently
         return Peaks(of_kind)
 
 

@@ -1,7 +1,7 @@
-"""What an outsider's rule wants measured: one PromQL query, and a value of each node by it.
+"""A plugin's own PromQL query, which gives one value per node.
 
-The rule names a PrometheusQuery in its `readings` and reads it; telemetry polls, and the offline
-modes take the values from a file."""
+A third-party plugin lists a PrometheusQuery in its `readings` and reads the values from it.
+Telemetry polls them; offline modes read them from a file."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,11 +23,11 @@ VALUE: Final = "value"  # the only column of the reading
 
 
 class PrometheusQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Equal queries are one poller's work, so this is also a key.
+    """A PromQL query with one series per node. Also a key: equal queries share one poller.
 
-    The query gives one series per node, which is matched to it as those of NetworkTraffic are, by
-    `match_label`. Of several series of a node the highest value counts; a value that is no finite
-    number does not. What was answered counts until it is stale."""
+    Series are matched to nodes by `match_label`, as for NetworkTraffic. If a node has several
+    series, the highest value counts; values that are not finite are ignored. An answer counts until
+    it is stale."""
 
     access: PrometheusAccess
     promql: str
@@ -44,17 +44,17 @@ class PrometheusQuery(msgspec.Struct, frozen=True, kw_only=True):
                 raise ValueError(f"{field} of a PrometheusQuery must be above 0, not {seconds}")
 
     def values(self, nodes: Nodes) -> FloatArray:
-        """One for each position; NaN where nothing is known."""
+        """One value per position of `nodes`; NaN where it is unknown."""
         column = nodes.reading(self).get(VALUE)
         return np.full(len(nodes), math.nan) if column is None else column
 
     def value(self, node: OneNode) -> float:
-        """NaN where nothing is known."""
+        """The node's value; NaN if it is unknown."""
         return node.reading(self).get(VALUE, math.nan)
 
     @property
     def asks_who_is_who(self) -> bool:
-        """Whether instances may have to be told apart by node_uname_info."""
+        """True if matching series to nodes may need `node_uname_info`."""
         return self.match_label in ("auto", "nodename")
 
 
@@ -64,7 +64,7 @@ def values_by_node(
     uname: Iterable[Series],
     nodes: Sequence[Node],
 ) -> dict[str, float]:
-    """By name, of the nodes that a series belongs to."""
+    """The value of each node that a series belongs to, by node name."""
     matcher = NodeMatcher([identity_of(node) for node in nodes], uname, query.match_label)
     found: dict[str, float] = {}
     for one, rows in zip(series, matcher.candidates(series), strict=True):
@@ -75,13 +75,13 @@ def values_by_node(
 
 
 def query_reading(values: Mapping[str, float], *, sampled_at: float) -> Reading:
-    """Any other node has no value."""
+    """The reading with these values by node name; all other nodes have NaN."""
     column = np.array(list(values.values()), np.float64)
-    # Also where no value is known, rules find the column.
+    # Even without any value, plugins must find the column.
     return Reading(tuple(values), {VALUE: column}, {VALUE: math.nan}, sampled_at=sampled_at)
 
 
 def without_value(reading: Reading, node_names: Iterable[str]) -> tuple[str, ...]:
-    """The nodes that this reading knows nothing of, sorted."""
+    """The names of the nodes without a value in this reading, sorted."""
     known = dict(zip(reading.names, reading.columns[VALUE].tolist(), strict=True))
     return tuple(sorted(name for name in node_names if math.isnan(known.get(name, math.nan))))

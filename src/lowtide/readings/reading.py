@@ -1,6 +1,6 @@
-"""What is known of each node's traffic at one moment, and how far to trust it.
+"""Each node's traffic at one moment, and how far to trust it.
 
-The meter makes it from answers, scenarios make their own; `columns` turns it into what rules read.
+The meter and scenarios make a TrafficReading; `columns` turns it into columns that plugins read.
 """
 
 import enum
@@ -34,11 +34,11 @@ FRESH: Final = STATES.index(State.FRESH)
 
 
 class NodeReading(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One node's traffic, for people. What is not known is None.
+    """One node's traffic, for display. Unknown values are None.
 
-    `value` is in the unit of the request's measure, summed over devices; `receive` and `transmit`
-    are in bytes per second on the device that carries most; `share` is the highest part of a
-    link's capacity that is used, of any device, in any direction asked for."""
+    `value` is in the unit of the request's measure, summed over devices. `receive` and `transmit`
+    are bytes per second on the busiest device. `share` is the highest used share of a link's
+    capacity, over all devices, in the requested direction."""
 
     value: float | None = None
     receive: float | None = None
@@ -53,10 +53,10 @@ class NodeReading(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrafficReading:
-    """The readings of all nodes; every array has one element per name, NaN where not known.
+    """The readings of all nodes. Each array has one element per name, NaN where unknown.
 
-    `window_seconds` is what the rates were taken over, `sampled_at` about when the newest sample
-    in them was scraped. A node that is not named joined after the poll: take it for missing."""
+    `window_seconds` is the window of the rates; `sampled_at` is about when the newest sample in
+    them was scraped. A node that is not in `names` joined after the poll and counts as missing."""
 
     request: TrafficRequest
     published_at: float
@@ -68,10 +68,10 @@ class TrafficReading:
     transmit: FloatArray
     peaks: Peaks  # so far
     capacity: FloatArray
-    capacity_source: IntArray  # numbers of SOURCES
+    capacity_source: IntArray  # indexes into SOURCES
     share: FloatArray
     at: FloatArray
-    state: NDArray[np.int8]  # numbers of STATES
+    state: NDArray[np.int8]  # indexes into STATES
     is_hot: BoolArray
     pods: PodTraffic
 
@@ -86,10 +86,10 @@ class TrafficReading:
 
     @property
     def is_braked(self) -> bool:
-        """Whether too few nodes are fresh for any of them to be believed."""
+        """True if so few nodes are fresh that none is trusted."""
         count = len(self.names)
         not_fresh = count - int(np.count_nonzero(self.is_fresh))
-        # Rounded: 0.29 * 100 is a hair below 29.
+        # Rounded, because 0.29 * 100 is slightly below 29 in floating point.
         return not_fresh > round(self.request.brake_share * count, 6)
 
     def of(self, node_name: str) -> NodeReading:
@@ -116,7 +116,7 @@ class TrafficReading:
 
 
 def aged(reading: TrafficReading, now: float) -> TrafficReading:
-    """The same values judged again at a later time, for when no new answer came."""
+    """The same values judged at a later time, when no new answer came."""
     is_old = now - reading.at > reading.request.stale_after_seconds
     state = np.where(reading.is_fresh & is_old, STATES.index(State.STALE), reading.state)
     return replace(reading, published_at=now, state=state.astype(np.int8))

@@ -1,6 +1,6 @@
-"""What a rule wants measured, and the PromQL that measures it.
+"""What a plugin wants measured, and the PromQL that measures it.
 
-Rules make a TrafficRequest from their args; the poller in telemetry sends its queries."""
+Plugins make a TrafficRequest from their args; telemetry's poller sends its queries."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -26,12 +26,12 @@ NUMBER: Final = "number"  # the device's own number
 POD_RECEIVE: Final = "pod_receive"
 POD_TRANSMIT: Final = "pod_transmit"
 
-# The labels that may lead to a node; nothing else is looked at in an answer but the device.
+# The labels that may name a node. Of an answer's labels, only these and `device` are read.
 TARGET_LABELS: Final = ("node", "kubernetes_node", "nodename", "instance", "job")
 DEVICE_LABELS: Final = (*TARGET_LABELS, "device")
 UNAME_LABELS: Final = ("nodename", "instance", "job")
 
-# What carries no traffic of its own, or counts a second time what a real device counts.
+# Devices without traffic of their own, or whose traffic a real device also counts.
 VIRTUAL_DEVICES: Final = (
     "lo",
     "veth.*",
@@ -62,25 +62,24 @@ FUNCTIONS: Final[dict[Measure, str]] = {
     "sumOverTime": "sum_over_time",
 }
 EXACT_DEVICE: Final = re.compile(r"[A-Za-z0-9._@:-]+")
-# Control characters end or confuse a quoted string; lone surrogates have no UTF-8.
+# Control characters break a quoted string; lone surrogates cannot be encoded as UTF-8.
 UNSPEAKABLE: Final = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
 
 
 class LinkCapacity(msgspec.Struct, frozen=True, kw_only=True):
-    """What the links of nodes with these labels carry."""
+    """The link capacity of nodes with these labels."""
 
     labels: tuple[tuple[str, str], ...]
     bytes_per_second: float
 
 
 class TrafficRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be measured, and how it is judged. Equal requests are one poller's work, so this
-    is also a key.
+    """What to measure and how to judge it. Also a key: equal requests share one poller.
 
-    A device made only of letters, digits and `. _ @ : -` is an exact name (so `eth0.100` is that
-    VLAN and nothing else); any other character makes it a regular expression, which must match
-    the whole name. No devices means all but virtual ones. A `template` is the user's own query,
-    asked instead of one per direction."""
+    A device of only letters, digits and `. _ @ : -` is an exact name, so `eth0.100` is that VLAN
+    alone. Any other character makes it a regular expression for the whole name. No devices means
+    all but virtual ones. A `template` is the user's own query, sent instead of one per direction.
+    """
 
     access: PrometheusAccess
     devices: tuple[str, ...] = ()
@@ -92,22 +91,22 @@ class TrafficRequest(msgspec.Struct, frozen=True, kw_only=True):
     every_seconds: float = 15.0
     stale_after_seconds: float = 60.0
     capacities: tuple[LinkCapacity, ...] = ()
-    pod_bytes_per_second: float = 0.0  # of a pod that nothing is known of; 0: by its share
+    pod_bytes_per_second: float = 0.0  # of a pod with unknown traffic; 0: use pod_share
     pod_share: float = 0.05  # of the median link, or of the busiest node's traffic
-    is_relative: bool = False  # whether nodes are compared with the busiest, not with their links
+    is_relative: bool = False  # compare nodes with the busiest node, not with their capacity
     learns_from_pods: bool = True
-    brake_share: float = 0.5  # of nodes without a fresh reading, above which none is believed
+    brake_share: float = 0.5  # if more nodes than this share are not fresh, no node is trusted
     hot_share: float = 0.9
     cooling_share: float = 0.1
 
     @property
     def is_rate(self) -> bool:
-        """Whether values are bytes per second, so that capacities and pods compare with them."""
+        """True if values measure traffic that can be compared with capacities and pods."""
         return self.measure != "sumOverTime"
 
 
 def directions(request: TrafficRequest) -> tuple[str, ...]:
-    """The queries without which a node has no value."""
+    """The names of the queries that a node's value needs."""
     if request.template:
         return (VALUE,)
     match request.direction:
@@ -122,9 +121,9 @@ def directions(request: TrafficRequest) -> tuple[str, ...]:
 def traffic_queries(
     request: TrafficRequest, window_seconds: int, *, has_all_labels: bool = False
 ) -> dict[str, str]:
-    """Name to PromQL of what is asked at each poll; the window may be wider than requested.
+    """The queries of each poll, PromQL by name. The window may be wider than requested.
 
-    Unless all labels are wanted, a rate comes with those alone that are looked at."""
+    Unless `has_all_labels`, rates return only the labels that are read."""
     devices, window = device_matcher(request.devices), duration(window_seconds)
     if request.template:
         return {VALUE: filled(request.template, devices, window)}
@@ -133,8 +132,8 @@ def traffic_queries(
         counter = f"node_network_{direction}_bytes_total{{{devices}}}"
         promql = f"{FUNCTIONS[request.measure]}({counter}[{window}])"
         if request.is_rate:
-            # A target that no longer answers has a rate for as long as the window holds samples,
-            # ever lower; its counter is gone at the first scrape that fails.
+            # A target that stopped answering keeps a falling rate while the window holds samples;
+            # its counter disappears at the first failed scrape.
             promql = f"{promql} and {counter}"
             promql = promql if has_all_labels else _thinned(promql, DEVICE_LABELS)
         asked[direction] = promql
@@ -142,7 +141,7 @@ def traffic_queries(
 
 
 def link_queries(request: TrafficRequest) -> dict[str, str]:
-    """What seldom changes: who is called what, and what its devices are."""
+    """The queries whose answers rarely change: the nodes' names and their devices."""
     devices = device_matcher(request.devices)
     asked = {}
     if request.match_label in ("auto", "nodename"):
@@ -157,12 +156,12 @@ def link_queries(request: TrafficRequest) -> dict[str, str]:
 
 
 def _thinned(promql: str, labels: Sequence[str]) -> str:
-    """With these labels alone, which is half of the bytes or less."""
+    """The query with only these labels, which halves the answer or better."""
     return f"max by ({', '.join(labels)}) ({promql})"
 
 
 def pod_queries(request: TrafficRequest, window_seconds: int) -> dict[str, str]:
-    """What each running pod carries, however many containers and devices it has."""
+    """The queries for each pod's traffic, summed over its containers and devices."""
     if not request.learns_from_pods or not request.is_rate:
         return {}
     window = duration(window_seconds)
@@ -174,7 +173,7 @@ def pod_queries(request: TrafficRequest, window_seconds: int) -> dict[str, str]:
 
 
 def sample_query(direction: str, targets: Sequence[Mapping[str, str]]) -> str:
-    """The raw samples of these targets' counters over the last quarter of an hour."""
+    """A query for the raw samples of these targets' counters over the last 15 minutes."""
     instances = dict.fromkeys(labels.get("instance", "") for labels in targets)
     devices = dict.fromkeys(labels.get("device", "") for labels in targets)
     return (
@@ -185,7 +184,7 @@ def sample_query(direction: str, targets: Sequence[Mapping[str, str]]) -> str:
 
 
 def pod_sample_query(pods: Sequence[Mapping[str, str]]) -> str:
-    """The raw samples of these pods' counters over the last quarter of an hour."""
+    """A query for the raw samples of these pods' counters over the last 15 minutes."""
     names = dict.fromkeys(labels.get("pod", "") for labels in pods)
     namespaces = dict.fromkeys(labels.get("namespace", "") for labels in pods)
     return (
@@ -200,7 +199,7 @@ WINDOW_PLACEHOLDER: Final = "$window"
 
 
 def filled(template: str, devices: str, window: str) -> str:
-    """The user's query, with the device matcher and the window where it names them."""
+    """The user's query with its placeholders replaced."""
     return template.replace(DEVICES_PLACEHOLDER, devices).replace(WINDOW_PLACEHOLDER, window)
 
 
@@ -219,7 +218,7 @@ def is_exact(device: str) -> bool:
 
 
 def _alternative(device: str) -> str:
-    # The group keeps a flag or a bar of one expression from reaching into the next.
+    # The group keeps a flag or a | of one expression from affecting the others.
     return device.replace(".", r"\.") if is_exact(device) else f"(?:{device})"
 
 
@@ -230,7 +229,7 @@ def quoted(text: str) -> str:
 
 
 def duration(seconds: int) -> str:
-    """As people write it for Prometheus: 15s, 3m, 1h."""
+    """The duration in PromQL, such as 15s, 3m or 1h."""
     for unit, length in (("h", 3600), ("m", 60)):
         if seconds % length == 0:
             return f"{seconds // length}{unit}"

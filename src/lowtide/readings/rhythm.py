@@ -1,6 +1,6 @@
-"""When each of the questions that are seldom asked was asked last, and when it is due again.
+"""Tracks when each infrequent query was last sent and when it is due again.
 
-The meter asks; time is by a clock that never jumps."""
+The meter uses it. Times come from a monotonic clock."""
 
 import math
 from collections.abc import Iterable
@@ -16,23 +16,24 @@ class Rhythm:
         self._asking: tuple[str, ...] = ()
 
     def is_due(self, name: str, every_seconds: float, now: float) -> bool:
-        """One that was not answered is left alone for a while: it makes the others wait."""
+        """True if the query should be sent now. An unanswered query is retried after at most
+        UNANSWERED_AGAIN_SECONDS, but not at every poll, because it delays the others."""
         if name in self._unanswered:
             every_seconds = min(every_seconds, UNANSWERED_AGAIN_SECONDS)
         return now - self._asked_at.get(name, -math.inf) >= every_seconds
 
     def asking(self, names: Iterable[str]) -> None:
-        """What the next answers are to."""
+        """Record the queries that are about to be sent."""
         self._asking = tuple(names)
 
     def forget(self, names: Iterable[str]) -> None:
-        """They are due at once."""
+        """Make these queries due at once."""
         for name in names:
             self._asked_at.pop(name, None)
 
     def answered(self, names: Iterable[str], now: float) -> None:
-        """These of what was asked, and the others not. Where nothing at all is answered, nobody is
-        there to be asked, and this is not called."""
+        """Record that these queries were answered, and that the others passed to `asking` were not.
+        The caller skips this if no query was answered: then Prometheus was not reached."""
         answered = set(names)
         self._asked_at.update(dict.fromkeys((*answered, *self._asking), now))
         self._unanswered = (self._unanswered | set(self._asking)) - answered

@@ -1,4 +1,4 @@
-"""One value that Prometheus gave, with its labels: what telemetry hands to the meter."""
+"""One value from Prometheus with its labels. Telemetry passes them to the meter."""
 
 import msgspec
 
@@ -6,8 +6,8 @@ import msgspec
 class Series(msgspec.Struct, frozen=True, gc=False):
     """One row of an instant vector.
 
-    `at` is in seconds since 1970 by Prometheus's clock: the moment the query was evaluated, which
-    may be later than the last scrape."""
+    `at` is when Prometheus evaluated the query, in seconds since 1970 by its clock. The last
+    scrape may be older."""
 
     labels: dict[str, str]
     value: float

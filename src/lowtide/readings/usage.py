@@ -1,7 +1,7 @@
-"""How much cpu and memory each node uses, by metrics-server: from its samples to a Reading.
+"""Turns metrics-server's samples of cpu and memory usage into a Reading.
 
-NodeUsage asks for it by a UsageRequest and scores from the columns; telemetry polls, and the
-offline modes take the samples from a file."""
+The plugin NodeUsage requests it with a UsageRequest and scores from its columns. Telemetry polls
+the samples; offline modes read them from a file."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,8 +19,8 @@ from lowtide.objects.quantity import QuantityError, parse_nano
 from lowtide.objects.requests import CPU, MEMORY, nonzero_requests, to_int
 from lowtide.objects.times import epoch_seconds
 
-# The columns of the reading. A measured one is NaN where nothing trustworthy is known; a neutral
-# one has the average of the nodes that are known, the same in every row.
+# The columns of the reading. A measured column is NaN where no trusted value is known. A neutral
+# column has the same value in every row: the average of the nodes with a value.
 CPU_MILLI: Final = "cpu_milli"
 MEMORY_BYTES: Final = "memory_bytes"
 EXPECTED_CPU_MILLI: Final = "expected_cpu_milli"
@@ -29,19 +29,19 @@ NEUTRAL_CPU_MILLI: Final = "neutral_cpu_milli"
 NEUTRAL_CPU_SHARE: Final = "neutral_cpu_share"
 NEUTRAL_MEMORY_SHARE: Final = "neutral_memory_share"
 
-# metrics-server's own resolution, where a sample does not say over how long it was taken.
+# metrics-server's own resolution, for samples without a window.
 DEFAULT_WINDOW_SECONDS: Final = 60.0
 
 
 class UsageRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """Equal requests are one poller's work, so this is also a key."""
+    """What NodeUsage wants measured. Also a key: equal requests share one poller."""
 
     every_seconds: float = 15.0
     stale_after_seconds: float = 300.0
 
 
 class UsageSample(msgspec.Struct, frozen=True, gc=False):
-    """One node at `at`, in seconds since 1970; NaN where an amount is not known."""
+    """The usage of one node at `at`, in seconds since 1970. Unknown numbers are NaN."""
 
     cpu_milli: float = math.nan
     memory_bytes: float = math.nan
@@ -50,7 +50,7 @@ class UsageSample(msgspec.Struct, frozen=True, gc=False):
 
 
 class NoUsage(msgspec.Struct, frozen=True):
-    """Why there is no answer, in one sentence."""
+    """Why usage could not be read, in one sentence."""
 
     reason: str
 
@@ -64,8 +64,8 @@ _NOTHING = Allocatable(0.0, 0.0)
 
 
 class PodRequests:
-    """What a new pod is expected to use: what it requests, or kube's default for that
-    (cluster.reading.Expectation)."""
+    """Expects a new pod to use its requests, or kube-scheduler's defaults for missing ones
+    (implements cluster.reading.Expectation)."""
 
     fields = (EXPECTED_CPU_MILLI, EXPECTED_MEMORY_BYTES)
 
@@ -73,7 +73,7 @@ class PodRequests:
         try:
             return nonzero_requests(pod)
         except QuantityError:
-            return (0.0, 0.0)  # it runs all the same, and nothing can be counted for it
+            return (0.0, 0.0)  # an unreadable request does not stop a pod that already runs
 
 
 def sample_of(metrics: NodeMetrics) -> UsageSample:
@@ -87,7 +87,7 @@ def sample_of(metrics: NodeMetrics) -> UsageSample:
 
 
 def amount_of(amounts: Amounts, resource: str) -> float:
-    """In milli for cpu and in bytes for memory; NaN where it is not said or cannot be read."""
+    """Millicores for cpu, bytes for memory; NaN if the amount is missing or cannot be parsed."""
     try:
         return float(to_int(resource, parse_nano(amounts[resource])))
     except (KeyError, QuantityError):
@@ -95,8 +95,8 @@ def amount_of(amounts: Amounts, resource: str) -> float:
 
 
 def not_ahead(samples: Mapping[str, UsageSample], now: float) -> dict[str, UsageSample]:
-    """As heard at `now`: a clock ahead of ours must not keep its samples fresh for longer than
-    others', nor have them measure pods that came later."""
+    """The samples, with times after `now` set to `now`. A node whose clock is ahead must not keep
+    its samples fresh for longer, nor count pods as measured that started later."""
     return {
         name: msgspec.structs.replace(sample, at=now) if sample.at > now else sample
         for name, sample in samples.items()
@@ -109,9 +109,9 @@ def usage_reading(
     allocatable: Mapping[str, Allocatable],
     now: float,
 ) -> Reading:
-    """Judged at `now`: samples that became too old by then are not used, nor negative amounts.
+    """Build the reading at `now`, without stale samples and negative amounts.
 
-    `allocatable` is what the known nodes have; the averages are over these."""
+    `allocatable` lists the known nodes; the averages cover only these."""
     names = tuple(samples)
     at = np.array([samples[name].at for name in names], np.float64)
     is_fresh = now - at <= request.stale_after_seconds
@@ -134,15 +134,15 @@ def usage_reading(
         columns={CPU_MILLI: cpu, MEMORY_BYTES: memory, **same},
         of_others={CPU_MILLI: math.nan, MEMORY_BYTES: math.nan, **in_every_row},
         expects=PodRequests(),
-        # Of most nodes: a single one that lags must not make all pods count for longer. Before the
-        # first sample, pods that have run for a while are taken for measured.
+        # The median, because one lagging node must not make all pods count for longer. Without any
+        # sample, pods that have run for a while count as measured.
         sampled_at=min(float(np.median(taken_at)), now) if len(taken_at) else now,
         window_seconds=float(np.median(windows)) if windows else DEFAULT_WINDOW_SECONDS,
     )
 
 
 def without_usage(reading: Reading, node_names: Iterable[str]) -> tuple[str, ...]:
-    """The nodes that this reading knows no cpu usage of, sorted."""
+    """The names of the nodes without a cpu value in this reading, sorted."""
     used = dict(zip(reading.names, reading.columns[CPU_MILLI].tolist(), strict=True))
     return tuple(sorted(name for name in node_names if math.isnan(used.get(name, math.nan))))
 
@@ -153,14 +153,14 @@ def _trusted(amounts: Sequence[float], is_fresh: BoolArray) -> FloatArray:
 
 
 def _shares(used: FloatArray, has: Sequence[float]) -> FloatArray:
-    """Unknown where the node has nothing to use."""
+    """Used share of each node; NaN if the node has nothing allocatable."""
     whole = np.array(has, np.float64)
     share: FloatArray = used / np.where(whole > 0, whole, np.nan)
     return share
 
 
 def _mean(values: FloatArray) -> float:
-    """Of those that are known: a node that nothing is known of counts as average."""
+    """The mean of the known values: a node without a value counts as average."""
     known = values[~np.isnan(values)]
     return float(known.mean()) if len(known) else math.nan
 
