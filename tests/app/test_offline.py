@@ -118,7 +118,7 @@ def spreading(operator: str) -> dict[str, Any]:
         pytest.param(
             make_pod(cpu="much"),
             None,
-            "container 'main' resources.requests: 'much' is not a quantity; right would be 500m, "
+            "container 'main' resources.requests: 'much' is not a quantity such as 500m, "
             "2, 1.5Gi or 2e3",
             id="quantity",
         ),
@@ -127,7 +127,7 @@ def spreading(operator: str) -> dict[str, Any]:
             "NodeAffinity",
             "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution."
             'nodeSelectorTerms[0].matchExpressions[0].operator: Invalid value: "Near": not a valid '
-            "selector operator; In, NotIn, Exists, DoesNotExist, Gt, Lt are",
+            "selector operator; valid are In, NotIn, Exists, DoesNotExist, Gt, Lt",
             id="affinity term",
         ),
         pytest.param(

@@ -242,8 +242,7 @@ def test_readings_that_no_rule_reads_are_warned_of_once(run: Run) -> None:
         ),
         pytest.param(
             {"nodes": [{"metadata": {"name": "a"}, "status": {"allocatable": {"cpu": "lots"}}}]},
-            "node a: status.allocatable: 'lots' is not a quantity; right would be 500m, 2, 1.5Gi "
-            "or 2e3",
+            "node a: status.allocatable: 'lots' is not a quantity such as 500m, 2, 1.5Gi or 2e3",
             id="has a node of unreadable size",
         ),
     ],

@@ -271,13 +271,13 @@ def test_scoring_fills_defaults_in_and_leaves_pod_level_and_status_out() -> None
     [
         pytest.param(
             pod_of(container("web", cpu="lots")),
-            "container 'web' resources.requests: 'lots' is not a quantity; "
-            "right would be 500m, 2, 1.5Gi or 2e3",
+            "container 'web' resources.requests: 'lots' is not a quantity "
+            "such as 500m, 2, 1.5Gi or 2e3",
             id="of a container",
         ),
         pytest.param(
             pod_of(container(), overhead={"cpu": "x"}),
-            "spec.overhead: 'x' is not a quantity; right would be 500m, 2, 1.5Gi or 2e3",
+            "spec.overhead: 'x' is not a quantity such as 500m, 2, 1.5Gi or 2e3",
             id="of the overhead",
         ),
     ],

@@ -8,10 +8,10 @@ import pytest
 from lowtide.objects.meta import LabelSelector
 from lowtide.objects.selector_problems import selector_problem
 
-KEY = "a label key is like app or example.com/app"
+KEY = "not a label key such as app or example.com/app"
 VALUE = (
     "a label value has at most 63 letters, digits, '-', '_' and '.', "
-    "and begins and ends with one of the first"
+    "and begins and ends with a letter or digit"
 )
 
 

@@ -1,1 +1,1 @@
-"""What Kubernetes says: frozen data decoded from the wire, and the arithmetic on it. No I/O."""
+"""Kubernetes objects as frozen data decoded from JSON, and functions on them. No I/O."""

@@ -1,6 +1,6 @@
-"""Disks of in-tree drivers as the CSI drivers see them that serve them today.
+"""Translates disks of in-tree drivers into those of the CSI drivers that replaced them.
 
-The volume rules count them there; VolumeBinding also asks where such a volume may be used."""
+The volume plugins count them for the CSI driver; VolumeBinding also reads their node affinity."""
 
 from dataclasses import dataclass
 from urllib.parse import urlsplit
@@ -22,7 +22,7 @@ _UNKNOWN = "UNSPECIFIED"
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """An in-tree driver, the CSI driver in its place, and the label by which that tells zones."""
+    """An in-tree driver, the CSI driver that replaced it, and that driver's zone label."""
 
     plugin: str
     driver: str
@@ -38,12 +38,12 @@ _CINDER = Migration(
 _PORTWORX = Migration("kubernetes.io/portworx-volume", "pxd.portworx.com")
 
 _DRIVER_OF_PLUGIN = {each.plugin: each.driver for each in (_GCE, _AWS, _AZURE, _CINDER, _PORTWORX)}
-# Provisioners whose disks are not counted, although CSI drivers have taken their place too.
+# Provisioners whose disks are not counted, although CSI drivers replaced them, too.
 _NOT_COUNTED = ("kubernetes.io/azure-file", "kubernetes.io/vsphere-volume")
 
 
 def migration_of(disks: MigratedDisks) -> Migration | None:
-    """Which driver's the disk is; None where it is none of these."""
+    """The migration that applies to the disk; None if it has none of these sources."""
     if disks.gce_persistent_disk is not None:
         return _GCE
     if disks.aws_elastic_block_store is not None:
@@ -56,14 +56,15 @@ def migration_of(disks: MigratedDisks) -> Migration | None:
 
 
 def driver_of_provisioner(provisioner: str) -> str | None:
-    """The CSI driver that makes a class's volumes; None where they are not counted."""
+    """The CSI driver that provisions a class's volumes; None if they are not counted."""
     if provisioner in _NOT_COUNTED:
         return None
     return _DRIVER_OF_PLUGIN.get(provisioner, provisioner)
 
 
 def csi_source_of(disks: MigratedDisks, zones: str = "") -> CsiSource | None:
-    """The disk as its CSI driver names it; `zones` is its volume's label. None: it has no name."""
+    """The disk as a CSI source; None if its CSI driver has no handle for it. `zones` is the zone
+    label of the disk's volume."""
     migration = migration_of(disks)
     if migration is None:
         return None
@@ -81,7 +82,7 @@ def csi_source_of(disks: MigratedDisks, zones: str = "") -> CsiSource | None:
 
 
 def csi_source_of_volume(volume: PersistentVolume) -> CsiSource | None:
-    """None where no CSI driver serves it."""
+    """The volume's CSI source, also for in-tree disks; None if no CSI driver serves it."""
     if volume.spec.csi is not None:
         return volume.spec.csi
     labels = volume.metadata.labels
@@ -89,8 +90,8 @@ def csi_source_of_volume(volume: PersistentVolume) -> CsiSource | None:
 
 
 def migrated_affinity(volume: PersistentVolume, zone_key: str) -> VolumeNodeAffinity | None:
-    """Where the volume may be used, in the words of nodes that have the CSI driver: its zones
-    stand under that driver's label, be they told by the affinity or by the volume's labels."""
+    """The volume's node affinity with its zones under `zone_key`, the CSI driver's label. The zones
+    come from the affinity or from the volume's labels."""
     affinity = volume.spec.node_affinity
     terms = affinity.required.node_selector_terms if affinity and affinity.required else []
     keys = {each.key for term in terms for each in term.match_expressions}
@@ -137,7 +138,7 @@ def _gce_handle(name: str, label: str) -> str:
 
 
 def _aws_handle(volume_id: str) -> str:
-    """The name alone of aws://zone/name."""
+    """The volume's name without `aws://zone/`; "" if the URL is malformed."""
     if not volume_id.startswith("aws://"):
         return volume_id
     name = urlsplit(volume_id).path.strip("/")

@@ -1,6 +1,6 @@
-"""Objects from JSON, where a null may stand for a field that is not set.
+"""Decodes objects from JSON in which null may mean that a field is not set.
 
-Used by kube for what the API server sends, and by scenario for what users write."""
+Used by kube for the API server's answers, and by scenario for users' files."""
 
 import sys
 from collections.abc import Iterator
@@ -11,20 +11,20 @@ import msgspec
 
 T = TypeVar("T")
 
-# The API server reads and stores objects that are nested 10,000 deep; Python stops at 1000.
+# The API server accepts objects nested 10,000 levels deep; Python's recursion limit is 1000.
 _DEEPER: Final = 10_100
 
 
 class ObjectDecoder(Generic[T]):
-    """Decodes straight into the type; only what does not fit is read once more without nulls."""
+    """Decodes straight into the type. Only if that fails, it decodes again without nulls."""
 
     def __init__(self, kind: type[T]) -> None:
         self._kind = kind
         self._decode = msgspec.json.Decoder(kind).decode
 
     def decode(self, body: bytes | bytearray | msgspec.Raw) -> T:
-        """Raises what msgspec does, UnicodeDecodeError for bytes that are not UTF-8, and
-        RecursionError for what is nested deeper than the API server takes it."""
+        """Decode one object. Raises msgspec's errors, UnicodeDecodeError for bytes that are not
+        UTF-8, and RecursionError for objects nested deeper than the API server accepts."""
         try:
             return self._decode_deep(body)
         except msgspec.ValidationError:
@@ -40,8 +40,8 @@ class ObjectDecoder(Generic[T]):
 
 @contextmanager
 def _deeper() -> Iterator[None]:
-    """Only here, where each level is a small frame: an endless recursion elsewhere, in a rule for
-    instance, would take the whole stack."""
+    """Raise the recursion limit for a moment. Decoding uses small frames; elsewhere, for example in
+    a plugin, an endless recursion must not use up the whole stack."""
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(before + _DEEPER)
     try:
@@ -51,7 +51,7 @@ def _deeper() -> Iterator[None]:
 
 
 def without_nulls(data: Any) -> Any:
-    """A null under a name means that the field is not set."""
+    """The data without fields that are null, at every level."""
     if isinstance(data, dict):
         return {key: without_nulls(value) for key, value in data.items() if value is not None}
     if isinstance(data, list):

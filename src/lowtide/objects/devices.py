@@ -1,8 +1,8 @@
-"""DeviceClass, as far as DynamicResources reads it: which extended resource its devices serve."""
+"""DeviceClass with the fields that DynamicResources reads: the extended resource it serves."""
 
 from lowtide.objects.meta import ObjectMeta, Wire
 
-# Every class serves a resource of this name followed by its own, named in its spec or not.
+# Every class also serves the resource with this prefix and the class's name.
 IMPLICIT_RESOURCE_PREFIX = "deviceclass.resource.kubernetes.io/"
 
 
@@ -15,6 +15,6 @@ class DeviceClass(Wire, frozen=True):
     spec: DeviceClassSpec = DeviceClassSpec()
 
     def serves(self, resource: str) -> bool:
-        """Whether pods get its devices by asking for this resource."""
+        """True if pods get devices of this class by requesting the resource."""
         own = f"{IMPLICIT_RESOURCE_PREFIX}{self.metadata.name}"
         return resource == own or (bool(resource) and resource == self.spec.extended_resource_name)

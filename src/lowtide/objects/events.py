@@ -1,4 +1,4 @@
-"""What watches hand to the machine: an object was added, changed, deleted; a list is complete."""
+"""Events that watches deliver to the machine."""
 
 from typing import Any
 
@@ -18,13 +18,13 @@ class Deleted(msgspec.Struct, frozen=True):
 
 
 class Listed(msgspec.Struct, frozen=True):
-    """Everything of this kind that existed at the start was delivered."""
+    """All objects of this kind that existed at the start have been delivered."""
 
     kind: str
 
 
 class Unavailable(msgspec.Struct, frozen=True):
-    """The server will not list this kind: forbidden (403) or unknown to it (404)."""
+    """The API server does not list this kind: it is forbidden (403) or unknown (404)."""
 
     kind: str
     status: int

@@ -1,7 +1,7 @@
-"""What schedulers and extenders say to each other over HTTP: the words of the v1 extender API.
+"""The messages of the v1 extender API between schedulers and extenders.
 
-The Go types have no JSON names, so keys are spelled as the fields are in Go, and Go reads them in
-any case. Spoken by the client of extenders, and by the server of the extender that Lowtide is."""
+The Go types have no JSON tags, so keys are spelled like the Go fields, and Go reads them in any
+case. Used by the client of extenders and by the server of `lowtide extender`."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, Generic, TypeVar
@@ -13,7 +13,7 @@ from lowtide.objects.meta import ObjectMeta, Wire
 from lowtide.objects.node import NodeAddress, NodeSpec
 from lowtide.objects.pod import Amounts
 
-MOST_PRIORITY = 10  # kube-scheduler does not check it, and multiplies whatever it gets
+MOST_PRIORITY = 10  # kube-scheduler does not check this limit; it multiplies whatever it gets
 
 T = TypeVar("T")
 PodT = TypeVar("PodT")
@@ -24,18 +24,18 @@ Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 
 
 class Words(msgspec.Struct, frozen=True, rename="pascal", forbid_unknown_fields=True):
-    """An object with keys as Go spells them; other spellings are for WordsDecoder."""
+    """An object with keys in Go's spelling. WordsDecoder also reads other spellings."""
 
 
 class NodeList(msgspec.Struct, frozen=True):
-    """Nodes as the API server spells them, whole."""
+    """Whole nodes, undecoded, in the API server's spelling."""
 
     metadata: msgspec.Raw = msgspec.Raw(b"{}")
     items: Sequence[msgspec.Raw] | None = None
 
 
 class ExtenderArgs(Words, Generic[PodT], frozen=True):
-    """What `filter` and `prioritize` are asked; nodes by name where the extender knows them."""
+    """The request of `filter` and `prioritize`. An extender that caches nodes gets only names."""
 
     pod: PodT
     nodes: NodeList | None = None
@@ -43,7 +43,7 @@ class ExtenderArgs(Words, Generic[PodT], frozen=True):
 
 
 class FilterResult(Words, Generic[NodesT], frozen=True):
-    """Nodes as they were asked: whole, or by name."""
+    """The answer to `filter`: nodes in the form of the request, whole or by name."""
 
     nodes: NodesT | None = None
     node_names: Sequence[str] | None = None
@@ -73,14 +73,14 @@ class MetaPod(Words, frozen=True):
 
 
 class Victims(Words, Generic[VictimT], frozen=True):
-    """Whole pods, or their uids where the extender knows them."""
+    """The victims on one node: whole pods, or only their uids if the extender caches pods."""
 
     pods: Sequence[VictimT] | None = None
     num_pdb_violations: Int64 = msgspec.field(default=0, name="NumPDBViolations")
 
 
 class PreemptionArgs(Words, Generic[PodT, VictimT], frozen=True):
-    """One of the two says which pods would have to go, by node."""
+    """The request of `preempt`: the victims by node, in one of the two fields."""
 
     pod: PodT
     node_name_to_victims: Mapping[str, Victims[VictimT] | None] | None = None
@@ -98,7 +98,7 @@ class NodeStatusSeen(Wire, frozen=True):
 
 
 class NodeSeen(Wire, frozen=True):
-    """What is read of a node in a request: all but its images, which are most of its bytes."""
+    """A node of a request, without its images, which are most of its bytes."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: NodeSpec = NodeSpec()
@@ -119,31 +119,31 @@ class _Identity(msgspec.Struct, frozen=True):
 
 
 class ObjectNamed(msgspec.Struct, frozen=True):
-    """Of an object that is whole on the wire, which one it is."""
+    """The name and uid of an object; the rest of it is not decoded."""
 
     metadata: _Identity = _Identity()
 
 
 class NodesNamed(msgspec.Struct, frozen=True):
-    """Of a list of nodes that an extender sends back, the names."""
+    """The names in a node list that an extender sends back."""
 
     items: Sequence[ObjectNamed] | None = None
 
 
 class WordsDecoder(Generic[T]):
-    """Decodes straight into the type, which is Words or a list of them; only what does not fit is
-    read once more with keys in any case, unknown ones ignored, and nulls for what is not set."""
+    """Decodes straight into the type, which is Words or a list of them. Only if that fails, it
+    decodes again with keys in any case, without unknown keys and nulls."""
 
     def __init__(self, kind: type[T]) -> None:
         self._type = inspect.type_info(kind)
         self._decode = msgspec.json.Decoder(kind).decode
 
     def decode_as_spelled(self, body: bytes | bytearray) -> T:
-        """With keys in Go's spelling alone, which takes no memory for others."""
+        """Decode keys in Go's spelling only, without the memory that a second attempt takes."""
         return self._decode(body)
 
     def decode(self, body: bytes | bytearray | memoryview | msgspec.Raw) -> T:
-        """Raises what msgspec does, with paths in Go's spelling."""
+        """Decode keys in any case. Raises msgspec's errors, with paths in Go's spelling."""
         try:
             return self._decode(body)
         except msgspec.ValidationError:
@@ -151,8 +151,8 @@ class WordsDecoder(Generic[T]):
 
 
 def _respelled(data: Any, kind: inspect.Type) -> msgspec.Raw:
-    """The same JSON in Go's spelling, as far down as there are Words; what is not of that type is
-    left as it is."""
+    """The same JSON in Go's spelling, at every level that has Words. Values of another type are
+    unchanged."""
     if isinstance(kind, inspect.UnionType):
         kind = next(each for each in kind.types if not isinstance(each, inspect.NoneType))
     try:
@@ -181,7 +181,8 @@ def _holds_words(kind: inspect.Type) -> bool:
 def _fields_in_any_case(
     given: Mapping[str, msgspec.Raw], fields: Iterable[inspect.Field]
 ) -> dict[str, msgspec.Raw]:
-    """A key that is spelled exactly goes before others, the last before earlier ones."""
+    """The known fields in Go's spelling. An exact key wins over others, a later key over earlier
+    ones."""
     by_folded = {key.casefold(): raw for key, raw in given.items()}
     found: dict[str, msgspec.Raw] = {}
     for field in fields:

@@ -1,4 +1,4 @@
-"""The kinds of objects Lowtide reads, one row each: where the API serves them, what they become."""
+"""The kinds of objects that Lowtide reads, with their API paths and Python types."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -39,13 +39,13 @@ POD = Kind("Pod", "pods", "/api/v1", Pod)
 NODE = Kind("Node", "nodes", "/api/v1", Node)
 NAMESPACE = Kind("Namespace", "namespaces", "/api/v1", Namespace)
 
-# Without these nothing can be placed; without others, only some rules are blind.
+# Lowtide cannot schedule without these. Without another kind, some plugins lack their data.
 NEEDED_KINDS = frozenset({POD.name, NODE.name})
 
 _STORAGE = "/apis/storage.k8s.io/v1"
 _POLICY = "/apis/policy/v1"
 
-# What rules may name in `kinds`, by the type they name.
+# The kinds that plugins may list in `kinds`, by their type.
 KIND_OF: Mapping[type, Kind[Any]] = {
     kind.type: kind
     for kind in (

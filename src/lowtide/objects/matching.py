@@ -1,4 +1,4 @@
-"""Does it match: tolerations and taints, node selector requirements, label selectors."""
+"""Matches tolerations against taints, and node and label selectors against labels."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -26,7 +26,7 @@ def is_tolerated(taint: Taint, tolerations: Iterable[Toleration]) -> bool:
 
 
 def matches_requirement(requirement: LabelRequirement, value: str | None) -> bool:
-    """One `key operator values` against a label's value; None where the label is absent."""
+    """True if the label's value meets the requirement; None means that the label is absent."""
     match requirement.operator:
         case "In":
             return value is not None and value in requirement.values
@@ -43,7 +43,8 @@ def matches_requirement(requirement: LabelRequirement, value: str | None) -> boo
 
 
 def is_valid_requirement(requirement: LabelRequirement) -> bool:
-    """Whether kube can parse it; a term with one it cannot parse matches nothing."""
+    """True if Kubernetes can parse it as a node selector requirement. A term with an invalid
+    requirement matches nothing."""
     match requirement.operator:
         case "In" | "NotIn":
             return bool(requirement.values)
@@ -56,7 +57,7 @@ def is_valid_requirement(requirement: LabelRequirement) -> bool:
 
 
 def matches_selector(selector: LabelSelector | None, labels: Mapping[str, str]) -> bool:
-    """A label selector; None matches nothing, an empty one everything."""
+    """True if the selector matches. None matches nothing, an empty selector everything."""
     if selector is None:
         return False
     if any(labels.get(key) != value for key, value in selector.match_labels.items()):

@@ -1,17 +1,17 @@
-"""The metadata every API object carries. Used by each object type in this room."""
+"""The base class and the metadata of all API objects. Used by every object type in this package."""
 
 import msgspec
 
 
 class Wire(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, gc=False):
-    """How every object here is spelled on the wire: camelCase, defaults left out.
+    """The base of all objects: camelCase in JSON, defaults left out.
 
-    What comes from the wire is a tree, so none of it is ever garbage that has to be looked for."""
+    Decoded objects are trees without cycles, so the garbage collector does not track them."""
 
 
 def as_int32(number: int) -> int:
-    """A weight, a priority and the like, which the API server keeps in 32 bits: what has another
-    source is cut to that, so that sums over many objects always fit into 64 bits."""
+    """Clamp a weight, a priority or the like to 32 bits, its size in the API. Objects from other
+    sources may have more; sums over many objects must fit into 64 bits."""
     return max(-(2**31), min(number, 2**31 - 1))
 
 
@@ -37,7 +37,7 @@ class ObjectMeta(Wire, frozen=True):
 
 
 class LabelRequirement(Wire, frozen=True):
-    """One `matchExpressions` entry, of a label selector or of a node selector."""
+    """One entry of `matchExpressions` in a label selector or node selector."""
 
     key: str = ""
     operator: str = ""

@@ -1,4 +1,4 @@
-"""Node, as far as any rule reads it."""
+"""Node with the fields that plugins read."""
 
 from lowtide.objects.meta import ObjectMeta, Wire
 from lowtide.objects.pod import Amounts

@@ -1,11 +1,11 @@
-"""NodeMetrics, what metrics-server says of a node; `kube.metrics_api` reads it."""
+"""NodeMetrics, a node's usage as metrics-server reports it. Read by `kube.metrics_api`."""
 
 from lowtide.objects.meta import ObjectMeta, Wire
 from lowtide.objects.pod import Amounts
 
 
 class NodeMetrics(Wire, frozen=True):
-    """What the node used from `timestamp - window` to `timestamp`."""
+    """A node's usage between `timestamp - window` and `timestamp`."""
 
     metadata: ObjectMeta = ObjectMeta()
     timestamp: str = ""

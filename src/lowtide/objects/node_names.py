@@ -1,8 +1,7 @@
-"""Node names as a request has them: many, and seldom looked at one by one.
+"""The node names in a request to the extender: thousands each time, in changing order.
 
-Thousands of them come with each question to an extender, each time in another order. They are kept
-as the bytes of the request, are compared as numbers of eight bytes, all of them at once, and become
-strings only where somebody wants strings."""
+They stay in the bytes of the request and are compared as arrays of 8-byte numbers. They become
+strings only when a caller asks for strings."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
@@ -18,14 +17,14 @@ _OPEN, _BETWEEN, _CLOSE = b'["', b'","', b'"]'
 _QUOTE: Final = ord('"')
 _COMMA: Final = ord(",")
 _WORD_BYTES: Final = 8
-# The bytes of a word that belong to a name of which so many are left.
+# Masks for a word by the number of bytes, 0 to 8, that are left of the name.
 _PART_OF_WORD: Final = np.array([(1 << 8 * left) - 1 for left in range(9)], np.uint64)
 _ODD: Final = 0x9E3779B97F4A7C15
 _LARGEST: Final = 2**64 - 1
 
 
 class NodeNames(Sequence[str]):
-    """Made of a JSON list of strings without escapes and spaces, as Go writes it."""
+    """Names in a JSON list of strings without escapes and spaces, as Go writes it."""
 
     def __init__(self, json: bytes, starts: Spans, lengths: Spans) -> None:
         self.json = json
@@ -34,7 +33,7 @@ class NodeNames(Sequence[str]):
 
     @classmethod
     def of(cls, json: bytes) -> "NodeNames | None":
-        """None where it is not of that form; it is UTF-8 already."""
+        """Read a JSON list that is valid UTF-8; None if it is not in the form above."""
         if not (json.startswith(_OPEN) and json.endswith(_CLOSE)) or b"\\" in json:
             return None
         symbols = np.frombuffer(json, np.uint8)
@@ -48,7 +47,7 @@ class NodeNames(Sequence[str]):
 
     @classmethod
     def made_of(cls, names: Iterable[str]) -> "NodeNames":
-        """Whatever stands in them; `json` is then only JSON where nothing needs an escape."""
+        """Build from any names. `json` is valid JSON only if no name needs an escape."""
         parts = [name.encode() for name in names]
         lengths = np.fromiter(map(len, parts), np.intp, len(parts))
         starts = np.cumsum(lengths + len(_BETWEEN)) - lengths - len(_BETWEEN) + len(_OPEN)
@@ -60,11 +59,11 @@ class NodeNames(Sequence[str]):
 
     @cached_property
     def words(self) -> tuple[Words, ...]:
-        """The first eight bytes of each name as a number, the second eight, and so on until the
-        longest ends; a name that has ended has zeros."""
+        """Each name as numbers: an array of its first 8 bytes, one of the second 8, and so on.
+        Shorter names are padded with zeros."""
         longest = int(self.lengths.max(initial=0))
         padded = self.json + bytes(_WORD_BYTES + longest)
-        # A number at every byte of it: what is read of them need not lie at multiples of eight.
+        # A number that starts at each byte, because names do not start at multiples of 8.
         numbers: Words = np.ndarray((len(padded) - 7,), "<u8", padded, strides=(1,))
         return tuple(
             numbers[self._starts + begin]
@@ -73,7 +72,7 @@ class NodeNames(Sequence[str]):
         )
 
     def hashes(self, seed: int = 0) -> Words:
-        """A number for each that others hardly have; by another seed another."""
+        """A 64-bit hash of each name, which depends on the seed."""
         total = np.zeros(len(self), np.uint64)
         for at, word in enumerate(self.words):
             mixed = word * np.uint64(_odd(seed, 2 * at))
@@ -82,12 +81,12 @@ class NodeNames(Sequence[str]):
 
     @property
     def may_repeat(self) -> bool:
-        """Whether one of them perhaps stands there twice; if not, none does."""
+        """False if all names are distinct; True if two names have the same hash."""
         ordered = np.sort(self.hashes())
         return bool((ordered[1:] == ordered[:-1]).any())
 
     def json_of(self, positions: Sequence[int]) -> bytes:
-        """Of some of them, as a JSON list."""
+        """The names at these positions as a JSON list."""
         if not positions:
             return b"[]"
         return _OPEN + _BETWEEN.join([self.parts[at] for at in positions]) + _CLOSE
@@ -116,7 +115,8 @@ class NodeNames(Sequence[str]):
 
 
 class NameTable:
-    """Finds names among some of which each is there once. Its copies lie side by side in memory."""
+    """Finds the positions of names in a list. The names in the list must be distinct: with a
+    duplicate, the constructor would not end."""
 
     def __init__(self, names: NodeNames) -> None:
         self._names = names
@@ -127,11 +127,11 @@ class NameTable:
             ordered = hashes[order]
             if not (ordered[1:] == ordered[:-1]).any():
                 break
-            self._seed += 1  # two names have one number
-        # One more at the end, which a search stops at; it is compared in full as all are.
+            self._seed += 1  # two names have the same hash
+        # A sentinel at which every search stops. It is compared in full, like all others.
         self._order = np.append(order, 0)
         self._ordered = np.append(ordered, np.uint64(_LARGEST))
-        # By the highest bits of a number: where in the order to begin with it.
+        # For the highest bits of a hash, the position at which to start the search.
         bits = max(4, (4 * len(names)).bit_length())
         self._shift = np.uint64(64 - bits)
         begins = np.arange(1 << bits, dtype=np.uint64) << self._shift
@@ -141,7 +141,7 @@ class NameTable:
         return len(self._names)
 
     def find(self, names: NodeNames) -> Spans:
-        """Where in the table each of them stands; -1 for those that are not there."""
+        """The position of each name in the table; -1 for names that are not in it."""
         if not len(self):
             return np.full(len(names), -1, np.intp)
         hashes = names.hashes(self._seed)
@@ -158,7 +158,7 @@ class NameTable:
 
 
 def _odd(seed: int, number: int) -> int:
-    """As good as any other odd number."""
+    """A pseudo-random odd number for the hash."""
     mixed = (seed * 1_000_003 + number + 1) * _ODD % 2**64
     mixed = (mixed ^ mixed >> 29) * 0xBF58476D1CE4E5B9 % 2**64
     return mixed | 1

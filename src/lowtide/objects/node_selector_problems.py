@@ -1,6 +1,7 @@
-"""What is wrong with the node affinity of a pod that the API server would not have let in.
+"""Finds errors in a pod's node affinity that the API server would reject.
 
-NodeAffinity asks, and refuses such a pod as a whole: to read it in part would place it by chance.
+The plugin NodeAffinity rejects such a pod everywhere: honoring only the valid part could place it
+on a wrong node.
 """
 
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ _FIELD = "metadata.name"
 
 
 def node_affinity_problem(affinity: NodeAffinity, path: str) -> str | None:
-    """The first thing that is wrong, with its field; None where all is fine."""
+    """The first error with its field; None if the affinity is valid."""
     return next(_problems(affinity, path), None)
 
 
@@ -38,7 +39,7 @@ def _problems_of_term(term: NodeSelectorTerm, path: str) -> Iterator[str]:
 
 def _problems_of_expression(requirement: LabelRequirement, path: str) -> Iterator[str]:
     if not requirement.key:
-        yield f"{path}.key: Required value: a label key is like app or example.com/app"
+        yield f"{path}.key: Required value: a label key such as app or example.com/app"
     elif requirement.operator not in _OPERATORS:
         yield f"{path}.operator: {_unknown(requirement.operator, _OPERATORS)}"
     elif not is_valid_requirement(requirement):
@@ -47,7 +48,7 @@ def _problems_of_expression(requirement: LabelRequirement, path: str) -> Iterato
 
 def _problems_of_field(requirement: LabelRequirement, path: str) -> Iterator[str]:
     if requirement.key != _FIELD:
-        yield f'{path}.key: Invalid value: "{requirement.key}": only {_FIELD} can be selected by'
+        yield f'{path}.key: Invalid value: "{requirement.key}": only {_FIELD} is supported'
     elif requirement.operator not in _FIELD_OPERATORS:
         yield f"{path}.operator: {_unknown(requirement.operator, _FIELD_OPERATORS)}"
     elif not requirement.values:
@@ -55,7 +56,8 @@ def _problems_of_field(requirement: LabelRequirement, path: str) -> Iterator[str
 
 
 def _unknown(operator: str, known: tuple[str, ...]) -> str:
-    return f'Invalid value: "{operator}": not a valid selector operator; {", ".join(known)} are'
+    operators = ", ".join(known)
+    return f'Invalid value: "{operator}": not a valid selector operator; valid are {operators}'
 
 
 def _wanted(operator: str) -> str:

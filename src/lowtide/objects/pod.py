@@ -1,4 +1,4 @@
-"""Pod, as far as any rule reads it; and its shape, which pods of one template share."""
+"""Pod with the fields that plugins read, and its signature, which pods of one template share."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -47,7 +47,7 @@ class Container(Wire, frozen=True):
 
     @property
     def is_sidecar(self) -> bool:
-        """An init container that goes on running; meaningless for ordinary containers."""
+        """True for an init container that keeps running; meaningless for ordinary containers."""
         return self.restart_policy == "Always"
 
 
@@ -187,8 +187,8 @@ class PodStatus(Wire, frozen=True):
 
 
 class Pod(Wire, frozen=True, dict=True, gc=True):
-    """A pod is never changed, only replaced: what is worked out of it may stay with it (`once`),
-    for which msgspec wants to know of it in looking for garbage."""
+    """A Pod is never changed, only replaced, so derived values can be cached on it (`once`). Such a
+    struct with a `__dict__` needs `gc=True`."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: PodSpec = PodSpec()
@@ -225,12 +225,12 @@ class Pod(Wire, frozen=True, dict=True, gc=True):
 
     @property
     def is_refused(self) -> bool:
-        """Whether a scheduler tried to place it last, and found no node."""
+        """True if a scheduler reported that the pod is not scheduled (PodScheduled is False)."""
         return any(c.type == "PodScheduled" and c.status == "False" for c in self.status.conditions)
 
     @property
     def controller(self) -> OwnerReference | None:
-        """What made this pod and keeps its like running."""
+        """The owner that manages this pod, such as its ReplicaSet; None if it has none."""
         for owner in self.metadata.owner_references:
             if owner.controller:
                 return owner
@@ -238,7 +238,7 @@ class Pod(Wire, frozen=True, dict=True, gc=True):
 
     @property
     def started_at(self) -> float | None:
-        """When its first running container began, in seconds since 1970; None before that."""
+        """When the first running container started, in seconds since 1970; None before that."""
         if not self.status.container_statuses and not self.status.start_time:
             return None
         begun = [
@@ -253,8 +253,8 @@ class Pod(Wire, frozen=True, dict=True, gc=True):
 
 
 def once(work_out: Callable[[Pod], T]) -> Callable[[Pod], T]:
-    """What is asked again and again about the same pods is worked out once for each. Who asks must
-    not change it."""
+    """Decorate a function so that it runs once per Pod object; the result is cached on the pod.
+    Callers must not change the result."""
     name = f"{work_out.__module__}.{work_out.__qualname__}"
 
     @wraps(work_out)
@@ -267,7 +267,7 @@ def once(work_out: Callable[[Pod], T]) -> Callable[[Pod], T]:
     return known
 
 
-class _Shape(Wire, frozen=True):
+class _Signature(Wire, frozen=True):
     namespace: str
     labels: dict[str, str]
     annotations: dict[str, str]
@@ -277,33 +277,33 @@ class _Shape(Wire, frozen=True):
     claims_of: str
 
 
-# What is left of a volume that no rule looks at, such as the one with a random name that every
-# pod gets for its account.
+# What is left of a volume that no plugin reads, such as the token volume with a random name that
+# every pod gets for its service account.
 _NO_SOURCE = Volume()
 
-_encode_shape = msgspec.json.Encoder().encode
+_encode_signature = msgspec.json.Encoder().encode
 _encode_pod = msgspec.json.Encoder().encode
 
-# In memory, of a byte of JSON, of what stands behind a comma, and of an object: of the largest
-# kinds, so that no pod takes much more than is counted.
+# Bytes of memory per byte, comma and object of a pod's JSON, each for the most expensive case, so
+# that hardly any pod takes more than the estimate.
 _BYTES_PER_BYTE = 4
 _BYTES_PER_COMMA = 60
 _BYTES_PER_OBJECT = 200
 
 
 def bytes_in_memory(pod: Pod) -> int:
-    """About what a decoded pod takes; of ordinary ones it says up to twice as much. `{}` alone is
-    an object of up to 240 bytes, so the length of its JSON tells little."""
+    """Estimate the memory of a decoded pod; up to twice too much for ordinary pods. The length of
+    the JSON alone is not enough, because `{}` becomes an object of up to 240 bytes."""
     json = _encode_pod(pod)
     objects, commas = json.count(b"{"), json.count(b",")
     return _BYTES_PER_BYTE * len(json) + _BYTES_PER_COMMA * commas + _BYTES_PER_OBJECT * objects
 
 
 def shape_of(pod: Pod) -> bytes:
-    """What rules may read of a pod, as a key: all of it but name, uid, times and status.
+    """The pod's signature, as a key: all that plugins may read, so no name, uid, times and status.
 
-    A pod with ephemeral volumes or resource claims keeps its name and uid in it, because those
-    claims are called after the pod.
+    For pods with ephemeral volumes or resource claims it includes name and uid, because those
+    claims are named after the pod.
     """
     meta, spec = pod.metadata, pod.spec
     volumes, named = spec.volumes, bool(spec.resource_claims)
@@ -311,8 +311,8 @@ def shape_of(pod: Pod) -> bytes:
         spec = msgspec.structs.replace(spec, volumes=[])
         volumes = [each for each in map(_without_name, volumes) if each != _NO_SOURCE]
         named = named or any(volume.ephemeral for volume in volumes)
-    return _encode_shape(
-        _Shape(
+    return _encode_signature(
+        _Signature(
             namespace=meta.namespace,
             labels=meta.labels,
             annotations=meta.annotations,
@@ -325,5 +325,5 @@ def shape_of(pod: Pod) -> bytes:
 
 
 def _without_name(volume: Volume) -> Volume:
-    """An ephemeral volume's name is part of its claim's; no other matters to a rule."""
+    """The volume without its name, unless it is ephemeral: then its claim's name depends on it."""
     return volume if volume.ephemeral else msgspec.structs.replace(volume, name="")

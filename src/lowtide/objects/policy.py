@@ -1,4 +1,4 @@
-"""PodDisruptionBudgets, as far as preemption reads them: how many of their pods may go."""
+"""PodDisruptionBudget with the fields that preemption reads: how many pods may be evicted."""
 
 from lowtide.objects.meta import LabelSelector, ObjectMeta, Wire
 
@@ -9,7 +9,7 @@ class PodDisruptionBudgetSpec(Wire, frozen=True):
 
 class PodDisruptionBudgetStatus(Wire, frozen=True):
     disruptions_allowed: int = 0
-    disrupted_pods: dict[str, object] = {}  # by name, those whose eviction is under way
+    disrupted_pods: dict[str, object] = {}  # by name, pods that are being evicted
 
 
 class PodDisruptionBudget(Wire, frozen=True):

@@ -1,8 +1,7 @@
-"""Kubernetes quantities ("250m", "1.5Gi") as exact integers.
+"""Parses Kubernetes quantities ("250m", "1.5Gi") into exact integers.
 
-Everything is counted in nano units (1e-9), the finest a quantity may be, so that sums are exact;
-rounding up to milli or whole units happens once, at the end. An amount that 64 bits do not hold is
-capped at the largest that they do.
+Amounts are in nano units (1e-9), the finest unit of a quantity, so that sums are exact. Rounding up
+to milli or whole units happens once, at the end. Amounts that exceed 64 bits are capped.
 """
 
 import re
@@ -29,17 +28,17 @@ _DECIMAL_EXPONENT = {
 }
 _BINARY_POWER = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 _EXPONENT = re.compile(r"[eE]([+-]?)0*([0-9]{1,19})")
-_LONGEST_KEPT = 100  # characters: what is cached must be small
+_LONGEST_KEPT = 100  # characters; cached texts must be small
 _LONGEST_SHOWN = 40
-# A number with a power of ten above the first is capped, whatever its suffix; one below the second
-# is less than a nano unit. In between, more digits than this cannot change how a number is rounded.
+# A number with a higher power of ten is capped, whatever its suffix. One with a lower power is less
+# than a nano unit. Digits after the first _MOST_DIGITS cannot change how a number is rounded.
 _HIGHEST_POWER = 40
 _LOWEST_POWER = -40
 _MOST_DIGITS = 200
 
 
 class QuantityError(ValueError):
-    """A text that is not a quantity."""
+    """The text is not a quantity."""
 
 
 def parse_nano(quantity: Quantity) -> int:
@@ -51,15 +50,13 @@ def parse_nano(quantity: Quantity) -> int:
 
 
 def _parse(text: str) -> int:
-    """In time that grows with the length of the text, and no faster."""
+    """Parse the text in time linear in its length."""
     text = text.strip()
     form = _FORM.fullmatch(text)
     assert form is not None  # it matches every text
     sign, whole, fraction, suffix = form.groups("")
     if not whole and not fraction:
-        raise QuantityError(
-            f"{_shown(text)} is not a quantity; right would be 500m, 2, 1.5Gi or 2e3"
-        )
+        raise QuantityError(f"{_shown(text)} is not a quantity such as 500m, 2, 1.5Gi or 2e3")
     exponent, binary_power = _powers(suffix, text)
     digits, power = _without_zeros(whole, fraction)
     nano = _nano(digits, power + exponent, binary_power) if digits else 0
@@ -70,37 +67,37 @@ _parse_kept = lru_cache(maxsize=65536)(_parse)
 
 
 def _nano(digits: str, exponent: int, binary_power: int) -> int:
-    """Of 0.DIGITS, times 10 to the exponent, times 2 to the binary power."""
+    """0.DIGITS * 10**exponent * 2**binary_power in nano units, rounded up and capped."""
     if exponent > _HIGHEST_POWER:
         return LARGEST_NANO
     if exponent < _LOWEST_POWER:
         return 1
     if len(digits) > _MOST_DIGITS:
-        digits = digits[:_MOST_DIGITS] + "1"  # something follows, so that it is rounded up
+        digits = digits[:_MOST_DIGITS] + "1"  # stands for the rest, so that it rounds up
     numerator, exponent = int(digits) * NANO << binary_power, exponent - len(digits)
     nano = numerator * 10**exponent if exponent >= 0 else _divide_up(numerator, 10**-exponent)
     return min(nano, LARGEST_NANO)
 
 
 def _without_zeros(whole: str, fraction: str) -> tuple[str, int]:
-    """A number as 0.DIGITS, without zeros at either end, times a power of ten."""
+    """The number as (DIGITS, power): 0.DIGITS * 10**power, without zeros at either end."""
     digits = (whole + fraction).lstrip("0")
     power = len(whole) - (len(whole) + len(fraction) - len(digits))
     return digits.rstrip("0"), power
 
 
 def milli(nano: int) -> int:
-    """Nano units as milli units, rounded away from zero, as kube's MilliValue does."""
+    """Convert nano units to milli units, rounded away from zero, like MilliValue in Kubernetes."""
     return _capped(_divide_away(nano, NANO // 1000), LARGEST)
 
 
 def units(nano: int) -> int:
-    """Nano units as whole units, rounded away from zero, as kube's Value does."""
+    """Convert nano units to whole units, rounded away from zero, like Value in Kubernetes."""
     return _capped(_divide_away(nano, NANO), LARGEST)
 
 
 def _powers(suffix: str, text: str) -> tuple[int, int]:
-    """Of ten, and of two."""
+    """The power of ten and the power of two that the suffix stands for."""
     if suffix in _BINARY_POWER:
         return 0, _BINARY_POWER[suffix]
     if suffix in _DECIMAL_EXPONENT:

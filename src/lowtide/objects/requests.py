@@ -1,6 +1,6 @@
-"""How much a pod asks for: the sums that NodeResourcesFit and the cluster's columns use.
+"""Sums of a pod's requests and limits, for NodeResourcesFit and the cluster's columns.
 
-Amounts come out as integers: cpu in milli, everything else in whole units.
+Results are integers: cpu in millicores, everything else in whole units.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -16,32 +16,31 @@ MEMORY = "memory"
 EPHEMERAL_STORAGE = "ephemeral-storage"
 PODS = "pods"
 
-# What kube assumes of a container that does not say: only scoring uses it.
+# kube-scheduler's defaults for containers without requests. Only scoring uses them.
 DEFAULT_CPU_NANO = 100 * 10**6
 DEFAULT_MEMORY_NANO = 200 * 1024 * 1024 * 10**9
 
 NanoAmounts = dict[str, int]
 
-# Sums of thousands of such amounts, and a hundred times one, fit into 64 bits.
+# Sums of thousands of amounts up to this, and a hundred times one of them, fit into 64 bits.
 LARGEST_PLAIN = 2**50
 
 
 def pod_requests(pod: Pod) -> dict[str, int]:
-    """What the pod takes from a node, everything included: what Filter compares."""
+    """All that the pod takes from a node, as NodeResourcesFit compares it at Filter."""
     nano = _total(pod, lambda container: _effective(container, pod))
     _replace_by_pod_level(pod, nano)
     _add(nano, _parse(pod.spec.overhead, "spec.overhead"))
     return {name: to_int(name, amount) for name, amount in nano.items()}
 
 
-# The same, for who asks about a pod again and again.
+# `pod_requests`, computed once per pod.
 known_requests = once(pod_requests)
 
 
 @once
 def asked_requests(pod: Pod) -> dict[str, int]:
-    """The same for the pod that is to get a node: what it asks for, whatever its status says of an
-    earlier life."""
+    """The requests of a pending pod, from its spec alone; its status is ignored."""
     status = pod.status
     containers = status.container_statuses or status.init_container_statuses
     is_told = containers or status.resources is not None or status.allocated_resources
@@ -49,7 +48,7 @@ def asked_requests(pod: Pod) -> dict[str, int]:
 
 
 def pod_limits(pod: Pod) -> dict[str, int]:
-    """What the pod may take at most, of the resources for which that is said."""
+    """The pod's limits, for the resources that have one."""
     nano = _total(pod, _spec_limits)
     if pod.spec.resources is not None:
         nano |= _parse(pod.spec.resources.limits, "spec.resources.limits")
@@ -59,7 +58,7 @@ def pod_limits(pod: Pod) -> dict[str, int]:
 
 
 def nonzero_requests(pod: Pod) -> tuple[int, int]:
-    """(cpu milli, memory bytes) of a pod on a node, with kube's defaults for what is not said."""
+    """(millicores, memory bytes) of a pod on a node, with defaults for missing requests."""
     said = pod.spec.resources.requests if pod.spec.resources else {}
     containers = [*pod.spec.containers, *pod.spec.init_containers]
     fill_cpu = not said or not _is_said(CPU, said, containers)
@@ -76,7 +75,8 @@ def nonzero_requests(pod: Pod) -> tuple[int, int]:
 
 @once
 def scored_requests(pod: Pod) -> dict[str, int]:
-    """The incoming pod as NodeResourcesFit scores it: defaults filled in, pod level left out."""
+    """The incoming pod's requests as NodeResourcesFit scores them: with defaults for missing
+    requests, without pod-level resources."""
 
     def amounts(container: Container) -> NanoAmounts:
         return _with_defaults(_spec_requests(container), fill_cpu=True, fill_memory=True)
@@ -95,18 +95,18 @@ def amounts_as_int(amounts: Amounts, where: str) -> dict[str, int]:
 
 
 class NodeAmounts(NamedTuple):
-    """What a node has to give. An amount beyond LARGEST counts as that, one that is below 0 or that
-    cannot be read counts as 0: the other resources of the node stay usable."""
+    """A node's allocatable amounts. Larger amounts than LARGEST are capped; negative and unreadable
+    ones count as 0, so that the node's other resources stay usable."""
 
     by_resource: Mapping[str, int]
-    is_clamped: bool  # whether that happened to any
+    is_clamped: bool  # at least one amount was changed, or equals LARGEST
 
     def of(self, resource: str) -> int:
         return self.by_resource.get(resource, 0)
 
 
 def are_large(amounts: Mapping[str, int]) -> bool:
-    """Whether one of them is so large that sums and products need care."""
+    """True if an amount is so large that sums and products may exceed 64 bits."""
     return max(amounts.values(), default=0) > LARGEST_PLAIN
 
 
@@ -127,7 +127,7 @@ def node_amounts(allocatable: Amounts) -> NodeAmounts:
 
 
 def is_extended(resource: str) -> bool:
-    """A resource outside Kubernetes' own name space, such as a GPU of a vendor."""
+    """True for a resource outside Kubernetes' own namespace, such as a vendor's GPU."""
     return (
         "/" in resource
         and "kubernetes.io/" not in resource
@@ -144,12 +144,12 @@ def is_scalar(resource: str) -> bool:
 
 
 def is_counted(resource: str) -> bool:
-    """Whether nodes keep an account of it; kube passes over every other name."""
+    """True if the resource is counted on nodes; kube-scheduler ignores all others."""
     return resource in (CPU, MEMORY, EPHEMERAL_STORAGE) or is_scalar(resource)
 
 
 def _total(pod: Pod, amounts_of: Callable[[Container], NanoAmounts]) -> NanoAmounts:
-    """The larger of what runs in the end and what any init container needs while it runs."""
+    """For each resource, the larger of the running containers' sum and the peak during init."""
     total: NanoAmounts = {}
     for container in pod.spec.containers:
         _add(total, amounts_of(container))
@@ -171,7 +171,8 @@ def _total(pod: Pod, amounts_of: Callable[[Container], NanoAmounts]) -> NanoAmou
 
 
 def _effective(container: Container, pod: Pod) -> NanoAmounts:
-    """Spec, or the larger amount while an in-place resize is under way."""
+    """The container's requests: from its spec, or the largest of spec and status during an in-place
+    resize. An infeasible resize ignores the spec."""
     amounts = _spec_requests(container)
     status = _status_of(container, pod)
     if status is None:

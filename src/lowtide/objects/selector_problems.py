@@ -1,6 +1,6 @@
-"""What is wrong with a label selector that the API server would not have let in, field by field.
+"""Finds errors in a label selector that the API server would reject.
 
-Asked where a pod's selectors are read: a pod with one that makes no sense is refused, and told why.
+Called where plugins read a pod's selectors: a pod with an invalid one is rejected with the error.
 """
 
 import re
@@ -16,7 +16,7 @@ _LONGEST_PREFIX = 253
 
 
 def selector_problem(selector: LabelSelector | None, path: str) -> str | None:
-    """The first thing that is wrong, with its field; None where the selector is fine."""
+    """The first error with its field; None if the selector is valid."""
     return None if selector is None else next(_problems(selector, path), None)
 
 
@@ -52,10 +52,11 @@ def _problems_of_key(key: str, path: str) -> Iterator[str]:
     prefix, slash, name = key.rpartition("/")
     has_prefix = not slash or (len(prefix) <= _LONGEST_PREFIX and _PREFIX.fullmatch(prefix))
     if not has_prefix or len(name) > _LONGEST_NAME or not _NAME.fullmatch(name):
-        yield f'{path}: Invalid value: "{key}": a label key is like app or example.com/app'
+        yield f'{path}: Invalid value: "{key}": not a label key such as app or example.com/app'
 
 
 def _problems_of_value(value: str, path: str) -> Iterator[str]:
     if value and (len(value) > _LONGEST_NAME or not _NAME.fullmatch(value)):
-        text = "a label value has at most 63 letters, digits, '-', '_' and '.'"
-        yield f'{path}: Invalid value: "{value}": {text}, and begins and ends with one of the first'
+        text = "a label value has at most 63 letters, digits, '-', '_' and '.', "
+        text += "and begins and ends with a letter or digit"
+        yield f'{path}: Invalid value: "{value}": {text}'

@@ -1,15 +1,16 @@
-"""Keeps what objects have in common once: the pods of one template differ in very little.
+"""Stores equal parts of objects only once, because pods of one template hardly differ.
 
-Used by kube for what it has decoded, before anybody else sees it."""
+Used by kube on decoded objects, before any other code sees them."""
 
 from msgspec import Struct
 from msgspec.structs import astuple, force_setattr
 
 
 def share(found: Struct, like: Struct) -> None:
-    """Lets metadata, spec and status of `found` hold what those of `like` hold, where it is equal.
+    """Let the metadata, spec and status of `found` reference equal values of `like`.
 
-    Both are of one type. What is small and seldom equal is not looked for: that takes longer."""
+    Both have the same type. Deeper values are not compared: that costs more time than it saves
+    memory."""
     for ours, theirs in zip(astuple(found), astuple(like), strict=True):
         if isinstance(ours, Struct) and type(ours) is type(theirs):
             _share_fields(ours, theirs)
@@ -23,7 +24,7 @@ def _share_fields(part: Struct, like: Struct) -> None:
         if ours == theirs:
             force_setattr(part, name, theirs)
         elif type(ours) is list and theirs:
-            # What is at the same place in both is most often alike.
+            # Items at the same position are usually equal.
             for position, (one, other) in enumerate(zip(ours, theirs, strict=False)):
                 if one == other:
                     ours[position] = other

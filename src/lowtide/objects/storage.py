@@ -1,7 +1,4 @@
-"""Claims, volumes, storage classes and CSI drivers, as far as any rule reads them.
-
-The volume rules in `plugins` read them; `kinds` says where the API serves them.
-"""
+"""Claims, volumes, storage classes and CSI drivers with the fields that the volume plugins read."""
 
 from lowtide.objects.meta import LabelSelector, ObjectMeta, Wire, as_int32
 from lowtide.objects.pod import Amounts, NodeSelector, ResourceRequirements
@@ -15,7 +12,7 @@ WAIT_FOR_FIRST_CONSUMER = "WaitForFirstConsumer"
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
 MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
 
-# Wins over the field, as it did before there was one.
+# Takes precedence over the field storageClassName, as in Kubernetes.
 _CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
 
 
@@ -97,16 +94,16 @@ class PersistentVolumeClaim(Wire, frozen=True):
 
     @property
     def is_bound(self) -> bool:
-        """Whether it has its volume, and the controller of volumes says so too."""
+        """True if the claim has a volume and the volume controller has completed the binding."""
         return bool(self.spec.volume_name) and BIND_COMPLETED in self.metadata.annotations
 
     @property
     def selected_node(self) -> str | None:
-        """The node a volume is being made for; None before a pod that uses it was placed."""
+        """The node that the volume is provisioned for; None before a pod with it is placed."""
         return self.metadata.annotations.get(SELECTED_NODE)
 
     def is_made_for(self, namespace: str, uid: str) -> bool:
-        """Whether the pod with this uid owns it, as an ephemeral volume's claim must be."""
+        """True if the pod with this uid owns the claim, as required for an ephemeral volume."""
         owner = next((each for each in self.metadata.owner_references if each.controller), None)
         return self.metadata.namespace == namespace and owner is not None and owner.uid == uid
 
@@ -146,12 +143,12 @@ class CSINode(Wire, frozen=True):
 
     @property
     def migrated_plugins(self) -> set[str]:
-        """The in-tree drivers whose disks CSI drivers serve there."""
+        """The in-tree drivers whose disks CSI drivers serve on this node."""
         return set(self.metadata.annotations.get(MIGRATED_PLUGINS, "").split(",")) - {""}
 
     @property
     def attach_limits(self) -> dict[str, int]:
-        """How many volumes may be attached, by driver; without those that do not say."""
+        """The most volumes that may be attached, by driver. Drivers without a limit are absent."""
         return {
             driver.name: as_int32(driver.allocatable.count)
             for driver in self.spec.drivers

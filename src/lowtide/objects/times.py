@@ -1,13 +1,13 @@
-"""Times as API objects spell them, in seconds since 1970."""
+"""Converts the timestamps of API objects into seconds since 1970."""
 
 import datetime
 from functools import lru_cache
 
-_LONGEST = 64  # what is remembered must be small
+_LONGEST = 64  # characters; cached texts must be small
 
 
 def epoch_seconds(text: str) -> float | None:
-    """None where the text is no time."""
+    """The time in seconds since 1970; None if the text is not a timestamp."""
     return _epoch_seconds(text) if len(text) <= _LONGEST else None
 
 

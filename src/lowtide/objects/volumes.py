@@ -1,7 +1,6 @@
-"""The volumes of a pod, and the disks that are named in it directly, as far as any rule reads them.
+"""The volumes of a pod with the sources that plugins read; PersistentVolume shares some of them.
 
-PersistentVolume holds some of the same sources. A volume of any other kind is nobody's concern:
-all of its fields but the name are left out.
+Of volumes with other sources, only the name is decoded.
 """
 
 import msgspec
@@ -14,7 +13,7 @@ class ClaimSource(Wire, frozen=True):
 
 
 class EphemeralSource(Wire, frozen=True):
-    """A claim that is made for this pod alone, and is called after it."""
+    """A claim that is created for one pod and named after it."""
 
 
 class ImageSource(Wire, frozen=True):
@@ -56,7 +55,7 @@ class PortworxVolume(Wire, frozen=True):
 
 
 class MigratedDisks(Wire, frozen=True):
-    """Disks of in-tree drivers that CSI drivers serve today; at most one of them is set."""
+    """Disks of in-tree drivers that CSI drivers serve today. At most one field is set."""
 
     gce_persistent_disk: GcePersistentDisk | None = None
     aws_elastic_block_store: AwsElasticBlockStore | None = None
@@ -77,11 +76,11 @@ class Volume(MigratedDisks, frozen=True):
 
     @property
     def has_source(self) -> bool:
-        """Whether rules look at it; not so the one that every pod gets for its account."""
+        """True if the volume has a source that plugins read, unlike a pod's token volume."""
         return self != Volume(name=self.name)
 
     def claim_name(self, pod_name: str) -> str | None:
-        """The claim behind it, in the pod's namespace; None where there is none."""
+        """The name of the volume's claim in the pod's namespace; None if it has none."""
         if self.persistent_volume_claim is not None:
             return self.persistent_volume_claim.claim_name
         return f"{pod_name}-{self.name}" if self.ephemeral is not None else None

@@ -1,6 +1,6 @@
-"""Services and the controllers of pods, as far as any rule reads them: whom they select.
+"""Services and controllers with the fields that plugins read: their pod selectors.
 
-PodTopologySpread asks them which pods belong together; `kinds` says where the API serves them.
+PodTopologySpread uses them to find the pods that belong together.
 """
 
 from lowtide.objects.meta import LabelSelector, ObjectMeta, Wire
