@@ -111,7 +111,7 @@ def test_a_caller_words_its_own_problems() -> None:
 def test_warnings_come_along() -> None:
     loaded = load_config(HEADER + "parallelism: 3\n", file="f.yaml")
     assert loaded.warnings == (
-        "f.yaml:3: parallelism: is read but not acted on yet: all nodes are judged at once",
+        "f.yaml:3: parallelism: has no effect yet: all nodes are evaluated at once",
     )
 
 

@@ -5,7 +5,7 @@ import pytest
 from lowtide.config.not_acted_on import NOT_ACTED_ON, warnings_about
 from lowtide.config.yaml_document import read_documents
 
-IS_READ = "is read but not acted on yet"
+IS_READ = "has no effect yet"
 
 
 @pytest.mark.parametrize(
@@ -13,17 +13,17 @@ IS_READ = "is read but not acted on yet"
     [
         pytest.param(
             "parallelism: 16",
-            [f"f.yaml:1: parallelism: {IS_READ}: all nodes are judged at once"],
+            [f"f.yaml:1: parallelism: {IS_READ}: all nodes are evaluated at once"],
             id="warns of parallelism",
         ),
         pytest.param(
             "percentageOfNodesToScore: 50",
-            [f"f.yaml:1: percentageOfNodesToScore: {IS_READ}: every node is judged"],
+            [f"f.yaml:1: percentageOfNodesToScore: {IS_READ}: every node is evaluated"],
             id="warns of a percentage",
         ),
         pytest.param(
             "profiles:\n- {}\n- percentageOfNodesToScore: 5\n- percentageOfNodesToScore: 6\n",
-            [f"f.yaml:3: profiles[1].percentageOfNodesToScore: {IS_READ}: every node is judged"],
+            [f"f.yaml:3: profiles[1].percentageOfNodesToScore: {IS_READ}: every node is evaluated"],
             id="warns once of a percentage in several profiles",
         ),
         pytest.param(
@@ -48,8 +48,8 @@ IS_READ = "is read but not acted on yet"
             "clientConnection:\n  contentType: application/vnd.kubernetes.protobuf\n"
             "  acceptContentTypes: application/vnd.kubernetes.protobuf\n",
             [
-                f"f.yaml:2: clientConnection.contentType: {IS_READ}: JSON is spoken",
-                f"f.yaml:3: clientConnection.acceptContentTypes: {IS_READ}: JSON is spoken",
+                f"f.yaml:2: clientConnection.contentType: {IS_READ}: JSON is used",
+                f"f.yaml:3: clientConnection.acceptContentTypes: {IS_READ}: JSON is used",
             ],
             id="warns of protobuf",
         ),

@@ -230,7 +230,7 @@ HUGE = f"A={2**62}"
         ),
         pytest.param(
             make_plugins(score=plugin_set(HUGE)),
-            f"plugins.score: the weights add up to {2**62}; at most {(2**63 - 1) // 100} fits",
+            f"plugins.score: the weights add up to {2**62}; the maximum is {(2**63 - 1) // 100}",
             id="refuses weights that overflow",
         ),
     ],
@@ -338,7 +338,7 @@ def test_unknown_plugin() -> None:
         'f.yaml:7: profiles[0].plugins.score.enabled[0].name: no plugin is called "NetworkTrafic", '
         'did you mean "NetworkTraffic"?',
         'f.yaml:13: profiles[0].plugins.multiPoint.enabled[1].name: "EBSLimits" was removed from '
-        "Kubernetes; NodeVolumeLimits does its work",
+        "Kubernetes; NodeVolumeLimits replaces it",
         'f.yaml:15: profiles[0].pluginConfig[0].name: no plugin is called "zebra"; '
         "known are NetworkTraffic, NodeName",
     ]

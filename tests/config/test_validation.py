@@ -121,7 +121,7 @@ def test_the_longest_backoff_is_not_below_the_first() -> None:
             (Profile(scheduler_name="a"), Profile()),
             Problem(
                 ("profiles", 1, "schedulerName"),
-                "is missing; where there are several profiles each needs a name of its own",
+                "is missing; with several profiles, each needs its own name",
             ),
             id="refuses a second profile without a name",
         ),
@@ -129,7 +129,7 @@ def test_the_longest_backoff_is_not_below_the_first() -> None:
             (Profile(scheduler_name="a"), Profile(scheduler_name="a")),
             Problem(
                 ("profiles", 1, "schedulerName"),
-                '"a" is already the name of profiles[0]; each profile needs a name of its own',
+                '"a" is already the name of profiles[0]; each profile needs its own name',
             ),
             id="refuses a name used twice",
         ),
@@ -155,18 +155,14 @@ def test_profiles(profiles: tuple[Profile, ...], problem: Problem) -> None:
             [
                 Problem(
                     ("extenders", 2, "bindVerb"),
-                    "only one extender can bind, and extenders[0] does already; remove one",
+                    "only one extender can bind, and extenders[0] already does; remove one",
                 )
             ],
             id="refuses a second binder",
         ),
         pytest.param(
             (extender(prioritize_verb="p"),),
-            [
-                Problem(
-                    ("extenders", 0, "weight"), "must be at least 1 beside prioritizeVerb, not 0"
-                )
-            ],
+            [Problem(("extenders", 0, "weight"), "must be at least 1 with prioritizeVerb, not 0")],
             id="refuses scores without a weight",
         ),
         pytest.param(
@@ -177,7 +173,7 @@ def test_profiles(profiles: tuple[Profile, ...], problem: Problem) -> None:
             [
                 Problem(
                     ("extenders", 1, "managedResources", 0, "name"),
-                    '"e.com/r" is managed already; name it once',
+                    '"e.com/r" is already managed; name it once',
                 )
             ],
             id="refuses a resource managed twice",
@@ -209,7 +205,7 @@ def test_profiles(profiles: tuple[Profile, ...], problem: Problem) -> None:
                     ("extenders", 0, "urlPrefix"),
                     'must be a URL such as http://extender.example:8888/, not "not a url"',
                 ),
-                Problem(("extenders", 0, "httpTimeout"), "must not be below zero, and is -5s"),
+                Problem(("extenders", 0, "httpTimeout"), "must be at least 0s, not -5s"),
             ],
             id="refuses what cannot be asked",
         ),

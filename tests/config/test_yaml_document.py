@@ -103,17 +103,17 @@ def test_a_key_that_overrides_a_merged_one_keeps_its_own_line() -> None:
         ),
         pytest.param(
             "a: !secret x\n",
-            "f.yaml:1: a: has the YAML tag !secret, which is not read; remove it",
+            "f.yaml:1: a: has the YAML tag !secret, which is not supported; remove it",
             id="refuses a tag",
         ),
         pytest.param(
             "a: !!set {x}\n",
-            "f.yaml:1: a: has the YAML tag !!set, which is not read; remove it",
+            "f.yaml:1: a: has the YAML tag !!set, which is not supported; remove it",
             id="refuses a set",
         ),
         pytest.param(
             "a:\n  <<: 3\n",
-            "f.yaml:1: a: merges by << something that is not a mapping",
+            "f.yaml:1: a: merges a value with << that is not a mapping",
             id="refuses to merge a number",
         ),
         pytest.param(
@@ -180,7 +180,7 @@ def test_a_text_that_is_far_too_long_is_refused_unread() -> None:
     with pytest.raises(ConfigError) as caught:
         read_documents("a: " + "x" * 33 * 2**20, file="f.yaml")
     assert caught.value.problems == (
-        "f.yaml: is longer than 32 MiB, which is too long for YAML here; split it",
+        "f.yaml: is longer than 32 MiB, the limit for YAML files; split it",
     )
 
 

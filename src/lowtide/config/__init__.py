@@ -1,3 +1,4 @@
-"""KubeSchedulerConfiguration, read strictly into frozen data.
+"""Reads KubeSchedulerConfiguration strictly into frozen data.
 
-`load.load_config` reads a file, `plugin_sets.expand_profiles` says which plugins run where."""
+`load.load_config` reads a file; `plugin_sets.expand_profiles` lists the plugins of each extension
+point."""

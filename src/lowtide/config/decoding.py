@@ -1,7 +1,7 @@
-"""Plain data into the Structs of `types`, strictly, with every mistake reported at its path.
+"""Decodes plain data strictly into msgspec Structs and reports every mistake with its path.
 
-msgspec's own conversion stops at the first mistake; this one walks the same type information and
-goes on. `load.load_config` calls it; args of plugins pass through untouched."""
+msgspec's own conversion stops at the first mistake; this one uses the same type information and
+continues. Used for the configuration, plugins' args and simulations."""
 
 import base64
 from typing import Any, TypeVar
@@ -18,9 +18,9 @@ _DURATION_EXPECTED = "must be a duration such as 15s or 1m30s"
 
 
 class Decoder:
-    """Decodes one document; `problems` grows with each mistake, and a zero value takes its place.
+    """Decodes one document. Each mistake is added to `problems`; a zero value replaces bad values.
 
-    What is null counts as not given, as in Go."""
+    A field that is null counts as not given, as in Go."""
 
     def __init__(self) -> None:
         self.problems: list[Problem] = []
@@ -28,14 +28,14 @@ class Decoder:
 
     @property
     def has_replaced(self) -> bool:
-        """Whether more is wrong than fields that nobody knows: then values were replaced."""
+        """True if values may have been replaced: there are problems other than unknown fields."""
         return len(self.problems) > self._unknown_fields
 
     def decode(self, struct: type[T], data: Any) -> T:
         try:
             decoded: T = self._value(inspect.type_info(struct), data, ())
         except TypeError:
-            # Args of an outsider's plugin may be of any type that msgspec knows.
+            # A third-party plugin's args may have any type that msgspec supports.
             decoded = self._by_msgspec(struct, data)
         return decoded
 
@@ -80,7 +80,7 @@ class Decoder:
         try:
             return msgspec.convert(data, struct)
         except msgspec.ValidationError as error:
-            self._add((), f"is wrong: {error}")
+            self._add((), f"is invalid: {error}")
             decoded: T = _zero(inspect.type_info(struct))
             return decoded
 
@@ -118,7 +118,7 @@ class Decoder:
         for name, value in data.items():
             at = (*path, str(name))
             if isinstance(kind.value_type, inspect.StrType) and type(value) in (bool, int, float):
-                # Headers come in such a form: the value may be a key, so it is not repeated.
+                # Headers have this type: the value may be a secret, so it is not shown.
                 self._add(at, "must be a string; put the value in quotes")
             elif value is not None:
                 decoded[self._value(kind.key_type, name, at)] = self._value(
@@ -182,8 +182,8 @@ class Decoder:
         try:
             return base64.b64decode(data.replace("\n", ""), validate=True)
         except ValueError:
-            # The value may be a private key: it is not repeated.
-            self._add(path, "must be base64, which its value is not")
+            # The value may be a private key, so it is not shown.
+            self._add(path, "must be valid base64")
             return b""
 
     def _str(self, kind: inspect.StrType, data: Any, path: Path) -> str:
@@ -209,7 +209,7 @@ class Decoder:
 
 
 def _zero(kind: inspect.Type) -> Any:
-    """Stand in for a value that was refused, so that the rest can still be looked at."""
+    """Return a substitute for a rejected value, so that decoding can continue."""
     if isinstance(kind, inspect.StructType):
         return kind.cls(
             **{known.name: _zero(known.type) for known in kind.fields if known.required}

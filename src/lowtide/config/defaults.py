@@ -1,6 +1,6 @@
-"""Defaults that depend on other fields, or that an explicit zero asks for; `load` calls it.
+"""Defaults that depend on other fields or that replace an explicit zero. Called by `load`.
 
-The defaults that stand alone are in `types`."""
+Independent defaults are in `types`."""
 
 from msgspec.structs import replace
 
@@ -19,7 +19,7 @@ _FIT = "NodeResourcesFit"
 
 
 def complete(config: KubeSchedulerConfiguration) -> KubeSchedulerConfiguration:
-    """Fill in what the file left open."""
+    """Fill in the defaults that the file leaves open."""
     profiles = _named(config.profiles or (Profile(),))
     ignored = _left_to_extenders(config.extenders)
     if ignored:
@@ -62,7 +62,8 @@ def _lease_name(profiles: tuple[Profile, ...]) -> str:
 
 def _complete_connection(connection: ClientConnection) -> ClientConnection:
     usual = ClientConnection()
-    # Zero means "not set" to kube-scheduler, and below zero "no limit": to us both are no limit.
+    # To kube-scheduler, zero means "not set" and a negative value "no limit". Here both mean the
+    # latter.
     limited = connection.qps is not None and connection.qps > 0
     return replace(
         connection,
@@ -87,7 +88,7 @@ def _left_to_extenders(extenders: tuple[Extender, ...]) -> list[str]:
 
 
 def _ignoring(profile: Profile, resources: list[str]) -> Profile:
-    """As in kube-scheduler, what extenders look after takes the place of what was to be ignored."""
+    """Replace the profile's `ignoredResources` with the extenders', as in kube-scheduler."""
     entries = {entry.name: entry for entry in profile.plugin_config}
     before = entries.get(_FIT, PluginConfig(_FIT))
     entries[_FIT] = replace(before, args={**(before.args or {}), "ignoredResources": resources})

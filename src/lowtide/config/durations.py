@@ -1,4 +1,4 @@
-"""Go's duration strings (`15s`, `1h2m`, `-1.5h`) as seconds; the decoder calls it."""
+"""Parses Go's durations (`15s`, `1h2m`, `-1.5h`) into seconds. Called by the decoder."""
 
 import re
 
@@ -14,14 +14,14 @@ _SECONDS_PER_UNIT = {
 }
 _PART = r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)"
 _DURATION = re.compile(rf"[-+]?(?:0|(?:{_PART})+)")
-_LONGEST_SECONDS = (2**63 - 1) / 1e9  # as Go keeps it, in nanoseconds
+_LONGEST_SECONDS = (2**63 - 1) / 1e9  # Go stores durations as 64-bit nanoseconds
 
 
 def seconds_from_duration(text: str) -> float:
-    """Read a Go duration; ValueError where Go would refuse it (a unit is needed but for 0, and
-    there is a longest)."""
+    """Parse a Go duration. Raises ValueError if Go would reject it: all but 0 need a unit, and
+    there is a maximum."""
     is_duration = _DURATION.fullmatch(text) is not None
-    # In other texts the search would take the square of their length.
+    # On texts that do not match, the search would take quadratic time.
     parts = re.findall(_PART, text) if is_duration else []
     seconds = sum(float(number) * _SECONDS_PER_UNIT[unit] for number, unit in parts)
     if not is_duration or seconds > _LONGEST_SECONDS:

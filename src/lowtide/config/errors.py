@@ -1,6 +1,6 @@
-"""What is wrong with a configuration: problems with their path in the document, and ConfigError.
+"""Problems of a configuration with their path in the document, and ConfigError.
 
-Every module of this package reports through it; the commands print `ConfigError.problems`."""
+All modules of this package report problems this way; the commands print `ConfigError.problems`."""
 
 import difflib
 import json
@@ -16,14 +16,14 @@ _LONGEST_VALUE_SHOWN = 60
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One mistake: where in the document, and a text that completes "<place>: …"."""
+    """One mistake: its path in the document, and a text that completes "<place>: …"."""
 
     path: Path
     text: str
 
 
 class ConfigError(Exception):
-    """A configuration is refused; `problems` holds one sentence for each mistake found."""
+    """A configuration is rejected; `problems` has one sentence for each mistake."""
 
     def __init__(self, problems: Sequence[str]) -> None:
         super().__init__("\n".join(problems))
@@ -31,7 +31,7 @@ class ConfigError(Exception):
 
 
 def path_text(path: Path) -> str:
-    """Write a path as a person would: `profiles[0].plugins`, `data["scheduler.yaml"].profiles`."""
+    """Format a path: `profiles[0].plugins`, `data["scheduler.yaml"].profiles`."""
     text = ""
     for step in path:
         if isinstance(step, int):
@@ -44,7 +44,7 @@ def path_text(path: Path) -> str:
 
 
 def did_you_mean(name: str, valid: Sequence[str], *, likeness: float = 0.6) -> str:
-    """Say which valid name is near, if one is: `, did you mean "score"?`, else a semicolon."""
+    """Suggest a similar valid name: `, did you mean "score"?`. Without one, return a semicolon."""
     by_lower_case = {candidate.lower(): candidate for candidate in valid}
     near = difflib.get_close_matches(name.lower(), by_lower_case, n=1, cutoff=likeness)
     return f', did you mean "{by_lower_case[near[0]]}"?' if near else ";"

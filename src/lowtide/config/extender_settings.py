@@ -1,6 +1,6 @@
-"""How the extender answers by a profile: an entry `Extender` of the profile's pluginConfig.
+"""Settings of `lowtide extender` for a profile: the entry `Extender` in its pluginConfig.
 
-The registry decodes it as it does the args of rules; the extender mode reads it."""
+The registry decodes it like plugins' args; the extender mode reads it."""
 
 from collections.abc import Iterator
 from typing import Literal
@@ -17,28 +17,28 @@ _LONGEST_BOOKING_SECONDS = 600.0
 
 class ExtenderSettings(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     empty_result: Literal["failedNodes", "error"] = "failedNodes"
-    """What is answered where the rules leave no node: each node with its reason, or an error, which
-    kube-scheduler takes for a failure of the extender and skips where that is `ignorable`."""
+    """The answer if plugins reject every node: each node with its reason, or an error. To
+    kube-scheduler an error is a failure of the extender, which it skips if it is `ignorable`."""
     names_budget_seconds: Duration = msgspec.field(default=0.05, name="namesBudget")
-    """A question with names of nodes that takes longer is answered neutrally. Bounds: 1ms to
-    30s."""
+    """A request with node names that takes longer gets a neutral answer: all nodes, none
+    preferred. Bounds: 1ms to 30s."""
     nodes_budget_seconds: Duration = msgspec.field(default=0.5, name="nodesBudget")
-    """The same for a question with whole Nodes, and for preempt. Bounds: 1ms to 30s."""
+    """The same for a request with whole Nodes, and for `preempt`. Bounds: 1ms to 30s."""
     book_for_seconds: Duration = msgspec.field(default=10.0, name="bookFor")
-    """So long a pod counts in what is measured on the node that was best for it, unless it is seen
-    to be bound. Bounds: 0s to 600s."""
+    """How long a pod counts in the measurements of the node that was best for it, unless its
+    binding is seen earlier. Bounds: 0s to 600s."""
     bind: bool = False
-    """Serves the verb `bind`, and prints `bindVerb` for kube-scheduler: Lowtide then binds pods,
-    and needs the permission to create pods/binding. It is enough that one profile says so."""
+    """Serves the verb `bind` and prints `bindVerb` for kube-scheduler. Lowtide then binds pods and
+    needs the permission to create pods/binding. One profile with `true` is enough."""
     log_answers: bool = False
-    """Logs each node's verdict and score, of the first 100; otherwise `-v 2` does."""
+    """Logs the verdict and score of the first 100 nodes; otherwise `-v 2` does."""
 
     @property
     def is_empty_an_error(self) -> bool:
         return self.empty_result == "error"
 
     def problems(self) -> Iterator[tuple[str, str]]:
-        """What is wrong beyond types: field and text."""
+        """Yield what type checks cannot find, as (field, text)."""
         for name, seconds in (
             ("namesBudget", self.names_budget_seconds),
             ("nodesBudget", self.nodes_budget_seconds),

@@ -1,6 +1,6 @@
-"""A configuration file from text to a checked, completed KubeSchedulerConfiguration.
+"""Turns the text of a configuration file into a validated KubeSchedulerConfiguration.
 
-The commands call `load_config` for --config and `load_default` without it."""
+The commands call `load_config` with --config and `load_default` without it."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ _OLDER_VERSIONS = tuple(f"{GROUP}/{version}" for version in ("v1beta1", "v1beta2
 
 @dataclass(frozen=True, slots=True)
 class LoadedConfig:
-    """A configuration with its defaults, what to warn about, and where each field was written."""
+    """A configuration with its defaults, warnings, and the place of each field in the file."""
 
     config: KubeSchedulerConfiguration
     warnings: tuple[str, ...]
@@ -31,20 +31,20 @@ class LoadedConfig:
 
     @property
     def written_for(self) -> str:
-        """The apiVersion that stands in the file, which may be an older one."""
+        """The apiVersion in the file, which may be an older one."""
         return str(self.document.data.get("apiVersion", API_VERSION))
 
     def where(self, path: Path) -> str:
-        """Name a place of the file: `scheduler.yaml:12: profiles[0].pluginConfig[1].args`."""
+        """Format a place: `scheduler.yaml:12: profiles[0].pluginConfig[1].args`."""
         return self.document.where(path)
 
     def problem(self, path: Path, text: str) -> str:
-        """Give the whole sentence for a mistake that only the caller can find."""
+        """Return the full sentence for a mistake that the caller found."""
         return self.document.problem(path, text)
 
 
 def load_config(text: str, *, file: str) -> LoadedConfig:
-    """Read a configuration; ConfigError tells everything that is wrong with it."""
+    """Read a configuration. Raises ConfigError with all mistakes."""
     document = find_configuration(text, file=file)
     _raise_any(document, list(_header_problems(document.data)))
     decoder = Decoder()
@@ -58,7 +58,8 @@ def load_config(text: str, *, file: str) -> LoadedConfig:
 
 
 def load_default() -> LoadedConfig:
-    """Give the configuration of a run without a file: kube-scheduler's defaults, our own name."""
+    """Return the configuration of a run without a file: kube-scheduler's defaults, except that the
+    scheduler name is `lowtide`."""
     config = KubeSchedulerConfiguration(
         api_version=API_VERSION,
         kind=KIND,
@@ -83,7 +84,7 @@ def _header_problems(data: dict[str, Any]) -> Iterator[Problem]:
 
 
 def _in_v1(document: Document) -> Any:
-    """Give the data in the form of v1: what older versions had and v1 has too, means the same."""
+    """Return the data as v1: fields that older versions share with v1 mean the same."""
     return {**document.data, "apiVersion": API_VERSION}
 
 

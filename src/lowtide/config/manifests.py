@@ -1,5 +1,5 @@
 """Finds the one KubeSchedulerConfiguration in a file: alone, among other manifests, or inside a
-ConfigMap; `load.load_config` calls it."""
+ConfigMap. Called by `load.load_config`."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -12,7 +12,7 @@ GROUP = "kubescheduler.config.k8s.io"
 KIND = "KubeSchedulerConfiguration"
 _KINDS_SHOWN = 5
 
-# Values of a ConfigMap that are something else (a script, another program's file) stay unread.
+# Other values of a ConfigMap, such as a script or another program's file, are not parsed.
 _LOOKS_LIKE_CONFIGURATION = re.compile(
     rf"""^[ \t]*["']?(kind["']?:\s*["']?{KIND}|apiVersion["']?:\s*["']?{re.escape(GROUP)}/)""",
     re.MULTILINE,
@@ -20,7 +20,7 @@ _LOOKS_LIKE_CONFIGURATION = re.compile(
 
 
 def find_configuration(text: str, *, file: str) -> Document:
-    """Give the configuration's document; ConfigError when there is none or more than one."""
+    """Return the configuration's document. Raises ConfigError if there is not exactly one."""
     documents = read_documents(text, file=file)
     found = [candidate for document in documents for candidate in _candidates(document)]
     if len(found) > 1:

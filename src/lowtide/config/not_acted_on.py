@@ -1,4 +1,4 @@
-"""The fields that are read but change nothing yet, with the warning each gives; `load` calls it."""
+"""The fields that are read but have no effect yet, and the warning for each. Called by `load`."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ def _is_not_json(value: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class NotActedOn:
-    """One field, what holds instead of it, and which of its values deserve a warning."""
+    """One field, what happens instead, and which of its values cause a warning."""
 
     path: tuple[str, ...]
     instead: str
@@ -36,18 +36,18 @@ class NotActedOn:
 
 
 NOT_ACTED_ON = (
-    NotActedOn(("parallelism",), "all nodes are judged at once"),
-    NotActedOn(("percentageOfNodesToScore",), "every node is judged", _asks_for_fewer_nodes),
+    NotActedOn(("parallelism",), "all nodes are evaluated at once"),
+    NotActedOn(("percentageOfNodesToScore",), "every node is evaluated", _asks_for_fewer_nodes),
     NotActedOn(
         ("profiles", EACH, "percentageOfNodesToScore"),
-        "every node is judged",
+        "every node is evaluated",
         _asks_for_fewer_nodes,
     ),
     NotActedOn(("enableProfiling",), "no profiles are served", _is_true),
     NotActedOn(("enableContentionProfiling",), "no profiles are served", _is_true),
     NotActedOn(("delayCacheUntilActive",), "a standby keeps its cache filled", _is_true),
-    NotActedOn(("clientConnection", "contentType"), "JSON is spoken", _is_not_json),
-    NotActedOn(("clientConnection", "acceptContentTypes"), "JSON is spoken", _is_not_json),
+    NotActedOn(("clientConnection", "contentType"), "JSON is used", _is_not_json),
+    NotActedOn(("clientConnection", "acceptContentTypes"), "JSON is used", _is_not_json),
 )
 
 
@@ -57,7 +57,7 @@ def warnings_about(document: Document) -> Iterator[str]:
         for path, value in _values_at(document.data, row.path, ()):
             if value is None or not row.warns_about(value):
                 continue
-            yield document.problem(path, f"is read but not acted on yet: {row.instead}")
+            yield document.problem(path, f"has no effect yet: {row.instead}")
             break
 
 

@@ -1,6 +1,7 @@
-"""Which plugins run at which extension point: a profile's sets merged with the defaults, expanded.
+"""Works out which plugins run at each extension point: merges a profile with the defaults.
 
-Pure, and ignorant of what plugins do; `app` calls `expand_profiles` with what it knows of them."""
+It knows nothing about plugins: the registry calls `expand_profiles` with a function that tells
+which extension points a plugin implements."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
@@ -20,8 +21,8 @@ from lowtide.config.types import (
     Profile,
 )
 
-Implements = Callable[[str, str], bool]  # (plugin name, extension point) -> does it?
-Expansion = dict[str, tuple[EnabledPlugin, ...]]  # extension point -> what runs there, in order
+Implements = Callable[[str, str], bool]  # (plugin name, extension point) -> bool
+Expansion = dict[str, tuple[EnabledPlugin, ...]]  # extension point -> plugins in order
 
 ALL = "*"
 WEIGHTED_POINTS = ("score", "placementScore")
@@ -32,11 +33,11 @@ _HIGHEST_INT64 = 2**63 - 1
 
 
 def merge_with_defaults(defaults: Sequence[EnabledPlugin], custom: Plugins) -> Plugins:
-    """Put the default plugins into multiPoint, as far as the profile leaves them there."""
+    """Add the default plugins to multiPoint, except those that the profile disables there."""
     custom_set = custom.multi_point
     disabled = {plugin.name for plugin in custom_set.disabled}
-    # The last of several entries of a name takes the default's place; the others stay, and are
-    # refused as enabled twice.
+    # If a name has several entries, the last one takes the default's place. The others remain and
+    # are rejected as enabled twice.
     index_by_name = {plugin.name: index for index, plugin in enumerate(custom_set.enabled)}
     enabled: list[EnabledPlugin] = []
     used: set[int] = set()
@@ -54,7 +55,7 @@ def merge_with_defaults(defaults: Sequence[EnabledPlugin], custom: Plugins) -> P
 
 
 def expand(plugins: Plugins, implements: Implements) -> Expansion:
-    """Say for each extension point what runs there, in order and with weights where they count."""
+    """Return the plugins of each extension point, in order, with weights where they count."""
     expansion, problems = _expand(plugins, implements)
     if problems:
         raise ConfigError([f"{path_text(problem.path)}: {problem.text}" for problem in problems])
@@ -64,7 +65,7 @@ def expand(plugins: Plugins, implements: Implements) -> Expansion:
 def expand_profiles(
     loaded: LoadedConfig, defaults: Sequence[EnabledPlugin], implements: Implements
 ) -> dict[str, Expansion]:
-    """Expand every profile, by scheduler name; ConfigError tells all that is wrong, with lines."""
+    """Expand every profile, by scheduler name. Raises ConfigError with all mistakes."""
     expansions: dict[str, Expansion] = {}
     problems: list[Problem] = []
     for index, profile in enumerate(loaded.config.profiles):
@@ -79,9 +80,9 @@ def expand_profiles(
 
 
 def unknown_plugin(name: str, place: str, known: Sequence[str]) -> str:
-    """Give the sentence for a plugin name that means nothing here."""
+    """Return the error for an unknown plugin name."""
     if name in REMOVED_PLUGINS:
-        return f'{place}: "{name}" was removed from Kubernetes; NodeVolumeLimits does its work'
+        return f'{place}: "{name}" was removed from Kubernetes; NodeVolumeLimits replaces it'
     near = did_you_mean(name, known)
     others = "" if near.endswith("?") else f" known are {', '.join(sorted(known))}"
     return f'{place}: no plugin is called "{name}"{near}{others}'
@@ -90,7 +91,7 @@ def unknown_plugin(name: str, place: str, known: Sequence[str]) -> str:
 def named_plugins(config: KubeSchedulerConfiguration) -> Iterator[tuple[Path, str]]:
     """Yield every plugin that a profile enables or configures, with the path of its name.
 
-    What is only disabled is left out: disabling a plugin that does not exist is no mistake."""
+    Plugins that are only disabled are left out: disabling an unknown plugin is allowed."""
     for index, profile in enumerate(config.profiles):
         path: Path = ("profiles", index)
         for point in (*EXTENSION_POINTS, MULTI_POINT):
@@ -112,7 +113,8 @@ def _expand(plugins: Plugins, implements: Implements) -> tuple[Expansion, list[P
 
 
 def _at_point(point: str, plugins: Plugins, implements: Implements) -> list[str]:
-    """Order the names at a point: those that override multiPoint, multiPoint's, the others."""
+    """Return the names at a point in order: those that override multiPoint's, the other ones of
+    multiPoint, then the rest of the point's own."""
     own: PluginSet = plugins.at(point)
     own_names = [plugin.name for plugin in own.enabled]
     disabled = {plugin.name for plugin in own.disabled}
@@ -145,7 +147,7 @@ def _repeated(plugins: Plugins) -> Iterator[Problem]:
         seen: set[str] = set()
         for index, plugin in enumerate(plugins.at(point).enabled):
             if plugin.name in seen:
-                # The defaults have moved multiPoint's entries: their index is not the file's.
+                # Merging the defaults has moved multiPoint's entries, so their index is unknown.
                 place: Path = () if point == MULTI_POINT else (index, "name")
                 yield Problem(
                     ("plugins", point, "enabled", *place),
@@ -187,14 +189,14 @@ def _overflows(expansion: Expansion) -> Iterator[Problem]:
         if total * _HIGHEST_SCORE > _HIGHEST_INT64:
             yield Problem(
                 ("plugins", point),
-                f"the weights add up to {total}; at most {_HIGHEST_INT64 // _HIGHEST_SCORE} fits",
+                f"the weights add up to {total}; the maximum is {_HIGHEST_INT64 // _HIGHEST_SCORE}",
             )
 
 
 def _queue_sort_problems(
     profiles: Sequence[Profile], expansions: Mapping[str, Expansion]
 ) -> Iterator[Problem]:
-    # There is one queue for all profiles.
+    # All profiles share one queue.
     first = profiles[0]
     wanted = expansions[first.scheduler_name]["queueSort"]
     for index, profile in enumerate(profiles):

@@ -1,16 +1,17 @@
-"""The fields of KubeSchedulerConfiguration v1 as frozen data, with the defaults that stand alone.
+"""The fields of KubeSchedulerConfiguration v1 as frozen data, with their independent defaults.
 
-`decoding` fills it from a file, `defaults` adds what depends on other fields; every mode reads it.
-The sentence below a field is its entry in docs/configuration.md, as in every args of a rule."""
+`decoding` fills it from a file, `defaults` adds defaults that depend on other fields, and every
+mode reads it. The text below a field is its entry in docs/configuration.md, as for plugins' args.
+"""
 
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta, field
 
-# Bounds and markers are read by `decoding`, which reports every mistake and not only the first.
+# `decoding` reads bounds and markers; it reports all mistakes, not only the first.
 Duration = Annotated[float, Meta(extra={"duration": True})]
-Amount = Annotated[str, Meta(extra={"amount": True})]  # a number may stand without quotes
+Amount = Annotated[str, Meta(extra={"amount": True})]  # also accepts a number without quotes
 Int32 = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
 Int64 = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 Weight = Annotated[int, Meta(ge=0, le=2**31 - 1)]
@@ -24,22 +25,23 @@ class _Fields(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields
 
 class EnabledPlugin(_Fields, frozen=True):
     name: Name
-    """A rule of the table below, or one of yours: an entry point's name, or `module:Class`."""
+    """A plugin from the table below, or one of your own: the name of an entry point, or
+    `module:Class`."""
     weight: Weight = 0
-    """How much its score counts; 0 counts as 1."""
+    """The factor of its score; 0 counts as 1."""
 
 
 class DisabledPlugin(_Fields, frozen=True):
     name: Name
-    """The rule, or `*` for every default one."""
+    """The plugin, or `*` for all default ones."""
 
 
 class PluginSet(_Fields, frozen=True):
     enabled: tuple[EnabledPlugin, ...] = ()
-    """Rules that run here besides the default ones, in this order; a default one named here comes
-    first."""
+    """Plugins that run here in addition to the default ones, in this order. A default plugin named
+    here comes first; at `multiPoint` it keeps its place."""
     disabled: tuple[DisabledPlugin, ...] = ()
-    """Default rules that do not run here."""
+    """Default plugins that do not run here."""
 
 
 class Plugins(_Fields, frozen=True):
@@ -60,7 +62,7 @@ class Plugins(_Fields, frozen=True):
     placement_score: PluginSet = PluginSet()
 
     def at(self, point: str) -> PluginSet:
-        """Give the set of an extension point by its name in the file, such as `preFilter`."""
+        """Return the set of an extension point by its name in the file, such as `preFilter`."""
         plugin_set: PluginSet = getattr(self, _ATTRIBUTES[point])
         return plugin_set
 
@@ -73,106 +75,110 @@ EXTENSION_POINTS = tuple(point for point in _ATTRIBUTES if point != MULTI_POINT)
 
 class PluginConfig(_Fields, frozen=True):
     name: Name
-    """The rule, or `Extender` for how the extender answers by this profile."""
-    args: dict[str, Any] | None = None  # raw: the plugin's own args type decodes it
-    """The rule's own: see below."""
+    """The plugin, or `Extender` for the settings of `lowtide extender` for this profile."""
+    args: dict[str, Any] | None = None  # raw: the plugin's args type decodes it
+    """The plugin's args, see below."""
 
 
 class Profile(_Fields, frozen=True):
     scheduler_name: Name = ""
-    """The pods that name it are placed by this profile; a single profile without a name is
-    `default-scheduler`, of several each needs a name of its own."""
+    """This profile schedules the pods with this `schedulerName`. A single profile may leave it out:
+    it is then `default-scheduler`. Several profiles need different names."""
     percentage_of_nodes_to_score: Percentage | None = None
-    """Takes the place of the configuration's own."""
+    """Overrides the value for all profiles."""
     plugins: Plugins = Plugins()
-    """Which rules run where: at `multiPoint` (wherever they can) or at a single extension point."""
+    """The plugins to enable and disable, at `multiPoint` (every extension point that they
+    implement) or at a single extension point."""
     plugin_config: tuple[PluginConfig, ...] = ()
-    """Args of rules, once for each rule."""
+    """The args of plugins, at most one entry per plugin."""
 
 
 class LeaderElection(_Fields, frozen=True):
     leader_elect: bool = True
-    """Only one process schedules; the others stand by."""
+    """Only one of several processes schedules; the others stand by."""
     lease_duration_seconds: Duration = field(default=15.0, name="leaseDuration")
-    """A lease that was not renewed for so long may be taken. Bounds: more than `renewDeadline`."""
+    """A standby may take over a lease that was not renewed for this long. Bounds: more than
+    `renewDeadline`."""
     renew_deadline_seconds: Duration = field(default=10.0, name="renewDeadline")
-    """A leader that could not renew for so long ends. Bounds: more than 1.2 times `retryPeriod`."""
+    """The leader exits if it cannot renew the lease for this long. Bounds: more than 1.2 times
+    `retryPeriod`."""
     retry_period_seconds: Duration = field(default=2.0, name="retryPeriod")
-    """How often the lease is renewed, or looked at. Bounds: more than 0s."""
+    """How often the leader renews the lease and standbys check it. Bounds: more than 0s."""
     resource_lock: str = "leases"
     """The kind of the lock. Bounds: `leases`."""
     resource_name: str = ""
-    """The Lease; left out: `kube-scheduler` where a profile is called `default-scheduler`,
-    otherwise the first profile's name."""
+    """The Lease's name. Default: `kube-scheduler` if a profile is named `default-scheduler`, else
+    the first profile's name."""
     resource_namespace: str = "kube-system"
     """The Lease's namespace."""
 
 
 class ClientConnection(_Fields, frozen=True):
     kubeconfig: str = ""
-    """How the API server is reached, as by `--kubeconfig`."""
+    """The kubeconfig file for the API server, as with `--kubeconfig`."""
     accept_content_types: str = ""
-    """What the API server may answer in."""
-    content_type: str = "application/json"  # kube-scheduler's is protobuf, which is not spoken here
-    """What the API server is asked in."""
+    """The content types that answers of the API server may have."""
+    content_type: str = "application/json"  # kube-scheduler's default is protobuf; not supported
+    """The content type of requests to the API server."""
     qps: float | None = None
-    """Requests a second to the API server at most; left out, 0 or less: no limit of our own."""
+    """The most requests per second to the API server. Without it, or at 0 or less, the client has
+    no limit."""
     burst: Annotated[int, Meta(ge=0, le=2**31 - 1)] = 100
-    """So many requests may come at once where `qps` limits them."""
+    """How many requests may be sent at once if `qps` limits them."""
 
 
 class ExtenderTls(_Fields, frozen=True):
     insecure: bool = False
-    """Believes any certificate."""
+    """Accepts any server certificate."""
     server_name: str = ""
-    """The name that the certificate must have, where it is not the address's."""
+    """The name to verify in the certificate, if it differs from the address's host."""
     cert_file: str = ""
-    """Our own certificate, which the extender may ask for."""
+    """The client certificate, for an extender that asks for one."""
     key_file: str = ""
-    """Its key."""
+    """The key of the client certificate."""
     ca_file: str = ""
-    """The CA that has signed the extender's certificate."""
+    """The CA that signed the extender's certificate."""
     cert_data: bytes = b""
-    """As `certFile`, in base64."""
+    """The content of `certFile` in base64."""
     key_data: bytes = b""
-    """As `keyFile`, in base64."""
+    """The content of `keyFile` in base64."""
     ca_data: bytes = b""
-    """As `caFile`, in base64."""
+    """The content of `caFile` in base64."""
 
 
 class ManagedResource(_Fields, frozen=True):
     name: Name
-    """An extended resource such as `example.com/gpu`: only pods that ask for one of these are shown
-    to the extender."""
+    """An extended resource such as `example.com/gpu`."""
     ignored_by_scheduler: bool = False
-    """NodeResourcesFit does not look at it."""
+    """NodeResourcesFit ignores this resource."""
 
 
 class Extender(_Fields, frozen=True):
     url_prefix: Name
-    """Where it is asked; a verb is added after a slash. Bounds: `http` or `https`."""
+    """The extender's URL; a slash and a verb are appended. Bounds: `http` or `https`."""
     filter_verb: str = ""
-    """Where it strikes out nodes; left out: it is not asked to."""
+    """The verb that rejects nodes. A verb that is left out is not called."""
     preempt_verb: str = ""
-    """Where it strikes out victims of preemption."""
+    """The verb that rejects nodes or victims of a preemption."""
     prioritize_verb: str = ""
-    """Where it gives nodes points."""
+    """The verb that scores nodes."""
     weight: Int64 = 0
-    """How much its points count. Bounds: at least 1 beside `prioritizeVerb`."""
+    """The factor of its scores. Bounds: at least 1 with `prioritizeVerb`."""
     bind_verb: str = ""
-    """Where it binds pods. Bounds: at most one extender."""
+    """The verb that binds pods. Bounds: at most one extender."""
     enable_https: bool = field(default=False, name="enableHTTPS")
-    """For an `https` address: without a CA in `tlsConfig`, any certificate is believed."""
+    """For an `https` URL: without a CA in `tlsConfig`, any server certificate is accepted."""
     tls_config: ExtenderTls | None = None
     """Certificates for HTTPS."""
     http_timeout_seconds: Duration = field(default=5.0, name="httpTimeout")
-    """An answer that takes longer is a failure; 0s counts as 5s. Bounds: at least 0s."""
+    """A call that takes longer fails; 0s counts as 5s. Bounds: at least 0s."""
     node_cache_capable: bool = False
-    """It is sent names of nodes, not whole Nodes."""
+    """Requests contain node names instead of whole Nodes."""
     managed_resources: tuple[ManagedResource, ...] = ()
-    """Left out: it is asked about every pod."""
+    """The extender is called only for pods that request one of these resources; without any, for
+    every pod."""
     ignorable: bool = False
-    """A failure of it is passed over; otherwise it fails the attempt."""
+    """A failed call is ignored; otherwise it fails the scheduling attempt."""
 
 
 class KubeSchedulerConfiguration(_Fields, frozen=True):
@@ -182,26 +188,25 @@ class KubeSchedulerConfiguration(_Fields, frozen=True):
     kind: str
     """`KubeSchedulerConfiguration`."""
     parallelism: Annotated[int, Meta(ge=1, le=2**31 - 1)] = 16
-    """How many nodes are judged at a time."""
+    """How many nodes are evaluated at once."""
     leader_election: LeaderElection = LeaderElection()
-    """Who of several processes schedules."""
+    """How several processes elect the one that schedules."""
     client_connection: ClientConnection = ClientConnection()
-    """How the API server is asked."""
+    """The connection to the API server."""
     enable_profiling: bool = True
-    """Serves profiles of the process; `--debug` does, on loopback."""
+    """Serves profiles of the process. Use `--debug` instead, which serves them on loopback."""
     enable_contention_profiling: bool | None = None
-    """Profiles of locks; left out: as `enableProfiling`."""
+    """Serves profiles of locks. Default: the value of `enableProfiling`."""
     percentage_of_nodes_to_score: Percentage = 0
-    """How many nodes that fit are enough."""
+    """The search for nodes ends when this percentage of the nodes fits."""
     pod_initial_backoff_seconds: Annotated[int, Meta(ge=1, le=2**63 - 1)] = 1
-    """How long a pod waits after its first failed attempt; doubled after each further one."""
+    """A pod's backoff after its first failed attempt; it doubles after each further one."""
     pod_max_backoff_seconds: Annotated[int, Meta(ge=1, le=2**63 - 1)] = 10
-    """How long it waits at most. Bounds: at least `podInitialBackoffSeconds`."""
+    """The longest backoff. Bounds: at least `podInitialBackoffSeconds`."""
     profiles: tuple[Profile, ...] = ()
-    """Sets of rules, each for the pods of one schedulerName; left out: one, `default-scheduler`,
-    with the default rules."""
+    """Sets of plugins, each for the pods with one `schedulerName`. Default: one profile,
+    `default-scheduler`, with the default plugins."""
     extenders: tuple[Extender, ...] = ()
-    """Who is asked about each pod besides the rules,
-    [as in kube-scheduler](kube-scheduler.md#extenders)."""
+    """Extenders to call for each pod, [as in kube-scheduler](kube-scheduler.md#extenders)."""
     delay_cache_until_active: bool = False
-    """A standby waits with its cache."""
+    """A standby fills its cache only when it becomes the leader."""

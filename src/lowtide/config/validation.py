@@ -1,6 +1,6 @@
-"""Rules between the values of a completed configuration, beyond type and bounds of each alone.
+"""Checks across the fields of a completed configuration, beyond the type and bounds of each.
 
-`load.load_config` calls it; so must whoever changes a loaded configuration by flags."""
+Called by `load.load_config`, and again after flags have changed a loaded configuration."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from lowtide.config.errors import Path, Problem
 from lowtide.config.types import Extender, KubeSchedulerConfiguration, LeaderElection, Profile
 
-# Retries are spread out by up to this factor; a deadline below would be missed by waiting alone.
+# Retries wait up to this factor longer. A deadline below that would pass while waiting.
 RETRY_JITTER_FACTOR = 1.2
 
 _DNS_LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
@@ -20,7 +20,7 @@ _RESOURCE_NAME = re.compile(
 
 
 def validate(config: KubeSchedulerConfiguration) -> Iterator[Problem]:
-    """Yield each broken rule, with its path in the document."""
+    """Yield each problem with its path in the document."""
     if config.pod_max_backoff_seconds < config.pod_initial_backoff_seconds:
         yield Problem(
             ("podMaxBackoffSeconds",),
@@ -65,7 +65,7 @@ def _leader_election(election: LeaderElection) -> Iterator[Problem]:
         yield Problem(
             ("leaderElection", "resourceLock"), f'must be "leases", not "{election.resource_lock}"'
         )
-    # An empty name follows from a profile without a name, which is reported there.
+    # An empty name comes from a profile without a name, which `_profiles` reports.
     if election.resource_name and not _DNS_NAME.fullmatch(election.resource_name):
         yield Problem(
             ("leaderElection", "resourceName"),
@@ -88,13 +88,13 @@ def _profiles(profiles: Sequence[Profile]) -> Iterator[Problem]:
         if not name:
             yield Problem(
                 (*path, "schedulerName"),
-                "is missing; where there are several profiles each needs a name of its own",
+                "is missing; with several profiles, each needs its own name",
             )
         elif name in first_with:
             yield Problem(
                 (*path, "schedulerName"),
                 f'"{name}" is already the name of profiles[{first_with[name]}]; '
-                "each profile needs a name of its own",
+                "each profile needs its own name",
             )
         first_with.setdefault(name, index)
         yield from _plugin_config(profile, path)
@@ -117,7 +117,7 @@ def _extenders(extenders: Sequence[Extender]) -> Iterator[Problem]:
     for index in binders[1:]:
         yield Problem(
             ("extenders", index, "bindVerb"),
-            f"only one extender can bind, and extenders[{binders[0]}] does already; remove one",
+            f"only one extender can bind, and extenders[{binders[0]}] already does; remove one",
         )
     managed: set[str] = set()
     for index, extender in enumerate(extenders):
@@ -130,17 +130,17 @@ def _extenders(extenders: Sequence[Extender]) -> Iterator[Problem]:
         if extender.http_timeout_seconds < 0:
             yield Problem(
                 ("extenders", index, "httpTimeout"),
-                f"must not be below zero, and is {extender.http_timeout_seconds:g}s",
+                f"must be at least 0s, not {extender.http_timeout_seconds:g}s",
             )
         if extender.prioritize_verb and extender.weight <= 0:
             yield Problem(
                 ("extenders", index, "weight"),
-                f"must be at least 1 beside prioritizeVerb, not {extender.weight}",
+                f"must be at least 1 with prioritizeVerb, not {extender.weight}",
             )
         for number, resource in enumerate(extender.managed_resources):
             path: Path = ("extenders", index, "managedResources", number, "name")
             if resource.name in managed:
-                yield Problem(path, f'"{resource.name}" is managed already; name it once')
+                yield Problem(path, f'"{resource.name}" is already managed; name it once')
             elif not _is_extended(resource.name):
                 yield Problem(
                     path,

@@ -1,6 +1,7 @@
-"""YAML or JSON text as plain data that remembers its lines and refuses duplicate keys.
+"""Reads YAML or JSON into plain data with line numbers, and reports duplicate keys.
 
-`manifests.find_configuration` calls it; an error later asks the Document for file and line."""
+Used for configurations, scenarios, simulations and kubeconfigs. The Document gives file and line
+for error messages."""
 
 import json
 import math
@@ -15,9 +16,9 @@ from lowtide.config.yaml_scalars import Scalar, plain_scalar
 
 # Aliases can make a few lines stand for millions of values.
 MOST_VALUES = 100_000
-# Whoever has repaired so many reads the file again.
+# After fixing this many problems, users check the file again anyway.
 MOST_PROBLEMS = 100
-# Reading it takes a second for each MiB, and some hundred times the memory.
+# Reading YAML takes about one second per MiB, and about a hundred times its size in memory.
 _MOST_MIB = 32
 
 _PLAIN = "!plain"
@@ -29,34 +30,34 @@ _SCALAR_TAGS = (_PLAIN, *(f"tag:yaml.org,2002:{name}" for name in ("int", "float
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One document, or a part of one: plain data, and where each part of it stands in the file."""
+    """A document or a part of one: plain data, and the line of each part in the file."""
 
     file: str
     data: Any
     path: Path  # of `data` itself: () for a whole file, ("data", key) for one inside a ConfigMap
     lines: dict[Path, int]
-    block_lines: dict[Path, int]  # where the content of a `|` block begins
+    block_lines: dict[Path, int]  # the first line of the content of each `|` block
     problems: tuple[Problem, ...]  # their paths are relative to `path`
 
     def line(self, path: Path) -> int:
-        """Give the line of a value, or of the nearest value around it that is there."""
+        """Return the line of a value or, if the value is absent, of the nearest parent."""
         full = self.path + path
         while full and full not in self.lines:
             full = full[:-1]
         return self.lines.get(full, 1)
 
     def where(self, path: Path) -> str:
-        """Name a place: `scheduler.yaml:12: profiles[0].schedulerName`."""
+        """Format a place: `scheduler.yaml:12: profiles[0].schedulerName`."""
         place = f"{self.file}:{self.line(path)}"
         full = self.path + path
         return f"{place}: {path_text(full)}" if full else place
 
     def problem(self, path: Path, text: str) -> str:
-        """Give the whole sentence for one mistake."""
+        """Return the full sentence for one mistake."""
         return f"{self.where(path)}: {text}"
 
     def part(self, path: Path, data: Any) -> "Document":
-        """Take a part of the data for the whole document; places stay what they are."""
+        """Return a part of the data as a document of its own; its places in the file remain."""
         inside = tuple(
             Problem(problem.path[len(path) :], problem.text)
             for problem in self.problems
@@ -68,24 +69,24 @@ class Document:
 
 
 def read_documents(text: str, *, file: str) -> tuple[Document, ...]:
-    """Read every document of a file; empty ones are left out.
+    """Read all documents of a file, without empty ones.
 
-    A no-break space, which web pages put into indentation, is a space."""
+    A no-break space, which text copied from web pages may contain, counts as a space."""
     if len(text) > _MOST_MIB * 2**20:
         raise ConfigError(
-            [f"{file}: is longer than {_MOST_MIB} MiB, which is too long for YAML here; split it"]
+            [f"{file}: is longer than {_MOST_MIB} MiB, the limit for YAML files; split it"]
         )
     text = text.replace("\u00a0", " ")
     return tuple(_read(text, file=file, path=(), line_at=lambda line: line))
 
 
 def read_embedded(outer: Document, path: Path, text: str) -> tuple[Document, ...]:
-    """Read the documents inside a string of another document, with lines of the outer file."""
+    """Read the documents inside a string of another document, with the outer file's lines."""
     first_line = outer.block_lines.get(outer.path + path)
     key_line = outer.line(path)
 
     def line_at(line: int) -> int:
-        # Only a `|` block keeps its line breaks; elsewhere the key is the best place there is.
+        # Only a `|` block keeps its line breaks; for other strings, use the line of the key.
         return key_line if first_line is None else first_line + line - 1
 
     return tuple(_read(text, file=outer.file, path=outer.path + path, line_at=line_at))
@@ -113,7 +114,7 @@ def _read(text: str, *, file: str, path: Path, line_at: Callable[[int], int]) ->
 
 
 def _with_spaces(text: str) -> str:
-    # JSON may be indented by tabs, which YAML refuses; no JSON string holds a bare tab.
+    # JSON may be indented with tabs, which YAML rejects. JSON strings cannot contain a raw tab.
     if "\t" not in text or not text.lstrip().startswith("{"):
         return text
     try:
@@ -142,8 +143,8 @@ class _TooManyValuesError(Exception):
 
 
 class _Loader(yaml.SafeLoader):
-    """Leaves the meaning of unquoted scalars to `plain_scalar`, and composes no more than can be
-    built: a value that is not read yet takes no memory."""
+    """Leaves unquoted scalars to `plain_scalar`, and stops at too many values before they take
+    memory."""
 
     def __init__(self, stream: str) -> None:
         super().__init__(stream)
@@ -166,7 +167,7 @@ class _Loader(yaml.SafeLoader):
 
 
 class _Builder:
-    """Turns the nodes of one document into plain data and notes the lines."""
+    """Turns the nodes of one document into plain data and records the lines."""
 
     def __init__(self, line_at: Callable[[int], int]) -> None:
         self.lines: dict[Path, int] = {}
@@ -213,7 +214,7 @@ class _Builder:
         return value
 
     def _mapping(self, node: yaml.MappingNode, path: Path) -> dict[str, Any]:
-        # What is merged comes first, so that a key given here wins, with its line.
+        # Merged mappings come first, so that a key of this mapping wins, with its line.
         merged = self._merged(node, path)
         data: dict[str, Any] = {}
         for key_node, value_node in node.value:
@@ -238,7 +239,7 @@ class _Builder:
                 if isinstance(source, yaml.MappingNode):
                     merged = self.build(source, path, self.lines[path]) | merged
                 else:
-                    self._note(Problem(path, "merges by << something that is not a mapping"))
+                    self._note(Problem(path, "merges a value with << that is not a mapping"))
         return merged
 
     def _key(self, node: yaml.Node, path: Path) -> str:
@@ -251,7 +252,7 @@ class _Builder:
 
     def _refuse_tag(self, node: yaml.Node, path: Path) -> None:
         tag = node.tag.replace("tag:yaml.org,2002:", "!!")
-        self._note(Problem(path, f"has the YAML tag {tag}, which is not read; remove it"))
+        self._note(Problem(path, f"has the YAML tag {tag}, which is not supported; remove it"))
 
     def _note(self, problem: Problem) -> None:
         if len(self.problems) < MOST_PROBLEMS:

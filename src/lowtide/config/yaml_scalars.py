@@ -1,7 +1,7 @@
-"""What a YAML scalar without quotes means to Kubernetes; the document reader calls it.
+"""Interprets YAML scalars without quotes as Kubernetes does. Called by yaml_document.
 
-The Kubernetes tools turn YAML into JSON by rules between YAML 1.1 and 1.2: `yes`, `on` and `y` are
-booleans and `010` is 8, as in 1.1, but `1:30` and dates are strings, and `16.0` is the integer 16.
+Kubernetes' tools convert YAML to JSON by rules between YAML 1.1 and 1.2: as in 1.1, `yes`, `on` and
+`y` are booleans and `010` is 8; but `1:30` and dates are strings, and `16.0` is the integer 16.
 """
 
 import math
@@ -19,7 +19,7 @@ _WORDS: dict[str, Scalar] = {
     **dict.fromkeys((".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF"), float("inf")),
     **dict.fromkeys(("-.inf", "-.Inf", "-.INF"), float("-inf")),
 }
-# The lengths are what 64 bits can need; a longer decimal is read as a float, as Go does.
+# The lengths allow for 64 bits. A longer decimal is read as a float, as in Go.
 _DECIMAL = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,19})")
 _OTHER_BASES = (
     (re.compile(r"[-+]?0[xX][0-9a-fA-F]{1,16}"), 16),
@@ -27,12 +27,12 @@ _OTHER_BASES = (
     (re.compile(r"[-+]?0[bB][01]{1,64}"), 2),
 )
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
-# From here on Go prints a float with an exponent, which no integer field takes.
+# From here on Go prints a float with an exponent, which integer fields do not accept.
 _FLOATS_PRINTED_AS_INTEGERS_BELOW = 1e21
 
 
 def plain_scalar(text: str) -> Scalar:
-    """Give the value of a scalar that was written without quotes and without a tag."""
+    """Return the value of a scalar without quotes and without a tag."""
     if text in _WORDS:
         return _WORDS[text]
     if not (text[0] in "+-." or text[0].isdigit()):

@@ -81,7 +81,7 @@ class NodeNames(Sequence[str]):
 
     @property
     def may_repeat(self) -> bool:
-        """False if all names are distinct; True if two names have the same hash."""
+        """True if two names have the same hash, so that a name may repeat; else none does."""
         ordered = np.sort(self.hashes())
         return bool((ordered[1:] == ordered[:-1]).any())
 
