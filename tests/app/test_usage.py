@@ -127,7 +127,7 @@ def test_usage_that_cannot_be_read_is_told() -> None:
     with pytest.raises(ScenarioError) as refused:
         decider(config()).answer(scenario({"k8s-node1": -5}))
     assert str(refused.value) == (
-        "case: readings.usage.k8s-node1 is -5; it must be a number from 0"
+        "case: readings.usage.k8s-node1 is -5; it must be a number, 0 or more"
     )
 
 

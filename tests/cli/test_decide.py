@@ -285,7 +285,7 @@ def test_an_amount_below_zero_is_told_with_its_field(run: Run) -> None:
 def test_an_empty_file_is_told(run: Run) -> None:
     write("s.jsonl")
     done = run("decide", "s.jsonl")
-    told = "lowtide: s.jsonl: there is no scenario in it\n"
+    told = "lowtide: s.jsonl: contains no scenario\n"
     assert (done.exit_code, done.stderr) == (1, told)
 
 

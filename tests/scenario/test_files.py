@@ -73,8 +73,8 @@ def test_a_bad_line_is_told_by_its_number_and_the_others_are_read(tmp_path: Path
         "error: cases.jsonl:2: not JSON: Expecting property name enclosed in double quotes "
         "at column 2",
         "b",
-        "error: cases.jsonl:4: a scenario is an object, not list",
-        "error: cases.jsonl:5: case-9: the scenario has no 'pod', the pod to place",
+        "error: cases.jsonl:4: a scenario must be an object, not list",
+        "error: cases.jsonl:5: case-9: the scenario has no 'pod' to place",
         "c",
     ]
 
@@ -147,12 +147,12 @@ def test_a_file_is_told_in_a_sentence_that(
     [
         pytest.param(
             b'{"id": "' + b"a" * 65 * 2**20,
-            "is longer than 64 MiB, which no line is read beyond",
+            "is longer than 64 MiB, the limit for a line",
             id="is too long",
         ),
         pytest.param(
             b'{"nodes": [' + b"{}," * 1_000_000 + b"{}]}\n",
-            "has more than 1000000 objects and lists, which is more than is read",
+            "has more than 1000000 objects and lists, the limit for a line",
             id="has too many parts",
         ),
     ],
@@ -283,8 +283,8 @@ def test_yaml_may_hold_a_scenario_as_in_json(tmp_path: Path) -> None:
         pytest.param(
             f"{NODE}---\nkind: Service\n---\n{POD}",
             [
-                "error: case.yaml: document 2: kind 'Service' is not read here; "
-                "Node, Pod, Deployment, KubeSchedulerConfiguration are",
+                "error: case.yaml: document 2: kind 'Service' is not supported; "
+                "supported are Node, Pod, Deployment, KubeSchedulerConfiguration",
                 "web",
             ],
             id="is of another kind",
@@ -292,8 +292,8 @@ def test_yaml_may_hold_a_scenario_as_in_json(tmp_path: Path) -> None:
         pytest.param(
             f"kind: [Pod]\n---\n{POD}",
             [
-                "error: case.yaml: document 1: kind ['Pod'] is not read here; "
-                "Node, Pod, Deployment, KubeSchedulerConfiguration are",
+                "error: case.yaml: document 1: kind ['Pod'] is not supported; "
+                "supported are Node, Pod, Deployment, KubeSchedulerConfiguration",
                 "web",
             ],
             id="has a list for its kind",
@@ -305,12 +305,12 @@ def test_yaml_may_hold_a_scenario_as_in_json(tmp_path: Path) -> None:
         ),
         pytest.param(
             f"just words\n---\n{POD}",
-            ["error: case.yaml: document 1: a manifest is an object, not str", "web"],
+            ["error: case.yaml: document 1: a manifest must be an object, not str", "web"],
             id="is no manifest",
         ),
         pytest.param(
             f"kind: List\nitems: [1]\n---\n{POD}",
-            ["error: case.yaml: document 1: a manifest is an object, not int", "web"],
+            ["error: case.yaml: document 1: a manifest must be an object, not int", "web"],
             id="is a list of numbers",
         ),
         pytest.param(
@@ -343,7 +343,7 @@ def test_yaml_that_cannot_be_parsed_is_told_with_its_place(tmp_path: Path) -> No
 )
 def test_manifests_without_a_pod_to_place_are_told_when_the_file(tmp_path: Path, text: str) -> None:
     assert told(write(tmp_path, text)) == [
-        "error: case.yaml: no pod to place; a Pod without spec.nodeName or a Deployment is one"
+        "error: case.yaml: no pod to place; add a Pod without spec.nodeName or a Deployment"
     ]
 
 
@@ -356,5 +356,5 @@ def test_a_list_without_a_list_is_told(tmp_path: Path) -> None:
     path = tmp_path / "list.yaml"
     path.write_text("kind: List\nitems: 5\n")
     assert [str(each) for each in read_scenarios(path)] == [
-        "list.yaml: document 1: items is a list, not int"
+        "list.yaml: document 1: items must be a list, not int"
     ]

@@ -17,13 +17,13 @@ def test_values_are_by_query_and_by_node() -> None:
     ("given", "told"),
     [
         pytest.param(
-            [1], "readings.queries['up'] is an object of values by node, not list", id="a list"
+            [1], "readings.queries['up'] must be an object of values by node, not list", id="a list"
         ),
         pytest.param({"a": "1"}, "readings.queries['up'].a is '1', not a number", id="a text"),
         pytest.param({"a": True}, "readings.queries['up'].a is True, not a number", id="a truth"),
         pytest.param(
             {"a": 10**400},
-            "readings.queries['up'].a has 401 digits, more than a number can",
+            "readings.queries['up'].a has 401 digits, too many for a number",
             id="too large a number",
         ),
     ],

@@ -170,13 +170,13 @@ def test_the_traffic_of_the_scenarios_pods_is_in_what_was_measured() -> None:
         ),
         pytest.param(
             {"recieve": 1},
-            "readings.traffic.a has 'recieve'; it may have receive, transmit, capacity, "
-            "age_seconds, state, expected, value",
+            "readings.traffic.a has the unknown field 'recieve'; valid are receive, "
+            "transmit, capacity, age_seconds, state, expected, value",
             id="has an unknown field",
         ),
         pytest.param(
             {"value": 1, "state": "old"},
-            "readings.traffic.a.state is 'old'; right would be fresh, stale, missing, implausible",
+            "readings.traffic.a.state is 'old'; valid are fresh, stale, missing, implausible",
             id="has an unknown state",
         ),
     ],
@@ -195,5 +195,5 @@ def test_a_reading_of_a_node_that_is_not_there_is_refused_too() -> None:
 def test_a_number_of_hundreds_of_digits_is_refused() -> None:
     with pytest.raises(ScenarioError) as refused:
         traffic_reading(request(), {"a": 10**400}, [make_node("a")])
-    told = "readings.traffic.a has 401 digits, more than a number can"
+    told = "readings.traffic.a has 401 digits, too many for a number"
     assert str(refused.value) == told

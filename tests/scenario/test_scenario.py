@@ -69,16 +69,18 @@ def test_lists_that_are_null_are_empty() -> None:
 @pytest.mark.parametrize(
     ("data", "sentence"),
     [
-        pytest.param([], "n: a scenario is an object, not list", id="is not an object"),
-        pytest.param({}, "n: the scenario has no 'pod', the pod to place", id="has no pod"),
+        pytest.param([], "n: a scenario must be an object, not list", id="is not an object"),
+        pytest.param({}, "n: the scenario has no 'pod' to place", id="has no pod"),
         pytest.param(
             {"pod": {"metadata": {}}}, "n: pod.metadata.name is missing", id="has a nameless pod"
         ),
         pytest.param(
-            {"pod": POD, "nodes": {"a": {}}}, "n: nodes is a list, not dict", id="has a wrong list"
+            {"pod": POD, "nodes": {"a": {}}},
+            "n: nodes must be a list, not dict",
+            id="has a wrong list",
         ),
         pytest.param(
-            {"pod": POD, "pods": 3}, "n: pods is a list, not int", id="has a number for a list"
+            {"pod": POD, "pods": 3}, "n: pods must be a list, not int", id="has a number for a list"
         ),
         pytest.param(
             {"pod": POD, "nodes": [{"metadata": {"name": "a"}}, {}]},
@@ -92,27 +94,27 @@ def test_lists_that_are_null_are_empty() -> None:
         ),
         pytest.param(
             {"id": "case-9", "scenario": {"nodes": []}},
-            "case-9: the scenario has no 'pod', the pod to place",
+            "case-9: the scenario has no 'pod' to place",
             id="has a case without a pod",
         ),
         pytest.param(
             {"pod": POD, "readings": [1]},
-            "n: readings is an object, not list",
+            "n: readings must be an object, not list",
             id="has a list of readings",
         ),
         pytest.param(
             {"pod": POD, "readings": {"traffic": [1]}},
-            "n: readings.traffic is an object of values by node, not list",
+            "n: readings.traffic must be an object of values by node, not list",
             id="has readings that are not by node",
         ),
         pytest.param(
             {"pod": POD, "readings": {"trafic": {}}},
-            "n: readings has 'trafic'; it may have traffic, usage, queries",
+            "n: readings has the unknown field 'trafic'; valid are traffic, usage, queries",
             id="has a misspelt reading",
         ),
         pytest.param(
             {"pod": POD, "config": "scheduler.yaml"},
-            "n: config is an object, not str",
+            "n: config must be an object, not str",
             id="has a file name for a configuration",
         ),
     ],
@@ -124,7 +126,7 @@ def test_a_scenario_is_refused_when_it(data: Any, sentence: str) -> None:
 
 
 def test_a_scenario_that_is_no_object_is_told() -> None:
-    with pytest.raises(ScenarioError, match=r"^here: 'scenario' is an object, not int$"):
+    with pytest.raises(ScenarioError, match=r"^here: 'scenario' must be an object, not int$"):
         scenario_from({"id": "a", "scenario": 5}, name="here")
 
 
@@ -133,10 +135,10 @@ def test_a_scenario_that_is_no_object_is_told() -> None:
     [
         pytest.param(
             "nodez",
-            "here: 'nodez' is no part of a scenario, did you mean \"nodes\"?",
+            "here: 'nodez' is not a field of a scenario, did you mean \"nodes\"?",
             id="misspelt",
         ),
-        pytest.param("weather", "here: 'weather' is no part of a scenario", id="unheard of"),
+        pytest.param("weather", "here: 'weather' is not a field of a scenario", id="unheard of"),
     ],
 )
 def test_an_unknown_part_is_refused(key: str, sentence: str) -> None:

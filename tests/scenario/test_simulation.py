@@ -118,7 +118,7 @@ settle: 1s
         ),
         pytest.param(
             ("[10G]", "[]"),
-            "s.yaml:3: nodes[0].links: must have a bandwidth such as 10G, and is empty",
+            "s.yaml:3: nodes[0].links: must have at least one bandwidth such as 10G",
             id="refuses nodes without links",
         ),
         pytest.param(
@@ -170,14 +170,14 @@ settle: 1s
         ),
         pytest.param(
             ("owners:", "arrivals: {over: -1s}\nsettle: -2s\nowners:"),
-            "s.yaml:4: arrivals.over: must not be negative, not -1s\n"
+            "s.yaml:4: arrivals.over: must be at least 0s, not -1s\n"
             "s.yaml:5: settle: must be at least 1s, not -2s",
             id="refuses times that are negative",
         ),
         pytest.param(
             ("owners:", "prometheus: {scrapeInterval: 0s, delay: -1s}\nowners:"),
             "s.yaml:4: prometheus.scrapeInterval: must be from 100ms to 10m, not 0s\n"
-            "s.yaml:4: prometheus.delay: must not be negative, not -1s",
+            "s.yaml:4: prometheus.delay: must be at least 0s, not -1s",
             id="refuses scrapes without end",
         ),
         pytest.param(
@@ -196,7 +196,7 @@ settle: 1s
         ),
         pytest.param(
             ("240M}", "240M}, requests: {nvidia.com/gpu: 1}"),
-            's.yaml:5: owners[0].requests["nvidia.com/gpu"]: is on no node here; valid are cpu and '
+            's.yaml:5: owners[0].requests["nvidia.com/gpu"]: is not simulated; valid are cpu and '
             "memory",
             id="refuses requests that no node can meet",
         ),
@@ -213,7 +213,7 @@ settle: 1s
         ),
         pytest.param(
             ("nodes:\n- {count: 2, links: [10G]}", "nodes: []"),
-            "s.yaml:2: nodes: must have at least one group, and is empty",
+            "s.yaml:2: nodes: must have at least one group",
             id="refuses a cluster without nodes",
         ),
     ],
@@ -228,10 +228,10 @@ def test_the_form_is_strict(change: tuple[str, str], problem: str) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        pytest.param("", "s.yaml: a simulation is one YAML document, and there are 0", id="none"),
+        pytest.param("", "s.yaml: a simulation must be one YAML document, not 0", id="none"),
         pytest.param(
             f"{SMALL}---{SMALL}",
-            "s.yaml: a simulation is one YAML document, and there are 2",
+            "s.yaml: a simulation must be one YAML document, not 2",
             id="two",
         ),
         pytest.param("- a", "s.yaml:1: must be a mapping, not a list", id="a list"),

@@ -1,1 +1,1 @@
-"""One form for files: a cluster, what is measured on it, and the pod to place."""
+"""One file format for a cluster, its measurements and a pod to place."""

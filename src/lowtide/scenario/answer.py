@@ -1,4 +1,4 @@
-"""What was decided for a scenario, in the form of recorded decisions (`expected`)."""
+"""Formats the decision for a scenario like a recorded decision (`expected`)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,8 +13,8 @@ UNRESOLVABLE = "UnschedulableAndUnresolvable"
 ERROR = "Error"
 
 
-# The extension points at which a profile is told, in the order in which they are asked.
-_TOLD_POINTS = ("preFilter", "filter", "postFilter", "preScore", "score")
+# The extension points of an effective profile, in the order in which they run.
+_SHOWN_POINTS = ("preFilter", "filter", "postFilter", "preScore", "score")
 
 
 def gated(scenario_id: str, plugin: str, rejection: PodRejection) -> dict[str, Any]:
@@ -23,18 +23,18 @@ def gated(scenario_id: str, plugin: str, rejection: PodRejection) -> dict[str, A
 
 
 def refused_unread(scenario_id: str, reason: str, node_count: int) -> dict[str, Any]:
-    """The pod's own spec cannot be read, so no rule was asked."""
-    said = f"0/{node_count} nodes are available: {reason}."
+    """The answer for a pod whose spec cannot be read, so that no plugin was called."""
+    fit_error = f"0/{node_count} nodes are available: {reason}."
     return {
         "id": scenario_id,
         "prefilter": {"code": UNRESOLVABLE, "reasons": [reason]},
-        "fit_error": said,
-        "fit_error_final": said,
+        "fit_error": fit_error,
+        "fit_error_final": fit_error,
     }
 
 
 def answered(scenario_id: str, decision: Decision, node_names: list[str]) -> dict[str, Any]:
-    """`decision` must have been made with `full`."""
+    """The answer for a decision, which must have been made with `full`."""
     if decision.pod_rejection is not None:
         return {
             "id": scenario_id,
@@ -43,7 +43,7 @@ def answered(scenario_id: str, decision: Decision, node_names: list[str]) -> dic
                 "plugin": next(iter(decision.rejected_by)),
                 "reasons": [decision.pod_rejection.reason],
             },
-            **_refusal(decision),
+            **_rejection(decision),
         }
     prefilter: dict[str, Any] = {"code": SUCCESS}
     if decision.narrowed_to is not None:
@@ -54,7 +54,7 @@ def answered(scenario_id: str, decision: Decision, node_names: list[str]) -> dic
         "filter": {name: _verdict(decision.rejections.get(name)) for name in sorted(node_names)},
     }
     if decision.node_name is None:
-        return {**answer, **_refusal(decision)}
+        return {**answer, **_rejection(decision)}
     total = {node.node_name: node.total for node in decision.best}
     answer |= {"scores": _scores(decision), "total": total}
     if decision.by_nomination:
@@ -65,39 +65,39 @@ def answered(scenario_id: str, decision: Decision, node_names: list[str]) -> dic
 
 
 def effective_profile(expansion: Mapping[str, Sequence[EnabledPlugin]]) -> dict[str, Any]:
-    """What ended up enabled at each extension point, in order; `score` with weights."""
-    told: dict[str, Any] = {
-        point: [plugin.name for plugin in expansion.get(point, ())] for point in _TOLD_POINTS
+    """The enabled plugins of each extension point, in order; for `score` with weights."""
+    profile: dict[str, Any] = {
+        point: [plugin.name for plugin in expansion.get(point, ())] for point in _SHOWN_POINTS
     }
-    told["score"] = [[plugin.name, plugin.weight] for plugin in expansion.get("score", ())]
-    return told
+    profile["score"] = [[plugin.name, plugin.weight] for plugin in expansion.get("score", ())]
+    return profile
 
 
-def _refusal(decision: Decision) -> dict[str, Any]:
-    """The sentences of a pod that fits nowhere, and what could be done about it."""
-    said: dict[str, Any] = {
+def _rejection(decision: Decision) -> dict[str, Any]:
+    """The messages for a pod that fits on no node, and the result of postFilter."""
+    rejection: dict[str, Any] = {
         "fit_error": decision.fit_error,
         "fit_error_final": decision.fit_error_final,
     }
     if decision.post_filtered is not None:
-        said["postfilter"] = _postfilter(decision.post_filtered, decision.post_filtered_by)
-    return said
+        rejection["postfilter"] = _postfilter(decision.post_filtered, decision.post_filtered_by)
+    return rejection
 
 
 def _postfilter(found: PostFiltered, plugin: str) -> dict[str, Any]:
     eviction = found.eviction
     status = ERROR if found.is_error else UNSCHEDULABLE if eviction is None else SUCCESS
-    told: dict[str, Any] = {
+    result: dict[str, Any] = {
         "status": status,
         "message": found.reason,
         "nominated_node": eviction.node_name if eviction else "",
         "victims": [pod.key for pod in eviction.victims] if eviction else [],
     }
     if plugin:
-        told["plugin"] = plugin
+        result["plugin"] = plugin
     if found.candidates:
-        told["tied_nodes"] = list(found.tied_nodes)
-        told["candidates"] = {
+        result["tied_nodes"] = list(found.tied_nodes)
+        result["candidates"] = {
             each.node_name: {
                 "victims": [pod.key for pod in each.victims],
                 "pdb_violations": each.budget_violations,
@@ -105,17 +105,17 @@ def _postfilter(found: PostFiltered, plugin: str) -> dict[str, Any]:
             for each in sorted(found.candidates, key=lambda each: each.node_name)
         }
     if found.still_refused:
-        told["dry_run_rejected"] = {
+        result["dry_run_rejected"] = {
             name: _verdict(rejection) for name, rejection in sorted(found.still_refused.items())
         }
-    return told
+    return result
 
 
 def _scores(decision: Decision) -> dict[str, Any]:
     scores: dict[str, dict[str, Any]] = {}
     for node in decision.best:
-        for rule, score in node.by_rule.items():
-            scores.setdefault(rule, {})[node.node_name] = {
+        for plugin, score in node.by_rule.items():
+            scores.setdefault(plugin, {})[node.node_name] = {
                 "raw": score.raw,
                 "normalized": score.normalized,
                 "weighted": score.weighted,

@@ -1,5 +1,4 @@
-"""Scenarios from files: JSON lines (gzip too, whatever their name), or one YAML file of ordinary
-manifests."""
+"""Reads scenarios from files: JSON lines, also gzipped under any name, or YAML manifests."""
 
 import gzip
 import json
@@ -16,15 +15,16 @@ from lowtide.scenario.scenario import Scenario, ScenarioError, scenario_from
 
 _SCENARIO_KEYS = {"pod", "scenario"}
 _GZIP_MAGIC = b"\x1f\x8b"
-# A few kilobytes of gzip may stand for gigabytes, and `{}` takes a hundred times its length.
+# Limits, because a few kilobytes of gzip can expand to gigabytes, and `{}` takes a hundred times
+# its length in memory.
 _MOST_MIB_A_LINE = 64
 _MOST_PARTS_A_LINE = 1_000_000
 
-_RECORDING = "lowtide recording"  # the format that its first line names
+_RECORDING = "lowtide recording"  # the `format` in the first line of a recording
 
 
 def read_scenarios(path: Path) -> Iterator[Scenario | ScenarioError]:
-    """One after the other; what cannot be read comes as an error in its place."""
+    """Yield the scenarios of a file in order. A scenario that cannot be read yields an error."""
     is_yaml = path.name.endswith((".yaml", ".yml"))
     is_empty = True
     try:
@@ -32,7 +32,7 @@ def read_scenarios(path: Path) -> Iterator[Scenario | ScenarioError]:
             is_empty = False
             yield each
         if is_empty:
-            yield ScenarioError(f"{path.name}: there is no scenario in it")
+            yield ScenarioError(f"{path.name}: contains no scenario")
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         yield ScenarioError(f"{path.name}: cannot be read: {error}")
 
@@ -46,7 +46,7 @@ def _from_json_lines(path: Path) -> Iterator[Scenario | ScenarioError]:
             line = read.strip()
             where = f"{path.name}:{number}"
             if len(read) > _MOST_MIB_A_LINE * 2**20:
-                text = f"is longer than {_MOST_MIB_A_LINE} MiB, which no line is read beyond"
+                text = f"is longer than {_MOST_MIB_A_LINE} MiB, the limit for a line"
                 yield ScenarioError(f"{where}: {text}")
                 return
             if not read:
@@ -62,8 +62,8 @@ def _from_json_lines(path: Path) -> Iterator[Scenario | ScenarioError]:
             except RecursionError:
                 yield ScenarioError(f"{where}: nested too deeply")
             except ScenarioError as error:
-                is_placed = str(error).startswith(where)  # a recorded case is called by its id
-                yield error if is_placed else ScenarioError(f"{where}: {error}")
+                has_place = str(error).startswith(where)  # a recorded case begins with its id
+                yield error if has_place else ScenarioError(f"{where}: {error}")
 
 
 def _begins_as_gzip(path: Path) -> bool:
@@ -73,7 +73,7 @@ def _begins_as_gzip(path: Path) -> bool:
 
 def _parsed(line: bytes, where: str) -> Any:
     if line.count(b"{") + line.count(b"[") > _MOST_PARTS_A_LINE:
-        text = f"has more than {_MOST_PARTS_A_LINE} objects and lists, which is more than is read"
+        text = f"has more than {_MOST_PARTS_A_LINE} objects and lists, the limit for a line"
         raise ScenarioError(f"{where}: {text}")
     try:
         return json.loads(line.decode("utf-8-sig"))
@@ -95,14 +95,14 @@ def _from_yaml(path: Path) -> Iterator[Scenario | ScenarioError]:
         manifests.add(data, f"{path.name}: document {number}")
     found = [*manifests.found, *manifests.scenarios()]
     if not found:
-        hint = "a Pod without spec.nodeName or a Deployment is one"
+        hint = "add a Pod without spec.nodeName or a Deployment"
         found = [ScenarioError(f"{path.name}: no pod to place; {hint}")]
     yield from found
 
 
 @dataclass(frozen=True, slots=True)
 class _NoList:
-    """What a List has as its items, where these are none."""
+    """The `items` of a List that are not a list."""
 
     items: object
 
@@ -111,17 +111,17 @@ class _Manifests:
     """Sorts the documents of a file into the cluster and the pods to place on it."""
 
     def __init__(self) -> None:
-        self.found: list[Scenario | ScenarioError] = []  # whole scenarios, and what is wrong
+        self.found: list[Scenario | ScenarioError] = []  # whole scenarios, and errors
         self._cluster: dict[str, Any] = {"nodes": [], "pods": []}
         self._pending: list[dict[str, Any]] = []
 
     def add(self, data: Any, where: str) -> None:
         if isinstance(data, _NoList):
-            text = f"{where}: items is a list, not {type(data.items).__name__}"
+            text = f"{where}: items must be a list, not {type(data.items).__name__}"
             self.found.append(ScenarioError(text))
             return
         if not isinstance(data, dict):
-            text = f"{where}: a manifest is an object, not {type(data).__name__}"
+            text = f"{where}: a manifest must be an object, not {type(data).__name__}"
             self.found.append(ScenarioError(text))
             return
         match data.get("kind"):
@@ -141,7 +141,7 @@ class _Manifests:
                 self._cluster["nodes"].append(data)
             case kind:
                 known = "Node, Pod, Deployment, KubeSchedulerConfiguration"
-                text = f"{where}: kind {kind!r} is not read here; {known} are"
+                text = f"{where}: kind {kind!r} is not supported; supported are {known}"
                 self.found.append(ScenarioError(text))
 
     def scenarios(self) -> Iterator[Scenario | ScenarioError]:
@@ -168,7 +168,7 @@ def _unlisted(documents: list[Any]) -> Iterator[Any]:
 
 
 def _pod_of_deployment(deployment: dict[str, Any]) -> dict[str, Any]:
-    """The pod that the Deployment's controllers would make, named after it."""
+    """The pod that the Deployment would create, but with the Deployment's own name."""
     template = _part(_part(deployment, "spec"), "template")
     meta = _part(deployment, "metadata")
     return {
@@ -182,6 +182,6 @@ def _pod_of_deployment(deployment: dict[str, Any]) -> dict[str, Any]:
 
 
 def _part(data: dict[str, Any], key: str) -> dict[str, Any]:
-    """What is under the key; nothing where that is not an object, which decoding will tell."""
+    """The object at the key; empty if it is not an object, which decoding reports."""
     part = data.get(key)
     return part if isinstance(part, dict) else {}

@@ -1,4 +1,4 @@
-"""`readings.queries` of a scenario: what Prometheus would answer to rules' own queries."""
+"""Reads `readings.queries` of a scenario: Prometheus's answers to plugins' own queries."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,14 +7,15 @@ from lowtide.scenario.scenario import ScenarioError
 
 
 def query_values(given: Mapping[str, Any]) -> dict[str, dict[str, float]]:
-    """By query, as the rule spells it, and by node."""
+    """The values by query, exactly as the plugin spells it, and by node."""
     return {promql: _by_node(promql, by_node) for promql, by_node in given.items()}
 
 
 def _by_node(promql: str, by_node: Any) -> dict[str, float]:
     where = f"readings.queries[{promql!r}]"
     if not isinstance(by_node, Mapping):
-        raise ScenarioError(f"{where} is an object of values by node, not {type(by_node).__name__}")
+        kind = type(by_node).__name__
+        raise ScenarioError(f"{where} must be an object of values by node, not {kind}")
     return {name: _number(f"{where}.{name}", value) for name, value in by_node.items()}
 
 
@@ -25,4 +26,4 @@ def _number(where: str, value: Any) -> float:
         return float(value)
     except OverflowError:
         digits = len(str(value))
-        raise ScenarioError(f"{where} has {digits} digits, more than a number can") from None
+        raise ScenarioError(f"{where} has {digits} digits, too many for a number") from None

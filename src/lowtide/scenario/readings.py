@@ -1,4 +1,4 @@
-"""The `readings` of a scenario as the readings that rules are given."""
+"""Turns `readings.traffic` of a scenario into a TrafficReading."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -23,10 +23,11 @@ Given = Mapping[str, Any]
 
 
 def traffic_reading(request: TrafficRequest, given: Given, nodes: Sequence[Node]) -> TrafficReading:
-    """Plain values are in the unit of the measure, fresh, and never judged implausible.
+    """Build the reading. A plain number is a fresh value in the unit of the measure, and never
+    implausible.
 
-    `expected` counts as if it were measured, and the traffic of the scenario's pods is. A node
-    that is not given has no reading."""
+    `expected` is added to the measured value. The values already include the traffic of the
+    scenario's pods. A node that is not in `given` has no reading."""
     for name, of_node in given.items():
         _check(name, of_node)
     by_row = [_fields(given.get(node.name, {})) for node in nodes]
@@ -53,7 +54,7 @@ def traffic_reading(request: TrafficRequest, given: Given, nodes: Sequence[Node]
 
 
 def _links(request: TrafficRequest, by_row: Sequence[Given], names: Sequence[str]) -> Links:
-    """One link per node."""
+    """The links, one per node."""
     at = -_column(by_row, names, "age_seconds", 0.0)
     by_direction = {}
     for name in directions(request):
@@ -81,13 +82,13 @@ def _links(request: TrafficRequest, by_row: Sequence[Given], names: Sequence[str
 def _in_direction(
     direction: str, request: TrafficRequest, by_row: Sequence[Given], names: Sequence[str]
 ) -> FloatArray:
-    """What is said of this direction, else of both. Where both count, the one that is said
-    stands for the node."""
+    """The value of this direction, else the one for both. If both directions count and only the
+    other one is given, this one is 0."""
     value = _column(by_row, names, "value", math.nan)
     if direction not in (RECEIVE, TRANSMIT):
         return value
-    said = _column(by_row, names, direction, math.nan)
-    found = np.where(np.isnan(said), value, said)
+    own = _column(by_row, names, direction, math.nan)
+    found = np.where(np.isnan(own), value, own)
     if len(directions(request)) == 1:
         return found
     other = TRANSMIT if direction == RECEIVE else RECEIVE
@@ -120,21 +121,23 @@ def _check(name: str, given: Any) -> None:
         return
     unknown = set(given) - set(_FIELDS)
     if unknown:
-        raise ScenarioError(f"{where} has {sorted(unknown)[0]!r}; it may have {', '.join(_FIELDS)}")
+        raise ScenarioError(
+            f"{where} has the unknown field {sorted(unknown)[0]!r}; valid are {', '.join(_FIELDS)}"
+        )
     for field in _FIELDS:
         if field != "state" and given.get(field) is not None:
             _number(given[field], f"{where}.{field}")
 
 
-def _state(said: Any, found: State, name: str) -> State:
-    if said is None:
+def _state(given: Any, found: State, name: str) -> State:
+    if given is None:
         return found
     try:
-        return State(said)
+        return State(given)
     except ValueError:
         states = ", ".join(state.value for state in State)
         raise ScenarioError(
-            f"readings.traffic.{name}.state is {said!r}; right would be {states}"
+            f"readings.traffic.{name}.state is {given!r}; valid are {states}"
         ) from None
 
 
@@ -145,6 +148,6 @@ def _number(value: Any, where: str) -> float:
         return float(value)
     except OverflowError:
         digits = len(str(value))
-        raise ScenarioError(f"{where} has {digits} digits, more than a number can") from None
+        raise ScenarioError(f"{where} has {digits} digits, too many for a number") from None
     except (TypeError, ValueError):
         raise ScenarioError(f"{where} is {value!r}, not a number") from None

@@ -1,6 +1,6 @@
-"""A Scenario: a cluster, what is measured on it, and one pod to place.
+"""A Scenario: a cluster, its measurements and one pod to place.
 
-`files` reads scenarios; `app.offline` answers them.
+`files` reads scenarios from files; `app.offline` answers them.
 """
 
 from collections.abc import Iterable, Mapping
@@ -29,7 +29,7 @@ from lowtide.objects.workloads import ReplicaSet, ReplicationController, Service
 
 READINGS = ("traffic", "usage", "queries")
 
-# What a scenario may hold besides, and what each of them is.
+# Other objects that a scenario may contain, with their types.
 _OBJECTS: Mapping[str, type[Any]] = {
     "namespaces": Namespace,
     "services": Service,
@@ -50,7 +50,7 @@ _CLUSTER_WIDE = (
     *(Node, Namespace, DeviceClass, PersistentVolume),
     *(StorageClass, CSINode, CSIDriver, VolumeAttachment),
 )
-# The rules that read these are not built yet.
+# Accepted, but no plugin reads them yet.
 _OBJECTS_NOT_READ_YET = (
     "resourceSlices",
     "resourceClaims",
@@ -63,7 +63,7 @@ _KEYS = (
 
 
 class ScenarioError(ValueError):
-    """A scenario that cannot be read; the sentence says what and where."""
+    """A scenario cannot be read. The message tells what is wrong, and where."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,31 +71,31 @@ class Scenario:
     id: str
     pod: Pod
     nodes: tuple[Node, ...] = ()
-    pods: tuple[Pod, ...] = ()  # bound ones
+    pods: tuple[Pod, ...] = ()  # bound to nodes
     pending_pods: tuple[Pod, ...] = ()  # nominated to a node
-    objects: tuple[Any, ...] = ()  # of other types
+    objects: tuple[Any, ...] = ()  # of all other types
     config: Mapping[str, Any] | None = None
     readings: Mapping[str, Any] = field(default_factory=dict)
-    where: str = ""  # file and line, where it was read
+    where: str = ""  # the file and line that it was read from
 
 
 def scenario_from(data: Any, *, name: str) -> Scenario:
-    """From the form's JSON: either the scenario itself or {"id", "scenario"}."""
+    """Read a scenario from decoded JSON: either the scenario itself or {"id", "scenario"}."""
     where = name
     if not isinstance(data, dict):
-        raise ScenarioError(f"{name}: a scenario is an object, not {type(data).__name__}")
+        raise ScenarioError(f"{name}: a scenario must be an object, not {type(data).__name__}")
     if "scenario" in data and not isinstance(data["scenario"], dict):
         kind = type(data["scenario"]).__name__
-        raise ScenarioError(f"{name}: 'scenario' is an object, not {kind}")
+        raise ScenarioError(f"{name}: 'scenario' must be an object, not {kind}")
     if "scenario" in data:
         name = str(data.get("id", name))
         data = data["scenario"]
     for key in data:
         if key not in _KEYS:
             near = did_you_mean(str(key), _KEYS)
-            raise ScenarioError(f"{name}: {key!r} is no part of a scenario{near.rstrip(';')}")
+            raise ScenarioError(f"{name}: {key!r} is not a field of a scenario{near.rstrip(';')}")
     if "pod" not in data:
-        raise ScenarioError(f"{name}: the scenario has no 'pod', the pod to place")
+        raise ScenarioError(f"{name}: the scenario has no 'pod' to place")
     return Scenario(
         id=str(data.get("id", name)),
         pod=_decoded(data["pod"], Pod, f"{name}: pod"),
@@ -115,12 +115,14 @@ def _readings(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     readings = _object(data, "readings", name) or {}
     for key, by_node in readings.items():
         if key not in READINGS:
-            raise ScenarioError(f"{name}: readings has {key!r}; it may have {', '.join(READINGS)}")
+            raise ScenarioError(
+                f"{name}: readings has the unknown field {key!r}; valid are {', '.join(READINGS)}"
+            )
         if not isinstance(by_node, Mapping):
             kind = type(by_node).__name__
             by = "query" if key == "queries" else "node"
             raise ScenarioError(
-                f"{name}: readings.{key} is an object of values by {by}, not {kind}"
+                f"{name}: readings.{key} must be an object of values by {by}, not {kind}"
             )
     return readings
 
@@ -129,13 +131,13 @@ def _object(data: Mapping[str, Any], key: str, name: str) -> Mapping[str, Any] |
     value = data.get(key)
     if value is None or isinstance(value, Mapping):
         return value
-    raise ScenarioError(f"{name}: {key} is an object, not {type(value).__name__}")
+    raise ScenarioError(f"{name}: {key} must be an object, not {type(value).__name__}")
 
 
 def _all_decoded(data: Mapping[str, Any], key: str, kind: type[Any], name: str) -> tuple[Any, ...]:
     items = data.get(key) or []
     if not isinstance(items, Iterable) or isinstance(items, str | dict):
-        raise ScenarioError(f"{name}: {key} is a list, not {type(items).__name__}")
+        raise ScenarioError(f"{name}: {key} must be a list, not {type(items).__name__}")
     return tuple(_decoded(each, kind, f"{name}: {key}[{n}]") for n, each in enumerate(items))
 
 
@@ -150,7 +152,7 @@ def _decoded(data: Any, kind: type[Any], where: str) -> Any:
 
 
 def _completed(decoded: Any) -> Any:
-    """What the API server would have filled in: a namespace and a uid."""
+    """The object with the namespace and uid that the API server would have set."""
     if isinstance(decoded, _CLUSTER_WIDE):
         return decoded
     meta = decoded.metadata

@@ -1,4 +1,4 @@
-"""A Simulation: nodes with links, owners whose pods arrive, what is known of them; from a file.
+"""Reads a Simulation from a file: nodes with links, owners of pods, and what is known about them.
 
 `lowtide simulate` reads it; the simulator draws a world from it. Bandwidths are bits per second.
 """
@@ -22,7 +22,7 @@ from lowtide.scenario.scenario import ScenarioError
 Count = Annotated[int, Meta(ge=1, le=1_000_000)]
 Problems = Iterator[tuple[Path, str]]
 
-_LONGEST_HOURS = 30 * 24  # of what makes a run long
+_LONGEST_HOURS = 30 * 24  # for each of the fields that make a run long
 _MOST_BANDWIDTH = "100T"
 
 
@@ -31,10 +31,10 @@ class _Fields(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields
 
 
 class Background(_Fields, frozen=True):
-    """Traffic besides that of the pods, on each node, as a share of its link in each direction.
+    """A node's traffic that is not from pods, as a share of its link in each direction.
 
-    Each node draws its own from `share`, lowest to highest. It swings around that by the part
-    `swing` of it, once per `period`; `noise` is the sigma of a factor drawn anew each minute."""
+    Each node draws its mean from `share`, (lowest, highest). The traffic swings around the mean by
+    the fraction `swing`, once per `period`. `noise` is the sigma of a factor drawn each minute."""
 
     share: tuple[float, ...] = (0.0, 0.0)
     swing: float = 0.0
@@ -51,7 +51,8 @@ class Background(_Fields, frozen=True):
 
 
 class NodeGroup(_Fields, frozen=True):
-    """Nodes that are alike. Each draws one of `links`; a label with a list takes turns in it."""
+    """A group of similar nodes. Each draws one of `links`. A label with a list gives its values to
+    the nodes in turn."""
 
     count: Count
     links: tuple[Any, ...]
@@ -73,7 +74,7 @@ class NodeGroup(_Fields, frozen=True):
 
     def problems(self) -> Problems:
         if not self.links:
-            yield ("links",), "must have a bandwidth such as 10G, and is empty"
+            yield ("links",), "must have at least one bandwidth such as 10G"
         for index, link in enumerate(self.links):
             yield from _bandwidth(("links", index), link, least="1M")
         yield from _quantity(("cpu",), self.cpu)
@@ -87,9 +88,9 @@ class NodeGroup(_Fields, frozen=True):
 
 
 class Traffic(_Fields, frozen=True):
-    """What pods carry: owners' means are log-normal around `median` with `sigma`, and the pods of
-    an owner log-normal around its mean with `podSigma`. They send `transmit` times what they
-    receive."""
+    """The traffic of pods. The owners' means are log-normal around `median` with `sigma`; the pods
+    of an owner are log-normal around its mean with `podSigma`. A pod sends `transmit` times what it
+    receives."""
 
     median: Any
     sigma: float = 1.0
@@ -108,9 +109,9 @@ class Traffic(_Fields, frozen=True):
 
 
 class OwnerGroup(_Fields, frozen=True):
-    """Owners that are alike, and their pods in all: each pod draws its owner.
+    """A group of similar owners. `pods` is their total; each pod draws its owner.
 
-    `lifetime` is a mean (lifetimes are exponential); without it pods stay."""
+    `lifetime` is the mean of an exponential distribution; without it, pods run forever."""
 
     count: Count
     pods: Count
@@ -123,7 +124,7 @@ class OwnerGroup(_Fields, frozen=True):
         yield from _inside(("traffic",), self.traffic)
         for resource, amount in self.requests.items():
             if resource not in (CPU, MEMORY):
-                text = f"is on no node here; valid are {CPU} and {MEMORY}"
+                text = f"is not simulated; valid are {CPU} and {MEMORY}"
                 yield ("requests", str(resource)), text
             yield from _quantity(("requests", str(resource)), amount)
         if self.lifetime_seconds is not None:
@@ -131,7 +132,7 @@ class OwnerGroup(_Fields, frozen=True):
 
 
 class Arrivals(_Fields, frozen=True):
-    """Pods arrive at times drawn from this span, each by itself or with all of its owner's."""
+    """Pods arrive at random times within `over`, each on its own or all of an owner together."""
 
     over_seconds: Duration = field(default=0.0, name="over")
     by: Literal["pod", "owner"] = "pod"
@@ -141,7 +142,7 @@ class Arrivals(_Fields, frozen=True):
 
 
 class Scraping(_Fields, frozen=True):
-    """How Prometheus measures: how often it scrapes, and how late a sample can be asked for."""
+    """How often Prometheus scrapes, and how long after that a sample can be queried."""
 
     scrape_interval_seconds: Duration = field(default=15.0, name="scrapeInterval")
     delay_seconds: Duration = field(default=0.0, name="delay")
@@ -154,9 +155,9 @@ class Scraping(_Fields, frozen=True):
 
 
 class Simulation(_Fields, frozen=True):
-    """`knowledge` is what can be known of a pod's traffic before it runs: nothing (unknown), what
-    its owner's pods carried before the simulation begins (seen), or its own (annotated).
-    The run goes on for `settle` after the last arrival."""
+    """The content of a file. `knowledge` is what is known about a pod's traffic before it runs:
+    nothing (unknown), the traffic of its owner's pods before the simulation (seen), or its own
+    (annotated). The run continues for `settle` after the last arrival."""
 
     nodes: tuple[NodeGroup, ...]
     owners: tuple[OwnerGroup, ...]
@@ -168,19 +169,19 @@ class Simulation(_Fields, frozen=True):
     def problems(self) -> Problems:
         for name, groups in (("nodes", self.nodes), ("owners", self.owners)):
             if not groups:
-                yield (name,), "must have at least one group, and is empty"
+                yield (name,), "must have at least one group"
             for index, group in enumerate(groups):
                 yield from _inside((name, index), group)
         yield from _inside(("arrivals",), self.arrivals)
         yield from _inside(("prometheus",), self.prometheus)
-        if self.settle_seconds < 1:  # the last pod needs a moment to be placed
+        if self.settle_seconds < 1:  # the last pod needs time to be placed
             yield ("settle",), f"must be at least 1s, not {self.settle_seconds:g}s"
         else:
             yield from _up_to_hours(("settle",), self.settle_seconds, _LONGEST_HOURS)
 
 
 def read_simulation(path: FilePath) -> Simulation:
-    """ScenarioError tells everything that is wrong with the file, one line each."""
+    """Read a file. Raises ScenarioError with all mistakes, one per line."""
     try:
         text = path.read_text()
     except (OSError, UnicodeDecodeError) as error:
@@ -195,9 +196,7 @@ def simulation_from(text: str, *, file: str) -> Simulation:
     except ConfigError as error:
         raise ScenarioError(str(error)) from None
     if len(documents) != 1:
-        raise ScenarioError(
-            f"{file}: a simulation is one YAML document, and there are {len(documents)}"
-        )
+        raise ScenarioError(f"{file}: a simulation must be one YAML document, not {len(documents)}")
     (document,) = documents
     decoder = Decoder()
     simulation = decoder.decode(Simulation, document.data)
@@ -220,7 +219,7 @@ def _inside(path: Path, part: Any) -> Problems:
 
 
 def _bandwidth(path: Path, value: Any, *, least: str) -> Problems:
-    """Less than the least is a number without its unit."""
+    """Check a bandwidth. Values below `least` are probably numbers without a unit."""
     try:
         given = bytes_per_second(_text(value))
     except QuantityError:
@@ -241,7 +240,7 @@ def _quantity(path: Path, value: Any) -> Problems:
 
 
 def _text(value: Any) -> str:
-    """A number may stand without quotes; anything else but a string is no quantity."""
+    """The value as text. Raises QuantityError if it is neither a string nor a number."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise QuantityError
     return str(value)
@@ -259,6 +258,6 @@ def _positive(path: Path, seconds: float) -> Problems:
 
 def _up_to_hours(path: Path, seconds: float, hours: int) -> Problems:
     if seconds < 0:
-        yield path, f"must not be negative, not {seconds:g}s"
+        yield path, f"must be at least 0s, not {seconds:g}s"
     elif seconds > hours * 3600:
         yield path, f"must be at most {hours}h, not {seconds / 3600:.6g}h"

@@ -1,4 +1,4 @@
-"""`readings.usage` of a scenario as the samples that metrics-server would give."""
+"""Turns `readings.usage` of a scenario into samples as metrics-server returns them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,7 +13,8 @@ _FIELDS = (CPU, MEMORY, AGE)
 
 
 def usage_samples(given: Mapping[str, Any]) -> dict[str, UsageSample]:
-    """As they are at time 0. A plain number is millicores; texts and fields are quantities."""
+    """The samples at time 0, by node. A plain number is millicores; strings and fields are
+    quantities."""
     return {name: _one(f"readings.usage.{name}", value) for name, value in given.items()}
 
 
@@ -24,7 +25,9 @@ def _one(where: str, given: Any) -> UsageSample:
         return UsageSample(cpu_milli=_number(where, given), at=0.0)
     unknown = sorted(set(given) - set(_FIELDS))
     if unknown:
-        raise ScenarioError(f"{where} has {unknown[0]!r}; it may have {', '.join(_FIELDS)}")
+        raise ScenarioError(
+            f"{where} has the unknown field {unknown[0]!r}; valid are {', '.join(_FIELDS)}"
+        )
     for resource in (CPU, MEMORY):
         if resource in given:
             _check_quantity(f"{where}.{resource}", given[resource])
@@ -37,12 +40,12 @@ def _one(where: str, given: Any) -> UsageSample:
 
 def _number(where: str, given: Any) -> float:
     if isinstance(given, bool) or not isinstance(given, int | float) or not given >= 0:
-        raise ScenarioError(f"{where} is {given!r}; it must be a number from 0")
+        raise ScenarioError(f"{where} is {given!r}; it must be a number, 0 or more")
     try:
         return float(given)
     except OverflowError:
         digits = len(str(given))
-        raise ScenarioError(f"{where} has {digits} digits; it must be a number from 0") from None
+        raise ScenarioError(f"{where} has {digits} digits, too many for a number") from None
 
 
 def _check_quantity(where: str, given: Any) -> None:
@@ -51,5 +54,5 @@ def _check_quantity(where: str, given: Any) -> None:
     except (QuantityError, TypeError) as error:
         raise ScenarioError(f"{where}: {error}") from None
     if nano < 0:
-        right = "it must be a quantity from 0, such as 500m"
+        right = "it must be a quantity such as 500m, 0 or more"
         raise ScenarioError(f"{where}: {given!r} is negative; {right}")
