@@ -21,9 +21,9 @@ _FIT = "NodeResourcesFit"
 def complete(config: KubeSchedulerConfiguration) -> KubeSchedulerConfiguration:
     """Fill in the defaults that the file leaves open."""
     profiles = _named(config.profiles or (Profile(),))
-    ignored = _left_to_extenders(config.extenders)
+    ignored = _managed_by_extenders(config.extenders)
     if ignored:
-        profiles = tuple(_ignoring(profile, ignored) for profile in profiles)
+        profiles = tuple(_with_ignored_resources(profile, ignored) for profile in profiles)
     contention = config.enable_contention_profiling
     return replace(
         config,
@@ -78,7 +78,7 @@ def _complete_extender(extender: Extender) -> Extender:
     return replace(extender, http_timeout_seconds=extender.http_timeout_seconds or usual_seconds)
 
 
-def _left_to_extenders(extenders: tuple[Extender, ...]) -> list[str]:
+def _managed_by_extenders(extenders: tuple[Extender, ...]) -> list[str]:
     return [
         resource.name
         for extender in extenders
@@ -87,7 +87,7 @@ def _left_to_extenders(extenders: tuple[Extender, ...]) -> list[str]:
     ]
 
 
-def _ignoring(profile: Profile, resources: list[str]) -> Profile:
+def _with_ignored_resources(profile: Profile, resources: list[str]) -> Profile:
     """Replace the profile's `ignoredResources` with the extenders', as in kube-scheduler."""
     entries = {entry.name: entry for entry in profile.plugin_config}
     before = entries.get(_FIT, PluginConfig(_FIT))

@@ -159,7 +159,7 @@ class Extender(_Fields, frozen=True):
     filter_verb: str = ""
     """The verb that rejects nodes. A verb that is left out is not called."""
     preempt_verb: str = ""
-    """The verb that rejects nodes or victims of a preemption."""
+    """The verb that drops candidate nodes and victims of a preemption."""
     prioritize_verb: str = ""
     """The verb that scores nodes."""
     weight: Int64 = 0

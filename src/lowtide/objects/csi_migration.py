@@ -95,7 +95,7 @@ def migrated_affinity(volume: PersistentVolume, zone_key: str) -> VolumeNodeAffi
     affinity = volume.spec.node_affinity
     terms = affinity.required.node_selector_terms if affinity and affinity.required else []
     keys = {each.key for term in terms for each in term.match_expressions}
-    is_old = _tells_by_old_labels(keys, volume.metadata.labels)
+    is_old = _uses_old_labels(keys, volume.metadata.labels)
     zone, new_keys = (_OLD_ZONE, {_OLD_REGION: _REGION}) if is_old else (_ZONE, {})
     if any(e.values for term in terms for e in term.match_expressions if e.key == zone):
         new_keys[zone] = zone_key
@@ -103,15 +103,15 @@ def migrated_affinity(volume: PersistentVolume, zone_key: str) -> VolumeNodeAffi
     labelled = volume.metadata.labels.get(zone, "")
     zones = sorted({each.strip() for each in labelled.split(_BETWEEN_ZONES)} - {""})
     if zone not in new_keys and zones:
-        told = LabelRequirement(zone_key, "In", zones)
+        by_labels = LabelRequirement(zone_key, "In", zones)
         renamed = [
-            msgspec.structs.replace(term, match_expressions=[*term.match_expressions, told])
+            msgspec.structs.replace(term, match_expressions=[*term.match_expressions, by_labels])
             for term in renamed or [NodeSelectorTerm()]
         ]
     return VolumeNodeAffinity(NodeSelector(renamed)) if renamed else affinity
 
 
-def _tells_by_old_labels(keys: set[str], labels: dict[str, str]) -> bool:
+def _uses_old_labels(keys: set[str], labels: dict[str, str]) -> bool:
     if _ZONE in keys or _OLD_ZONE in keys:
         return _ZONE not in keys
     return _OLD_ZONE in labels and _ZONE not in labels

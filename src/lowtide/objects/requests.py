@@ -43,8 +43,8 @@ def asked_requests(pod: Pod) -> dict[str, int]:
     """The requests of a pending pod, from its spec alone; its status is ignored."""
     status = pod.status
     containers = status.container_statuses or status.init_container_statuses
-    is_told = containers or status.resources is not None or status.allocated_resources
-    return pod_requests(replace(pod, status=PodStatus())) if is_told else known_requests(pod)
+    has_status = containers or status.resources is not None or status.allocated_resources
+    return pod_requests(replace(pod, status=PodStatus())) if has_status else known_requests(pod)
 
 
 def pod_limits(pod: Pod) -> dict[str, int]:
@@ -59,10 +59,10 @@ def pod_limits(pod: Pod) -> dict[str, int]:
 
 def nonzero_requests(pod: Pod) -> tuple[int, int]:
     """(millicores, memory bytes) of a pod on a node, with defaults for missing requests."""
-    said = pod.spec.resources.requests if pod.spec.resources else {}
+    pod_level = pod.spec.resources.requests if pod.spec.resources else {}
     containers = [*pod.spec.containers, *pod.spec.init_containers]
-    fill_cpu = not said or not _is_said(CPU, said, containers)
-    fill_memory = not said or not _is_said(MEMORY, said, containers)
+    fill_cpu = not pod_level or not _is_requested(CPU, pod_level, containers)
+    fill_memory = not pod_level or not _is_requested(MEMORY, pod_level, containers)
 
     def amounts(container: Container) -> NanoAmounts:
         return _with_defaults(_effective(container, pod), fill_cpu, fill_memory)
@@ -206,19 +206,19 @@ def is_resize_infeasible(pod: Pod) -> bool:
 def _replace_by_pod_level(pod: Pod, nano: NanoAmounts) -> None:
     if pod.spec.resources is None:
         return
-    said = _parse(pod.spec.resources.requests, "spec.resources.requests")
+    pod_level = _parse(pod.spec.resources.requests, "spec.resources.requests")
     if pod.status.resources is not None or pod.status.allocated_resources:
         running = pod.status.resources.requests if pod.status.resources else {}
         if is_resize_infeasible(pod):
-            said = {}
-        _raise_to(said, _parse(running, "status.resources.requests"))
-        _raise_to(said, _parse(pod.status.allocated_resources, "status.allocatedResources"))
-    for name, amount in said.items():
+            pod_level = {}
+        _raise_to(pod_level, _parse(running, "status.resources.requests"))
+        _raise_to(pod_level, _parse(pod.status.allocated_resources, "status.allocatedResources"))
+    for name, amount in pod_level.items():
         if name in (CPU, MEMORY) or name.startswith("hugepages-"):
             nano[name] = amount
 
 
-def _is_said(resource: str, pod_level: Amounts, containers: Iterable[Container]) -> bool:
+def _is_requested(resource: str, pod_level: Amounts, containers: Iterable[Container]) -> bool:
     return resource in pod_level or any(resource in c.resources.requests for c in containers)
 
 

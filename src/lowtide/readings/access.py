@@ -88,7 +88,7 @@ class PrometheusArgs(
         """The access to all addresses, this one first. Call only if `problems` yields nothing."""
         basic = self.basic_auth or BasicAuthArgs()
         return PrometheusAccess(
-            addresses=_without_doubles((address, *self.addresses)),
+            addresses=_without_duplicates((address, *self.addresses)),
             ca_file=self.ca_file,
             cert_file=self.cert_file,
             key_file=self.key_file,
@@ -140,16 +140,16 @@ class PrometheusArgs(
                 yield "headers", f"must have a value without line breaks for {name}"
 
 
-def _without_doubles(addresses: tuple[str, ...]) -> tuple[str, ...]:
+def _without_duplicates(addresses: tuple[str, ...]) -> tuple[str, ...]:
     """Each address once, in its first spelling. Invalid ones stay: validation reports them."""
     kept: dict[object, str] = {}
     for address in addresses:
         if address.strip():
-            kept.setdefault(_place(address), address)
+            kept.setdefault(_parsed(address), address)
     return tuple(kept.values())
 
 
-def _place(address: str) -> object:
+def _parsed(address: str) -> object:
     try:
         return parse_address(address)
     except ValueError:

@@ -38,8 +38,8 @@ SOURCES: Final = tuple(CapacitySource)
 
 def is_said(source: IntArray) -> BoolArray:
     """True where the capacity was reported or configured, not guessed from other nodes' traffic."""
-    said: BoolArray = source <= SOURCES.index(CapacitySource.CONFIG)
-    return said
+    stated: BoolArray = source <= SOURCES.index(CapacitySource.CONFIG)
+    return stated
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,45 +59,47 @@ class StatedCapacities:
     def __init__(self, configured: Sequence[LinkCapacity]) -> None:
         self._configured = configured
         self._nodes: Sequence[Node] = ()
-        self._said: list[_Said] = []
+        self._per_node: list[_NodeCapacity] = []
         self._stated = _stated([])
 
     def of(self, nodes: Sequence[Node]) -> Stated:
-        said = self._said[: len(nodes)]
+        per_node = self._per_node[: len(nodes)]
         is_other = map(operator.is_not, nodes, self._nodes)
         for row in compress(range(len(nodes)), is_other):
-            said[row] = self._read(nodes[row])
-        said += [self._read(node) for node in nodes[len(said) :]]
-        if said != self._said:
-            self._stated = _stated(said)
-        self._nodes, self._said = nodes, said
+            per_node[row] = self._read(nodes[row])
+        per_node += [self._read(node) for node in nodes[len(per_node) :]]
+        if per_node != self._per_node:
+            self._stated = _stated(per_node)
+        self._nodes, self._per_node = nodes, per_node
         return self._stated
 
-    def _read(self, node: Node) -> "_Said":
+    def _read(self, node: Node) -> "_NodeCapacity":
         annotated = annotated_capacity(node)
         if annotated > 0:
-            return _Said(_type_of(node), annotated, SOURCES.index(CapacitySource.ANNOTATION))
+            return _NodeCapacity(
+                _type_of(node), annotated, SOURCES.index(CapacitySource.ANNOTATION)
+            )
         for one in self._configured:
             if _has_labels(node, one):
                 by_config = SOURCES.index(CapacitySource.CONFIG)
-                return _Said(_type_of(node), one.bytes_per_second, by_config)
-        return _Said(_type_of(node), 0.0, SOURCES.index(CapacitySource.UNKNOWN))
+                return _NodeCapacity(_type_of(node), one.bytes_per_second, by_config)
+        return _NodeCapacity(_type_of(node), 0.0, SOURCES.index(CapacitySource.UNKNOWN))
 
 
-class _Said(NamedTuple):
+class _NodeCapacity(NamedTuple):
     kind: str
     capacity: float  # 0 if not stated
     source: int
 
 
-def _stated(said: Sequence[_Said]) -> Stated:
+def _stated(per_node: Sequence[_NodeCapacity]) -> Stated:
     numbers: dict[str, int] = {}
-    kind = [numbers.setdefault(each.kind, len(numbers)) for each in said]
+    kind = [numbers.setdefault(each.kind, len(numbers)) for each in per_node]
     return Stated(
         kind=np.array(kind, np.int64),
         kinds=tuple(numbers),
-        capacity=np.array([each.capacity for each in said], np.float64),
-        source=np.array([each.source for each in said], np.int64),
+        capacity=np.array([each.capacity for each in per_node], np.float64),
+        source=np.array([each.source for each in per_node], np.int64),
     )
 
 
@@ -110,10 +112,10 @@ def capacities_without_speed(
     row_of = {name: row for row, name in enumerate(names)} if peaks.of_kind else {}
     every_row = np.zeros_like(stated.kind)
     of_others = _highest_of_others([peaks.of_all()], every_row, row_of)
-    _take(capacity, source, of_others, CapacitySource.CLUSTER)
+    _overwrite(capacity, source, of_others, CapacitySource.CLUSTER)
     of_kind = [peaks.of_kind.get(kind, ()) if kind else () for kind in stated.kinds]
     of_others = _highest_of_others(of_kind, stated.kind, row_of)
-    _take(capacity, source, of_others, CapacitySource.SAME_TYPE)
+    _overwrite(capacity, source, of_others, CapacitySource.SAME_TYPE)
     is_stated = stated.capacity > 0
     capacity[is_stated] = stated.capacity[is_stated]
     source[is_stated] = stated.source[is_stated]
@@ -137,7 +139,7 @@ def is_capacity_readable(node: Node) -> bool:
     return not is_given or not math.isnan(annotated_capacity(node))
 
 
-def _take(
+def _overwrite(
     capacity: FloatArray, source: IntArray, better: FloatArray, of_source: CapacitySource
 ) -> None:
     known = better > 0

@@ -48,7 +48,7 @@ def published(reading: TrafficReading) -> Reading:
     return Reading(
         names=reading.names,
         columns=columns,
-        of_others={**_of_others(columns, is_believed), IS_GUESSED: float(is_mostly_guessed)},
+        of_others={**_for_other_nodes(columns, is_believed), IS_GUESSED: float(is_mostly_guessed)},
         expects=reading.pods if reading.request.is_rate else None,
         sampled_at=reading.sampled_at,
         window_seconds=reading.window_seconds,
@@ -62,7 +62,7 @@ def _with_average(values: FloatArray, is_believed: BoolArray) -> FloatArray:
     return np.where(is_believed & np.isfinite(values), values, average)
 
 
-def _of_others(columns: dict[str, FloatArray], is_believed: BoolArray) -> dict[str, float]:
+def _for_other_nodes(columns: dict[str, FloatArray], is_believed: BoolArray) -> dict[str, float]:
     """The values of a node that joined after the poll: averages, with the state missing."""
     value, share = columns[VALUE_COLUMN][is_believed], columns[SHARE][is_believed]
     average_share = float(share.mean()) if len(share) else math.nan

@@ -54,11 +54,11 @@ class PodTraffic:
 
     def of(self, pod: Pod) -> Traffic:
         if not pod.metadata.annotations:
-            return self._of_its_like(pod)
+            return self._of_same_owner(pod)
         stated = stated_traffic(pod)
-        return limited(self._of_its_like(pod) if stated is None else stated, pod)
+        return limited(self._of_same_owner(pod) if stated is None else stated, pod)
 
-    def _of_its_like(self, pod: Pod) -> Traffic:
+    def _of_same_owner(self, pod: Pod) -> Traffic:
         owner = owner_of(pod)
         return self._by_owner.get(owner, self._of_any) if owner else self._of_any
 
@@ -120,7 +120,7 @@ class Owners:
         while len(self._by_owner) > MOST_OWNERS_REMEMBERED:
             del self._by_owner[next(iter(self._by_owner))]
         if seen:
-            self._of_all = _all_of(seen.values()).mean()
+            self._of_all = _sum_of_all(seen.values()).mean()
         return bool(seen)
 
 
@@ -134,7 +134,7 @@ class _Sum:
         return Traffic(self.receive / self.pods, self.transmit / self.pods)
 
 
-def _all_of(sums: Iterable[_Sum]) -> _Sum:
+def _sum_of_all(sums: Iterable[_Sum]) -> _Sum:
     found = _Sum()
     for each in sums:
         found.pods += each.pods

@@ -87,8 +87,8 @@ def judged(
         share=share,
         at=at,
         state=state,
-        is_hot=may_be_hot & (share >= _hot_from(request, names, before.hot)),
-        pods=owners.expectation(_of_unknown(request, rates, capacity)),
+        is_hot=may_be_hot & (share >= _hot_threshold(request, names, before.hot)),
+        pods=owners.expectation(_unknown_pod_traffic(request, rates, capacity)),
     )
 
 
@@ -123,9 +123,9 @@ class Rates:
             load=load,
             main=main,
             value=value,
-            receive=_at(receive, main),
-            transmit=_at(transmit, main),
-            peak=_at(
+            receive=_values_at(receive, main),
+            transmit=_values_at(transmit, main),
+            peak=_values_at(
                 np.fmax(receive, transmit),
                 _busiest(links.row, np.fmax(receive, transmit), node_count),
             ),
@@ -192,7 +192,7 @@ def _busiest(rows: IntArray, load: FloatArray, node_count: int) -> IntArray:
     return found
 
 
-def _at(values: FloatArray, positions: IntArray) -> FloatArray:
+def _values_at(values: FloatArray, positions: IntArray) -> FloatArray:
     found = np.full(len(positions), math.nan)
     found[positions >= 0] = values[positions[positions >= 0]]
     return found
@@ -210,7 +210,7 @@ def _by_speed(
     guessed: FloatArray, source: IntArray, links: Links, rates: Rates
 ) -> tuple[FloatArray, IntArray]:
     """The capacity of each node's busiest link, and its index in SOURCES."""
-    main_speed = np.where(rates.main < 0, links.fastest, _at(links.speed, rates.main))
+    main_speed = np.where(rates.main < 0, links.fastest, _values_at(links.speed, rates.main))
     has_speed = ~np.isnan(main_speed)
     by_speed = SOURCES.index(CapacitySource.SPEED)
     return np.where(has_speed, main_speed, guessed), np.where(has_speed, by_speed, source)
@@ -239,7 +239,7 @@ def _states(
     ).astype(np.int8)
 
 
-def _hot_from(
+def _hot_threshold(
     request: TrafficRequest, names: Sequence[str], were_hot: frozenset[str]
 ) -> FloatArray:
     """The share from which each node is hot. It is lower for nodes that were hot (hysteresis)."""
@@ -249,7 +249,7 @@ def _hot_from(
     return np.where(was_hot, request.hot_share - request.cooling_share, request.hot_share)
 
 
-def _of_unknown(request: TrafficRequest, rates: Rates, capacity: FloatArray) -> Traffic:
+def _unknown_pod_traffic(request: TrafficRequest, rates: Rates, capacity: FloatArray) -> Traffic:
     """The traffic assumed for a pod with unknown traffic: a fixed rate, else a share of the median
     capacity, or of the busiest node's rate if the request is relative."""
     known = np.fmax(rates.receive, rates.transmit) if request.is_relative else capacity

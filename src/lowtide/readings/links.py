@@ -109,12 +109,12 @@ class LinkFinder:
         for gone in self._matched.keys() - set(self._answers.shapes()):
             del self._matched[gone]
         if self._answers.is_untidy:
-            self._start_again()
+            self._reset()
 
     def match(self, matcher: NodeMatcher) -> None:
         """Match series to nodes with this matcher from now on."""
         self._matcher = matcher
-        self._start_again()
+        self._reset()
 
     def some_labels(self, name: str, count: int) -> Sequence[dict[str, str]]:
         """The labels of at most `count` series of an answer, spread over all of them."""
@@ -134,12 +134,12 @@ class LinkFinder:
         return Links(
             row=keys >> _DEVICE_BITS,
             device=tuple(names[code] for code in (keys & _low_bits()).tolist()),
-            speed=_on(keys, by_speed),
+            speed=_values_for(keys, by_speed),
             by_direction={name: _measured(keys, one, node_count) for name, one in picked.items()},
             fastest=fastest,
         )
 
-    def _start_again(self) -> None:
+    def _reset(self) -> None:
         """Drop all that was derived, and the targets and devices that no answer has any more."""
         self._answers.tidy()
         self._rows.clear()
@@ -166,7 +166,7 @@ class LinkFinder:
         """True for bond members and VLANs whose parent device is also among the keys."""
 
         def asked(name: str) -> FloatArray:
-            return np.nan_to_num(_on(keys, self._pick(name)))
+            return np.nan_to_num(_values_for(keys, self._pick(name)))
 
         rows = keys >> _DEVICE_BITS
         flags = _whole_numbers(asked(FLAGS))
@@ -174,21 +174,21 @@ class LinkFinder:
         if is_child.any():
             is_child &= np.isin(rows, rows[flags & BOND_FLAG != 0])
         number, parent = _whole_numbers(asked(NUMBER)), _whole_numbers(asked(PARENT))
-        is_upon_another = (number > 0) & (parent > 0) & (parent != number)
-        if is_upon_another.any():
-            is_child |= is_upon_another & np.isin(_key(rows, parent), _key(rows, number))
-        below = self._below()[keys & _low_bits()]
-        is_vlan = below != _NO_DEVICE
+        is_stacked = (number > 0) & (parent > 0) & (parent != number)
+        if is_stacked.any():
+            is_child |= is_stacked & np.isin(_key(rows, parent), _key(rows, number))
+        vlan_parent = self._vlan_parents()[keys & _low_bits()]
+        is_vlan = vlan_parent != _NO_DEVICE
         if is_vlan.any():
-            is_child |= is_vlan & np.isin(_key(rows, below), keys)
+            is_child |= is_vlan & np.isin(_key(rows, vlan_parent), keys)
         return is_child
 
-    def _below(self) -> IntArray:
+    def _vlan_parents(self) -> IntArray:
         """For each device number, the number of its parent if its name is that of a VLAN."""
         codes = self._answers.devices
         vlans = (_VLAN_BY_NAME.fullmatch(name) for name in codes)
-        below = (_NO_DEVICE if vlan is None else codes.get(vlan[1], _NO_DEVICE) for vlan in vlans)
-        return np.fromiter(below, np.int64, len(codes))
+        parents = (_NO_DEVICE if vlan is None else codes.get(vlan[1], _NO_DEVICE) for vlan in vlans)
+        return np.fromiter(parents, np.int64, len(codes))
 
 
 def _plausible_speeds(speed: FloatArray) -> FloatArray:
@@ -205,7 +205,7 @@ def _measured(keys: IntArray, picked: _Picked, node_count: int) -> Measured:
     oldest[~is_answered] = math.nan
     is_ambiguous = np.zeros(node_count, np.bool_)
     is_ambiguous[list(picked.ambiguous_rows)] = True
-    value, is_known = _on(keys, picked), _is_among(keys, picked.key)
+    value, is_known = _values_for(keys, picked), _is_among(keys, picked.key)
     is_sound = (value >= 0) & (value < LARGEST_MEASURED)
     return Measured(
         value=np.where(is_sound, value, math.nan),
@@ -216,7 +216,7 @@ def _measured(keys: IntArray, picked: _Picked, node_count: int) -> Measured:
     )
 
 
-def _on(keys: IntArray, picked: _Picked) -> FloatArray:
+def _values_for(keys: IntArray, picked: _Picked) -> FloatArray:
     """The value for each key; NaN where there is none."""
     if np.array_equal(keys, picked.key):
         return picked.value

@@ -82,7 +82,7 @@ class TrafficMeter:
     def due(self, now: float, nodes: Sequence[Node]) -> dict[str, str]:
         """The queries to send now, PromQL by name. Their number does not grow with the nodes."""
         is_other_cluster = _names(nodes) != _names(self._nodes)
-        seldom = {
+        rare = {
             name: promql
             for name, promql in link_queries(self.request).items()
             if is_other_cluster or self._rhythm.is_due(name, self._links_every_seconds, now)
@@ -92,8 +92,8 @@ class TrafficMeter:
             for name, promql in pod_queries(self.request, self.pod_window_seconds).items()
             if self._rhythm.is_due(name, PODS_EVERY_SECONDS, now)
         }
-        self._rhythm.asking(seldom | of_pods)
-        return traffic_queries(self.request, self.window_seconds) | seldom | of_pods
+        self._rhythm.asking(rare | of_pods)
+        return traffic_queries(self.request, self.window_seconds) | rare | of_pods
 
     @property
     def pod_window_seconds(self) -> int:
@@ -108,8 +108,8 @@ class TrafficMeter:
     def probe(self, now: float) -> str | None:
         """A query for the raw samples of a few targets, whose times show how often targets are
         scraped. None if it is not due, or not useful."""
-        is_of_use = self.request.is_rate and not self.request.template
-        if not is_of_use or not self._rhythm.is_due(_PROBE, PROBE_EVERY_SECONDS, now):
+        is_useful = self.request.is_rate and not self.request.template
+        if not is_useful or not self._rhythm.is_due(_PROBE, PROBE_EVERY_SECONDS, now):
             return None
         measured = directions(self.request)
         # If the window holds fewer than two scrapes there are no rates; FLAGS and SPEED still name
@@ -202,11 +202,13 @@ class TrafficMeter:
     @property
     def _links_every_seconds(self) -> float:
         """Shorter while a node has no fresh reading: its exporter and its labels may be new."""
-        is_whole = self._reading is None or bool(self._reading.is_fresh.all())
-        return LINKS_EVERY_SECONDS if is_whole else LINKS_WHILE_MISSING_EVERY_SECONDS
+        are_all_fresh = self._reading is None or bool(self._reading.is_fresh.all())
+        return LINKS_EVERY_SECONDS if are_all_fresh else LINKS_WHILE_MISSING_EVERY_SECONDS
 
     def _remember(self, answers: Answers, nodes: Sequence[Node]) -> None:
-        is_same = len(nodes) == len(self._nodes) and all(map(_is_called_alike, nodes, self._nodes))
+        is_same = len(nodes) == len(self._nodes) and all(
+            map(_has_same_identity, nodes, self._nodes)
+        )
         if not is_same or UNAME in answers:
             self._uname = answers.get(UNAME, self._uname)
             identities = [identity_of(node) for node in nodes]
@@ -274,7 +276,7 @@ class _Ahead:
             return
         elapsed_seconds, gone_on_seconds = now - self._learned_at, evaluated_at - self._evaluated_at
         # A proxy may repeat a cached answer. It must age, so it does not move the offset. An answer
-        # from before the last one comes from another clock, so it does.
+        # from before the last one comes from another clock, whose offset counts from now on.
         is_repeated = 0 <= gone_on_seconds < elapsed_seconds / 2
         if not is_repeated:
             self.seconds = evaluated_at - now
@@ -301,6 +303,6 @@ def _names(nodes: Sequence[Node]) -> list[str]:
     return [node.metadata.name for node in nodes]
 
 
-def _is_called_alike(one: Node, other: Node) -> bool:
+def _has_same_identity(one: Node, other: Node) -> bool:
     """Compares identities, because each heartbeat replaces the Node object."""
     return one is other or identity_of(one) == identity_of(other)

@@ -94,14 +94,14 @@ class TrafficReading:
 
     def of(self, node_name: str) -> NodeReading:
         try:
-            return self._at(list(self.names).index(node_name))
+            return self._reading_at(list(self.names).index(node_name))
         except ValueError:
             return NodeReading()
 
     def by_node(self) -> Iterator[tuple[str, NodeReading]]:
-        return ((name, self._at(position)) for position, name in enumerate(self.names))
+        return ((name, self._reading_at(position)) for position, name in enumerate(self.names))
 
-    def _at(self, position: int) -> NodeReading:
+    def _reading_at(self, position: int) -> NodeReading:
         return NodeReading(
             value=_known(self.value[position]),
             receive=_known(self.receive[position]),

@@ -73,7 +73,7 @@ class PodRequests:
         try:
             return nonzero_requests(pod)
         except QuantityError:
-            return (0.0, 0.0)  # an unreadable request does not stop a pod that already runs
+            return (0.0, 0.0)  # a running pod may have unreadable requests; they count as 0
 
 
 def sample_of(metrics: NodeMetrics) -> UsageSample:

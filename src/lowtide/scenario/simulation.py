@@ -84,7 +84,7 @@ class NodeGroup(_Fields, frozen=True):
             if not all(isinstance(each, str) for each in values):
                 text = f"must be a string or a list of strings, not {value_text(value)}"
                 yield ("labels", key), text
-        yield from _inside(("background",), self.background)
+        yield from _problems_below(("background",), self.background)
 
 
 class Traffic(_Fields, frozen=True):
@@ -121,7 +121,7 @@ class OwnerGroup(_Fields, frozen=True):
     lifetime_seconds: Duration | None = field(default=None, name="lifetime")
 
     def problems(self) -> Problems:
-        yield from _inside(("traffic",), self.traffic)
+        yield from _problems_below(("traffic",), self.traffic)
         for resource, amount in self.requests.items():
             if resource not in (CPU, MEMORY):
                 text = f"is not simulated; valid are {CPU} and {MEMORY}"
@@ -171,9 +171,9 @@ class Simulation(_Fields, frozen=True):
             if not groups:
                 yield (name,), "must have at least one group"
             for index, group in enumerate(groups):
-                yield from _inside((name, index), group)
-        yield from _inside(("arrivals",), self.arrivals)
-        yield from _inside(("prometheus",), self.prometheus)
+                yield from _problems_below((name, index), group)
+        yield from _problems_below(("arrivals",), self.arrivals)
+        yield from _problems_below(("prometheus",), self.prometheus)
         if self.settle_seconds < 1:  # the last pod needs time to be placed
             yield ("settle",), f"must be at least 1s, not {self.settle_seconds:g}s"
         else:
@@ -213,7 +213,7 @@ def _sentences(document: Document, problems: Iterable[Problem]) -> Iterator[str]
         yield document.problem(problem.path, problem.text)
 
 
-def _inside(path: Path, part: Any) -> Problems:
+def _problems_below(path: Path, part: Any) -> Problems:
     for inner, text in part.problems():
         yield (*path, *inner), text
 
