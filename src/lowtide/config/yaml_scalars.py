@@ -1,6 +1,6 @@
 """Interprets YAML scalars without quotes as Kubernetes does. Called by yaml_document.
 
-Kubernetes' tools convert YAML to JSON by rules between YAML 1.1 and 1.2: as in 1.1, `yes`, `on` and
+Kubernetes' tools convert YAML to JSON with a mix of YAML 1.1 and 1.2: as in 1.1, `yes`, `on` and
 `y` are booleans and `010` is 8; but `1:30` and dates are strings, and `16.0` is the integer 16.
 """
 
