@@ -57,8 +57,8 @@ GRANTED = {
     "scheduler": PINGS | {"/readyz/shutdown", "/readyz/sched-handler-sync", "/metrics/resources"},
     "shadow": PINGS | {"/readyz/cluster"},
     "extender": {
-        *("/healthz/ping", "/livez/rules", "/metrics"),
-        *(f"/readyz/{check}" for check in ("cluster", "readings", "rules", "running")),
+        *("/healthz/ping", "/livez/plugins", "/metrics"),
+        *(f"/readyz/{check}" for check in ("cluster", "plugins", "readings", "running")),
     },
 }
 
