@@ -1,5 +1,5 @@
 """Every route of each mode's server beyond loopback, and who may ask for it: strangers, known users
-with the right to one thing or another, by token or by certificate, and this machine."""
+with permission to one thing or another, by token or by certificate, and this machine."""
 
 import asyncio
 import json

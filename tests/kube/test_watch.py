@@ -547,8 +547,8 @@ async def test_a_refusal(
     answers: list[Answer],
     is_handed_after: float | None,
 ) -> None:
-    """A server that has just started knows no rights yet, and turns must not begin without what
-    exists."""
+    """A server that has just started knows no permissions yet, and turns must not begin without
+    what exists."""
     began_at, handed_after = clock.now, list[float]()
 
     def note(event: Event) -> None:

@@ -38,7 +38,7 @@ class BesideParts:
 
 
 class Beside:
-    """Hands every event to `take`; rights to list and watch are enough for it."""
+    """Hands every event to `take`; permissions to list and watch are enough for it."""
 
     def __init__(
         self,

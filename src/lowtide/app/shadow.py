@@ -1,5 +1,5 @@
 """The shadow mode: decides for every pod that others place, beside any scheduler. It writes nothing
-to the cluster: rights to read are enough."""
+to the cluster: permissions to read are enough."""
 
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack

@@ -65,7 +65,7 @@ def doctor(
 
     From the exporters to the scores: prints for each node which series matched by which label, its
     devices, link speed, age and verdict; then each fault, with lines to paste that mend it. Reads
-    only; the right to list nodes is enough. Exit status 0: no fault was found.
+    only; permission to list nodes is enough. Exit status 0: no fault was found.
     """
     start_logging(0, "text")
     with told_in_one_sentence():

@@ -61,9 +61,9 @@ def shadow(
 ) -> None:
     """Compares what others decide with its own, and writes nothing.
 
-    It decides for every pod that other schedulers place. Rights to list and watch are enough. At
-    the end (--for, or Ctrl-C) it prints how often it agrees, which pods would be elsewhere and why,
-    and how busy the hottest link would have been. Meanwhile the page shows it.
+    It decides for every pod that other schedulers place. Permissions to list and watch are enough.
+    At the end (--for, or Ctrl-C) it prints how often it agrees, which pods would be elsewhere and
+    why, and how busy the hottest link would have been. Meanwhile the page shows it.
     """
     start_logging(verbosity, logging_format)
     with told_in_one_sentence():

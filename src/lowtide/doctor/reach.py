@@ -1,4 +1,5 @@
-"""Why Prometheus, or the API server, gives no answer, as findings: address, network, TLS, rights.
+"""Why Prometheus, or the API server, gives no answer, as findings: address, network, TLS,
+permissions.
 
 Called by app with the errors it met on the way."""
 
@@ -72,7 +73,7 @@ def _mend(code: Code, sentence: str, address: str, access: PrometheusAccess) -> 
         case Code.TLS:
             return _tls_mend(sentence, address)
         case Code.AUTH if is_service:
-            return mends.service_proxy_right(address)
+            return mends.service_proxy_permission(address)
         case Code.AUTH:
             return mends.credentials(access)
         case Code.TIMEOUT:
