@@ -19,7 +19,7 @@ from tests.scheduler.conftest import START
 
 from lowtide.framework.decision import Decision
 from lowtide.records.journal import Journal
-from lowtide.records.record import DecisionRecord, NodeRecord, PluginScores, PrioritiesRecord
+from lowtide.records.record import DecisionRecord, NodeRecord, PrioritiesRecord, ScoreRecord
 from lowtide.scheduler.actions import Decided
 from lowtide.testing import make_node, make_pod
 
@@ -87,7 +87,7 @@ def test_rules_that_tell_no_nodes_apart_are_named_below_the_table(run: Run) -> N
 
 
 def test_of_a_single_node_what_is_0_has_no_column(run: Run) -> None:
-    rules = {"Traffic": PluginScores(80, 80, 720), "Affinity": PluginScores(0, 0, 0)}
+    rules = {"Traffic": ScoreRecord(80, 80, 720), "Affinity": ScoreRecord(0, 0, 0)}
     alone = flips_record(NodeRecord("alone", 720, rules))
     Journal(Path("decisions")).write([alone])
     said = run("explain", "web", "--decisions-file", "decisions").output

@@ -3,14 +3,14 @@
 import msgspec
 
 from lowtide.records.flips import Flip, ScoreFlip, compared, flips_of, score_flips_of
-from lowtide.records.record import DecisionRecord, NodeRecord, PluginScores
+from lowtide.records.record import DecisionRecord, NodeRecord, ScoreRecord
 
 WEIGHTS = {"Traffic": 9, "Fit": 1}
 
 
 def node(name: str, **points: int) -> NodeRecord:
     rules = {
-        rule: PluginScores(raw=given, normalized=given, weighted=WEIGHTS[rule] * given)
+        rule: ScoreRecord(raw=given, normalized=given, weighted=WEIGHTS[rule] * given)
         for rule, given in points.items()
     }
     return NodeRecord(name, sum(each.weighted for each in rules.values()), rules)

@@ -12,7 +12,7 @@ from lowtide.app.replay import replay
 from lowtide.framework.plugin import Nodes, Pod, Wait
 from lowtide.records.journal import read_journal
 from lowtide.records.older_names import event_line, record_line
-from lowtide.records.record import PluginScores, PreemptionRecord
+from lowtide.records.record import PreemptionRecord, ScoreRecord
 from lowtide.records.recording import Recording
 from lowtide.records.recording_header import VERSION
 from lowtide.scheduler.events import PermitAnswered
@@ -31,7 +31,7 @@ class Holding:
 
 def test_an_older_journal_has_todays_names() -> None:
     placed, rejected, advised, neutral, preempting = read_journal(FORMAT_1 / "decisions.jsonl")
-    assert placed.best[0].scores["NetworkTraffic"] == PluginScores(86, 86, 774)
+    assert placed.best[0].scores["NetworkTraffic"] == ScoreRecord(86, 86, 774)
     assert placed.seconds_by_plugin["NetworkTraffic"] == pytest.approx(0.002)
     assert rejected.unschedulable_plugins == ["NodeResourcesFit"]
     assert (advised.extender_verb, advised.actual_node) == ("prioritize", "node-1")

@@ -12,10 +12,10 @@ from tests.scheduler.conftest import START
 from lowtide.records.record import (
     DecisionLine,
     DecisionRecord,
-    PluginScores,
     PreemptionRecord,
     PrioritiesRecord,
     ReadingRecord,
+    ScoreRecord,
     TrafficRecord,
     in_short,
     lead_in_words,
@@ -40,7 +40,7 @@ def test_a_record_has_the_scores_the_reading_and_the_margin() -> None:
     best, other = record.best
     assert (best.node, other.node) == ("node-2", "node-1")
     # 10 % is measured, and 4 % of 10 Gb/s is the pod itself.
-    assert best.scores["NetworkTraffic"] == PluginScores(raw=86, normalized=86, weighted=9 * 86)
+    assert best.scores["NetworkTraffic"] == ScoreRecord(raw=86, normalized=86, weighted=9 * 86)
     assert best.total == sum(each.weighted for each in best.scores.values())
     assert other.total is not None
     assert best.total is not None

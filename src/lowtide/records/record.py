@@ -32,7 +32,7 @@ _SHARE, _RECEIVE, _TRANSMIT, _CAPACITY = (
 TURNS = "equal nodes take turns"
 
 
-class PluginScores(msgspec.Struct, frozen=True):
+class ScoreRecord(msgspec.Struct, frozen=True):
     raw: int
     normalized: int
     weighted: int
@@ -56,7 +56,7 @@ class TrafficRecord(msgspec.Struct, frozen=True, kw_only=True):
 class NodeRecord(msgspec.Struct, frozen=True):
     node: str
     total: int | None
-    scores: dict[str, PluginScores] = {}
+    scores: dict[str, ScoreRecord] = {}
     measured: TrafficRecord | None = None
 
 
@@ -266,9 +266,9 @@ def _best(decision: Decision, measured: Measured | None) -> list[NodeRecord]:
     ]
 
 
-def _rules(scored: NodeScore) -> dict[str, PluginScores]:
+def _rules(scored: NodeScore) -> dict[str, ScoreRecord]:
     return {
-        name: PluginScores(score.raw, score.normalized, score.weighted)
+        name: ScoreRecord(score.raw, score.normalized, score.weighted)
         for name, score in scored.by_rule.items()
     }
 
