@@ -69,7 +69,7 @@ bench: $(READY)  ## Lowtide beside kube-scheduler on real parts, and its own cos
 bench-plots: $(READY)  ## Draw what `make bench` found into docs/ (ONLY=growth and drains).
 	$(BIN)/python bench/plots.py
 
-deploy-files: $(READY)  ## Make anew what is made of others: rights, rendered manifests, the table of rights.
+deploy-files: $(READY)  ## Make anew what is made of others: permissions, rendered manifests, the table of permissions.
 	$(BIN)/python tools/deploy_files.py
 
 docs-files: $(READY)  ## Make anew the pages that are made of code: the configuration, the dependencies.

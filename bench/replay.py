@@ -52,7 +52,7 @@ def replays(rounds: int, say: object) -> Iterator[ReplayResult]:
             )
             began_at = time.monotonic()
             rows = compare(file, make_registry({}), [config], lambda done, total: None).rows
-            seconds, different = time.monotonic() - began_at, len(rows[1].elsewhere)
+            seconds, different = time.monotonic() - began_at, len(rows[1].moved_pods)
             yield ReplayResult(
                 "replay/compare", NODES, PODS, "lowtide", number, seconds, different, megabytes
             )

@@ -1,6 +1,6 @@
 """Writes the files under deploy/ and the table in docs/deploying.md that are made of others:
-rights, how kube-scheduler asks, alerts in place of it, and one rendered file for each mode. Run by
-`make deploy-files`."""
+permissions, how kube-scheduler asks, alerts in place of it, and one rendered file for each mode.
+Run by `make deploy-files`."""
 
 import subprocess
 import sys
@@ -9,8 +9,8 @@ from pathlib import Path
 
 from lowtide.app.kube_scheduler_config import kube_scheduler_config
 from lowtide.app.no_binder import NoBinder
+from lowtide.app.permissions import Mode, Needs, every_permission, needs_of, permissions_of
 from lowtide.app.registry import make_registry, read_config
-from lowtide.app.rights import Mode, Needs, every_right, needs_of, rights_of
 from lowtide.app.roles import Account, manifest_of, markdown_of
 from lowtide.framework.plugin import Binder
 from realparts.parts import obtain
@@ -32,10 +32,10 @@ def generated(root: Path) -> Iterator[tuple[Path, str]]:
     """Each file and its text, but for those that are rendered out of others."""
     deploy = root / "deploy"
     scheduler = _needs(deploy / "scheduler" / "scheduler-config.yaml")
-    yield deploy / "scheduler" / "rights.yaml", _rights(Mode.SCHEDULER, scheduler)
+    yield deploy / "scheduler" / "rbac.yaml", _permissions(Mode.SCHEDULER, scheduler)
     for folder, url in EXTENDERS.items():
         config_file = deploy / folder / "extender-config.yaml"
-        yield deploy / folder / "rights.yaml", _rights(Mode.EXTENDER, _needs(config_file))
+        yield deploy / folder / "rbac.yaml", _permissions(Mode.EXTENDER, _needs(config_file))
         yield deploy / folder / "kube-scheduler-config.yaml", _asking(config_file, url)
     extender = _needs(deploy / "extender" / "extender-config.yaml")
     rule = (deploy / "monitoring" / "prometheus-rule.yaml").read_text()
@@ -44,7 +44,7 @@ def generated(root: Path) -> Iterator[tuple[Path, str]]:
         _default_scheduler_too(rule),
     )
     templates = deploy / "helm" / "lowtide" / "templates"
-    yield templates / "rights.yaml", _template(scheduler, extender)
+    yield templates / "rbac.yaml", _template(scheduler, extender)
     yield root / "docs" / "deploying.md", _with_table(root / "docs" / "deploying.md")
 
 
@@ -62,9 +62,9 @@ def _needs(config_file: Path) -> Needs:
     return needs_of(loaded.config, built.profiles, built.extender_settings)
 
 
-def _rights(mode: Mode, needs: Needs) -> str:
+def _permissions(mode: Mode, needs: Needs) -> str:
     name = f"lowtide-{mode}"
-    return MADE + manifest_of(rights_of(mode, needs), Account("kube-system", name, name))
+    return MADE + manifest_of(permissions_of(mode, needs), Account("kube-system", name, name))
 
 
 def _template(scheduler: Needs, extender: Needs) -> str:
@@ -72,9 +72,9 @@ def _template(scheduler: Needs, extender: Needs) -> str:
     name = '{{ include "lowtide.name" . }}'
     account = Account("{{ .Release.Namespace }}", name, name)
     lines = [MADE.rstrip(), '{{- if eq .Values.mode "scheduler" }}']
-    lines += [_with_extra_rules(manifest_of(rights_of(Mode.SCHEDULER, scheduler), account))]
+    lines += [_with_extra_rules(manifest_of(permissions_of(Mode.SCHEDULER, scheduler), account))]
     lines += ["{{- else }}"]
-    lines += [_with_extra_rules(manifest_of(rights_of(Mode.EXTENDER, extender), account))]
+    lines += [_with_extra_rules(manifest_of(permissions_of(Mode.EXTENDER, extender), account))]
     lines += ["{{- end }}\n"]
     namespace, lease = scheduler.lease
     own_namespace = 'namespace: {{ include "lowtide.leaseNamespace" . }}'
@@ -112,7 +112,7 @@ def _asking(config_file: Path, url: str) -> str:
 def _with_table(page: Path) -> str:
     before, _, rest = page.read_text().partition(TABLE_BEGINS)
     _, _, after = rest.partition(TABLE_ENDS)
-    return before + TABLE_BEGINS + markdown_of(every_right()) + TABLE_ENDS + after
+    return before + TABLE_BEGINS + markdown_of(every_permission()) + TABLE_ENDS + after
 
 
 def main() -> int:

@@ -145,10 +145,10 @@ async def test_a_fault_is_told_with_the_lines_that_mend_it(site: Site) -> None:
         text=finding.text,
         nodes=["south"],
         node_count=1,
-        mend=finding.mend,
+        fix=finding.fix,
     )
     assert "node_exporter does not run or is not scraped" in finding.text
-    assert "tolerations" in finding.mend
+    assert "tolerations" in finding.fix
 
 
 async def test_a_fault_is_logged_once(site: Site, caplog: pytest.LogCaptureFixture) -> None:

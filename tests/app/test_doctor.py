@@ -125,7 +125,7 @@ async def test_nodes_that_may_not_be_listed_are_a_fault_beside_others(servers: S
 async def test_a_profile_without_the_rule_is_a_fault(servers: Servers) -> None:
     profiles = make_registry({}).build(load_default(), {Binder: NoBinder()}).profiles
     report = await report_of(servers, profiles=profiles)
-    assert (report.is_well, codes(report)) == (False, [("fault", "no-traffic-rule")])
+    assert (report.is_well, codes(report)) == (False, [("fault", "no-traffic-plugin")])
 
 
 async def test_what_two_requests_share_is_told_once(servers: Servers) -> None:

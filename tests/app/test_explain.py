@@ -84,7 +84,7 @@ RECORDS = [msgspec.to_builtins(record(QUIET, ROOMY))]
 FOUND: tuple[int, dict[str, object]] = (200, {"pod": "default/web", "records": RECORDS})
 WITHOUT_RECORDS: tuple[int, dict[str, object]] = (
     200,
-    {"pod": "default/web", "records": [], "waits": "standby"},
+    {"pod": "default/web", "records": [], "waiting_for": "standby"},
 )
 UNKNOWN: tuple[int, dict[str, object]] = (404, {"error": "nothing is known of pod default/web"})
 
@@ -115,10 +115,10 @@ async def test_the_first_pod_that_knows_tells() -> None:
 async def test_a_standby_that_has_not_decided_is_believed_only_where_nobody_has() -> None:
     answers = {"https:lowtide-0:10259": WITHOUT_RECORDS, "https:lowtide-1:10259": FOUND}
     found = await explanation(FakeApiServer(answers))
-    assert (len(found.records), found.waits) == (1, None)
+    assert (len(found.records), found.waiting_for) == (1, None)
     answers["https:lowtide-1:10259"] = UNKNOWN
     found = await explanation(FakeApiServer(answers))
-    assert (len(found.records), found.waits) == (0, "standby")
+    assert (len(found.records), found.waiting_for) == (0, "standby")
 
 
 async def test_a_pod_that_cannot_be_reached_is_passed_over() -> None:
@@ -198,7 +198,7 @@ def test_of_a_file_only_what_is_about_the_pod_is_held_in_memory(tmp_path: Path) 
     made = record(QUIET, ROOMY)
     others = [msgspec.structs.replace(made, seq=seq, pod=f"default/{seq}") for seq in range(2000)]
     preempts = PreemptionRecord("a", ["default/web"])
-    evicting = msgspec.structs.replace(others[-1], preempts=preempts)
+    evicting = msgspec.structs.replace(others[-1], preemption=preempts)
     own = [msgspec.structs.replace(made, seq=seq, pod="default/web") for seq in (5000, 5001)]
     path = tmp_path / "decisions.jsonl"
     Journal(path).write([own[0], evicting, own[1], *others])

@@ -203,7 +203,7 @@ async def test_refused_requests_are_counted_by_reason() -> None:
         await extender.get("/healthz", Host="rebound.example")
         await extender.get("/healthz", Origin="http://evil.example")
         _, metrics = await extender.get("/metrics")
-    name = "lowtide_extender_refused_requests_total"
+    name = "lowtide_extender_rejected_requests_total"
     told = {line.removeprefix(name) for line in metrics.splitlines() if line.startswith(name)}
     reasons = ("unreadable", "no-bind", "path", "host", "origin")
     assert told == {f'{{reason="{reason}"}} 1.0' for reason in reasons}
@@ -290,10 +290,12 @@ async def test_its_answers_are_explained_and_shown() -> None:
             _, health = await extender.get("/api/health")
             status, page = await extender.get("/")
     found = json.loads(said)
-    records = [(each["asked"], each["attempt"], each["feasible"]) for each in found["records"]]
+    records = [
+        (each["extender_verb"], each["attempt"], each["feasible"]) for each in found["records"]
+    ]
     assert records == [("filter", 2, 0), ("prioritize", 1, 2), ("filter", 1, 2)]
     assert found["records"][0]["message"] == f"0/1 nodes are available: 1 {LACKS}."
-    assert found["why_not"]["refused_by"] == [f"NodeLabel: {LACKS}"]
+    assert found["why_not"]["rejections"] == [f"NodeLabel: {LACKS}"]
     assert json.loads(lines)["last"] == 3
     assert (json.loads(shown)["mode"], json.loads(shown)["names"]) == ("extender", ["a", "b", "c"])
     told = json.loads(health)
@@ -312,9 +314,9 @@ async def test_where_the_other_scheduler_put_the_pod_is_told() -> None:
                 while True:
                     _, said = await extender.get("/api/decisions/default/web")
                     (record,) = json.loads(said)["records"]
-                    if record["is_on"] is not None:
+                    if record["actual_node"] is not None:
                         break
-    assert (record["node"], record["is_on"], record["asked"]) == ("a", "a", "filter")
+    assert (record["node"], record["actual_node"], record["extender_verb"]) == ("a", "a", "filter")
 
 
 async def test_answers_are_written_to_a_file(tmp_path: Path) -> None:
@@ -324,7 +326,7 @@ async def test_answers_are_written_to_a_file(tmp_path: Path) -> None:
         journal = Journal(file)
         async with extender_on(cluster, config("NodeLabel"), journal=journal) as extender:
             await extender.ask("filter", Pod=pod("web"), NodeNames=["a"])
-    assert [(each.pod, each.asked, each.node) for each in read_journal(file)] == [
+    assert [(each.pod, each.extender_verb, each.node) for each in read_journal(file)] == [
         ("default/web", "filter", "a")
     ]
 

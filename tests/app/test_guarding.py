@@ -1,5 +1,5 @@
 """Every route of each mode's server beyond loopback, and who may ask for it: strangers, known users
-with the right to one thing or another, by token or by certificate, and this machine."""
+with permission to one thing or another, by token or by certificate, and this machine."""
 
 import asyncio
 import json
@@ -57,8 +57,8 @@ GRANTED = {
     "scheduler": PINGS | {"/readyz/shutdown", "/readyz/sched-handler-sync", "/metrics/resources"},
     "shadow": PINGS | {"/readyz/cluster"},
     "extender": {
-        *("/healthz/ping", "/livez/rules", "/metrics"),
-        *(f"/readyz/{check}" for check in ("cluster", "readings", "rules", "running")),
+        *("/healthz/ping", "/livez/plugins", "/metrics"),
+        *(f"/readyz/{check}" for check in ("cluster", "plugins", "readings", "running")),
     },
 }
 

@@ -265,7 +265,7 @@ async def test_a_missing_right_to_read_pods_is_told_once(
     for _ in range(2):
         await asyncio.wait_for(binder.bind(POD, "node-a"), 10)
     assert [record.getMessage() for record in caplog.records if record.name == "scheduler"] == [
-        "Doubtful bindings cannot be looked up; the scheduler needs the right to get pods"
+        "Doubtful bindings cannot be looked up; the scheduler needs permission to get pods"
     ]
 
 
@@ -288,7 +288,7 @@ NO_NODE = "the binding to node node-a was answered with success, but the pod has
         pytest.param(
             [BROKEN, BROKEN, stored()], BindOutcome(error=NO_NODE), id="waits for an answer"
         ),
-        pytest.param([FORBIDDEN], BindOutcome(), id="believes the first answer without a right"),
+        pytest.param([FORBIDDEN], BindOutcome(), id="believes the first answer without permission"),
     ],
 )
 async def test_a_look_at_a_binding_that_was_answered_with_success(

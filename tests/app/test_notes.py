@@ -136,7 +136,9 @@ async def test_decisions_are_written_where_a_file_is_wanted(tmp_path: Path) -> N
     written = Notes(made.profiles, made.state, ManualClock(1.0), journal=Journal(file))
     written.note(kept.decided, 1.0, is_on="quiet")
     await written.flush()
-    assert [(each.pod, each.is_on) for each in read_journal(file)] == [("default/web", "quiet")]
+    assert [(each.pod, each.actual_node) for each in read_journal(file)] == [
+        ("default/web", "quiet")
+    ]
     assert notes.background() == []
     (running,) = written.background()
     running.close()

@@ -15,7 +15,7 @@ from lowtide.framework.plugin import Binder
 from lowtide.kube.kubeconfig import plain_access
 from lowtide.localcluster import LocalCluster
 from lowtide.records.recording import Recording
-from lowtide.records.recording_header import Header, Source
+from lowtide.records.recording_header import VERSION, Header, Source
 from lowtide.records.recording_options import RecordingOptions
 from lowtide.server.serving import NOT_SERVING
 from lowtide.testing import ManualClock
@@ -63,7 +63,7 @@ def test_header(tmp_path: Path) -> None:
         header = recording.header
     assert header == Header(
         format="lowtide recording",
-        version=1,
+        version=VERSION,
         lowtide=header.lowtide,
         time="2026-01-01T00:00:00+00:00",
         now=12.5,

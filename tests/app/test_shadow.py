@@ -89,12 +89,15 @@ async def test_what_it_would_have_done_is_shown_counted_and_explained() -> None:
             shown = json.loads((await get("/api/cluster"))[1])
             health: dict[str, Any] = json.loads((await get("/api/health"))[1])
             statuses = [(await get(path))[0] for path in ("/", "/healthz", "/livez")]
-    assert [(each["pod"], each["node"], each["is_on"]) for each in lines] == [
+    assert [(each["pod"], each["node"], each["actual_node"]) for each in lines] == [
         ("default/web", "roomy", "small"),
         ("default/db", "roomy", "roomy"),
     ]
-    assert (explained["why_not"]["chosen"], explained["records"][0]["asked"]) == ("roomy", "")
-    assert explained["records"][0]["seconds_by_rule"]
+    assert (explained["why_not"]["chosen"], explained["records"][0]["extender_verb"]) == (
+        "roomy",
+        "",
+    )
+    assert explained["records"][0]["seconds_by_plugin"]
     counted = {
         line.rpartition("{")[2]
         for line in metrics.splitlines()

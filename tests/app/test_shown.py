@@ -19,7 +19,7 @@ from lowtide.app.decider import Decider
 from lowtide.app.diagnosing import Diagnosis, FindingShown
 from lowtide.app.shown import Shown
 from lowtide.config.extender_settings import ExtenderSettings
-from lowtide.kube.following import NotRenewed
+from lowtide.kube.following import StaleWatches
 from lowtide.objects.events import Added
 from lowtide.records.history import History
 from lowtide.server.api_routes import Ask, at_once
@@ -42,7 +42,7 @@ class Showing:
         self.serving = Serving(port=0)
         self.ask_by: Ask = at_once
         self.diagnosis: Diagnosis | None = None
-        self.not_renewed: NotRenewed | None = None
+        self.stale_watches: StaleWatches | None = None
 
     def shown_of(self, decider: Decider) -> Shown:
         return Shown(
@@ -54,7 +54,7 @@ class Showing:
             measured=self.measured,
             is_leader=lambda: True,
             diagnosis=lambda: self.diagnosis,
-            not_renewed=lambda: self.not_renewed,
+            stale_watches=lambda: self.stale_watches,
         )
 
     def measured(self) -> MeasuredNumbers:
@@ -167,8 +167,8 @@ async def test_a_node_with_its_pods_its_history_and_who_is_refused_there() -> No
     assert (node["allocatable"]["cpu"], node["requested"]["cpu"]) == (1000, 500)
     assert node["taints"] == ["a=:NoExecute"]
     assert node["history"]["times"] == [7.0]
-    assert node["refusals"] == [
-        {"pod": "default/big", "rule": "NodeResourcesFit", "reasons": ["Insufficient cpu"]}
+    assert node["rejections"] == [
+        {"pod": "default/big", "plugin": "NodeResourcesFit", "reasons": ["Insufficient cpu"]}
     ]
     assert await showing.ask("/api/nodes/other") == (404, {"error": "no node is called other"})
 
@@ -179,18 +179,18 @@ async def test_health() -> None:
     _, health = await showing.ask("/api/health")
     assert health["queue"] == {"active": 0, "backoff": 0, "unschedulable": 1, "gated": 0}
     (reading,) = health["readings"]
-    assert (reading["fresh"], reading["missing"], reading["is_braked"]) == (1, 1, False)
-    assert (health["diagnosis"], health["not_renewed"]) == (None, None)
+    assert (reading["fresh"], reading["missing"], reading["is_ignored"]) == (1, 1, False)
+    assert (health["diagnosis"], health["stale_watches"]) == (None, None)
 
 
 async def test_what_the_api_server_does_not_tell_of_is_shown() -> None:
     showing = Showing(*ZONED)
-    showing.not_renewed = NotRenewed(START, ["pods", "nodes"], "it is away")
+    showing.stale_watches = StaleWatches(START, ["pods", "nodes"], "it is away")
     _, health = await showing.ask("/api/health")
-    assert health["not_renewed"] == {
+    assert health["stale_watches"] == {
         "since": START,
-        "plurals": ["pods", "nodes"],
-        "why": "it is away",
+        "resources": ["pods", "nodes"],
+        "reason": "it is away",
     }
 
 
@@ -202,7 +202,7 @@ async def test_what_the_doctor_says_is_shown() -> None:
         text="the capacity should be stated",
         nodes=["node-1"],
         node_count=1,
-        mend="kubectl annotate node node-1",
+        fix="kubectl annotate node node-1",
     )
     showing.diagnosis = Diagnosis(90.0, [finding])
     _, health = await showing.ask("/api/health")
@@ -215,7 +215,7 @@ async def test_what_the_doctor_says_is_shown() -> None:
                 "text": "the capacity should be stated",
                 "nodes": ["node-1"],
                 "node_count": 1,
-                "mend": "kubectl annotate node node-1",
+                "fix": "kubectl annotate node node-1",
             }
         ],
     }
@@ -225,7 +225,7 @@ async def test_a_gated_pod_is_told_by_whom_it_is_held() -> None:
     showing = Showing(*ZONED)
     showing.keeping.bench.give(Added(make_pod("held", gates=["example.com/wait"])))
     _, found = await showing.ask("/api/explain/default/held")
-    assert found["waits"].startswith("SchedulingGates keeps it out of the queue: ")
+    assert found["waiting_for"].startswith("SchedulingGates keeps it out of the queue: ")
     assert found["records"] == []
 
 
@@ -269,8 +269,8 @@ async def test_a_pod_of_the_same_name_is_not_explained_by_the_one_before() -> No
     showing.keeping.bench.give(Added(make_pod("web", uid="new", cpu="9")))
     _, found = await showing.ask("/api/explain/default/web")
     assert [each["uid"] for each in found["records"]] == ["old"]
-    assert found["flips"] == []
-    assert [each["rule"] for each in found["remedies"]] == ["NodeResourcesFit"]
+    assert found["weight_changes"] == []
+    assert [each["plugin"] for each in found["remedies"]] == ["NodeResourcesFit"]
 
 
 async def test_what_cannot_be_judged_is_told_and_no_error_of_ours() -> None:
@@ -279,7 +279,7 @@ async def test_what_cannot_be_judged_is_told_and_no_error_of_ours() -> None:
     showing.keeping.bench.give(Added(pod))
     showing.keeping.bench.take_turns()
     status, found = await showing.ask("/api/explain/default/odd")
-    assert (status, found["waits"].startswith("it cannot be judged now: ")) == (200, True)
+    assert (status, found["waiting_for"].startswith("it cannot be judged now: ")) == (200, True)
 
 
 async def test_a_rule_of_an_extender_that_reads_what_cannot_be_read_is_told() -> None:
@@ -291,10 +291,10 @@ async def test_a_rule_of_an_extender_that_reads_what_cannot_be_read_is_told() ->
     showing.shown = showing.shown_of(advisor)
     status, node = await showing.ask("/api/nodes/node-1")
     reason = "a rule read what cannot be read: volume v"
-    refused = [{"pod": "default/web", "rule": "", "reasons": [reason]}]
-    assert (status, node["refusals"]) == (200, refused)
+    refused = [{"pod": "default/web", "plugin": "", "reasons": [reason]}]
+    assert (status, node["rejections"]) == (200, refused)
     status, found = await showing.ask("/api/explain/default/web")
-    assert (status, found["waits"]) == (200, f"it cannot be judged now: {reason}")
+    assert (status, found["waiting_for"]) == (200, f"it cannot be judged now: {reason}")
 
 
 async def test_a_node_without_cpu_is_shown_as_empty() -> None:

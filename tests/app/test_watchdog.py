@@ -5,10 +5,14 @@ import threading
 from collections.abc import Iterator
 
 import pytest
+from tests.scheduler.conftest import Bench
 
 from lowtide.app.watchdog import EXIT_CODE, Watchdog
-from lowtide.framework.plugin import ask
+from lowtide.framework.plugin import OneNode, Pod, ask, filter_each
 from lowtide.logs import LineHandler, configure_logs
+from lowtide.objects.events import Added
+from lowtide.plugins.priority_sort import PrioritySort
+from lowtide.testing import make_node, make_pod, make_profile
 
 
 class Ended:
@@ -52,10 +56,45 @@ async def test_a_rule_that_hangs_ends_the_process_and_is_named(log_lines: io.Str
     assert '"Hanging.filter hangs; this process ends"' in log_lines.getvalue()
 
 
+class HangingHelper(HangingRule):
+    """The method that hangs is its own; it is written for one node, with another name for self."""
+
+    @filter_each
+    def filter(own, pod: Pod, node: OneNode) -> None:  # type: ignore[override]  # noqa: N805
+        own._look_up()
+
+    def _look_up(self) -> None:
+        assert self._ended.letting_go.wait(30)
+
+
+async def test_a_plugin_is_named_whoever_asks_it(log_lines: io.StringIO) -> None:
+    """In a decision of the real machine."""
+    ended = Ended()
+    bench = Bench(make_node("one"), profiles=[make_profile([PrioritySort(), HangingHelper(ended)])])
+    with Watchdog(hung_seconds=3, look_seconds=0.02, end=ended):
+        bench.give(Added(make_pod("web")))
+        bench.take_turns()
+    assert '"Hanging.filter hangs; this process ends"' in log_lines.getvalue()
+
+
+class Sieve:
+    """No plugin, though it has a method of such a name."""
+
+    def filter(self, ended: Ended) -> None:
+        assert ended.letting_go.wait(30)
+
+
+async def test_what_is_no_plugin_is_not_named(log_lines: io.StringIO) -> None:
+    ended = Ended()
+    with Watchdog(hung_seconds=3, look_seconds=0.02, end=ended):
+        Sieve().filter(ended)
+    assert '"The loop hangs; this process ends"' in log_lines.getvalue()
+
+
 async def test_what_hangs_elsewhere_is_told_by_its_stack(log_lines: io.StringIO) -> None:
     ended = Ended()
     with Watchdog(hung_seconds=3, look_seconds=0.02, end=ended):
-        HangingRule(ended).filter()
+        assert ended.letting_go.wait(30)
     assert ended.codes == [EXIT_CODE]
     assert '"The loop hangs; this process ends"' in log_lines.getvalue()
     assert "letting_go.wait" in log_lines.getvalue()

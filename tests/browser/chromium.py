@@ -1,7 +1,8 @@
 """How Debian's Chromium is started by the browser tests and by `make bench ONLY=page`."""
 
 SWITCHES = (
-    # Chromium's sandbox needs rights that containers and root do not have; it sees our page only.
+    # Chromium's sandbox needs permissions that containers and root do not have; it sees our page
+    # only.
     "--no-sandbox",
     "--disable-gpu",
     "--disable-dev-shm-usage",

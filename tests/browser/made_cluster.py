@@ -33,15 +33,15 @@ FINDINGS = [
         "text": "the series of these nodes carry another name; it should be the node's",
         "nodes": ["node-0001", "node-0002"],
         "node_count": 25,
-        "mend": "# in the args of NetworkTraffic\nnodeLabel: kubernetes_node",
+        "fix": "# in the args of NetworkTraffic\nnodeLabel: kubernetes_node",
     },
     {
         "severity": "note",
-        "code": "query-refused",
+        "code": "query-rejected",
         "text": "something could not be checked: it is refused",
         "nodes": [],
         "node_count": 0,
-        "mend": "",
+        "fix": "",
     },
 ]
 
@@ -55,7 +55,7 @@ class MadeCluster:
     version: int = 1
     round: int = 0
     is_examined: bool = True
-    not_renewed: Json | None = None
+    stale_watches: Json | None = None
     findings: list[Json] = field(default_factory=lambda: list(FINDINGS))
     decisions: list[Json] = field(default_factory=list)
     unplaced: dict[str, str] = field(default_factory=dict)  # the message for each pod
@@ -165,10 +165,10 @@ class MadeCluster:
             "pods": pods,
             "reading": self._measured(number),
             "history": self._history(number),
-            "refusals": [
+            "rejections": [
                 {
                     "pod": pod,
-                    "rule": "NodeResourcesFit",
+                    "plugin": "NodeResourcesFit",
                     "reasons": ["Insufficient cpu", "Insufficient memory"],
                 }
                 for pod in self.unplaced
@@ -193,14 +193,14 @@ class MadeCluster:
                     "age_seconds": 4.2,
                     "window_seconds": 60.0,
                     **{word: states.count(letter) for word, letter in words.items()},
-                    "is_braked": False,
+                    "is_ignored": False,
                     "error": None,
                 }
             ],
             "diagnosis": {"age_seconds": 75.0 + self.round, "findings": self.findings}
             if self.is_examined
             else None,
-            "not_renewed": self.not_renewed,
+            "stale_watches": self.stale_watches,
         }
 
     # Parts of them.
@@ -264,10 +264,10 @@ class MadeCluster:
             if refused > 1
             else {},
             "message": message,
-            "rejected_by": ["NodeResourcesFit"] if refused > 1 else [],
-            "preempts": None,
+            "unschedulable_plugins": ["NodeResourcesFit"] if refused > 1 else [],
+            "preemption": None,
             "seconds": 0.00042,
-            "seconds_by_rule": {rule: 0.00012 / (each + 1) for each, rule in enumerate(RULES)},
+            "seconds_by_plugin": {rule: 0.00012 / (each + 1) for each, rule in enumerate(RULES)},
         }
 
     def _best(self) -> list[Json]:
@@ -286,7 +286,7 @@ class MadeCluster:
                     "weighted": weight * points,
                 }
             total = sum(each["weighted"] for each in rules.values())
-            return {"node": self.names[number], "total": total, "rules": rules}
+            return {"node": self.names[number], "total": total, "scores": rules}
 
         ranked = sorted(map(scored, range(self.nodes)), key=lambda each: -each["total"])[:BEST]
         for each in ranked:

@@ -130,7 +130,7 @@ def test_a_click_opens_the_score_table(
     assert sorted(names) == sorted(RULES)
     assert set(names[:4]) == {name for name, (_, is_telling) in RULES.items() if is_telling}
     cells = view.locator("tr.chosen td.score")
-    assert cells.all_inner_texts() == [str(first["rules"][name]["weighted"]) for name in names]
+    assert cells.all_inner_texts() == [str(first["scores"][name]["weighted"]) for name in names]
 
 
 def test_rules_that_gave_every_node_nothing_are_named_below_the_table(
@@ -141,7 +141,7 @@ def test_rules_that_gave_every_node_nothing_are_named_below_the_table(
     silent = ("InterPodAffinity", "TaintToleration")
     for each in record["best"]:
         for rule in silent:
-            each["rules"][rule] = {"raw": 0, "normalized": 0, "weighted": 0}
+            each["scores"][rule] = {"raw": 0, "normalized": 0, "weighted": 0}
     page = open_page(f"{server.url}/#pod=team/web")
     heads = page.locator(".scores thead th").all_inner_texts()[5:]
     assert sorted("".join(head.split()) for head in heads) == sorted({*RULES} - {*silent})
@@ -156,7 +156,7 @@ def test_equal_nodes_are_called_equal(
     server = serve()
     record = server.cluster.decide("team/web")
     first, second = record["best"][:2]
-    second.update(rules=first["rules"], total=first["total"])
+    second.update(scores=first["scores"], total=first["total"])
     record["margin"] = 0
     page = open_page(server.url)
     expect(lines(page).first.locator(".margin")).to_have_text("equal")
@@ -166,7 +166,7 @@ def test_equal_nodes_are_called_equal(
         f"It goes to {first['node']}, with as many points as {second['node']} "
         f"({first['total']:,}): equal nodes take turns."
     )
-    expect(view.locator(".note").first).to_have_text("Every rule gave both the same.")
+    expect(view.locator(".note").first).to_have_text("Every plugin gave both the same score.")
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def test_what_kube_scheduler_was_answered_is_beside_our_points(
     server = serve()
     record = server.cluster.decide("team/web")
     by_node = {each["node"]: 7 if at < count else 6 for at, each in enumerate(record["best"])}
-    record["asked"] = "prioritize"
+    record["extender_verb"] = "prioritize"
     record["priorities"] = {"by_node": by_node, "highest": 7, "highest_count": count}
     page = open_page(f"{server.url}/#pod=team/web")
     expect(page.locator("#pod-view .priorities")).to_have_text(
@@ -211,10 +211,10 @@ def test_bars_are_as_long_as_what_rules_gave(
     record = server.cluster.decide("team/web")
     page = open_page(f"{server.url}/#pod=team/web")
     expect(page.locator(".scores tbody tr")).to_have_count(20)
-    most = max(score["weighted"] for each in record["best"] for score in each["rules"].values())
+    most = max(score["weighted"] for each in record["best"] for score in each["scores"].values())
     for each in (record["best"][0], record["best"][19]):
-        for rule, score in each["rules"].items():
-            cell = page.locator(f'td[data-rule="{rule}"][data-node-name="{each["node"]}"]')
+        for rule, score in each["scores"].items():
+            cell = page.locator(f'td[data-plugin="{rule}"][data-node-name="{each["node"]}"]')
             size = cell.locator(".meter").evaluate("bar => getComputedStyle(bar).backgroundSize")
             part = float(size.split("%")[0]) / 100
             assert part == pytest.approx(score["weighted"] / most, abs=0.001)
@@ -227,10 +227,10 @@ def test_a_cell_tells_raw_and_normalised(
     record = server.cluster.decide("team/web")
     page = open_page(f"{server.url}/#pod=team/web")
     second = record["best"][1]
-    score = second["rules"]["NetworkTraffic"]
-    behind = record["best"][0]["rules"]["NetworkTraffic"]["weighted"] - score["weighted"]
+    score = second["scores"]["NetworkTraffic"]
+    behind = record["best"][0]["scores"]["NetworkTraffic"]["weighted"] - score["weighted"]
     difference = f"−{behind}" if behind > 0 else f"+{-behind}" if behind else "0"
-    cell = page.locator(f'td[data-rule="NetworkTraffic"][data-node-name="{second["node"]}"]')
+    cell = page.locator(f'td[data-plugin="NetworkTraffic"][data-node-name="{second["node"]}"]')
     want = [
         f"NetworkTraffic of {second['node']}",
         f"raw {score['raw']}",
@@ -281,7 +281,7 @@ def test_reasons_and_times_are_told(
     assert view.locator(".reasons dd").all_inner_texts() == ["29", "1"]
     expect(view.locator(".times tr").first).to_contain_text("120 µs")
     expect(view.locator(".times + .note")).to_have_text(
-        "Rules that are not listed were not asked: what they said of an equal pod was still true."
+        "Plugins that are not listed did not run: their answers for an equal pod were still valid."
     )
     expect(view.locator(".scores")).to_have_count(0)
 

@@ -78,7 +78,7 @@ def test_why_waiting_pods_are_refused_there_is_told(
 ) -> None:
     server = serve()
     page = open_page(f"{server.url}/#node=node-0004")
-    refusals = page.locator('[data-part="refusals"]')
+    refusals = page.locator('[data-part="rejections"]')
     expect(refusals).to_contain_text("None.")
     server.cluster.decide("team/large", message="0/30 nodes are available: 30 Insufficient cpu.")
     expect(refusals.locator("tr")).to_have_count(1)

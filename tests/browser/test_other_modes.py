@@ -108,7 +108,7 @@ def test_the_extenders_page_shows_what_it_advised(
     bind(cluster, "web", "small")
     api = f"{extender_url}/api/decisions/default/web"
     wait_until(
-        lambda: json.loads(said_by(api))["records"][0]["is_on"] == "small",
+        lambda: json.loads(said_by(api))["records"][0]["actual_node"] == "small",
         timeout_seconds=10,
         what="the extender has seen where the pod went",
     )
@@ -153,7 +153,7 @@ def test_the_shadows_page_shows_where_pods_would_be(
         )
     lines = page.locator("#decisions-list a")
     expect(lines).to_have_count(2)
-    expect(lines.nth(1)).to_have_attribute("title", "default/same: it would be on large, and is")
+    expect(lines.nth(1)).to_have_attribute("title", "default/same: agrees: large")
     expect(lines.first).to_have_attribute(
         "title", "default/moved: it would be on large, is on small"
     )
@@ -177,7 +177,7 @@ def test_a_page_tells_while_the_api_server_is_away(
     page = open_page(request.getfixturevalue(f"{mode}_url"))
     expect(page.locator("#mode")).to_have_text(mode)
     expect(page.locator("#health .figures").first).to_be_visible()
-    banner = page.locator("#not-renewed")
+    banner = page.locator("#stale-watches")
     expect(banner).to_be_hidden()
     embedded.call(lambda local: local.faults.drop("GET", "", when=Drop.BEFORE_APPLYING, times=-1))
     embedded.call(lambda local: local.faults.cut_watches())

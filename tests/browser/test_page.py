@@ -55,13 +55,13 @@ def test_it_is_told_what_the_api_server_does_not_renew(
 ) -> None:
     server = serve()
     page = open_page(server.url, timezone_id="UTC")
-    banner = page.locator("#not-renewed")
+    banner = page.locator("#stale-watches")
     expect(page.locator("#health .figures").first).to_be_visible()
     expect(banner).to_be_hidden()
-    server.cluster.not_renewed = {
+    server.cluster.stale_watches = {
         "since": BEGIN,
-        "plurals": plurals,
-        "why": "GET /api/v1/pods: Connection refused",
+        "resources": plurals,
+        "reason": "GET /api/v1/pods: Connection refused",
     }
     expect(banner).to_have_text(
         f"Since {BEGIN_TOLD} {words} not renewed, and what you see of them is from then: "
@@ -69,7 +69,7 @@ def test_it_is_told_what_the_api_server_does_not_renew(
     )
     assert banner.get_attribute("role") == "alert"
     expect(page.locator("#banner")).to_be_hidden()
-    server.cluster.not_renewed = None
+    server.cluster.stale_watches = None
     expect(banner).to_be_hidden()
 
 
@@ -130,7 +130,7 @@ def test_a_verdict_opens_by_keys_to_what_mends_it_and_stays_open(
     page.keyboard.press("Enter")
     expect(first.locator("pre")).to_be_hidden()
     second.locator("summary").click()
-    expect(second.locator("pre")).to_have_text("Nothing that could be pasted mends it.")
+    expect(second.locator("pre")).to_have_text("There is no fix to paste.")
     expect(second.locator("p")).to_have_count(0)
     server.cluster.findings = []
     expect(page.locator("#health")).to_contain_text("All is well; examined 2 min ago")

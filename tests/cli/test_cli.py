@@ -17,7 +17,7 @@ COMMANDS = [
     ["config"],
     ["config", "validate"],
     ["config", "show"],
-    ["rights"],
+    ["rbac"],
     ["doctor"],
     ["demo"],
     ["version"],

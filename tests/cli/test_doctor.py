@@ -48,7 +48,7 @@ def test_json_tells_what_the_table_tells(run: Run) -> None:
             "text": f"the nodes cannot be listed: No answer from {server} to GET /api/v1/nodes: "
             "Connection refused",
             "nodes": [],
-            "mend": "kubectl config view --minify && kubectl get nodes",
+            "fix": "kubectl config view --minify && kubectl get nodes",
             "unchecked": [],
         },
         {
@@ -56,16 +56,14 @@ def test_json_tells_what_the_table_tells(run: Run) -> None:
             "code": "unreachable",
             "text": f"Prometheus at {asked} is unreachable: Connection refused",
             "nodes": [],
-            "mend": "kubectl get services --all-namespaces | grep -i -E 'NAME|prometheus|9090'",
+            "fix": "kubectl get services --all-namespaces | grep -i -E 'NAME|prometheus|9090'",
             "unchecked": [],
         },
     ]
     table = run("doctor", *options)
     assert table.exit_code == 1
     for finding in document["findings"]:
-        assert (
-            f"FAULT {finding['code']}: {finding['text']}\n    {finding['mend']}\n" in table.stdout
-        )
+        assert f"FAULT {finding['code']}: {finding['text']}\n    {finding['fix']}\n" in table.stdout
     lines = table.stdout.splitlines()
     assert (lines[0], lines[-1]) == (
         f"Cluster {server}: not reached",
@@ -80,13 +78,13 @@ def test_master_overrides_the_address_of_the_kubeconfig(run: Run) -> None:
 
 
 REFUSED = Finding(
-    code=Code.QUERY_REFUSED,
+    code=Code.QUERY_REJECTED,
     text="it is refused",
-    mend="",
+    fix="",
     severity=Severity.NOTE,
     unchecked=("jobs", "link speeds"),
 )
-NOTE = Finding(code=Code.NO_POD_TRAFFIC, text="", mend="", severity=Severity.NOTE)
+NOTE = Finding(code=Code.NO_POD_TRAFFIC, text="", fix="", severity=Severity.NOTE)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +94,7 @@ NOTE = Finding(code=Code.NO_POD_TRAFFIC, text="", mend="", severity=Severity.NOT
         ((NOTE,), "All is well; 1 note"),
         ((REFUSED,), "No fault found; 2 checks could not be made: jobs, link speeds"),
         (
-            (Finding(code=Code.NO_NODES, text="", mend=""), NOTE, REFUSED),
+            (Finding(code=Code.NO_NODES, text="", fix=""), NOTE, REFUSED),
             "1 fault to mend; 1 note; 2 checks could not be made: jobs, link speeds",
         ),
     ],
@@ -112,9 +110,9 @@ def test_what_could_not_be_checked_is_not_called_well(
 def test_without_prometheus_a_profile_to_paste_is_printed(run: Run) -> None:
     told = run("doctor", kubeconfig_of("http://127.0.0.1:1"), "--output=json")
     (finding,) = [
-        each for each in json.loads(told.stdout)["findings"] if each["code"] == "no-traffic-rule"
+        each for each in json.loads(told.stdout)["findings"] if each["code"] == "no-traffic-plugin"
     ]
-    assert yaml.safe_load(finding["mend"])["profiles"][0]["schedulerName"] == "lowtide"
+    assert yaml.safe_load(finding["fix"])["profiles"][0]["schedulerName"] == "lowtide"
 
 
 def test_a_configuration_that_is_wrong_is_told_in_one_sentence(run: Run) -> None:

@@ -19,7 +19,7 @@ from tests.scheduler.conftest import START
 
 from lowtide.framework.decision import Decision
 from lowtide.records.journal import Journal
-from lowtide.records.record import DecisionRecord, NodeRecord, PrioritiesRecord, RuleRecord
+from lowtide.records.record import DecisionRecord, NodeRecord, PrioritiesRecord, ScoreRecord
 from lowtide.scheduler.actions import Decided
 from lowtide.testing import make_node, make_pod
 
@@ -87,7 +87,7 @@ def test_rules_that_tell_no_nodes_apart_are_named_below_the_table(run: Run) -> N
 
 
 def test_of_a_single_node_what_is_0_has_no_column(run: Run) -> None:
-    rules = {"Traffic": RuleRecord(80, 80, 720), "Affinity": RuleRecord(0, 0, 0)}
+    rules = {"Traffic": ScoreRecord(80, 80, 720), "Affinity": ScoreRecord(0, 0, 0)}
     alone = flips_record(NodeRecord("alone", 720, rules))
     Journal(Path("decisions")).write([alone])
     said = run("explain", "web", "--decisions-file", "decisions").output
@@ -111,7 +111,7 @@ def test_equal_nodes_are_called_equal(run: Run) -> None:
 
 def test_among_equal_nodes_of_an_extender_the_other_scheduler_chooses(run: Run) -> None:
     keeping = Keeping(make_node("node-1"), make_node("node-2"))
-    asked = msgspec.structs.replace(keeping.record(make_pod("web")), asked="prioritize")
+    asked = msgspec.structs.replace(keeping.record(make_pod("web")), extender_verb="prioritize")
     Journal(Path("decisions")).write([asked])
     said = run("explain", "web", "--decisions-file", "decisions", "--why-not", "node-2").output
     assert said.splitlines()[-1] == (
@@ -240,7 +240,7 @@ def test_what_another_scheduler_places_is_told(
     keeping = Keeping(make_node("node-1"), make_node("node-2"))
     keeping.publish(BUSY_AND_QUIET, sampled_at=START - 4)
     (kept,) = keeping.decide(make_pod("web", cpu="1"))
-    record = replace(DecisionRecord.of(kept), asked=asked, is_on=is_on)
+    record = replace(DecisionRecord.of(kept), extender_verb=asked, actual_node=is_on)
     Journal(Path("decisions")).write([record])
     said = run("explain", "web", "--decisions-file", "decisions").output
     assert said.startswith(f"default/web{words}attempt 1, ")
@@ -249,7 +249,7 @@ def test_what_another_scheduler_places_is_told(
 def test_what_kube_scheduler_was_answered_is_beside_our_points(run: Run) -> None:
     record = replace(
         flips_record(QUIET, ROOMY),
-        asked="prioritize",
+        extender_verb="prioritize",
         priorities=PrioritiesRecord({"quiet": 8, "roomy": 8}, highest=8, highest_count=2),
     )
     Journal(Path("decisions")).write([record])
@@ -276,7 +276,7 @@ def test_what_kube_scheduler_was_answered_is_beside_our_points(run: Run) -> None
 def test_a_pod_that_fits_nowhere_and_has_a_node_is_told(run: Run) -> None:
     keeping = Keeping(make_node("node-1"))
     (kept,) = keeping.decide(make_pod("huge", cpu="64"))
-    Journal(Path("decisions")).write([replace(DecisionRecord.of(kept), is_on="node-1")])
+    Journal(Path("decisions")).write([replace(DecisionRecord.of(kept), actual_node="node-1")])
     said = run("explain", "huge", "--decisions-file", "decisions").output
     assert said.startswith("default/huge fits nowhere, and is on node-1 (attempt 1, ")
 

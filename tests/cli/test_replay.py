@@ -85,7 +85,7 @@ def test_other_configuration_is_used(run: Run, recording: str) -> None:
         pytest.param(
             gzip.compress(b'{"format":"lowtide recording","version":9,"lowtide":"7.0"}\n'),
             "bad: is a recording of version 9, written by Lowtide 7.0; this one reads versions up "
-            "to 1",
+            "to 2",
             id="a newer recording",
         ),
         pytest.param(

@@ -51,7 +51,7 @@ def test_every_configuration_runs_on_every_source(run: Run) -> None:
     alone = run("simulate", "small.yaml", "--config", "a.yaml", "--seeds", "4", "--output", "json")
     (expected,) = json.loads(alone.stdout)["configs"][0]["runs"]
     assert round(runs[1]["figures"]["peak"], 6) == expected["peak"]
-    assert runs[4]["figures"] == {"pending": 1, "elsewhere": 0}
+    assert runs[4]["figures"] == {"pending": 1, "moved_pods": 0}
 
 
 def test_a_table_of_medians(run: Run) -> None:

@@ -160,7 +160,7 @@ def findings_of(evidence: Evidence) -> Told:
 
 
 def mends_of(evidence: Evidence) -> list[str]:
-    return [found.mend for found in examined(evidence).findings]
+    return [found.fix for found in examined(evidence).findings]
 
 
 def texts_of(evidence: Evidence) -> list[str]:

@@ -32,7 +32,7 @@ from lowtide.telemetry.errors import Fault, PrometheusError
 def test_nothing_is_found_where_all_is_well() -> None:
     examination = examined(make_evidence())
     assert examination.findings == ()
-    assert [(row.node, row.verdict.value) for row in examination.rows] == [
+    assert [(row.node, row.state.value) for row in examination.rows] == [
         ("east", "fresh"),
         ("north", "fresh"),
         ("south", "fresh"),
@@ -190,7 +190,7 @@ def test_a_reading_from_a_pods_network_is_not_called_fresh() -> None:
         for number in (1, 2, 3)
     ]
     rows = examined(make_evidence(exporters, pods=PODS)).rows
-    assert {row.verdict.value for row in rows} == {"implausible"}
+    assert {row.state.value for row in rows} == {"implausible"}
 
 
 @pytest.mark.parametrize(
@@ -303,7 +303,7 @@ def test_values_that_are_no_numbers_are_a_fault() -> None:
         pytest.param(
             RECEIVE,
             PrometheusError("refused", Fault.QUERY),
-            [("fault", "query-refused", ())],
+            [("fault", "query-rejected", ())],
             id="is a fault where traffic is measured by it",
         ),
         pytest.param(
@@ -321,7 +321,7 @@ def test_values_that_are_no_numbers_are_a_fault() -> None:
         pytest.param(
             METRICS,
             PrometheusError("refused", Fault.QUERY),
-            [("note", "query-refused", ())],
+            [("note", "query-rejected", ())],
             id="is a note where it is asked beside",
         ),
     ],
@@ -333,7 +333,7 @@ def test_a_query_without_an_answer(name: str, error: PrometheusError, found: Tol
 def test_queries_that_fail_alike_are_told_once() -> None:
     error = PrometheusError("refused", Fault.QUERY)
     assert findings_of(make_evidence(refused=dict.fromkeys((RECEIVE, TRANSMIT, SPEED), error))) == [
-        ("fault", "query-refused", ())
+        ("fault", "query-rejected", ())
     ]
     beside = make_evidence(refused=dict.fromkeys((METRICS, SPEED), error))
     assert texts_of(beside)[0] == (
@@ -341,7 +341,7 @@ def test_queries_that_fail_alike_are_told_once() -> None:
     )
     refused, unknown = examined(beside).findings
     assert refused.unchecked == ("metrics that are scraped", "link speeds")
-    assert refused.mend == ""
+    assert refused.fix == ""
     assert unknown.text.startswith("the query for node_network_speed_bytes has no answer; ")
 
 
@@ -352,8 +352,8 @@ def test_every_question_has_a_name_for_people() -> None:
 def test_a_probe_without_an_answer_leaves_no_false_alarm() -> None:
     refused = {SEEN: PrometheusError("refused", Fault.QUERY)}
     evidence = make_evidence(refused=refused)
-    assert findings_of(evidence) == [("note", "query-refused", ())]
-    assert {row.verdict.value for row in examined(evidence).rows} == {"fresh"}
+    assert findings_of(evidence) == [("note", "query-rejected", ())]
+    assert {row.state.value for row in examined(evidence).rows} == {"fresh"}
 
 
 def test_five_thousand_nodes_are_examined_in_seconds() -> None:

@@ -117,7 +117,7 @@ def test_a_collector_is_switched_on_where_exporters_are_known() -> None:
 def test_no_cause_is_sought_where_the_query_itself_was_refused() -> None:
     refused = {RECEIVE: PrometheusError("refused", Fault.QUERY)}
     evidence = make_evidence(WELL[:2], refused=refused)
-    assert findings_of(evidence) == [("fault", "query-refused", ())]
+    assert findings_of(evidence) == [("fault", "query-rejected", ())]
 
 
 def test_jobs_are_told_where_no_exporter_is_known() -> None:

@@ -103,7 +103,7 @@ def test_the_args_mend(sentence: str, fault: Fault, address: str, code: Code, me
     access = PrometheusAccess(addresses=(address,))
     found = no_answer(PrometheusError(sentence, fault), address, access, others_answer=False)
     assert (found.code, found.text, found.severity) == (code, sentence, Severity.FAULT)
-    assert yaml.safe_load(found.mend) == mend
+    assert yaml.safe_load(found.fix) == mend
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_the_args_mend(sentence: str, fault: Fault, address: str, code: Code, me
 def test_a_command_mends(fault: Fault, address: str, first_line: str) -> None:
     access = PrometheusAccess(addresses=(address,))
     found = no_answer(PrometheusError("no", fault), address, access, others_answer=False)
-    assert found.mend.splitlines()[0] == first_line
+    assert found.fix.splitlines()[0] == first_line
 
 
 def test_an_address_that_fails_beside_one_that_answers_is_a_note() -> None:
@@ -152,11 +152,11 @@ def test_every_fault_of_the_client_has_a_finding() -> None:
 
 
 def test_rights_are_granted_only_where_they_lack() -> None:
-    assert "create clusterrole" in nodes_not_listed("no", is_forbidden=True).mend
-    assert "create clusterrole" not in nodes_not_listed("no", is_forbidden=False).mend
+    assert "create clusterrole" in nodes_not_listed("no", is_forbidden=True).fix
+    assert "create clusterrole" not in nodes_not_listed("no", is_forbidden=False).fix
 
 
 def test_a_rule_to_paste_is_a_whole_profile() -> None:
-    (profile,) = yaml.safe_load(no_traffic_rule(["lowtide"]).mend)["profiles"]
+    (profile,) = yaml.safe_load(no_traffic_rule(["lowtide"]).fix)["profiles"]
     enabled = [{"name": "NetworkTraffic", "weight": RECOMMENDED_WEIGHT}]
     assert profile["plugins"]["score"]["enabled"] == enabled

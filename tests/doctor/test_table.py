@@ -73,6 +73,6 @@ def test_a_row_tells_all_and_what_needs_attention_stands_first() -> None:
             capacity_bytes_per_second=1.25e9,
             capacity_source=CapacitySource.SPEED,
             age_seconds=3.0,
-            verdict=State.FRESH,
+            state=State.FRESH,
         ),
     )

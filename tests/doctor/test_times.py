@@ -100,7 +100,7 @@ def test_a_sample_is(age_seconds: float, interval_seconds: float, verdict: str) 
     request = make_request(window_seconds=600)
     evidence = make_evidence(exporters, request=request, scrape_interval_seconds=interval_seconds)
     found = examined(evidence)
-    rows = {row.node: (row.verdict.value, row.age_seconds) for row in found.rows}
+    rows = {row.node: (row.state.value, row.age_seconds) for row in found.rows}
     assert rows["south"] == (verdict, age_seconds)
     wanted = [("fault", "stale-samples", ("south",))] if verdict == "stale" else []
     assert findings_of(evidence) == wanted

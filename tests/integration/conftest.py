@@ -197,7 +197,8 @@ def embedded_cluster(embedded: EmbeddedCluster, tmp_path: Path) -> Cluster:
 
 @pytest.fixture
 def real_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
-    """The user of its kubeconfig has a scheduler's rights where `scheduler_rights` is asked for."""
+    """The user of its kubeconfig has a scheduler's permissions where `scheduler_rights` is asked
+    for."""
     namespace = request.getfixturevalue("namespace")
     plane = request.getfixturevalue("control_plane")
 
@@ -226,7 +227,7 @@ def cluster_kind(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def cluster(cluster_kind: str, request: pytest.FixtureRequest) -> Cluster:
-    """The embedded and the real one, with the rights of a scheduler."""
+    """The embedded and the real one, with the permissions of a scheduler."""
     if cluster_kind == "real":
         request.getfixturevalue("scheduler_rights")
     found: Cluster = request.getfixturevalue(f"{cluster_kind}_cluster")

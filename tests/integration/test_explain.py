@@ -52,7 +52,7 @@ def scores(record: Json) -> Json:
     """By rule and node, as `decide` tells them."""
     by_rule: Json = {}
     for node in record["best"]:
-        for rule, score in node["rules"].items():
+        for rule, score in node["scores"].items():
             by_rule.setdefault(rule, {})[node["node"]] = score
     return by_rule
 
@@ -76,7 +76,7 @@ def test_a_placed_pod_has_the_scores_that_decide_computes(
         assert scores(record) == answer["scores"]
         assert {each["node"]: each["total"] for each in record["best"]} == answer["total"]
     why_not = explained(scheduler, cluster, "second", "--why-not=small")["why_not"]
-    by_rule = {each["rule"]: each["other"] for each in why_not["compared"]}
+    by_rule = {each["plugin"]: each["other"] for each in why_not["comparison"]}
     assert by_rule == {rule: each["small"]["weighted"] for rule, each in answer["scores"].items()}
     table = lowtide("explain", f"{cluster.namespace}/second", f"--address={scheduler.url}")
     assert table.startswith(f"{cluster.namespace}/second -> {node_name} (attempt 1, ")
@@ -95,9 +95,9 @@ def test_a_pending_pod_is_told_what_would_make_it_fit(
     answer = decided(tmp_path, state_of(cluster), pod, config)
     assert found["records"][0]["message"] == answer["fit_error_final"]
     assert found["records"][0]["reasons"] == {"Insufficient cpu": 2}
-    assert found["why_not"]["refused_by"] == ["NodeResourcesFit: Insufficient cpu"]
+    assert found["why_not"]["rejections"] == ["NodeResourcesFit: Insufficient cpu"]
     (remedy,) = found["remedies"]
-    assert remedy["in_words"] == (
+    assert remedy["message"] == (
         "2 nodes refuse it only by NodeResourcesFit (Insufficient cpu), such as a, b; "
         "none has more than 2 cpu in all, and the pod asks for 3: "
         "ask for less, or add a larger node"
@@ -118,7 +118,7 @@ def test_a_preempted_pod_and_the_one_it_made_room_for(
     low = f"{cluster.namespace}/low"
     answer = decided(tmp_path, before, pod, config)
     first = explained(scheduler, cluster, "critical")["records"][-1]
-    assert first["preempts"] == {"node": "only", "victims": [low]}
+    assert first["preemption"] == {"node": "only", "victims": [low]}
     assert answer["postfilter"]["victims"] == [low]
     assert first["message"] == answer["fit_error_final"]
     preempted_by = explained(scheduler, cluster, "low")["preempted_by"]

@@ -37,14 +37,16 @@ def test_an_extender_explains_by_the_numbers_that_decide_computes(
         pod = cluster.create_pod(name, cpu="700m")
         node_name = cluster.wait_for_placement(name)
         wait_until(
-            lambda name=name: explained(extender, cluster, name)["records"][0]["is_on"] is not None,
+            lambda name=name: (
+                explained(extender, cluster, name)["records"][0]["actual_node"] is not None
+            ),
             timeout_seconds=10,
             what="the extender has seen where the pod went",
         )
         prioritized, filtered = explained(extender, cluster, name)["records"]
         answer = decided(tmp_path, before, pod, rules)
-        assert (prioritized["asked"], filtered["asked"]) == ("prioritize", "filter")
-        assert prioritized["is_on"] == node_name
+        assert (prioritized["extender_verb"], filtered["extender_verb"]) == ("prioritize", "filter")
+        assert prioritized["actual_node"] == node_name
         for record in (filtered, prioritized):
             assert record["node"] in answer["best"]
             assert scores(record) == answer["scores"]
@@ -84,8 +86,8 @@ def test_a_pod_that_an_extender_refuses_is_told_what_would_make_it_fit(
     cluster.wait_for_event("big", "FailedScheduling")
     found = explained(extender, cluster, "big", "--why-not=a")
     assert found["records"][0]["reasons"] == {"Insufficient cpu": 1}
-    assert found["why_not"]["refused_by"] == ["NodeResourcesFit: Insufficient cpu"]
+    assert found["why_not"]["rejections"] == ["NodeResourcesFit: Insufficient cpu"]
     (remedy,) = found["remedies"]
-    assert remedy["in_words"].startswith("1 node refuses it only by NodeResourcesFit")
+    assert remedy["message"].startswith("1 node refuses it only by NodeResourcesFit")
     answer = decided(tmp_path, state_of(cluster), pod, rules)
     assert found["records"][0]["message"] == answer["fit_error"]

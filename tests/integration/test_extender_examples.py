@@ -32,7 +32,7 @@ def documents(file: Path) -> list[Any]:
 
 
 def manifests(folder: Path) -> list[Any]:
-    files = [folder / name for name in ("rights.yaml", "manifest.yaml", "static-pod.yaml")]
+    files = [folder / name for name in ("rbac.yaml", "manifest.yaml", "static-pod.yaml")]
     return [each for file in files if file.exists() for each in documents(file)]
 
 
@@ -266,7 +266,7 @@ def test_nobody_else_may_ask(name: str, examples: Path) -> None:
             assert asking == {"app": "traffic-scheduler"}
 
 
-# Rights.
+# Permissions.
 
 
 @both
@@ -295,7 +295,7 @@ def test_the_second_scheduler_may_hold_its_lease(name: str, examples: Path) -> N
     assert [rule["resourceNames"] for rule in held] == [[config["leaderElection"]["resourceName"]]]
 
 
-def rights(role: Json) -> set[tuple[str, str, str]]:
+def permissions(role: Json) -> set[tuple[str, str, str]]:
     """Group, resource, verb."""
     return {
         (group, resource, verb)
@@ -324,7 +324,7 @@ def test_the_extender_has_the_right(
     name: str, want: set[tuple[str, str, str]], examples: Path
 ) -> None:
     (role,) = of_kind(manifests(examples / name), "ClusterRole")
-    assert rights(role) == want
+    assert permissions(role) == want
 
 
 @both

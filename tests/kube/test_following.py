@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from lowtide.kube.errors import ApiError, KubeError, NoAnswer, NotConnected
-from lowtide.kube.following import TOLD_EVERY_SECONDS, Following, NotRenewed, Outages
+from lowtide.kube.following import TOLD_EVERY_SECONDS, Following, Outages, StaleWatches
 from lowtide.objects.kinds import NODE, POD, Kind
 from lowtide.objects.pod import Pod
 from lowtide.testing import ManualClock
@@ -157,8 +157,8 @@ def test_it_tells(
             case _:
                 pods.answered()
         clock.advance(seconds)
-    want = None if told is None else NotRenewed(told[0], ["pods"], told[1])
-    assert outages.not_renewed() == want
+    want = None if told is None else StaleWatches(told[0], ["pods"], told[1])
+    assert outages.stale_watches() == want
 
 
 def test_of_several_it_is_told_since_when_and_why_the_first_does_not_keep_up(
@@ -168,9 +168,9 @@ def test_of_several_it_is_told_since_when_and_why_the_first_does_not_keep_up(
     clock.advance(10)
     fail(pods, by=slow)
     clock.advance(10)
-    assert outages.not_renewed() == NotRenewed(0.0, ["pods", "nodes"], str(refused(NODES)))
+    assert outages.stale_watches() == StaleWatches(0.0, ["pods", "nodes"], str(refused(NODES)))
     nodes.answered()
-    assert outages.not_renewed() == NotRenewed(10.0, ["pods"], str(slow(PODS)))
+    assert outages.stale_watches() == StaleWatches(10.0, ["pods"], str(slow(PODS)))
 
 
 def test_what_was_never_listed_is_told_with_its_own_reason(

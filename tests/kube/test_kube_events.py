@@ -486,7 +486,7 @@ async def test_an_event_waits_for_a_server_that_is_away(
     clock: ManualClock,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    no_right = status(403, "Forbidden", "no rights are known yet")
+    no_right = status(403, "Forbidden", "no permissions are known yet")
     server.answers = [no_answer, status(503, "ServiceUnavailable", "no etcd"), *[no_right] * 2, OK]
     record(patient_events)
     with caplog.at_level(logging.WARNING):

@@ -13,7 +13,7 @@ from tests.hostile import gzip_bomb, hostile_server
 from tests.kube.conftest import Answer, ApiServer, ManualClock, document, redirect, status
 
 from lowtide.kube.connection import Connection
-from lowtide.kube.following import NotRenewed, Outages
+from lowtide.kube.following import Outages, StaleWatches
 from lowtide.kube.kubeconfig import plain_access
 from lowtide.kube.list_pieces import PIECE_BYTES
 from lowtide.kube.watch import Event, Watch
@@ -293,11 +293,11 @@ async def test_it_is_told_while_nothing_is_heard(
     outages: Outages,
     answers: list[Answer],
 ) -> None:
-    told: list[NotRenewed | None] = []
+    told: list[StaleWatches | None] = []
 
     async def sleep(seconds: float) -> None:
         await clock.sleep(seconds)
-        told.append(outages.not_renewed())
+        told.append(outages.stale_watches())
 
     watch = make_watch(connection, handed, clock, outages, sleep=sleep, chance=lambda: 0.5)
     server.answers = list(answers)
@@ -305,10 +305,10 @@ async def test_it_is_told_while_nothing_is_heard(
     async with running(watch):
         await server.asked_times(len(answers))
         async with asyncio.timeout(10):
-            while outages.not_renewed() is not None:
+            while outages.stale_watches() is not None:
                 await asyncio.sleep(0)
                 clock.advance(1.0)  # an open watch counts once it stays so
-    lost = NotRenewed(began_at, ["things"], "etcd is away (HTTP 500 InternalError)")
+    lost = StaleWatches(began_at, ["things"], "etcd is away (HTTP 500 InternalError)")
     assert told == [None, lost, lost]
 
 
@@ -326,14 +326,14 @@ async def test_after_an_outage_an_ordinary_end_of_a_watch_is_nothing_to_tell(
     server.answers = [listed(5), DOWN, DOWN, DOWN, open_for_long, OPEN]
     async with running(watch), asyncio.timeout(10):
         await server.asked_times(5)
-        while outages.not_renewed() is not None:
+        while outages.stale_watches() is not None:
             await asyncio.sleep(0)
             clock.advance(1.0)
         clock.advance(400)
         first_is_over.set()
         await server.asked_times(6)
         for _ in range(100):  # until it is open, and after
-            assert outages.not_renewed() is None
+            assert outages.stale_watches() is None
             await asyncio.sleep(0.001)
 
 
@@ -366,8 +366,8 @@ async def test_a_kind_that_is_forbidden_after_an_outage(
     async with running(watch):
         await server.asked_times(len(answers) + 1)
     assert isinstance(handed.events[-1], Unavailable)
-    found = outages.not_renewed()
-    assert (found and found.why) == why
+    found = outages.stale_watches()
+    assert (found and found.reason) == why
 
 
 async def test_answers_that_are_long_in_coming_and_bad_are_asked_for_ever_more_seldom(
@@ -547,8 +547,8 @@ async def test_a_refusal(
     answers: list[Answer],
     is_handed_after: float | None,
 ) -> None:
-    """A server that has just started knows no rights yet, and turns must not begin without what
-    exists."""
+    """A server that has just started knows no permissions yet, and turns must not begin without
+    what exists."""
     began_at, handed_after = clock.now, list[float]()
 
     def note(event: Event) -> None:
@@ -836,7 +836,7 @@ async def test_an_outage_is_told_of_and_so_is_its_end(
     async with running(watch), asyncio.timeout(10):
         while "The cluster answers again" not in told(caplog):
             await asyncio.sleep(0)
-        assert outages.not_renewed() is None
+        assert outages.stale_watches() is None
     # After 0 s and, as it waits 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30 s in between, after 80.4 s.
     warned = "Cannot follow /apis/test/v1/things, trying again"
     assert told(caplog) == [warned, warned, "The cluster answers again"]

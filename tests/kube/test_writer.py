@@ -333,7 +333,7 @@ async def test_delete_pod_deletes_only_the_pod_with_that_uid(
             status(403, "Forbidden", "no right"),
             Written(Outcome.REFUSED, "no right (HTTP 403 Forbidden)"),
             1,
-            id="is not repeated without the right to",
+            id="is not repeated without permission to",
         ),
         pytest.param(
             status(500, "InternalError", "etcd"),

@@ -151,7 +151,7 @@ def test_a_kube_scheduler_asks_the_extender_behind_a_service(
     empty_plane.kubectl("create", "secret", "tls", f"--namespace={SYSTEM}", SECRET, *files)
     apply(DEPLOY / "rendered" / "extender-standalone.yaml")
     # A kube-scheduler of the user's, with the account of the one in deploy/extender.
-    apply(DEPLOY / "extender" / "kube-scheduler-rights.yaml")
+    apply(DEPLOY / "extender" / "kube-scheduler-rbac.yaml")
     extender = run_pod(template_of(empty_plane, SYSTEM, "lowtide-extender"))
     wait_until(extender.is_ready, timeout_seconds=PATIENCE_SECONDS, what="the extender is ready")
     config = (DEPLOY / "extender-standalone" / "kube-scheduler-config.yaml").read_text()

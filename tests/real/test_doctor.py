@@ -261,12 +261,12 @@ class Told:
 
     @property
     def mends(self) -> list[str]:
-        return [each["mend"] for each in self.document["findings"]]
+        return [each["fix"] for each in self.document["findings"]]
 
     @property
     def verdicts(self) -> dict[str, str]:
         rows = [row for one in self.document["requests"] for row in one["nodes"]]
-        return {row["node"]: row["verdict"] for row in rows}
+        return {row["node"]: row["state"] for row in rows}
 
 
 def doctor(folder: Path, kubeconfig: Path, **args: Any) -> Told:
@@ -299,7 +299,7 @@ def test_all_is_well(scene: Scene, tmp_path: Path) -> None:
     assert (told.status, told.findings) == (0, [])
     rows = told.document["requests"][0]["nodes"]
     assert [
-        (row["node"], row["matchedBy"], row["devices"], row["capacitySource"], row["verdict"])
+        (row["node"], row["matchedBy"], row["devices"], row["capacitySource"], row["state"])
         for row in rows
     ] == [
         (name, "nodename (uname), instance (IP:port)", ["ens5"], "link speed", "fresh")

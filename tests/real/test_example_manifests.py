@@ -12,10 +12,10 @@ from realparts.control_plane import ControlPlane
     "file",
     [
         "01-second-scheduler/test-deployment.yaml",
-        "03-node-usage/rights.yaml",
+        "03-node-usage/rbac.yaml",
         "05-metrics-extender/manifest.yaml",
         "05-metrics-extender/test-deployment.yaml",
-        "06-traffic-extender/rights.yaml",
+        "06-traffic-extender/rbac.yaml",
         "06-traffic-extender/manifest.yaml",
         "06-traffic-extender/static-pod.yaml",
     ],

@@ -61,7 +61,7 @@ def test_extender_says_why_kube_scheduler_placed_a_pod_there(
         """The newest record, when the extender has seen where the pod went."""
         node_name = cluster.wait_for_placement(name)
         wait_until(
-            lambda: explained(name)["records"][0]["is_on"] == node_name,
+            lambda: explained(name)["records"][0]["actual_node"] == node_name,
             timeout_seconds=10,
             what=f"the extender has seen {name} on {node_name}",
         )
@@ -79,8 +79,8 @@ def test_extender_says_why_kube_scheduler_placed_a_pod_there(
     )
     refused = explained("web", "--why-not=large")
     assert refused["records"][0]["message"] == said
-    assert refused["why_not"]["refused_by"] == [f"NodeLabel: all node do not have label {LABEL}"]
-    assert [(each["rule"], each["nodes"]) for each in refused["remedies"]] == [("NodeLabel", 3)]
+    assert refused["why_not"]["rejections"] == [f"NodeLabel: all node do not have label {LABEL}"]
+    assert [(each["plugin"], each["nodes"]) for each in refused["remedies"]] == [("NodeLabel", 3)]
 
     for name in ("large", "small"):
         label = {"metadata": {"labels": {LABEL: "true"}}}
@@ -90,9 +90,9 @@ def test_extender_says_why_kube_scheduler_placed_a_pod_there(
     pod = cluster.create_pod("second", cpu="700m", schedulerName="asks")
     newest = placed("second")
     answer = decided(tmp_path, before, pod, config)
-    assert (newest["asked"], newest["node"]) == ("prioritize", "large")
+    assert (newest["extender_verb"], newest["node"]) == ("prioritize", "large")
     assert scores(newest) == answer["scores"]
     words = ("explain", f"{cluster.namespace}/second", f"--address={extender.url}")
-    advised = f"{cluster.namespace}/second: large is advised, it is on {newest['is_on']} ("
+    advised = f"{cluster.namespace}/second: large is advised, it is on {newest['actual_node']} ("
     assert lowtide(*words).startswith(advised)
     assert extender.count("lowtide_extender_neutral_answers_total") == 0

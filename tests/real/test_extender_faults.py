@@ -183,14 +183,14 @@ def test_killed_replicas_come_back_though_pods_wait_for_them(
     cluster.create_node("one", labels={LABEL: "true"})
     cluster.create_node("two", labels={LABEL: "true"})
     example = examples / "06-traffic-extender"
-    files = (f"-f={example / name}" for name in ("rights.yaml", "manifest.yaml"))
+    files = (f"-f={example / name}" for name in ("rbac.yaml", "manifest.yaml"))
     plane.kubectl("apply", *files)
     deployment = of_manifest(example, "Deployment", "lowtide-extender")
     replicas = deployment["spec"]["replicas"]
     assert replicas == 2
-    rights = plane.service_account_kubeconfig("kube-system", "lowtide-extender")
+    permissions = plane.service_account_kubeconfig("kube-system", "lowtide-extender")
     kubelet = Kubelet(
-        plane, path_of_pods(deployment), lambda: lowtide_extender(BY_LABEL, rights), service
+        plane, path_of_pods(deployment), lambda: lowtide_extender(BY_LABEL, permissions), service
     )
     plane.kube_scheduler(yaml.safe_dump(DEFAULT_SCHEDULER))
     is_so(lambda: len(kubelet.sync()) == replicas, "the extender runs")

@@ -258,7 +258,8 @@ def wait_until_usage_is_read(extender: Extender) -> None:
 
 
 def account_of_the_manifest(plane: ControlPlane, example: Path) -> Path:
-    """A kubeconfig with the rights that the example's manifest gives to its pods, no others."""
+    """A kubeconfig with the permissions that the example's manifest gives to its pods, no
+    others."""
     plane.kubectl("apply", f"-f={example / 'manifest.yaml'}")
     documents = yaml.safe_load_all((example / "manifest.yaml").read_text())
     (account,) = [each["metadata"] for each in documents if each["kind"] == "ServiceAccount"]

@@ -96,7 +96,7 @@ def test_lowest_usage_is_chosen(
 
 
 @pytest.fixture
-def rights(control_plane: ControlPlane, scheduler_rights: None) -> Iterator[None]:
+def permissions(control_plane: ControlPlane, scheduler_rights: None) -> Iterator[None]:
     for path, manifest in usage_rights():
         control_plane.request("POST", path, manifest)
     yield
@@ -118,7 +118,7 @@ def test_without_metrics_server_pods_are_placed_and_one_line_says_so(
     control_plane: ControlPlane,
     namespace: str,
     nodes: None,
-    rights: None,
+    permissions: None,
     lowtide_scheduler: Callable[..., Process],
 ) -> None:
     scheduler = lowtide_scheduler(config({"lowtide": "share"}), control_plane.kubeconfig("lowtide"))

@@ -97,7 +97,7 @@ def test_it_compares_and_writes_nothing(
     assert (recorded["placed"], recorded["pending"]) == (pods, 0)
     assert (anew["placed"], anew["pending"]) == (pods, 0)
     named = [(each["pod"], each["node"]) for each in again["differences"]]
-    named += [(each["pod"], each["recorded"]) for each in anew["elsewhere"]]
+    named += [(each["pod"], each["recorded_node"]) for each in anew["moved_pods"]]
     assert {pod: where[pod.partition("/")[2]] for pod, _ in named} == dict(named)
     # How often they agree is up to the order in which bindings are seen, which overtake each other:
     # kube-scheduler counts pods from its own decision on. No rule is broken by that.

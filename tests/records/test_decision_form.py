@@ -21,7 +21,7 @@ REFUSED = DecisionForm(
     scheduler_name="lowtide",
     attempt=1,
     nodes=3,
-    refused_by=["Fit"],
+    unschedulable_plugins=["Fit"],
     reasons={"Insufficient cpu": 3},
 )
 
@@ -68,7 +68,7 @@ REFUSED = DecisionForm(
         ),
         pytest.param(
             REFUSED,
-            replace(REFUSED, refused_by=["Taints"], reasons={"tainted": 3}),
+            replace(REFUSED, unschedulable_plugins=["Taints"], reasons={"tainted": 3}),
             "Fit refused it by the recording, Taints by the replay",
             id="tells who refused",
         ),

@@ -6,7 +6,7 @@ from tests.records.kept_decisions import Keeping
 from tests.records.test_flips import QUIET, ROOMY, record
 
 from lowtide.objects.node import Node
-from lowtide.records.explaining import RuleComparison, UnknownNodeError, WhyNot, explained
+from lowtide.records.explaining import PluginComparison, UnknownNodeError, WhyNot, explained
 from lowtide.records.record import DecisionRecord
 from lowtide.testing import make_node, make_pod
 
@@ -18,11 +18,11 @@ def test_a_node_that_was_kept_is_compared_from_the_record() -> None:
     assert found.why_not == WhyNot(
         "roomy",
         "quiet",
-        compared=[RuleComparison("Traffic", 810, 720), RuleComparison("Fit", 20, 100)],
+        comparison=[PluginComparison("Traffic", 810, 720), PluginComparison("Fit", 20, 100)],
         total=820,
         chosen_total=830,
     )
-    assert found.flips_in_words == [
+    assert found.change_messages == [
         "had Traffic given roomy 82 points of 100 instead of 80, it would have been best",
         "with the weight 2 instead of 1 for Fit roomy would have been best",
         "with the weight 7 instead of 9 for Traffic roomy would have been best",
@@ -56,7 +56,7 @@ def test_a_record_that_refuses_every_node_tells_of_each(
 ) -> None:
     refused = Keeping(*nodes).record(make_pod("huge", cpu="64"))
     found = explained("default/huge", [refused], [], node_name="a")
-    assert found.why_not == WhyNot("a", None, all_refused=words)
+    assert found.why_not == WhyNot("a", None, all_rejected=words)
 
 
 def test_a_record_that_refuses_the_pod_itself_tells_why() -> None:
@@ -65,7 +65,7 @@ def test_a_record_that_refuses_the_pod_itself_tells_why() -> None:
     )
     found = explained(POD, [refused], [], node_name="a").why_not
     assert found is not None
-    assert found.all_refused == "0/2 nodes are available: no such claim."
+    assert found.all_rejected == "0/2 nodes are available: no such claim."
 
 
 def test_a_running_scheduler_judges_any_node_now() -> None:
@@ -82,7 +82,10 @@ def test_a_running_scheduler_judges_any_node_now() -> None:
 
     refused = why_not("small")
     assert refused is not None
-    assert (refused.refused_by, refused.is_of_now) == (["NodeResourcesFit: Insufficient cpu"], True)
+    assert (refused.rejections, refused.is_current) == (
+        ["NodeResourcesFit: Insufficient cpu"],
+        True,
+    )
     with pytest.raises(UnknownNodeError, match="no node is called nowhere"):
         why_not("nowhere")
 
@@ -106,27 +109,27 @@ def test_of_a_record_alone_it_is_said_what_it_cannot_tell_and_who_can() -> None:
         "NodeResourcesFit refuses nodes: ask for less, or make room",
         "NodeUnschedulable refuses nodes: uncordon them",
     ]
-    assert found.without_remedies is not None
-    assert found.without_remedies.endswith("ask the running process while the pod waits")
+    assert found.no_remedies_reason is not None
+    assert found.no_remedies_reason.endswith("ask the running process while the pod waits")
     machine = keeping.bench.machine
     now = machine.decided_now(pod, 0.0)
     with_state = explained("default/huge", [refused], [], now=now, state=machine.state)
-    assert (with_state.hints, with_state.without_remedies) == ([], None)
+    assert (with_state.hints, with_state.no_remedies_reason) == ([], None)
     assert with_state.remedies
 
 
 def test_a_pod_that_has_a_node_needs_no_remedy() -> None:
     found = explained(POD, [record(QUIET, ROOMY)], [])
-    assert (found.hints, found.without_remedies) == ([], None)
+    assert (found.hints, found.no_remedies_reason) == ([], None)
 
 
 @pytest.mark.parametrize(
     "known",
     [
-        pytest.param({"neutral": "too late"}, id="where the rules had no say"),
-        pytest.param({"is_on": "a"}, id="where another scheduler has placed it"),
+        pytest.param({"neutral_reason": "too late"}, id="where the rules had no say"),
+        pytest.param({"actual_node": "a"}, id="where another scheduler has placed it"),
     ],
 )
 def test_there_is_nothing_to_remedy(known: dict[str, str]) -> None:
     told = msgspec.structs.replace(record(), **known)
-    assert explained(POD, [told], []).without_remedies is None
+    assert explained(POD, [told], []).no_remedies_reason is None

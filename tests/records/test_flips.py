@@ -3,14 +3,14 @@
 import msgspec
 
 from lowtide.records.flips import Flip, ScoreFlip, compared, flips_of, score_flips_of
-from lowtide.records.record import DecisionRecord, NodeRecord, RuleRecord
+from lowtide.records.record import DecisionRecord, NodeRecord, ScoreRecord
 
 WEIGHTS = {"Traffic": 9, "Fit": 1}
 
 
 def node(name: str, **points: int) -> NodeRecord:
     rules = {
-        rule: RuleRecord(raw=given, normalized=given, weighted=WEIGHTS[rule] * given)
+        rule: ScoreRecord(raw=given, normalized=given, weighted=WEIGHTS[rule] * given)
         for rule, given in points.items()
     }
     return NodeRecord(name, sum(each.weighted for each in rules.values()), rules)
@@ -46,8 +46,8 @@ def test_the_nearest_weight_that_changes_the_choice() -> None:
     for flip in flips_of(found):
         totals = {
             each.node: sum(
-                (flip.weight if rule == flip.rule else WEIGHTS[rule]) * score.normalized
-                for rule, score in each.rules.items()
+                (flip.weight if rule == flip.plugin else WEIGHTS[rule]) * score.normalized
+                for rule, score in each.scores.items()
             )
             for each in found.best
         }

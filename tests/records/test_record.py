@@ -15,7 +15,7 @@ from lowtide.records.record import (
     PreemptionRecord,
     PrioritiesRecord,
     ReadingRecord,
-    RuleRecord,
+    ScoreRecord,
     TrafficRecord,
     in_short,
     lead_in_words,
@@ -40,8 +40,8 @@ def test_a_record_has_the_scores_the_reading_and_the_margin() -> None:
     best, other = record.best
     assert (best.node, other.node) == ("node-2", "node-1")
     # 10 % is measured, and 4 % of 10 Gb/s is the pod itself.
-    assert best.rules["NetworkTraffic"] == RuleRecord(raw=86, normalized=86, weighted=9 * 86)
-    assert best.total == sum(each.weighted for each in best.rules.values())
+    assert best.scores["NetworkTraffic"] == ScoreRecord(raw=86, normalized=86, weighted=9 * 86)
+    assert best.total == sum(each.weighted for each in best.scores.values())
     assert other.total is not None
     assert best.total is not None
     assert record.margin == best.total - other.total == 9 * (86 - 36)
@@ -92,7 +92,7 @@ def test_a_pod_that_fits_nowhere_has_reasons_instead_of_scores() -> None:
     record = keeping.record(make_pod("huge", cpu="64"))
     assert (record.node, record.best, record.margin) == (None, [], None)
     assert record.reasons == {"Insufficient cpu": 2}
-    assert record.rejected_by == ["NodeResourcesFit"]
+    assert record.unschedulable_plugins == ["NodeResourcesFit"]
     assert record.message is not None
     assert record.message.startswith("0/2 nodes are available: 2 Insufficient cpu.")
 
@@ -103,14 +103,14 @@ def test_a_pod_that_takes_the_place_of_others_names_them() -> None:
     keeping.bench.end("small")
     keeping.bench.confirm(make_pod("small", cpu="800m"), "node-1")
     record = keeping.record(make_pod("important", cpu="800m", priority=10))
-    assert record.preempts == PreemptionRecord("node-1", ["default/small"])
+    assert record.preemption == PreemptionRecord("node-1", ["default/small"])
 
 
 def test_an_only_node_is_not_scored_but_measured() -> None:
     keeping = Keeping(NODES[0])
     keeping.publish({"node-1": BUSY_AND_QUIET["node-1"]}, sampled_at=START)
     record = keeping.record(make_pod("web"))
-    assert [(each.node, each.total, each.rules) for each in record.best] == [("node-1", None, {})]
+    assert [(each.node, each.total, each.scores) for each in record.best] == [("node-1", None, {})]
     assert record.chosen is not None
     assert record.chosen.measured is not None
     assert record.chosen.measured.share == 0.6
@@ -123,7 +123,7 @@ def test_a_record_goes_through_json_as_it_is(is_measured: bool) -> None:
         keeping.publish(BUSY_AND_QUIET, sampled_at=START)
     record = keeping.record(make_pod("web"))
     assert msgspec.json.decode(msgspec.json.encode(record), type=DecisionRecord) == record
-    assert json.loads(msgspec.json.encode(record))["best"][0]["rules"]["NodeResourcesFit"]
+    assert json.loads(msgspec.json.encode(record))["best"][0]["scores"]["NodeResourcesFit"]
 
 
 def test_the_time_of_each_rule_is_told() -> None:
@@ -134,9 +134,9 @@ def test_the_time_of_each_rule_is_told() -> None:
         return ticks()
 
     record = Keeping(*NODES, clock=clock).record(make_pod("web"))
-    assert record.seconds_by_rule["NodeResourcesFit"] == pytest.approx(0.002)  # filter and score
-    assert record.seconds_by_rule["NodeUnschedulable"] == pytest.approx(0.001)
-    assert "NodeName" not in record.seconds_by_rule  # which has nothing to say of such a pod
+    assert record.seconds_by_plugin["NodeResourcesFit"] == pytest.approx(0.002)  # filter and score
+    assert record.seconds_by_plugin["NodeUnschedulable"] == pytest.approx(0.001)
+    assert "NodeName" not in record.seconds_by_plugin  # which has nothing to say of such a pod
 
 
 def test_a_decision_in_short() -> None:
@@ -178,7 +178,7 @@ def test_equal_nodes_are_called_equal_in_short() -> None:
 )
 def test_how_far_a_node_is_ahead_of_the_next(margin: int, asked: str, words: str) -> None:
     record = Keeping(*NODES).record(make_pod("web"))
-    assert lead_in_words(replace(record, margin=margin, asked=asked)) == words
+    assert lead_in_words(replace(record, margin=margin, extender_verb=asked)) == words
 
 
 def test_what_another_scheduler_was_answered_is_beside_our_points() -> None:

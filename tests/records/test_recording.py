@@ -47,8 +47,8 @@ def file(tmp_path: Path) -> Path:
             id="gzip of scenarios",
         ),
         pytest.param(
-            gzip.compress(b'{"format":"lowtide recording","version":2,"lowtide":"9.1"}\n'),
-            "is a recording of version 2, written by Lowtide 9.1; this one reads versions up to 1",
+            gzip.compress(b'{"format":"lowtide recording","version":3,"lowtide":"9.1"}\n'),
+            "is a recording of version 3, written by Lowtide 9.1; this one reads versions up to 2",
             id="newer",
         ),
         pytest.param(

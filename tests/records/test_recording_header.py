@@ -36,8 +36,8 @@ def test_sources_are_each_once_in_the_order_of_profiles_and_rules() -> None:
 def test_words_for_a_source_have_no_secrets() -> None:
     told = described(request(f"http://me:{SECRET}@one"), with_words=True)
     assert told.type == "TrafficRequest"
-    assert "http://one" in told.of
-    assert SECRET not in told.of
+    assert "http://one" in told.description
+    assert SECRET not in told.description
     assert described(ONE, with_words=False) == Source("TrafficRequest", "")
 
 

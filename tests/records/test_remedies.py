@@ -24,8 +24,8 @@ def remedies(pod: Pod, *nodes: Node) -> list[Remedy]:
 
 def test_the_node_with_most_left_is_named() -> None:
     (found,) = remedies(make_pod("big", cpu="2"), make_node("a", cpu="2"), make_node("b", cpu="1"))
-    assert (found.rule, found.nodes) == ("NodeResourcesFit", 2)
-    assert found.in_words == (
+    assert (found.plugin, found.nodes) == ("NodeResourcesFit", 2)
+    assert found.message == (
         "2 nodes refuse it only by NodeResourcesFit (Insufficient cpu), such as a, b; "
         "a has most cpu left, 1500m, and the pod asks for 2: ask for less, or make room"
     )
@@ -52,7 +52,7 @@ def test_where_no_node_is_large_enough_no_room_can_be_made(
 ) -> None:
     pod = make_pod("big", requests=requests)
     (found,) = remedies(pod, make_node("a", cpu="8"), make_node("b", cpu="4"))
-    assert found.in_words == (
+    assert found.message == (
         f"2 nodes refuse it only by NodeResourcesFit ({reason}), such as a, b; "
         f"{words}: ask for less, or add a larger node"
     )
@@ -66,7 +66,7 @@ def test_what_frees_most_nodes_comes_first_and_what_two_rules_refuse_is_left_out
         make_node("cordoned-2", unschedulable=True),
         make_node("tainted-and-small", cpu="1", taints=[TAINT]),
     )
-    assert [(each.rule, each.nodes) for each in found] == [
+    assert [(each.plugin, each.nodes) for each in found] == [
         ("NodeUnschedulable", 2),
         ("TaintToleration", 1),
     ]
@@ -79,5 +79,5 @@ def test_a_pod_that_fits_needs_no_remedy() -> None:
 @pytest.mark.parametrize("selector", [{"disk": "ssd"}], ids=["a label that no node has"])
 def test_what_no_node_has(selector: dict[str, str]) -> None:
     (found,) = remedies(make_pod("web", node_selector=selector), make_node("a"))
-    assert found.rule == "NodeAffinity"
-    assert found.in_words.endswith("change the pod's node selector or affinity, or label the nodes")
+    assert found.plugin == "NodeAffinity"
+    assert found.message.endswith("change the pod's node selector or affinity, or label the nodes")

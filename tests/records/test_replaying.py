@@ -303,7 +303,7 @@ def test_other_configuration_is_told_decision_by_decision(tmp_path: Path) -> Non
     (difference,) = made.differences
     assert (difference.recorded_node, difference.replayed_node) == ("node-1", "node-0")
     assert (difference.pod, difference.attempt) == ("default/web", 1)
-    assert difference.first_rule == "NetworkTraffic"
+    assert difference.first_plugin == "NetworkTraffic"
     assert made.warnings == ("run: nothing reads the recorded TrafficRequest",)
 
 

@@ -51,7 +51,7 @@ def test_configurations_side_by_side() -> None:
         Compared(
             name="as recorded", placed=2, pending=0, evicted=3, links=LINKS, course=[(0.0, 0.8)]
         ),
-        Compared(name="b.yaml", placed=2, pending=1, links=LINKS, elsewhere=elsewhere),
+        Compared(name="b.yaml", placed=2, pending=1, links=LINKS, moved_pods=elsewhere),
     ]
     chart = chart_of_courses({"as recorded": [(5.0, 0.2), (20.0, 0.8)]}, "run")
     page = Read(comparison_page("run.lowtide", rows, chart))
@@ -100,7 +100,7 @@ def test_pods_that_would_be_elsewhere_after_a_replay(
     elsewhere = [Elsewhere(f"ns/pod-{number}", "a", "b") for number in range(count)]
     rows = [
         Compared(name="as recorded", placed=count, pending=0),
-        Compared(name="b.yaml", placed=count, pending=0, elsewhere=elsewhere),
+        Compared(name="b.yaml", placed=count, pending=0, moved_pods=elsewhere),
     ]
     written = comparison_page("run.lowtide", rows, "")
     page = Read(written)

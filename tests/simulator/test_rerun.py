@@ -118,7 +118,7 @@ def rows(recording: Path, **weights: int | None) -> list[Compared]:
 
 def test_the_same_configuration_ends_the_same(recording: Path) -> None:
     recorded, same = rows(recording, same=None)
-    assert (same.placed, same.pending, same.elsewhere) == (2, 0, [])
+    assert (same.placed, same.pending, same.moved_pods) == (2, 0, [])
     assert recorded.links is not None
     assert (recorded.links.peak, recorded.links.peak_node) == (0.7, "busy")
     assert (same.links, same.course) == (recorded.links, recorded.course)
@@ -127,7 +127,7 @@ def test_the_same_configuration_ends_the_same(recording: Path) -> None:
 
 def test_pods_that_would_be_elsewhere_take_their_traffic_with_them(recording: Path) -> None:
     _, quiet = rows(recording, quiet=9)
-    assert quiet.elsewhere == [
+    assert quiet.moved_pods == [
         Elsewhere("default/pod-0", "busy", "quiet", "NetworkTraffic"),
         Elsewhere("default/pod-1", "busy", "quiet", "NetworkTraffic"),
     ]
@@ -139,7 +139,7 @@ def test_pods_that_would_be_elsewhere_take_their_traffic_with_them(recording: Pa
 def test_several_are_compared_in_the_order_given(recording: Path) -> None:
     found = rows(recording, first=9, second=None)
     assert [Path(each.name).name for each in found] == ["as recorded", "first", "second"]
-    assert [len(each.elsewhere) for each in found] == [0, 2, 0]
+    assert [len(each.moved_pods) for each in found] == [0, 2, 0]
 
 
 def test_a_configuration_that_reads_no_traffic_is_told_of_its_links_too(recording: Path) -> None:
@@ -147,7 +147,7 @@ def test_a_configuration_that_reads_no_traffic_is_told_of_its_links_too(recordin
     file.write_text(json.dumps(CONFIG))
     made = compare(recording, make_registry({}), [file], lambda done, total: None)
     recorded, plain = made.rows
-    assert (plain.elsewhere, plain.links) == ([], recorded.links)
+    assert (plain.moved_pods, plain.links) == ([], recorded.links)
 
 
 def test_a_pod_that_fits_nowhere_else_waits(recording: Path) -> None:
@@ -171,7 +171,7 @@ def test_a_pod_that_fits_nowhere_else_waits(recording: Path) -> None:
     made = compare(recording, make_registry({}), [file], lambda done, total: None)
     row = made.rows[1]
     assert (row.placed, row.pending) == (0, 1)  # the other is gone
-    assert row.elsewhere == [
+    assert row.moved_pods == [
         Elsewhere("default/pod-0", "busy", None, NOWHERE),
         Elsewhere("default/pod-1", "busy", None, NOWHERE),
     ]
@@ -197,8 +197,8 @@ def test_what_was_recorded_is_judged_by_the_direction_that_is_asked_for(tmp_path
     files = [tmp_path / "receive", tmp_path / "short"]
     made = compare(tmp_path / "run.lowtide", make_registry({}), files, lambda done, total: None)
     recorded, receive, short = made.rows
-    assert receive.elsewhere == [Elsewhere("default/pod-0", "receives", "sends", "NetworkTraffic")]
-    assert short.elsewhere == []
+    assert receive.moved_pods == [Elsewhere("default/pod-0", "receives", "sends", "NetworkTraffic")]
+    assert short.moved_pods == []
     assert receive.course == recorded.course  # links are told of as they were recorded
     assert made.warnings == (
         f"{files[1]}: asks for TrafficRequest in another way than was recorded; what was recorded "

@@ -109,7 +109,7 @@ def test_the_same_configuration_evicts_and_brings_back_the_same(tmp_path: Path) 
     then, same = rows(recording, CONFIG)
     assert counts(then) == (2, 1, 1)
     assert counts(same) == (2, 1, 1)
-    assert same.elsewhere == []
+    assert same.moved_pods == []
 
 
 def test_who_is_not_evicted_here_stays_and_is_not_there_twice(tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def test_who_is_not_evicted_here_stays_and_is_not_there_twice(tmp_path: Path) ->
     then, other = rows(recording, without_preemption())
     assert counts(then) == (3, 0, 1)
     assert counts(other) == (2, 0, 0)  # its replacement would have taken the second node
-    assert other.elsewhere == [
+    assert other.moved_pods == [
         Elsewhere(
             "default/high",
             *("one", "two"),
@@ -132,7 +132,7 @@ def test_who_stays_goes_when_its_recorded_replacement_goes(tmp_path: Path) -> No
     recording = recorded(tmp_path, CONFIG, begin, evicted, later(9.0, Deleted(AGAIN)))
     _, other = rows(recording, without_preemption())
     assert counts(other) == (2, 0, 0)
-    assert other.elsewhere == []
+    assert other.moved_pods == []
 
 
 def test_who_is_evicted_here_later_is_replaced_as_it_was_then(tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ def test_who_is_evicted_here_later_is_replaced_as_it_was_then(tmp_path: Path) ->
     then, other = rows(recording, only_open_nodes())
     assert counts(then) == (3, 0, 1)
     assert counts(other) == (3, 0, 1)
-    assert other.elsewhere == []
+    assert other.moved_pods == []
 
 
 def test_who_is_evicted_here_alone_comes_back(tmp_path: Path) -> None:
@@ -163,7 +163,7 @@ def test_who_is_evicted_here_alone_comes_back(tmp_path: Path) -> None:
     then, other = rows(recording, CONFIG)
     assert counts(then) == (1, 0, 0)
     assert counts(other) == (2, 0, 1)
-    assert other.elsewhere == [Elsewhere("default/high", None, "one", "it had no node")]
+    assert other.moved_pods == [Elsewhere("default/high", None, "one", "it had no node")]
 
 
 def test_who_came_back_here_goes_when_the_recorded_one_goes(tmp_path: Path) -> None:
@@ -171,7 +171,7 @@ def test_who_came_back_here_goes_when_the_recorded_one_goes(tmp_path: Path) -> N
     recording = recorded(tmp_path, without_preemption(), begin, later(2.0), gone)
     _, other = rows(recording, CONFIG)
     assert counts(other) == (2, 0, 1)
-    assert other.elsewhere == [Elsewhere("default/low", "one", None, "evicted")]
+    assert other.moved_pods == [Elsewhere("default/low", "one", None, "evicted")]
 
 
 def test_a_pod_without_owner_does_not_come_back(tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ def test_a_pod_without_owner_does_not_come_back(tmp_path: Path) -> None:
     recording = recorded(tmp_path, without_preemption(), lambda run: begin(run, alone), later(2.0))
     _, other = rows(recording, CONFIG)
     assert counts(other) == (2, 0, 1)
-    assert other.elsewhere == [
+    assert other.moved_pods == [
         Elsewhere("default/low", "one", None, "evicted"),
         Elsewhere("default/high", None, "one", "it had no node"),
     ]
@@ -191,7 +191,7 @@ def test_who_is_gone_before_it_is_evicted_is_not_evicted(tmp_path: Path) -> None
     recording = recorded(tmp_path, without_preemption(), begin, gone, later(9.0))
     _, other = rows(recording, CONFIG)
     assert counts(other) == (2, 0, 0)
-    assert other.elsewhere == []
+    assert other.moved_pods == []
 
 
 def test_whom_the_recorded_scheduler_promised_a_node_is_promised_none_here(tmp_path: Path) -> None:

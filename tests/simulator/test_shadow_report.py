@@ -26,11 +26,11 @@ def test_agreement_is_counted_and_differences_are_told() -> None:
     refused = report.note(shadowed("3", "small"), 13.0)
     assert different is not None
     assert refused is not None
-    assert (different.would_be_on, different.agreement) == ("roomy", "different")
-    assert different.because == "NodeResourcesFit"
+    assert (different.predicted_node, different.agreement) == ("roomy", "different")
+    assert different.reason == "NodeResourcesFit"
     assert different.points is not None
     assert different.points > 0
-    assert refused.because == "NodeResourcesFit: Insufficient cpu"
+    assert refused.reason == "NodeResourcesFit: Insufficient cpu"
     summary = report.summary(20.0, nodes=2, pending=4)
     assert (summary.pods, summary.agreed, summary.pending) == (3, 1, 4)
     assert summary.agreement == {

@@ -59,8 +59,8 @@ def test_pods_that_would_be_elsewhere_count_there_for_the_next() -> None:
         bound = make_pod(f"pod-{number}", on="busy", annotations=traffic)
         difference = made.step(Modified(bound), 2.0)
         assert difference is not None
-        assert difference.because == "NetworkTraffic"
-        would_be[difference.would_be_on] += 1
+        assert difference.reason == "NetworkTraffic"
+        would_be[difference.predicted_node] += 1
     assert would_be == {"quiet-1": 4, "quiet-2": 4}
     made.step(reading, 3.0)
     links = made.summary(4.0).links

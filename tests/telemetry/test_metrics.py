@@ -34,7 +34,7 @@ def test_everything_that_is_known_is_told() -> None:
         'lowtide_reading_nodes{state="fresh"}': 10,
         'lowtide_reading_nodes{state="stale"}': 2,
         "lowtide_readings_age_seconds": 7.5,
-        "lowtide_readings_braked": 1,
+        "lowtide_readings_ignored": 1,
         'lowtide_prometheus_polls_total{result="success"}': 5,
         'lowtide_prometheus_polls_total{result="failure"}': 1,
         'lowtide_usage_nodes{state="known"}': 11,

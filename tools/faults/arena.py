@@ -122,9 +122,9 @@ class Arena:
             self._following.stop()
         self.plane.stop()
 
-    def grant(self, rights: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
+    def grant(self, permissions: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
         """To the users of all replicas."""
-        for path, manifest in rights:
+        for path, manifest in permissions:
             self.plane.request("POST", path, _with_users(manifest))
 
     @contextmanager

@@ -243,7 +243,7 @@ class ControlPlane:
     def kube_scheduler(self, config_yaml: str, kubeconfig: Path | None = None) -> Process:
         """The real kube-scheduler with this configuration, ready; its `url` is where it listens.
 
-        It has kube-scheduler's usual rights, or those of `kubeconfig`, which is filled into
+        It has kube-scheduler's usual permissions, or those of `kubeconfig`, which is filled into
         `clientConnection`. `stop` of the control plane stops it too."""
         self._schedulers_started += 1
         name = f"kube-scheduler-{self._schedulers_started}"

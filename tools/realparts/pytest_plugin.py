@@ -83,7 +83,7 @@ SCHEDULER_RIGHTS: tuple[tuple[str, dict[str, Any]], ...] = (
 )
 
 USAGE_RIGHTS = (
-    Path(__file__).resolve().parent.parent.parent / "examples" / "03-node-usage" / "rights.yaml"
+    Path(__file__).resolve().parent.parent.parent / "examples" / "03-node-usage" / "rbac.yaml"
 )
 
 KUBERNETES = "--kubernetes"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from lowtide.app.clocks import Clock
 from lowtide.app.known_cluster import WatchedCluster
 from lowtide.app.measuring import Measuring
-from lowtide.app.refused_inputs import refused_by
+from lowtide.app.rejected_answers import refused_by
 from lowtide.app.tasks import end, failures, started
 from lowtide.app.watching import make_watches
 from lowtide.cluster.reading import Reading
@@ -38,7 +38,7 @@ class BesideParts:
 
 
 class Beside:
-    """Hands every event to `take`; rights to list and watch are enough for it."""
+    """Hands every event to `take`; permissions to list and watch are enough for it."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class Beside:
             if failed:
                 raise failed[0]
 
-    def refused_inputs(self) -> Mapping[str, int]:
+    def rejected_answers(self) -> Mapping[str, int]:
         """For /metrics."""
         return refused_by(self._connection, self._measuring_connection, measuring=self.measuring)
 

@@ -43,7 +43,7 @@ class FindingShown(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     nodes: list[str]
     node_count: int
-    mend: str
+    fix: str
 
 
 class Diagnosis(msgspec.Struct, frozen=True):
@@ -175,7 +175,7 @@ def _shown(findings: "Sequence[Finding]") -> list[FindingShown]:
     """Without notes that nothing mends: who looks at a page can do nothing about them."""
     from lowtide.doctor.findings import Severity, worst_first
 
-    useful = [each for each in findings if each.mend or each.severity is Severity.FAULT]
+    useful = [each for each in findings if each.fix or each.severity is Severity.FAULT]
     return [
         FindingShown(
             severity=each.severity.value,
@@ -183,7 +183,7 @@ def _shown(findings: "Sequence[Finding]") -> list[FindingShown]:
             text=each.text,
             nodes=list(each.nodes[:NODES_NAMED]),
             node_count=len(each.nodes),
-            mend=each.mend,
+            fix=each.fix,
         )
         for each in worst_first(useful)[:FINDINGS_SHOWN]
     ]

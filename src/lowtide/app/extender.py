@@ -30,7 +30,7 @@ from lowtide.app.kube_writes import KubeBinder
 from lowtide.app.measuring import FIRST_READING_SECONDS, Measuring
 from lowtide.app.no_binder import NoBinder
 from lowtide.app.notes import Notes
-from lowtide.app.refused_inputs import RefusedInputs, refused_by
+from lowtide.app.rejected_answers import RejectedAnswers, refused_by
 from lowtide.app.shown import Shown
 from lowtide.app.tasks import end, failures, started
 from lowtide.app.watching import make_watches
@@ -119,7 +119,7 @@ class ExtenderApp:
         )
         self._registry.register(MeasuredGauges(self._measuring.numbers))
         self._registry.register(
-            RefusedInputs(
+            RejectedAnswers(
                 lambda: refused_by(
                     self._connection, self._measuring_connection, measuring=self._measuring
                 )
@@ -230,7 +230,7 @@ class ExtenderApp:
             measured=self._measuring.numbers,
             is_leader=lambda: None,
             diagnosis=self._measuring.diagnosis,
-            not_renewed=self._outages.not_renewed,
+            stale_watches=self._outages.stale_watches,
         )
 
     async def _measure(self) -> None:
@@ -270,11 +270,11 @@ class ExtenderApp:
             routes=[
                 *health_routes(
                     healthz=[],
-                    livez=[("rules", self.advising.why_hung)],
+                    livez=[("plugins", self.advising.why_hung)],
                     readyz=[
                         ("cluster", self.advising.why_not_ready),
                         ("readings", self._why_no_readings),
-                        ("rules", self.advising.why_hung),
+                        ("plugins", self.advising.why_hung),
                         ("running", self._why_ending),
                     ],
                 ),

@@ -24,7 +24,7 @@ from lowtide.scheduler.events import EvictionEnded
 log = Log("scheduler")
 
 CONCURRENT_CONDITIONS = 8
-# A server that has just started knows no rights yet: for some seconds it refuses everything.
+# A server that has just started knows no permissions yet: for some seconds it refuses everything.
 MOST_REFUSALS = 5
 # As many pods as Kubernetes is built for; autoscalers go by the conditions of all of them.
 MOST_WAITING_CONDITIONS = 150_000
@@ -98,16 +98,16 @@ class KubeBinder:
                 refusals += is_forbidden(error)
                 is_too_early = is_forbidden(error) and refusals < MOST_REFUSALS
                 if not may_pass(error) and not is_too_early:
-                    self._warn_of_missing_right(error)
+                    self._warn_of_missing_permission(error)
                     raise
                 log.v(2, "The pod cannot be read after a binding", pod=pod.key, err=str(error))
                 await self._sleep(next(waits, _REREAD_SECONDS[-1]))
 
-    def _warn_of_missing_right(self, error: KubeError) -> None:
+    def _warn_of_missing_permission(self, error: KubeError) -> None:
         if is_forbidden(error) and not self._has_warned:
             self._has_warned = True
             log.warning(
-                "Doubtful bindings cannot be looked up; the scheduler needs the right to get pods",
+                "Doubtful bindings cannot be looked up; the scheduler needs permission to get pods",
                 err=str(error),
             )
 

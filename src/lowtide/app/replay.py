@@ -184,8 +184,10 @@ def _rerun(
             anew[source] = JudgedAnew(recorded, source)
             differs = ", ".join(taken_as_recorded(recorded, source))
         else:
-            differs = repr(source) if source is not None and each.of != repr(source) else ""
-        if differs and each.of:
+            differs = (
+                repr(source) if source is not None and each.description != repr(source) else ""
+            )
+        if differs and each.description:
             warnings.append(
                 f"{config_file}: asks for {each.type} in another way than was recorded; what was "
                 f"recorded is taken for it: {differs}"

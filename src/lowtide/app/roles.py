@@ -1,5 +1,5 @@
-"""Rights (app/rights) as RBAC objects, in a manifest that says what each rule is for, and as the
-table of the docs. `lowtide rights` and tools/deploy_files call it."""
+"""Permissions (app/permissions) as RBAC objects, in a manifest that says what each rule is for, and
+as the table of the docs. `lowtide rbac` and tools/deploy_files call it."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import yaml
 
-from lowtide.app.rights import Mode, Need, Right
+from lowtide.app.permissions import Mode, Need, Permission
 
 _GROUP: Final = "rbac.authorization.k8s.io"
 _API: Final = f"{_GROUP}/v1"
@@ -16,7 +16,7 @@ _API: Final = f"{_GROUP}/v1"
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """The service account that is given rights, by roles of this name."""
+    """The service account that is given permissions, by roles of this name."""
 
     namespace: str
     name: str
@@ -25,7 +25,7 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule of a role: rights that differ in their resource alone."""
+    """One rule of a role: permissions that differ in their resource alone."""
 
     group: str
     resources: tuple[str, ...]
@@ -34,10 +34,10 @@ class Rule:
     why: str
 
 
-def manifest_of(rights: Iterable[Right], account: Account) -> str:
+def manifest_of(permissions: Iterable[Permission], account: Account) -> str:
     """YAML: a ClusterRole, a Role for each namespace, and their bindings."""
     documents = []
-    for namespace, rules in _by_namespace(rights):
+    for namespace, rules in _by_namespace(permissions):
         kind = "Role" if namespace else "ClusterRole"
         place = [f"  namespace: {namespace}"] if namespace else []
         documents.append(
@@ -71,51 +71,53 @@ def manifest_of(rights: Iterable[Right], account: Account) -> str:
     return "---\n".join("\n".join(lines) + "\n" for lines in documents)
 
 
-def objects_of(rights: Iterable[Right], account: Account) -> list[dict[str, Any]]:
-    return list(yaml.safe_load_all(manifest_of(rights, account)))
+def objects_of(permissions: Iterable[Permission], account: Account) -> list[dict[str, Any]]:
+    return list(yaml.safe_load_all(manifest_of(permissions, account)))
 
 
-def table_of(rights: Iterable[Right]) -> list[tuple[str, ...]]:
+def table_of(permissions: Iterable[Permission]) -> list[tuple[str, ...]]:
     """Rows for people: resource, verbs, where, modes, when, why."""
     return [
         (
-            f"{right.resource}.{right.group}" if right.group else right.resource,
-            ", ".join(right.verbs),
-            _place(right),
-            ", ".join(mode for mode in Mode if mode in right.modes),
-            right.need if right.need is not Need.ALWAYS else "",
-            right.why,
+            f"{permission.resource}.{permission.group}"
+            if permission.group
+            else permission.resource,
+            ", ".join(permission.verbs),
+            _place(permission),
+            ", ".join(mode for mode in Mode if mode in permission.modes),
+            permission.need if permission.need is not Need.ALWAYS else "",
+            permission.why,
         )
-        for right in rights
+        for permission in permissions
     ]
 
 
 TABLE_HEADINGS: Final = ("resource", "verbs", "where", "modes", "only with", "what for")
 
 
-def markdown_of(rights: Iterable[Right]) -> str:
-    rows = [TABLE_HEADINGS, ("---",) * len(TABLE_HEADINGS), *table_of(rights)]
+def markdown_of(permissions: Iterable[Permission]) -> str:
+    rows = [TABLE_HEADINGS, ("---",) * len(TABLE_HEADINGS), *table_of(permissions)]
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
-def _place(right: Right) -> str:
-    if not right.namespace:
+def _place(permission: Permission) -> str:
+    if not permission.namespace:
         return "cluster"
-    return "/".join((right.namespace, *right.names))
+    return "/".join((permission.namespace, *permission.names))
 
 
-def _by_namespace(rights: Iterable[Right]) -> Iterator[tuple[str, list[Rule]]]:
+def _by_namespace(permissions: Iterable[Permission]) -> Iterator[tuple[str, list[Rule]]]:
     """The whole cluster first."""
-    by_namespace = sorted(rights, key=lambda right: right.namespace)
-    for namespace, some in groupby(by_namespace, key=lambda right: right.namespace):
+    by_namespace = sorted(permissions, key=lambda permission: permission.namespace)
+    for namespace, some in groupby(by_namespace, key=lambda permission: permission.namespace):
         yield namespace, _rules(list(some))
 
 
-def _rules(rights: Sequence[Right]) -> list[Rule]:
+def _rules(permissions: Sequence[Permission]) -> list[Rule]:
     resources: dict[tuple[Any, ...], list[str]] = {}
-    for right in rights:
-        key = (right.group, right.verbs, right.names, right.why)
-        resources.setdefault(key, []).append(right.resource)
+    for permission in permissions:
+        key = (permission.group, permission.verbs, permission.names, permission.why)
+        resources.setdefault(key, []).append(permission.resource)
     return [
         Rule(group, tuple(some), verbs, names, why)
         for (group, verbs, names, why), some in resources.items()

@@ -24,7 +24,7 @@ from lowtide.app.known_cluster import BelievedCluster
 from lowtide.app.kube_writes import KubeBinder, KubeWrites
 from lowtide.app.measuring import FIRST_READING_SECONDS, Measuring
 from lowtide.app.notes import Notes
-from lowtide.app.refused_inputs import RefusedInputs, refused_by
+from lowtide.app.rejected_answers import RejectedAnswers, refused_by
 from lowtide.app.shown import Shown
 from lowtide.app.tasks import end, failures, started
 from lowtide.app.volume_writes import KubeBindings, KubeVolumes
@@ -190,7 +190,7 @@ class SchedulerApp:
             wall_clock=parts.wall_clock,
         )
         self._registry.register(MeasuredGauges(self._measuring.numbers))
-        self._registry.register(RefusedInputs(self._refused_inputs))
+        self._registry.register(RejectedAnswers(self._rejected_answers))
         self._outages = Outages(parts.clock)
         self._watches = make_watches(
             self._connection,
@@ -273,7 +273,7 @@ class SchedulerApp:
         self._notes.note(decided, began_at)
         self._parts.on_decision(decided)
 
-    def _refused_inputs(self) -> Mapping[str, int]:
+    def _rejected_answers(self) -> Mapping[str, int]:
         return refused_by(
             self._connection,
             self._lease_connection,
@@ -353,7 +353,7 @@ class SchedulerApp:
             measured=self._measuring.numbers,
             is_leader=self._may_schedule,
             diagnosis=self._measuring.diagnosis,
-            not_renewed=self._outages.not_renewed,
+            stale_watches=self._outages.stale_watches,
         )
 
     async def _shut_down(

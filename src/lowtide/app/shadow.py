@@ -1,5 +1,5 @@
 """The shadow mode: decides for every pod that others place, beside any scheduler. It writes nothing
-to the cluster: rights to read are enough."""
+to the cluster: permissions to read are enough."""
 
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry
 from lowtide.app.beside import Beside, BesideParts
 from lowtide.app.guarding import started_server
 from lowtide.app.notes import Notes
-from lowtide.app.refused_inputs import RefusedInputs
+from lowtide.app.rejected_answers import RejectedAnswers
 from lowtide.app.shadow_metrics import ShadowNumbers
 from lowtide.app.shown import Shown
 from lowtide.framework.profile import Profile
@@ -90,7 +90,7 @@ class ShadowApp:
             return
         registry = CollectorRegistry()
         registry.register(MeasuredGauges(self._beside.measuring.numbers))
-        registry.register(RefusedInputs(self._beside.refused_inputs))
+        registry.register(RejectedAnswers(self._beside.rejected_answers))
         registry.register(ShadowNumbers(self._summary))
         self.server = await started_server(
             stack,
@@ -117,7 +117,7 @@ class ShadowApp:
             measured=self._beside.measuring.numbers,
             is_leader=lambda: None,
             diagnosis=self._beside.measuring.diagnosis,
-            not_renewed=self._beside.outages.not_renewed,
+            stale_watches=self._beside.outages.stale_watches,
         )
 
     def _why_not_synced(self) -> str | None:

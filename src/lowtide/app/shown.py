@@ -13,7 +13,7 @@ from lowtide.app.diagnosing import Diagnosis
 from lowtide.cluster.columns import FloatArray
 from lowtide.cluster.placed import PlacedPod
 from lowtide.framework.plugin import PluginError
-from lowtide.kube.following import NotRenewed
+from lowtide.kube.following import StaleWatches
 from lowtide.objects.node import Node
 from lowtide.objects.quantity import QuantityError
 from lowtide.objects.requests import CPU, MEMORY, node_amounts
@@ -38,7 +38,7 @@ from lowtide.telemetry.metrics import MeasuredNumbers
 
 ZONE = "topology.kubernetes.io/zone"
 RACKS = ("topology.kubernetes.io/rack", "rack")
-MOST_REFUSALS = 20
+MOST_REJECTIONS = 20
 MOST_DECISIONS = 500
 _LETTERS = np.frombuffer("".join(state.value[0] for state in STATES).encode(), "S1")
 
@@ -81,9 +81,9 @@ class PodOnNode(msgspec.Struct, frozen=True):
     is_assumed: bool
 
 
-class RefusalShown(msgspec.Struct, frozen=True):
+class RejectionShown(msgspec.Struct, frozen=True):
     pod: str
-    rule: str
+    plugin: str
     reasons: list[str]
 
 
@@ -108,7 +108,7 @@ class NodeShown(msgspec.Struct, frozen=True, kw_only=True):
     pods: list[PodOnNode]
     reading: NodeReadingShown | None
     history: NodeHistory
-    refusals: list[RefusalShown]
+    rejections: list[RejectionShown]
 
 
 class ReadingHealth(msgspec.Struct, frozen=True, kw_only=True):
@@ -119,7 +119,7 @@ class ReadingHealth(msgspec.Struct, frozen=True, kw_only=True):
     stale: int = 0
     missing: int = 0
     implausible: int = 0
-    is_braked: bool | None = None
+    is_ignored: bool | None = None
     error: str | None = None
 
 
@@ -129,7 +129,7 @@ class HealthShown(msgspec.Struct, frozen=True, kw_only=True):
     is_leader: bool | None  # None: there is no lease to hold
     readings: list[ReadingHealth]
     diagnosis: Diagnosis | None  # None: nothing was examined yet
-    not_renewed: NotRenewed | None  # what the API server does not tell of at present
+    stale_watches: StaleWatches | None  # what the API server does not tell of at present
 
 
 class Shown:
@@ -144,7 +144,7 @@ class Shown:
         measured: Callable[[], MeasuredNumbers],
         is_leader: Callable[[], bool | None],
         diagnosis: Callable[[], Diagnosis | None],
-        not_renewed: Callable[[], NotRenewed | None],
+        stale_watches: Callable[[], StaleWatches | None],
     ) -> None:
         self._decider = decider
         self._ring = ring
@@ -154,7 +154,7 @@ class Shown:
         self._measured = measured
         self._is_leader = is_leader
         self._diagnosis = diagnosis
-        self._not_renewed = not_renewed
+        self._stale_watches = stale_watches
         self._request = traffic_request_of(decider.profiles.values())
         self._named: list[tuple[str, str | None, str | None]] | None = None  # not looked at yet
         self._nodes: list[Node] = []
@@ -250,7 +250,7 @@ class Shown:
             pods=[_pod_on_node(each) for each in placed],
             reading=self._reading(row),
             history=self._history.of(name),
-            refusals=self._refusals(name),
+            rejections=self._rejections(name),
         )
 
     def health(self) -> HealthShown:
@@ -261,7 +261,7 @@ class Shown:
             is_leader=self._is_leader(),
             readings=self._readings(),
             diagnosis=self._diagnosis(),
-            not_renewed=self._not_renewed(),
+            stale_watches=self._stale_watches(),
         )
 
     # Parts of it.
@@ -316,20 +316,20 @@ class Shown:
             added_transmit=_known(columns[EXPECTED_TRANSMIT][row]) or 0.0,
         )
 
-    def _refusals(self, node_name: str) -> list[RefusalShown]:
+    def _rejections(self, node_name: str) -> list[RejectionShown]:
         """Of some pods that were refused everywhere: why this node is none for them. To ask about
         each costs what a decision does."""
-        found: list[RefusalShown] = []
+        found: list[RejectionShown] = []
         refused = (each for each in self._decider.queue if each.is_refused)
-        for queued in islice(refused, MOST_REFUSALS):
+        for queued in islice(refused, MOST_REJECTIONS):
             try:
                 rejection = self._decider.rejection_of(queued.pod, node_name)
             except (PluginError, QuantityError) as error:
-                found.append(RefusalShown(queued.pod.key, "", [str(error)]))
+                found.append(RejectionShown(queued.pod.key, "", [str(error)]))
                 continue
             if rejection is not None:
                 reasons = list(rejection.reasons)
-                found.append(RefusalShown(queued.pod.key, rejection.plugin, reasons))
+                found.append(RejectionShown(queued.pod.key, rejection.plugin, reasons))
         return found
 
     def _readings(self) -> list[ReadingHealth]:
@@ -346,7 +346,7 @@ class Shown:
                 stale=nodes[State.STALE],
                 missing=nodes[State.MISSING],
                 implausible=nodes[State.IMPLAUSIBLE],
-                is_braked=numbers.is_traffic_braked,
+                is_ignored=numbers.is_traffic_braked,
             )
         ]
 

@@ -85,5 +85,5 @@ def _replayed(plugins: Plugins, task: SweepTask) -> SweepRun:
         known["fairness"] = links.fairness
         if links.cpu_imbalance is not None:
             known["cpu_imbalance"] = links.cpu_imbalance
-    figures = {**known, "pending": row.pending, "elsewhere": len(row.elsewhere)}
+    figures = {**known, "pending": row.pending, "moved_pods": len(row.moved_pods)}
     return SweepRun(task.source, task.config.name, task.seed, figures, tuple(warnings))

@@ -4,17 +4,20 @@ Every command with an event loop has one: a process that does nothing any more w
 for ever."""
 
 import asyncio
+import inspect
 import os
 import signal
 import sys
 import threading
 import traceback
 from collections.abc import Callable, Coroutine
+from functools import cache
 from types import FrameType, TracebackType
 from typing import Any, Final, Self, TypeVar
 
 from lowtide.app.backstop import Backstop
-from lowtide.framework.plugin import ask
+from lowtide.framework import plugin as plugin_contract
+from lowtide.framework.plugin import Plugin, PluginOptions
 from lowtide.logs import Log
 
 log = Log("watchdog")
@@ -118,11 +121,39 @@ class Watchdog:
         telling.join(self._telling_seconds)
 
     def _tell(self, frame: FrameType | None, seconds: float) -> None:
-        stack = [] if frame is None else [each for each, _ in traceback.walk_stack(frame)]
-        asked = next((each for each in stack if each.f_code is ask.__code__), None)
-        where = "".join(traceback.format_stack(frame)) if frame is not None else ""
-        if asked is None:
-            log.error("The loop hangs; this process ends", seconds=seconds, stack=where)
-            return
-        rule, method = asked.f_locals["rule"], asked.f_locals["method"]
-        log.error(f"{rule.name}.{method} hangs; this process ends", seconds=seconds, stack=where)
+        where = "" if frame is None else "".join(traceback.format_stack(frame))
+        method = None if frame is None else _method_of_a_plugin(frame)
+        hanging = "The loop" if method is None else method
+        log.error(f"{hanging} hangs; this process ends", seconds=seconds, stack=where)
+
+
+def _method_of_a_plugin(frame: FrameType) -> str | None:
+    """The innermost method of a plugin in which this frame is, such as `NodeAffinity.filter`.
+
+    A frame belongs to one if it runs a function of that name for an object that has the method and
+    a name: no name of a local variable is needed, nor who called it."""
+    for each, _ in traceback.walk_stack(frame):
+        code = each.f_code
+        if code.co_name not in _methods_of_plugins() or not code.co_argcount:
+            continue
+        plugin = each.f_locals.get(code.co_varnames[0])
+        name = getattr(plugin, "name", None)
+        if isinstance(name, str) and hasattr(plugin, code.co_name):
+            return f"{name}.{code.co_name}"
+    return None
+
+
+@cache
+def _methods_of_plugins() -> frozenset[str]:
+    """All that the contract (`framework/plugin`) has."""
+    protocols = [
+        each
+        for each in vars(plugin_contract).values()
+        if isinstance(each, type) and {Plugin, PluginOptions} & {*each.__mro__}
+    ]
+    return frozenset(
+        name
+        for protocol in protocols
+        for name, member in vars(protocol).items()
+        if inspect.isroutine(member) and not name.startswith("_")
+    )

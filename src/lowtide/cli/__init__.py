@@ -17,7 +17,7 @@ LONGEST_END_SECONDS = 40.0
 COMMANDS = (
     *("scheduler", "extender", "shadow", "explain"),
     *("decide", "simulate", "sweep", "record", "replay"),
-    *("config", "rights", "doctor", "demo", "version"),
+    *("config", "rbac", "doctor", "demo", "version"),
 )
 
 

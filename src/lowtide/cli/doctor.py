@@ -65,7 +65,7 @@ def doctor(
 
     From the exporters to the scores: prints for each node which series matched by which label, its
     devices, link speed, age and verdict; then each fault, with lines to paste that mend it. Reads
-    only; the right to list nodes is enough. Exit status 0: no fault was found.
+    only; permission to list nodes is enough. Exit status 0: no fault was found.
     """
     start_logging(0, "text")
     with told_in_one_sentence():
@@ -178,7 +178,7 @@ def _print_request(console: Console, one: Examined) -> None:
     console.print(table)
     if len(rows) > ROWS_SHOWN:
         rest = rows[ROWS_SHOWN:]
-        fresh = sum(1 for row in rest if row.verdict is State.FRESH)
+        fresh = sum(1 for row in rest if row.state is State.FRESH)
         console.print(f"… and {len(rest)} nodes more, {fresh} of them fresh (--output json: all)")
 
 
@@ -190,7 +190,7 @@ def _link(row: NodeRow) -> str:
 
 def _verdict(row: NodeRow) -> str:
     codes = ", ".join(code.value for code in row.codes)
-    return f"{row.verdict.value}: {codes}" if codes else row.verdict.value
+    return f"{row.state.value}: {codes}" if codes else row.state.value
 
 
 def _print_finding(console: Console, finding: Finding) -> None:
@@ -206,7 +206,7 @@ def _print_finding(console: Console, finding: Finding) -> None:
         more = len(finding.nodes) - NODES_NAMED
         rest = f" and {more} more" if more > 0 else ""
         console.print(f"  {_counted(len(finding.nodes), 'node')}: {named}{rest}", soft_wrap=True)
-    for line in finding.mend.splitlines():
+    for line in finding.fix.splitlines():
         console.print(f"    {line}", style="green", soft_wrap=True)
 
 

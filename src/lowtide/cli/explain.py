@@ -68,7 +68,7 @@ def explain(
 
     Of a pod that waits it says also what would make it fit. Asks the scheduler or extender that
     decided, or a shadow: on a local port with --address, else its pods through the API server's
-    proxy, with your own rights (get on pods/proxy). Or reads a file of decisions.
+    proxy, with your own permissions (get on pods/proxy). Or reads a file of decisions.
     """
     if address is not None and decisions_file is not None:
         raise click.UsageError("--address and --decisions-file exclude each other")

@@ -31,8 +31,8 @@ class Printed:
         self._console = console
 
     def explanation(self, found: Explanation) -> None:
-        if found.waits is not None:
-            self._say(f"{found.pod} waits: {found.waits}")
+        if found.waiting_for is not None:
+            self._say(f"{found.pod} waits: {found.waiting_for}")
         if found.preempted_by is not None:
             by = found.preempted_by
             self._say(f"{found.pod} had to make room for {by.pod} at {_time(by.time)}")
@@ -41,28 +41,28 @@ class Printed:
                 self._record(record)
             else:
                 self._say(f"before: {_headline(record)}")
-        for flip in found.flips_in_words[:FLIPS_SHOWN]:
+        for flip in found.change_messages[:FLIPS_SHOWN]:
             self._say(f"What would have changed it: {flip}.")
         for remedy in found.remedies[:REMEDIES_SHOWN]:
-            self._say(f"What would make it fit: {remedy.in_words}.")
+            self._say(f"What would make it fit: {remedy.message}.")
         for hint in found.hints:
             self._say(f"What can be done: {hint}.")
-        if found.without_remedies is not None:
-            words = found.without_remedies
+        if found.no_remedies_reason is not None:
+            words = found.no_remedies_reason
             self._say(f"{words[0].upper()}{words[1:]} (no --decisions-file, or --address).")
         if found.why_not is not None:
-            self._why_not(found.why_not, found.records[0].asked if found.records else "")
+            self._why_not(found.why_not, found.records[0].extender_verb if found.records else "")
 
     def _record(self, record: DecisionRecord) -> None:
         self._say(_headline(record))
-        if record.message is not None and not record.neutral:
+        if record.message is not None and not record.neutral_reason:
             self._say(record.message)
-        if record.preempts is not None:
-            victims = ", ".join(record.preempts.victims)
-            self._say(f"It takes the place of {victims} on {record.preempts.node}.")
+        if record.preemption is not None:
+            victims = ", ".join(record.preemption.victims)
+            self._say(f"It takes the place of {victims} on {record.preemption.node}.")
         if record.reading is not None:
             self._say(_reading(record))
-        if record.best and record.best[0].rules:
+        if record.best and record.best[0].scores:
             self._scores(record)
             left_out = record.feasible - min(len(record.best), NODES_SHOWN)
             if left_out > 0:
@@ -72,8 +72,8 @@ class Printed:
         """Rules that tell no nodes apart have no column; a line below says what they gave."""
         shown = record.best[:NODES_SHOWN]
         columns, alike, nothing = [], [], []
-        for rule in shown[0].rules:
-            points = {node.rules[rule].weighted for node in shown}
+        for rule in shown[0].scores:
+            points = {node.scores[rule].weighted for node in shown}
             if points == {0}:
                 nothing.append(rule)
             elif len(points) > 1 or len(shown) == 1:
@@ -89,14 +89,14 @@ class Printed:
 
     def _why_not(self, asked: WhyNot, asked_to: str) -> None:
         """Among equal nodes it is Lowtide's turn to choose, or of who asked it to do something."""
-        when = "now" if asked.is_of_now else "then"
-        if asked.all_refused is not None:
+        when = "now" if asked.is_current else "then"
+        if asked.all_rejected is not None:
             self._say(
-                f"{asked.node}, if it was among them: {asked.all_refused.rstrip('.')}. "
+                f"{asked.node}, if it was among them: {asked.all_rejected.rstrip('.')}. "
                 "The record does not tell refused nodes apart."
             )
-        elif asked.refused_by:
-            self._say(f"{asked.node} is refused {when} by {'; '.join(asked.refused_by)}.")
+        elif asked.rejections:
+            self._say(f"{asked.node} is refused {when} by {'; '.join(asked.rejections)}.")
         elif asked.node == asked.chosen:
             self._say(f"{asked.node} is the node that is chosen {when}.")
         elif asked.total is None:
@@ -105,7 +105,7 @@ class Printed:
             self._compared(asked, when, "" if asked_to else f": {TURNS}")
 
     def _compared(self, asked: WhyNot, when: str, if_equal: str) -> None:
-        differing = [row for row in asked.compared if row.chosen != row.other]
+        differing = [row for row in asked.comparison if row.chosen != row.other]
         if asked.total == asked.chosen_total:
             words = f"as many as {asked.chosen}{if_equal}"
         else:
@@ -113,7 +113,7 @@ class Printed:
         end = "; they differ by" if differing else "."
         self._say(f"{asked.node} has {asked.total} points {when}, {words}{end}")
         for row in differing:
-            self._say(f"  {row.rule}: {row.other} against {row.chosen}")
+            self._say(f"  {row.plugin}: {row.other} against {row.chosen}")
 
     def _say(self, line: str) -> None:
         text = strip_control_codes(line)  # what others called things
@@ -121,13 +121,13 @@ class Printed:
 
 
 def _headline(record: DecisionRecord) -> str:
-    asked = f"asked to {record.asked}, " if record.asked else ""
+    asked = f"asked to {record.extender_verb}, " if record.extender_verb else ""
     attempt = f"{asked}attempt {record.attempt}, {_time(record.time)}"
-    if record.neutral:
-        is_on = f", it is on {record.is_on}" if record.is_on else ""
+    if record.neutral_reason:
+        is_on = f", it is on {record.actual_node}" if record.actual_node else ""
         return f"{record.pod}: {record.message}{is_on} ({attempt}; {record.nodes} nodes)"
     if record.node is None:
-        is_on = f", and is on {record.is_on}" if record.is_on else ""
+        is_on = f", and is on {record.actual_node}" if record.actual_node else ""
         return f"{record.pod} fits nowhere{is_on} ({attempt}; {record.nodes} nodes)"
     words = f"{_place(record)} ({attempt}; {record.feasible} of {record.nodes} nodes"
     if record.by_nomination:
@@ -141,14 +141,14 @@ def _headline(record: DecisionRecord) -> str:
 
 def _place(record: DecisionRecord) -> str:
     """Where the pod goes; of another scheduler's pods where it is, and where it should be."""
-    if record.asked:
-        is_on = f", it is on {record.is_on}" if record.is_on else ""
+    if record.extender_verb:
+        is_on = f", it is on {record.actual_node}" if record.actual_node else ""
         return f"{record.pod}: {record.node} is advised{is_on}"
-    if record.is_on is None:
+    if record.actual_node is None:
         return f"{record.pod} -> {record.node}"
-    if record.is_on == record.node:
+    if record.actual_node == record.node:
         return f"{record.pod} would be on {record.node}, and is"
-    return f"{record.pod} would be on {record.node}, is on {record.is_on}"
+    return f"{record.pod} would be on {record.node}, is on {record.actual_node}"
 
 
 def _reading(record: DecisionRecord) -> str:
@@ -180,7 +180,7 @@ def _score_table(
     for node in shown:
         cells = (
             f"{node.node} *" if node.node == record.node else node.node,
-            *(str(node.rules[rule].weighted) for rule in rules),
+            *(str(node.scores[rule].weighted) for rule in rules),
             str(node.total),
             *(() if told is None else (f"{told.by_node[node.node]} of {MOST_PRIORITY}",)),
             _traffic(node),

@@ -46,7 +46,7 @@ def record(
 ) -> None:
     """Writes what happens on a cluster to FILE, for `lowtide replay`.
 
-    Runs beside any scheduler. Rights to list and watch are enough. Secrets and environment
+    Runs beside any scheduler. Permissions to list and watch are enough. Secrets and environment
     variables are never written.
     """
     start_logging(verbosity, logging_format)

@@ -138,12 +138,12 @@ def _print_comparison(comparison: Comparison, output: str) -> None:
         console = Console(width=_WIDTH_WITHOUT_TERMINAL)
     console.print(_figures(comparison))
     for row in comparison.rows[1:]:
-        for each in row.elsewhere[:ELSEWHERE_SHOWN]:
-            because = f": {each.because}" if each.because else ""
-            nodes = f"{each.recorded or 'no node'} -> {each.node or 'no node'}"
+        for each in row.moved_pods[:ELSEWHERE_SHOWN]:
+            because = f": {each.reason}" if each.reason else ""
+            nodes = f"{each.recorded_node or 'no node'} -> {each.node or 'no node'}"
             print(f"{row.name}: {each.pod}: {nodes}{because}")
-        if len(row.elsewhere) > ELSEWHERE_SHOWN:
-            more = len(row.elsewhere) - ELSEWHERE_SHOWN
+        if len(row.moved_pods) > ELSEWHERE_SHOWN:
+            more = len(row.moved_pods) - ELSEWHERE_SHOWN
             print(f"{row.name}: and {more} more pods; --output json has all of them")
 
 
@@ -156,7 +156,7 @@ def _figures(comparison: Comparison) -> Table:
     ):
         table.add_column(heading, justify="right")
     for number, row in enumerate(comparison.rows):
-        elsewhere = "" if number == 0 else str(len(row.elsewhere))
+        elsewhere = "" if number == 0 else str(len(row.moved_pods))
         links = row.links
         shares = ("", "", "", "")
         if links is not None:

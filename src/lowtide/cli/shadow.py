@@ -61,9 +61,9 @@ def shadow(
 ) -> None:
     """Compares what others decide with its own, and writes nothing.
 
-    It decides for every pod that other schedulers place. Rights to list and watch are enough. At
-    the end (--for, or Ctrl-C) it prints how often it agrees, which pods would be elsewhere and why,
-    and how busy the hottest link would have been. Meanwhile the page shows it.
+    It decides for every pod that other schedulers place. Permissions to list and watch are enough.
+    At the end (--for, or Ctrl-C) it prints how often it agrees, which pods would be elsewhere and
+    why, and how busy the hottest link would have been. Meanwhile the page shows it.
     """
     start_logging(verbosity, logging_format)
     with told_in_one_sentence():
@@ -89,8 +89,8 @@ def _tell(difference: Difference) -> None:
             "A pod would be elsewhere",
             pod=difference.pod,
             node=difference.node,
-            wouldBeOn=difference.would_be_on or "nowhere",
-            because=difference.because,
+            predictedNode=difference.predicted_node or "nowhere",
+            reason=difference.reason,
         )
 
 
@@ -145,6 +145,6 @@ def _differences(summary: ShadowSummary) -> Table:
         table.add_column(heading, no_wrap=heading != "because")
     for each in shown:
         points = "" if each.points is None else f"+{each.points}"
-        cells = (each.pod, each.node, each.would_be_on or "nowhere", points, each.because)
+        cells = (each.pod, each.node, each.predicted_node or "nowhere", points, each.reason)
         table.add_row(*(Text(strip_control_codes(cell)) for cell in cells))
     return table

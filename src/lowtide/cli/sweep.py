@@ -25,7 +25,7 @@ _COLUMNS = {  # as `lowtide replay` has them; a median of counts may be a half
     "fairness": ("fairness", ".2f"),
     "cpu_imbalance": ("CPU imbalance", ".2f"),
     "pending": ("pending", "g"),
-    "elsewhere": ("elsewhere", "g"),
+    "moved_pods": ("elsewhere", "g"),
 }
 _WIDTH_WITHOUT_TERMINAL = 140
 

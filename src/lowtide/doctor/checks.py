@@ -56,7 +56,7 @@ def _refused(evidence: Evidence) -> Iterator[Finding]:
         evidence.refused[name] for name in directions(evidence.request) if name in evidence.refused
     ]
     for fault, error in {each.fault: each for each in reversed(measuring)}.items():
-        yield Finding(code=CODES[fault], text=str(error), mend=_mend_of_query(evidence, error))
+        yield Finding(code=CODES[fault], text=str(error), fix=_mend_of_query(evidence, error))
     if measuring:
         return
     beside: dict[Fault, dict[str, PrometheusError]] = {}
@@ -68,7 +68,7 @@ def _refused(evidence: Evidence) -> Iterator[Finding]:
             code=CODES[fault],
             text=f"{', '.join(errors)} could not be checked: {first}",
             # Such a query is the doctor's own: no setting makes it one that is answered.
-            mend="" if fault is Fault.QUERY else _mend_of_query(evidence, first),
+            fix="" if fault is Fault.QUERY else _mend_of_query(evidence, first),
             severity=Severity.NOTE,
             unchecked=tuple(errors),
         )
@@ -94,7 +94,7 @@ def _implausible(survey: Survey) -> Iterator[Finding]:
             code=Code.IMPLAUSIBLE_VALUE,
             text="the traffic of these nodes is negative, infinite or not a number; it should be "
             "a number of bytes from 0 up",
-            mend=mends.args("measure: rate"),
+            fix=mends.args("measure: rate"),
             nodes=survey.names(rows),
         )
 
@@ -114,7 +114,7 @@ def _pod_traffic(evidence: Evidence) -> Iterator[Finding]:
         code=Code.NO_POD_TRAFFIC,
         text=f"{problem}, so what pods carry cannot be learned; each new pod is taken to carry "
         f"{_taken_for_granted(evidence.request)} until it is measured",
-        mend=mends.args("podTraffic: 100M  # bits per second of an ordinary pod")
+        fix=mends.args("podTraffic: 100M  # bits per second of an ordinary pod")
         if is_scraped
         else mends.SCRAPE_PODS,
         severity=Severity.NOTE,

@@ -80,7 +80,7 @@ def _own_query(survey: Survey, missing: set[int]) -> Iterator[Finding]:
             code=Code.QUERY_EMPTY,
             text=f"the query of the args gives no series: {promql}; "
             "it should give one value per node",
-            mend=mends.args(mends.OWN_QUERY),
+            fix=mends.args(mends.OWN_QUERY),
             nodes=survey.names(missing),
         )
         return
@@ -91,7 +91,7 @@ def _own_query(survey: Survey, missing: set[int]) -> Iterator[Finding]:
         yield Finding(
             code=Code.QUERY_EMPTY,
             text="the query of the args gives no value for some nodes",
-            mend=mends.pods_on(survey.names(missing)),
+            fix=mends.pods_on(survey.names(missing)),
             nodes=survey.names(missing),
         )
 
@@ -118,7 +118,7 @@ def _ambiguous(survey: Survey) -> Iterator[Finding]:
         code=Code.AMBIGUOUS_MATCH,
         text=f"the series with {_shown(one, survey)} may belong to {names}, which share a name or "
         "an address, or which its labels name both; it counts for neither",
-        mend=mends.args(f"nodeLabel: {setting}") if setting else mends.NODE_LABEL_RELABELLING,
+        fix=mends.args(f"nodeLabel: {setting}") if setting else mends.NODE_LABEL_RELABELLING,
         nodes=survey.names(claimed),
         severity=Severity.FAULT if is_lost else Severity.NOTE,
     )
@@ -165,7 +165,7 @@ def _metric_missing(survey: Survey, absent: list[str], missing: set[int]) -> Fin
     return Finding(
         code=Code.METRIC_MISSING,
         text=text,
-        mend=mends.NETWORK_COLLECTORS if is_known else mends.SCRAPE_EXPORTERS,
+        fix=mends.NETWORK_COLLECTORS if is_known else mends.SCRAPE_EXPORTERS,
         nodes=survey.names(missing),
     )
 
@@ -192,7 +192,7 @@ def _wrong_devices(survey: Survey, missing: set[int]) -> Found:
     finding = Finding(
         code=Code.DEVICE_MISMATCH,
         text=f"the devices asked for ({asked}) are on none of these nodes, which have {shown}",
-        mend=mends.kept_devices(devices[:_DEVICES_NAMED] or ["eth.*", "en.*"]),
+        fix=mends.kept_devices(devices[:_DEVICES_NAMED] or ["eth.*", "en.*"]),
         nodes=survey.names(rows),
     )
     yield finding, rows
@@ -230,7 +230,7 @@ def pod_network_finding(survey: Survey, rows: set[int]) -> Finding:
         code=Code.POD_NETWORK,
         text="node_exporter runs in a pod's network there and counts the pod's traffic, "
         "not the node's; it should run in the host's",
-        mend=mends.HOST_NETWORK,
+        fix=mends.HOST_NETWORK,
         nodes=survey.names(rows),
     )
 
@@ -275,7 +275,7 @@ def _wrong_labels(survey: Survey, missing: set[int]) -> Found:
 
 
 def _label_finding(survey: Survey, rows: set[int], text: str, mend: str) -> Finding:
-    return Finding(code=Code.LABEL_MISMATCH, text=text, mend=mend, nodes=survey.names(rows))
+    return Finding(code=Code.LABEL_MISMATCH, text=text, fix=mend, nodes=survey.names(rows))
 
 
 def _naming_text(naming: Naming) -> str:
@@ -324,7 +324,7 @@ def _down(survey: Survey, missing: set[int]) -> Found:
             code=Code.TARGET_DOWN,
             text="Prometheus cannot scrape node_exporter there (up is 0); it should run and be "
             "reachable from Prometheus",
-            mend=mends.pods_on(survey.names(rows)),
+            fix=mends.pods_on(survey.names(rows)),
             nodes=survey.names(rows),
         ),
         rows,
@@ -344,7 +344,7 @@ def _without_collector(survey: Survey, missing: set[int]) -> Found:
             code=Code.METRIC_MISSING,
             text=f"node_exporter is scraped there but gives no {metric}: its collector netdev is "
             "off, or the series are dropped",
-            mend=mends.NETWORK_COLLECTORS,
+            fix=mends.NETWORK_COLLECTORS,
             nodes=survey.names(rows),
         ),
         rows,
@@ -362,6 +362,6 @@ def _exporter_missing(survey: Survey, missing: set[int]) -> Finding:
         code=Code.EXPORTER_MISSING,
         text="Prometheus has no series of these nodes and no target there: node_exporter does not "
         f"run or is not scraped{''.join(hints)}",
-        mend=mends.EXPORTER_EVERYWHERE,
+        fix=mends.EXPORTER_EVERYWHERE,
         nodes=survey.names(missing),
     )

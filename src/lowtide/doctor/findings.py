@@ -16,7 +16,7 @@ class Severity(enum.Enum):
 class Code(enum.Enum):
     """What is wrong; one name that scripts can go by."""
 
-    NO_TRAFFIC_RULE = "no-traffic-rule"
+    NO_TRAFFIC_PLUGIN = "no-traffic-plugin"
     ADDRESS = "address"
     UNREACHABLE = "unreachable"
     TIMEOUT = "timeout"
@@ -25,7 +25,7 @@ class Code(enum.Enum):
     CREDENTIALS = "credentials"
     SERVER = "server"
     NOT_PROMETHEUS = "not-prometheus"
-    QUERY_REFUSED = "query-refused"
+    QUERY_REJECTED = "query-rejected"
     QUERY_EMPTY = "query-empty"
     NODES_NOT_LISTED = "nodes-not-listed"
     NO_NODES = "no-nodes"
@@ -45,14 +45,14 @@ class Code(enum.Enum):
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """`text` is one sentence without the nodes' names; `mend` is to be pasted as it stands, and
-    empty where nothing mends it."""
+    """`text` is one sentence without the nodes' names; `fix` can be pasted as it stands, and is
+    empty where there is none."""
 
     severity: Severity = Severity.FAULT
     code: Code
     text: str
     nodes: tuple[str, ...] = ()
-    mend: str
+    fix: str
     unchecked: tuple[str, ...] = ()  # what could not be looked at, for which this is the reason
 
 

@@ -133,7 +133,7 @@ def credentials(access: PrometheusAccess) -> str:
     )
 
 
-def service_proxy_right(address: str) -> str:
+def service_proxy_permission(address: str) -> str:
     parsed = _parsed(address)
     namespace = parsed.namespace if isinstance(parsed, ServiceAddress) else "NAMESPACE"
     return (

@@ -1,4 +1,5 @@
-"""Why Prometheus, or the API server, gives no answer, as findings: address, network, TLS, rights.
+"""Why Prometheus, or the API server, gives no answer, as findings: address, network, TLS,
+permissions.
 
 Called by app with the errors it met on the way."""
 
@@ -11,7 +12,7 @@ from lowtide.readings.access import PrometheusAccess
 from lowtide.telemetry.errors import Fault, PrometheusError
 
 CODES: Final = {
-    Fault.QUERY: Code.QUERY_REFUSED,
+    Fault.QUERY: Code.QUERY_REJECTED,
     Fault.ADDRESS: Code.ADDRESS,
     Fault.UNREACHABLE: Code.UNREACHABLE,
     Fault.TIMEOUT: Code.TIMEOUT,
@@ -30,10 +31,10 @@ _OTHER_NAME: Final = ("Hostname mismatch", "IP address mismatch")
 
 def no_traffic_rule(scheduler_names: Iterable[str]) -> Finding:
     return Finding(
-        code=Code.NO_TRAFFIC_RULE,
+        code=Code.NO_TRAFFIC_PLUGIN,
         text=f"no profile ({', '.join(scheduler_names)}) has NetworkTraffic enabled, so no traffic "
         "is measured; NetworkTraffic and the address of a Prometheus should be configured",
-        mend=mends.TRAFFIC_RULE,
+        fix=mends.TRAFFIC_RULE,
     )
 
 
@@ -41,7 +42,7 @@ def nodes_not_listed(problem: str, *, is_forbidden: bool) -> Finding:
     return Finding(
         code=Code.NODES_NOT_LISTED,
         text=f"the nodes cannot be listed: {problem}",
-        mend=mends.LIST_NODES if is_forbidden else mends.SHOW_CLUSTER,
+        fix=mends.LIST_NODES if is_forbidden else mends.SHOW_CLUSTER,
     )
 
 
@@ -49,7 +50,7 @@ def no_nodes(server: str) -> Finding:
     return Finding(
         code=Code.NO_NODES,
         text=f"the cluster at {server} has no nodes, so there is nothing to match series with",
-        mend=mends.SHOW_CLUSTER,
+        fix=mends.SHOW_CLUSTER,
     )
 
 
@@ -61,7 +62,7 @@ def no_answer(
     return Finding(
         code=code,
         text=str(error),
-        mend=_mend(code, str(error), address, access),
+        fix=_mend(code, str(error), address, access),
         severity=Severity.NOTE if others_answer else Severity.FAULT,
     )
 
@@ -72,7 +73,7 @@ def _mend(code: Code, sentence: str, address: str, access: PrometheusAccess) -> 
         case Code.TLS:
             return _tls_mend(sentence, address)
         case Code.AUTH if is_service:
-            return mends.service_proxy_right(address)
+            return mends.service_proxy_permission(address)
         case Code.AUTH:
             return mends.credentials(access)
         case Code.TIMEOUT:

@@ -32,7 +32,7 @@ def speeds(survey: Survey) -> Iterator[Finding]:
             code=Code.LINK_CAPACITY,
             text=f"{_why(survey, guessed)}; the busiest other node stands for a full link, which "
             "is a guess; the capacity should be stated",
-            mend=mends.stated_capacities([evidence.nodes[row] for row in sorted(guessed)]),
+            fix=mends.stated_capacities([evidence.nodes[row] for row in sorted(guessed)]),
             nodes=survey.names(guessed),
             severity=Severity.NOTE,
         )
@@ -42,7 +42,7 @@ def speeds(survey: Survey) -> Iterator[Finding]:
             code=Code.LINK_CAPACITY,
             text=f"{_why(survey, unknown)}, and no other node's traffic tells more, so the "
             "capacity is not known; it should be stated",
-            mend=mends.stated_capacities([evidence.nodes[row] for row in sorted(unknown)]),
+            fix=mends.stated_capacities([evidence.nodes[row] for row in sorted(unknown)]),
             nodes=survey.names(unknown),
             severity=Severity.FAULT if is_needed else Severity.NOTE,
         )

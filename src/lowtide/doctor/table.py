@@ -34,7 +34,7 @@ class NodeRow(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     capacity_bytes_per_second: float | None = None
     capacity_source: CapacitySource = CapacitySource.UNKNOWN
     age_seconds: float | None = None
-    verdict: State = State.MISSING
+    state: State = State.MISSING
     codes: tuple[Code, ...] = ()
 
 
@@ -52,7 +52,7 @@ def rows_of(
         if number % ROWS_AT_ONCE == 0:
             rest()
         rows.append(_row(survey, number, ages[number], codes_of.get(one.name, {})))
-    return tuple(sorted(rows, key=lambda row: (row.verdict is State.FRESH, row.node)))
+    return tuple(sorted(rows, key=lambda row: (row.state is State.FRESH, row.node)))
 
 
 def _row(survey: Survey, number: int, age_seconds: float | None, codes: Iterable[Code]) -> NodeRow:
@@ -76,6 +76,6 @@ def _row(survey: Survey, number: int, age_seconds: float | None, codes: Iterable
         capacity_bytes_per_second=reading.capacity_bytes_per_second if has_links else None,
         capacity_source=reading.capacity_source if has_links else CapacitySource.UNKNOWN,
         age_seconds=age_seconds,
-        verdict=verdict,
+        state=verdict,
         codes=found,
     )

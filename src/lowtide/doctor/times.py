@@ -64,7 +64,7 @@ def _window(survey: Survey) -> Iterator[Finding]:
                 code=Code.SCRAPE_INTERVAL,
                 text="counters of these nodes have no two samples within 15 minutes: scraping has "
                 "just begun, or its interval is too long for any window",
-                mend="# in prometheus.yml\nglobal:\n  scrape_interval: 15s",
+                fix="# in prometheus.yml\nglobal:\n  scrape_interval: 15s",
                 nodes=survey.names(without_rate),
             )
         return
@@ -82,7 +82,7 @@ def _window(survey: Survey) -> Iterator[Finding]:
         + ("" if is_too_short else ", which is too few for a good rate")
         + _what_happens(evidence, is_too_short=is_too_short)
         + f"; it should be at least {duration(needed)}",
-        mend=_window_mend(request.window_seconds, needed),
+        fix=_window_mend(request.window_seconds, needed),
         nodes=survey.names(without_rate),
         severity=Severity.FAULT if is_too_short else Severity.NOTE,
     )
@@ -129,7 +129,7 @@ def _clocks(evidence: Evidence) -> Iterator[Finding]:
     yield Finding(
         code=Code.CLOCK_SKEW,
         text=f"Prometheus's clock is {abs(ahead_seconds):.0f} s {direction} the clock here{effect}",
-        mend=mends.SYNCHRONIZE_CLOCKS,
+        fix=mends.SYNCHRONIZE_CLOCKS,
         severity=Severity.FAULT if makes_stale else Severity.NOTE,
     )
 
@@ -149,6 +149,6 @@ def _stale(survey: Survey) -> Iterator[Finding]:
         code=Code.STALE_SAMPLES,
         text=f"the counters of these nodes were not scraped lately{oldest}: their targets are "
         "down, gone or slow",
-        mend=mends.pods_on(survey.names(rows)),
+        fix=mends.pods_on(survey.names(rows)),
         nodes=survey.names(rows),
     )

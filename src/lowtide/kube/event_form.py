@@ -88,7 +88,7 @@ class _EventsForm:
 
 
 class _CoreForm:
-    """core/v1, for servers or rights without the newer API"""
+    """core/v1, for servers or permissions without the newer API"""
 
     def path(self, series: Series) -> str:
         return f"/api/v1/namespaces/{series.namespace}/events"

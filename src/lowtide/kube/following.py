@@ -21,12 +21,13 @@ _PATHS_NAMED = 3
 log = Log("kube")
 
 
-class NotRenewed(msgspec.Struct, frozen=True):
-    """What is believed of these objects is as old as `since`, by the clock of the watches."""
+class StaleWatches(msgspec.Struct, frozen=True):
+    """Watches that fail. Objects of these resources are known as of `since`, by the clock of the
+    watches."""
 
     since: float
-    plurals: list[str]
-    why: str
+    resources: list[str]
+    reason: str
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
@@ -135,14 +136,14 @@ class Outages:
         self._followings.append(made)
         return made
 
-    def not_renewed(self) -> NotRenewed | None:
+    def stale_watches(self) -> StaleWatches | None:
         """What is lost, together; None where all is kept up with. On any thread."""
         found = [(each.plural, each.lost) for each in self._followings]
         lost = [(plural, failure) for plural, failure in found if failure is not None]
         if not lost:
             return None
         first = min((failure for _, failure in lost), key=lambda each: each.since)
-        return NotRenewed(first.since, [plural for plural, _ in lost], first.why)
+        return StaleWatches(first.since, [plural for plural, _ in lost], first.why)
 
     def never_listed(self) -> dict[str, str]:
         """Why, by plural; empty where nothing has answered or failed yet."""

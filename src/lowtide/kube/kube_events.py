@@ -247,8 +247,8 @@ class KubeEvents:
         except ApiError as error:
             if error.status not in (403, 404) or self._form is CORE_FORM:
                 raise
-            # The namespace may be gone, or the server or our rights may lack the newer API: only
-            # when the older one takes the Event is it the latter.
+            # The namespace may be gone, or the server or our permissions may lack the newer API:
+            # only when the older one takes the Event is it the latter.
             await self._post(CORE_FORM, series)
             self._form = CORE_FORM
             log.info("Events are written to core/v1: events.k8s.io/v1 is not available to us")

@@ -1,4 +1,4 @@
-"""Requests to Services through the API server, with the right to `get` on `services/proxy`.
+"""Requests to Services through the API server, with permission to `get` on `services/proxy`.
 
 App hands it to telemetry for Prometheus addresses that begin with kube-service://."""
 

@@ -29,7 +29,7 @@ SHORTEST_WATCH_SECONDS = 300
 LONGEST_WATCH_SECONDS = 600
 SLACK_SECONDS = 30.0
 LIST_TIMEOUT_SECONDS = 120.0
-# A server that has just started knows no rights yet, and refuses everybody for some seconds.
+# A server that has just started knows no permissions yet, and refuses everybody for some seconds.
 RIGHTS_AWAITED_SECONDS = 10.0
 # After so many objects, and each piece of a list, other tasks (the lease, bindings) get their turn.
 OBJECTS_PER_TURN = 1000

@@ -29,7 +29,7 @@ class DecisionForm(
 ):
     """`best` are the best few nodes with `totals`, and `scores` has what each rule adds to each of
     these, in the order of the rules. `reasons` say for how many nodes each counts; where names are
-    hashed, in which reasons may be, `refusals` has the numbers alone."""
+    hashed, in which reasons may be, `reason_counts` has the numbers alone."""
 
     pod: str  # namespace/name
     uid: str
@@ -41,9 +41,9 @@ class DecisionForm(
     best: list[str] = []
     totals: list[int] = []
     scores: dict[str, list[int]] = {}
-    refused_by: list[str] = []
+    unschedulable_plugins: list[str] = []
     reasons: dict[str, int] = {}
-    refusals: list[int] = []
+    reason_counts: list[int] = []
     eviction: EvictionForm | None = None
 
 
@@ -67,9 +67,9 @@ def decision_form(decided: Decided, *, with_reasons: bool) -> DecisionForm:
         best=list(table.node_names[:BEST_KEPT]),
         totals=table.totals[:BEST_KEPT].tolist(),
         scores=dict(zip(table.rules, weighted.tolist(), strict=True)),
-        refused_by=sorted(decision.rejected_by),
+        unschedulable_plugins=sorted(decision.rejected_by),
         reasons={reason: reasons[reason] for reason in sorted(reasons)} if with_reasons else {},
-        refusals=[] if with_reasons else sorted(reasons.values()),
+        reason_counts=[] if with_reasons else sorted(reasons.values()),
         eviction=None if eviction is None else _eviction_form(eviction),
     )
 
@@ -102,11 +102,11 @@ def what_differs(recorded: DecisionForm, replayed: DecisionForm) -> str:
         return ""
     if (recorded.pod, recorded.attempt) != (replayed.pod, replayed.attempt):
         return f"pod {replayed.pod} had its turn instead (attempt {replayed.attempt})"
-    rule = first_rule_that_differs(recorded, replayed)
+    rule = first_plugin_that_differs(recorded, replayed)
     for name, told in (
         ("nodes", "nodes are known"),
         ("feasible", "nodes fit"),
-        ("refused_by", "refused it"),
+        ("unschedulable_plugins", "refused it"),
         ("reasons", "are the reasons"),
     ):
         one, other = getattr(recorded, name), getattr(replayed, name)
@@ -121,7 +121,7 @@ def what_differs(recorded: DecisionForm, replayed: DecisionForm) -> str:
     return "the nodes that were equally good were taken in another order"
 
 
-def first_rule_that_differs(recorded: DecisionForm, replayed: DecisionForm) -> str:
+def first_plugin_that_differs(recorded: DecisionForm, replayed: DecisionForm) -> str:
     """Of rules that scored in either, about nodes that are among the best in both; "" for none."""
     if not recorded.best or not replayed.best:
         return ""  # one of them had nothing to score

@@ -92,8 +92,8 @@ class EvictionEndedLine(_Line, frozen=True, tag="EvictionEnded"):
 
 class PermitAnsweredLine(_Line, frozen=True, tag="PermitAnswered"):
     uid: str
-    rule_name: str
-    refusal: str | None = None
+    plugin_name: str
+    rejection: str | None = None
 
 
 class ExtendersAnsweredLine(_Line, frozen=True, tag="ExtendersAnswered"):
@@ -246,7 +246,7 @@ class EventReader:
                 gone = frozenset(line.gone)
                 return EvictionEnded(line.uid, tuple(line.evicted), gone, line.error)
             case PermitAnsweredLine():
-                return PermitAnswered(line.uid, line.rule_name, line.refusal)
+                return PermitAnswered(line.uid, line.plugin_name, line.rejection)
             case ExtendersAnsweredLine():
                 return ExtendersAnswered(answer_of(line.answer))
             case LookedLine():

@@ -17,27 +17,28 @@ WITHOUT_STATE = (
 )
 
 
-class RuleComparison(msgspec.Struct, frozen=True):
+class PluginComparison(msgspec.Struct, frozen=True):
     """Weighted points."""
 
-    rule: str
+    plugin: str
     chosen: int
     other: int
 
 
 class WhyNot(msgspec.Struct, frozen=True):
-    """`refused_by` are the rules that refuse the node, `compared` what each gave it beside the one
-    that was chosen. `is_of_now`: the record does not hold it, so it was judged when asked.
-    `all_refused`: why every node was, where the record does not tell them apart."""
+    """`rejections` name each plugin that rejects the node, with its reasons. `comparison` has what
+    each plugin scored this node and the chosen one. `is_current`: the record does not hold the
+    node, so it was judged when asked. `all_rejected`: why every node was rejected, where the
+    record does not tell the nodes apart."""
 
     node: str
     chosen: str | None
-    refused_by: list[str] = []
-    compared: list[RuleComparison] = []
+    rejections: list[str] = []
+    comparison: list[PluginComparison] = []
     total: int | None = None
     chosen_total: int | None = None
-    is_of_now: bool = False
-    all_refused: str | None = None
+    is_current: bool = False
+    all_rejected: str | None = None
 
 
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,13 +46,13 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
 
     pod: str
     records: list[DecisionRecord]
-    waits: str | None = None  # what it waits for that is no decision's fault
-    score_flips: list[ScoreFlip] = []
-    flips: list[Flip] = []
-    flips_in_words: list[str] = []
+    waiting_for: str | None = None  # what it waits for that is no decision's fault
+    score_changes: list[ScoreFlip] = []
+    weight_changes: list[Flip] = []
+    change_messages: list[str] = []
     remedies: list[Remedy] = []
     hints: list[str] = []  # instead of remedies, where only records are there,
-    without_remedies: str | None = None  # and why
+    no_remedies_reason: str | None = None  # and why
     preempted_by: DecisionRecord | None = None
     why_not: WhyNot | None = None
 
@@ -79,22 +80,22 @@ def explained(
     score_flips = [] if newest is None else score_flips_of(newest)
     remedies, hints, without_remedies = [], [], None
     if state is None and newest is not None and _waits(newest):
-        hints, without_remedies = hints_of(newest.rejected_by), WITHOUT_STATE
+        hints, without_remedies = hints_of(newest.unschedulable_plugins), WITHOUT_STATE
     if now is not None and state is not None and (newest is None or newest.node is None):
         remedies = remedies_of(now, state)
     return Explanation(
         pod=pod_key,
         records=list(records),
-        waits=waits,
-        score_flips=score_flips,
-        flips=flips,
-        flips_in_words=[
+        waiting_for=waits,
+        score_changes=score_flips,
+        weight_changes=flips,
+        change_messages=[
             *(flip.in_words for flip in score_flips[:1]),
             *(flip.in_words for flip in flips),
         ],
         remedies=remedies,
         hints=hints,
-        without_remedies=without_remedies,
+        no_remedies_reason=without_remedies,
         preempted_by=next((each for each in others if has_victim(each, pod_key)), None),
         why_not=None if node_name is None else _why_not(newest, node_name, now, state),
     )
@@ -104,7 +105,9 @@ def needs_now(records: Sequence[DecisionRecord], uid: str, node_name: str | None
     """Whether the records alone do not tell: of a pod that waits, what would make it fit, and of
     nodes that were not kept, anything."""
     newest = _newest(records, uid)
-    if newest is None or (newest.node is None and not (newest.neutral and newest.is_on)):
+    if newest is None or (
+        newest.node is None and not (newest.neutral_reason and newest.actual_node)
+    ):
         return True
     return node_name is not None and _recorded_why_not(newest, node_name) is None
 
@@ -116,11 +119,11 @@ def _newest(records: Sequence[DecisionRecord], uid: str) -> DecisionRecord | Non
 
 
 def _waits(record: DecisionRecord) -> bool:
-    return record.node is None and record.is_on is None and not record.neutral
+    return record.node is None and record.actual_node is None and not record.neutral_reason
 
 
 def has_victim(record: DecisionRecord, pod_key: str) -> bool:
-    return record.preempts is not None and pod_key in record.preempts.victims
+    return record.preemption is not None and pod_key in record.preemption.victims
 
 
 def _why_not(
@@ -135,7 +138,7 @@ def _why_not(
             return found
     if now is None or state is None:
         if record is not None and _refuses_every_node(record):
-            return WhyNot(node_name, None, all_refused=_all_refused(record))
+            return WhyNot(node_name, None, all_rejected=_all_refused(record))
         raise UnknownNodeError(
             f"the record says nothing of node {node_name}: it keeps the best "
             f"{0 if record is None else len(record.best)} nodes; ask the running process"
@@ -146,16 +149,21 @@ def _why_not(
     return WhyNot(
         node_name,
         now.node_name,
-        refused_by=why_not(now, node_name),
-        compared=[] if chosen is None or other is None else _compared(chosen, other),
+        rejections=why_not(now, node_name),
+        comparison=[] if chosen is None or other is None else _compared(chosen, other),
         total=None if other is None else other.total,
         chosen_total=None if chosen is None else chosen.total,
-        is_of_now=True,
+        is_current=True,
     )
 
 
 def _refuses_every_node(record: DecisionRecord) -> bool:
-    return record.node is None and record.nodes > 0 and not record.feasible and not record.neutral
+    return (
+        record.node is None
+        and record.nodes > 0
+        and not record.feasible
+        and not record.neutral_reason
+    )
 
 
 def _all_refused(record: DecisionRecord) -> str:
@@ -166,9 +174,9 @@ def _all_refused(record: DecisionRecord) -> str:
     return f"{nodes} refused: {counted}" if counted else str(record.message)
 
 
-def _compared(chosen: NodeScore, other: NodeScore) -> list[RuleComparison]:
+def _compared(chosen: NodeScore, other: NodeScore) -> list[PluginComparison]:
     return [
-        RuleComparison(rule, score.weighted, other.by_rule[rule].weighted)
+        PluginComparison(rule, score.weighted, other.by_rule[rule].weighted)
         for rule, score in chosen.by_rule.items()
     ]
 
@@ -181,7 +189,7 @@ def _recorded_why_not(record: DecisionRecord, node_name: str) -> WhyNot | None:
     return WhyNot(
         node_name,
         record.node,
-        compared=[RuleComparison(*row) for row in compared(record, node_name)],
+        comparison=[PluginComparison(*row) for row in compared(record, node_name)],
         total=other.total,
         chosen_total=chosen.total,
     )

@@ -11,10 +11,10 @@ from lowtide.records.record import DecisionRecord, NodeRecord
 
 
 class Flip(msgspec.Struct, frozen=True):
-    """With `weight` instead of `weight_now` for the rule, `node` would have been best, alone or
+    """With `weight` instead of `weight_now` for the plugin, `node` would have been best, alone or
     with others that have as many points."""
 
-    rule: str
+    plugin: str
     weight_now: int
     weight: int
     node: str
@@ -24,18 +24,18 @@ class Flip(msgspec.Struct, frozen=True):
     def in_words(self) -> str:
         best = "best" if self.is_alone else "among the best"
         if self.weight == 0:
-            return f"without {self.rule} {self.node} would have been {best}"
+            return f"without {self.plugin} {self.node} would have been {best}"
         return (
-            f"with the weight {self.weight} instead of {self.weight_now} for {self.rule} "
+            f"with the weight {self.weight} instead of {self.weight_now} for {self.plugin} "
             f"{self.node} would have been {best}"
         )
 
 
 class ScoreFlip(msgspec.Struct, frozen=True):
-    """Had the rule given the runner-up `points` of 100 instead of `points_now`, that would have
+    """Had the plugin given the runner-up `points` of 100 instead of `points_now`, that would have
     been chosen."""
 
-    rule: str
+    plugin: str
     node: str
     points_now: int
     points: int
@@ -43,7 +43,7 @@ class ScoreFlip(msgspec.Struct, frozen=True):
     @property
     def in_words(self) -> str:
         return (
-            f"had {self.rule} given {self.node} {self.points} points of {MAX_SCORE} instead of "
+            f"had {self.plugin} given {self.node} {self.points} points of {MAX_SCORE} instead of "
             f"{self.points_now}, it would have been best"
         )
 
@@ -57,11 +57,11 @@ def score_flips_of(record: DecisionRecord) -> list[ScoreFlip]:
         return []
     found = []
     for rule, weight in _weights(record).items():
-        now = other.rules[rule].normalized
+        now = other.scores[rule].normalized
         points = now + record.margin // weight + 1
         if points <= MAX_SCORE:
             found.append(ScoreFlip(rule, other.node, now, points))
-    return sorted(found, key=lambda each: (each.points - each.points_now, each.rule))
+    return sorted(found, key=lambda each: (each.points - each.points_now, each.plugin))
 
 
 def flips_of(record: DecisionRecord) -> list[Flip]:
@@ -79,12 +79,12 @@ def flips_of(record: DecisionRecord) -> list[Flip]:
             nearest = min(known, key=lambda each: (abs(each - weight), each))
             best = _best_with(record, rule, weight, nearest)
             found.append(Flip(rule, weight, nearest, best[0], is_alone=len(best) == 1))
-    return sorted(found, key=lambda flip: (abs(flip.weight - flip.weight_now), flip.rule))
+    return sorted(found, key=lambda flip: (abs(flip.weight - flip.weight_now), flip.plugin))
 
 
 def _best_with(record: DecisionRecord, rule: str, weight: int, other_weight: int) -> list[str]:
     def total(node: NodeRecord) -> int:
-        return (node.total or 0) + (other_weight - weight) * node.rules[rule].normalized
+        return (node.total or 0) + (other_weight - weight) * node.scores[rule].normalized
 
     most = max(map(total, record.best))
     return [each.node for each in record.best if total(each) == most]
@@ -99,7 +99,7 @@ def _weights(record: DecisionRecord) -> Mapping[str, int]:
     return {
         rule: score.weighted // score.normalized
         for node in record.best
-        for rule, score in node.rules.items()
+        for rule, score in node.scores.items()
         if score.normalized
     }
 
@@ -109,7 +109,7 @@ def _nearest(chosen: NodeRecord, other: NodeRecord, rule: str, weight: int) -> i
     if other.node == chosen.node or chosen.total is None or other.total is None:
         return None
     behind = chosen.total - other.total
-    ahead_by_rule = other.rules[rule].normalized - chosen.rules[rule].normalized
+    ahead_by_rule = other.scores[rule].normalized - chosen.scores[rule].normalized
     if behind == 0 or ahead_by_rule == 0:
         return None
     # behind < change * ahead_by_rule
@@ -125,6 +125,6 @@ def compared(record: DecisionRecord, node_name: str) -> Iterator[tuple[str, int,
     if chosen is None or other is None:
         return
     rows = [
-        (rule, score.weighted, other.rules[rule].weighted) for rule, score in chosen.rules.items()
+        (rule, score.weighted, other.scores[rule].weighted) for rule, score in chosen.scores.items()
     ]
     yield from sorted(rows, key=lambda row: (-abs(row[1] - row[2]), row[0]))

@@ -8,6 +8,7 @@ from typing import BinaryIO
 
 import msgspec
 
+from lowtide.records import older_names
 from lowtide.records.record import DecisionRecord
 
 DEFAULT_MAX_BYTES = 64 * 1024 * 1024
@@ -100,7 +101,7 @@ def _read(path: Path) -> Iterator[tuple[int, DecisionRecord | str]]:
                     yield number, f"it is longer than {_MOST_MIB_A_LINE} MiB"
                     continue
                 try:
-                    yield number, decoder.decode(line)
+                    yield number, decoder.decode(older_names.record_line(line))
                 except msgspec.DecodeError as error:
                     yield number, str(error)
                 except RecursionError:

@@ -32,7 +32,7 @@ _SHARE, _RECEIVE, _TRANSMIT, _CAPACITY = (
 TURNS = "equal nodes take turns"
 
 
-class RuleRecord(msgspec.Struct, frozen=True):
+class ScoreRecord(msgspec.Struct, frozen=True):
     raw: int
     normalized: int
     weighted: int
@@ -56,7 +56,7 @@ class TrafficRecord(msgspec.Struct, frozen=True, kw_only=True):
 class NodeRecord(msgspec.Struct, frozen=True):
     node: str
     total: int | None
-    rules: dict[str, RuleRecord] = {}
+    scores: dict[str, ScoreRecord] = {}
     measured: TrafficRecord | None = None
 
 
@@ -84,8 +84,9 @@ class PrioritiesRecord(msgspec.Struct, frozen=True):
 
 
 class DecisionRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """`asked` is the verb by which another scheduler asked, `is_on` where that has put the pod:
-    then `node` is advice, or where the pod would be. `neutral` is why the rules had no say."""
+    """`node` is where the pod goes. Where another scheduler decides, `node` is advice:
+    `actual_node` is where that scheduler put the pod, `extender_verb` is what it asked an
+    extender, and `neutral_reason` is why plugins had no influence on the answer."""
 
     seq: int
     time: float
@@ -104,13 +105,13 @@ class DecisionRecord(msgspec.Struct, frozen=True, kw_only=True):
     reading: ReadingRecord | None = None
     reasons: dict[str, int] = {}
     message: str | None = None
-    rejected_by: list[str] = []
-    preempts: PreemptionRecord | None = None
+    unschedulable_plugins: list[str] = []
+    preemption: PreemptionRecord | None = None
     seconds: float | None = None
-    seconds_by_rule: dict[str, float] = {}
-    asked: str = ""
-    is_on: str | None = None
-    neutral: str = ""
+    seconds_by_plugin: dict[str, float] = {}
+    extender_verb: str = ""
+    actual_node: str | None = None
+    neutral_reason: str = ""
     priorities: PrioritiesRecord | None = None
 
     @classmethod
@@ -136,13 +137,13 @@ class DecisionRecord(msgspec.Struct, frozen=True, kw_only=True):
             reading=_reading(kept),
             reasons=dict(decision.reason_counts),
             message=_message(decided),
-            rejected_by=sorted(decision.rejected_by),
-            preempts=_preempts(decision),
+            unschedulable_plugins=sorted(decision.rejected_by),
+            preemption=_preempts(decision),
             seconds=kept.seconds,
-            seconds_by_rule=dict(decided.spent.by_rule),
-            asked=decided.asked,
-            is_on=kept.is_on,
-            neutral=decided.neutral,
+            seconds_by_plugin=dict(decided.spent.by_rule),
+            extender_verb=decided.asked,
+            actual_node=kept.is_on,
+            neutral_reason=decided.neutral,
             priorities=_priorities(decided),
         )
 
@@ -164,9 +165,9 @@ class DecisionLine(msgspec.Struct, frozen=True, kw_only=True):
     share: float | None
     attempt: int
     message: str | None
-    asked: str = ""
-    is_on: str | None = None
-    neutral: str = ""
+    extender_verb: str = ""
+    actual_node: str | None = None
+    neutral_reason: str = ""
 
     @classmethod
     def of(cls, kept: Kept) -> Self:
@@ -188,9 +189,9 @@ class DecisionLine(msgspec.Struct, frozen=True, kw_only=True):
             share=None if traffic is None else traffic.share_with_added,
             attempt=kept.decided.attempts,
             message=_message(kept.decided),
-            asked=kept.decided.asked,
-            is_on=kept.is_on,
-            neutral=kept.decided.neutral,
+            extender_verb=kept.decided.asked,
+            actual_node=kept.is_on,
+            neutral_reason=kept.decided.neutral,
         )
 
 
@@ -234,7 +235,7 @@ def lead_in_words(record: DecisionRecord) -> str:
         return ""
     if margin == 0:
         words = f"as many points as {runner_up}"
-        return words if record.asked else f"{words}: {TURNS}"
+        return words if record.extender_verb else f"{words}: {TURNS}"
     points = "1 point" if abs(margin) == 1 else f"{abs(margin)} points"
     return f"{points} {'ahead of' if margin > 0 else 'behind'} {runner_up}"
 
@@ -265,9 +266,9 @@ def _best(decision: Decision, measured: Measured | None) -> list[NodeRecord]:
     ]
 
 
-def _rules(scored: NodeScore) -> dict[str, RuleRecord]:
+def _rules(scored: NodeScore) -> dict[str, ScoreRecord]:
     return {
-        name: RuleRecord(score.raw, score.normalized, score.weighted)
+        name: ScoreRecord(score.raw, score.normalized, score.weighted)
         for name, score in scored.by_rule.items()
     }
 

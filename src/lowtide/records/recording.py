@@ -11,6 +11,7 @@ from typing import Any, BinaryIO
 
 import msgspec
 
+from lowtide.records import older_names
 from lowtide.records.decision_form import DecisionForm
 from lowtide.records.event_form import (
     AddedLine,
@@ -91,9 +92,10 @@ class Recording:
         decisions: list[DecisionForm] = []
         decision_bytes = 0
         has_ended = False
+        is_older = self.header.version <= older_names.OLDER_VERSION
         for body in self._lines:
             try:
-                line = decode(body)
+                line = decode(older_names.event_line(body) if is_older else body)
                 if isinstance(line, DecisionForm):
                     _check_scores(line)
                     decisions.append(line)
@@ -161,7 +163,7 @@ class Recording:
         if not body and not self._is_whole:
             raise self._error("is torn within its first line: nothing of it can be replayed")
         try:
-            header = msgspec.json.decode(body, type=Header)
+            header = msgspec.json.decode(older_names.header_line(body), type=Header)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             header = Header()
         if header.format != FORMAT:

@@ -11,7 +11,7 @@ from lowtide.framework.profile import Profile
 from lowtide.scenario.scenario import ScenarioError
 
 FORMAT: Final = "lowtide recording"
-VERSION: Final = 1  # grows when what an older Lowtide would misread is written
+VERSION: Final = 2  # grows when what an older Lowtide would misread is written
 
 
 class RecordingError(ScenarioError):
@@ -22,7 +22,7 @@ class Source(msgspec.Struct, frozen=True, rename="camel"):
     """What a rule wants measured. Readings name it by its place in the header."""
 
     type: str
-    of: str  # in words, for people
+    description: str  # in words, for people
 
 
 class Header(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):

@@ -36,10 +36,10 @@ _LARGER = "ask for less, or add a larger node"
 class Remedy(msgspec.Struct, frozen=True):
     """So many nodes refuse the pod by this rule, and by no other."""
 
-    rule: str
+    plugin: str
     nodes: int
     reasons: list[str]
-    in_words: str
+    message: str
 
 
 def remedies_of(decision: Decision, state: ClusterState) -> list[Remedy]:
@@ -56,7 +56,7 @@ def remedies_of(decision: Decision, state: ClusterState) -> list[Remedy]:
         if not rejection.also:
             alone[rejection.plugin, rejection.reasons].append(name)
     found = [_remedy(*key, names, decision, state) for key, names in alone.items()]
-    return sorted(found, key=lambda each: (-each.nodes, each.rule, each.reasons))
+    return sorted(found, key=lambda each: (-each.nodes, each.plugin, each.reasons))
 
 
 def _remedy(

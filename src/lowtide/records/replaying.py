@@ -10,7 +10,7 @@ import msgspec
 from lowtide.records.decision_form import (
     DecisionForm,
     decision_form,
-    first_rule_that_differs,
+    first_plugin_that_differs,
     what_differs,
 )
 from lowtide.records.recording import Step
@@ -30,7 +30,7 @@ class Difference(msgspec.Struct, frozen=True, rename="camel"):
     attempt: int
     recorded_node: str | None
     replayed_node: str | None
-    first_rule: str  # whose scores differ; "" where none do
+    first_plugin: str  # whose scores differ; "" where none do
     what: str
 
 
@@ -85,7 +85,7 @@ def _difference(
             attempt=one.attempt,
             recorded_node=None if recorded is None else recorded.node,
             replayed_node=None if replayed is None else replayed.node,
-            first_rule="",
+            first_plugin="",
             what=f"{where} has no such decision",
         )
     return Difference(
@@ -94,6 +94,6 @@ def _difference(
         attempt=recorded.attempt,
         recorded_node=recorded.node,
         replayed_node=replayed.node,
-        first_rule=first_rule_that_differs(recorded, replayed),
+        first_plugin=first_plugin_that_differs(recorded, replayed),
         what=what_differs(recorded, replayed),
     )

@@ -29,7 +29,7 @@ class ExtenderMetrics:
             registry=registry,
         )
         self._refused = Counter(
-            "lowtide_extender_refused_requests_total",
+            "lowtide_extender_rejected_requests_total",
             "Requests that are refused, by reason: host, origin, content-type, path, method, "
             "no-bind, not-ready, busy, too-large, too-slow, content-encoding, broken-off, "
             "unreadable",
@@ -37,7 +37,7 @@ class ExtenderMetrics:
             registry=registry,
         )
         self._rule_errors = Counter(
-            "lowtide_extender_rule_errors_total",
+            "lowtide_extender_plugin_errors_total",
             "Answers in which a rule had no say because it failed, by rule",
             ("plugin",),
             registry=registry,

@@ -26,7 +26,7 @@ class Guard:
         self._open_prefixes = tuple(each[:-1] for each in self._open_paths if each.endswith("*"))
 
     def for_known(self, handler: Handler, path: str | None = None) -> Handler:
-        """The same for those who may ask it, by the right to that path, else to the request's own;
+        """The same for those who may ask it, by permission to that path, else to the request's own;
         401 or 403 for others."""
 
         async def answer(request: web.Request) -> web.StreamResponse:

@@ -27,7 +27,7 @@ def comparison_page(title: str, rows: Sequence[Compared], chart: str) -> str:
         (
             row.name,
             *map(str, (row.placed, row.pending, row.evicted)),
-            str(len(row.elsewhere)) if number else "",
+            str(len(row.moved_pods)) if number else "",
             *_links(row),
         )
         for number, row in enumerate(rows)
@@ -40,12 +40,12 @@ def comparison_page(title: str, rows: Sequence[Compared], chart: str) -> str:
     for row in rows[1:]:
         parts.append(f"<h2>{escape(row.name)}: pods that would be elsewhere</h2>")
         moved = [
-            (each.pod, each.recorded or "no node", each.node or "no node", each.because)
-            for each in row.elsewhere[:MOST_DIFFERENCES]
+            (each.pod, each.recorded_node or "no node", each.node or "no node", each.reason)
+            for each in row.moved_pods[:MOST_DIFFERENCES]
         ]
-        if len(moved) < len(row.elsewhere):
+        if len(moved) < len(row.moved_pods):
             where = "lowtide replay --output json has all of them"
-            parts.append(_left_out("first", len(moved), len(row.elsewhere), where))
+            parts.append(_left_out("first", len(moved), len(row.moved_pods), where))
         parts.append(_table(("pod", "as recorded", "here", "because"), moved))
     return _page(title, parts)
 
@@ -66,8 +66,8 @@ def shadow_page(summary: ShadowSummary) -> str:
     figures = [(name, str(count)) for name, count in summary.agreement.items()]
     differences = [
         (
-            *(each.pod, each.node, each.would_be_on or "nowhere"),
-            *("" if each.points is None else f"+{each.points}", each.because),
+            *(each.pod, each.node, each.predicted_node or "nowhere"),
+            *("" if each.points is None else f"+{each.points}", each.reason),
         )
         for each in summary.differences
     ]

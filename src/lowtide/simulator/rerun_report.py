@@ -20,13 +20,13 @@ RECORDED = "as recorded"
 
 
 class Elsewhere(msgspec.Struct, frozen=True):
-    """`because` is the rule that speaks most for the node here, else what is known; a node is None
+    """`reason` is the plugin that speaks most for the node here, else what is known; a node is None
     where it has none, or was evicted from it."""
 
     pod: str
-    recorded: str | None
+    recorded_node: str | None
     node: str | None
-    because: str = ""
+    reason: str = ""
 
 
 class Compared(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,7 +35,7 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
     pending: int
     evicted: int = 0
     links: LinkFigures | None = None
-    elsewhere: list[Elsewhere] = []
+    moved_pods: list[Elsewhere] = []
     course: list[tuple[float, float]] = []
 
 
@@ -102,7 +102,7 @@ def compared(name: str, rerun: Rerun) -> Compared:
         pending=rerun.pending,
         evicted=rerun.evicted_count,
         links=rerun.links.figures(),
-        elsewhere=_elsewhere(rerun),
+        moved_pods=_elsewhere(rerun),
         course=rerun.links.course,
     )
 

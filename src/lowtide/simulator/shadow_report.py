@@ -17,16 +17,16 @@ MOST_DIFFERENCES: Final = 10_000
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
-    """`because` is the rule that speaks most for the other node, or what refuses the one it is on;
+    """`reason` is the plugin that speaks most for the other node, or what refuses the one it is on;
     `points` is how much better the other node is, where both were scored."""
 
     time: float
     pod: str
     scheduler: str
     node: str
-    would_be_on: str | None
+    predicted_node: str | None
     agreement: str
-    because: str
+    reason: str
     points: int | None = None
 
 
@@ -94,9 +94,9 @@ class ShadowReport:
             pod=shadowed.pod.key,
             scheduler=shadowed.pod.spec.scheduler_name,
             node=shadowed.node_name,
-            would_be_on=None if decision is None else decision.node_name,
+            predicted_node=None if decision is None else decision.node_name,
             agreement=shadowed.agreement.value,
-            because=_because(shadowed),
+            reason=_because(shadowed),
             points=behind,
         )
         self._differences.append(found)

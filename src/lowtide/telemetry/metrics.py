@@ -41,7 +41,7 @@ class MeasuredGauges(Collector):
 
 def _gauges(numbers: MeasuredNumbers | None) -> Iterator[Metric]:
     braked = GaugeMetricFamily(
-        "lowtide_readings_braked",
+        "lowtide_readings_ignored",
         "1 while traffic does not count, as too few nodes have a fresh reading of it",
     )
     if numbers is not None and numbers.is_traffic_braked is not None:

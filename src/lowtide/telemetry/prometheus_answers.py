@@ -32,7 +32,7 @@ MOST_LABELS: Final = 10_000_000
 _BETWEEN_ROWS: Final = re.compile(rb'\}\s*,\s*\{\s*"metric"\s*:')
 REDIRECTS: Final = (301, 302, 303, 307, 308)
 # With them Prometheus says that the query is wrong, or that it cannot be computed.
-QUERY_REFUSED: Final = (400, 422)
+QUERY_REJECTED: Final = (400, 422)
 NOT_ALLOWED: Final = (401, 403)
 
 # A tag that is not closed reaches to the end of the page, so that the time is linear.
@@ -234,7 +234,7 @@ def _fail_refused(answer: Answer, promql: str, document: _Document) -> NoReturn:
             Fault.UNREACHABLE if is_allowed else Fault.AUTH,
         )
     said = answer.quote(f"{document.error_type}: {document.error}")
-    fault = Fault.QUERY if answer.status in QUERY_REFUSED else Fault.SERVER
+    fault = Fault.QUERY if answer.status in QUERY_REJECTED else Fault.SERVER
     raise AddressFailure(
         answer.address,
         f"refused the query {promql} with HTTP {answer.status}: {said}",

@@ -188,7 +188,7 @@ class UrlEndpoint:
 
 
 class ServiceEndpoint:
-    """Asked through the API server, by GET: that needs only the right to `get services/proxy`."""
+    """Asked through the API server, by GET: that needs only permission to `get services/proxy`."""
 
     def __init__(
         self, address: ServiceAddress, access: PrometheusAccess, *, proxy: KubeServiceProxy | None

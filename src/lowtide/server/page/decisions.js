@@ -65,7 +65,7 @@ export class Decisions {
   applyFilter() {
     const wanted = this.filter.value.trim().toLowerCase();
     for (const {decision, item} of this.lines) {
-      item.hidden = wanted !== "" && !`${decision.pod} ${decision.node ?? ""} ${decision.is_on ?? ""}`.toLowerCase().includes(wanted);
+      item.hidden = wanted !== "" && !`${decision.pod} ${decision.node ?? ""} ${decision.actual_node ?? ""}`.toLowerCase().includes(wanted);
     }
     keepOneStop(this.list, () => this.links());
     this.tell();
@@ -102,9 +102,9 @@ export class Decisions {
 }
 
 function line(decision) {
-  const {pod, node, time, asked, is_on: isOn} = decision;
+  const {pod, node, time, extender_verb: verb, actual_node: isOn} = decision;
   const told = node === null ? decision.message ?? "fits nowhere" : `${pod}: ${placeWords(decision)}`;
-  const isElsewhere = !asked && isOn && isOn !== node;
+  const isElsewhere = !verb && isOn && isOn !== node;
   const link = make(
     "a",
     {

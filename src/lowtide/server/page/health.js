@@ -17,45 +17,45 @@ export class Health {
     this.findings = make("ul", {class: "findings"});
     place.replaceChildren(
       this.figures,
-      make("h3", {}, "What the doctor says"),
+      make("h3", {}, "Findings of the doctor"),
       this.examined,
       this.findings,
     );
     this.before = {};
-    this.said = null;
+    this.shown = null;
   }
 
   show(health) {
-    this.said = health;
-    showNotRenewed(health.not_renewed);
+    this.shown = health;
+    showStaleWatches(health.stale_watches);
     const {diagnosis, ...others} = health;
     this.renew("figures", others, () => [
       figures(queueFigures(health)),
       ...health.readings.map(readingPart),
-      health.readings.length ? "" : make("p", {class: "note"}, "No rule asks for readings."),
+      health.readings.length ? "" : make("p", {class: "note"}, "No plugin asks for readings."),
     ]);
     setText(this.examined, examinedText(diagnosis));
     this.renew("findings", diagnosis?.findings ?? [], (findings) => findings.map(findingPart));
   }
 
-  // What is said as before stays: what was opened is still open, and has the focus.
-  renew(part, said, made) {
-    const text = JSON.stringify(said);
+  // What is shown as before stays: what was opened is still open, and has the focus.
+  renew(part, shown, made) {
+    const text = JSON.stringify(shown);
     if (text === this.before[part]) return;
     this.before[part] = text;
-    this[part].replaceChildren(...made(said));
+    this[part].replaceChildren(...made(shown));
   }
 }
 
 // Above all else: what is seen is old, as the API server cannot be followed.
-function showNotRenewed(said) {
-  const strip = byId("not-renewed");
-  strip.hidden = !said;
-  if (!said) return;
-  const {since, plurals, why} = said;
-  const more = plurals.length - KINDS_NAMED;
-  const kinds = plurals.slice(0, KINDS_NAMED).join(", ") + (more > 0 ? ` and ${count(more)} more` : "");
-  setText(strip, `Since ${timeOfDay(since)} ${kinds} are not renewed, and what you see of them is from then: ${why}`);
+function showStaleWatches(stale) {
+  const strip = byId("stale-watches");
+  strip.hidden = !stale;
+  if (!stale) return;
+  const {since, resources, reason} = stale;
+  const more = resources.length - KINDS_NAMED;
+  const kinds = resources.slice(0, KINDS_NAMED).join(", ") + (more > 0 ? ` and ${count(more)} more` : "");
+  setText(strip, `Since ${timeOfDay(since)} ${kinds} are not renewed, and what you see of them is from then: ${reason}`);
 }
 
 function queueFigures({queue, bindings_in_flight: bindings, is_leader: isLeader}) {
@@ -74,8 +74,8 @@ function readingPart(reading) {
     "div",
     {class: "reading"},
     make("h3", {}, reading.source),
-    make("p", {class: "note"}, age, reading.is_braked
-      ? make("span", {class: "problem"}, "; too few readings are fresh, so traffic is not gone by")
+    make("p", {class: "note"}, age, reading.is_ignored
+      ? make("span", {class: "problem"}, "; too few readings are fresh, so traffic is ignored")
       : ""),
     figures(STATES.map((state) => [
       state,
@@ -89,10 +89,10 @@ function readingPart(reading) {
 function examinedText(diagnosis) {
   if (!diagnosis) return "Nothing was examined yet.";
   const ago = `examined ${duration(diagnosis.age_seconds)} ago`;
-  return diagnosis.findings.length ? `${ago}; lines that mend it are below each` : `All is well; ${ago}`;
+  return diagnosis.findings.length ? `${ago}; the fix is below each` : `All is well; ${ago}`;
 }
 
-function findingPart({severity, code, text, nodes, node_count: nodeCount, mend}) {
+function findingPart({severity, code, text, nodes, node_count: nodeCount, fix}) {
   const more = nodeCount - nodes.length;
   return make(
     "li",
@@ -105,7 +105,7 @@ function findingPart({severity, code, text, nodes, node_count: nodeCount, mend})
         ? make("p", {}, `${count(nodeCount)} ${nodeCount === 1 ? "node" : "nodes"}: `,
           nodes.map((node, place) => [place ? ", " : "", nodeLink(node)]), more ? ` and ${count(more)} more` : "")
         : "",
-      make("pre", {}, mend || "Nothing that could be pasted mends it."),
+      make("pre", {}, fix || "There is no fix to paste."),
     ),
   );
 }

@@ -93,7 +93,7 @@ class Page {
   }
 
   showSummary() {
-    if (this.cluster) showSummary(this.cluster, this.health.said);
+    if (this.cluster) showSummary(this.cluster, this.health.shown);
   }
 
   hear(kind) {

@@ -52,7 +52,7 @@ export class NodeView {
     // The card's padding is taken off.
     const widthPx = Math.max(this.place.clientWidth - 28, 200);
     this.part("chart", [node.history, widthPx], () => make("div", {}, make("h3", {}, "Traffic over time"), trafficChart(node.history, widthPx)));
-    this.part("refusals", node.refusals, () => refusalsPart(node.refusals));
+    this.part("rejections", node.rejections, () => rejectionsPart(node.rejections));
     this.part("resources", [node.allocatable, node.requested], () => resourcesPart(node));
     this.part("pods", node.pods, () => podsPart(node.pods));
     this.part("labels", node.labels, () => labelsPart(node.labels));
@@ -97,17 +97,17 @@ function statePart({reading, unschedulable, taints}) {
   );
 }
 
-function refusalsPart(refusals) {
+function rejectionsPart(rejections) {
   return make(
     "div",
     {},
     make("h3", {}, "Pods that wait and do not fit here"),
-    refusals.length
-      ? make("table", {class: "refusals"}, make("tbody", {}, refusals.map((refusal) => make(
+    rejections.length
+      ? make("table", {class: "rejections"}, make("tbody", {}, rejections.map((rejection) => make(
         "tr",
         {},
-        make("td", {class: "name"}, podLink(refusal.pod)),
-        make("td", {}, refusal.reasons.join("; "), " ", make("span", {class: "note"}, refusal.rule)),
+        make("td", {class: "name"}, podLink(rejection.pod)),
+        make("td", {}, rejection.reasons.join("; "), " ", make("span", {class: "note"}, rejection.plugin)),
       ))))
       : make("p", {class: "note"}, "None."),
   );

@@ -2,10 +2,10 @@
 
 import {byId, figures, make, meter, nodeLink, podLink} from "./elements.js";
 import {bits, count, counted, duration, moment, signed, timeOfDay} from "./wording.js";
-import {rulesOf, scoreTable} from "./score_table.js";
+import {pluginsOf, scoreTable} from "./score_table.js";
 import {ask, NotFound} from "./polling.js";
 
-const RULES_TOLD = 5;
+const MOST_PLUGINS = 5;
 
 export class PodView {
   constructor(closed) {
@@ -41,8 +41,8 @@ export class PodView {
 
   showRecord(records, record) {
     const attempts = records.length < 2 ? null : make("ul", {class: "attempts", "aria-label": "Attempts, newest first"}, records.map((each) => {
-      const told = `${timeOfDay(each.time)} ${each.asked ? `${each.asked}: ` : ""}${each.node ?? "nowhere"}`;
-      const button = make("button", {type: "button", "aria-pressed": String(each === record), "data-attempt": each.attempt, "data-record": each.seq}, `${each.attempt}. ${told}`);
+      const words = `${timeOfDay(each.time)} ${each.extender_verb ? `${each.extender_verb}: ` : ""}${each.node ?? "nowhere"}`;
+      const button = make("button", {type: "button", "aria-pressed": String(each === record), "data-attempt": each.attempt, "data-record": each.seq}, `${each.attempt}. ${words}`);
       button.addEventListener("click", () => {
         this.showRecord(records, each);
         this.place.querySelector(`button[data-record="${each.seq}"]`)?.focus();
@@ -82,8 +82,8 @@ function recordParts(record) {
       ["nodes that fit", `${count(record.feasible)} of ${count(record.nodes)}`],
       ["took", duration(record.seconds)],
     ], "small"),
-    record.preempts ? make("p", {}, "To make room on ", nodeLink(record.preempts.node), ", it evicts ",
-      ...record.preempts.victims.flatMap((victim, at) => [at ? ", " : "", podLink(victim)]), ".") : null,
+    record.preemption ? make("p", {}, "To make room on ", nodeLink(record.preemption.node), ", it evicts ",
+      ...record.preemption.victims.flatMap((victim, at) => [at ? ", " : "", podLink(victim)]), ".") : null,
     readingWords(record.reading),
     ...(record.best.length ? scoreTable(record) : []),
     make("div", {class: "columns"}, reasonsPart(record), timesPart(record)),
@@ -91,24 +91,24 @@ function recordParts(record) {
 }
 
 function verdict(record) {
-  const isOn = record.is_on ? nodeLink(record.is_on) : null;
+  const isOn = record.actual_node ? nodeLink(record.actual_node) : null;
   if (record.node === null) {
-    return [make("b", {class: "problem"}, record.neutral ? "" : "Fits nowhere. "), record.message ?? "", ...(isOn ? [" It is on ", isOn, "."] : [])];
+    return [make("b", {class: "problem"}, record.neutral_reason ? "" : "Fits nowhere. "), record.message ?? "", ...(isOn ? [" It is on ", isOn, "."] : [])];
   }
   const [chosen, next] = record.best;
   const parts = place(record, isOn);
-  if (record.by_nomination) return [...parts, ", the node that was promised to it."];
+  if (record.by_nomination) return [...parts, ", the node that it was nominated to."];
   if (record.runner_up === null || !chosen) return [...parts, record.feasible === 1 ? ", the only node that fits." : "."];
   if (record.margin === 0) {
-    const turns = record.asked ? "." : ": equal nodes take turns.";
+    const turns = record.extender_verb ? "." : ": equal nodes take turns.";
     return [...parts, ", with as many points as ", nodeLink(record.runner_up), ` (${count(chosen.total)})${turns}`];
   }
   const totals = next && next.node === record.runner_up ? ` (${count(chosen.total)} to ${count(next.total)})` : "";
   return [...parts, `, ${counted(record.margin, "point")} ahead of `, nodeLink(record.runner_up), `${totals}.`];
 }
 
-function place({node, asked, is_on: isOnName}, isOn) {
-  if (asked) return [...(isOn ? ["It is on ", isOn, "; asked"] : ["Asked"]), ` to ${asked}, Lowtide advised `, nodeLink(node)];
+function place({node, extender_verb: verb, actual_node: isOnName}, isOn) {
+  if (verb) return [...(isOn ? ["It is on ", isOn, "; asked"] : ["Asked"]), ` to ${verb}, Lowtide advised `, nodeLink(node)];
   if (!isOn) return ["It goes to ", nodeLink(node)];
   if (isOnName === node) return ["It is on ", isOn, ", where it would be too"];
   return ["It is on ", isOn, ", and would be on ", nodeLink(node)];
@@ -130,13 +130,13 @@ function comparison(record) {
   const chosen = record.best.find((each) => each.node === record.node);
   const next = record.best.find((each) => each.node === record.runner_up);
   if (!chosen || !next) return null;
-  const differences = rulesOf([chosen, next])
-    .map(({name}) => [name, (chosen.rules[name]?.weighted ?? 0) - (next.rules[name]?.weighted ?? 0)])
+  const differences = pluginsOf([chosen, next])
+    .map(({name}) => [name, (chosen.scores[name]?.weighted ?? 0) - (next.scores[name]?.weighted ?? 0)])
     .filter(([, difference]) => difference !== 0);
-  if (!differences.length) return make("p", {class: "note"}, "Every rule gave both the same.");
-  const told = differences.slice(0, RULES_TOLD).map(([name, difference]) => `${name} ${signed(difference)}`);
-  const rest = differences.length > RULES_TOLD ? ` and ${differences.length - RULES_TOLD} more` : "";
-  return make("p", {class: "comparison"}, `Against the next: ${told.join(", ")}${rest}.`);
+  if (!differences.length) return make("p", {class: "note"}, "Every plugin gave both the same score.");
+  const shown = differences.slice(0, MOST_PLUGINS).map(([name, difference]) => `${name} ${signed(difference)}`);
+  const rest = differences.length > MOST_PLUGINS ? ` and ${differences.length - MOST_PLUGINS} more` : "";
+  return make("p", {class: "comparison"}, `Against the next: ${shown.join(", ")}${rest}.`);
 }
 
 function readingWords(reading) {
@@ -150,29 +150,29 @@ function readingWords(reading) {
 function reasonsPart(record) {
   const reasons = Object.entries(record.reasons).sort(([, a], [, b]) => b - a);
   if (!reasons.length) return null;
-  const by = record.rejected_by.length ? ` by ${record.rejected_by.join(", ")}` : "";
+  const by = record.unschedulable_plugins.length ? ` by ${record.unschedulable_plugins.join(", ")}` : "";
   return make(
     "div",
     {},
-    make("h3", {}, `Refused on ${counted(record.nodes - record.feasible, "node")}${by}`),
+    make("h3", {}, `Rejected on ${counted(record.nodes - record.feasible, "node")}${by}`),
     make("dl", {class: "tally reasons"}, reasons.map(([reason, nodes]) => [make("dt", {}, reason), make("dd", {}, count(nodes))])),
   );
 }
 
 function timesPart(record) {
-  const times = Object.entries(record.seconds_by_rule ?? {}).sort(([, a], [, b]) => b - a);
+  const times = Object.entries(record.seconds_by_plugin ?? {}).sort(([, a], [, b]) => b - a);
   if (!times.length) return null;
   return make(
     "div",
     {},
-    make("h3", {}, "Time that rules took"),
-    make("table", {class: "times"}, make("tbody", {}, times.map(([rule, seconds]) => make(
+    make("h3", {}, "Time by plugin"),
+    make("table", {class: "times"}, make("tbody", {}, times.map(([plugin, seconds]) => make(
       "tr",
       {},
-      make("td", {}, rule),
+      make("td", {}, plugin),
       make("td", {}, meter(seconds / times[0][1])),
       make("td", {class: "number"}, duration(seconds)),
     )))),
-    make("p", {class: "note"}, "Rules that are not listed were not asked: what they said of an equal pod was still true."),
+    make("p", {class: "note"}, "Plugins that are not listed did not run: their answers for an equal pod were still valid."),
   );
 }

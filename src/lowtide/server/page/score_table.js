@@ -6,15 +6,15 @@ import {keepOneStop, rove} from "./roving.js";
 import {tipsFor} from "./tooltip.js";
 
 export function scoreTable(record) {
-  const all = rulesOf(record.best);
-  const rules = all.filter(({isZero}) => !isZero);
+  const all = pluginsOf(record.best);
+  const plugins = all.filter(({isZero}) => !isZero);
   const zeros = all.filter(({isZero}) => isZero).map(({name}) => name);
-  // One scale for all rules: a long bar is a rule that counts much.
-  const most = Math.max(1, ...record.best.flatMap((each) => rules.map(({name}) => Math.abs(each.rules[name]?.weighted ?? 0))));
+  // One scale for all plugins: a long bar is a rule that counts much.
+  const most = Math.max(1, ...record.best.flatMap((each) => plugins.map(({name}) => Math.abs(each.scores[name]?.weighted ?? 0))));
   const table = make(
     "table",
-    {role: "grid", "aria-label": `Scores of the ${record.best.length} best nodes, by rule`},
-    columns([130, 56, ...(record.priorities ? [46] : []), 56, 76, 88, ...rules.map(() => 82)]),
+    {role: "grid", "aria-label": `Scores of the ${record.best.length} best nodes, by plugin`},
+    columns([130, 56, ...(record.priorities ? [46] : []), 56, 76, 88, ...plugins.map(() => 82)]),
     make("thead", {}, make(
       "tr",
       {},
@@ -24,15 +24,15 @@ export function scoreTable(record) {
       make("th", {scope: "col", class: "number"}, "link"),
       make("th", {scope: "col", class: "number"}, "capacity"),
       make("th", {scope: "col", class: "number", title: "placed there and not measured yet"}, "just placed"),
-      rules.map(({name, isSame}) => make(
+      plugins.map(({name, isSame}) => make(
         "th",
         {scope: "col", class: isSame ? "same" : null, title: isSame ? "gave all of these nodes the same" : null},
         breakable(name),
       )),
     )),
-    make("tbody", {}, record.best.map((each) => nodeRow(each, {record, rules, most}))),
+    make("tbody", {}, record.best.map((each) => nodeRow(each, {record, plugins, most}))),
   );
-  tipsFor(table, "td.score, td.measured", (cell) => (cell.dataset.rule ? scoreWords(cell, record) : measuredTip(cell, record)));
+  tipsFor(table, "td.score, td.measured", (cell) => (cell.dataset.plugin ? scoreWords(cell, record) : measuredTip(cell, record)));
   const rows = () => [...table.tBodies[0].rows].map((row) => [...row.querySelectorAll("a, td[tabindex]")]);
   rove(table, rows);
   keepOneStop(table, rows);
@@ -48,10 +48,10 @@ function columns(widthsPx) {
 }
 
 // Those that tell the nodes apart come first, the widest spread ahead.
-export function rulesOf(best) {
-  const names = [...new Set(best.flatMap((each) => Object.keys(each.rules)))];
+export function pluginsOf(best) {
+  const names = [...new Set(best.flatMap((each) => Object.keys(each.scores)))];
   const given = (name) => {
-    const values = best.map((each) => each.rules[name]?.weighted ?? 0);
+    const values = best.map((each) => each.scores[name]?.weighted ?? 0);
     return {name, spread: Math.max(...values) - Math.min(...values), isZero: values.every((value) => value === 0)};
   };
   return names
@@ -60,7 +60,7 @@ export function rulesOf(best) {
     .map(({name, spread, isZero}) => ({name, isZero, isSame: spread === 0 && best.length > 1}));
 }
 
-function nodeRow({node, total, rules: scores, measured}, {record, rules, most}) {
+function nodeRow({node, total, scores, measured}, {record, plugins, most}) {
   const link = nodeLink(node);
   link.tabIndex = -1;
   const about = {class: "number measured", "data-node-name": node};
@@ -73,11 +73,11 @@ function nodeRow({node, total, rules: scores, measured}, {record, rules, most}) 
     make("td", {...about, tabindex: -1}, percent(measured?.share)),
     make("td", about, bits(measured?.capacity) + (measured?.is_capacity_guessed ? " ?" : "")),
     make("td", about, addedWords(measured) || "–"),
-    rules.map(({name, isSame}) => {
+    plugins.map(({name, isSame}) => {
       const weighted = scores[name]?.weighted;
       return make(
         "td",
-        {class: isSame ? "score same" : "score", tabindex: -1, "data-rule": name, "data-node-name": node},
+        {class: isSame ? "score same" : "score", tabindex: -1, "data-plugin": name, "data-node-name": node},
         count(weighted),
         meter(Math.abs(weighted ?? 0) / most),
       );
@@ -86,13 +86,13 @@ function nodeRow({node, total, rules: scores, measured}, {record, rules, most}) 
 }
 
 function scoreWords(cell, record) {
-  const {rule, nodeName} = cell.dataset;
-  const score = record.best.find((each) => each.node === nodeName).rules[rule];
-  const title = `${rule} of ${nodeName}`;
+  const {plugin, nodeName} = cell.dataset;
+  const score = record.best.find((each) => each.node === nodeName).scores[plugin];
+  const title = `${plugin} of ${nodeName}`;
   if (!score) return [title, ["was not asked"]];
   const weight = score.normalized ? score.weighted / score.normalized : null;
   const times = weight !== null && Number.isInteger(weight) ? `, ${weight} times` : "";
-  const chosen = record.node === nodeName ? null : record.best.find((each) => each.node === record.node)?.rules[rule];
+  const chosen = record.node === nodeName ? null : record.best.find((each) => each.node === record.node)?.scores[plugin];
   const against = chosen ? [`${signed(score.weighted - chosen.weighted)} against ${record.node}`] : [];
   return [title, [`raw ${count(score.raw)}`, `normalised ${count(score.normalized)}`, `weighted ${count(score.weighted)}${times}`, ...against]];
 }

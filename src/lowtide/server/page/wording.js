@@ -83,10 +83,10 @@ export function amount(resource, value) {
 }
 
 // Where a pod goes; of another scheduler's pod, where it is and where it would be.
-export function placeWords({node, asked, is_on: isOn}) {
-  if (asked) return `${node} is advised (asked to ${asked})${isOn ? `, it is on ${isOn}` : ""}`;
+export function placeWords({node, extender_verb: verb, actual_node: isOn}) {
+  if (verb) return `${node} is advised (asked to ${verb})${isOn ? `, it is on ${isOn}` : ""}`;
   if (!isOn) return `it goes to ${node}`;
-  return isOn === node ? `it would be on ${node}, and is` : `it would be on ${node}, is on ${isOn}`;
+  return isOn === node ? `agrees: ${node}` : `it would be on ${node}, is on ${isOn}`;
 }
 
 // "4.2 Gb/s in, 1 Gb/s out of 10 Gb/s, stale reading"

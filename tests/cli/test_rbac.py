@@ -1,4 +1,4 @@
-"""`lowtide rights`: roles to paste, in three forms."""
+"""`lowtide rbac`: roles to paste, in three forms."""
 
 import json
 
@@ -26,7 +26,7 @@ BINDING = {
     },
     "subjects": [{"kind": "ServiceAccount", "name": "someone", "namespace": "there"}],
 }
-DOCTOR = ("rights", "--mode=doctor", "--account=there/someone", "--name=doctors")
+DOCTOR = ("rbac", "--mode=doctor", "--account=there/someone", "--name=doctors")
 
 
 def test_yaml_and_json_are_the_same_objects(run: Run) -> None:
@@ -40,13 +40,13 @@ def test_each_rule_says_what_it_is_for(run: Run) -> None:
 
 
 def test_the_lease_is_in_a_role_of_its_namespace(run: Run) -> None:
-    (role,) = [each for each in yaml.safe_load_all(run("rights").stdout) if each["kind"] == "Role"]
+    (role,) = [each for each in yaml.safe_load_all(run("rbac").stdout) if each["kind"] == "Role"]
     assert role["metadata"] == {"name": "lowtide-scheduler", "namespace": "kube-system"}
     assert [rule.get("resourceNames") for rule in role["rules"]] == [None, ["lowtide"]]
 
 
 def test_a_table_for_people(run: Run) -> None:
-    told = run("rights", "--output=table").stdout
+    told = run("rbac", "--output=table").stdout
     assert "pods/binding" in told
     assert "subjectaccessreviews" in told
 
@@ -59,7 +59,7 @@ def test_a_table_for_people(run: Run) -> None:
     ],
 )
 def test_a_shadow_may_ask_who_asks_it(run: Run, address: str, is_asked: bool) -> None:
-    told = run("rights", "--mode=shadow", f"--bind-address={address}").stdout
+    told = run("rbac", "--mode=shadow", f"--bind-address={address}").stdout
     assert ("tokenreviews" in told, "subjectaccessreviews" in told) == (is_asked, is_asked)
 
 
@@ -75,6 +75,6 @@ def test_a_shadow_may_ask_who_asks_it(run: Run, address: str, is_asked: bool) ->
     ],
 )
 def test_usage_is_told_for(run: Run, arguments: list[str], sentence: str) -> None:
-    result = run("rights", *arguments)
+    result = run("rbac", *arguments)
     assert (result.exit_code, result.stdout) == (2, "")
     assert sentence in result.stderr

@@ -11,7 +11,7 @@ from lowtide.kube.connection import Connection
 Counts = Mapping[str, int]  # by who answered
 
 
-class RefusedInputs(Collector):
+class RejectedAnswers(Collector):
     """Made at the moment of a scrape."""
 
     def __init__(self, source: Callable[[], Counts]) -> None:
@@ -35,9 +35,9 @@ def refused_by(*connections: Connection, measuring: Measuring, extenders: int = 
 
 def _family(counts: Counts) -> Metric:
     family = CounterMetricFamily(
-        "lowtide_refused_inputs",
+        "lowtide_rejected_answers",
         "Answers that were refused because they are larger than a limit, by who answered",
-        labels=("input",),
+        labels=("source",),
     )
     for who, count in counts.items():
         family.add_metric((who,), count)

@@ -1,4 +1,4 @@
-"""Each mode on the real API server with the rights that `lowtide rights` prints for it, by the
+"""Each mode on the real API server with the permissions that `lowtide rbac` prints for it, by the
 audit log: nothing is forbidden that it asks for, and nothing granted that it does not use."""
 
 import json
@@ -33,7 +33,7 @@ STRANGER = User("stranger", "stranger-token")
 # What these runs have no occasion for.
 NOT_TRIED = {"doctor": {("list", "", "pods")}}  # only where exporters may run in pods' networks
 
-# Everything that makes a right necessary.
+# Everything that makes a permission necessary.
 CONFIG: Json = {
     "apiVersion": "kubescheduler.config.k8s.io/v1",
     "kind": "KubeSchedulerConfiguration",
@@ -64,12 +64,12 @@ class Audited:
         self._log = log
 
     def granted(self, mode: str, *flags: str, user: str = "") -> tuple[Path, set[Used]]:
-        """A kubeconfig with the rights that are printed for the mode, and these rights. They are
-        the user's, who is called as the mode where nothing is said."""
+        """A kubeconfig with the permissions that are printed for the mode, and these permissions.
+        They are the user's, who is called as the mode where nothing is said."""
         name = f"lowtide-{user or mode}"
         account = {"metadata": {"name": name}}
         self.plane.request("POST", "/api/v1/namespaces/kube-system/serviceaccounts", account)
-        command = [LOWTIDE, "rights", f"--mode={mode}", f"--config={self.config_file}", *flags]
+        command = [LOWTIDE, "rbac", f"--mode={mode}", f"--config={self.config_file}", *flags]
         command += [f"--account=kube-system/{name}"] if user else []
         printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
         self.plane.kubectl("apply", "--filename=-", input=printed)
@@ -190,7 +190,7 @@ def claiming(name: str) -> Json:
 
 
 class Occasions:
-    """What a scheduler has to do with each of its rights."""
+    """What a scheduler has to do with each of its permissions."""
 
     def __init__(self, audited: Audited) -> None:
         self._audited = audited

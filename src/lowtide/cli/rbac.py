@@ -1,4 +1,4 @@
-"""`lowtide rights`: what a mode may ask of the API server, as RBAC objects."""
+"""`lowtide rbac`: what a mode may ask of the API server, as RBAC objects."""
 
 import json
 import sys
@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.table import Table
 
 from lowtide.app.no_binder import NoBinder
+from lowtide.app.permissions import Mode, Need, Needs, needs_of, permissions_of
 from lowtide.app.registry import make_registry, read_config
-from lowtide.app.rights import Mode, Need, Needs, needs_of, rights_of
 from lowtide.app.roles import TABLE_HEADINGS, Account, manifest_of, objects_of, table_of
 from lowtide.cli.errors import told_in_one_sentence
 from lowtide.framework.plugin import Binder
@@ -51,7 +51,7 @@ _WIDTH_WITHOUT_TERMINAL = 140
     "--output", type=click.Choice(["yaml", "json", "table"]), default="yaml", show_default=True
 )
 @click.pass_obj
-def rights(
+def rbac(
     plugins: dict[str, type[Any]],
     /,
     mode: str,
@@ -64,7 +64,7 @@ def rights(
     """Prints the roles that a mode needs with a configuration.
 
     They allow nothing else.
-    `lowtide rights --mode shadow --config FILE | kubectl apply -f -` grants them.
+    `lowtide rbac --mode shadow --config FILE | kubectl apply -f -` grants them.
     """
     chosen = Mode(mode)
     if bind_address is not None and chosen is not Mode.SHADOW:
@@ -74,7 +74,7 @@ def rights(
         needs = needs_by(make_registry(plugins), chosen, config_file)
         if bind_address is not None and not is_loopback(bind_address):
             needs = replace(needs, needs=needs.needs | {Need.SERVING})
-        found = rights_of(chosen, needs)
+        found = permissions_of(chosen, needs)
     match output:
         case "yaml":
             click.echo(manifest_of(found, whose), nl=False)

@@ -1,12 +1,20 @@
-"""Which rights a mode needs with a configuration."""
+"""Which permissions a mode needs with a configuration."""
 
 from collections.abc import Iterable
 
 import pytest
 
 from lowtide.app.no_binder import NoBinder
+from lowtide.app.permissions import (
+    Mode,
+    Need,
+    Needs,
+    Permission,
+    every_permission,
+    needs_of,
+    permissions_of,
+)
 from lowtide.app.registry import make_registry
-from lowtide.app.rights import Mode, Need, Needs, Right, every_right, needs_of, rights_of
 from lowtide.config.load import load_config
 from lowtide.framework.plugin import Binder
 from lowtide.objects.kinds import KIND_OF
@@ -51,14 +59,14 @@ def with_rule(name: str, args: str = "{}") -> str:
     return FEWEST.replace("MORE", more) + f"  pluginConfig: [{{name: {name}, args: {args}}}]\n"
 
 
-def in_words(rights: Iterable[Right]) -> set[str]:
+def in_words(permissions: Iterable[Permission]) -> set[str]:
     return {
-        f"{verb} {right.resource}"
-        + (f".{right.group}" if right.group else "")
-        + (f" in {right.namespace}" if right.namespace else "")
-        + (f" of {', '.join(right.names)}" if right.names else "")
-        for right in rights
-        for verb in right.verbs
+        f"{verb} {permission.resource}"
+        + (f".{permission.group}" if permission.group else "")
+        + (f" in {permission.namespace}" if permission.namespace else "")
+        + (f" of {', '.join(permission.names)}" if permission.names else "")
+        for permission in permissions
+        for verb in permission.verbs
     }
 
 
@@ -119,7 +127,7 @@ FEW = FEWEST.replace("MORE", "")
     ],
 )
 def test_rights(mode: Mode, config: str, want: set[str]) -> None:
-    assert in_words(rights_of(mode, needs(config))) == want
+    assert in_words(permissions_of(mode, needs(config))) == want
 
 
 @pytest.mark.parametrize(
@@ -134,7 +142,7 @@ def test_rights(mode: Mode, config: str, want: set[str]) -> None:
     ],
 )
 def test_what_is_written_for_a_rule(rule: str, want: set[str]) -> None:
-    more = in_words(rights_of(Mode.SCHEDULER, needs(with_rule(rule))))
+    more = in_words(permissions_of(Mode.SCHEDULER, needs(with_rule(rule))))
     written = {each for each in more if each.split()[0] not in {"list", "watch"}}
     assert written == WRITTEN | LED | UNGUARDED | want
 
@@ -148,16 +156,18 @@ def test_what_is_written_for_a_rule(rule: str, want: set[str]) -> None:
 )
 def test_an_extender_may_bind_where_its_configuration_says(bind: str, more: set[str]) -> None:
     entry = f"  pluginConfig: [{{name: Extender, args: {{bind: {bind}}}}}]\n"
-    found = in_words(rights_of(Mode.EXTENDER, needs(FEW + entry)))
+    found = in_words(permissions_of(Mode.EXTENDER, needs(FEW + entry)))
     assert found == WATCHED | UNGUARDED | more
 
 
 def test_a_shadow_asks_who_may_see_it_only_where_it_serves_others() -> None:
     few = needs(FEW)
     serving = Needs(few.rules_by_kind, few.needs | {Need.SERVING})
-    assert in_words(rights_of(Mode.SHADOW, serving)) == WATCHED | UNGUARDED
+    assert in_words(permissions_of(Mode.SHADOW, serving)) == WATCHED | UNGUARDED
 
 
 def test_the_whole_table_has_every_kind_that_rules_may_name() -> None:
-    watched = {right.resource for right in every_right() if right.need is Need.A_RULE}
+    watched = {
+        permission.resource for permission in every_permission() if permission.need is Need.A_RULE
+    }
     assert watched == {kind.plural for kind in KIND_OF.values()}

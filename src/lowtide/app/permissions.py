@@ -1,4 +1,4 @@
-"""What each mode may ask of the API server, as one table. `lowtide rights` prints it as RBAC
+"""What each mode may ask of the API server, as one table. `lowtide rbac` prints it as RBAC
 objects (app/roles); the roles in deploy/ and the table in the docs are made of it too."""
 
 from collections.abc import Iterable, Mapping
@@ -28,7 +28,7 @@ class Mode(StrEnum):
 
 
 class Need(StrEnum):
-    """What of a configuration makes a right necessary, in words for the docs."""
+    """What of a configuration makes a permission necessary, in words for the docs."""
 
     ALWAYS = "always"
     A_RULE = "one of these rules"
@@ -42,7 +42,7 @@ class Need(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Right:
+class Permission:
     """Verbs on one resource: in one namespace, or everywhere where none is named; of the objects
     with these names, or of all where there are none."""
 
@@ -77,32 +77,32 @@ SYSTEM: Final = "kube-system"
 
 _LOOK: Final = "to see what became of a binding or an eviction whose answer was lost"
 
-TABLE: Final[tuple[Right, ...]] = (
-    Right("", "nodes", LIST_AND_WATCH, "where pods can go", _WATCHING),
-    Right("", "pods", LIST_AND_WATCH, "what waits, and what is taken on nodes", _WATCHING),
-    Right("", "nodes", ("list",), "which nodes should be measured", _DOCTOR),
-    Right("", "pods", ("list",), "in whose network exporters run", _DOCTOR),
-    Right("", "pods/binding", ("create",), "to bind pods", _SCHEDULER),
-    Right("", "pods/binding", ("create",), "to bind pods", _BINDING, Need.BINDING),
-    Right("", "pods", ("get",), _LOOK, _SCHEDULER),
-    Right("", "pods", ("get",), _LOOK, _BINDING, Need.BINDING),
-    Right("", "pods/status", ("patch",), "conditions and nominated nodes", _SCHEDULER),
-    Right("", "pods", ("delete",), "to evict pods for others", _SCHEDULER, Need.PREEMPTION),
-    Right("events.k8s.io", "events", ("create", "patch"), "Events about pods", _SCHEDULER),
+TABLE: Final[tuple[Permission, ...]] = (
+    Permission("", "nodes", LIST_AND_WATCH, "where pods can go", _WATCHING),
+    Permission("", "pods", LIST_AND_WATCH, "what waits, and what is taken on nodes", _WATCHING),
+    Permission("", "nodes", ("list",), "which nodes should be measured", _DOCTOR),
+    Permission("", "pods", ("list",), "in whose network exporters run", _DOCTOR),
+    Permission("", "pods/binding", ("create",), "to bind pods", _SCHEDULER),
+    Permission("", "pods/binding", ("create",), "to bind pods", _BINDING, Need.BINDING),
+    Permission("", "pods", ("get",), _LOOK, _SCHEDULER),
+    Permission("", "pods", ("get",), _LOOK, _BINDING, Need.BINDING),
+    Permission("", "pods/status", ("patch",), "conditions and nominated nodes", _SCHEDULER),
+    Permission("", "pods", ("delete",), "to evict pods for others", _SCHEDULER, Need.PREEMPTION),
+    Permission("events.k8s.io", "events", ("create", "patch"), "Events about pods", _SCHEDULER),
     *(
-        Right(
+        Permission(
             "", resource, ("patch",), "to bind volumes before their pod", _SCHEDULER, Need.VOLUMES
         )
         for resource in ("persistentvolumeclaims", "persistentvolumes")
     ),
-    Right(
+    Permission(
         *("coordination.k8s.io", "leases", ("create",)),
-        why="to lead by a lease; a right to create cannot name what is created",
+        why="to lead by a lease; permission to create cannot name what is created",
         modes=_SCHEDULER,
         need=Need.LEADER_ELECTION,
         namespace=_THEIR_NAMESPACE,
     ),
-    Right(
+    Permission(
         *("coordination.k8s.io", "leases", ("get", "update")),
         why="to hold the lease",
         modes=_SCHEDULER,
@@ -110,8 +110,8 @@ TABLE: Final[tuple[Right, ...]] = (
         namespace=_THEIR_NAMESPACE,
         names=(LEASE,),
     ),
-    Right("metrics.k8s.io", "nodes", ("list",), "what nodes use", _WATCHING, Need.USAGE),
-    Right(
+    Permission("metrics.k8s.io", "nodes", ("list",), "what nodes use", _WATCHING, Need.USAGE),
+    Permission(
         *("", "services/proxy", ("get",)),
         why="to ask Prometheus through the API server",
         modes=_MEASURING,
@@ -120,7 +120,7 @@ TABLE: Final[tuple[Right, ...]] = (
         names=(SERVICE,),
     ),
     *(
-        Right(group, resource, ("create",), why, modes, need)
+        Permission(group, resource, ("create",), why, modes, need)
         for modes, need in _SERVING
         for group, resource, why in (
             (
@@ -171,14 +171,14 @@ def needs_of(
     )
 
 
-def rights_of(mode: Mode, needs: Needs) -> list[Right]:
+def permissions_of(mode: Mode, needs: Needs) -> list[Permission]:
     """What the mode needs with that configuration, and nothing else."""
     watched = [_watched(KIND_OF[kind], rules) for kind, rules in needs.rules_by_kind.items()]
     rows = [row for row in (*TABLE, *watched) if mode in row.modes and row.need in needs.needs]
     return [filled for row in rows for filled in _filled(row, needs)]
 
 
-def every_right() -> list[Right]:
+def every_permission() -> list[Permission]:
     """For people: the table, and what the built-in rules depend on."""
     rules: dict[type, tuple[str, ...]] = {}
     for built_in in BUILT_IN:
@@ -187,15 +187,15 @@ def every_right() -> list[Right]:
     return [*TABLE, *(_watched(KIND_OF[kind], names) for kind, names in rules.items())]
 
 
-def _watched(kind: Kind[Any], rules: Iterable[str]) -> Right:
+def _watched(kind: Kind[Any], rules: Iterable[str]) -> Permission:
     _, _, path = kind.api.partition("/apis/")
     group = path.partition("/")[0]
-    return Right(
+    return Permission(
         group, kind.plural, LIST_AND_WATCH, f"for {', '.join(rules)}", _WATCHING, Need.A_RULE
     )
 
 
-def _filled(row: Right, needs: Needs) -> list[Right]:
+def _filled(row: Permission, needs: Needs) -> list[Permission]:
     """The row with the names that the configuration says."""
     if row.need is Need.LEADER_ELECTION:
         namespace, name = needs.lease

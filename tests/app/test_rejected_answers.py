@@ -8,7 +8,7 @@ from tests.hostile import announced, hostile_server
 
 from lowtide.app.known_cluster import WatchedCluster
 from lowtide.app.measuring import Measuring
-from lowtide.app.refused_inputs import RefusedInputs, refused_by
+from lowtide.app.rejected_answers import RejectedAnswers, refused_by
 from lowtide.kube.connection import Connection
 from lowtide.kube.errors import Unreadable
 from lowtide.kube.kubeconfig import plain_access
@@ -41,7 +41,7 @@ async def test_each_refusal_is_counted_by_who_answered() -> None:
         )
         registry = CollectorRegistry()
         registry.register(
-            RefusedInputs(lambda: refused_by(connection, measuring=measuring, extenders=3))
+            RejectedAnswers(lambda: refused_by(connection, measuring=measuring, extenders=3))
         )
         for _ in range(2):
             with pytest.raises(Unreadable):
@@ -51,8 +51,8 @@ async def test_each_refusal_is_counted_by_who_answered() -> None:
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
         said = generate_latest(registry).decode()
-    assert 'lowtide_refused_inputs_total{input="api-server"} 2.0' in said
-    assert 'lowtide_refused_inputs_total{input="extender"} 3.0' in said
+    assert 'lowtide_rejected_answers_total{source="api-server"} 2.0' in said
+    assert 'lowtide_rejected_answers_total{source="extender"} 3.0' in said
     polled = measuring.refused_answers
     assert polled > 0
-    assert f'lowtide_refused_inputs_total{{input="prometheus"}} {polled}.0' in said
+    assert f'lowtide_rejected_answers_total{{source="prometheus"}} {polled}.0' in said
