@@ -107,17 +107,13 @@ def test_columns_are_kept(rows: int, want: int) -> None:
 
 
 def test_the_column_asked_for_longest_ago_makes_room() -> None:
-    kept: KeptColumns[int] = KeptColumns()
-
-    def ask(key: int) -> Column:
-        return kept.asked(key, lambda: Column(np.int64, key, 2**20))
-
-    first = ask(0)
+    kept: KeptColumns[int, Column] = KeptColumns(lambda key: Column(np.int64, key, 2**20))
+    first = kept[0]
     for key in range(1, 8):
-        ask(key)
-    assert ask(0) is first
+        kept[key]
+    assert kept[0] is first
     assert kept.get(1) is not None
-    ask(8)
+    kept[8]
     assert (kept.get(0), kept.get(1)) == (first, None)
     assert sorted(column.empty for column in kept) == [0, 2, 3, 4, 5, 6, 7, 8]
     kept.drop(8)

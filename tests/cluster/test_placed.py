@@ -141,7 +141,7 @@ LARGE = {"requests": {"cpu": "3", "memory": "1Gi"}}
 )
 def test_after_a_pod_what_the_next_takes_is_its_own_where_it_differs_in(other: Pod) -> None:
     footprints, one = Footprints(), pod_of({})
-    assert [footprints.of(each) for each in (one, other, one)] == [
+    assert [footprints.footprint(each) for each in (one, other, one)] == [
         footprint_of(one),
         footprint_of(other),
         footprint_of(one),
@@ -179,26 +179,28 @@ def test_after_a_running_pod_what_the_next_takes_is_its_own_where_it_differs_in(
     large = {"containers": [{"name": "main", "resources": LARGE}]}
     one, two = pod_of(large, {"containerStatuses": [GIVEN]}), pod_of(large, other)
     footprints = Footprints()
-    found = [footprints.of(each) for each in (one, two, one)]
+    found = [footprints.footprint(each) for each in (one, two, one)]
     assert found == [footprint_of(each) for each in (one, two, one)]
 
 
 def test_what_running_pods_alike_take_is_kept_once_whatever_comes_between() -> None:
     footprints, waiting = Footprints(), pod_of({})
     running = [pod_of({}, {"containerStatuses": [GIVEN], "phase": each}) for each in ("a", "b")]
-    found = [footprints.of(each) for each in (waiting, running[0], waiting, running[1])]
+    found = [footprints.footprint(each) for each in (waiting, running[0], waiting, running[1])]
     assert found[0] is found[2]
     assert found[1] is found[3]
 
 
 def test_what_pods_alike_take_is_kept_once() -> None:
     footprints = Footprints()
-    assert footprints.of(pod_of({})) is footprints.of(pod_of({"nodeName": "a", "priority": 3}))
+    assert footprints.footprint(pod_of({})) is footprints.footprint(
+        pod_of({"nodeName": "a", "priority": 3})
+    )
 
 
 def test_what_pods_take_is_let_go_with_the_last_of_them() -> None:
     footprints = Footprints()
-    one, two = (footprints.of(pod_of({})) for _ in range(2))
+    one, two = (footprints.footprint(pod_of({})) for _ in range(2))
     known = weakref.ref(one)
     del one
     assert known() is two

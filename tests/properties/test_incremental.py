@@ -40,12 +40,10 @@ from lowtide.cluster.changes import (
     TERMS,
 )
 from lowtide.cluster.columns import ValueColumn
-from lowtide.cluster.host_ports import HostPorts
-from lowtide.cluster.placed import HostPort, PlacedPod
-from lowtide.cluster.pods_matching import PodSelection, labels_required
+from lowtide.cluster.placed import HostPort
+from lowtide.cluster.pod_selection import PodSelection, labels_required
 from lowtide.cluster.reading import Reading
 from lowtide.cluster.state import ClusterState
-from lowtide.cluster.terms_carried import TermsCarried
 from lowtide.framework.plugin import (
     IntArray,
     Nodes,
@@ -600,8 +598,8 @@ def columns_of(state: ClusterState, request: Any) -> dict[str, Any]:
     columns: dict[str, Any] = {
         "names": list(table.names),
         "unschedulable": table.unschedulable.tolist(),
-        "taints": values_of(state.taints, state.count),
-        "features": values_of(state.features, state.count),
+        "taints": values_of(state.node_columns.taints, state.count),
+        "features": values_of(state.node_columns.features, state.count),
         "pods": [sorted(pod.uid for pod in table.pods(at)) for at in range(len(table))],
         "pod_count": table.pod_count.tolist(),
         "lowest priority": table.lowest_priority.tolist(),
@@ -613,7 +611,7 @@ def columns_of(state: ClusterState, request: Any) -> dict[str, Any]:
     for image in IMAGES:
         columns[f"image {image}"] = table.image_sizes(image).tolist()
         columns[f"nodes with {image}"] = table.image_node_count(image)
-    zone = state.label_column("zone")
+    zone = state.labels["zone"]
     numbers = zone.column.array[: state.count]
     columns["zone"] = [zone.interned.values[number] if number >= 0 else None for number in numbers]
     columns["all have a disk"] = table.all_labelled("disk")
@@ -778,18 +776,6 @@ class ForgetsMoves(ClusterState):
         del self.log._changes[changes:]
 
 
-class PortsForGood(HostPorts):
-    def count(self, placed: PlacedPod, times: int) -> None:
-        if times > 0:
-            super().count(placed, times)
-
-
-class ForgetsPorts(ClusterState):
-    def __init__(self) -> None:
-        super().__init__()
-        self.host_ports = PortsForGood(self._row_of)
-
-
 class ForgetsReadings(ClusterState):
     def publish(self, *published: Any) -> None:
         changes = len(self.log._changes)
@@ -820,8 +806,8 @@ class ForgetsTraffic(ClusterState):
 
 
 class SilentAboutTraffic(ChangeLog):
-    def pod_came(self, row: int, what: int, shape: object) -> None:
-        super().pod_came(row, what & ~READING, shape)
+    def pod_came(self, row: int, what: int, signature: object) -> None:
+        super().pod_came(row, what & ~READING, signature)
 
 
 class HidesTraffic(ClusterState):
@@ -835,45 +821,15 @@ class HidesTraffic(ClusterState):
         super()._changed(row, what & ~READING if what & PODS else what)
 
 
-class ForgetsSpread(ClusterState):
-    """Does not count pods out of the columns of selectors."""
+def deaf(index: str, event: str) -> type[ClusterState]:
+    """An index that misses an event."""
 
-    def remove_pod(self, uid: str) -> Any:
-        before = [(column, column.array.copy()) for column in self._pods_matching.columns]
-        removed = super().remove_pod(uid)
-        for column, array in before:
-            column.array[:] = array
-        return removed
+    class Deaf(ClusterState):
+        def __init__(self) -> None:
+            super().__init__()
+            setattr(getattr(self, index), event, lambda *_: 0)
 
-
-class ForgetsVolumes(ClusterState):
-    """Lets pods that are gone go on using their volumes."""
-
-    def remove_pod(self, uid: str) -> Any:
-        count_out, self.storage.count_out = self.storage.count_out, lambda placed: None  # type: ignore[method-assign]
-        removed = super().remove_pod(uid)
-        self.storage.count_out = count_out  # type: ignore[method-assign]
-        return removed
-
-
-class ForgetsPriorities(ClusterState):
-    """Lets the lowest priority stay when its pod goes."""
-
-    def remove_pod(self, uid: str) -> Any:
-        before = self.lowest_priorities.column.array.copy()
-        removed = super().remove_pod(uid)
-        self.lowest_priorities.column.array[:] = before
-        return removed
-
-
-class ForgetsTerms(ClusterState):
-    """Lets what pods wanted of others stay when they go."""
-
-    def remove_pod(self, uid: str) -> Any:
-        kept, self.terms_carried = self.terms_carried, TermsCarried({})
-        removed = super().remove_pod(uid)
-        self.terms_carried = kept
-        return removed
+    return Deaf
 
 
 @pytest.mark.long
@@ -901,19 +857,35 @@ class ForgetsTerms(ClusterState):
             only(InterPodAffinity), forgetting(TERMS << ANY_ROW), id="terms are not noted"
         ),
         pytest.param(only(VolumeBinding), ForgetsObjects, id="claims are not noted"),
-        pytest.param(only(VolumeRestrictions), ForgetsVolumes, id="volumes of pods that are gone"),
-        pytest.param(only(), forgetting(READING), id="readings are not noted"),
-        pytest.param(only(InterPodAffinity), ForgetsTerms, id="terms of pods that are gone"),
         pytest.param(
-            only(DefaultPreemption), ForgetsPriorities, id="priorities of pods that are gone"
+            only(VolumeRestrictions),
+            deaf("volume_users", "pod_removed"),
+            id="volumes of pods that are gone",
+        ),
+        pytest.param(only(), forgetting(READING), id="readings are not noted"),
+        pytest.param(
+            only(InterPodAffinity),
+            deaf("existing_terms", "pod_removed"),
+            id="terms of pods that are gone",
         ),
         pytest.param(
-            only(PodTopologySpread), ForgetsSpread, id="pods that stay in a selector's column"
+            only(DefaultPreemption),
+            deaf("pod_totals", "pod_removed"),
+            id="priorities of pods that are gone",
+        ),
+        pytest.param(
+            only(PodTopologySpread),
+            deaf("pods_matching", "pod_removed"),
+            id="pods that stay in a selector's column",
         ),
         pytest.param(
             only(TaintToleration, NodeResourcesFit), ForgetsMoves, id="a row that moves unnoticed"
         ),
-        pytest.param(only(NodePorts), ForgetsPorts, id="ports that are never given back"),
+        pytest.param(
+            only(NodePorts),
+            deaf("host_ports", "pod_removed"),
+            id="ports that are never given back",
+        ),
         pytest.param(only(NodePorts), ForgetsAssumed, id="an assumption that stays in the columns"),
         pytest.param(only(), ForgetsReadings, id="a reading that changes unnoticed"),
         pytest.param(only(), ForgetsTraffic, id="traffic that stays when its pod goes"),

@@ -5,7 +5,7 @@ Used by ClusterState and its parts; plugins see the columns through Nodes.
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -165,42 +165,37 @@ class Gathered(Mapping[str, npt.NDArray[Any]]):
         return len(self._columns)
 
 
-class MadeWhenAsked(Protocol):
-    """Columns of one kind that can be made anew at any time."""
-
-    @property
-    def columns(self) -> Iterable[Column]: ...
-
-    def let_columns_go(self) -> None: ...
-
-
 class KeptColumns(Generic[K, _Kept]):
-    """Columns made when somebody asks; the one asked for longest ago makes room for another."""
+    """Columns made when a plugin asks; the one read longest ago makes room for another."""
 
-    def __init__(self) -> None:
-        self._columns: OrderedDict[K, _Kept] = OrderedDict()  # asked for last comes last
+    def __init__(
+        self, make: Callable[[K], _Kept], *, is_kept: Callable[[K], bool] | None = None
+    ) -> None:
+        """A column for which `is_kept` is False is made for one read."""
+        self._make = make
+        self._is_kept = is_kept
+        self._columns: OrderedDict[K, _Kept] = OrderedDict()  # last read comes last
+        # To be kept true, if it is there.
+        self.get: Callable[[K], _Kept | None] = self._columns.get
 
-    def __iter__(self) -> Iterator[_Kept]:
-        return iter(self._columns.values())
-
-    def asked(self, key: K, make: Callable[[], _Kept]) -> _Kept:
+    def __getitem__(self, key: K) -> _Kept:
         column = self._columns.get(key)
         if column is not None:
             self._columns.move_to_end(key)
             return column
-        column = make()
-        while len(self._columns) >= most_columns(len(column.array)):
-            self._columns.popitem(last=False)
-        self._columns[key] = column
+        column = self._make(key)
+        if self._is_kept is None or self._is_kept(key):
+            while len(self._columns) >= most_columns(len(column.array)):
+                self._columns.popitem(last=False)
+            self._columns[key] = column
         return column
+
+    def __iter__(self) -> Iterator[_Kept]:
+        return iter(self._columns.values())
 
     def items(self) -> Iterable[tuple[K, _Kept]]:
         """To be kept true, all of them."""
         return self._columns.items()
-
-    def get(self, key: K) -> _Kept | None:
-        """To be kept true, if it is there."""
-        return self._columns.get(key)
 
     def drop(self, key: K) -> None:
         self._columns.pop(key, None)

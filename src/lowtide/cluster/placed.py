@@ -1,20 +1,29 @@
 """A pod on a node, and what it takes there. ClusterState keeps one per bound or assumed pod."""
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 import msgspec
 
+from lowtide.cluster.affinity_terms import has_affinity_terms
 from lowtide.objects.pod import Pod
 from lowtide.objects.quantity import LARGEST, QuantityError
 from lowtide.objects.requests import (
+    CPU,
+    MEMORY,
     are_large,
     is_resize_infeasible,
     known_requests,
     nonzero_requests,
 )
 
+if TYPE_CHECKING:
+    from lowtide.cluster.indexes.index import Index
+
+# The names in Footprint.amounts of what scoring counts for a pod, kube's defaults included.
+NONZERO = {CPU: "nonzero cpu", MEMORY: "nonzero memory"}
 WILDCARD_IP = "0.0.0.0"
 
 
@@ -38,6 +47,19 @@ class Footprint:
     host_ports: tuple[HostPort, ...]
     is_clamped: bool = False  # whether an amount is beyond LARGEST, or cannot be read
     is_large: bool = False  # whether sums and products of its amounts need care
+    has_affinity_terms: bool = False
+    has_volumes: bool = False
+    # All amounts that ClusterState adds up: the requests, and those that are never zero.
+    amounts: dict[str, int] = field(init=False, repr=False, compare=False)
+    # Those of ClusterState that a pod with this footprint concerns.
+    indexes: "tuple[Index, ...]" = field(default=(), repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        nonzero = {
+            NONZERO[CPU]: self.nonzero_cpu_milli,
+            NONZERO[MEMORY]: self.nonzero_memory_bytes,
+        }
+        object.__setattr__(self, "amounts", self.requests | nonzero)
 
 
 class PlacedPod(msgspec.Struct, frozen=True):
@@ -65,20 +87,24 @@ class PlacedPod(msgspec.Struct, frozen=True):
 
 
 def footprint_of(pod: Pod) -> Footprint:
+    requests: dict[str, int] = {}
+    cpu_milli = memory_bytes = 0
+    is_readable = True
     try:
         requests = known_requests(pod)
         cpu_milli, memory_bytes = nonzero_requests(pod)
     except QuantityError:
         # A running pod that cannot be read takes a place, and nothing that could be counted.
-        return Footprint({}, 0, 0, host_ports_of(pod), is_clamped=True)
-    is_clamped = LARGEST in requests.values()
+        requests, is_readable = {}, False
     return Footprint(
         requests,
         cpu_milli,
         memory_bytes,
         host_ports_of(pod),
-        is_clamped,
+        is_clamped=not is_readable or LARGEST in requests.values(),
         is_large=are_large(requests),
+        has_affinity_terms=has_affinity_terms(pod),
+        has_volumes=bool(pod.spec.volumes),
     )
 
 
@@ -89,21 +115,30 @@ class Footprints:
     """What pods take. Very many are alike: then it is worked out once, and kept once, as long as
     any of them is there."""
 
-    def __init__(self) -> None:
-        self._by_spec: WeakValueDictionary[bytes, Footprint] = WeakValueDictionary()
+    def __init__(self, indexes: "Sequence[Index]" = ()) -> None:
+        self._indexes = indexes
+        self._by_key: WeakValueDictionary[bytes, Footprint] = WeakValueDictionary()
 
-    def of(self, pod: Pod) -> Footprint:
-        key = _key_of(pod)
-        footprint = self._by_spec.get(key)
-        if footprint is None:
-            footprint = self._by_spec[key] = footprint_of(pod)
-        return footprint
-
-
-def _key_of(pod: Pod) -> bytes:
-    """All that it is worked out of, as a key."""
-    spec, told = pod.spec, _told_by_kubelet(pod)
-    return _encode([spec.containers, spec.init_containers, spec.overhead, spec.resources, told])
+    def footprint(self, pod: Pod) -> Footprint:
+        spec = pod.spec
+        # All that it is worked out of.
+        key = _encode(
+            [
+                spec.containers,
+                spec.init_containers,
+                spec.overhead,
+                spec.resources,
+                has_affinity_terms(pod),
+                bool(spec.volumes),
+                _told_by_kubelet(pod),
+            ]
+        )
+        found = self._by_key.get(key)
+        if found is None:
+            found = footprint_of(pod)
+            concerned = tuple(each for each in self._indexes if each.concerns(found))
+            found = self._by_key[key] = replace(found, indexes=concerned)
+        return found
 
 
 def _told_by_kubelet(pod: Pod) -> list[Any] | None:

@@ -1,54 +1,60 @@
 """Which nodes hold an image, and how large it is there: columns made at first use and kept true.
 
-ClusterState tells of nodes that come, change and go; rules read a column by `nodes.image_sizes`.
+Plugins read a column by `nodes.image_sizes`.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from lowtide.cluster.columns import Column, KeptColumns
-from lowtide.objects.node import ContainerImage
+from lowtide.cluster.indexes.index import Index
+from lowtide.cluster.table import Table
+from lowtide.objects.node import ContainerImage, Node
 
 # Beyond any image. A float holds it exactly, and one more than ImageLocality counts fits beside it.
 _LARGEST_BYTES = 2**62
 
 
-class Images:
-    def __init__(self) -> None:
+class Images(Index):
+    def __init__(self, table: Table) -> None:
+        super().__init__(table)
         self._bytes_on: dict[str, dict[str, int]] = {}  # by image name, then by node name
-        self._kept: KeptColumns[str, Column] = KeptColumns()  # by image
+        self.sizes: KeptColumns[str, Column] = KeptColumns(self._make_sizes)  # by image, in bytes
 
     @property
     def columns(self) -> Iterable[Column]:
-        return self._kept
+        return self.sizes
 
     def let_columns_go(self) -> None:
-        self._kept.clear()
+        self.sizes.clear()
 
     def node_count(self, image: str) -> int:
         """How many nodes hold it."""
         return len(self._bytes_on.get(image, ()))
 
-    def column(self, image: str, *, capacity: int, row_of: Callable[[str], int | None]) -> Column:
-        """Its size in bytes on each row; 0 where it is not."""
+    def node_added(self, row: int, node: Node) -> None:
+        self._replace(row, node.name, (), node.status.images)
 
-        def make() -> Column:
-            column = Column(np.int64, 0, capacity)
-            for node_name, size_bytes in self._bytes_on.get(image, {}).items():
-                column.array[row_of(node_name)] = size_bytes
-            return column
+    def node_changed(self, row: int, before: Node, after: Node) -> None:
+        self._replace(row, after.name, before.status.images, after.status.images)
 
-        return self._kept.asked(image, make)
+    def node_removed(self, row: int, node: Node) -> None:
+        self._replace(row, node.name, node.status.images, ())
 
-    def replace(
+    def _make_sizes(self, image: str) -> Column:
+        column = Column(np.int64, 0, self._table.capacity)
+        for node_name, size_bytes in self._bytes_on.get(image, {}).items():
+            column.array[self._table.row_by_name[node_name]] = size_bytes
+        return column
+
+    def _replace(
         self,
         row: int,
         node_name: str,
         before: Sequence[ContainerImage],
         after: Sequence[ContainerImage],
     ) -> None:
-        """What a node holds, which stands in this row."""
         if before == after:
             return
         was, holds = _bytes_by_name(before), _bytes_by_name(after)
@@ -60,11 +66,6 @@ class Images:
                 self._bytes_on.setdefault(image, {})[node_name] = size_bytes
                 self._write(row, image, size_bytes)
 
-    def remove(self, node_name: str, held: Sequence[ContainerImage]) -> None:
-        """A node is gone; its row in the columns is the table's affair."""
-        for image in _bytes_by_name(held):
-            self._forget(node_name, image)
-
     def _forget(self, node_name: str, image: str) -> None:
         on_nodes = self._bytes_on[image]
         del on_nodes[node_name]
@@ -72,13 +73,13 @@ class Images:
             del self._bytes_on[image]
 
     def _write(self, row: int, image: str, size_bytes: int) -> None:
-        column = self._kept.get(image)
+        column = self.sizes.get(image)
         if column is not None:
             column.array[row] = size_bytes
 
 
 def _bytes_by_name(images: Sequence[ContainerImage]) -> dict[str, int]:
-    """A name that a node lists twice counts as it stands there first, as for kube-scheduler."""
+    """Of a name that a node lists twice the first entry counts, as for kube-scheduler."""
     found: dict[str, int] = {}
     for image in images:
         for name in image.names:

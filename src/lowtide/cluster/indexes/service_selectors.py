@@ -1,19 +1,21 @@
 """What Services select, found by the labels of a pod: one look per label, not one per Service.
 
-ClusterState tells of Services that come, change and go; rules ask by
-`nodes.selected_by_services`."""
+Plugins ask by `nodes.selected_by_services`."""
 
 from collections.abc import Mapping
 from typing import Any
 
+from lowtide.cluster.indexes.index import Index
+from lowtide.cluster.table import Table
 from lowtide.objects.pod import Pod
 from lowtide.objects.workloads import Service
 
 _Label = tuple[str, str, str]  # a namespace, a key and its value
 
 
-class ServiceSelectors:
-    def __init__(self) -> None:
+class ServiceSelectors(Index):
+    def __init__(self, table: Table) -> None:
+        super().__init__(table)
         # Each stands under one of the labels that it asks for.
         self._by_label: dict[_Label, dict[str, Mapping[str, str]]] = {}  # then by name
 
@@ -29,7 +31,6 @@ class ServiceSelectors:
         return found
 
     def object_changed(self, before: Any, after: Any) -> None:
-        """One of the two is None where the object comes or goes."""
         if isinstance(before, Service) and before.spec.selector:
             label = _label_of(before)
             del self._by_label[label][before.metadata.name]

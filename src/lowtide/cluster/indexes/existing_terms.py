@@ -1,18 +1,21 @@
-"""The affinity terms that placed pods carry, each distinct one once, with the pods on each row.
+"""The affinity terms of placed pods, each distinct term once, with the pods on each row.
 
-ClusterState counts pods in and out; InterPodAffinity reads it by `nodes.terms_about` and
-`nodes.pods_carrying`.
+InterPodAffinity reads it by `nodes.terms_about` and `nodes.pods_carrying`.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from lowtide.cluster.affinity_terms import NO_TERMS, AffinityTerm, Purpose, read_terms
-from lowtide.cluster.columns import Column, IntArray, KeptColumns
-from lowtide.cluster.placed import PlacedPod
-from lowtide.cluster.pods_matching import PodSelection
+from lowtide.cluster.affinity_terms import AffinityTerm, Purpose, read_terms
+from lowtide.cluster.changes import TERMS
+from lowtide.cluster.columns import Column, KeptColumns
+from lowtide.cluster.indexes.index import Index
+from lowtide.cluster.placed import Footprint, PlacedPod
+from lowtide.cluster.pod_selection import PodSelection
+from lowtide.cluster.table import Table
+from lowtide.objects.node import Node
 from lowtide.objects.pod import Pod
 
 # Terms on fewer nodes are added up one by one; a column for each would take too much room.
@@ -40,46 +43,36 @@ class CarriedTerm:
 _Key = tuple[Purpose, int, AffinityTerm]
 
 
-class TermsCarried:
+class ExistingAffinityTerms(Index):
     """Terms are filed under a label that the pods they are about have: few concern a pod."""
 
-    def __init__(self, row_of: Mapping[str, int]) -> None:
-        """`row_of` is ClusterState's own, and changes with it."""
-        self._row_of = row_of
+    def __init__(self, table: Table) -> None:
+        super().__init__(table)
         self._terms: dict[_Key, CarriedTerm] = {}
         self._filed: dict[_Label, dict[CarriedTerm, None]] = {}
         self._of_pod: dict[str, tuple[CarriedTerm, ...]] = {}  # by uid, of pods that have any
-        self._columns: KeptColumns[CarriedTerm, Column] = KeptColumns()
+        self.pods_carrying: KeptColumns[CarriedTerm, Column] = KeptColumns(
+            self._make_column,
+            is_kept=lambda carried: len(carried.by_node) >= _FEWEST_NODES_FOR_COLUMN,
+        )
 
     @property
     def columns(self) -> Iterable[Column]:
-        return self._columns
+        return self.pods_carrying
 
     def let_columns_go(self) -> None:
-        self._columns.clear()
+        self.pods_carrying.clear()
+
+    def concerns(self, footprint: Footprint) -> bool:
+        return footprint.has_affinity_terms
 
     def about(self, pod: Pod) -> Iterator[CarriedTerm]:
-        """Those that may be about the pod: whether they are is for the term to say."""
+        """Those that may be about the pod: ask each term whether it is."""
         if not self._terms:
             return
         yield from self._filed.get(None, ())
         for label in pod.labels.items():
             yield from self._filed.get(label, ())
-
-    def pods_carrying(self, carried: CarriedTerm, capacity: int) -> IntArray:
-        """On each row; `capacity` is the length of ClusterState's columns."""
-
-        def make() -> Column:
-            column = Column(np.int64, 0, capacity)
-            for node_name, count in carried.by_node.items():
-                row = self._row_of.get(node_name)
-                if row is not None:
-                    column.array[row] = count
-            return column
-
-        if len(carried.by_node) < _FEWEST_NODES_FOR_COLUMN:
-            return make().array
-        return self._columns.asked(carried, make).array
 
     def times_carried(self, carried: CarriedTerm, uid: str) -> int:
         """How often this pod carries it."""
@@ -88,46 +81,44 @@ class TermsCarried:
     def is_carried_by_others(self, carried: CarriedTerm, uid: str) -> bool:
         return carried.by_node.total() > self.times_carried(carried, uid)
 
-    def count_in(self, placed: PlacedPod) -> bool:
-        """Whether it carries any."""
-        terms = read_terms(placed.pod)
-        if terms is NO_TERMS:
-            return False
-        keys = [key for key in terms.carried() if key[2].selection is not None]
-        if not keys:
-            return False
-        carried = self._of_pod[placed.pod.uid] = tuple(map(self._kept, keys))
-        for each in carried:
-            self._add(each, placed.node_name, 1)
-        return True
-
-    def count_out(self, placed: PlacedPod) -> bool:
-        """Whether it carried any."""
-        carried = self._of_pod.pop(placed.pod.uid, ())
-        for each in carried:
-            self._add(each, placed.node_name, -1)
-            if not each.by_node:
-                self._drop(each)
-        return bool(carried)
-
-    def fill(self, row: int, placed: Iterable[PlacedPod]) -> None:
-        """A row that is new to the table, and the pods that were known to be on it."""
-        for each in placed:
-            for carried in self._of_pod.get(each.pod.uid, ()):
+    def node_added(self, row: int, node: Node) -> None:
+        for uid in self._table.placed_on(node.name):
+            for carried in self._of_pod.get(uid, ()):
                 self._count(carried, row, 1)
 
-    def _add(self, carried: CarriedTerm, node_name: str, times: int) -> None:
-        carried.by_node[node_name] += times
-        if not carried.by_node[node_name]:
-            del carried.by_node[node_name]
-        row = self._row_of.get(node_name)
-        if row is not None:
-            self._count(carried, row, times)
+    def pod_added(self, row: int | None, placed: PlacedPod) -> int:
+        keys = [key for key in read_terms(placed.pod).carried() if key[2].selection is not None]
+        if not keys:
+            return 0
+        carried = self._of_pod[placed.pod.uid] = tuple(map(self._kept, keys))
+        for each in carried:
+            each.by_node[placed.node_name] += 1
+            self._count(each, row, 1)
+        return TERMS
 
-    def _count(self, carried: CarriedTerm, row: int, times: int) -> None:
-        column = self._columns.get(carried)
-        if column is not None:
+    def pod_removed(self, row: int | None, placed: PlacedPod) -> int:
+        carried, node_name = self._of_pod.pop(placed.pod.uid, ()), placed.node_name
+        for each in carried:
+            each.by_node[node_name] -= 1
+            self._count(each, row, -1)
+            if not each.by_node[node_name]:
+                del each.by_node[node_name]
+            if not each.by_node:
+                self._drop(each)
+        return TERMS if carried else 0
+
+    def _count(self, carried: CarriedTerm, row: int | None, times: int) -> None:
+        column = self.pods_carrying.get(carried)
+        if column is not None and row is not None:
             column.array[row] += times
+
+    def _make_column(self, carried: CarriedTerm) -> Column:
+        column = Column(np.int64, 0, self._table.capacity)
+        for node_name, count in carried.by_node.items():
+            row = self._table.row_of(node_name)
+            if row is not None:
+                column.array[row] = count
+        return column
 
     def _kept(self, key: _Key) -> CarriedTerm:
         carried = self._terms.get(key)
@@ -141,7 +132,7 @@ class TermsCarried:
 
     def _drop(self, carried: CarriedTerm) -> None:
         del self._terms[carried.purpose, carried.weight, carried.term]
-        self._columns.drop(carried)
+        self.pods_carrying.drop(carried)
         for label in carried.filed_under:
             del self._filed[label][carried]
             if not self._filed[label]:

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from lowtide.cluster.attached_volumes import NO_LIMIT
+from lowtide.cluster.indexes.attached_volumes import NO_LIMIT
 from lowtide.cluster.state import ClusterState
 from lowtide.objects.pod import Pod
 from lowtide.objects.storage import (
@@ -67,9 +67,9 @@ def counts(state: ClusterState, driver: str = DRIVER) -> dict[str, int]:
 
 def contents(state: ClusterState) -> dict[str, Any]:
     """What it holds by name; columns are by driver, and go with their rows."""
-    held = vars(state.storage.attached)
+    held = vars(state.attached_volumes)
     names = [name for name, value in held.items() if isinstance(value, dict | set)]
-    return {name: held[name] for name in names if name not in ("_row_of", "_counts", "_limits")}
+    return {name: held[name] for name in names if name not in ("_counts", "_limits")}
 
 
 @pytest.fixture
@@ -169,10 +169,10 @@ def test_a_row_that_moves_takes_its_counts_along(state: ClusterState) -> None:
 
 
 def test_a_node_that_is_gone_uses_nothing(state: ClusterState) -> None:
-    using, source = state.storage.attached.nodes_using, CsiSource(DRIVER, "handle-v1")
-    assert using.names(source) == {"a"}
+    using, source = state.attached_volumes.nodes_using, CsiSource(DRIVER, "handle-v1")
+    assert using(source) == {"a"}
     state.remove_node("a")
-    assert using.names(source) == set()
+    assert using(source) == set()
 
 
 def test_nothing_is_kept_of_nodes_and_attachments_that_are_gone(state: ClusterState) -> None:
