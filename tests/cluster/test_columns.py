@@ -176,9 +176,9 @@ def test_rows_are_found_that_have(wanted: list[str], want: list[bool]) -> None:
 def test_a_column_is_gathered_when_it_is_looked_at() -> None:
     looked: list[float] = []
 
-    def first_two(array: FloatArray) -> FloatArray:
-        looked.append(float(array[0]))
-        return array[:2]
+    def first_two(column: Column) -> FloatArray:
+        looked.append(float(column.array[0]))
+        return column.array[:2]
 
     columns = {"low": Column(np.float64, 1.0, 4), "high": Column(np.float64, 9.0, 4)}
     gathered = Gathered(columns, first_two)

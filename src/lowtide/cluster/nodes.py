@@ -80,14 +80,14 @@ class Nodes(TableView):
     @property
     def unschedulable(self) -> BoolArray:
         self._state.touched |= NODE << self._reach
-        return self._gather(self._state.node_columns.unschedulable.array)
+        return self._gather(self._state.node_columns.unschedulable)
 
     def by_taints(self, judge: Callable[[tuple[Taint, ...]], int]) -> IntArray:
         """What `judge` says of each node's taints: asked once per distinct list of them."""
         self._state.touched |= NODE << self._reach
         taints = self._state.node_columns.taints
         return by_value(
-            self._gather(taints.column.array),
+            self._gather(taints.column),
             taints.interned.values,
             lambda each: judge(each or ()),
             np.int64,
@@ -98,7 +98,7 @@ class Nodes(TableView):
         self._state.touched |= NODE << self._reach
         features = self._state.node_columns.features
         return by_value(
-            self._gather(features.column.array),
+            self._gather(features.column),
             features.interned.values,
             lambda each: judge(each or frozenset()),
         )
@@ -107,7 +107,7 @@ class Nodes(TableView):
         """Where a node's label meets the requirement."""
         self._state.touched |= NODE << self._reach
         column = self._state.labels[requirement.key]
-        numbers, interned = self._gather(column.column.array), column.interned
+        numbers, interned = self._gather(column.column), column.interned
         match requirement.operator:
             case "In":
                 return is_one_of(numbers, interned, requirement.values)
@@ -127,7 +127,7 @@ class Nodes(TableView):
         None for one that no node has. Numbers hold for one question."""
         self._state.touched |= NODE << self._reach
         column = self._state.labels[key]
-        return self._gather(column.column.array), column.interned.values
+        return self._gather(column.column), column.interned.values
 
     def label_number_of(self, key: str) -> Callable[[str], int | None]:
         """From a value of this label to its number; None for one that no node of the whole table
@@ -146,7 +146,7 @@ class Nodes(TableView):
         self._touch_which_rows()
         named = np.zeros(self._state.capacity, np.bool_)
         named[self._state.rows_of(node_names)] = True
-        return self._gather(named)
+        return self._gather_array(named)
 
     def image_node_count(self, image: str) -> int:
         """How many nodes of the whole table hold the image of this full name."""
@@ -156,7 +156,7 @@ class Nodes(TableView):
     def image_sizes(self, image: str) -> IntArray:
         """How many bytes of it each node holds; 0 where it is not."""
         self._state.touched |= NODE << self._reach
-        return self._gather(self._state.images.sizes[image].array)
+        return self._gather(self._state.images.sizes[image])
 
     @property
     def feasible(self) -> BoolArray:
@@ -165,13 +165,13 @@ class Nodes(TableView):
             raise ValueError("only score and normalize may ask which nodes are feasible")
         self.touch(FEASIBLE)
         self._touch_which_rows()
-        return self._gather(self._feasible)
+        return self._gather_array(self._feasible)
 
     # What is on it.
 
     def allocatable(self, resource: str) -> IntArray:
         self._state.touched |= NODE << self._reach
-        return self._gather(self._state.allocatable_amounts.amounts[resource].array)
+        return self._gather(self._state.allocatable_amounts.amounts[resource])
 
     def sum_up_to(self, most: IntArray, amounts: IntArray, wanted: int) -> IntArray:
         """What amounts on these nodes come to with what a pod wants, and `most` at the most."""
@@ -199,14 +199,14 @@ class Nodes(TableView):
     @property
     def pod_count(self) -> IntArray:
         self._state.touched |= TAKEN << self._reach
-        pod_count = self._gather(self._state.pod_totals.pod_count.array)
+        pod_count = self._gather(self._state.pod_totals.pod_count)
         return self._adjusted(pod_count, lambda _: 1, POD_COUNT)
 
     @property
     def lowest_priority(self) -> IntArray:
         """Of the pods on each node; more than any priority where there is none."""
         self._state.touched |= TAKEN << self._reach
-        lowest: IntArray = self._gather(self._state.pod_totals.lowest_priority.array)
+        lowest: IntArray = self._gather(self._state.pod_totals.lowest_priority)
         for overlays in self._layers:
             lowest = lowest.copy()
             for position in overlays.positions:
@@ -220,7 +220,7 @@ class Nodes(TableView):
     def pods_matching(self, selection: PodSelection) -> IntArray:
         """How many pods of this selection are on each node."""
         self._state.touched |= LABELS << self._reach
-        column = self._gather(self._state.pods_matching[selection].array)
+        column = self._gather(self._state.pods_matching[selection])
         return self._adjusted(
             column, lambda placed: selection.counts(placed.pod), ("counted", selection)
         )
@@ -246,7 +246,7 @@ class Nodes(TableView):
         """How many pods on each node carry this term, apart from what is imagined."""
         self._state.touched |= TERMS << ANY_ROW
         terms = self._state.existing_terms
-        pods = self._gather(terms.pods_carrying[carried].array)
+        pods = self._gather(terms.pods_carrying[carried])
         if self._gone is None:
             return pods
         return pods + self._gone.change(
@@ -286,7 +286,7 @@ class Nodes(TableView):
             ]
             return sum(map(wanted.conflicts, held))
 
-        return self._adjusted(self._gather(conflicting), held_by, wanted) > 0
+        return self._adjusted(self._gather_array(conflicting), held_by, wanted) > 0
 
     def one(self, position: int) -> OneNode:
         """A single node, for plugins that judge one at a time."""

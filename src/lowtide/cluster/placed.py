@@ -1,7 +1,7 @@
 """A pod on a node, and what it takes there. ClusterState keeps one per bound or assumed pod."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
@@ -51,8 +51,8 @@ class Footprint:
     has_volumes: bool = False
     # All amounts that ClusterState adds up: the requests, and those that are never zero.
     amounts: dict[str, int] = field(init=False, repr=False, compare=False)
-    # Those of ClusterState that a pod with this footprint concerns.
-    indexes: "tuple[Index, ...]" = field(default=(), repr=False, compare=False)
+    # Those of ClusterState that such a pod concerns; Footprints knows them.
+    indexes: "tuple[Index, ...]" = field(default=(), init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         nonzero = {
@@ -135,9 +135,9 @@ class Footprints:
         )
         found = self._by_key.get(key)
         if found is None:
-            found = footprint_of(pod)
-            concerned = tuple(each for each in self._indexes if each.concerns(found))
-            found = self._by_key[key] = replace(found, indexes=concerned)
+            found = self._by_key[key] = footprint_of(pod)
+            concerned = tuple([each for each in self._indexes if each.concerns(found)])
+            object.__setattr__(found, "indexes", concerned)
         return found
 
 

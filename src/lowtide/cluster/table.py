@@ -95,8 +95,7 @@ class Table:
 
     def _put_pod(self, placed: PlacedPod) -> None:
         """Replaces the pod with this uid, which is on the same node, if there is one."""
-        meta = placed.pod.metadata
-        uid = placed.pod.uid
+        meta, uid = placed.pod.metadata, placed.pod.metadata.uid
         self._placed[uid] = placed
         self._placed_on.setdefault(placed.node_name, {})[uid] = placed
         self._placed_in.setdefault(meta.namespace, {})[uid] = placed

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy.typing as npt
 
 from lowtide.cluster.changes import ANY_ROW, NODES, PODS
-from lowtide.cluster.columns import BoolArray, IntArray, Rows, Totals
+from lowtide.cluster.columns import BoolArray, Column, IntArray, Rows, Totals
 from lowtide.cluster.overlay import Amount, Overlays, imagined
 from lowtide.cluster.placed import PlacedPod
 from lowtide.objects.pod import Pod
@@ -150,12 +150,13 @@ class TableView:
     def _row(self, position: int) -> int:
         return position if self._rows is None else int(self._rows[position])
 
-    def _gather(self, column: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        if self._rows is not None:
-            return column[self._rows]
-        whole = column[: self._state.count]
-        whole.setflags(write=False)  # a plugin must not write into what the scheduler believes
-        return whole
+    def _gather(self, column: Column) -> npt.NDArray[Any]:
+        rows = self._rows
+        return column.read_only[: self._state.count] if rows is None else column.array[rows]
+
+    def _gather_array(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """The same of one value per row that is no column."""
+        return array[: self._state.count] if self._rows is None else array[self._rows]
 
     @property
     def _overlays_so_far(self) -> Overlays:
@@ -191,13 +192,13 @@ class TableView:
     def _total(self, totals: Totals, resource: str) -> IntArray:
         """What pods request together of this resource, by its name in Footprint.amounts."""
         if not self._is_hypothetical:
-            return self._gather(totals.array)
+            return self._gather(totals)
 
         def amount(placed: PlacedPod) -> int:
             return placed.footprint.amounts.get(resource, 0)
 
         if not self.are_amounts_large:
-            return self._adjusted(self._gather(totals.array), amount, resource)
+            return self._adjusted(self._gather(totals), amount, resource)
         changes = [each.change_of_total(resource, amount) for each in self._layers]
         return totals.changed(self.rows, sum(changes[1:], changes[0]))
 

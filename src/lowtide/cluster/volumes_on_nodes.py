@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lowtide.cluster.changes import NODE, TAKEN
-from lowtide.cluster.columns import BoolArray, IntArray
+from lowtide.cluster.columns import BoolArray, Column, IntArray
 from lowtide.cluster.indexes.attached_volumes import (
     KINDS_THAT_ATTACH,
     NOT_COUNTED,
@@ -44,7 +44,7 @@ class VolumesOnNodes:
         nodes: Nodes,
         state: ClusterState,
         *,
-        gather: Callable[[npt.NDArray[Any]], npt.NDArray[Any]],
+        gather: Callable[[Column], npt.NDArray[Any]],
     ) -> None:
         """`gather` takes what a column says of the rows of these nodes."""
         self._nodes = nodes
@@ -60,7 +60,7 @@ class VolumesOnNodes:
         """Where a CSI driver has taken the place of this in-tree driver."""
         self._nodes.touch(NODE)
         self._nodes.touch_kinds(CSINode)
-        return self._gather(self._state.migrated_drivers.where[plugin].array)
+        return self._gather(self._state.migrated_drivers.where[plugin])
 
     def pods_using(self, key: VolumeKey) -> Iterator[tuple[int, Pod]]:
         """With its position, each pod that uses this claim or disk."""

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lowtide.cluster.columns import BoolArray, Column, IntArray
+from lowtide.cluster.columns import Column
 from lowtide.cluster.indexes.index import Index
 from lowtide.cluster.indexes.volumes import NodesWith, VolumeUsers, claim_key
 from lowtide.cluster.placed import Footprint, PlacedPod
@@ -193,18 +193,18 @@ class AttachedVolumes(Index):
 
     # What plugins ask.
 
-    def count(self, driver: str) -> IntArray:
+    def count(self, driver: str) -> Column:
         self._count_stale()
-        return self._column(self._counts, driver, 0).array
+        return self._column(self._counts, driver, 0)
 
-    def limit(self, driver: str) -> IntArray:
+    def limit(self, driver: str) -> Column:
         self._count_stale()
-        return self._column(self._limits, driver, NO_LIMIT).array
+        return self._column(self._limits, driver, NO_LIMIT)
 
-    def is_used(self, source: CsiSource) -> BoolArray:
+    def is_used(self, source: CsiSource) -> Column:
         """Where a pod uses it already, of the nodes that say anything about limits."""
         self._count_stale()
-        return self._nodes_using.where[source].array
+        return self._nodes_using.where[source]
 
     def nodes_using(self, source: CsiSource) -> Set[str]:
         """The same by name."""

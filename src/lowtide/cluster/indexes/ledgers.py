@@ -96,9 +96,13 @@ class Ledgers(Index):
 
     def _count_in(self, row: int | None, pod: Pod) -> int:
         """READING if anything that is measured on the row changed."""
-        changed = [ledger.count_in(row, pod) for ledger in self._by_source.values()]
-        return READING if any(changed) else 0
+        changed = 0
+        for ledger in self._by_source.values():
+            changed |= ledger.count_in(row, pod)
+        return READING if changed else 0
 
     def _count_out(self, row: int | None, uid: str) -> int:
-        changed = [ledger.count_out(row, uid) for ledger in self._by_source.values()]
-        return READING if any(changed) else 0
+        changed = 0
+        for ledger in self._by_source.values():
+            changed |= ledger.count_out(row, uid)
+        return READING if changed else 0

@@ -12,10 +12,11 @@ import numpy as np
 
 from lowtide.cluster.columns import Column, KeptColumns, Totals
 from lowtide.cluster.indexes.index import Index
-from lowtide.cluster.placed import PlacedPod
+from lowtide.cluster.placed import Footprint, PlacedPod
 from lowtide.cluster.table import Table
 from lowtide.objects.meta import as_int32
 from lowtide.objects.node import Node
+from lowtide.objects.quantity import LARGEST
 
 NO_PODS = 2**31  # more than any pod's priority
 
@@ -57,38 +58,43 @@ class PodTotals(Index):
     def pod_removed(self, row: int | None, placed: PlacedPod) -> int:
         footprint = placed.footprint
         self.large_count -= footprint.is_large
-        for resource, amount in footprint.amounts.items():
-            total = self.requested.get(resource)
-            if total is not None and row is not None:
-                total.add(row, -amount)
+        if row is not None:
+            self.pod_count.array[row] -= 1
+            self._add_amounts(row, footprint, times=-1)
+            if as_int32(placed.pod.spec.priority) == self.lowest_priority.array[row]:
+                left = self._table.placed_on(placed.node_name).values()
+                self.lowest_priority.array[row] = lowest_priority_of(left)
+        for resource in footprint.amounts:
             self._asking[resource] -= 1
             if not self._asking[resource]:
                 del self._asking[resource]
                 self.requested.drop(resource)
-        if row is not None:
-            self.pod_count.array[row] -= 1
-            if as_int32(placed.pod.spec.priority) == self.lowest_priority.array[row]:
-                left = self._table.placed_on(placed.node_name).values()
-                self.lowest_priority.array[row] = lowest_priority_of(left)
         return 0
 
     def _add(self, row: int, placed: PlacedPod) -> None:
         self.pod_count.array[row] += 1
-        for resource, amount in placed.footprint.amounts.items():
-            total = self.requested.get(resource)
-            if total is not None:
-                total.add(row, amount)
+        self._add_amounts(row, placed.footprint, times=1)
         priority = as_int32(placed.pod.spec.priority)
-        if priority < self.lowest_priority.array[row]:
+        if priority < self.lowest_priority.array.item(row):
             self.lowest_priority.array[row] = priority
 
+    def _add_amounts(self, row: int, footprint: Footprint, *, times: int) -> None:
+        for resource, amount in footprint.amounts.items():
+            total = self.requested.get(resource)
+            if total is None:
+                continue
+            summed = total.array.item(row) + times * amount
+            if summed > LARGEST or total.beyond:
+                total.add(row, times * amount)
+            else:
+                total.array[row] = summed
+
     def _make_total(self, resource: str) -> Totals:
-        total = Totals(self._table.capacity)
+        total, row_by_name = Totals(self._table.capacity), self._table.row_by_name
         for placed in self._table.all_placed().values():
             amount = placed.footprint.amounts.get(resource)
-            row = self._table.row_of(placed.node_name) if amount else None
-            if amount and row is not None:
-                total.add(row, amount)
+            if amount and placed.node_name in row_by_name:
+                total.add(row_by_name[placed.node_name], amount)
         return total
 
 
