@@ -398,7 +398,7 @@ def test_a_pod_bound_elsewhere_than_assumed_moves() -> None:
     state.place(make_pod("p", on="b", cpu="1", memory="1Mi", host_ports=[80]))
     assert table(state) == {"a": row(), "b": row(asked=1000, nonzero=1, pods=["p"], count=1)}
     assert changes(state, before) == [(0, PODS), (1, PODS)]
-    assert state.host_ports.holders(HostPort("TCP", 80, "0.0.0.0")) == {"b": 1}
+    assert state.host_ports.holders[HostPort("TCP", 80, "0.0.0.0")] == {"b": 1}
 
 
 # Ports.
@@ -412,14 +412,14 @@ def test_ports_are_counted_per_address_and_given_back() -> None:
     state = make_state([make_node("a")], [holder("p", ""), holder("q", "10.0.0.1")])
     everywhere, somewhere = (HostPort("UDP", 53, ip) for ip in ("0.0.0.0", "10.0.0.1"))
     holders = state.host_ports.holders
-    assert (holders(everywhere), holders(somewhere)) == ({"a": 1}, {"a": 1})
-    assert holders(HostPort("TCP", 53, "0.0.0.0")) == {}
+    assert (holders[everywhere], holders[somewhere]) == ({"a": 1}, {"a": 1})
+    assert holders[HostPort("TCP", 53, "0.0.0.0")] == {}
     state.place(holder("r", "10.0.0.1"))
     state.remove_pod("default/p")
-    assert (holders(everywhere), holders(somewhere)) == ({}, {"a": 2})
+    assert (holders[everywhere], holders[somewhere]) == ({}, {"a": 2})
     state.remove_pod("default/q")
     state.remove_pod("default/r")
-    assert holders(somewhere) == {}
+    assert holders[somewhere] == {}
 
 
 # Nominations.

@@ -40,6 +40,7 @@ from lowtide.cluster.changes import (
     TERMS,
 )
 from lowtide.cluster.columns import ValueColumn
+from lowtide.cluster.indexes.index import Index, handlers
 from lowtide.cluster.placed import HostPort
 from lowtide.cluster.pod_selection import PodSelection, labels_required
 from lowtide.cluster.reading import Reading
@@ -635,7 +636,7 @@ def columns_of(state: ClusterState, request: Any) -> dict[str, Any]:
     for port in (80, 443):
         wanted = HostPort("TCP", port, "0.0.0.0")
         columns[f"port {port}"] = table.uses_port(wanted).tolist()
-        columns[f"holders of {port}"] = dict(state.host_ports.holders(wanted))
+        columns[f"holders of {port}"] = dict(state.host_ports.holders[wanted])
     return columns
 
 
@@ -830,6 +831,29 @@ def deaf(index: str, event: str) -> type[ClusterState]:
             setattr(getattr(self, index), event, lambda *_: 0)
 
     return Deaf
+
+
+EVENTS = (
+    Index.node_added,
+    Index.node_changed,
+    Index.node_removed,
+    Index.pod_added,
+    Index.pod_removed,
+    Index.pod_relabelled,
+    Index.object_changed,
+)
+MISSED = [
+    (name, event.__name__)
+    for name, index in vars(ClusterState()).items()
+    for event in EVENTS
+    if isinstance(index, Index) and handlers([index], event)
+]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("index", "event"), MISSED)
+def test_catches_an_index_that_misses_an_event(index: str, event: str) -> None:
+    test_catches(all_rules, deaf(index, event))
 
 
 @pytest.mark.long

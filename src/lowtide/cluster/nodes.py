@@ -151,12 +151,12 @@ class Nodes(TableView):
     def image_node_count(self, image: str) -> int:
         """How many nodes of the whole table hold the image of this full name."""
         self._state.touched |= NODES
-        return self._state.images.node_count(image)
+        return len(self._state.images.sizes[image])
 
     def image_sizes(self, image: str) -> IntArray:
         """How many bytes of it each node holds; 0 where it is not."""
         self._state.touched |= NODE << self._reach
-        return self._gather(self._state.images.sizes[image])
+        return self._gather(self._state.images.sizes.columns[image])
 
     @property
     def feasible(self) -> BoolArray:
@@ -246,7 +246,7 @@ class Nodes(TableView):
         """How many pods on each node carry this term, apart from what is imagined."""
         self._state.touched |= TERMS << ANY_ROW
         terms = self._state.existing_terms
-        pods = self._gather(terms.pods_carrying[carried])
+        pods = self._gather(terms.pods_carrying.columns[carried])
         if self._gone is None:
             return pods
         return pods + self._gone.change(

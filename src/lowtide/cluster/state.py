@@ -25,7 +25,7 @@ from lowtide.cluster.indexes.attached_volumes import AttachedVolumes
 from lowtide.cluster.indexes.existing_terms import ExistingAffinityTerms
 from lowtide.cluster.indexes.host_ports import HostPorts
 from lowtide.cluster.indexes.images import Images
-from lowtide.cluster.indexes.index import Index, all_columns, handlers
+from lowtide.cluster.indexes.index import Index, handlers
 from lowtide.cluster.indexes.labels import LabelColumns
 from lowtide.cluster.indexes.ledgers import Ledgers
 from lowtide.cluster.indexes.node_columns import NodeColumns
@@ -309,7 +309,8 @@ class ClusterState(Table):
 
     def _columns(self) -> Iterator[Column]:
         yield self.log.version_column
-        yield from all_columns(self._indexes)
+        for index in self._indexes:
+            yield from index.columns
 
     def _let_columns_go(self) -> None:
         for index in self._indexes:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import numpy as np
 
 from lowtide.cluster.columns import Rows
+from lowtide.cluster.groups import Groups
 from lowtide.cluster.placed import PlacedPod
 from lowtide.objects.node import Node
 from lowtide.objects.pod import Pod
@@ -23,9 +24,9 @@ class Table:
         self.row_by_name: dict[str, int] = {}
         self._every_row: Rows = np.empty(0, np.intp)
         self._placed: dict[str, PlacedPod] = {}  # by uid
-        self._placed_on: dict[str, dict[str, PlacedPod]] = {}  # by node name, known or not
+        self._placed_on: Groups[str, str, PlacedPod] = Groups()  # by node name, known or not
         # By namespace, in the order in which they came: that is how they lie in memory.
-        self._placed_in: dict[str, dict[str, PlacedPod]] = {}
+        self._placed_in: Groups[str, str, PlacedPod] = Groups()
 
     # Nodes.
 
@@ -68,7 +69,7 @@ class Table:
     # Pods.
 
     def placed_on(self, node_name: str) -> Mapping[str, PlacedPod]:
-        return self._placed_on.get(node_name, {})
+        return self._placed_on.group(node_name)
 
     def placed(self, uid: str) -> PlacedPod | None:
         return self._placed.get(uid)
@@ -80,7 +81,7 @@ class Table:
     def placed_in(self, namespaces: Iterable[str] | None) -> Iterator[PlacedPod]:
         """The pods of these namespaces; of all where that is None."""
         for namespace in self._placed_in if namespaces is None else namespaces:
-            yield from self._placed_in.get(namespace, {}).values()
+            yield from self._placed_in.group(namespace).values()
 
     def placed_pods(self) -> Iterator[Pod]:
         return (placed.pod for placed in self._placed.values())
@@ -103,10 +104,5 @@ class Table:
     def _drop_pod(self, placed: PlacedPod) -> None:
         uid = placed.pod.uid
         del self._placed[uid]
-        for groups, key in (
-            (self._placed_on, placed.node_name),
-            (self._placed_in, placed.pod.namespace),
-        ):
-            del groups[key][uid]
-            if not groups[key]:
-                del groups[key]
+        self._placed_on.drop(placed.node_name, uid)
+        self._placed_in.drop(placed.pod.namespace, uid)

@@ -60,7 +60,7 @@ class VolumesOnNodes:
         """Where a CSI driver has taken the place of this in-tree driver."""
         self._nodes.touch(NODE)
         self._nodes.touch_kinds(CSINode)
-        return self._gather(self._state.migrated_drivers.where[plugin])
+        return self._gather(self._state.migrated_drivers.nodes.columns[plugin]) > 0
 
     def pods_using(self, key: VolumeKey) -> Iterator[tuple[int, Pod]]:
         """With its position, each pod that uses this claim or disk."""
@@ -72,10 +72,12 @@ class VolumesOnNodes:
                 gone.add((position, pod.uid))
             elif is_user(pod):
                 yield position, pod
-        users = self._state.volume_users.users(key)
-        for position in np.flatnonzero(self._nodes.is_named(*users)).tolist():
-            for uid, pod in users[self._names[position]].items():
-                if (position, uid) not in gone:
+        by_node: dict[str, list[Pod]] = defaultdict(list)
+        for placed in self._state.volume_users.users(key).values():
+            by_node[placed.node_name].append(placed.pod)
+        for position in np.flatnonzero(self._nodes.is_named(*by_node)).tolist():
+            for pod in by_node[self._names[position]]:
+                if (position, pod.uid) not in gone:
                     yield position, pod
 
     def attached_count(self, driver: str) -> IntArray:
@@ -98,7 +100,7 @@ class VolumesOnNodes:
     def is_attached(self, source: CsiSource) -> BoolArray:
         """Where a pod uses this volume already; known only where `attach_limit` is."""
         self._touch_attached()
-        used = self._gather(self._state.attached_volumes.is_used(source)).copy()
+        used: BoolArray = self._gather(self._state.attached_volumes.user_count(source)) > 0
         for position, users, _ in self._imagined_users(source):
             used[position] = users > 0
         return used

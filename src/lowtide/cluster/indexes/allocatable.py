@@ -3,8 +3,6 @@
 Plugins read a column by `nodes.allocatable`.
 """
 
-from collections.abc import Iterable
-
 import numpy as np
 
 from lowtide.cluster.columns import Column, KeptColumns
@@ -19,15 +17,9 @@ class Allocatable(Index):
         super().__init__(table)
         self.amounts: KeptColumns[str, Column] = KeptColumns(self._make_column)  # by resource
         self.large_count = 0  # nodes with an amount with which sums and products need care
+        self._on_demand.append(self.amounts)
         self._of_rows: list[NodeAmounts] = []  # all resources
         self._are_had_by_all: dict[str, bool] = {}  # of the resources somebody asked about
-
-    @property
-    def columns(self) -> Iterable[Column]:
-        return self.amounts
-
-    def let_columns_go(self) -> None:
-        self.amounts.clear()
 
     def all_have(self, resource: str) -> bool:
         """Whether every node has some of it to give."""

@@ -11,8 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lowtide.cluster.columns import Column
+from lowtide.cluster.groups import Groups
+from lowtide.cluster.indexes.by_node import ByNode
 from lowtide.cluster.indexes.index import Index
-from lowtide.cluster.indexes.volumes import NodesWith, VolumeUsers, claim_key
+from lowtide.cluster.indexes.volumes import VolumeUsers, claim_key
 from lowtide.cluster.placed import Footprint, PlacedPod
 from lowtide.cluster.table import Table
 from lowtide.objects.csi_migration import (
@@ -100,10 +102,12 @@ class AttachedVolumes(Index):
         self._counts: dict[str, Column] = {}  # by driver
         self._limits: dict[str, Column] = {}
         self._on_node: dict[str, VolumesOfNode] = {}  # of those with a CSINode
-        self._nodes_using: NodesWith[CsiSource] = NodesWith(table)  # of these too
-        self._claims_of: dict[str, set[tuple[str, str]]] = {}  # by the volume they name
-        self._attachments_on: dict[str, dict[str, VolumeAttachment]] = {}  # by node and name
-        self._attached_to: dict[str, dict[str, str]] = {}  # by volume: nodes by attachment
+        self._users: ByNode[CsiSource] = ByNode(table)  # of these too: how many pods
+        self._on_demand.append(self._users.columns)
+        # The keys of claims by the volume that they name.
+        self._claims_of: Groups[str, tuple[str, str], None] = Groups()
+        self._attachments_on: Groups[str, str, VolumeAttachment] = Groups()  # by node and name
+        self._attached_to: Groups[str, str, str] = Groups()  # by volume: nodes by attachment
         self._stale: set[str] = set()  # of those with a row
         self._is_all_stale = False
 
@@ -111,10 +115,7 @@ class AttachedVolumes(Index):
     def columns(self) -> Iterator[Column]:
         yield from self._counts.values()
         yield from self._limits.values()
-        yield from self._nodes_using.columns
-
-    def let_columns_go(self) -> None:
-        self._nodes_using.let_columns_go()
+        yield from super().columns
 
     def concerns(self, footprint: Footprint) -> bool:
         return footprint.has_volumes
@@ -146,9 +147,9 @@ class AttachedVolumes(Index):
             case PersistentVolumeClaim():
                 self._claim_changed(before, after)
             case PersistentVolume(metadata=meta):
-                for key in self._claims_of.get(meta.name, ()):
-                    self._make_stale(self._volume_users.users(claim_key(*key)))
-                self._make_stale(self._attached_to.get(meta.name, {}).values())
+                for key in self._claims_of.group(meta.name):
+                    self._make_stale(self._volume_users.nodes(claim_key(*key)))
+                self._make_stale(self._attached_to.group(meta.name).values())
             case StorageClass():
                 self._is_all_stale = True
 
@@ -159,16 +160,11 @@ class AttachedVolumes(Index):
             if claim is None:
                 continue
             key = (claim.metadata.namespace, claim.name)
-            self._make_stale(self._volume_users.users(claim_key(*key)))
-            if not claim.spec.volume_name:
-                continue
-            claims = self._claims_of.setdefault(claim.spec.volume_name, set())
-            if claim is after:
-                claims.add(key)
-            else:
-                claims.discard(key)
-            if not claims:
-                del self._claims_of[claim.spec.volume_name]
+            self._make_stale(self._volume_users.nodes(claim_key(*key)))
+            if claim is not after:
+                self._claims_of.drop(claim.spec.volume_name, key)
+            elif claim.spec.volume_name:
+                self._claims_of.put(claim.spec.volume_name, key, None)
 
     def _attachment_changed(
         self, before: VolumeAttachment | None, after: VolumeAttachment | None
@@ -179,17 +175,12 @@ class AttachedVolumes(Index):
             node_name, name = attachment.spec.node_name, attachment.metadata.name
             volume_name = attachment.spec.source.persistent_volume_name
             self._make_stale([node_name])
-            on_node = self._attachments_on.setdefault(node_name, {})
-            nodes = self._attached_to.setdefault(volume_name, {})
-            if attachment is after:
-                on_node[name], nodes[name] = attachment, node_name
-                continue
-            on_node.pop(name, None)
-            nodes.pop(name, None)
-            if not on_node:
-                del self._attachments_on[node_name]
-            if not nodes:
-                del self._attached_to[volume_name]
+            if attachment is not after:
+                self._attachments_on.drop(node_name, name)
+                self._attached_to.drop(volume_name, name)
+            else:
+                self._attachments_on.put(node_name, name, attachment)
+                self._attached_to.put(volume_name, name, node_name)
 
     # What plugins ask.
 
@@ -201,15 +192,10 @@ class AttachedVolumes(Index):
         self._count_stale()
         return self._column(self._limits, driver, NO_LIMIT)
 
-    def is_used(self, source: CsiSource) -> Column:
-        """Where a pod uses it already, of the nodes that say anything about limits."""
+    def user_count(self, source: CsiSource) -> Column:
+        """How many pods use it, of the nodes that say anything about limits."""
         self._count_stale()
-        return self._nodes_using.where[source]
-
-    def nodes_using(self, source: CsiSource) -> Set[str]:
-        """The same by name."""
-        self._count_stale()
-        return self._nodes_using.names(source)
+        return self._users.columns[source]
 
     def on_nodes(self) -> Mapping[str, VolumesOfNode]:
         """By name: of those of these nodes where there is anything."""
@@ -229,13 +215,10 @@ class AttachedVolumes(Index):
         self._stale, self._is_all_stale = set(), False
 
     def _count_node(self, node_name: str) -> None:
-        row = self._table.row_of(node_name)
+        row = self._table.row_by_name[node_name]
         csi_node = self._objects(CSINode).get(("", node_name))
-        is_counted = row is not None and csi_node is not None
-        volumes = self._volumes_of(node_name) if is_counted else NOT_COUNTED
+        volumes = NOT_COUNTED if csi_node is None else self._volumes_of(node_name)
         self._note(node_name, volumes)
-        if row is None:
-            return
         counts = Counter(source.driver for source in volumes.users.keys() | volumes.besides)
         limits = csi_node.attach_limits if csi_node is not None else {}
         for driver in counts:
@@ -258,7 +241,7 @@ class AttachedVolumes(Index):
 
     def _attached_besides(self, node_name: str) -> Iterator[CsiSource]:
         volumes = self._objects(PersistentVolume)
-        for each in self._attachments_on.get(node_name, {}).values():
+        for each in self._attachments_on.group(node_name).values():
             volume = volumes.get(("", each.spec.source.persistent_volume_name))
             if each.spec.attacher and volume is not None and volume.spec.csi is not None:
                 yield CsiSource(each.spec.attacher, volume.spec.csi.volume_handle)
@@ -267,7 +250,7 @@ class AttachedVolumes(Index):
         before = self._on_node.pop(node_name, NOT_COUNTED)
         if volumes.users or volumes.besides:
             self._on_node[node_name] = volumes
-        self._nodes_using.replace(node_name, before.users.keys(), volumes.users.keys())
+        self._users.replace(node_name, before.users, volumes.users)
 
     def _column(self, columns: dict[str, Column], driver: str, empty: int) -> Column:
         column = columns.get(driver)

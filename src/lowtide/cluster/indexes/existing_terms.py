@@ -3,14 +3,12 @@
 InterPodAffinity reads it by `nodes.terms_about` and `nodes.pods_carrying`.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Iterator
-
-import numpy as np
+from collections.abc import Iterator
 
 from lowtide.cluster.affinity_terms import AffinityTerm, Purpose, read_terms
 from lowtide.cluster.changes import TERMS
-from lowtide.cluster.columns import Column, KeptColumns
+from lowtide.cluster.groups import Groups
+from lowtide.cluster.indexes.by_node import ByNode
 from lowtide.cluster.indexes.index import Index
 from lowtide.cluster.placed import Footprint, PlacedPod
 from lowtide.cluster.pod_selection import PodSelection
@@ -26,9 +24,9 @@ _Label = tuple[str, str] | None
 
 
 class CarriedTerm:
-    """One distinct term, and how many pods carry it on which node."""
+    """One distinct term of pods on nodes."""
 
-    __slots__ = ("by_node", "filed_under", "purpose", "term", "weight")
+    __slots__ = ("filed_under", "purpose", "term", "weight")
 
     def __init__(
         self, purpose: Purpose, weight: int, term: AffinityTerm, filed_under: tuple[_Label, ...]
@@ -37,7 +35,6 @@ class CarriedTerm:
         self.weight = weight  # 0 for a required term
         self.term = term
         self.filed_under = filed_under
-        self.by_node: Counter[str] = Counter()  # by node name, known or not
 
 
 _Key = tuple[Purpose, int, AffinityTerm]
@@ -49,19 +46,12 @@ class ExistingAffinityTerms(Index):
     def __init__(self, table: Table) -> None:
         super().__init__(table)
         self._terms: dict[_Key, CarriedTerm] = {}
-        self._filed: dict[_Label, dict[CarriedTerm, None]] = {}
+        self._filed: Groups[_Label, CarriedTerm, None] = Groups()
         self._of_pod: dict[str, tuple[CarriedTerm, ...]] = {}  # by uid, of pods that have any
-        self.pods_carrying: KeptColumns[CarriedTerm, Column] = KeptColumns(
-            self._make_column,
-            is_kept=lambda carried: len(carried.by_node) >= _FEWEST_NODES_FOR_COLUMN,
+        self.pods_carrying: ByNode[CarriedTerm] = ByNode(
+            table, is_kept=lambda term: len(self.pods_carrying[term]) >= _FEWEST_NODES_FOR_COLUMN
         )
-
-    @property
-    def columns(self) -> Iterable[Column]:
-        return self.pods_carrying
-
-    def let_columns_go(self) -> None:
-        self.pods_carrying.clear()
+        self._on_demand.append(self.pods_carrying.columns)
 
     def concerns(self, footprint: Footprint) -> bool:
         return footprint.has_affinity_terms
@@ -70,73 +60,52 @@ class ExistingAffinityTerms(Index):
         """Those that may be about the pod: ask each term whether it is."""
         if not self._terms:
             return
-        yield from self._filed.get(None, ())
+        yield from self._filed.group(None)
         for label in pod.labels.items():
-            yield from self._filed.get(label, ())
+            yield from self._filed.group(label)
 
     def times_carried(self, carried: CarriedTerm, uid: str) -> int:
         """How often this pod carries it."""
         return self._of_pod.get(uid, ()).count(carried)
 
     def is_carried_by_others(self, carried: CarriedTerm, uid: str) -> bool:
-        return carried.by_node.total() > self.times_carried(carried, uid)
+        return sum(self.pods_carrying[carried].values()) > self.times_carried(carried, uid)
 
     def node_added(self, row: int, node: Node) -> None:
-        for uid in self._table.placed_on(node.name):
-            for carried in self._of_pod.get(uid, ()):
-                self._count(carried, row, 1)
+        self.pods_carrying.node_added(row, node.name)
 
     def pod_added(self, row: int | None, placed: PlacedPod) -> int:
         keys = [key for key in read_terms(placed.pod).carried() if key[2].selection is not None]
         if not keys:
             return 0
-        carried = self._of_pod[placed.pod.uid] = tuple(map(self._kept, keys))
+        carried = self._of_pod[placed.pod.uid] = tuple(map(self._carried, keys))
         for each in carried:
-            each.by_node[placed.node_name] += 1
-            self._count(each, row, 1)
+            self.pods_carrying.add(each, placed.node_name, 1)
         return TERMS
 
     def pod_removed(self, row: int | None, placed: PlacedPod) -> int:
-        carried, node_name = self._of_pod.pop(placed.pod.uid, ()), placed.node_name
+        carried = self._of_pod.pop(placed.pod.uid, ())
         for each in carried:
-            each.by_node[node_name] -= 1
-            self._count(each, row, -1)
-            if not each.by_node[node_name]:
-                del each.by_node[node_name]
-            if not each.by_node:
+            self.pods_carrying.add(each, placed.node_name, -1)
+            if not self.pods_carrying[each]:
                 self._drop(each)
         return TERMS if carried else 0
 
-    def _count(self, carried: CarriedTerm, row: int | None, times: int) -> None:
-        column = self.pods_carrying.get(carried)
-        if column is not None and row is not None:
-            column.array[row] += times
-
-    def _make_column(self, carried: CarriedTerm) -> Column:
-        column = Column(np.int64, 0, self._table.capacity)
-        for node_name, count in carried.by_node.items():
-            row = self._table.row_of(node_name)
-            if row is not None:
-                column.array[row] = count
-        return column
-
-    def _kept(self, key: _Key) -> CarriedTerm:
+    def _carried(self, key: _Key) -> CarriedTerm:
         carried = self._terms.get(key)
         if carried is None:
             assert key[2].selection is not None  # such a term is about no pod
             labels = self._labels_to_file_under(key[2].selection)
             carried = self._terms[key] = CarriedTerm(*key, labels)
             for label in labels:
-                self._filed.setdefault(label, {})[carried] = None
+                self._filed.put(label, carried, None)
         return carried
 
     def _drop(self, carried: CarriedTerm) -> None:
         del self._terms[carried.purpose, carried.weight, carried.term]
-        self.pods_carrying.drop(carried)
+        self.pods_carrying.columns.drop(carried)
         for label in carried.filed_under:
-            del self._filed[label][carried]
-            if not self._filed[label]:
-                del self._filed[label]
+            self._filed.drop(label, carried)
 
     def _labels_to_file_under(self, selection: PodSelection) -> tuple[_Label, ...]:
         """One of which every pod has that matches; those that fewest other terms have."""
@@ -148,4 +117,4 @@ class ExistingAffinityTerms(Index):
         return min(choices, key=self._crowd, default=(None,))
 
     def _crowd(self, labels: tuple[tuple[str, str], ...]) -> int:
-        return sum(len(self._filed.get(label, ())) for label in labels)
+        return sum(len(self._filed.group(label)) for label in labels)

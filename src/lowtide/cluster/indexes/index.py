@@ -1,9 +1,10 @@
 """The protocol of all indexes: the events that ClusterState passes on to them."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
+from itertools import chain
 from typing import Any
 
-from lowtide.cluster.columns import Column
+from lowtide.cluster.columns import Column, KeptColumns
 from lowtide.cluster.placed import Footprint, PlacedPod
 from lowtide.cluster.table import Table
 from lowtide.objects.node import Node
@@ -18,14 +19,18 @@ class Index:
 
     def __init__(self, table: Table) -> None:
         self._table = table
+        # Columns that can be rebuilt when a plugin asks again.
+        self._on_demand: list[KeptColumns[Any, Any]] = []
 
     @property
     def columns(self) -> Iterable[Column]:
         """All columns. ClusterState moves and clears their rows when nodes go."""
-        return ()
+        return chain.from_iterable(self._on_demand)
 
     def let_columns_go(self) -> None:
-        """Drops the columns that can be rebuilt when a plugin asks again."""
+        """Drops the columns that can be rebuilt."""
+        for kept in self._on_demand:
+            kept.clear()
 
     def resize(self) -> None:
         """The table has another capacity."""
@@ -71,8 +76,3 @@ def handlers(indexes: Iterable[Index], event: Callable[..., Any]) -> tuple[Index
     """The indexes that handle this event of Index."""
     name = event.__name__
     return tuple(each for each in indexes if getattr(type(each), name) is not event)
-
-
-def all_columns(indexes: Iterable[Index]) -> Iterator[Column]:
-    for index in indexes:
-        yield from index.columns

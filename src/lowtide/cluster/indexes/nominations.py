@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lowtide.cluster.columns import BoolArray, IntArray, Rows
+from lowtide.cluster.groups import Groups
 from lowtide.cluster.indexes.index import Index
 from lowtide.cluster.overlay import ImaginedPods, Overlays, imagined
 from lowtide.cluster.placed import PlacedPod
@@ -51,7 +52,7 @@ class PrecedingPods:
 class Nominations(Index):
     def __init__(self, table: Table) -> None:
         super().__init__(table)
-        self.by_node: dict[str, dict[str, Pod]] = {}  # by node name, then uid
+        self.by_node: Groups[str, str, Pod] = Groups()  # by node name, then uid
         self._node_of: dict[str, str] = {}  # the same: node names by uid
         # What each nominated pod takes, by uid.
         self._imagined: dict[str, PlacedPod] = {}
@@ -64,7 +65,7 @@ class Nominations(Index):
     def nominate(self, pod: Pod, node_name: str) -> None:
         known = self._imagined.get(pod.uid)
         self.drop(pod.uid)
-        self.by_node.setdefault(node_name, {})[pod.uid] = pod
+        self.by_node.put(node_name, pod.uid, pod)
         self._node_of[pod.uid] = node_name
         self._imagined[pod.uid] = imagined(pod) if known is None or known.pod is not pod else known
         self._nominated = None
@@ -74,9 +75,7 @@ class Nominations(Index):
         if node_name is None:
             return
         del self._imagined[uid]
-        del self.by_node[node_name][uid]
-        if not self.by_node[node_name]:
-            del self.by_node[node_name]
+        self.by_node.drop(node_name, uid)
         self._nominated = None
 
     def preceding(self, pod: Pod) -> PrecedingPods | None:
@@ -96,7 +95,7 @@ class Nominations(Index):
 
     def node_removed(self, row: int, node: Node) -> None:
         """A node that goes takes its nominations along."""
-        for uid in list(self.by_node.get(node.name, ())):
+        for uid in list(self.by_node.group(node.name)):
             self.drop(uid)
         self._nominated = None  # another node may move into the row
 

@@ -32,15 +32,13 @@ class PodTotals(Index):
         self.requested: KeptColumns[str, Totals] = KeptColumns(
             self._make_total, is_kept=self._asking.__contains__
         )
+        self._on_demand.append(self.requested)
 
     @property
     def columns(self) -> Iterator[Column]:
         yield self.pod_count
         yield self.lowest_priority
         yield from self.requested
-
-    def let_columns_go(self) -> None:
-        self.requested.clear()
 
     def node_added(self, row: int, node: Node) -> None:
         for placed in self._table.placed_on(node.name).values():

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lowtide.cluster.columns import Column, most_columns
+from lowtide.cluster.groups import Groups
 from lowtide.cluster.indexes.index import Index
 from lowtide.cluster.placed import PlacedPod
 from lowtide.cluster.pod_selection import PodSelection
@@ -35,7 +36,7 @@ class PodsMatching(Index):
         super().__init__(table)
         self.is_idle = True  # until there is a column
         self._kept: OrderedDict[PodSelection, _Kept] = OrderedDict()  # used last comes last
-        self._filed: dict[_Label, list[_Kept]] = {}
+        self._filed: Groups[_Label, PodSelection, _Kept] = Groups()
 
     @property
     def columns(self) -> Iterable[Column]:
@@ -82,7 +83,7 @@ class PodsMatching(Index):
         if row is None:
             return
         for label in (None, *pod.labels.items()):
-            for kept in self._filed.get(label, ()):
+            for kept in self._filed.group(label).values():
                 if kept.selection.counts(pod):
                     kept.column.array[row] += times
 
@@ -90,13 +91,11 @@ class PodsMatching(Index):
         capacity = self._table.capacity
         while len(self._kept) >= most_columns(capacity):
             _, oldest = self._kept.popitem(last=False)
-            self._filed[oldest.filed_under].remove(oldest)
-            if not self._filed[oldest.filed_under]:
-                del self._filed[oldest.filed_under]
+            self._filed.drop(oldest.filed_under, oldest.selection)
         # Under the label that fewest other columns have: the others may be on every pod.
-        label = min(selection.labels, key=lambda each: len(self._filed.get(each, ())), default=None)
+        label = min(selection.labels, key=lambda each: len(self._filed.group(each)), default=None)
         kept = _Kept(selection, Column(np.int64, 0, capacity), label)
         self._kept[selection] = kept
-        self._filed.setdefault(label, []).append(kept)
+        self._filed.put(label, selection, kept)
         self.is_idle = False
         return kept

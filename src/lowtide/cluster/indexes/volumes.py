@@ -1,15 +1,14 @@
 """Volumes besides how many are attached: which pods use a claim or disk, which volumes a class has,
-and which nodes have something, such as a migrated driver.
+and where in-tree drivers were migrated.
 
 Plugins read them by `nodes.volumes`.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Set
-from typing import Any, Generic
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-import numpy as np
-
-from lowtide.cluster.columns import Column, K, KeptColumns
+from lowtide.cluster.groups import Groups
+from lowtide.cluster.indexes.by_node import ByNode
 from lowtide.cluster.indexes.index import Index
 from lowtide.cluster.placed import Footprint, PlacedPod
 from lowtide.cluster.table import Table
@@ -53,97 +52,58 @@ class VolumeUsers(Index):
 
     def __init__(self, table: Table) -> None:
         super().__init__(table)
-        self._pods: dict[VolumeKey, dict[str, dict[str, Pod]]] = {}  # by node name and uid
+        self._users: Groups[VolumeKey, str, PlacedPod] = Groups()  # by uid
 
     def concerns(self, footprint: Footprint) -> bool:
         return footprint.has_volumes
 
-    def users(self, key: VolumeKey) -> Mapping[str, Mapping[str, Pod]]:
-        """By node name, known or not, and uid."""
-        return self._pods.get(key, {})
+    def users(self, key: VolumeKey) -> Mapping[str, PlacedPod]:
+        """By uid; their nodes may be unknown."""
+        return self._users.group(key)
+
+    def nodes(self, key: VolumeKey) -> set[str]:
+        return {placed.node_name for placed in self.users(key).values()}
 
     def pod_added(self, row: int | None, placed: PlacedPod) -> int:
         for key in keys_of(placed.pod):
-            by_node = self._pods.setdefault(key, {})
-            by_node.setdefault(placed.node_name, {})[placed.pod.uid] = placed.pod
+            self._users.put(key, placed.pod.uid, placed)
         return 0
 
     def pod_removed(self, row: int | None, placed: PlacedPod) -> int:
-        for key in set(keys_of(placed.pod)):
-            by_node = self._pods[key]
-            del by_node[placed.node_name][placed.pod.uid]
-            if not by_node[placed.node_name]:
-                del by_node[placed.node_name]
-            if not by_node:
-                del self._pods[key]
+        for key in keys_of(placed.pod):
+            self._users.drop(key, placed.pod.uid)
         return 0
 
 
 class VolumesOfClass(Index):
     def __init__(self, table: Table) -> None:
         super().__init__(table)
-        self._volumes: dict[str, dict[str, PersistentVolume]] = {}
+        self._volumes: Groups[str, str, PersistentVolume] = Groups()
 
     def volumes(self, class_name: str) -> Mapping[str, PersistentVolume]:
         """By name."""
-        return self._volumes.get(class_name, {})
+        return self._volumes.group(class_name)
 
     def object_changed(self, before: Any, after: Any) -> None:
         if isinstance(before, PersistentVolume):
-            self._volumes.get(before.class_name, {}).pop(before.name, None)
+            self._volumes.drop(before.class_name, before.name)
         if isinstance(after, PersistentVolume):
-            self._volumes.setdefault(after.class_name, {})[after.name] = after
+            self._volumes.put(after.class_name, after.name, after)
 
 
-class NodesWith(Index, Generic[K]):
-    """Which nodes have something, as columns: made at first use and kept true after it."""
+class MigratedDrivers(Index):
+    """Where a CSI driver has taken the place of an in-tree driver, by the latter's name."""
 
     def __init__(self, table: Table) -> None:
         super().__init__(table)
-        self._names: dict[K, set[str]] = {}  # of nodes that are known or not
-        self.where: KeptColumns[K, Column] = KeptColumns(self._make_column)
-
-    @property
-    def columns(self) -> Iterable[Column]:
-        return self.where
-
-    def let_columns_go(self) -> None:
-        self.where.clear()
-
-    def names(self, key: K) -> Set[str]:
-        return self._names.get(key, set())
+        self.nodes: ByNode[str] = ByNode(table)  # 1 each
+        self._on_demand.append(self.nodes.columns)
 
     def node_added(self, row: int, node: Node) -> None:
-        for key, column in self.where.items():
-            column.array[row] = node.name in self.names(key)
-
-    def replace(self, node_name: str, before: Set[K], after: Set[K]) -> None:
-        """What the node has."""
-        for key in after - before:
-            self._names.setdefault(key, set()).add(node_name)
-            self._write(node_name, key, has_it=True)
-        for key in before - after:
-            self._names[key].discard(node_name)
-            if not self._names[key]:
-                del self._names[key]
-            self._write(node_name, key, has_it=False)
-
-    def _make_column(self, key: K) -> Column:
-        column = Column(np.bool_, False, self._table.capacity)
-        column.array[self._table.rows_of(self.names(key))] = True
-        return column
-
-    def _write(self, node_name: str, key: K, *, has_it: bool) -> None:
-        row, column = self._table.row_of(node_name), self.where.get(key)
-        if row is not None and column is not None:
-            column.array[row] = has_it
-
-
-class MigratedDrivers(NodesWith[str]):
-    """Where a CSI driver has taken the place of an in-tree driver, by the latter's name."""
+        self.nodes.node_added(row, node.name)
 
     def object_changed(self, before: Any, after: Any) -> None:
         either = before if after is None else after
         if isinstance(either, CSINode):
-            was, migrated = (each.migrated_plugins if each else set() for each in (before, after))
-            self.replace(either.metadata.name, was, migrated)
+            was, migrated = (each.migrated_plugins if each else () for each in (before, after))
+            self.nodes.replace(either.metadata.name, was, dict.fromkeys(migrated, 1))
