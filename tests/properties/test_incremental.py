@@ -853,7 +853,7 @@ MISSED = [
 @pytest.mark.long
 @pytest.mark.parametrize(("index", "event"), MISSED)
 def test_catches_an_index_that_misses_an_event(index: str, event: str) -> None:
-    test_catches(all_rules, deaf(index, event))
+    assert_caught(all_rules, deaf(index, event), max_examples=100)
 
 
 @pytest.mark.long
@@ -919,6 +919,15 @@ def test_catches_an_index_that_misses_an_event(index: str, event: str) -> None:
 def test_catches(
     make_rules: Callable[[], list[Any]], make_state: Callable[[], ClusterState]
 ) -> None:
+    assert_caught(make_rules, make_state, max_examples=1000)
+
+
+def assert_caught(
+    make_rules: Callable[[], list[Any]],
+    make_state: Callable[[], ClusterState],
+    *,
+    max_examples: int,
+) -> None:
     planted = type(
         "Planted",
         (Incremental,),
@@ -928,6 +937,9 @@ def test_catches(
         run_state_machine_as_test(
             planted,
             settings=settings(
-                QUICK, max_examples=1000, stateful_step_count=60, phases=[Phase.generate]
+                QUICK,
+                max_examples=max_examples,
+                stateful_step_count=60,
+                phases=[Phase.generate],
             ),
         )
