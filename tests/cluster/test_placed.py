@@ -137,6 +137,8 @@ LARGE = {"requests": {"cpu": "3", "memory": "1Gi"}}
             pod_of({}, {"containerStatuses": [{"name": "main", "resources": LARGE}]}),
             id="what its container was given",
         ),
+        pytest.param(pod_of({"volumes": [{"name": "v"}]}), id="that it has volumes"),
+        pytest.param(pod_of({"affinity": {"podAffinity": {}}}), id="that it has affinity terms"),
     ],
 )
 def test_after_a_pod_what_the_next_takes_is_its_own_where_it_differs_in(other: Pod) -> None:
@@ -189,6 +191,16 @@ def test_what_running_pods_alike_take_is_kept_once_whatever_comes_between() -> N
     found = [footprints.footprint(each) for each in (waiting, running[0], waiting, running[1])]
     assert found[0] is found[2]
     assert found[1] is found[3]
+
+
+def test_affinity_to_nodes_is_told_from_affinity_to_pods() -> None:
+    footprints = Footprints()
+    to_nodes, to_pods = (
+        pod_of({"affinity": {"nodeAffinity": {}}}),
+        pod_of({"affinity": {"podAffinity": {}}}),
+    )
+    found = [footprints.footprint(each) for each in (to_nodes, to_pods)]
+    assert [each.has_affinity_terms for each in found] == [False, True]
 
 
 def test_what_pods_alike_take_is_kept_once() -> None:

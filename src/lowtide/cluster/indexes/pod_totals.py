@@ -12,7 +12,7 @@ import numpy as np
 
 from lowtide.cluster.columns import Column, KeptColumns, Totals
 from lowtide.cluster.indexes.index import Index
-from lowtide.cluster.placed import Footprint, PlacedPod
+from lowtide.cluster.placed import PlacedPod
 from lowtide.cluster.table import Table
 from lowtide.objects.meta import as_int32
 from lowtide.objects.node import Node
@@ -42,7 +42,7 @@ class PodTotals(Index):
 
     def node_added(self, row: int, node: Node) -> None:
         for placed in self._table.placed_on(node.name).values():
-            self._add(row, placed)
+            self._add(row, placed, times=1)
 
     def pod_added(self, row: int | None, placed: PlacedPod) -> int:
         footprint = placed.footprint
@@ -50,18 +50,14 @@ class PodTotals(Index):
         for resource in footprint.amounts:
             self._asking[resource] += 1
         if row is not None:
-            self._add(row, placed)
+            self._add(row, placed, times=1)
         return 0
 
     def pod_removed(self, row: int | None, placed: PlacedPod) -> int:
         footprint = placed.footprint
         self.large_count -= footprint.is_large
         if row is not None:
-            self.pod_count.array[row] -= 1
-            self._add_amounts(row, footprint, times=-1)
-            if as_int32(placed.pod.spec.priority) == self.lowest_priority.array[row]:
-                left = self._table.placed_on(placed.node_name).values()
-                self.lowest_priority.array[row] = lowest_priority_of(left)
+            self._add(row, placed, times=-1)
         for resource in footprint.amounts:
             self._asking[resource] -= 1
             if not self._asking[resource]:
@@ -69,15 +65,10 @@ class PodTotals(Index):
                 self.requested.drop(resource)
         return 0
 
-    def _add(self, row: int, placed: PlacedPod) -> None:
-        self.pod_count.array[row] += 1
-        self._add_amounts(row, placed.footprint, times=1)
-        priority = as_int32(placed.pod.spec.priority)
-        if priority < self.lowest_priority.array.item(row):
-            self.lowest_priority.array[row] = priority
-
-    def _add_amounts(self, row: int, footprint: Footprint, *, times: int) -> None:
-        for resource, amount in footprint.amounts.items():
+    def _add(self, row: int, placed: PlacedPod, *, times: int) -> None:
+        """`times` is -1 where the pod is on the row no more."""
+        self.pod_count.array[row] += times
+        for resource, amount in placed.footprint.amounts.items():
             total = self.requested.get(resource)
             if total is None:
                 continue
@@ -86,6 +77,11 @@ class PodTotals(Index):
                 total.add(row, times * amount)
             else:
                 total.array[row] = summed
+        priority, lowest = as_int32(placed.pod.spec.priority), self.lowest_priority.array
+        if times > 0:
+            lowest[row] = min(priority, lowest.item(row))
+        elif priority == lowest.item(row):
+            lowest[row] = lowest_priority_of(self._table.placed_on(placed.node_name).values())
 
     def _make_total(self, resource: str) -> Totals:
         total, row_by_name = Totals(self._table.capacity), self._table.row_by_name
