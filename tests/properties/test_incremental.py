@@ -443,6 +443,19 @@ class Incremental(RuleBasedStateMachine):
         self.pod_is_bound_or_changes(started(bound, second))
 
     @precondition(lambda self: self.placed)
+    @rule(data=st.data(), labels=st.sampled_from([{}, {"app": "a"}, {"app": "b"}]))
+    def pod_gets_other_labels(self, data: st.DataObject, labels: dict[str, str]) -> None:
+        """As the API server may give it when it binds it."""
+        pod, node_name = self.placed[data.draw(st.sampled_from(sorted(self.placed)))]
+        self.pod_is_bound_or_changes(
+            msgspec.structs.replace(
+                pod,
+                metadata=msgspec.structs.replace(pod.metadata, labels=labels),
+                spec=msgspec.structs.replace(pod.spec, node_name=node_name),
+            )
+        )
+
+    @precondition(lambda self: self.placed)
     @rule(data=st.data())
     def assumption_is_taken_back(self, data: st.DataObject) -> None:
         uid = data.draw(st.sampled_from(sorted(self.placed)))
