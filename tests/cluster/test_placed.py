@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from lowtide.cluster.placed import (
+    NONZERO,
     Footprint,
     Footprints,
     HostPort,
@@ -61,18 +62,24 @@ def test_host_ports_of_containers_and_sidecars() -> None:
 def test_a_footprint() -> None:
     pod = make_pod(cpu="1", requests={"example.com/gpu": 2}, host_ports=[80])
     assert footprint_of(pod) == Footprint(
-        requests={"cpu": 1000, "example.com/gpu": 2},
-        nonzero_cpu_milli=1000,
-        nonzero_memory_bytes=200 * 1024 * 1024,
+        amounts={
+            "cpu": 1000,
+            "example.com/gpu": 2,
+            NONZERO["cpu"]: 1000,
+            NONZERO["memory"]: 200 * 1024 * 1024,
+        },
         host_ports=(HostPort("TCP", 80, "0.0.0.0"),),
     )
 
 
+def test_what_a_footprint_requests() -> None:
+    pod = make_pod(cpu="1", requests={"example.com/gpu": 2})
+    assert footprint_of(pod).requests == {"cpu": 1000, "example.com/gpu": 2}
+
+
 def test_a_running_pod_that_cannot_be_read_takes_its_ports_and_nothing_else() -> None:
     pod = make_pod(cpu="lots", host_ports=[80])
-    assert footprint_of(pod) == Footprint(
-        {}, 0, 0, (HostPort("TCP", 80, "0.0.0.0"),), is_clamped=True
-    )
+    assert footprint_of(pod) == Footprint({}, (HostPort("TCP", 80, "0.0.0.0"),), is_clamped=True)
 
 
 def placed(pod: Pod, node_name: str = "a", *, is_assumed: bool = False) -> PlacedPod:

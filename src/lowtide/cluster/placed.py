@@ -22,7 +22,7 @@ from lowtide.objects.requests import (
 if TYPE_CHECKING:
     from lowtide.cluster.indexes.index import Index
 
-# The names in Footprint.amounts of what scoring counts for a pod, kube's defaults included.
+# By resource: the name of what scoring counts for a pod, kube's defaults included.
 NONZERO = {CPU: "nonzero cpu", MEMORY: "nonzero memory"}
 WILDCARD_IP = "0.0.0.0"
 
@@ -39,27 +39,21 @@ class HostPort:
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
 class Footprint:
-    """What a pod takes from its node: requests by resource, and host ports."""
+    """What a pod takes from its node."""
 
-    requests: dict[str, int]
-    nonzero_cpu_milli: int
-    nonzero_memory_bytes: int
+    amounts: dict[str, int]  # what it requests by resource, and what scoring counts by NONZERO
     host_ports: tuple[HostPort, ...]
     is_clamped: bool = False  # whether an amount is beyond LARGEST, or cannot be read
     is_large: bool = False  # whether sums and products of its amounts need care
     has_affinity_terms: bool = False
     has_volumes: bool = False
-    # All amounts that ClusterState adds up: the requests, and those that are never zero.
-    amounts: dict[str, int] = field(init=False, repr=False, compare=False)
     # Those of ClusterState that such a pod concerns; Footprints knows them.
     indexes: "tuple[Index, ...]" = field(default=(), init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        nonzero = {
-            NONZERO[CPU]: self.nonzero_cpu_milli,
-            NONZERO[MEMORY]: self.nonzero_memory_bytes,
-        }
-        object.__setattr__(self, "amounts", self.requests | nonzero)
+    @property
+    def requests(self) -> dict[str, int]:
+        nonzero = NONZERO.values()
+        return {name: amount for name, amount in self.amounts.items() if name not in nonzero}
 
 
 class PlacedPod(msgspec.Struct, frozen=True):
@@ -87,22 +81,19 @@ class PlacedPod(msgspec.Struct, frozen=True):
 
 
 def footprint_of(pod: Pod) -> Footprint:
-    requests: dict[str, int] = {}
-    cpu_milli = memory_bytes = 0
-    is_readable = True
     try:
         requests = known_requests(pod)
         cpu_milli, memory_bytes = nonzero_requests(pod)
+        amounts = {**requests, NONZERO[CPU]: cpu_milli, NONZERO[MEMORY]: memory_bytes}
+        is_clamped = LARGEST in requests.values()
     except QuantityError:
         # A running pod that cannot be read takes a place, and nothing that could be counted.
-        requests, is_readable = {}, False
+        amounts, is_clamped = {}, True
     return Footprint(
-        requests,
-        cpu_milli,
-        memory_bytes,
+        amounts,
         host_ports_of(pod),
-        is_clamped=not is_readable or LARGEST in requests.values(),
-        is_large=are_large(requests),
+        is_clamped,
+        is_large=are_large(amounts),
         has_affinity_terms=has_affinity_terms(pod),
         has_volumes=bool(pod.spec.volumes),
     )
@@ -118,6 +109,7 @@ class Footprints:
     def __init__(self, indexes: "Sequence[Index]" = ()) -> None:
         self._indexes = indexes
         self._by_key: WeakValueDictionary[bytes, Footprint] = WeakValueDictionary()
+        self._concerned: dict[tuple[Index, ...], tuple[Index, ...]] = {}  # each kept once
 
     def footprint(self, pod: Pod) -> Footprint:
         spec = pod.spec
@@ -137,6 +129,7 @@ class Footprints:
         if found is None:
             found = self._by_key[key] = footprint_of(pod)
             concerned = tuple([each for each in self._indexes if each.concerns(found)])
+            concerned = self._concerned.setdefault(concerned, concerned)
             object.__setattr__(found, "indexes", concerned)
         return found
 
