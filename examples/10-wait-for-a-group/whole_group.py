@@ -4,7 +4,7 @@ wait there until the last one has."""
 import msgspec
 import numpy as np
 
-from lowtide.cluster.pods_matching import PodSelection
+from lowtide.cluster.pod_selection import PodSelection
 from lowtide.framework.plugin import PODS, Allow, Change, Nodes, Pod, Reject, Wait
 from lowtide.objects.meta import LabelRequirement
 

@@ -11,7 +11,7 @@ from lowtide.cluster.affinity_terms import (
     Purpose,
     terms_of,
 )
-from lowtide.cluster.pods_matching import PodSelection, labels_required
+from lowtide.cluster.pod_selection import PodSelection, labels_required
 from lowtide.objects.meta import LabelRequirement
 from lowtide.objects.pod import Pod
 from lowtide.testing import make_pod

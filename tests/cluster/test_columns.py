@@ -107,17 +107,13 @@ def test_columns_are_kept(rows: int, want: int) -> None:
 
 
 def test_the_column_asked_for_longest_ago_makes_room() -> None:
-    kept: KeptColumns[int] = KeptColumns()
-
-    def ask(key: int) -> Column:
-        return kept.asked(key, lambda: Column(np.int64, key, 2**20))
-
-    first = ask(0)
+    kept: KeptColumns[int, Column] = KeptColumns(lambda key: Column(np.int64, key, 2**20))
+    first = kept[0]
     for key in range(1, 8):
-        ask(key)
-    assert ask(0) is first
+        kept[key]
+    assert kept[0] is first
     assert kept.get(1) is not None
-    ask(8)
+    kept[8]
     assert (kept.get(0), kept.get(1)) == (first, None)
     assert sorted(column.empty for column in kept) == [0, 2, 3, 4, 5, 6, 7, 8]
     kept.drop(8)
@@ -180,9 +176,9 @@ def test_rows_are_found_that_have(wanted: list[str], want: list[bool]) -> None:
 def test_a_column_is_gathered_when_it_is_looked_at() -> None:
     looked: list[float] = []
 
-    def first_two(array: FloatArray) -> FloatArray:
-        looked.append(float(array[0]))
-        return array[:2]
+    def first_two(column: Column) -> FloatArray:
+        looked.append(float(column.array[0]))
+        return column.array[:2]
 
     columns = {"low": Column(np.float64, 1.0, 4), "high": Column(np.float64, 9.0, 4)}
     gathered = Gathered(columns, first_two)

@@ -6,7 +6,7 @@ import pytest
 from lowtide.cluster.nodes import Nodes
 from lowtide.cluster.overlay import Overlays, imagined
 from lowtide.cluster.placed import PlacedPod
-from lowtide.cluster.pods_matching import PodSelection, labels_required
+from lowtide.cluster.pod_selection import PodSelection, labels_required
 from lowtide.objects.quantity import LARGEST
 from lowtide.testing import make_node, make_pod, make_state
 

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from lowtide.cluster.placed import (
+    NONZERO,
     Footprint,
     Footprints,
     HostPort,
@@ -61,18 +62,24 @@ def test_host_ports_of_containers_and_sidecars() -> None:
 def test_a_footprint() -> None:
     pod = make_pod(cpu="1", requests={"example.com/gpu": 2}, host_ports=[80])
     assert footprint_of(pod) == Footprint(
-        requests={"cpu": 1000, "example.com/gpu": 2},
-        nonzero_cpu_milli=1000,
-        nonzero_memory_bytes=200 * 1024 * 1024,
+        amounts={
+            "cpu": 1000,
+            "example.com/gpu": 2,
+            NONZERO["cpu"]: 1000,
+            NONZERO["memory"]: 200 * 1024 * 1024,
+        },
         host_ports=(HostPort("TCP", 80, "0.0.0.0"),),
     )
 
 
+def test_what_a_footprint_requests() -> None:
+    pod = make_pod(cpu="1", requests={"example.com/gpu": 2})
+    assert footprint_of(pod).requests == {"cpu": 1000, "example.com/gpu": 2}
+
+
 def test_a_running_pod_that_cannot_be_read_takes_its_ports_and_nothing_else() -> None:
     pod = make_pod(cpu="lots", host_ports=[80])
-    assert footprint_of(pod) == Footprint(
-        {}, 0, 0, (HostPort("TCP", 80, "0.0.0.0"),), is_clamped=True
-    )
+    assert footprint_of(pod) == Footprint({}, (HostPort("TCP", 80, "0.0.0.0"),), is_clamped=True)
 
 
 def placed(pod: Pod, node_name: str = "a", *, is_assumed: bool = False) -> PlacedPod:
@@ -137,11 +144,13 @@ LARGE = {"requests": {"cpu": "3", "memory": "1Gi"}}
             pod_of({}, {"containerStatuses": [{"name": "main", "resources": LARGE}]}),
             id="what its container was given",
         ),
+        pytest.param(pod_of({"volumes": [{"name": "v"}]}), id="that it has volumes"),
+        pytest.param(pod_of({"affinity": {"podAffinity": {}}}), id="that it has affinity terms"),
     ],
 )
 def test_after_a_pod_what_the_next_takes_is_its_own_where_it_differs_in(other: Pod) -> None:
     footprints, one = Footprints(), pod_of({})
-    assert [footprints.of(each) for each in (one, other, one)] == [
+    assert [footprints.footprint(each) for each in (one, other, one)] == [
         footprint_of(one),
         footprint_of(other),
         footprint_of(one),
@@ -179,26 +188,38 @@ def test_after_a_running_pod_what_the_next_takes_is_its_own_where_it_differs_in(
     large = {"containers": [{"name": "main", "resources": LARGE}]}
     one, two = pod_of(large, {"containerStatuses": [GIVEN]}), pod_of(large, other)
     footprints = Footprints()
-    found = [footprints.of(each) for each in (one, two, one)]
+    found = [footprints.footprint(each) for each in (one, two, one)]
     assert found == [footprint_of(each) for each in (one, two, one)]
 
 
 def test_what_running_pods_alike_take_is_kept_once_whatever_comes_between() -> None:
     footprints, waiting = Footprints(), pod_of({})
     running = [pod_of({}, {"containerStatuses": [GIVEN], "phase": each}) for each in ("a", "b")]
-    found = [footprints.of(each) for each in (waiting, running[0], waiting, running[1])]
+    found = [footprints.footprint(each) for each in (waiting, running[0], waiting, running[1])]
     assert found[0] is found[2]
     assert found[1] is found[3]
 
 
+def test_affinity_to_nodes_is_told_from_affinity_to_pods() -> None:
+    footprints = Footprints()
+    to_nodes, to_pods = (
+        pod_of({"affinity": {"nodeAffinity": {}}}),
+        pod_of({"affinity": {"podAffinity": {}}}),
+    )
+    found = [footprints.footprint(each) for each in (to_nodes, to_pods)]
+    assert [each.has_affinity_terms for each in found] == [False, True]
+
+
 def test_what_pods_alike_take_is_kept_once() -> None:
     footprints = Footprints()
-    assert footprints.of(pod_of({})) is footprints.of(pod_of({"nodeName": "a", "priority": 3}))
+    assert footprints.footprint(pod_of({})) is footprints.footprint(
+        pod_of({"nodeName": "a", "priority": 3})
+    )
 
 
 def test_what_pods_take_is_let_go_with_the_last_of_them() -> None:
     footprints = Footprints()
-    one, two = (footprints.of(pod_of({})) for _ in range(2))
+    one, two = (footprints.footprint(pod_of({})) for _ in range(2))
     known = weakref.ref(one)
     del one
     assert known() is two

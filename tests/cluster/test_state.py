@@ -8,7 +8,7 @@ import pytest
 
 from lowtide.cluster.changes import LABELS, NODE, PODS, ROW
 from lowtide.cluster.placed import HostPort
-from lowtide.cluster.pods_matching import PodSelection, labels_required
+from lowtide.cluster.pod_selection import PodSelection, labels_required
 from lowtide.cluster.state import ClusterState
 from lowtide.objects.meta import LabelRequirement, ObjectMeta
 from lowtide.objects.node import Node, NodeSpec, Taint
@@ -218,7 +218,8 @@ def test_a_table_that_was_very_large_gives_its_room_back() -> None:
     for number in range(20_000):
         state.remove_node(f"n{number}")
     assert len(state.pod_count.array) == 16_384
-    assert len(state.taints.interned.values) < 1000  # renumbered when 8192 nodes were left
+    # Renumbered when 8192 nodes were left.
+    assert len(state.node_columns.taints.interned.values) < 1000
     assert table(state) == {
         "first": row(taints=1, asked=1000, nonzero=1, pods=["p"], count=1),
     }
@@ -237,7 +238,7 @@ def test_columns_are_made_anew_after_many_rows_went_at_once() -> None:
     before = table(state)
     for name in names[:80]:
         state.remove_node(name)
-    assert list(state._labels.columns) == []
+    assert list(state.labels.columns) == []
     assert table(state) == {name: before[name] for name in state.names}
     assert zone_is(state, "7") == [name[-1] == "7" for name in state.names]
 
@@ -245,11 +246,11 @@ def test_columns_are_made_anew_after_many_rows_went_at_once() -> None:
 def test_columns_stay_while_rows_go_one_by_one() -> None:
     state = make_state(make_node(f"n{number}") for number in range(100))
     zone_is(state, "x")
-    (column,) = state._labels.columns
+    (column,) = state.labels.columns
     for number in range(90):
         state.remove_node(f"n{number}")
         assert zone_is(state, "x") == [False] * (99 - number)
-    assert list(state._labels.columns) == [column]
+    assert list(state.labels.columns) == [column]
 
 
 def test_the_log_is_no_longer_than_the_table_needs() -> None:
@@ -397,7 +398,7 @@ def test_a_pod_bound_elsewhere_than_assumed_moves() -> None:
     state.place(make_pod("p", on="b", cpu="1", memory="1Mi", host_ports=[80]))
     assert table(state) == {"a": row(), "b": row(asked=1000, nonzero=1, pods=["p"], count=1)}
     assert changes(state, before) == [(0, PODS), (1, PODS)]
-    assert state.host_ports.holders(HostPort("TCP", 80, "0.0.0.0")) == {"b": 1}
+    assert state.host_ports.holders[HostPort("TCP", 80, "0.0.0.0")] == {"b": 1}
 
 
 # Ports.
@@ -411,14 +412,14 @@ def test_ports_are_counted_per_address_and_given_back() -> None:
     state = make_state([make_node("a")], [holder("p", ""), holder("q", "10.0.0.1")])
     everywhere, somewhere = (HostPort("UDP", 53, ip) for ip in ("0.0.0.0", "10.0.0.1"))
     holders = state.host_ports.holders
-    assert (holders(everywhere), holders(somewhere)) == ({"a": 1}, {"a": 1})
-    assert holders(HostPort("TCP", 53, "0.0.0.0")) == {}
+    assert (holders[everywhere], holders[somewhere]) == ({"a": 1}, {"a": 1})
+    assert holders[HostPort("TCP", 53, "0.0.0.0")] == {}
     state.place(holder("r", "10.0.0.1"))
     state.remove_pod("default/p")
-    assert (holders(everywhere), holders(somewhere)) == ({}, {"a": 2})
+    assert (holders[everywhere], holders[somewhere]) == ({}, {"a": 2})
     state.remove_pod("default/q")
     state.remove_pod("default/r")
-    assert holders(somewhere) == {}
+    assert holders[somewhere] == {}
 
 
 # Nominations.

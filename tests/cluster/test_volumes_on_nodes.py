@@ -6,9 +6,9 @@ import msgspec
 import numpy as np
 import pytest
 
+from lowtide.cluster.indexes.volumes import claim_key
 from lowtide.cluster.nodes import Nodes
 from lowtide.cluster.overlay import imagined
-from lowtide.cluster.volume_holders import claim_held
 from lowtide.objects.pod import Pod
 from lowtide.objects.storage import (
     CSINode,
@@ -184,5 +184,5 @@ def test_a_volume_counts(nodes: Nodes, counts: list[int], v1: list[int], v2: lis
     ],
 )
 def test_holders_of_a_claim_are_those(nodes: Nodes, want: list[str]) -> None:
-    held = nodes.volumes.pods_holding(claim_held("default", "v1"))
+    held = nodes.volumes.pods_using(claim_key("default", "v1"))
     assert sorted(f"{position} {pod.name}" for position, pod in held) == want

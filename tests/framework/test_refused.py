@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lowtide.cluster.pods_matching import PodSelection, labels_required
+from lowtide.cluster.pod_selection import PodSelection, labels_required
 from lowtide.framework.decision import Decision
 from lowtide.framework.plugin import (
     Eviction,

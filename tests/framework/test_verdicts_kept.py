@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from lowtide.cluster.pods_matching import PodSelection, labels_required
+from lowtide.cluster.pod_selection import PodSelection, labels_required
 from lowtide.cluster.reading import Reading
 from lowtide.cluster.state import ClusterState
 from lowtide.framework.plugin import (

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from lowtide.app.no_binder import NoBinder
-from lowtide.cluster.pods_matching import PodSelection
+from lowtide.cluster.pod_selection import PodSelection
 from lowtide.cluster.state import ClusterState
 from lowtide.config.errors import ConfigError
 from lowtide.config.load import load_config

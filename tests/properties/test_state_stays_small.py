@@ -216,7 +216,7 @@ def assert_is_small(state: ClusterState) -> None:
     # A column is called by one, or by a selector with up to four; a booked pod has up to 60.
     strange_names = 4 * columns + 60 * MOST_BOOKED
     counts = held(state)
-    zones = state.label_column("zone").interned.values
+    zones = state.labels["zone"].interned.values
     assert {zone for zone in zones if zone is not None} == {"zone-0", "zone-1", "zone-2"}
     assert counts["columns"] <= columns + COLUMNS_THAT_STAY
     assert counts["strange names"] <= strange_names

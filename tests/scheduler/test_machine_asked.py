@@ -119,7 +119,7 @@ def test_what_is_counted_of_its_traffic_stays_as_it_was() -> None:
     machine, request = keeping.bench.machine, keeping.traffic.request
     keeping.bench.end("web")
     keeping.bench.confirm(WEB, "a")
-    ledger = machine.state.ledgers.of(request)
+    ledger = machine.state.ledgers.ledger(request)
     assert ledger is not None
     counted = ledger.counted(WEB.uid)
     assert counted is not None

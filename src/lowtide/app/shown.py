@@ -280,7 +280,7 @@ class Shown:
     def _columns(self) -> dict[str, FloatArray]:
         """Of the first traffic request; NaN where nothing was measured."""
         state = self._decider.state
-        ledger = None if self._request is None else state.ledgers.of(self._request)
+        ledger = None if self._request is None else state.ledgers.ledger(self._request)
         columns = {} if ledger is None else ledger.columns
         return {
             field: columns[field].array[: state.count]

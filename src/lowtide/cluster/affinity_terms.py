@@ -1,13 +1,14 @@
 """What a pod asks of the pods around it: the terms of its affinity and anti-affinity, read once.
 
-`terms_carried` keeps those of placed pods; InterPodAffinity reads those of the pod to be placed.
+`indexes/existing_terms` keeps those of placed pods; InterPodAffinity reads those of the pod to be
+placed.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from lowtide.cluster.pods_matching import PodSelection, requirements_of
+from lowtide.cluster.pod_selection import PodSelection, requirements_of
 from lowtide.objects.matching import matches_all
 from lowtide.objects.meta import LabelRequirement, LabelSelector, as_int32
 from lowtide.objects.pod import Affinity, Pod, PodAffinityTerm, once
@@ -86,9 +87,14 @@ class PodTerms:
 NO_TERMS = PodTerms()
 
 
+def has_affinity_terms(pod: Pod) -> bool:
+    affinity = pod.spec.affinity
+    return affinity is not None and bool(affinity.pod_affinity or affinity.pod_anti_affinity)
+
+
 def read_terms(pod: Pod) -> PodTerms:
     affinity = pod.spec.affinity
-    if affinity is None or not (affinity.pod_affinity or affinity.pod_anti_affinity):
+    if affinity is None or not has_affinity_terms(pod):
         return NO_TERMS
     return _Reader(pod).read(affinity)
 

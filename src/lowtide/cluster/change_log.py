@@ -15,7 +15,7 @@ MOST_COMINGS = 4
 
 
 class _Came(NamedTuple):
-    shape: object
+    signature: object
     before: int  # the row's version
 
 
@@ -30,7 +30,7 @@ class ChangeLog:
 
     def since(self, position: int) -> list[tuple[int, int]] | None:
         """(row or EVERY_ROW, what) in order; None when that is too long ago to tell."""
-        if not self.reaches(position):
+        if position < self._starts_at:
             return None
         return self._changes[position - self._starts_at :]
 
@@ -44,15 +44,15 @@ class ChangeLog:
         return self.version_column.array
 
     def came_last(self, row: int) -> object | None:
-        """The shape of the pod whose coming was the last change of this row, if it was told."""
+        """The signature of the pod whose coming was the last change of this row, if it is known."""
         came = self._came.get(row)
-        return None if came is None else came[-1].shape
+        return None if came is None else came[-1].signature
 
-    def came_since(self, row: int, version: int, shape: object) -> int:
-        """How many pods of that shape came to this row since it had that version; 0 where anything
-        else happened to it, or nothing."""
+    def came_since(self, row: int, version: int, signature: object) -> int:
+        """How many pods of that signature came to this row since it had that version; 0 where
+        anything else happened to it, or nothing."""
         for count, each in enumerate(reversed(self._came.get(row, ())), start=1):
-            if each.shape is not shape:
+            if each.signature is not signature:
                 return 0
             if each.before == version:
                 return count
@@ -77,11 +77,11 @@ class ChangeLog:
         this kind, and the others judge every row again."""
         self._note(EVERY_ROW, kind_bit)
 
-    def pod_came(self, row: int, what: int, shape: object) -> None:
-        """Adds what that changed. `shape` is what who asked about the pod knows it by again."""
-        versions = self.versions
+    def pod_came(self, row: int, what: int, signature: object) -> None:
+        """Adds what that changed. By `signature`, whoever asked about the pod knows it again."""
+        versions = self.version_column.array
         came = self._came.setdefault(row, [])
-        came.append(_Came(shape, versions.item(row)))
+        came.append(_Came(signature, versions.item(row)))
         if len(came) > MOST_COMINGS:
             del came[0]
         self._note(row, what)
@@ -90,7 +90,7 @@ class ChangeLog:
     def _note(self, row: int, what: int) -> None:
         self._changes.append((row, what))
         self.position += 1
-        longest = _MOST_CHANGES_PER_ROW * len(self.versions)
+        longest = _MOST_CHANGES_PER_ROW * len(self.version_column.array)
         if len(self._changes) > longest:
             dropped = len(self._changes) - longest // 2
             del self._changes[:dropped]

@@ -5,7 +5,7 @@ Used by ClusterState and its parts; plugins see the columns through Nodes.
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -89,11 +89,17 @@ class Column:
 
     def __init__(self, dtype: npt.DTypeLike, empty: Any, capacity: int) -> None:
         self.empty = empty
-        self.array: npt.NDArray[Any] = np.full(capacity, empty, dtype=dtype)
+        self._hold(np.full(capacity, empty, dtype=dtype))
+
+    def _hold(self, array: npt.NDArray[Any]) -> None:
+        self.array = array
+        # Plugins must not write into what the scheduler believes.
+        self.read_only = array.view()
+        self.read_only.setflags(write=False)
 
     def resize(self, capacity: int) -> None:
         before = self.array[:capacity]
-        self.array = np.full(capacity, self.empty, dtype=before.dtype)
+        self._hold(np.full(capacity, self.empty, dtype=before.dtype))
         self.array[: len(before)] = before
 
     def move(self, source: int, target: int) -> None:
@@ -110,36 +116,33 @@ class Totals(Column):
 
     def __init__(self, capacity: int) -> None:
         super().__init__(np.int64, 0, capacity)
-        self._beyond: dict[int, int] = {}  # exact sums by row, of those above LARGEST
+        self.beyond: dict[int, int] = {}  # exact sums by row, of those above LARGEST
 
     def add(self, row: int, amount: int) -> None:
-        total = self.array.item(row) + amount
-        if self._beyond or total > LARGEST:
-            total = self._beyond.pop(row, self.array.item(row)) + amount
-            if total > LARGEST:
-                self._beyond[row] = total
-                total = LARGEST
-        self.array[row] = total
+        total = self.beyond.pop(row, self.array.item(row)) + amount
+        if total > LARGEST:
+            self.beyond[row] = total
+        self.array[row] = min(total, LARGEST)
 
     def move(self, source: int, target: int) -> None:
-        self._beyond.pop(target, None)
-        if source in self._beyond:
-            self._beyond[target] = self._beyond[source]
+        self.beyond.pop(target, None)
+        if source in self.beyond:
+            self.beyond[target] = self.beyond[source]
         super().move(source, target)
 
     def clear(self, row: int) -> None:
         super().clear(row)
-        self._beyond.pop(row, None)
+        self.beyond.pop(row, None)
 
     def changed(self, rows: Rows, changes: npt.NDArray[Any]) -> IntArray:
         """These rows as they would be after changes: int64, or Python's integers where some do not
         fit."""
         totals: IntArray = self.array[rows]
-        if not self._beyond and changes.dtype == np.int64:
+        if not self.beyond and changes.dtype == np.int64:
             return at_most(LARGEST, totals, changes)
         exact = totals.astype(np.object_)
         for position in np.flatnonzero(totals == LARGEST).tolist():
-            exact[position] = self._beyond.get(int(rows[position]), LARGEST)
+            exact[position] = self.beyond.get(int(rows[position]), LARGEST)
         changed: IntArray = np.minimum(exact + changes, LARGEST).astype(np.int64)
         return changed
 
@@ -150,13 +153,13 @@ class Gathered(Mapping[str, npt.NDArray[Any]]):
     def __init__(
         self,
         columns: Mapping[str, Column],
-        gather: Callable[[npt.NDArray[Any]], npt.NDArray[Any]],
+        gather: Callable[[Column], npt.NDArray[Any]],
     ) -> None:
         self._columns = columns
         self._gather = gather
 
     def __getitem__(self, name: str) -> npt.NDArray[Any]:
-        return self._gather(self._columns[name].array)
+        return self._gather(self._columns[name])
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._columns)
@@ -165,42 +168,37 @@ class Gathered(Mapping[str, npt.NDArray[Any]]):
         return len(self._columns)
 
 
-class MadeWhenAsked(Protocol):
-    """Columns of one kind that can be made anew at any time."""
-
-    @property
-    def columns(self) -> Iterable[Column]: ...
-
-    def let_columns_go(self) -> None: ...
-
-
 class KeptColumns(Generic[K, _Kept]):
-    """Columns made when somebody asks; the one asked for longest ago makes room for another."""
+    """Columns made when a plugin asks; the one read longest ago makes room for another."""
 
-    def __init__(self) -> None:
-        self._columns: OrderedDict[K, _Kept] = OrderedDict()  # asked for last comes last
+    def __init__(
+        self, make: Callable[[K], _Kept], *, is_kept: Callable[[K], bool] | None = None
+    ) -> None:
+        """A column for which `is_kept` is False is made for one read."""
+        self._make = make
+        self._is_kept = is_kept
+        self._columns: OrderedDict[K, _Kept] = OrderedDict()  # last read comes last
+        # To be kept true, if it is there.
+        self.get: Callable[[K], _Kept | None] = self._columns.get
 
-    def __iter__(self) -> Iterator[_Kept]:
-        return iter(self._columns.values())
-
-    def asked(self, key: K, make: Callable[[], _Kept]) -> _Kept:
+    def __getitem__(self, key: K) -> _Kept:
         column = self._columns.get(key)
         if column is not None:
             self._columns.move_to_end(key)
             return column
-        column = make()
-        while len(self._columns) >= most_columns(len(column.array)):
-            self._columns.popitem(last=False)
-        self._columns[key] = column
+        column = self._make(key)
+        if self._is_kept is None or self._is_kept(key):
+            while len(self._columns) >= most_columns(len(column.array)):
+                self._columns.popitem(last=False)
+            self._columns[key] = column
         return column
+
+    def __iter__(self) -> Iterator[_Kept]:
+        return iter(self._columns.values())
 
     def items(self) -> Iterable[tuple[K, _Kept]]:
         """To be kept true, all of them."""
         return self._columns.items()
-
-    def get(self, key: K) -> _Kept | None:
-        """To be kept true, if it is there."""
-        return self._columns.get(key)
 
     def drop(self, key: K) -> None:
         self._columns.pop(key, None)

@@ -1,17 +1,16 @@
-"""The table that rules read: one row per node, a column per fact.
+"""The table that plugins read: one row per node, a column per fact.
 
 A Nodes is a face on ClusterState: all rows, some of them (`take`), or rows as they would be with
-pods added or removed (`with_pods`, `without`). Rules use positions 0..len-1 of the face they got.
+pods added or removed (`with_pods`, `without`). Plugins use positions 0..len-1 of the face they got.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from lowtide.cluster.changes import (
     ANY_ROW,
@@ -30,18 +29,18 @@ from lowtide.cluster.columns import (
     Gathered,
     IntArray,
     Rows,
-    Totals,
     at_most,
     by_value,
     is_one_of,
 )
-from lowtide.cluster.ledger import Ledger
-from lowtide.cluster.overlay import Amount, Overlays, imagined
-from lowtide.cluster.placed import HostPort, PlacedPod
-from lowtide.cluster.pods_matching import PodSelection
-from lowtide.cluster.priorities import lowest_priority_of
+from lowtide.cluster.indexes.existing_terms import CarriedTerm
+from lowtide.cluster.indexes.ledger import Ledger
+from lowtide.cluster.indexes.pod_totals import lowest_priority_of
+from lowtide.cluster.one_node import OneNode
+from lowtide.cluster.placed import NONZERO, HostPort, PlacedPod
+from lowtide.cluster.pod_selection import PodSelection
 from lowtide.cluster.reading import Amounts
-from lowtide.cluster.terms_carried import CarriedTerm
+from lowtide.cluster.table_view import TableView
 from lowtide.cluster.volumes_on_nodes import VolumesOnNodes
 from lowtide.objects.matching import matches_requirement
 from lowtide.objects.meta import LabelRequirement
@@ -51,124 +50,11 @@ from lowtide.objects.requests import LARGEST_PLAIN
 from lowtide.objects.requests import PODS as POD_COUNT
 from lowtide.objects.workloads import Service
 
-if TYPE_CHECKING:
-    from lowtide.cluster.state import ClusterState
-
 T = TypeVar("T")
 
 
-class Nodes:
-    __slots__ = (
-        "_are_amounts_large",
-        "_everything",
-        "_feasible",
-        "_gone",
-        "_is_hypothetical",
-        "_overlays",
-        "_reach",
-        "_rows",
-        "_state",
-    )
-
-    def __init__(
-        self,
-        state: ClusterState,
-        rows: Rows | None = None,
-        overlays: Overlays | None = None,
-        *,
-        reach: int = 0,
-        feasible: BoolArray | None = None,
-    ) -> None:
-        """`reach` is ANY_ROW where what is read counts as read of the whole table. `feasible` is
-        by row."""
-        self._state = state
-        self._rows = rows
-        self._overlays = overlays
-        self._reach = reach
-        self._feasible = feasible
-        self._everything: Nodes | None = None
-        self._are_amounts_large: bool | None = None
-        self._is_hypothetical = overlays is not None or state.gone is not None
-        self._gone: Overlays | None = None
-        if state.gone is not None:
-            everywhere = state.gone.overlays
-            self._gone = everywhere if rows is None else everywhere.take(rows)
-
-    def __len__(self) -> int:
-        if self._reach:
-            self._state.touched |= NODES
-        return self._state.count if self._rows is None else len(self._rows)
-
-    # Which rows.
-
-    @property
-    def rows(self) -> Rows:
-        """The row of each position in the whole table."""
-        if self._reach:
-            self._state.touched |= NODES
-        return np.arange(self._state.count) if self._rows is None else self._rows
-
-    @property
-    def everything(self) -> Nodes:
-        """The whole table as it is. An answer about one row that depends on other rows reads them
-        here: what is read elsewhere is noted as read of the asked rows alone."""
-        if self._reach and self.is_whole:
-            return self
-        if self._everything is None:
-            self._everything = Nodes(self._state, reach=ANY_ROW, feasible=self._feasible)
-        return self._everything
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether these are all rows of the table, as they are."""
-        return self._rows is None and self._overlays is None
-
-    def take(self, positions: Rows) -> Nodes:
-        rows = positions if self._rows is None else self._rows[positions]
-        overlays = self._overlays
-        return self._face(rows, None if overlays is None else overlays.take(positions))
-
-    def with_pods(self, pods: Mapping[int, Sequence[Pod]]) -> Nodes:
-        """The table as if each position had these pods too, and no other position changed."""
-        return self.with_placed({at: map(imagined, each) for at, each in pods.items()})
-
-    def with_placed(self, pods: Mapping[int, Iterable[PlacedPod]]) -> Nodes:
-        """The same, for pods of which it is worked out what they take."""
-        return self._face(self._rows, self._thoughts.adding(pods))
-
-    def with_copies(self, placed: PlacedPod, times: IntArray) -> Nodes:
-        """Where nothing was imagined yet: the table as if each position had so many such pods."""
-        return self._face(self._rows, Overlays.repeating(placed, times))
-
-    def without(self, pods: Mapping[int, Collection[str]]) -> Nodes:
-        """The table as if each position had lost the pods with these uids."""
-        return self._face(self._rows, self._thoughts.removing(pods, self._really_on))
-
-    def without_lower(self, priority: int) -> tuple[Nodes, list[list[Pod]]]:
-        """The table without all pods of a lower priority, and these by position."""
-        self.touch(PODS)
-        lower = [
-            [placed for placed in self._placed(at) if placed.pod.spec.priority < priority]
-            for at in range(len(self))
-        ]
-        pods = [[placed.pod for placed in each] for each in lower]
-        if self._overlays is None:
-            overlays = self._thoughts.removing_all(dict(enumerate(lower)))
-            return self._face(self._rows, overlays), pods
-        return self.without({at: [pod.uid for pod in each] for at, each in enumerate(pods)}), pods
-
-    def returning(self, numbers: Rows) -> Nodes:
-        """The table as if of all that were taken away these were back: numbers count them in the
-        order in which they were told of."""
-        return self._face(self._rows, self._thoughts.returning(numbers))
-
-    def overlaid(self, overlays: Overlays) -> Nodes:
-        """The table as it is thought of in overlays for these positions."""
-        return self._face(self._rows, overlays)
-
-    def with_feasible(self, feasible: BoolArray) -> Nodes:
-        """The same, where these rows of the table are what the filters left."""
-        return Nodes(self._state, self._rows, self._overlays, reach=self._reach, feasible=feasible)
+class Nodes(TableView):
+    __slots__ = ()
 
     # What a node is.
 
@@ -178,15 +64,13 @@ class Nodes:
 
     @property
     def names(self) -> list[str]:
-        if self._reach:
-            self._state.touched |= NODES
+        self._touch_which_rows()
         names = self._state.names
         return names if self._rows is None else [names[row] for row in self._rows]
 
     def position_of(self, node_name: str) -> int | None:
         """Where this node stands; None where it is not among these."""
-        if self._reach:
-            self._state.touched |= NODES
+        self._touch_which_rows()
         row = self._state.row_of(node_name)
         if row is None or self._rows is None:
             return row
@@ -196,14 +80,14 @@ class Nodes:
     @property
     def unschedulable(self) -> BoolArray:
         self._state.touched |= NODE << self._reach
-        return self._gather(self._state.unschedulable.array)
+        return self._gather(self._state.node_columns.unschedulable)
 
     def by_taints(self, judge: Callable[[tuple[Taint, ...]], int]) -> IntArray:
         """What `judge` says of each node's taints: asked once per distinct list of them."""
         self._state.touched |= NODE << self._reach
-        taints = self._state.taints
+        taints = self._state.node_columns.taints
         return by_value(
-            self._gather(taints.column.array),
+            self._gather(taints.column),
             taints.interned.values,
             lambda each: judge(each or ()),
             np.int64,
@@ -212,9 +96,9 @@ class Nodes:
     def by_features(self, judge: Callable[[frozenset[str]], bool]) -> BoolArray:
         """The same of the features that each node declares."""
         self._state.touched |= NODE << self._reach
-        features = self._state.features
+        features = self._state.node_columns.features
         return by_value(
-            self._gather(features.column.array),
+            self._gather(features.column),
             features.interned.values,
             lambda each: judge(each or frozenset()),
         )
@@ -222,8 +106,8 @@ class Nodes:
     def label_matches(self, requirement: LabelRequirement) -> BoolArray:
         """Where a node's label meets the requirement."""
         self._state.touched |= NODE << self._reach
-        column = self._state.label_column(requirement.key)
-        numbers, interned = self._gather(column.column.array), column.interned
+        column = self._state.labels[requirement.key]
+        numbers, interned = self._gather(column.column), column.interned
         match requirement.operator:
             case "In":
                 return is_one_of(numbers, interned, requirement.values)
@@ -242,42 +126,37 @@ class Nodes:
         """The number of each node's value of this label, below 0 without it; values by number,
         None for one that no node has. Numbers hold for one question."""
         self._state.touched |= NODE << self._reach
-        column = self._state.label_column(key)
-        return self._gather(column.column.array), column.interned.values
+        column = self._state.labels[key]
+        return self._gather(column.column), column.interned.values
 
     def label_number_of(self, key: str) -> Callable[[str], int | None]:
         """From a value of this label to its number; None for one that no node of the whole table
         has. What an answer says of a row must not depend on that."""
         self._state.touched |= NODE << self._reach
-        return self._state.label_column(key).interned.number_of
+        return self._state.labels[key].interned.number_of
 
     def all_labelled(self, key: str) -> bool:
         """Whether every node has this label. It may be False where only nodes beyond these lack it:
         what an answer says of a row must not depend on that."""
         self._state.touched |= NODE << self._reach
-        return self._state.label_column(key).interned.use_count == self._state.count
+        return self._state.labels[key].interned.use_count == self._state.count
 
     def is_named(self, *node_names: str) -> BoolArray:
         """Where one of these nodes stands, which may be at several positions."""
-        if self._reach:
-            self._state.touched |= NODES
-        rows = [row for name in node_names if (row := self._state.row_of(name)) is not None]
-        named = np.zeros(self._capacity, np.bool_)
-        named[rows] = True
-        return self._gather(named)
+        self._touch_which_rows()
+        named = np.zeros(self._state.capacity, np.bool_)
+        named[self._state.rows_of(node_names)] = True
+        return self._gather_array(named)
 
     def image_node_count(self, image: str) -> int:
         """How many nodes of the whole table hold the image of this full name."""
         self._state.touched |= NODES
-        return self._state.images.node_count(image)
+        return len(self._state.images.sizes[image])
 
     def image_sizes(self, image: str) -> IntArray:
         """How many bytes of it each node holds; 0 where it is not."""
         self._state.touched |= NODE << self._reach
-        column = self._state.images.column(
-            image, capacity=self._capacity, row_of=self._state.row_of
-        )
-        return self._gather(column.array)
+        return self._gather(self._state.images.sizes.columns[image])
 
     @property
     def feasible(self) -> BoolArray:
@@ -285,15 +164,14 @@ class Nodes:
         if self._feasible is None:
             raise ValueError("only score and normalize may ask which nodes are feasible")
         self.touch(FEASIBLE)
-        if self._reach:  # a node that comes or goes changes it too
-            self._state.touched |= NODES
-        return self._gather(self._feasible)
+        self._touch_which_rows()
+        return self._gather_array(self._feasible)
 
     # What is on it.
 
     def allocatable(self, resource: str) -> IntArray:
         self._state.touched |= NODE << self._reach
-        return self._gather(self._state.allocatable(resource))
+        return self._gather(self._state.allocatable_amounts.amounts[resource])
 
     def sum_up_to(self, most: IntArray, amounts: IntArray, wanted: int) -> IntArray:
         """What amounts on these nodes come to with what a pod wants, and `most` at the most."""
@@ -301,57 +179,34 @@ class Nodes:
             return at_most(most, amounts, wanted)
         return np.minimum(amounts + wanted, most)
 
-    @property
-    def are_amounts_large(self) -> bool:
-        """Whether any amount of a node or pod is so large that sums and products need care. Nothing
-        else of an answer may depend on that."""
-        known = self._are_amounts_large
-        if known is None:
-            known = self._state.resources.large_count > 0
-            if not known and self._overlays is not None:
-                known = self._overlays.are_amounts_large
-            self._are_amounts_large = known
-        return known
-
     def all_have(self, resource: str) -> bool:
         """Whether every node has some of it to give. It may be False where only nodes beyond these
         have none: what an answer says of a row must not depend on that."""
         self._state.touched |= NODE << self._reach
-        return self._state.all_have(resource)
+        return self._state.allocatable_amounts.all_have(resource)
 
     def requested(self, resource: str) -> IntArray:
         """What pods on the node ask for; `pods` counts them."""
         self._state.touched |= TAKEN << self._reach
         if resource == POD_COUNT:
             return self.pod_count
-        return self._total(
-            self._state.totals_requested(resource),
-            lambda placed: placed.footprint.requests.get(resource, 0),
-            resource,
-        )
+        return self._total(self._state.pod_totals.requested[resource], resource)
 
     def nonzero_requested(self, resource: str) -> IntArray:
         """cpu or memory asked for, counting kube's default for containers that do not say."""
-        self._state.touched |= TAKEN << self._reach
-        totals = self._state.nonzero_requested(resource)
-        if resource == "cpu":
-            return self._total(
-                totals, lambda placed: placed.footprint.nonzero_cpu_milli, "nonzero cpu"
-            )
-        return self._total(
-            totals, lambda placed: placed.footprint.nonzero_memory_bytes, "nonzero memory"
-        )
+        return self.requested(NONZERO[resource])
 
     @property
     def pod_count(self) -> IntArray:
         self._state.touched |= TAKEN << self._reach
-        return self._adjusted(self._gather(self._state.pod_count.array), lambda _: 1, POD_COUNT)
+        pod_count = self._gather(self._state.pod_totals.pod_count)
+        return self._adjusted(pod_count, lambda _: 1, POD_COUNT)
 
     @property
     def lowest_priority(self) -> IntArray:
         """Of the pods on each node; more than any priority where there is none."""
         self._state.touched |= TAKEN << self._reach
-        lowest: IntArray = self._gather(self._state.lowest_priorities.column.array)
+        lowest: IntArray = self._gather(self._state.pod_totals.lowest_priority)
         for overlays in self._layers:
             lowest = lowest.copy()
             for position in overlays.positions:
@@ -365,7 +220,7 @@ class Nodes:
     def pods_matching(self, selection: PodSelection) -> IntArray:
         """How many pods of this selection are on each node."""
         self._state.touched |= LABELS << self._reach
-        column = self._gather(self._state.pods_matching(selection))
+        column = self._gather(self._state.pods_matching[selection])
         return self._adjusted(
             column, lambda placed: selection.counts(placed.pod), ("counted", selection)
         )
@@ -381,7 +236,7 @@ class Nodes:
     def terms_about(self, pod: Pod) -> Iterator[CarriedTerm]:
         """Affinity terms of placed pods that may be about this one: ask each whether it is."""
         self._state.touched |= TERMS << ANY_ROW
-        terms, gone = self._state.terms_carried, self._state.gone
+        terms, gone = self._state.existing_terms, self._state.gone
         if gone is None:
             return terms.about(pod)
         uid = gone.placed.pod.uid
@@ -390,8 +245,8 @@ class Nodes:
     def pods_carrying(self, carried: CarriedTerm) -> IntArray:
         """How many pods on each node carry this term, apart from what is imagined."""
         self._state.touched |= TERMS << ANY_ROW
-        terms = self._state.terms_carried
-        pods = self._gather(terms.pods_carrying(carried, self._capacity))
+        terms = self._state.existing_terms
+        pods = self._gather(terms.pods_carrying.columns[carried])
         if self._gone is None:
             return pods
         return pods + self._gone.change(
@@ -416,14 +271,12 @@ class Nodes:
     @property
     def volumes(self) -> VolumesOnNodes:
         """Which claims and disks are used, how many volumes are attached."""
-        return VolumesOnNodes(
-            self, self._state.storage, capacity=self._capacity, gather=self._gather
-        )
+        return VolumesOnNodes(self, self._state, gather=self._gather)
 
     def uses_port(self, wanted: HostPort) -> BoolArray:
         """Where a pod on the node holds a host port that conflicts with this one."""
         self._state.touched |= TAKEN << self._reach
-        conflicting = self._state.host_ports.conflicting(wanted, self._capacity)
+        conflicting = self._state.host_ports.conflicting(wanted)
 
         def held_by(placed: PlacedPod) -> int:
             held = [
@@ -433,10 +286,10 @@ class Nodes:
             ]
             return sum(map(wanted.conflicts, held))
 
-        return self._adjusted(self._gather(conflicting), held_by, wanted) > 0
+        return self._adjusted(self._gather_array(conflicting), held_by, wanted) > 0
 
     def one(self, position: int) -> OneNode:
-        """A single node, for rules that judge one at a time."""
+        """A single node, for plugins that judge one at a time."""
         return OneNode(self, position)
 
     # What is measured on it.
@@ -444,7 +297,7 @@ class Nodes:
     def reading(self, source: Hashable) -> Mapping[str, FloatArray]:
         """The columns published under this source; NaN where nothing is known, none before that."""
         self._state.touched |= READING << self._reach
-        ledger = self._state.ledgers.of(source)
+        ledger = self._state.ledgers.ledger(source)
         if ledger is None:
             return {}
         gathered = Gathered(ledger.columns, self._gather)
@@ -460,7 +313,7 @@ class Nodes:
     def expected(self, source: Hashable, pod: Pod) -> Mapping[str, float]:
         """What the pod would add to what is measured under this source, by field."""
         self._state.touched |= READING << self._reach
-        ledger = self._state.ledgers.of(source)
+        ledger = self._state.ledgers.ledger(source)
         return {} if ledger is None else ledger.expected(pod)
 
     # What else there is.
@@ -480,106 +333,10 @@ class Nodes:
         self.touch_kinds(Service)
         return self._state.service_selectors.about(pod)
 
-    # How it is done.
-
-    def touch(self, bits: int) -> None:
-        """Notes that these bits of the rows of this face were read."""
-        self._state.touched |= bits << self._reach
-
     def touch_kinds(self, *kinds: type) -> None:
         """Notes that objects of these types were read."""
         for kind in kinds:
             self._state.touched |= self._state.kind_bit(kind)
-
-    def _face(self, rows: Rows | None, overlays: Overlays | None) -> Nodes:
-        return Nodes(self._state, rows, overlays, reach=self._reach, feasible=self._feasible)
-
-    def _row(self, position: int) -> int:
-        return position if self._rows is None else int(self._rows[position])
-
-    @property
-    def _capacity(self) -> int:
-        """The length of ClusterState's columns."""
-        return len(self._state.pod_count.array)
-
-    def _gather(self, column: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        if self._rows is not None:
-            return column[self._rows]
-        whole = column[: self._state.count]
-        whole.setflags(write=False)  # a rule must not write into what the scheduler believes
-        return whole
-
-    @property
-    def _thoughts(self) -> Overlays:
-        return Overlays.none(len(self)) if self._overlays is None else self._overlays
-
-    def _adjusted(self, column: IntArray, amount: Amount, name: Hashable) -> IntArray:
-        """Of a column with this name, overlays remember what each pod adds."""
-        if not self._is_hypothetical:
-            return column
-        if self._gone is not None:
-            column = column + self._gone.change(name, amount)
-        if self._overlays is not None:
-            column = column + self._overlays.change(name, amount)
-        return column
-
-    @property
-    def _layers(self) -> list[Overlays]:
-        return [each for each in (self._gone, self._overlays) if each is not None]
-
-    def _total(self, totals: Totals, amount: Amount, name: Hashable) -> IntArray:
-        """The same of amounts, whose sums may be too large for the column."""
-        if not self._is_hypothetical:
-            return self._gather(totals.array)
-        if not self.are_amounts_large:
-            return self._adjusted(self._gather(totals.array), amount, name)
-        changes = [each.change_of_total(name, amount) for each in self._layers]
-        return totals.changed(self.rows, sum(changes[1:], changes[0]))
-
-    def _placed(self, position: int) -> list[PlacedPod]:
-        really = self._really_on(position)
-        if self._overlays is None:
-            return list(really.values())
-        return self._overlays.placed(position, really)
-
-    def _really_on(self, position: int) -> Mapping[str, PlacedPod]:
-        really = self._state.placed_on(self._state.names[self._row(position)])
-        if self._gone is None:
-            return really
-        return {placed.pod.uid: placed for placed in self._gone.placed(position, really)}
-
-
-class OneNode:
-    """One row, in plain Python: what a rule lifted by `filter_each` or `score_each` is given."""
-
-    __slots__ = ("_nodes", "_position", "object")
-
-    def __init__(self, nodes: Nodes, position: int) -> None:
-        self._nodes = nodes
-        self._position = position
-        self.object = nodes.node(position)
-
-    @property
-    def name(self) -> str:
-        return self.object.name
-
-    @property
-    def labels(self) -> dict[str, str]:
-        return self.object.labels
-
-    @property
-    def pods(self) -> list[Pod]:
-        return self._nodes.pods(self._position)
-
-    def allocatable(self, resource: str) -> int:
-        return int(self._nodes.allocatable(resource)[self._position])
-
-    def requested(self, resource: str) -> int:
-        return int(self._nodes.requested(resource)[self._position])
-
-    def reading(self, source: Hashable) -> dict[str, float]:
-        columns = self._nodes.reading(source)
-        return {field: float(column[self._position]) for field, column in columns.items()}
 
 
 class _Counted:

@@ -1,6 +1,6 @@
-"""Pods added to and removed from rows, in thought only: what `with_pods`, `without` and `returning`
-of Nodes say. Preemption thinks so of thousands of pods, step by step: what a pod counts for is
-asked once, and each step only adds it up."""
+"""Pods hypothetically added to rows or removed from them: `with_pods`, `without` and `returning` of
+Nodes. Preemption tries thousands of pods, step by step: what a pod counts for is asked once, and
+each step only adds it up."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lowtide.cluster.placed import PlacedPod, footprint_of
 from lowtide.objects.pod import Pod
 
 Amount = Callable[[PlacedPod], int]  # what one pod adds to a column
-Thought = tuple[int, Pod, int]  # a position, a pod, and how often it is added; -1: removed
+Difference = tuple[int, Pod, int]  # a position, a pod, and how often it is added; -1: removed
 
 _NOWHERE = -1
 _LARGEST_USUAL = 2**40  # of a pod: 8 million of these fit into 64 bits
@@ -31,8 +31,8 @@ def imagined(pod: Pod) -> PlacedPod:
 
 
 class ImaginedPods:
-    """All pods that a series of thoughts is about. Each has a place, which stands for a row of the
-    table: unlike positions, places stay the same from face to face."""
+    """All pods that a series of overlays adds or removes. Each has a place, which stands for a row
+    of the table: unlike positions, places stay the same from face to face."""
 
     def __init__(
         self,
@@ -109,7 +109,7 @@ class Overlays:
     def __init__(self, imagined: ImaginedPods, places: Rows, times: IntArray) -> None:
         self._imagined = imagined
         self._places = places  # by position
-        self._times = times  # by the number of the pod; 0 where it is as if nothing was thought
+        self._times = times  # by the number of the pod; 0 where it does not count
 
     @classmethod
     def none(cls, count: int) -> Overlays:
@@ -117,7 +117,7 @@ class Overlays:
         return cls(nothing, np.full(count, _NOWHERE, np.intp), nothing.times)
 
     def take(self, positions: Rows) -> Overlays | None:
-        """None where nothing is thought of these positions."""
+        """None where these positions are as they are."""
         places = self._places[positions]
         return Overlays(self._imagined, places, self._times) if (places >= 0).any() else None
 
@@ -126,7 +126,7 @@ class Overlays:
 
     @classmethod
     def repeating(cls, placed: PlacedPod, times: IntArray) -> Overlays:
-        """Where nothing is thought yet: the same pod so many times at each position."""
+        """Of a table as it is: the same pod so many times at each position."""
         touched = np.flatnonzero(times)
         numbers = np.arange(len(touched))
         places = np.full(len(times), _NOWHERE, np.intp)
@@ -150,12 +150,12 @@ class Overlays:
         return self._with(removed, times, -1)
 
     def removing_all(self, pods: Mapping[int, Sequence[PlacedPod]]) -> Overlays:
-        """Of positions of which nothing is thought yet: pods that are really there."""
+        """Of positions as they are: pods that are really there."""
         return self._with(pods, self._times, -1)
 
     def returning(self, numbers: Rows) -> Overlays:
-        """As if nothing was thought of these pods: they are numbered in the order in which they
-        were told of."""
+        """These pods do not count; they are numbered in the order in which they were added or
+        removed."""
         times = self._times.copy()
         times[numbers] = 0
         return Overlays(self._imagined, self._places, times)
@@ -180,10 +180,10 @@ class Overlays:
 
     @property
     def positions(self) -> list[int]:
-        """Those of which something is thought."""
+        """Those that differ from what is real."""
         return np.flatnonzero(self._places >= 0).tolist()
 
-    def pods(self) -> Iterator[Thought]:
+    def pods(self) -> Iterator[Difference]:
         positions = np.full(self._imagined.place_count, _NOWHERE, np.intp)
         touched = np.flatnonzero(self._places >= 0)
         positions[self._places[touched]] = touched
@@ -211,7 +211,7 @@ class Overlays:
         return by_place[self._places]
 
     def _removed_again(self, position: int, uids: Collection[str], times: IntArray) -> set[str]:
-        """Those of which something was thought before: what was added is not any more."""
+        """Those that were added or removed before: what was added does not count any more."""
         found = set()
         for number in self._imagined.at_places.get(int(self._places[position]), ()):
             uid = self._imagined.pods[number].pod.uid
@@ -225,7 +225,7 @@ class Overlays:
     def _with(
         self, pods: Mapping[int, Sequence[PlacedPod]], before: IntArray, times: int
     ) -> Overlays:
-        """`before` are the times of the pods that were thought of until now."""
+        """`before` are the times of the pods so far."""
         touched = np.fromiter(pods, np.intp, len(pods))
         count, places = self._imagined.place_count, self._places.copy()
         new = touched[places[touched] == _NOWHERE]

@@ -1,20 +1,29 @@
 """A pod on a node, and what it takes there. ClusterState keeps one per bound or assumed pod."""
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 import msgspec
 
+from lowtide.cluster.affinity_terms import has_affinity_terms
 from lowtide.objects.pod import Pod
 from lowtide.objects.quantity import LARGEST, QuantityError
 from lowtide.objects.requests import (
+    CPU,
+    MEMORY,
     are_large,
     is_resize_infeasible,
     known_requests,
     nonzero_requests,
 )
 
+if TYPE_CHECKING:
+    from lowtide.cluster.indexes.index import Index
+
+# By resource: the name of what scoring counts for a pod, kube's defaults included.
+NONZERO = {CPU: "nonzero cpu", MEMORY: "nonzero memory"}
 WILDCARD_IP = "0.0.0.0"
 
 
@@ -30,14 +39,21 @@ class HostPort:
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
 class Footprint:
-    """What a pod takes from its node: requests by resource, and host ports."""
+    """What a pod takes from its node."""
 
-    requests: dict[str, int]
-    nonzero_cpu_milli: int
-    nonzero_memory_bytes: int
+    amounts: dict[str, int]  # what it requests by resource, and what scoring counts by NONZERO
     host_ports: tuple[HostPort, ...]
     is_clamped: bool = False  # whether an amount is beyond LARGEST, or cannot be read
     is_large: bool = False  # whether sums and products of its amounts need care
+    has_affinity_terms: bool = False
+    has_volumes: bool = False
+    # Those of ClusterState that such a pod concerns; Footprints knows them.
+    indexes: "tuple[Index, ...]" = field(default=(), init=False, repr=False, compare=False)
+
+    @property
+    def requests(self) -> dict[str, int]:
+        nonzero = NONZERO.values()
+        return {name: amount for name, amount in self.amounts.items() if name not in nonzero}
 
 
 class PlacedPod(msgspec.Struct, frozen=True):
@@ -68,17 +84,18 @@ def footprint_of(pod: Pod) -> Footprint:
     try:
         requests = known_requests(pod)
         cpu_milli, memory_bytes = nonzero_requests(pod)
+        amounts = {**requests, NONZERO[CPU]: cpu_milli, NONZERO[MEMORY]: memory_bytes}
+        is_clamped = LARGEST in requests.values()
     except QuantityError:
         # A running pod that cannot be read takes a place, and nothing that could be counted.
-        return Footprint({}, 0, 0, host_ports_of(pod), is_clamped=True)
-    is_clamped = LARGEST in requests.values()
+        amounts, is_clamped = {}, True
     return Footprint(
-        requests,
-        cpu_milli,
-        memory_bytes,
+        amounts,
         host_ports_of(pod),
         is_clamped,
-        is_large=are_large(requests),
+        is_large=are_large(amounts),
+        has_affinity_terms=has_affinity_terms(pod),
+        has_volumes=bool(pod.spec.volumes),
     )
 
 
@@ -89,21 +106,32 @@ class Footprints:
     """What pods take. Very many are alike: then it is worked out once, and kept once, as long as
     any of them is there."""
 
-    def __init__(self) -> None:
-        self._by_spec: WeakValueDictionary[bytes, Footprint] = WeakValueDictionary()
+    def __init__(self, indexes: "Sequence[Index]" = ()) -> None:
+        self._indexes = indexes
+        self._by_key: WeakValueDictionary[bytes, Footprint] = WeakValueDictionary()
+        self._concerned: dict[tuple[Index, ...], tuple[Index, ...]] = {}  # each kept once
 
-    def of(self, pod: Pod) -> Footprint:
-        key = _key_of(pod)
-        footprint = self._by_spec.get(key)
-        if footprint is None:
-            footprint = self._by_spec[key] = footprint_of(pod)
-        return footprint
-
-
-def _key_of(pod: Pod) -> bytes:
-    """All that it is worked out of, as a key."""
-    spec, told = pod.spec, _told_by_kubelet(pod)
-    return _encode([spec.containers, spec.init_containers, spec.overhead, spec.resources, told])
+    def footprint(self, pod: Pod) -> Footprint:
+        spec = pod.spec
+        # All that it is worked out of.
+        key = _encode(
+            [
+                spec.containers,
+                spec.init_containers,
+                spec.overhead,
+                spec.resources,
+                has_affinity_terms(pod),
+                bool(spec.volumes),
+                _told_by_kubelet(pod),
+            ]
+        )
+        found = self._by_key.get(key)
+        if found is None:
+            found = self._by_key[key] = footprint_of(pod)
+            concerned = tuple([each for each in self._indexes if each.concerns(found)])
+            concerned = self._concerned.setdefault(concerned, concerned)
+            object.__setattr__(found, "indexes", concerned)
+        return found
 
 
 def _told_by_kubelet(pod: Pod) -> list[Any] | None:

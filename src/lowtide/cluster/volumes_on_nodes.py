@@ -1,6 +1,6 @@
 """Which claims and disks are used on the nodes of a table, and how many volumes are attached.
 
-What the volume rules read of a `Nodes`, as `nodes.volumes`, with what is imagined counted in."""
+What the volume plugins read of a `Nodes`, as `nodes.volumes`, with what is imagined counted in."""
 
 from __future__ import annotations
 
@@ -12,16 +12,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from lowtide.cluster.attached_volumes import (
+from lowtide.cluster.changes import NODE, TAKEN
+from lowtide.cluster.columns import BoolArray, Column, IntArray
+from lowtide.cluster.indexes.attached_volumes import (
     KINDS_THAT_ATTACH,
     NOT_COUNTED,
     VolumesOfNode,
     csi_sources_of,
 )
-from lowtide.cluster.changes import NODE, TAKEN
-from lowtide.cluster.columns import BoolArray, IntArray
-from lowtide.cluster.storage import Storage
-from lowtide.cluster.volume_holders import Held, held_by
+from lowtide.cluster.indexes.volumes import VolumeKey, keys_of
 from lowtide.objects.pod import Pod
 from lowtide.objects.storage import (
     CSINode,
@@ -31,6 +30,7 @@ from lowtide.objects.storage import (
 
 if TYPE_CHECKING:
     from lowtide.cluster.nodes import Nodes
+    from lowtide.cluster.state import ClusterState
 
 T = TypeVar("T")
 
@@ -42,48 +42,48 @@ class VolumesOnNodes:
     def __init__(
         self,
         nodes: Nodes,
-        storage: Storage,
+        state: ClusterState,
         *,
-        capacity: int,
-        gather: Callable[[npt.NDArray[Any]], npt.NDArray[Any]],
+        gather: Callable[[Column], npt.NDArray[Any]],
     ) -> None:
         """`gather` takes what a column says of the rows of these nodes."""
         self._nodes = nodes
-        self._storage = storage
-        self._capacity = capacity
+        self._state = state
         self._gather = gather
 
     def of_class(self, class_name: str) -> Mapping[str, PersistentVolume]:
         """By name: all volumes of a storage class, wherever they may be used."""
         self._nodes.touch_kinds(PersistentVolume)
-        return self._storage.volumes_of_class(class_name)
+        return self._state.volumes_of_class.volumes(class_name)
 
     def is_migrated(self, plugin: str) -> BoolArray:
         """Where a CSI driver has taken the place of this in-tree driver."""
         self._nodes.touch(NODE)
         self._nodes.touch_kinds(CSINode)
-        return self._gather(self._storage.migrated.column(plugin, self._capacity))
+        return self._gather(self._state.migrated_drivers.nodes.columns[plugin]) > 0
 
-    def pods_holding(self, held: Held) -> Iterator[tuple[int, Pod]]:
+    def pods_using(self, key: VolumeKey) -> Iterator[tuple[int, Pod]]:
         """With its position, each pod that uses this claim or disk."""
         self._nodes.touch(TAKEN)
-        is_holder = _asked_once(lambda pod: held in held_by(pod))
+        is_user = _asked_once(lambda pod: key in keys_of(pod))
         gone: set[tuple[int, str]] = set()
         for position, pod, times in self._nodes.differences():
             if times < 0:
                 gone.add((position, pod.uid))
-            elif is_holder(pod):
+            elif is_user(pod):
                 yield position, pod
-        holders = self._storage.holders.of(held)
-        for position in np.flatnonzero(self._nodes.is_named(*holders)).tolist():
-            for uid, pod in holders[self._names[position]].items():
-                if (position, uid) not in gone:
+        by_node: dict[str, list[Pod]] = defaultdict(list)
+        for placed in self._state.volume_users.users(key).values():
+            by_node[placed.node_name].append(placed.pod)
+        for position in np.flatnonzero(self._nodes.is_named(*by_node)).tolist():
+            for pod in by_node[self._names[position]]:
+                if (position, pod.uid) not in gone:
                     yield position, pod
 
     def attached_count(self, driver: str) -> IntArray:
         """How many volumes of this CSI driver are attached; known only where `attach_limit` is."""
         self._touch_attached()
-        count = self._gather(self._storage.attached.count(driver, self._capacity)).copy()
+        count = self._gather(self._state.attached_volumes.count(driver)).copy()
         for source in self._changes:
             if source.driver != driver:
                 continue
@@ -95,12 +95,12 @@ class VolumesOnNodes:
     def attach_limit(self, driver: str) -> IntArray:
         """How many may be; beyond any count where nothing is said."""
         self._touch_attached()
-        return self._gather(self._storage.attached.limit(driver, self._capacity))
+        return self._gather(self._state.attached_volumes.limit(driver))
 
     def is_attached(self, source: CsiSource) -> BoolArray:
         """Where a pod uses this volume already; known only where `attach_limit` is."""
         self._touch_attached()
-        used = self._gather(self._storage.attached.is_used(source, self._capacity)).copy()
+        used: BoolArray = self._gather(self._state.attached_volumes.user_count(source)) > 0
         for position, users, _ in self._imagined_users(source):
             used[position] = users > 0
         return used
@@ -134,7 +134,7 @@ class VolumesOnNodes:
 
     @cached_property
     def _on_nodes(self) -> Mapping[str, VolumesOfNode]:
-        return self._storage.attached.on_nodes(self._capacity)
+        return self._state.attached_volumes.on_nodes()
 
     @cached_property
     def _names(self) -> Sequence[str]:

@@ -8,7 +8,8 @@ from typing import Any, overload
 import numpy as np
 
 from lowtide.cluster.columns import IntArray
-from lowtide.cluster.nodes import Nodes, OneNode
+from lowtide.cluster.nodes import Nodes
+from lowtide.cluster.one_node import OneNode
 from lowtide.framework.answers import PluginError, Rejection
 from lowtide.objects.pod import Pod
 

@@ -35,7 +35,8 @@ from lowtide.cluster.changes import (
     TAKEN,
 )
 from lowtide.cluster.columns import BoolArray, FloatArray, IntArray
-from lowtide.cluster.nodes import Nodes, OneNode
+from lowtide.cluster.nodes import Nodes
+from lowtide.cluster.one_node import OneNode
 from lowtide.framework.answers import (
     MAX_SCORE,
     Allow,

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from lowtide.cluster.columns import BoolArray, Rows
+from lowtide.cluster.indexes.nominations import PrecedingPods
 from lowtide.cluster.nodes import Nodes
-from lowtide.cluster.nominated import Rivals
 from lowtide.cluster.state import ClusterState
 from lowtide.framework.decision import NodeRejection
 from lowtide.framework.plugin import PluginError, PostFiltered
@@ -82,7 +82,7 @@ class RefusedPod:
         return fits
 
     @cached_property
-    def _rivals(self) -> Rivals | None:
+    def _rivals(self) -> PrecedingPods | None:
         return rivals_of(self._pod, self._state)
 
     def _promised_among(self, nodes: Nodes) -> tuple[Rows, Nodes]:
@@ -112,9 +112,9 @@ class RefusedPod:
         return self._verdict.filters_about_pods
 
 
-def rivals_of(pod: Pod, state: ClusterState) -> Rivals | None:
+def rivals_of(pod: Pod, state: ClusterState) -> PrecedingPods | None:
     """The nominated pods that matter as much as this one or more; None where there are none."""
-    return state.nominated_pods.rivals_of(pod, state)
+    return state.nominations.preceding(pod)
 
 
 def post_filtered(

@@ -10,7 +10,7 @@ import numpy as np
 
 from lowtide.cluster.affinity_terms import AffinityTerm, PodTerms, Purpose, terms_of
 from lowtide.cluster.columns import Rows
-from lowtide.cluster.pods_matching import PodSelection
+from lowtide.cluster.pod_selection import PodSelection
 from lowtide.framework.plugin import (
     MAX_SCORE,
     NODE,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from lowtide.cluster.pods_matching import requirements_of
+from lowtide.cluster.pod_selection import requirements_of
 from lowtide.framework.plugin import BoolArray, Nodes
 from lowtide.objects.matching import is_valid_requirement
 from lowtide.objects.meta import LabelRequirement, LabelSelector

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from lowtide.cluster.attached_volumes import KINDS_THAT_ATTACH, csi_sources_of
+from lowtide.cluster.indexes.attached_volumes import KINDS_THAT_ATTACH, csi_sources_of
 from lowtide.framework.plugin import OBJECTS, TAKEN, Change, Nodes, Pod, Rejection
 from lowtide.objects.csi_migration import csi_source_of
 from lowtide.objects.node import Node

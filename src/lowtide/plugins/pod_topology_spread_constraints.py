@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from lowtide.cluster.pods_matching import PodSelection, labels_required, requirements_of
+from lowtide.cluster.pod_selection import PodSelection, labels_required, requirements_of
 from lowtide.framework.plugin import Nodes, Pod
 from lowtide.objects.meta import LabelRequirement, as_int32
 from lowtide.objects.pod import TopologySpreadConstraint

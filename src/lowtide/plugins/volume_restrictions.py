@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from lowtide.cluster.volume_holders import claim_held, disk_held
+from lowtide.cluster.indexes.volumes import claim_key, disk_key
 from lowtide.framework.plugin import (
     OBJECTS,
     OTHERS,
@@ -47,7 +47,7 @@ class VolumeRestrictions:
         return None
 
     def filter(self, pod: Pod, nodes: Nodes) -> Iterator[Rejection]:
-        disks = [each for each in pod.spec.volumes if disk_held(each) is not None]
+        disks = [each for each in pod.spec.volumes if disk_key(each) is not None]
         claims = _claims_for_one_pod(pod, nodes)
         if not disks and not claims:
             return
@@ -95,7 +95,7 @@ def _uses_of(claims: set[str], pod: Pod, nodes: Nodes, *, is_asked: bool) -> Int
     everywhere = sum(
         any(
             True
-            for _, other in nodes.everything.volumes.pods_holding(claim_held(pod.namespace, name))
+            for _, other in nodes.everything.volumes.pods_using(claim_key(pod.namespace, name))
             if name in _claim_names(other)
         )
         for name in claims
@@ -109,11 +109,11 @@ def _uses_of(claims: set[str], pod: Pod, nodes: Nodes, *, is_asked: bool) -> Int
 
 def _is_taken(disk: Volume, nodes: Nodes) -> BoolArray:
     is_taken = np.zeros(len(nodes), np.bool_)
-    held = disk_held(disk)
+    held = disk_key(disk)
     assert held is not None
-    for position, pod in nodes.volumes.pods_holding(held):
+    for position, pod in nodes.volumes.pods_using(held):
         for other in pod.spec.volumes:
-            if disk_held(other) == held and _conflict(disk, other):
+            if disk_key(other) == held and _conflict(disk, other):
                 is_taken[position] = True
     return is_taken
 
@@ -123,7 +123,7 @@ def _is_in_the_way(other: Pod, pod: Pod) -> bool:
     if not set(_claim_names(pod)).isdisjoint(_claim_names(other)):
         return True
     return any(
-        disk_held(disk) is not None and disk_held(disk) == disk_held(held) and _conflict(disk, held)
+        disk_key(disk) is not None and disk_key(disk) == disk_key(held) and _conflict(disk, held)
         for disk in pod.spec.volumes
         for held in other.spec.volumes
     )

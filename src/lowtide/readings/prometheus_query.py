@@ -11,7 +11,8 @@ import msgspec
 import numpy as np
 
 from lowtide.cluster.columns import FloatArray
-from lowtide.cluster.nodes import Nodes, OneNode
+from lowtide.cluster.nodes import Nodes
+from lowtide.cluster.one_node import OneNode
 from lowtide.cluster.reading import Reading
 from lowtide.objects.node import Node
 from lowtide.readings.access import PrometheusAccess

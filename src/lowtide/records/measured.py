@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from lowtide.cluster.columns import FloatArray, Rows
-from lowtide.cluster.ledger import Ledger
+from lowtide.cluster.indexes.ledger import Ledger
 from lowtide.cluster.reading import Amounts
 from lowtide.cluster.state import ClusterState
 from lowtide.framework.profile import Profile
@@ -69,7 +69,7 @@ class MeasuredNodes:
     def of(self, rows: Rows, position: int | None, uid: str) -> Measured | None:
         """On these rows; the pod of that uid counts already on the one at `position`. None while
         nothing was read."""
-        ledger = self._state.ledgers.of(self._request)
+        ledger = self._state.ledgers.ledger(self._request)
         if ledger is None or not ledger.is_sampled:
             return None
         if ledger.version != self._version:

@@ -6,7 +6,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from lowtide.cluster.columns import FloatArray
-from lowtide.cluster.ledger import Ledger
+from lowtide.cluster.indexes.ledger import Ledger
 from lowtide.cluster.state import ClusterState
 from lowtide.objects.pod import Pod
 from lowtide.readings.columns import CAPACITY, RECEIVE_COLUMN, SHARE, TRANSMIT_COLUMN
@@ -61,7 +61,7 @@ class PredictedLinks:
 
     def hottest(self) -> Hottest | None:
         """None while nothing is measured."""
-        ledger = self._state.ledgers.of(self._request)
+        ledger = self._state.ledgers.ledger(self._request)
         shares = None if ledger is None else self._shares(ledger)
         if shares is None:
             return None

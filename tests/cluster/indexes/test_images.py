@@ -12,19 +12,28 @@ def sizes(state: ClusterState, image: str) -> dict[str, int]:
     return dict(zip(nodes.names, nodes.image_sizes(image).tolist(), strict=True))
 
 
+def held_by(state: ClusterState, image: str) -> int:
+    return state.nodes().image_node_count(image)
+
+
+def test_an_image_without_a_size_is_held_too() -> None:
+    state = make_state([make_node("a", images={"x": 0}), make_node("b", images={"x": 5})])
+    assert (sizes(state, "x"), held_by(state, "x")) == ({"a": 0, "b": 5}, 2)
+
+
 def test_a_column_is_kept_true_after_its_first_use() -> None:
     state = make_state([make_node("a", images={"x": 5}), make_node("b", images={"y": 7})])
-    assert (sizes(state, "x"), state.images.node_count("x")) == ({"a": 5, "b": 0}, 1)
+    assert (sizes(state, "x"), held_by(state, "x")) == ({"a": 5, "b": 0}, 1)
     state.update_node(make_node("b", images={"x": 6, "y": 7}))
-    assert (sizes(state, "x"), state.images.node_count("x")) == ({"a": 5, "b": 6}, 2)
+    assert (sizes(state, "x"), held_by(state, "x")) == ({"a": 5, "b": 6}, 2)
     state.update_node(make_node("a", images={"y": 7}))
-    assert (sizes(state, "x"), state.images.node_count("x")) == ({"a": 0, "b": 6}, 1)
+    assert (sizes(state, "x"), held_by(state, "x")) == ({"a": 0, "b": 6}, 1)
     state.add_node(make_node("c", images={"x": 1}))
     state.remove_node("a")
-    assert (sizes(state, "x"), state.images.node_count("x")) == ({"c": 1, "b": 6}, 2)
-    assert (sizes(state, "y"), state.images.node_count("y")) == ({"c": 0, "b": 7}, 1)
+    assert (sizes(state, "x"), held_by(state, "x")) == ({"c": 1, "b": 6}, 2)
+    assert (sizes(state, "y"), held_by(state, "y")) == ({"c": 0, "b": 7}, 1)
     state.remove_node("b")
-    assert (sizes(state, "y"), state.images.node_count("y")) == ({"c": 0}, 0)
+    assert (sizes(state, "y"), held_by(state, "y")) == ({"c": 0}, 0)
 
 
 def test_a_size_that_changes_is_seen() -> None:
@@ -40,7 +49,7 @@ def test_a_name_listed_twice_counts_as_it_stands_first() -> None:
     state = make_state([node])
     assert (sizes(state, "x"), sizes(state, "x@sha256:0")) == ({"a": 3}, {"a": 3})
     state.remove_node("a")
-    assert state.images.node_count("x") == 0
+    assert held_by(state, "x") == 0
 
 
 def test_a_column_that_was_let_go_is_made_anew() -> None:

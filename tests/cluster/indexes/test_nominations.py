@@ -1,10 +1,9 @@
-"""Which of the nominated pods stand in a pod's way, as nominations come and go."""
+"""Which of the nominated pods take precedence over a pod, as nominations come and go."""
 
 from typing import Any
 
 import pytest
 
-from lowtide.cluster.nominated import NominatedPods
 from lowtide.cluster.state import ClusterState
 from lowtide.testing import make_node, make_pod, make_state
 
@@ -17,11 +16,9 @@ def cluster(**nominated: Any) -> ClusterState:
     return state
 
 
-def rivals(
-    state: ClusterState, kept: NominatedPods | None = None, **pod: Any
-) -> dict[str, list[str]]:
+def preceding(state: ClusterState, **pod: Any) -> dict[str, list[str]]:
     """By node, of a pod of priority 5."""
-    found = (kept or NominatedPods()).rivals_of(make_pod(**{"priority": 5, **pod}), state)
+    found = state.nominations.preceding(make_pod(**{"priority": 5, **pod}))
     if found is None:
         return {}
     nodes = found.with_them(state.nodes())
@@ -54,40 +51,40 @@ def rivals(
     ],
 )
 def test_in_the_way_of_a_pod_stand(state: ClusterState, want: dict[str, list[str]]) -> None:
-    assert rivals(state) == want
+    assert preceding(state) == want
 
 
 def test_changes_are_seen() -> None:
-    state, kept = cluster(x=(5, "a"), y=(5, "a")), NominatedPods()
-    assert rivals(state, kept) == {"a": ["x", "y"]}
+    state = cluster(x=(5, "a"), y=(5, "a"))
+    assert preceding(state) == {"a": ["x", "y"]}
     state.nominate(make_pod("y", cpu="1", priority=5), "b")
-    assert rivals(state, kept) == {"a": ["x"], "b": ["y"]}
+    assert preceding(state) == {"a": ["x"], "b": ["y"]}
     state.nominate(make_pod("y", cpu="1", priority=1), "b")
-    assert rivals(state, kept) == {"a": ["x"]}
+    assert preceding(state) == {"a": ["x"]}
     state.drop_nomination("default/x")
-    assert rivals(state, kept) == {}
+    assert preceding(state) == {}
     state.add_node(make_node("late"))
     state.nominate(make_pod("z", cpu="1", priority=5), "late")
-    assert rivals(state, kept) == {"late": ["z"]}
+    assert preceding(state) == {"late": ["z"]}
     state.remove_node("a")
-    assert rivals(state, kept) == {"late": ["z"]}
-    assert rivals(state, kept, priority=6) == {}
+    assert preceding(state) == {"late": ["z"]}
+    assert preceding(state, priority=6) == {}
 
 
 def test_a_pod_that_moves_between_nodes_with_others_is_seen() -> None:
-    state, kept = cluster(x=(5, "a"), y=(5, "a"), z=(5, "b")), NominatedPods()
-    assert rivals(state, kept) == {"a": ["x", "y"], "b": ["z"]}
+    state = cluster(x=(5, "a"), y=(5, "a"), z=(5, "b"))
+    assert preceding(state) == {"a": ["x", "y"], "b": ["z"]}
     for name, node_name in (("y", "b"), ("z", "b")):
         state.nominate(make_pod(name, cpu="1", priority=5), node_name)
-    assert rivals(state, kept) == {"a": ["x"], "b": ["y", "z"]}
+    assert preceding(state) == {"a": ["x"], "b": ["y", "z"]}
 
 
 def test_what_a_pod_takes_is_worked_out_once() -> None:
-    state, kept = cluster(x=(5, "a")), NominatedPods()
+    state = cluster(x=(5, "a"))
     pod = make_pod(priority=5)
-    before = kept.rivals_of(pod, state)
+    before = state.nominations.preceding(pod)
     state.nominate(make_pod("y", priority=5), "b")
-    after = kept.rivals_of(pod, state)
+    after = state.nominations.preceding(pod)
     assert before is not None
     assert after is not None
     assert after.by_row[0][0] is before.by_row[0][0]

@@ -1,21 +1,24 @@
 """What Services select, found by the labels of a pod: one look per label, not one per Service.
 
-ClusterState tells of Services that come, change and go; rules ask by
-`nodes.selected_by_services`."""
+Plugins ask by `nodes.selected_by_services`."""
 
 from collections.abc import Mapping
 from typing import Any
 
+from lowtide.cluster.groups import Groups
+from lowtide.cluster.indexes.index import Index
+from lowtide.cluster.table import Table
 from lowtide.objects.pod import Pod
 from lowtide.objects.workloads import Service
 
 _Label = tuple[str, str, str]  # a namespace, a key and its value
 
 
-class ServiceSelectors:
-    def __init__(self) -> None:
+class ServiceSelectors(Index):
+    def __init__(self, table: Table) -> None:
+        super().__init__(table)
         # Each stands under one of the labels that it asks for.
-        self._by_label: dict[_Label, dict[str, Mapping[str, str]]] = {}  # then by name
+        self._by_label: Groups[_Label, str, Mapping[str, str]] = Groups()  # then by name
 
     def about(self, pod: Pod) -> dict[str, str]:
         """All labels that the Services which select this pod ask for."""
@@ -23,21 +26,16 @@ class ServiceSelectors:
         if self._by_label:
             labels, namespace = pod.labels, pod.namespace
             for key, value in labels.items():
-                for selector in self._by_label.get((namespace, key, value), {}).values():
+                for selector in self._by_label.group((namespace, key, value)).values():
                     if selector.items() <= labels.items():
                         found |= selector
         return found
 
     def object_changed(self, before: Any, after: Any) -> None:
-        """One of the two is None where the object comes or goes."""
         if isinstance(before, Service) and before.spec.selector:
-            label = _label_of(before)
-            del self._by_label[label][before.metadata.name]
-            if not self._by_label[label]:
-                del self._by_label[label]
+            self._by_label.drop(_label_of(before), before.metadata.name)
         if isinstance(after, Service) and after.spec.selector:
-            of_label = self._by_label.setdefault(_label_of(after), {})
-            of_label[after.metadata.name] = after.spec.selector
+            self._by_label.put(_label_of(after), after.metadata.name, after.spec.selector)
 
 
 def _label_of(service: Service) -> _Label:

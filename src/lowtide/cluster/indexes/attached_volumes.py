@@ -1,7 +1,6 @@
 """How many volumes of each CSI driver are attached to each row, and how many may be.
 
-ClusterState tells it which pods and objects come and go; a node they concern is counted again when
-somebody asks next. Rules read it by `nodes.volumes`.
+Plugins read it by `nodes.volumes`.
 """
 
 from collections import Counter
@@ -11,16 +10,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lowtide.cluster.columns import BoolArray, Column, IntArray
-from lowtide.cluster.nodes_with import NodesWith
-from lowtide.cluster.placed import PlacedPod
-from lowtide.cluster.volume_holders import VolumeHolders, claim_held
+from lowtide.cluster.columns import Column
+from lowtide.cluster.groups import Groups
+from lowtide.cluster.indexes.by_node import ByNode
+from lowtide.cluster.indexes.index import Index
+from lowtide.cluster.indexes.volumes import VolumeUsers, claim_key
+from lowtide.cluster.placed import Footprint, PlacedPod
+from lowtide.cluster.table import Table
 from lowtide.objects.csi_migration import (
     csi_source_of,
     csi_source_of_volume,
     driver_of_provisioner,
     migration_of,
 )
+from lowtide.objects.node import Node
 from lowtide.objects.pod import Pod
 from lowtide.objects.storage import (
     CSINode,
@@ -89,26 +92,22 @@ class VolumesOfNode(NamedTuple):
 NOT_COUNTED = VolumesOfNode({})
 
 
-class AttachedVolumes:
-    def __init__(
-        self,
-        objects: Objects,
-        holders: VolumeHolders,
-        *,
-        row_of: Mapping[str, int],
-        pods_on: Callable[[str], Mapping[str, PlacedPod]],
-    ) -> None:
+class AttachedVolumes(Index):
+    """A node that an event concerns is counted again when a plugin asks next."""
+
+    def __init__(self, table: Table, objects: Objects, volume_users: VolumeUsers) -> None:
+        super().__init__(table)
         self._objects = objects
-        self._holders = holders
-        self._row_of = row_of
-        self._pods_on = pods_on
+        self._volume_users = volume_users
         self._counts: dict[str, Column] = {}  # by driver
         self._limits: dict[str, Column] = {}
         self._on_node: dict[str, VolumesOfNode] = {}  # of those with a CSINode
-        self.nodes_using: NodesWith[CsiSource] = NodesWith(row_of)  # of these too
-        self._claims_of: dict[str, set[tuple[str, str]]] = {}  # by the volume they name
-        self._attachments_on: dict[str, dict[str, VolumeAttachment]] = {}  # by node and name
-        self._attached_to: dict[str, dict[str, str]] = {}  # by volume: nodes by attachment
+        self._users: ByNode[CsiSource] = ByNode(table)  # of these too: how many pods
+        self._on_demand.append(self._users.columns)
+        # The keys of claims by the volume that they name.
+        self._claims_of: Groups[str, tuple[str, str], None] = Groups()
+        self._attachments_on: Groups[str, str, VolumeAttachment] = Groups()  # by node and name
+        self._attached_to: Groups[str, str, str] = Groups()  # by volume: nodes by attachment
         self._stale: set[str] = set()  # of those with a row
         self._is_all_stale = False
 
@@ -116,24 +115,30 @@ class AttachedVolumes:
     def columns(self) -> Iterator[Column]:
         yield from self._counts.values()
         yield from self._limits.values()
+        yield from super().columns
 
-    # What comes and goes.
+    def concerns(self, footprint: Footprint) -> bool:
+        return footprint.has_volumes
 
-    def pod_changed(self, placed: PlacedPod) -> None:
+    # Events.
+
+    def pod_added(self, row: int | None, placed: PlacedPod) -> int:
         volumes = placed.pod.spec.volumes
         if any(each.claim_name("") is not None or migration_of(each) for each in volumes):
             self._make_stale([placed.node_name])
+        return 0
 
-    def node_changed(self, node_name: str) -> None:
-        """A row is new for this node, or it has none any more."""
-        if node_name in self._row_of:
-            self._stale.add(node_name)
-        else:
-            self._stale.discard(node_name)
-            self._note(node_name, NOT_COUNTED)
+    def pod_removed(self, row: int | None, placed: PlacedPod) -> int:
+        return self.pod_added(row, placed)
+
+    def node_added(self, row: int, node: Node) -> None:
+        self._stale.add(node.name)
+
+    def node_removed(self, row: int, node: Node) -> None:
+        self._stale.discard(node.name)
+        self._note(node.name, NOT_COUNTED)
 
     def object_changed(self, before: Any, after: Any) -> None:
-        """One of the two is None where the object comes or goes."""
         match before if after is None else after:
             case CSINode(metadata=meta):
                 self._make_stale([meta.name])
@@ -142,9 +147,9 @@ class AttachedVolumes:
             case PersistentVolumeClaim():
                 self._claim_changed(before, after)
             case PersistentVolume(metadata=meta):
-                for key in self._claims_of.get(meta.name, ()):
-                    self._make_stale(self._holders.of(claim_held(*key)))
-                self._make_stale(self._attached_to.get(meta.name, {}).values())
+                for key in self._claims_of.group(meta.name):
+                    self._make_stale(self._volume_users.nodes(claim_key(*key)))
+                self._make_stale(self._attached_to.group(meta.name).values())
             case StorageClass():
                 self._is_all_stale = True
 
@@ -155,16 +160,11 @@ class AttachedVolumes:
             if claim is None:
                 continue
             key = (claim.metadata.namespace, claim.name)
-            self._make_stale(self._holders.of(claim_held(*key)))
-            if not claim.spec.volume_name:
-                continue
-            claims = self._claims_of.setdefault(claim.spec.volume_name, set())
-            if claim is after:
-                claims.add(key)
-            else:
-                claims.discard(key)
-            if not claims:
-                del self._claims_of[claim.spec.volume_name]
+            self._make_stale(self._volume_users.nodes(claim_key(*key)))
+            if claim is not after:
+                self._claims_of.drop(claim.spec.volume_name, key)
+            elif claim.spec.volume_name:
+                self._claims_of.put(claim.spec.volume_name, key, None)
 
     def _attachment_changed(
         self, before: VolumeAttachment | None, after: VolumeAttachment | None
@@ -175,64 +175,56 @@ class AttachedVolumes:
             node_name, name = attachment.spec.node_name, attachment.metadata.name
             volume_name = attachment.spec.source.persistent_volume_name
             self._make_stale([node_name])
-            on_node = self._attachments_on.setdefault(node_name, {})
-            nodes = self._attached_to.setdefault(volume_name, {})
-            if attachment is after:
-                on_node[name], nodes[name] = attachment, node_name
-                continue
-            on_node.pop(name, None)
-            nodes.pop(name, None)
-            if not on_node:
-                del self._attachments_on[node_name]
-            if not nodes:
-                del self._attached_to[volume_name]
+            if attachment is not after:
+                self._attachments_on.drop(node_name, name)
+                self._attached_to.drop(volume_name, name)
+            else:
+                self._attachments_on.put(node_name, name, attachment)
+                self._attached_to.put(volume_name, name, node_name)
 
-    # What rules ask.
+    # What plugins ask.
 
-    def count(self, driver: str, capacity: int) -> IntArray:
-        self._count_stale(capacity)
-        return self._column(self._counts, driver, 0, capacity).array
+    def count(self, driver: str) -> Column:
+        self._count_stale()
+        return self._column(self._counts, driver, 0)
 
-    def limit(self, driver: str, capacity: int) -> IntArray:
-        self._count_stale(capacity)
-        return self._column(self._limits, driver, NO_LIMIT, capacity).array
+    def limit(self, driver: str) -> Column:
+        self._count_stale()
+        return self._column(self._limits, driver, NO_LIMIT)
 
-    def is_used(self, source: CsiSource, capacity: int) -> BoolArray:
-        """Where a pod uses it already, of the nodes that say anything about limits."""
-        self._count_stale(capacity)
-        return self.nodes_using.column(source, capacity)
+    def user_count(self, source: CsiSource) -> Column:
+        """How many pods use it, of the nodes that say anything about limits."""
+        self._count_stale()
+        return self._users.columns[source]
 
-    def on_nodes(self, capacity: int) -> Mapping[str, VolumesOfNode]:
+    def on_nodes(self) -> Mapping[str, VolumesOfNode]:
         """By name: of those of these nodes where there is anything."""
-        self._count_stale(capacity)
+        self._count_stale()
         return self._on_node
 
     # How it is done.
 
     def _make_stale(self, node_names: Iterable[str]) -> None:
         """A node without a row is counted when it gets one."""
-        self._stale.update(name for name in node_names if name in self._row_of)
+        self._stale.update(name for name in node_names if name in self._table.row_by_name)
 
-    def _count_stale(self, capacity: int) -> None:
-        stale = self._row_of if self._is_all_stale else self._stale
+    def _count_stale(self) -> None:
+        stale = self._table.row_by_name if self._is_all_stale else self._stale
         for node_name in stale:
-            self._count_node(node_name, capacity)
+            self._count_node(node_name)
         self._stale, self._is_all_stale = set(), False
 
-    def _count_node(self, node_name: str, capacity: int) -> None:
-        row = self._row_of.get(node_name)
+    def _count_node(self, node_name: str) -> None:
+        row = self._table.row_by_name[node_name]
         csi_node = self._objects(CSINode).get(("", node_name))
-        is_counted = row is not None and csi_node is not None
-        volumes = self._volumes_of(node_name) if is_counted else NOT_COUNTED
+        volumes = NOT_COUNTED if csi_node is None else self._volumes_of(node_name)
         self._note(node_name, volumes)
-        if row is None:
-            return
         counts = Counter(source.driver for source in volumes.users.keys() | volumes.besides)
         limits = csi_node.attach_limits if csi_node is not None else {}
         for driver in counts:
-            self._column(self._counts, driver, 0, capacity)
+            self._column(self._counts, driver, 0)
         for driver in limits:
-            self._column(self._limits, driver, NO_LIMIT, capacity)
+            self._column(self._limits, driver, NO_LIMIT)
         for driver, column in self._counts.items():
             column.array[row] = counts[driver]
         for driver, column in self._limits.items():
@@ -241,7 +233,7 @@ class AttachedVolumes:
     def _volumes_of(self, node_name: str) -> VolumesOfNode:
         of_pods = {
             uid: tuple(sources)
-            for uid, placed in self._pods_on(node_name).items()
+            for uid, placed in self._table.placed_on(node_name).items()
             if placed.pod.spec.volumes and (sources := csi_sources_of(placed.pod, self._objects))
         }
         besides = frozenset(self._attached_besides(node_name))
@@ -249,7 +241,7 @@ class AttachedVolumes:
 
     def _attached_besides(self, node_name: str) -> Iterator[CsiSource]:
         volumes = self._objects(PersistentVolume)
-        for each in self._attachments_on.get(node_name, {}).values():
+        for each in self._attachments_on.group(node_name).values():
             volume = volumes.get(("", each.spec.source.persistent_volume_name))
             if each.spec.attacher and volume is not None and volume.spec.csi is not None:
                 yield CsiSource(each.spec.attacher, volume.spec.csi.volume_handle)
@@ -258,10 +250,10 @@ class AttachedVolumes:
         before = self._on_node.pop(node_name, NOT_COUNTED)
         if volumes.users or volumes.besides:
             self._on_node[node_name] = volumes
-        self.nodes_using.replace(node_name, before.users.keys(), volumes.users.keys())
+        self._users.replace(node_name, before.users, volumes.users)
 
-    def _column(self, columns: dict[str, Column], driver: str, empty: int, capacity: int) -> Column:
+    def _column(self, columns: dict[str, Column], driver: str, empty: int) -> Column:
         column = columns.get(driver)
         if column is None:
-            column = columns[driver] = Column(np.int64, empty, capacity)
+            column = columns[driver] = Column(np.int64, empty, self._table.capacity)
         return column

@@ -1,6 +1,6 @@
 """The lowest priority on each row, as pods and nodes come and go."""
 
-from lowtide.cluster.priorities import NO_PODS
+from lowtide.cluster.indexes.pod_totals import NO_PODS
 from lowtide.testing import make_node, make_pod, make_state
 
 

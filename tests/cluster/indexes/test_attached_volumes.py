@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from lowtide.cluster.attached_volumes import NO_LIMIT
+from lowtide.cluster.indexes.attached_volumes import NO_LIMIT
 from lowtide.cluster.state import ClusterState
 from lowtide.objects.pod import Pod
 from lowtide.objects.storage import (
@@ -67,9 +67,9 @@ def counts(state: ClusterState, driver: str = DRIVER) -> dict[str, int]:
 
 def contents(state: ClusterState) -> dict[str, Any]:
     """What it holds by name; columns are by driver, and go with their rows."""
-    held = vars(state.storage.attached)
+    held = vars(state.attached_volumes)
     names = [name for name, value in held.items() if isinstance(value, dict | set)]
-    return {name: held[name] for name in names if name not in ("_row_of", "_counts", "_limits")}
+    return {name: held[name] for name in names if name not in ("_counts", "_limits")}
 
 
 @pytest.fixture
@@ -169,10 +169,10 @@ def test_a_row_that_moves_takes_its_counts_along(state: ClusterState) -> None:
 
 
 def test_a_node_that_is_gone_uses_nothing(state: ClusterState) -> None:
-    using, source = state.storage.attached.nodes_using, CsiSource(DRIVER, "handle-v1")
-    assert using.names(source) == {"a"}
+    users, source = state.attached_volumes._users, CsiSource(DRIVER, "handle-v1")
+    assert users[source] == {"a": 1}
     state.remove_node("a")
-    assert using.names(source) == set()
+    assert users[source] == {}
 
 
 def test_nothing_is_kept_of_nodes_and_attachments_that_are_gone(state: ClusterState) -> None:
@@ -216,3 +216,13 @@ def test_what_is_imagined_counts_where_it_is_imagined(state: ClusterState) -> No
 def test_a_limit_is_no_larger_than_the_api_allows(state: ClusterState, count: int) -> None:
     state.put_object(csi_node(count=count))
     assert state.nodes().volumes.attach_limit(DRIVER).tolist()[0] == 2**31 - 1
+
+
+def test_objects_that_are_told_of_again_stay_known(state: ClusterState) -> None:
+    for thing in (claim("data", "v1"), attachment("x", "v2")):
+        state.put_object(thing)
+        state.put_object(thing)
+    assert counts(state) == {"a": 2, "b": 0}
+    state.put_object(volume("v1", driver="other"))
+    state.remove_object(volume("v2"))
+    assert counts(state) == {"a": 0, "b": 0}

@@ -5,14 +5,14 @@ from collections.abc import Callable, Iterable
 import numpy as np
 import pytest
 
-from lowtide.cluster.columns import Column
-from lowtide.cluster.pods_matching import (
+from lowtide.cluster.indexes.pods_matching import PodsMatching
+from lowtide.cluster.pod_selection import (
     PodSelection,
-    PodsMatching,
     labels_required,
     requirements_of,
 )
 from lowtide.cluster.state import ClusterState
+from lowtide.cluster.table import Table
 from lowtide.objects.meta import LabelRequirement, LabelSelector
 from lowtide.objects.pod import Pod
 from lowtide.testing import make_node, make_pod, make_state
@@ -202,24 +202,20 @@ def test_columns_that_share_a_label_are_told_apart() -> None:
 
 
 def test_the_least_recently_used_column_is_dropped() -> None:
-    matching = PodsMatching()
-
-    def column(selection: PodSelection) -> Column:
-        return matching.column(selection, capacity=4, row_of={}, placed={})
-
-    first, second = column(WEB), column(selecting(app="db"))
+    matching = PodsMatching(Table())
+    first, second = matching[WEB], matching[selecting(app="db")]
     for number in range(510):
-        column(selecting(app=f"app-{number}"))
-    assert column(WEB) is first
-    column(selecting(app="one too many"))
+        matching[selecting(app=f"app-{number}")]
+    assert matching[WEB] is first
+    matching[selecting(app="one too many")]
     assert len(list(matching.columns)) == 512
-    assert column(WEB) is first
-    assert column(selecting(app="db")) is not second
+    assert matching[WEB] is first
+    assert matching[selecting(app="db")] is not second
 
 
 def test_a_column_that_was_dropped_is_kept_true_no_more() -> None:
     state = cluster()
-    before = state.pods_matching(WEB)
+    before = state.pods_matching[WEB].array
     for number in range(512):
         counts(state, selecting(app="web", number=str(number)))
     another_comes(state)

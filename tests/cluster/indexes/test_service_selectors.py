@@ -5,7 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from lowtide.cluster.service_selectors import ServiceSelectors
+from lowtide.cluster.indexes.service_selectors import ServiceSelectors
+from lowtide.cluster.table import Table
 from lowtide.objects.pod import Pod
 from lowtide.objects.workloads import Service
 from lowtide.testing import make_pod
@@ -19,7 +20,7 @@ def service(name: str, selector: dict[str, str], namespace: str = "default") -> 
 
 
 def told_of(*services: Service) -> ServiceSelectors:
-    selectors = ServiceSelectors()
+    selectors = ServiceSelectors(Table())
     for each in services:
         selectors.object_changed(None, each)
     return selectors

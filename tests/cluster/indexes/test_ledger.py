@@ -213,7 +213,7 @@ def test_a_pod_that_starts_is_taken_up_by_the_next_reading_and_not_before() -> N
 def test_what_was_measured_whole_is_not_looked_at_again() -> None:
     state = two(started(pod("p", on="b"), 30))
     state.publish(SOURCE, measured("a", "b", sampled_at=50))
-    ledger = state.ledgers.of(SOURCE)
+    ledger = state.ledgers.ledger(SOURCE)
     assert ledger is not None
     assert ledger.uids == ()
 
@@ -260,7 +260,7 @@ def test_before_the_first_sample_nothing_is_counted_and_then_all_that_was_placed
     state.publish(SOURCE, measured("a", "b", sampled_at=math.nan))
     assert changes(state, lambda s: s.assume(pod("new"), "b")) == [(1, PODS)]
     state.publish(SOURCE, measured("a", "b", sampled_at=math.nan))
-    ledger = state.ledgers.of(SOURCE)
+    ledger = state.ledgers.ledger(SOURCE)
     assert ledger is not None
     assert (ledger.uids, incoming(state)) == ((), [0.0, 0.0])
     state.publish(SOURCE, measured("a", "b", sampled_at=40))

@@ -49,7 +49,7 @@ def test_columns_are_kept_true() -> None:
 
 
 def columns_of(state: ClusterState) -> int:
-    return len(list(state.resources.columns))
+    return len(list(state.pod_totals.requested)) + len(list(state.allocatable_amounts.amounts))
 
 
 def test_what_no_pod_asks_for_needs_no_column() -> None:

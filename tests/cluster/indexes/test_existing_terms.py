@@ -83,7 +83,7 @@ def test_a_term_that_nobody_carries_any_more_is_forgotten() -> None:
 def test_a_term_on_many_nodes_is_kept_as_a_column_through_changes() -> None:
     state = make_state(map(make_node, MANY), [away(name, name) for name in MANY])
     assert len(found(state, app="web")[Purpose.REFUSES, 0, HOSTNAME]) == len(MANY)
-    assert len(list(state.terms_carried.columns)) == 1
+    assert len(list(state.existing_terms.columns)) == 1
     state.remove_node("node-3")  # node-39 moves into its row
     state.remove_pod("default/node-5")
     state.place(away("more", "node-39"))
@@ -114,7 +114,7 @@ def test_a_column_is_true_after_any_changes(seed: int) -> None:
         pods_on = {each: len(table.pods(at)) for at, each in enumerate(table.names)}
         want = {each: count for each, count in pods_on.items() if count}
         assert found(state, app="web") == {(Purpose.REFUSES, 0, HOSTNAME): want}
-    assert len(list(state.terms_carried.columns)) == 1
+    assert len(list(state.existing_terms.columns)) == 1
 
 
 def test_a_column_grows_with_the_table() -> None:

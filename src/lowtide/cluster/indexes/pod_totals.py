@@ -1,0 +1,96 @@
+"""What the pods on each row come to: how many they are, what they request together, and the lowest
+priority among them.
+
+Plugins read it by `nodes.requested`, `nodes.nonzero_requested`, `nodes.pod_count` and
+`nodes.lowest_priority`.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from lowtide.cluster.columns import Column, KeptColumns, Totals
+from lowtide.cluster.indexes.index import Index
+from lowtide.cluster.placed import PlacedPod
+from lowtide.cluster.table import Table
+from lowtide.objects.meta import as_int32
+from lowtide.objects.node import Node
+from lowtide.objects.quantity import LARGEST
+
+NO_PODS = 2**31  # more than any pod's priority
+
+
+class PodTotals(Index):
+    def __init__(self, table: Table) -> None:
+        super().__init__(table)
+        self.pod_count = Column(np.int64, 0, table.capacity)
+        self.lowest_priority = Column(np.int64, NO_PODS, table.capacity)
+        self.large_count = 0  # pods with an amount with which sums and products need care
+        self._asking: Counter[str] = Counter()  # by resource: the pods that request it
+        # By resource, as in Footprint.amounts. Of what no pod requests, no column is kept.
+        self.requested: KeptColumns[str, Totals] = KeptColumns(
+            self._make_total, is_kept=self._asking.__contains__
+        )
+        self._on_demand.append(self.requested)
+
+    @property
+    def columns(self) -> Iterator[Column]:
+        yield self.pod_count
+        yield self.lowest_priority
+        yield from self.requested
+
+    def node_added(self, row: int, node: Node) -> None:
+        for placed in self._table.placed_on(node.name).values():
+            self._add(row, placed, times=1)
+
+    def pod_added(self, row: int | None, placed: PlacedPod) -> int:
+        footprint = placed.footprint
+        self.large_count += footprint.is_large
+        for resource in footprint.amounts:
+            self._asking[resource] += 1
+        if row is not None:
+            self._add(row, placed, times=1)
+        return 0
+
+    def pod_removed(self, row: int | None, placed: PlacedPod) -> int:
+        footprint = placed.footprint
+        self.large_count -= footprint.is_large
+        if row is not None:
+            self._add(row, placed, times=-1)
+        for resource in footprint.amounts:
+            self._asking[resource] -= 1
+            if not self._asking[resource]:
+                del self._asking[resource]
+                self.requested.drop(resource)
+        return 0
+
+    def _add(self, row: int, placed: PlacedPod, *, times: int) -> None:
+        """`times` is -1 where the pod is on the row no more."""
+        self.pod_count.array[row] += times
+        for resource, amount in placed.footprint.amounts.items():
+            total = self.requested.get(resource)
+            if total is None:
+                continue
+            summed = total.array.item(row) + times * amount
+            if summed > LARGEST or total.beyond:
+                total.add(row, times * amount)
+            else:
+                total.array[row] = summed
+        priority, lowest = as_int32(placed.pod.spec.priority), self.lowest_priority.array
+        if times > 0:
+            lowest[row] = min(priority, lowest.item(row))
+        elif priority == lowest.item(row):
+            lowest[row] = lowest_priority_of(self._table.placed_on(placed.node_name).values())
+
+    def _make_total(self, resource: str) -> Totals:
+        total, row_by_name = Totals(self._table.capacity), self._table.row_by_name
+        for placed in self._table.all_placed().values():
+            amount = placed.footprint.amounts.get(resource)
+            if amount and placed.node_name in row_by_name:
+                total.add(row_by_name[placed.node_name], amount)
+        return total
+
+
+def lowest_priority_of(pods: Iterable[PlacedPod]) -> int:
+    return min((as_int32(placed.pod.spec.priority) for placed in pods), default=NO_PODS)

@@ -1,0 +1,108 @@
+"""Which node is at which row, and which pods are on which node: the part of ClusterState that every
+index may read. Only ClusterState changes it."""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+import numpy as np
+
+from lowtide.cluster.columns import Rows
+from lowtide.cluster.groups import Groups
+from lowtide.cluster.placed import PlacedPod
+from lowtide.objects.node import Node
+from lowtide.objects.pod import Pod
+
+FIRST_CAPACITY = 64
+
+
+class Table:
+    def __init__(self) -> None:
+        self.count = 0
+        self.capacity = FIRST_CAPACITY  # the length of every column
+        self.table_version = 0  # of which node is at which row
+        self.names: list[str] = []
+        self.node_objects: list[Node] = []  # by row
+        self.row_by_name: dict[str, int] = {}
+        self._every_row: Rows = np.empty(0, np.intp)
+        self._placed: dict[str, PlacedPod] = {}  # by uid
+        self._placed_on: Groups[str, str, PlacedPod] = Groups()  # by node name, known or not
+        # By namespace, in the order in which they came: that is how they lie in memory.
+        self._placed_in: Groups[str, str, PlacedPod] = Groups()
+
+    # Nodes.
+
+    @property
+    def every_row(self) -> Rows:
+        """The same array until nodes come or go."""
+        if len(self._every_row) != self.count:
+            self._every_row = np.arange(self.count)
+            self._every_row.setflags(write=False)
+        return self._every_row
+
+    def node_at(self, row: int) -> Node:
+        return self.node_objects[row]
+
+    def row_of(self, node_name: str) -> int | None:
+        return self.row_by_name.get(node_name)
+
+    def rows_of(self, node_names: Iterable[str]) -> list[int]:
+        """The rows of those of these nodes that are known."""
+        row_by_name = self.row_by_name
+        return [row_by_name[name] for name in node_names if name in row_by_name]
+
+    def _append_node(self, node: Node) -> int:
+        row = self.count
+        self.count += 1
+        self.table_version += 1
+        self.names.append(node.name)
+        self.node_objects.append(node)
+        self.row_by_name[node.name] = row
+        return row
+
+    def _close_gap(self, row: int) -> None:
+        """The last node takes this row, whose own has gone."""
+        last_name, last_node = self.names.pop(), self.node_objects.pop()
+        self.count -= 1
+        if row != self.count:
+            self.names[row], self.node_objects[row] = last_name, last_node
+            self.row_by_name[last_name] = row
+
+    # Pods.
+
+    def placed_on(self, node_name: str) -> Mapping[str, PlacedPod]:
+        return self._placed_on.group(node_name)
+
+    def placed(self, uid: str) -> PlacedPod | None:
+        return self._placed.get(uid)
+
+    def all_placed(self) -> Mapping[str, PlacedPod]:
+        """By uid."""
+        return self._placed
+
+    def placed_in(self, namespaces: Iterable[str] | None) -> Iterator[PlacedPod]:
+        """The pods of these namespaces; of all where that is None."""
+        for namespace in self._placed_in if namespaces is None else namespaces:
+            yield from self._placed_in.group(namespace).values()
+
+    def placed_pods(self) -> Iterator[Pod]:
+        return (placed.pod for placed in self._placed.values())
+
+    @property
+    def placed_count(self) -> int:
+        return len(self._placed)
+
+    @property
+    def assumed_count(self) -> int:
+        return sum(placed.is_assumed for placed in self._placed.values())
+
+    def _put_pod(self, placed: PlacedPod) -> None:
+        """Replaces the pod with this uid, which is on the same node, if there is one."""
+        meta, uid = placed.pod.metadata, placed.pod.metadata.uid
+        self._placed[uid] = placed
+        self._placed_on.setdefault(placed.node_name, {})[uid] = placed
+        self._placed_in.setdefault(meta.namespace, {})[uid] = placed
+
+    def _drop_pod(self, placed: PlacedPod) -> None:
+        uid = placed.pod.uid
+        del self._placed[uid]
+        self._placed_on.drop(placed.node_name, uid)
+        self._placed_in.drop(placed.pod.namespace, uid)

@@ -1,0 +1,215 @@
+"""Some rows of ClusterState, as they are or as they hypothetically would be.
+
+A TableView says which rows are read, and which pods are added to them or removed (`with_pods`,
+`without`). `Nodes` adds what plugins read of these rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy.typing as npt
+
+from lowtide.cluster.changes import ANY_ROW, NODES, PODS
+from lowtide.cluster.columns import BoolArray, Column, IntArray, Rows, Totals
+from lowtide.cluster.overlay import Amount, Overlays, imagined
+from lowtide.cluster.placed import PlacedPod
+from lowtide.objects.pod import Pod
+
+if TYPE_CHECKING:
+    from lowtide.cluster.state import ClusterState
+
+
+class TableView:
+    __slots__ = (
+        "_are_amounts_large",
+        "_everything",
+        "_feasible",
+        "_gone",
+        "_is_hypothetical",
+        "_overlays",
+        "_reach",
+        "_rows",
+        "_state",
+    )
+
+    def __init__(
+        self,
+        state: ClusterState,
+        rows: Rows | None = None,
+        overlays: Overlays | None = None,
+        *,
+        reach: int = 0,
+        feasible: BoolArray | None = None,
+    ) -> None:
+        """`reach` is ANY_ROW where what is read counts as read of the whole table. `feasible` is
+        by row."""
+        self._state = state
+        self._rows = rows
+        self._overlays = overlays
+        self._reach = reach
+        self._feasible = feasible
+        self._everything: Self | None = None
+        self._are_amounts_large: bool | None = None
+        self._is_hypothetical = overlays is not None or state.gone is not None
+        self._gone: Overlays | None = None
+        if state.gone is not None:
+            everywhere = state.gone.overlays
+            self._gone = everywhere if rows is None else everywhere.take(rows)
+
+    def __len__(self) -> int:
+        self._touch_which_rows()
+        return self._state.count if self._rows is None else len(self._rows)
+
+    # Which rows.
+
+    @property
+    def rows(self) -> Rows:
+        """The row of each position in the whole table."""
+        self._touch_which_rows()
+        return self._state.every_row if self._rows is None else self._rows
+
+    @property
+    def everything(self) -> Self:
+        """The whole table as it is. An answer about one row that depends on other rows reads them
+        here: what is read elsewhere is noted as read of the asked rows alone."""
+        if self._reach and self.is_whole:
+            return self
+        if self._everything is None:
+            self._everything = type(self)(self._state, reach=ANY_ROW, feasible=self._feasible)
+        return self._everything
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether these are all rows of the table, as they are."""
+        return self._rows is None and self._overlays is None
+
+    def take(self, positions: Rows) -> Self:
+        rows = positions if self._rows is None else self._rows[positions]
+        overlays = self._overlays
+        return self._face(rows, None if overlays is None else overlays.take(positions))
+
+    def with_pods(self, pods: Mapping[int, Sequence[Pod]]) -> Self:
+        """The table as if each position had these pods too, and no other position changed."""
+        return self.with_placed({at: map(imagined, each) for at, each in pods.items()})
+
+    def with_placed(self, pods: Mapping[int, Iterable[PlacedPod]]) -> Self:
+        """The same, for pods whose footprint is known."""
+        return self._face(self._rows, self._overlays_so_far.adding(pods))
+
+    def with_copies(self, placed: PlacedPod, times: IntArray) -> Self:
+        """Of a table as it is: as if each position had so many such pods too."""
+        return self._face(self._rows, Overlays.repeating(placed, times))
+
+    def without(self, pods: Mapping[int, Collection[str]]) -> Self:
+        """The table as if each position had lost the pods with these uids."""
+        return self._face(self._rows, self._overlays_so_far.removing(pods, self._really_on))
+
+    def without_lower(self, priority: int) -> tuple[Self, list[list[Pod]]]:
+        """The table without all pods of a lower priority, and these by position."""
+        self.touch(PODS)
+        lower = [
+            [placed for placed in self._placed(at) if placed.pod.spec.priority < priority]
+            for at in range(len(self))
+        ]
+        pods = [[placed.pod for placed in each] for each in lower]
+        if self._overlays is None:
+            overlays = self._overlays_so_far.removing_all(dict(enumerate(lower)))
+            return self._face(self._rows, overlays), pods
+        return self.without({at: [pod.uid for pod in each] for at, each in enumerate(pods)}), pods
+
+    def returning(self, indexes: Rows) -> Self:
+        """Undo these removals; the indexes refer to the list that `without_lower` returned."""
+        return self._face(self._rows, self._overlays_so_far.returning(indexes))
+
+    def overlaid(self, overlays: Overlays) -> Self:
+        """The table with these overlays, which are for its positions."""
+        return self._face(self._rows, overlays)
+
+    def with_feasible(self, feasible: BoolArray) -> Self:
+        """The same, where these rows of the table are what the filters left."""
+        return type(self)(
+            self._state, self._rows, self._overlays, reach=self._reach, feasible=feasible
+        )
+
+    # How it is done.
+
+    def touch(self, bits: int) -> None:
+        """Notes that these bits of these rows were read."""
+        self._state.touched |= bits << self._reach
+
+    def _touch_which_rows(self) -> None:
+        """Notes, of the whole table, that an answer depends on which nodes there are."""
+        if self._reach:
+            self._state.touched |= NODES
+
+    def _face(self, rows: Rows | None, overlays: Overlays | None) -> Self:
+        return type(self)(self._state, rows, overlays, reach=self._reach, feasible=self._feasible)
+
+    def _row(self, position: int) -> int:
+        return position if self._rows is None else int(self._rows[position])
+
+    def _gather(self, column: Column) -> npt.NDArray[Any]:
+        rows = self._rows
+        return column.read_only[: self._state.count] if rows is None else column.array[rows]
+
+    def _gather_array(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """The same of one value per row that is no column."""
+        return array[: self._state.count] if self._rows is None else array[self._rows]
+
+    @property
+    def _overlays_so_far(self) -> Overlays:
+        return Overlays.none(len(self)) if self._overlays is None else self._overlays
+
+    @property
+    def are_amounts_large(self) -> bool:
+        """Whether any amount of a node or pod is so large that sums and products need care. Nothing
+        else of an answer may depend on that."""
+        known = self._are_amounts_large
+        if known is None:
+            state = self._state
+            known = state.pod_totals.large_count + state.allocatable_amounts.large_count > 0
+            if not known and self._overlays is not None:
+                known = self._overlays.are_amounts_large
+            self._are_amounts_large = known
+        return known
+
+    def _adjusted(self, column: IntArray, amount: Amount, name: Hashable) -> IntArray:
+        """Of a column with this name, overlays remember what each pod adds."""
+        if not self._is_hypothetical:
+            return column
+        if self._gone is not None:
+            column = column + self._gone.change(name, amount)
+        if self._overlays is not None:
+            column = column + self._overlays.change(name, amount)
+        return column
+
+    @property
+    def _layers(self) -> list[Overlays]:
+        return [each for each in (self._gone, self._overlays) if each is not None]
+
+    def _total(self, totals: Totals, resource: str) -> IntArray:
+        """What pods request together of this resource, by its name in Footprint.amounts."""
+        if not self._is_hypothetical:
+            return self._gather(totals)
+
+        def amount(placed: PlacedPod) -> int:
+            return placed.footprint.amounts.get(resource, 0)
+
+        if not self.are_amounts_large:
+            return self._adjusted(self._gather(totals), amount, resource)
+        changes = [each.change_of_total(resource, amount) for each in self._layers]
+        return totals.changed(self.rows, sum(changes[1:], changes[0]))
+
+    def _placed(self, position: int) -> list[PlacedPod]:
+        really = self._really_on(position)
+        if self._overlays is None:
+            return list(really.values())
+        return self._overlays.placed(position, really)
+
+    def _really_on(self, position: int) -> Mapping[str, PlacedPod]:
+        really = self._state.placed_on(self._state.names[self._row(position)])
+        if self._gone is None:
+            return really
+        return {placed.pod.uid: placed for placed in self._gone.placed(position, really)}
