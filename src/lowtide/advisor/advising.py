@@ -34,7 +34,7 @@ from lowtide.objects.quantity import QuantityError
 from lowtide.objects.times import epoch_seconds
 from lowtide.scheduler.actions import Decided
 from lowtide.scheduler.events import Event, ReadingPublished
-from lowtide.scheduler.telling import tell_event, tell_filter, tell_priorities, tell_reading
+from lowtide.scheduler.log_lines import tell_event, tell_filter, tell_priorities, tell_reading
 
 log = Log("extender")
 

@@ -35,10 +35,10 @@ from lowtide.scheduler.events import (
 )
 from lowtide.scheduler.extending import Answer, ExtenderFailed, Question
 from lowtide.scheduler.hooks import BindingExtenders, Hooks
+from lowtide.scheduler.log_lines import tell_decision, tell_event, tell_reading
 from lowtide.scheduler.machine import Machine
 from lowtide.scheduler.metrics import SchedulerMetrics
 from lowtide.scheduler.tasks import Tasks
-from lowtide.scheduler.telling import tell_decision, tell_event, tell_reading
 
 log = Log("scheduler")
 

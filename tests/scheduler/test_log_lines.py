@@ -28,7 +28,7 @@ from lowtide.readings.usage import Allocatable, UsageSample, usage_reading
 from lowtide.scenario.readings import traffic_reading
 from lowtide.scheduler.actions import Decided
 from lowtide.scheduler.decide import decide
-from lowtide.scheduler.telling import (
+from lowtide.scheduler.log_lines import (
     tell_decision,
     tell_event,
     tell_filter,
