@@ -301,7 +301,7 @@ def evicting() -> tuple[QueueOfPods, PendingPod]:
     """A change may help the pod, but its victims have not gone."""
     queue = parked(make_pod())
     (record,) = queue
-    record.eviction = PendingEviction("node-a", {"default/victim"})
+    record.eviction = PendingEviction(record.pod, "node-a", {"default/victim"})
     queue.wake(Change(NODE), NOW)
     return queue, record
 

@@ -13,7 +13,7 @@ from lowtide.cluster.state import ClusterState
 from lowtide.config.types import Extender
 from lowtide.framework.change import Change, changes_by_binding, pod_change
 from lowtide.framework.decision import Decision, NodeRejection
-from lowtide.framework.plugin import Eviction, PluginError, PodRejection
+from lowtide.framework.plugin import PluginError, PodRejection
 from lowtide.framework.profile import Profile, rules_by_kind
 from lowtide.framework.verdicts import Verdicts
 from lowtide.objects.events import Added, Deleted, Modified
@@ -38,7 +38,7 @@ from lowtide.scheduler.looking import decided_now, gate_by, rejection_now
 from lowtide.scheduler.nominations import Nominations
 from lowtide.scheduler.object_events import ObjectEvents
 from lowtide.scheduler.pods import ASSUMED, QUEUED, PendingPod, Pods, Stage
-from lowtide.scheduler.preemption import HELD, HELD_BY, Preemption, preempted_event
+from lowtide.scheduler.preemption import HELD, HELD_BY, Preemption
 from lowtide.scheduler.queue import INITIAL_BACKOFF_SECONDS, MAX_BACKOFF_SECONDS, Queue
 
 # A pod that is parked until a moment has waited long enough at it, whatever floats lose.
@@ -81,10 +81,12 @@ class Machine:
         wake = self.queue.wake
         self._objects = ObjectEvents(self.state, profiles.values(), self, wake)
         self._nominations = Nominations(self.state, self.pods, wake)
-        self._preemption = Preemption(self.state, self._nominations)
         self._failures = Failures(self.queue, self._nominations)
         self._binding = BindingCycle(
             self.state, self.pods, self.queue, self._failures, self._objects
+        )
+        self._preemption = Preemption(
+            self.state, self.pods, self._nominations, self._failures, self._binding
         )
         self._paused: Cycle | None = None  # until extenders have answered
         self._failed_hints: dict[str, str] = {}  # since the last turn: the first error of a plugin
@@ -291,19 +293,8 @@ class Machine:
         actions = self._failures.no_node(record, decision, now)
         found = decision.post_filtered
         if found is not None and found.eviction is not None:
-            actions += self._preempt(record, found.eviction, now)
+            actions += self._preemption.begin(record, found.eviction, now)
         return actions
-
-    def _preempt(self, record: PendingPod, eviction: Eviction, now: float) -> list[Action]:
-        actions: list[Action] = []
-        for victim in eviction.victims:
-            waiting = self.pods.get(victim.uid)
-            if waiting is not None and waiting.stage is Stage.WAITING:
-                # It is not bound yet: it only loses its place.
-                self._binding.stop_waiting(waiting, now)
-                event = preempted_event(victim, record.pod, eviction.node_name, in_memory=True)
-                actions += [event, *self._failures.error(waiting, "preempted", now)]
-        return actions + self._preemption.begin(record, eviction, now)
 
     def _eviction_ended(self, event: EvictionEnded, now: float) -> list[Action]:
         preemptor, events = self._preemption.written(event)

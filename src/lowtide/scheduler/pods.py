@@ -103,6 +103,7 @@ class Deadline:
 class PendingEviction:
     """The pods that have to go from a node for another to fit there."""
 
+    pod: Pod  # that needs the room, as it was then
     node_name: str
     victims: set[str]  # uids of those that have not gone yet
     is_written: bool = False  # whether the writes have ended
