@@ -259,7 +259,9 @@ class PodEvents:
     # Turns and time.
 
     def _turn(self) -> list[Action]:
-        return self.give(Turn()) if self.machine.has_work(self.now) else []
+        """Sometimes although no pod is ready: then none may be taken."""
+        may_turn = self.machine.has_work(self.now) or self.chance.random() < 0.2
+        return self.give(Turn()) if may_turn else []
 
     def _time_passes(self) -> list[Action]:
         self.now += self.chance.choice([0.1, 1.0, 1.0, 1.0, 3.0, 35.0, 310.0])
