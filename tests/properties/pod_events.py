@@ -147,8 +147,8 @@ class PodEvents:
         )
         self.pending: dict[str, Pod] = {}  # by uid, as the API server has them
         self.bound: dict[str, Pod] = {}
-        # By uid: pods of which the scheduler was told that they are gone or have a node, or may have
-        # been: while an extender is asked, it learns all of that later.
+        # By uid: pods of which the scheduler was told that they are gone or have a node; while an
+        # extender is asked, those that it may learn that of later.
         self.given_up: set[str] = set()
         self._binds: list[Bind] = []
         self._look_ups: list[LookUpBinding] = []

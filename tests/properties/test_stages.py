@@ -12,7 +12,6 @@ import pytest
 from tests.properties.pod_events import PodEvents
 
 import lowtide.scheduler
-from lowtide.scheduler.actions import Action
 from lowtide.scheduler.machine import Machine
 from lowtide.scheduler.pods import (
     ASSUMED,
@@ -110,7 +109,8 @@ def check_heaps(pods: Pods) -> None:
         waits_for = set(record.deadlines)
         match record.stage:
             case Stage.WAITING:
-                assert waits_for and "" not in waits_for
+                assert waits_for
+                assert "" not in waits_for
             case Stage.UNCONFIRMED:
                 assert waits_for <= {""}
             case _:
