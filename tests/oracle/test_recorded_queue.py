@@ -77,7 +77,8 @@ def step_on(queue: Queue, pods: Pods, step: dict[str, Any], profile: Profile) ->
     popped = None
     match step["do"]:
         case "add":
-            queue.add(read(step["pod"], Pod), profile, now)
+            pod = read(step["pod"], Pod)
+            queue.add(PendingPod(pod, pod.uid, profile, first_seen_at=now, queued_at=now))
         case "update":
             pod = read(step["pod"], Pod)
             queue.update(known(pods, pod.uid), pod, now)
@@ -94,7 +95,7 @@ def step_on(queue: Queue, pods: Pods, step: dict[str, Any], profile: Profile) ->
 
 
 def known(pods: Pods, uid: str) -> PendingPod:
-    record = pods.get(uid)
+    record = pods.by_uid.get(uid)
     assert record is not None
     return record
 

@@ -4,9 +4,7 @@ indexes agree with the records."""
 import ast
 import re
 from collections import Counter
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.properties.pod_events import PodEvents
@@ -17,7 +15,7 @@ from lowtide.scheduler.pods import (
     ASSUMED,
     QUEUED,
     TRANSITIONS,
-    Deadline,
+    Heap,
     PendingPod,
     Pods,
     Stage,
@@ -117,18 +115,16 @@ def check_heaps(pods: Pods) -> None:
                 assert not waits_for
 
 
-def in_heap(heap: Any) -> list[str]:
+def in_heap(heap: Heap[PendingPod]) -> list[str]:
     """The uids of its valid entries."""
-    found: Iterable[tuple[Any, int, PendingPod]] = heap._entries
-    return sorted(record.uid for _, number, record in found if heap._is_valid(number, record))
+    return sorted(each.uid for _, number, each in heap._entries if each.entry == number)
 
 
 def awaited(pods: Pods) -> list[tuple[str, str, float]]:
-    found: Iterable[tuple[float, int, tuple[PendingPod, Deadline]]] = pods._deadlines._entries
     return sorted(
-        (record.uid, deadline.waits_for, at)
-        for at, number, (record, deadline) in found
-        if pods._deadlines._is_valid(number, (record, deadline))
+        (each.record.uid, each.waits_for, at)
+        for at, number, each in pods.deadlines._entries
+        if each.entry == number
     )
 
 
@@ -139,7 +135,7 @@ def check_pending(events: PodEvents) -> None:
     if events.machine._paused is not None:
         return  # events are held
     for uid, pod in events.pending.items():
-        record = pods.get(uid)
+        record = pods.by_uid.get(uid)
         if record is None:
             assert pod.is_terminating or uid in events.given_up, uid
         else:

@@ -20,15 +20,15 @@ class QueueOfPods(Queue):
         super().__init__(self.pods, **options)
 
     def comes(self, pod: Pod, now: float) -> None:
-        self.add(pod, PROFILE, now)
+        self.add(PendingPod(pod, pod.uid, PROFILE, first_seen_at=now, queued_at=now))
 
     def changes(self, pod: Pod, now: float) -> None:
-        record = self.pods.get(pod.uid)
+        record = self.pods.by_uid.get(pod.uid)
         assert record is not None
         self.update(record, pod, now)
 
     def goes(self, uid: str) -> PendingPod | None:
-        record = self.pods.get(uid)
+        record = self.pods.by_uid.get(uid)
         if record is not None:
             self.pods.move(record, Stage.NOT_PENDING)
         return record

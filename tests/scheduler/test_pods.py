@@ -22,29 +22,28 @@ def added(pods: Pods, name: str, now: float = 0.0, **waits: float) -> PendingPod
     for stage in WAY:
         pods.move(record, stage)
     for plugin_name, seconds in waits.items():
-        pods.wait_until(record, Deadline(now + seconds, seconds, plugin_name))
+        pods.wait(record, Deadline(record, now + seconds, seconds, plugin_name))
     return record
 
 
 def next_deadline_at(pods: Pods) -> float:
-    first = pods.next_deadline()
-    return math.inf if first is None else first[1].at
+    first = pods.deadlines.first()
+    return math.inf if first is None else first.at
 
 
 def overdue(pods: Pods, now: float) -> list[tuple[str, str]]:
     """Each with the plugin that it waited for, in order."""
     found = []
-    while (due := pods.next_deadline()) is not None and due[1].at <= now:
-        record, deadline = due
-        found.append((record.pod.name, deadline.waits_for))
-        pods.move(record, Stage.ERROR_BACKOFF)
+    while (due := pods.deadlines.first()) is not None and due.at <= now:
+        found.append((due.record.pod.name, due.waits_for))
+        pods.move(due.record, Stage.ERROR_BACKOFF)
     return found
 
 
 def test_who_waits_no_longer_is_never_overdue() -> None:
     pods = make_pods()
     allowed, refused = added(pods, "allowed", A=10), added(pods, "refused", A=20)
-    del allowed.deadlines["A"]
+    pods.end_deadline(allowed, "A")
     assert next_deadline_at(pods) == 20
     pods.move(refused, Stage.NOT_PENDING)
     assert next_deadline_at(pods) == math.inf
@@ -54,7 +53,7 @@ def test_who_waits_no_longer_is_never_overdue() -> None:
 def test_a_rule_that_allows_takes_its_deadline_along() -> None:
     pods = make_pods()
     record = added(pods, "web", Soon=10, Later=20)
-    del record.deadlines["Soon"]
+    pods.end_deadline(record, "Soon")
     assert (next_deadline_at(pods), overdue(pods, 19.9)) == (20, [])
     assert overdue(pods, 20) == [("web", "Later")]
 
@@ -64,7 +63,7 @@ def test_who_waits_a_second_time_has_a_new_deadline() -> None:
     record = added(pods, "web", A=10)
     for stage in (Stage.ERROR_BACKOFF, *WAY):
         pods.move(record, stage)
-    pods.wait_until(record, Deadline(15, 10, "A"))
+    pods.wait(record, Deadline(record, 15, 10, "A"))
     assert (next_deadline_at(pods), overdue(pods, 14.9)) == (15, [])
     assert overdue(pods, 15) == [("web", "A")]
 
@@ -119,4 +118,4 @@ def test_nothing_is_kept_of_pods_that_were_allowed_at_once() -> None:
         record = added(pods, f"pod-{number}", A=900)
         pods.move(record, Stage.NOT_PENDING)
     assert list(pods) == []
-    assert len(pods._deadlines._entries) < 200
+    assert len(pods.deadlines._entries) < 200

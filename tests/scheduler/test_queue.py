@@ -387,7 +387,7 @@ def test_a_removed_pod_is_gone_from_everywhere(place: Stage) -> None:
     removed = queue.goes("default/pod")
     assert removed is not None
     assert removed.stage is Stage.NOT_PENDING
-    assert queue.pods.get("default/pod") is None
+    assert queue.pods.by_uid.get("default/pod") is None
     assert (list(queue), queue.wake(Change(~0), NOW), queue.pop(NOW + 1000)) == ([], 0, None)
     assert queue.lengths() == {"active": 0, "backoff": 0, "unschedulable": 0, "gated": 0}
 

@@ -133,7 +133,7 @@ class QueueMachine(RuleBasedStateMachine):
         assert {queued.pod.uid: queued.pod for queued in found} == self.waiting
         assert len(found) == len(self.waiting)
         assert all(queued.stage in QUEUED for queued in found)
-        assert all(self.queue.pods.get(uid) is not None for uid in self.waiting)
+        assert all(self.queue.pods.by_uid.get(uid) is not None for uid in self.waiting)
         assert sum(self.queue.lengths().values()) == len(self.waiting)
 
     @invariant()

@@ -21,7 +21,7 @@ class Attempts:
 
     def began_at(self, pod: Pod) -> float:
         """Of a pod that is gone meanwhile, what was decided is news of the last turn."""
-        record = self._pods.get(pod.uid)
+        record = self._pods.by_uid.get(pod.uid)
         if record is None or not record.attempts:
             return self.turn_began_at
         return record.attempt_began_at
@@ -48,7 +48,7 @@ class Attempts:
     def bound(self, bind: Bind) -> None:
         """The machine has not heard of it yet."""
         decided_at = self._decided_at.pop(bind.pod.uid, None)
-        record = self._pods.get(bind.pod.uid)
+        record = self._pods.by_uid.get(bind.pod.uid)
         if decided_at is None or record is None or record.decision is None:
             return  # the pod has gone meanwhile
         decision, now = record.decision, self._clock()

@@ -18,9 +18,9 @@ from lowtide.framework.plugin import (
     ask,
 )
 from lowtide.objects.quantity import QuantityError
-from lowtide.scheduler.actions import Action, Bind, LookUpBinding, WriteKubeEvent
+from lowtide.scheduler.actions import Action, Bind, Decided, LookUpBinding, WriteKubeEvent
 from lowtide.scheduler.events import BindingEnded, BindingLookedUp, PermitAnswered
-from lowtide.scheduler.failures import Failures, as_decided, rejected_after_all
+from lowtide.scheduler.failures import Failures, rejected_after_all
 from lowtide.scheduler.looking import reasons_against
 from lowtide.scheduler.object_events import ObjectEvents
 from lowtide.scheduler.pods import ASSUMED, Deadline, PendingPod, Pods, Stage, memory_of
@@ -60,7 +60,7 @@ class BindingCycle:
         self._failures = failures
         self._objects = objects
         self._being_read: dict[str, Deadline] = {}  # by uid: look-ups that have no answer yet
-        self._to_be_read: deque[tuple[PendingPod, Deadline]] = deque()
+        self._to_be_read: deque[Deadline] = deque()
 
     # A node was chosen.
 
@@ -80,11 +80,13 @@ class BindingCycle:
             self.take_back(record, now)
             rejected = rejected_after_all(*rejection, decision)
             actions = self._failures.no_node(record, rejected, now)
-        elif permits.waits:
-            self._wait(record, permits, now)
-            actions = [as_decided(record, decision)]
         else:
-            actions = [as_decided(record, decision), self._bind(record)]
+            spent = record.profile.asking.take_spent()
+            actions = [Decided(decision, record.attempts, record.first_seen_at, spent)]
+            if permits.waits:
+                self._wait(record, permits, now)
+            else:
+                actions.append(self._bind(record))
         for answer in permits.answers:
             actions += self.permit_answered(answer, now)
         return actions
@@ -138,14 +140,14 @@ class BindingCycle:
         self._pods.move(record, Stage.WAITING)
         for plugin_name, wanted in permits.waits.items():
             seconds = min(wanted, LONGEST_PERMIT_SECONDS)
-            self._pods.wait_until(record, Deadline(now + seconds, seconds, plugin_name))
+            self._pods.wait(record, Deadline(record, now + seconds, seconds, plugin_name))
 
     def permit_answered(self, event: PermitAnswered, now: float) -> list[Action]:
-        record = self._pods.get(event.uid)
+        record = self._pods.by_uid.get(event.uid)
         if record is None or record.stage is not Stage.WAITING:
             return []
         if event.refusal is None:
-            record.deadlines.pop(event.rule_name, None)
+            self._pods.end_deadline(record, event.rule_name)
             return [] if record.deadlines else [self._bind(record)]
         decision = record.decision
         assert decision is not None
@@ -159,16 +161,16 @@ class BindingCycle:
         self.take_back(record, now)
         self._queue.wake(pod_change(record.pod, None), now)
 
-    def timed_out(self, record: PendingPod, deadline: Deadline, now: float) -> list[Action]:
+    def timed_out(self, deadline: Deadline, now: float) -> list[Action]:
         name = deadline.waits_for
         waited = f"rejected due to timeout after waiting {_duration(deadline.seconds)}"
-        answer = PermitAnswered(record.uid, name, f"{waited} at plugin {name}")
+        answer = PermitAnswered(deadline.record.uid, name, f"{waited} at plugin {name}")
         return self.permit_answered(answer, now)
 
     # How the binding ended.
 
     def ended(self, event: BindingEnded, now: float) -> list[Action]:
-        record = self._pods.get(event.uid)
+        record = self._pods.by_uid.get(event.uid)
         if record is None or record.stage is not Stage.BINDING:
             return []
         if event.outcome.error is not None:
@@ -179,7 +181,8 @@ class BindingCycle:
         placed = self._state.placed(event.uid)
         if placed is not None and placed.is_assumed:
             self._pods.move(record, Stage.UNCONFIRMED)
-            self._await_confirmation(record, CONFIRMED_WITHIN_SECONDS, now)
+            seconds = CONFIRMED_WITHIN_SECONDS
+            self._pods.wait(record, Deadline(record, now + seconds, seconds, _CONFIRMATION))
         else:
             self._pods.move(record, Stage.NOT_PENDING)
         return [WriteKubeEvent(record.pod, "Normal", "Scheduled", "Binding", note, name)]
@@ -219,14 +222,12 @@ class BindingCycle:
 
     # The watch does not confirm a binding.
 
-    def _await_confirmation(self, record: PendingPod, seconds: float, now: float) -> None:
-        self._pods.wait_until(record, Deadline(now + seconds, seconds, _CONFIRMATION))
-
-    def look_up(self, record: PendingPod, deadline: Deadline) -> list[Action]:
+    def look_up(self, deadline: Deadline) -> list[Action]:
         """Few pods are read at once; the others follow."""
-        del record.deadlines[deadline.waits_for]
+        record = deadline.record
+        self._pods.end_deadline(record, deadline.waits_for)
         if len(self._being_read) >= MOST_READ_AT_ONCE:
-            self._to_be_read.append((record, deadline))
+            self._to_be_read.append(deadline)
             return []
         self._being_read[record.uid] = deadline
         return [LookUpBinding(record.pod, record.node_name)]
@@ -234,19 +235,20 @@ class BindingCycle:
     def looked_up(self, event: BindingLookedUp, now: float) -> list[Action]:
         deadline = self._being_read.pop(event.uid, None)
         self._read_next()
-        record = self._pods.get(event.uid)
+        record = self._pods.by_uid.get(event.uid)
         if deadline is None or record is None or not _is_looked_up(record):
             return []  # it was confirmed meanwhile
         if event.outcome.error is not None:
             return self._not_bound(record, event.outcome, event.outcome.error, now)
-        self._await_confirmation(record, min(2 * deadline.seconds, LONGEST_WAIT_SECONDS), now)
+        seconds = min(2 * deadline.seconds, LONGEST_WAIT_SECONDS)
+        self._pods.wait(record, Deadline(record, now + seconds, seconds, _CONFIRMATION))
         return []
 
     def _read_next(self) -> None:
         while self._to_be_read:
-            record, deadline = self._to_be_read.popleft()
-            if _is_looked_up(record):
-                self._pods.wait_until(record, deadline)
+            deadline = self._to_be_read.popleft()
+            if _is_looked_up(deadline.record):
+                self._pods.wait(deadline.record, deadline)
                 return
 
     # Others change the node.
@@ -254,14 +256,14 @@ class BindingCycle:
     def changed_by_others(self, node_name: str) -> None:
         """Pods that are assumed there are checked again before they are bound."""
         for uid, placed in self._state.placed_on(node_name).items():
-            record = self._pods.get(uid) if placed.is_assumed else None
+            record = self._pods.by_uid.get(uid) if placed.is_assumed else None
             if record is not None and record.stage in ASSUMED:
                 record.is_doubtful = True
 
     def objection_to(self, uid: str) -> str | None:
         """Why the pod must not be bound any more to the node that it was decided for. What gives
         way to pods that have waited does not count: it may have."""
-        record = self._pods.get(uid)
+        record = self._pods.by_uid.get(uid)
         if record is None or record.stage is not Stage.BINDING or not record.is_doubtful:
             return None
         row = self._state.row_of(record.node_name)

@@ -34,8 +34,9 @@ class Failures:
             retry_on = record.profile.retry_on(rejected_by, decision.touched)
             until = record.first_seen_at + decision.gives_way_after
             self._queue.park(record, rejected_by, retry_on, now, until=until)
-        message = decision.fit_error_final
-        return [as_decided(record, decision), *self._written(record, UNSCHEDULABLE, message)]
+        spent = record.profile.asking.take_spent()
+        decided = Decided(decision, record.attempts, record.first_seen_at, spent)
+        return [decided, *self._written(record, UNSCHEDULABLE, decision.fit_error_final)]
 
     def error(self, record: PendingPod, error: str, now: float) -> list[Action]:
         """Something went wrong that is not the pod's fault."""
@@ -55,11 +56,6 @@ class Failures:
         condition = WriteCondition(record.pod, reason, message, nominated)
         event = failure_event(record.pod, message)
         return [event, condition] if condition.is_news else [event]
-
-
-def as_decided(record: PendingPod, decision: Decision) -> Decided:
-    spent = record.profile.asking.take_spent()
-    return Decided(decision, record.attempts, record.first_seen_at, spent)
 
 
 def rejected_after_all(plugin_name: str, reason: str, decision: Decision) -> Decision:

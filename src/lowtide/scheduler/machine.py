@@ -117,12 +117,12 @@ class Machine:
         return min(self.queue.next_change_at(), self._next_deadline_at())
 
     def _next_deadline_at(self) -> float:
-        due = self.pods.next_deadline()
-        return math.inf if due is None else due[1].at
+        deadline = self.pods.deadlines.first()
+        return math.inf if deadline is None else deadline.at
 
     def decided_now(self, pod: Pod, now: float) -> Decision:
         """What would be decided about a pod that is known, for explanations."""
-        record, waited_seconds = self.pods.get(pod.uid), 0.0
+        record, waited_seconds = self.pods.by_uid.get(pod.uid), 0.0
         if record is not None and record.stage in QUEUED:
             waited_seconds = now - record.first_seen_at
         return decided_now(
@@ -137,7 +137,7 @@ class Machine:
 
     def gate_of(self, pod: Pod) -> tuple[str, PodRejection] | None:
         """Who keeps a pod out of the queue, and why."""
-        record = self.pods.get(pod.uid)
+        record = self.pods.by_uid.get(pod.uid)
         if record is not None and record.eviction is not None:
             return HELD_BY, HELD
         return gate_by(self.profiles[pod.spec.scheduler_name], pod)
@@ -154,6 +154,10 @@ class Machine:
         match event:
             case Turn():
                 return self._take_turn(now)
+            case Added(object=thing) | Modified(object=thing) | Deleted(object=thing):
+                if isinstance(thing, Node):
+                    self._binding.changed_by_others(thing.name)
+                self._objects.step(event, now)
             case BindingEnded():
                 return self._binding.ended(event, now)
             case BindingLookedUp():
@@ -164,11 +168,8 @@ class Machine:
                 return self._binding.permit_answered(event, now)
             case ExtendersAnswered(answer):
                 return self._extenders_answered(answer, now)
-            case Added(object=Node(name=name)) | Modified(object=Node(name=name)):
-                self._binding.changed_by_others(name)
-            case Deleted(object=Node(name=name)):
-                self._binding.changed_by_others(name)
-        self._objects.step(event, now)
+            case _:
+                self._objects.step(event, now)
         return []
 
     # What the watch says of pods.
@@ -177,26 +178,27 @@ class Machine:
         profile = self.profiles.get(pod.spec.scheduler_name)
         if profile is None:
             return
-        record = self.pods.get(pod.uid)
+        uid = pod.uid
+        record, placed = self.pods.by_uid.get(uid), self.state.placed(uid)
         if record is not None and record.stage in ASSUMED:
             record.update(pod)
             if pod.is_terminating and record.stage is Stage.WAITING:
                 self._no_longer_pending(record, now)
             return
-        placed = self.state.placed(pod.uid)
         if placed is not None:
             # The server was set back: a pod that had its node has none any more.
-            self.state.remove_pod(pod.uid)
+            self.state.remove_pod(uid)
             self.queue.wake(pod_change(placed.pod, None), now)
-        if record is None:
-            self._nominations.pod_added(pod, now)
-            self.queue.add(pod, profile, now)
-        else:
+        if record is not None:
             self._nominations.pod_changed(record, pod, now)
             self.queue.update(record, pod, now)
+            return
+        if pod.status.nominated_node_name or self.state.nominated():
+            self._nominations.pod_added(pod, now)
+        self.queue.add(PendingPod(pod, uid, profile, first_seen_at=now, queued_at=now))
 
     def pod_bound(self, pod: Pod, now: float) -> None:
-        record = self.pods.get(pod.uid)
+        record = self.pods.by_uid.get(pod.uid)
         if record is not None:
             self._no_longer_pending(record, now)
         self._nominations.drop(pod.uid, now)
@@ -209,7 +211,7 @@ class Machine:
             self._victim_gone(pod.uid, now)
 
     def pod_gone(self, pod: Pod, now: float) -> None:
-        record = self.pods.get(pod.uid)
+        record = self.pods.by_uid.get(pod.uid)
         if record is not None:
             self._no_longer_pending(record, now)
         self._nominations.drop(pod.uid, now)
@@ -223,7 +225,8 @@ class Machine:
             self._binding.stop_waiting(record, now)
         if record.stage is not Stage.BINDING:  # whose answer is still to come
             self.pods.move(record, Stage.NOT_PENDING)
-        self._preemption.forget(record)
+        if record.eviction is not None:
+            self._preemption.forget(record, record.eviction)
 
     def _victim_gone(self, uid: str, now: float) -> None:
         for preemptor in self._preemption.gone(uid):
@@ -234,10 +237,10 @@ class Machine:
     def _take_turn(self, now: float) -> list[Action]:
         actions: list[Action] = [PluginFailed(*each) for each in self._failed_hints.items()]
         self._failed_hints.clear()
-        while (due := self.pods.next_deadline()) is not None and due[1].at <= now:
-            if due[1].waits_for:
-                return actions + self._binding.timed_out(*due, now)
-            actions += self._binding.look_up(*due)
+        while (due := self.pods.deadlines.first()) is not None and due.at <= now:
+            if due.waits_for:
+                return actions + self._binding.timed_out(due, now)
+            actions += self._binding.look_up(due)
         record = self.queue.pop(now)
         return actions if record is None else actions + self._decide(record, now)
 
@@ -274,7 +277,13 @@ class Machine:
             self._paused = cycle
             return [AskExtenders(question)]
         self._turns += 1
-        return self._decided(record, decision, now)
+        if decision.node_name is not None:
+            shape = self._verdicts[record.profile.scheduler_name].shape_of_last(record.uid)
+            return self._binding.begin(record, decision, shape, now)
+        actions, found = self._failures.no_node(record, decision, now), decision.post_filtered
+        if found is not None and found.eviction is not None:
+            actions += self._preemption.begin(record, found.eviction, now)
+        return actions
 
     def _extenders_answered(self, answer: Answer, now: float) -> list[Action]:
         cycle, self._paused = self._paused, None
@@ -284,16 +293,6 @@ class Machine:
         if self._paused is None:
             for event in cycle.held:
                 actions += self.step(event, now)
-        return actions
-
-    def _decided(self, record: PendingPod, decision: Decision, now: float) -> list[Action]:
-        if decision.node_name is not None:
-            shape = self._verdicts[record.profile.scheduler_name].shape_of_last(record.uid)
-            return self._binding.begin(record, decision, shape, now)
-        actions = self._failures.no_node(record, decision, now)
-        found = decision.post_filtered
-        if found is not None and found.eviction is not None:
-            actions += self._preemption.begin(record, found.eviction, now)
         return actions
 
     def _eviction_ended(self, event: EvictionEnded, now: float) -> list[Action]:

@@ -56,7 +56,7 @@ class Nominations:
 
     def take_back(self, uid: str, now: float) -> None:
         """For a pod that matters more; its eviction writes it."""
-        record = self._pods.get(uid)
+        record = self._pods.by_uid.get(uid)
         if record is not None:
             _ask(record, "")
         self.drop(uid, now)

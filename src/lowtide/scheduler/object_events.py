@@ -46,7 +46,12 @@ class ObjectEvents:
     def step(self, event: Event, now: float) -> None:
         match event:
             case Added(object=Pod() as pod) | Modified(object=Pod() as pod):
-                self._pod_changed(pod, now)
+                if pod.has_ended:
+                    self._pods.pod_gone(pod, now)
+                elif pod.spec.node_name:
+                    self._pods.pod_bound(pod, now)
+                else:
+                    self._pods.pod_pending(pod, now)
             case Deleted(object=Pod() as pod):
                 self._pods.pod_gone(pod, now)
             case ReadingPublished(source, reading):
@@ -73,14 +78,6 @@ class ObjectEvents:
         change = object_change(before, after)
         if type(change.thing) in self._kinds_that_wake:
             self._wake(change, now)
-
-    def _pod_changed(self, pod: Pod, now: float) -> None:
-        if pod.has_ended:
-            self._pods.pod_gone(pod, now)
-        elif pod.spec.node_name:
-            self._pods.pod_bound(pod, now)
-        else:
-            self._pods.pod_pending(pod, now)
 
     def _node_changed(self, node: Node, now: float) -> None:
         row, position = self._state.row_of(node.name), self._state.log.position

@@ -5,10 +5,11 @@ The machine and its parts share the records; `Pods.move` alone changes the stage
 """
 
 import heapq
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Generic, TypeVar
+from itertools import count
+from typing import Any, Generic, Protocol, TypeVar
 
 from lowtide.framework.decision import Decision
 from lowtide.framework.plugin import Queued
@@ -16,8 +17,6 @@ from lowtide.framework.profile import Profile
 from lowtide.objects.pod import Pod, shape_of
 
 _FEW_ENTRIES = 64
-
-T = TypeVar("T")
 
 
 class Stage(Enum):
@@ -36,40 +35,23 @@ class Stage(Enum):
     __hash__ = object.__hash__  # Enum has one written in Python, and stages are keys
 
 
-# ARCHITECTURE.md draws these.
-TRANSITIONS: Mapping[Stage, frozenset[Stage]] = {
-    Stage.NOT_PENDING: frozenset({Stage.ACTIVE, Stage.GATED}),
-    Stage.GATED: frozenset({Stage.ACTIVE, Stage.BACKOFF, Stage.NOT_PENDING}),
-    Stage.ACTIVE: frozenset({Stage.GATED, Stage.DECIDING, Stage.NOT_PENDING}),
-    Stage.BACKOFF: frozenset({Stage.ACTIVE, Stage.GATED, Stage.DECIDING, Stage.NOT_PENDING}),
-    Stage.ERROR_BACKOFF: frozenset({Stage.ACTIVE, Stage.GATED, Stage.NOT_PENDING}),
-    Stage.UNSCHEDULABLE: frozenset(
-        {
-            Stage.ACTIVE,
-            Stage.BACKOFF,
-            Stage.ERROR_BACKOFF,
-            Stage.GATED,
-            Stage.EVICTING,
-            Stage.NOT_PENDING,
-        }
-    ),
-    Stage.EVICTING: frozenset(
-        {Stage.ACTIVE, Stage.BACKOFF, Stage.ERROR_BACKOFF, Stage.GATED, Stage.NOT_PENDING}
-    ),
-    Stage.DECIDING: frozenset(
-        {
-            Stage.UNSCHEDULABLE,
-            Stage.ERROR_BACKOFF,
-            Stage.WAITING,
-            Stage.BINDING,
-            Stage.NOT_PENDING,
-        }
-    ),
-    Stage.WAITING: frozenset(
-        {Stage.BINDING, Stage.UNSCHEDULABLE, Stage.ERROR_BACKOFF, Stage.NOT_PENDING}
-    ),
-    Stage.BINDING: frozenset({Stage.UNCONFIRMED, Stage.ERROR_BACKOFF, Stage.NOT_PENDING}),
-    Stage.UNCONFIRMED: frozenset({Stage.ERROR_BACKOFF, Stage.NOT_PENDING}),
+_HELD_BACK = {Stage.ACTIVE, Stage.BACKOFF, Stage.ERROR_BACKOFF, Stage.GATED}
+_FROM: Mapping[Stage, Set[Stage]] = {
+    Stage.NOT_PENDING: {Stage.ACTIVE, Stage.GATED},
+    Stage.GATED: {Stage.ACTIVE, Stage.BACKOFF},
+    Stage.ACTIVE: {Stage.GATED, Stage.DECIDING},
+    Stage.BACKOFF: {Stage.ACTIVE, Stage.GATED, Stage.DECIDING},
+    Stage.ERROR_BACKOFF: {Stage.ACTIVE, Stage.GATED},
+    Stage.UNSCHEDULABLE: {*_HELD_BACK, Stage.EVICTING},
+    Stage.EVICTING: _HELD_BACK,
+    Stage.DECIDING: {Stage.UNSCHEDULABLE, Stage.ERROR_BACKOFF, Stage.WAITING, Stage.BINDING},
+    Stage.WAITING: {Stage.BINDING, Stage.UNSCHEDULABLE, Stage.ERROR_BACKOFF},
+    Stage.BINDING: {Stage.UNCONFIRMED, Stage.ERROR_BACKOFF},
+    Stage.UNCONFIRMED: {Stage.ERROR_BACKOFF},
+}
+# ARCHITECTURE.md draws these. Wherever it is, a pod may be deleted, or bound by somebody else.
+TRANSITIONS: Mapping[Stage, Set[Stage]] = {
+    before: stages | ({Stage.NOT_PENDING} - {before}) for before, stages in _FROM.items()
 }
 
 QUEUED = frozenset(
@@ -90,15 +72,6 @@ Group = tuple[int, frozenset[str], bytes]
 SortKey = Callable[[Queued], Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Deadline:
-    """A moment until which a pod waits for something other than its turn."""
-
-    at: float
-    seconds: float  # how long it waits
-    waits_for: str  # the plugin whose permission it needs; "" for the watch to confirm its binding
-
-
 @dataclass(slots=True)
 class PendingEviction:
     """The pods that have to go from a node for another to fit there."""
@@ -117,7 +90,7 @@ class PendingPod:
     first_seen_at: float
     queued_at: float
     stage: Stage = Stage.NOT_PENDING
-    entry: int = 0  # the number of its newest entry in a heap; older entries are void
+    entry: int = 0  # in the heap of its stage
     _signature: bytes = b""
 
     # In the queue.
@@ -137,7 +110,7 @@ class PendingPod:
     node_name: str = ""  # where it is assumed
     is_doubtful: bool = False  # whether others have changed its node since it was chosen
     memories: dict[str, Any] = field(default_factory=dict)  # by plugin: to be handed to it again
-    deadlines: dict[str, Deadline] = field(default_factory=dict)  # by what they wait for
+    deadlines: dict[str, "Deadline"] = field(default_factory=dict)  # by what they wait for
 
     # Nominations to be written that its status was not seen to say yet, newest last.
     asked_nominations: tuple[str, ...] = ()
@@ -158,119 +131,114 @@ class PendingPod:
         return bool(self.rejected_by)
 
 
+@dataclass(slots=True, eq=False)
+class Deadline:
+    """A moment until which a pod waits in its stage for something other than its turn."""
+
+    record: PendingPod
+    at: float
+    seconds: float  # how long it waits
+    waits_for: str  # the plugin whose permission it needs; "" for the watch to confirm its binding
+    entry: int = 0
+
+
 class Pods:
     """All records: by uid, by stage, and by what they wait for."""
 
     def __init__(self, sort_key: SortKey) -> None:
         self._sort_key = sort_key
-        self._by_uid: dict[str, PendingPod] = {}
+        self.by_uid: dict[str, PendingPod] = {}
         self.counts = dict.fromkeys(Stage, 0)  # of those that are pending
-        self.active = _Heap(_is_newest)
-        self.backoff = _Heap(_is_newest)
-        self.error_backoff = _Heap(_is_newest)
+        numbers = count(1)
+        self.active = Heap[PendingPod](numbers)
+        self.backoff = Heap[PendingPod](numbers)
+        self.error_backoff = Heap[PendingPod](numbers)
         self.unschedulable: dict[Group, dict[str, PendingPod]] = {}  # then by uid
-        self._deadlines = _Heap(_is_awaited)
-        self._entry_count = 0
+        self.deadlines = Heap[Deadline](numbers)
 
     def __iter__(self) -> Iterator[PendingPod]:
-        return iter(self._by_uid.values())
-
-    def get(self, uid: str) -> PendingPod | None:
-        return self._by_uid.get(uid)
+        return iter(self.by_uid.values())
 
     def move(self, record: PendingPod, stage: Stage) -> None:
-        """The one place where a stage changes. To its own stage a pod moves when its sort key may
+        """The one place where a stage changes. A pod moves to its own stage when its sort key may
         have changed."""
-        before = record.stage
+        before, record.entry = record.stage, 0
         if stage is not before:
             if stage not in TRANSITIONS[before]:
                 raise ValueError(f"pod {record.pod.key} is {before.value}: not to be {stage.value}")
-            self._leave(record)
+            self._leave(record, before)
             record.stage = stage
             self.counts[before] -= 1
             self.counts[stage] += 1
-        self._enter(record)
+        if stage is Stage.ACTIVE:
+            self.active.push(self._sort_key(record), record)
+        elif stage is Stage.BACKOFF:
+            self.backoff.push((record.backoff_until, self._sort_key(record)), record)
+        elif stage is Stage.ERROR_BACKOFF:
+            self.error_backoff.push((record.backoff_until, self._sort_key(record)), record)
+        elif stage is Stage.UNSCHEDULABLE:
+            record.group = (record.retry_on, record.rejected_by, record.signature)
+            self.unschedulable.setdefault(record.group, {})[record.uid] = record
+        elif stage is Stage.NOT_PENDING:
+            del self.by_uid[record.uid]
 
-    def wait_until(self, record: PendingPod, deadline: Deadline) -> None:
-        """Until then or until its stage changes; who leaves the stage has no deadlines left."""
-        record.deadlines[deadline.waits_for] = deadline
-        self._entry_count += 1
-        self._deadlines.push(deadline.at, self._entry_count, (record, deadline))
-
-    def next_deadline(self) -> tuple[PendingPod, Deadline] | None:
-        return self._deadlines.first()
-
-    def _leave(self, record: PendingPod) -> None:
-        record.entry = 0
-        if record.deadlines:
-            record.deadlines = {}
-        if record.stage is Stage.UNSCHEDULABLE:
+    def _leave(self, record: PendingPod, stage: Stage) -> None:
+        if stage is Stage.NOT_PENDING:
+            self.by_uid[record.uid] = record
+        elif stage is Stage.UNSCHEDULABLE:
             group = self.unschedulable[record.group]
             del group[record.uid]
             if not group:
                 del self.unschedulable[record.group]
-        elif record.stage is Stage.NOT_PENDING:
-            self._by_uid[record.uid] = record
+        for waits_for in [*record.deadlines]:
+            self.end_deadline(record, waits_for)
 
-    def _enter(self, record: PendingPod) -> None:
-        match record.stage:
-            case Stage.ACTIVE:
-                self._push(self.active, self._sort_key(record), record)
-            case Stage.BACKOFF:
-                self._push(self.backoff, self._key_in_backoff(record), record)
-            case Stage.ERROR_BACKOFF:
-                self._push(self.error_backoff, self._key_in_backoff(record), record)
-            case Stage.UNSCHEDULABLE:
-                record.group = (record.retry_on, record.rejected_by, record.signature)
-                self.unschedulable.setdefault(record.group, {})[record.uid] = record
-            case Stage.NOT_PENDING:
-                del self._by_uid[record.uid]
+    def wait(self, record: PendingPod, deadline: Deadline) -> None:
+        """Until then; who leaves the stage has no deadlines left."""
+        record.deadlines[deadline.waits_for] = deadline
+        self.deadlines.push(deadline.at, deadline)
 
-    def _push(self, heap: "_Heap[PendingPod]", key: Any, record: PendingPod) -> None:
-        self._entry_count += 1
-        record.entry = self._entry_count
-        heap.push(key, record.entry, record)
-
-    def _key_in_backoff(self, record: PendingPod) -> tuple[float, Any]:
-        return record.backoff_until, self._sort_key(record)
+    def end_deadline(self, record: PendingPod, waits_for: str) -> None:
+        deadline = record.deadlines.pop(waits_for, None)
+        if deadline is not None:
+            deadline.entry = 0
 
 
-class _Heap(Generic[T]):
-    """A heap whose entries may become void: nothing is taken out of its middle."""
+class _Entered(Protocol):
+    entry: int  # the number of its entry in a heap; entries with other numbers are void
 
-    def __init__(self, is_valid: Callable[[int, T], bool]) -> None:
-        self._is_valid = is_valid
+
+T = TypeVar("T", bound=_Entered)
+
+
+class Heap(Generic[T]):
+    """A heap that nothing is taken from but its head: other entries become void."""
+
+    def __init__(self, numbers: Iterator[int]) -> None:
+        self._numbers = numbers
         self._entries: list[tuple[Any, int, T]] = []
         self._clean_at = _FEW_ENTRIES
 
-    def push(self, key: Any, number: int, item: T) -> None:
-        """Of equal keys, the entry with the lower number comes first."""
-        heapq.heappush(self._entries, (key, number, item))
+    def push(self, key: Any, item: T) -> None:
+        """Of equal keys, what was pushed earlier comes first."""
+        item.entry = next(self._numbers)
+        heapq.heappush(self._entries, (key, item.entry, item))
         if len(self._entries) > self._clean_at:
             self._drop_void()
 
     def first(self) -> T | None:
         while self._entries:
             _, number, item = self._entries[0]
-            if self._is_valid(number, item):
+            if item.entry == number:
                 return item
             heapq.heappop(self._entries)
         return None
 
     def _drop_void(self) -> None:
         """A standby never looks at the head, so void entries would stay for ever."""
-        self._entries = [each for each in self._entries if self._is_valid(*each[1:])]
+        self._entries = [entry for entry in self._entries if entry[2].entry == entry[1]]
         heapq.heapify(self._entries)
         self._clean_at = max(_FEW_ENTRIES, 2 * len(self._entries))
-
-
-def _is_newest(number: int, record: PendingPod) -> bool:
-    return record.entry == number
-
-
-def _is_awaited(_: int, each: tuple[PendingPod, Deadline]) -> bool:
-    record, deadline = each
-    return record.deadlines.get(deadline.waits_for) is deadline
 
 
 def memory_of(memories: Mapping[str, Any], plugin: Any) -> dict[str, Any]:

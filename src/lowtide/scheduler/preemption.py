@@ -64,7 +64,7 @@ class Preemption:
         return actions
 
     def _waiting(self, victims: Iterable[Pod]) -> dict[str, PendingPod]:
-        records = (self._pods.get(victim.uid) for victim in victims)
+        records = (self._pods.by_uid.get(victim.uid) for victim in victims)
         return {
             record.uid: record
             for record in records
@@ -106,10 +106,10 @@ class Preemption:
                 released.append(record)
         return released
 
-    def forget(self, record: PendingPod) -> None:
+    def forget(self, record: PendingPod, eviction: PendingEviction) -> None:
         """The pod is gone, or has its node. Its victims get their Events all the same once the
         writes have ended."""
-        if record.eviction is not None and record.eviction.is_written:
+        if eviction.is_written:
             self._end(record)
 
     def _end(self, record: PendingPod) -> None:

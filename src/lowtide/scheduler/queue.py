@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 
 from lowtide.framework.change import Change
-from lowtide.framework.profile import Profile
 from lowtide.objects.pod import Pod
 from lowtide.scheduler.looking import gate_by
 from lowtide.scheduler.pods import QUEUED, Group, PendingPod, Pods, Stage
@@ -62,9 +61,8 @@ class Queue:
 
     # Pods come and change.
 
-    def add(self, pod: Pod, profile: Profile, now: float) -> None:
+    def add(self, record: PendingPod) -> None:
         """A pod that was not pending before."""
-        record = PendingPod(pod, pod.uid, profile, first_seen_at=now, queued_at=now)
         self._enter(record, Stage.ACTIVE, because="UnschedulablePodAdd")
 
     def update(self, record: PendingPod, pod: Pod, now: float) -> None:
@@ -129,7 +127,8 @@ class Queue:
             if group[0] & change.what and self._may_profit(group, records, change)
             for record in records.values()
         ]
-        self._wake_all(woken, now, change.event)
+        if woken:
+            self._wake_all(woken, now, change.event)
         return len(woken)
 
     def _may_profit(self, group: Group, records: dict[str, PendingPod], change: Change) -> bool:
