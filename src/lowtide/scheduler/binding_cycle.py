@@ -3,7 +3,6 @@ permit, the binding is sent, and the watch confirms it. Used by the machine."""
 
 import sys
 from collections import deque
-from dataclasses import dataclass, field
 
 from lowtide.cluster.state import ClusterState
 from lowtide.framework.change import pod_change
@@ -37,14 +36,6 @@ _CONFIRMATION = ""  # what an unconfirmed pod waits for, instead of a plugin's p
 _LONG_ENOUGH_SECONDS = sys.float_info.max  # for all that ever gives way
 
 
-@dataclass(slots=True)
-class _Permits:
-    """What the plugins at Permit say of one pod."""
-
-    waits: dict[str, float] = field(default_factory=dict)  # seconds, by plugin
-    answers: list[PermitAnswered] = field(default_factory=list)  # for pods that wait already
-
-
 class BindingCycle:
     def __init__(
         self,
@@ -70,9 +61,10 @@ class BindingCycle:
         assert decision.node_name is not None
         self._state.assume(record.pod, decision.node_name, shape)
         record.decision, record.node_name = decision, decision.node_name
-        permits = _Permits()
+        waits: dict[str, float] = {}  # seconds, by plugin
+        answers: list[PermitAnswered] = []  # for pods that wait already
         try:
-            rejection = self._reserve(record) or self._permit(record, permits)
+            rejection = self._reserve(record) or self._permit(record, waits, answers)
         except (PluginError, QuantityError) as error:
             self.take_back(record, now)
             return self._failures.error(record, str(error), now)
@@ -83,11 +75,11 @@ class BindingCycle:
         else:
             spent = record.profile.asking.take_spent()
             actions = [Decided(decision, record.attempts, record.first_seen_at, spent)]
-            if permits.waits:
-                self._wait(record, permits, now)
+            if waits:
+                self._wait(record, waits, now)
             else:
                 actions.append(self._bind(record))
-        for answer in permits.answers:
+        for answer in answers:
             actions += self.permit_answered(answer, now)
         return actions
 
@@ -112,8 +104,10 @@ class BindingCycle:
                 )
         return None
 
-    def _permit(self, record: PendingPod, permits: _Permits) -> tuple[str, str] | None:
-        """The first plugin that rejects the pod, and why."""
+    def _permit(
+        self, record: PendingPod, waits: dict[str, float], answers: list[PermitAnswered]
+    ) -> tuple[str, str] | None:
+        """The first plugin that rejects the pod, and why. What others say is added."""
         for plugin in record.profile.at("permit"):
             memory = memory_of(record.memories, plugin)
             nodes = self._state.nodes()
@@ -122,10 +116,10 @@ class BindingCycle:
             )
             reason = answer.reason if isinstance(answer, Reject) else None
             if isinstance(answer, Wait):
-                permits.waits[plugin.name] = answer.seconds
+                waits[plugin.name] = answer.seconds
             else:
                 also = sorted(getattr(answer, "also", ()))
-                permits.answers += [PermitAnswered(uid, plugin.name, reason) for uid in also]
+                answers += [PermitAnswered(uid, plugin.name, reason) for uid in also]
             if reason is not None:
                 return plugin.name, reason
         return None
@@ -136,9 +130,9 @@ class BindingCycle:
 
     # It waits in Permit.
 
-    def _wait(self, record: PendingPod, permits: _Permits, now: float) -> None:
+    def _wait(self, record: PendingPod, waits: dict[str, float], now: float) -> None:
         self._pods.move(record, Stage.WAITING)
-        for plugin_name, wanted in permits.waits.items():
+        for plugin_name, wanted in waits.items():
             seconds = min(wanted, LONGEST_PERMIT_SECONDS)
             self._pods.wait(record, Deadline(record, now + seconds, seconds, plugin_name))
 

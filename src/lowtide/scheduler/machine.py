@@ -235,14 +235,19 @@ class Machine:
     # One pod has its turn.
 
     def _take_turn(self, now: float) -> list[Action]:
-        actions: list[Action] = [PluginFailed(*each) for each in self._failed_hints.items()]
-        self._failed_hints.clear()
+        actions = self._report_failed_hints() if self._failed_hints else []
         while (due := self.pods.deadlines.first()) is not None and due.at <= now:
             if due.waits_for:
                 return actions + self._binding.timed_out(due, now)
             actions += self._binding.look_up(due)
         record = self.queue.pop(now)
-        return actions if record is None else actions + self._decide(record, now)
+        if record is not None:
+            actions += self._decide(record, now)
+        return actions
+
+    def _report_failed_hints(self) -> list[Action]:
+        failed, self._failed_hints = self._failed_hints, {}
+        return [PluginFailed(plugin_name, error) for plugin_name, error in failed.items()]
 
     def _decide(self, record: PendingPod, now: float) -> list[Action]:
         pod, profile = record.pod, record.profile
@@ -250,8 +255,10 @@ class Machine:
             self.pods.move(record, Stage.NOT_PENDING)
             return [failure_event(pod, f"skip schedule deleting pod: {pod.key}")]
         profile.asking.take_spent()  # what a turn that failed has left
+        if pod.status.nominated_node_name or self.state.nominated():
+            pod = self._nominations.applied_to(pod)
         course = deciding(
-            self._nominations.applied_to(pod),
+            pod,
             self._verdicts[profile.scheduler_name],
             turn=self._turns,
             waited_seconds=now - record.first_seen_at + _LOST_SECONDS,

@@ -153,6 +153,11 @@ class Pods:
         self.active = Heap[PendingPod](numbers)
         self.backoff = Heap[PendingPod](numbers)
         self.error_backoff = Heap[PendingPod](numbers)
+        self._heaps = {
+            Stage.ACTIVE: self.active,
+            Stage.BACKOFF: self.backoff,
+            Stage.ERROR_BACKOFF: self.error_backoff,
+        }
         self.unschedulable: dict[Group, dict[str, PendingPod]] = {}  # then by uid
         self.deadlines = Heap[Deadline](numbers)
 
@@ -166,32 +171,35 @@ class Pods:
         if stage is not before:
             if stage not in TRANSITIONS[before]:
                 raise ValueError(f"pod {record.pod.key} is {before.value}: not to be {stage.value}")
-            self._leave(record, before)
             record.stage = stage
             self.counts[before] -= 1
             self.counts[stage] += 1
-        if stage is Stage.ACTIVE:
-            self.active.push(self._sort_key(record), record)
-        elif stage is Stage.BACKOFF:
-            self.backoff.push((record.backoff_until, self._sort_key(record)), record)
-        elif stage is Stage.ERROR_BACKOFF:
-            self.error_backoff.push((record.backoff_until, self._sort_key(record)), record)
+            if before is Stage.NOT_PENDING:
+                self.by_uid[record.uid] = record
+            elif before is Stage.UNSCHEDULABLE:
+                self._leave_group(record)
+            elif record.deadlines:
+                self._end_deadlines(record)
+        heap = self._heaps.get(stage)
+        if heap is not None:
+            key = self._sort_key(record)
+            heap.push(key if stage is Stage.ACTIVE else (record.backoff_until, key), record)
         elif stage is Stage.UNSCHEDULABLE:
             record.group = (record.retry_on, record.rejected_by, record.signature)
             self.unschedulable.setdefault(record.group, {})[record.uid] = record
         elif stage is Stage.NOT_PENDING:
             del self.by_uid[record.uid]
 
-    def _leave(self, record: PendingPod, stage: Stage) -> None:
-        if stage is Stage.NOT_PENDING:
-            self.by_uid[record.uid] = record
-        elif stage is Stage.UNSCHEDULABLE:
-            group = self.unschedulable[record.group]
-            del group[record.uid]
-            if not group:
-                del self.unschedulable[record.group]
-        for waits_for in [*record.deadlines]:
-            self.end_deadline(record, waits_for)
+    def _leave_group(self, record: PendingPod) -> None:
+        group = self.unschedulable[record.group]
+        del group[record.uid]
+        if not group:
+            del self.unschedulable[record.group]
+
+    def _end_deadlines(self, record: PendingPod) -> None:
+        for deadline in record.deadlines.values():
+            deadline.entry = 0
+        record.deadlines.clear()
 
     def wait(self, record: PendingPod, deadline: Deadline) -> None:
         """Until then; who leaves the stage has no deadlines left."""
