@@ -35,7 +35,7 @@ from lowtide.scheduler.events import (
 )
 from lowtide.scheduler.extending import Answer, ExtenderFailed, Question
 from lowtide.scheduler.hooks import BindingExtenders, Hooks
-from lowtide.scheduler.log_lines import tell_decision, tell_event, tell_reading
+from lowtide.scheduler.log_lines import log_decision, log_event, log_reading
 from lowtide.scheduler.machine import Machine
 from lowtide.scheduler.metrics import SchedulerMetrics
 from lowtide.scheduler.tasks import Tasks
@@ -110,7 +110,7 @@ class Live:
 
     def handle(self, event: Event) -> None:
         """Applies an event at once; the next turn sees it."""
-        tell_event(event, self.machine.state)
+        log_event(event, self.machine.state)
         match event:
             case Added(object=Pod() as pod) | Modified(object=Pod() as pod) if pod.spec.node_name:
                 self._writes.drop_condition(pod)
@@ -118,7 +118,7 @@ class Live:
                 self._attempts.forget(pod)
         self._perform(self._step(event, self._clock()))
         if isinstance(event, ReadingPublished):
-            tell_reading(event.source, self.machine.profiles.values(), self.machine.state)
+            log_reading(event.source, self.machine.profiles.values(), self.machine.state)
         self._something_happened.set()
 
     async def run(self) -> None:
@@ -246,7 +246,7 @@ class Live:
 
     def _note_decision(self, decided: Decided) -> None:
         profile = self.machine.profiles[decided.decision.scheduler_name]
-        tell_decision(decided, profile, self.machine.state.nodes())
+        log_decision(decided, profile, self.machine.state.nodes())
         self._on_decision(decided, self._attempts.began_at(decided.decision.pod))
         self._attempts.decided(decided)
 
