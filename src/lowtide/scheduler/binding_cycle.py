@@ -169,6 +169,7 @@ class BindingCycle:
             return []
         if event.outcome.error is not None:
             return self._not_bound(record, event.outcome, event.outcome.error, now)
+        record.decision = None
         self._state.known_objects.settle(event.uid)
         note = f"Successfully assigned {record.pod.key} to {record.node_name}"
         name = record.profile.scheduler_name

@@ -35,15 +35,15 @@ class Stage(Enum):
     __hash__ = object.__hash__  # Enum has one written in Python, and stages are keys
 
 
-_HELD_BACK = {Stage.ACTIVE, Stage.BACKOFF, Stage.ERROR_BACKOFF, Stage.GATED}
-_FROM: Mapping[Stage, Set[Stage]] = {
+_RELEASED_TO = {Stage.ACTIVE, Stage.BACKOFF, Stage.ERROR_BACKOFF, Stage.GATED}
+_DRAWN: Mapping[Stage, Set[Stage]] = {
     Stage.NOT_PENDING: {Stage.ACTIVE, Stage.GATED},
     Stage.GATED: {Stage.ACTIVE, Stage.BACKOFF},
     Stage.ACTIVE: {Stage.GATED, Stage.DECIDING},
     Stage.BACKOFF: {Stage.ACTIVE, Stage.GATED, Stage.DECIDING},
     Stage.ERROR_BACKOFF: {Stage.ACTIVE, Stage.GATED},
-    Stage.UNSCHEDULABLE: {*_HELD_BACK, Stage.EVICTING},
-    Stage.EVICTING: _HELD_BACK,
+    Stage.UNSCHEDULABLE: {*_RELEASED_TO, Stage.EVICTING},
+    Stage.EVICTING: _RELEASED_TO,
     Stage.DECIDING: {Stage.UNSCHEDULABLE, Stage.ERROR_BACKOFF, Stage.WAITING, Stage.BINDING},
     Stage.WAITING: {Stage.BINDING, Stage.UNSCHEDULABLE, Stage.ERROR_BACKOFF},
     Stage.BINDING: {Stage.UNCONFIRMED, Stage.ERROR_BACKOFF},
@@ -51,7 +51,7 @@ _FROM: Mapping[Stage, Set[Stage]] = {
 }
 # ARCHITECTURE.md draws these. Wherever it is, a pod may be deleted, or bound by somebody else.
 TRANSITIONS: Mapping[Stage, Set[Stage]] = {
-    before: stages | ({Stage.NOT_PENDING} - {before}) for before, stages in _FROM.items()
+    before: stages | ({Stage.NOT_PENDING} - {before}) for before, stages in _DRAWN.items()
 }
 
 QUEUED = frozenset(
