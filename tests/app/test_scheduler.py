@@ -17,7 +17,7 @@ from lowtide.app.watchdog import EXIT_CODE, Watchdog
 from lowtide.framework.plugin import Nodes, Pod, Rejection
 from lowtide.kube.lease import RELEASE_TIMEOUT_SECONDS
 from lowtide.localcluster import LocalCluster
-from lowtide.scheduler.unconfirmed import CONFIRMED_WITHIN_SECONDS
+from lowtide.scheduler.binding_cycle import CONFIRMED_WITHIN_SECONDS
 from lowtide.server.http import DEFAULT_DRAIN
 from lowtide.server.serving import Serving
 from lowtide.testing import ManualClock

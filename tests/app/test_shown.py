@@ -11,7 +11,7 @@ from tests.records.kept_decisions import GIGABIT, Keeping
 from tests.records.test_record import BUSY_AND_QUIET
 from tests.scheduler.conftest import START
 from tests.scheduler.test_machine_asked import UNREADABLE
-from tests.scheduler.test_pending import REFUSED
+from tests.scheduler.test_unbound_pods import REFUSED
 from tests.server.conftest import RawClient, running
 
 from lowtide.advisor.advisor import Advisor

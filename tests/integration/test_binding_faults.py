@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lowtide.localcluster import Drop, LocalCluster
-from lowtide.scheduler.unconfirmed import CONFIRMED_WITHIN_SECONDS
+from lowtide.scheduler.binding_cycle import CONFIRMED_WITHIN_SECONDS
 from realparts.process import Process
 
 Start = Callable[..., Process]

@@ -22,7 +22,8 @@ from lowtide.objects.node import Node
 from lowtide.objects.pod import Pod
 from lowtide.plugins import BUILT_IN
 from lowtide.scheduler.machine import Machine
-from lowtide.scheduler.queue import Place, Queue
+from lowtide.scheduler.pods import PendingPod, Pods, Stage
+from lowtide.scheduler.queue import Queue
 
 Thing = TypeVar("Thing")
 
@@ -32,11 +33,11 @@ CASES_BY_FAMILY = {"recorded_queue": 100, "recorded_wakes": 300}
 # too many does no harm. No rule lets a pod wait that kube-scheduler tries again.
 CAREFUL_RULES = frozenset({"InterPodAffinity", "PodTopologySpread"})
 RECORDED_NAME = {
-    Place.ACTIVE: "active",
-    Place.BACKOFF: "backoff",
-    Place.ERROR_BACKOFF: "backoff",
-    Place.PARKED: "unschedulable",
-    Place.GATED: "gated",
+    Stage.ACTIVE: "active",
+    Stage.BACKOFF: "backoff",
+    Stage.ERROR_BACKOFF: "backoff",
+    Stage.UNSCHEDULABLE: "unschedulable",
+    Stage.GATED: "gated",
 }
 
 
@@ -56,8 +57,8 @@ def profile() -> Profile:
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=case.id) for case in ALL])
 def test_takes_pods_in_the_recorded_order(profile: Profile, case: Case) -> None:
-    queue = Machine({"default-scheduler": profile}).queue
-    found = [step_on(queue, step, profile) for step in case.scenario["steps"]]
+    machine = Machine({"default-scheduler": profile})
+    found = [step_on(machine.queue, machine.pods, step, profile) for step in case.scenario["steps"]]
     assert found == case.expected["steps"] or found == woken_besides(case)
 
 
@@ -70,25 +71,33 @@ def woken_besides(case: Case) -> list[dict[str, Any]]:
     return [*before, {"active": last.get("unschedulable", last.get("active"))}]
 
 
-def step_on(queue: Queue, step: dict[str, Any], profile: Profile) -> dict[str, Any]:
+def step_on(queue: Queue, pods: Pods, step: dict[str, Any], profile: Profile) -> dict[str, Any]:
     now = step["at"]
     queue.is_ready(now)  # time has passed: those whose waiting ended move on
     popped = None
     match step["do"]:
         case "add":
-            queue.add(read(step["pod"], Pod), now)
+            pod = read(step["pod"], Pod)
+            queue.add(PendingPod(pod, pod.uid, profile, first_seen_at=now, queued_at=now))
         case "update":
-            queue.update(read(step["pod"], Pod), now)
+            pod = read(step["pod"], Pod)
+            queue.update(known(pods, pod.uid), pod, now)
         case "delete":
-            queue.remove(step["name"].removeprefix("shop/"))
+            pods.move(known(pods, step["name"].removeprefix("shop/")), Stage.NOT_PENDING)
         case "pop":
             popped = take(queue, step, profile)
         case _:
             queue.wake(change_of(step), now)
     found: dict[str, Any] = {} if popped is None else {"popped": popped}
     for queued in queue:
-        found.setdefault(RECORDED_NAME[queued.place], []).append(full_name(queued.pod))
+        found.setdefault(RECORDED_NAME[queued.stage], []).append(full_name(queued.pod))
     return {key: names if key == "popped" else sorted(names) for key, names in found.items()}
+
+
+def known(pods: Pods, uid: str) -> PendingPod:
+    record = pods.by_uid.get(uid)
+    assert record is not None
+    return record
 
 
 def take(queue: Queue, step: dict[str, Any], profile: Profile) -> str | None:

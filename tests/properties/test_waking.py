@@ -44,7 +44,7 @@ from lowtide.scheduler.actions import Bind, Evict
 from lowtide.scheduler.decide import decide
 from lowtide.scheduler.events import BindingEnded, Event, EvictionEnded, Turn
 from lowtide.scheduler.machine import Machine
-from lowtide.scheduler.queue import Place
+from lowtide.scheduler.pods import Stage
 from lowtide.testing import make_node, make_pod, make_profile
 
 NOW = 1000.0
@@ -175,7 +175,7 @@ class Walk:
         step()
         count = 0
         for queued in self._machine.queue:
-            if queued.place is Place.PARKED:
+            if queued.stage is Stage.UNSCHEDULABLE:
                 decision = decide(queued.pod, self._machine._verdicts["lowtide"], turn=0)
                 refused_by = sorted(queued.rejected_by)
                 assert decision.node_name is None, (

@@ -27,6 +27,7 @@ from lowtide.records.recording import Recording, Step
 from lowtide.records.recording_header import RecordingError
 from lowtide.records.replaying import Replay
 from lowtide.scheduler.actions import AskExtenders, Bind, Evict, LookUpBinding
+from lowtide.scheduler.binding_cycle import CONFIRMED_WITHIN_SECONDS
 from lowtide.scheduler.events import (
     BindingEnded,
     BindingLookedUp,
@@ -36,7 +37,6 @@ from lowtide.scheduler.events import (
     Turn,
 )
 from lowtide.scheduler.extending import ExtenderFailed, Filtered, Priorities
-from lowtide.scheduler.unconfirmed import CONFIRMED_WITHIN_SECONDS
 from lowtide.testing import make_node, make_pod
 
 WITH_TRAFFIC = {

@@ -22,11 +22,11 @@ from tests.scheduler.test_machine_waiting import BadHint
 from lowtide.framework.plugin import Allow, BindOutcome, Nodes, Pod, PodRejection, Reserved, Wait
 from lowtide.objects.events import Added, Deleted, Modified
 from lowtide.scheduler.actions import Decided
+from lowtide.scheduler.binding_cycle import CONFIRMED_WITHIN_SECONDS
 from lowtide.scheduler.events import PermitAnswered
 from lowtide.scheduler.live import Live
 from lowtide.scheduler.machine import Machine
 from lowtide.scheduler.metrics import SchedulerMetrics
-from lowtide.scheduler.unconfirmed import CONFIRMED_WITHIN_SECONDS
 from lowtide.testing import ManualClock, make_node, make_pod, make_profile
 
 

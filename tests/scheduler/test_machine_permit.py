@@ -1,5 +1,6 @@
 """The machine and rules that make pods wait on their node before they are bound."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -8,8 +9,8 @@ from tests.scheduler.conftest import Bench, binds, default_profile, notes, small
 from lowtide.framework.asking import NOTHING_SPENT
 from lowtide.framework.plugin import Allow, Pod, Reject, Wait
 from lowtide.objects.events import Added, Deleted, Modified
-from lowtide.scheduler.actions import Decided, Evict
-from lowtide.scheduler.events import Event, PermitAnswered
+from lowtide.scheduler.actions import Action, Decided, Evict
+from lowtide.scheduler.events import Event, EvictionEnded, PermitAnswered
 from lowtide.testing import ManualClock, make_pod
 
 WEB = make_pod("web", cpu="800m")
@@ -167,3 +168,23 @@ def test_a_waiting_pod_that_matters_less_loses_its_place_without_being_deleted()
     ) in notes(told)
     bench.pass_time(20)
     assert binds([*told, *bench.take_turns()]) == [("big", "node-a")]
+
+
+def test_a_pod_waits_for_its_other_victims_where_one_of_them_only_waited() -> None:
+    """The place that the waiting pod loses wakes it, but the other victim has not gone."""
+    low = make_pod("low", cpu="800m", on="node-a")
+    rule = Says("Gang", web=Wait(30))
+    bench = Bench(small_node(cpu="2"), profiles=[default_profile(rule)])
+    bench.give(Added(low), Added(WEB))
+    bench.take_turns()
+    big = make_pod("big", cpu="1800m", priority=9)
+    bench.give(Added(big))
+    bench.take_turns()
+    assert [each.decision.pod.name for each in decisions(bench.actions)] == ["web", "big"]
+    assert bench.lengths == {"gated": 1, "backoff": 1}
+    bench.give(EvictionEnded(big.uid, evicted=(low,)), Deleted(low))
+    assert binds(bench.take_turns()) == [("big", "node-a")]
+
+
+def decisions(actions: Sequence[Action]) -> list[Decided]:
+    return [each for each in actions if isinstance(each, Decided)]

@@ -5,11 +5,8 @@ from prometheus_client import CollectorRegistry, Metric
 from prometheus_client.exposition import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from lowtide.scheduler.metrics import (
-    PresentGauges,
-    PresentNumbers,
-    SchedulerMetrics,
-)
+from lowtide.scheduler.gauges import PresentGauges, PresentNumbers
+from lowtide.scheduler.metrics import SchedulerMetrics
 
 NUMBERS = PresentNumbers(
     pending_pods={"active": 3, "backoff": 1, "unschedulable": 2, "gated": 0},

@@ -3,55 +3,49 @@
 import math
 
 import pytest
+from tests.scheduler.queued_pods import QueueOfPods
 
 from lowtide.framework.change import Change
-from lowtide.framework.plugin import NODE, PODS, READING, PodRejection
+from lowtide.framework.plugin import NODE, PODS, READING
 from lowtide.objects.pod import Pod
-from lowtide.plugins.priority_sort import PrioritySort
-from lowtide.plugins.scheduling_gates import SchedulingGates
-from lowtide.scheduler.queue import Place, Queue, QueuedPod
+from lowtide.scheduler.pods import QUEUED, PendingEviction, PendingPod, Stage
 from lowtide.testing import make_pod
 
 NOW = 1000.0
 RULE = frozenset(["NodeResourcesFit"])
 
 
-def may_enqueue(pod: Pod) -> tuple[str, PodRejection] | None:
-    rejection = SchedulingGates().may_enqueue(pod)
-    return None if rejection is None else ("SchedulingGates", rejection)
+def make_queue() -> QueueOfPods:
+    return QueueOfPods()
 
 
-def make_queue() -> Queue:
-    return Queue(PrioritySort().sort_key, may_enqueue)
-
-
-def queue_of(*pods: Pod) -> Queue:
+def queue_of(*pods: Pod) -> QueueOfPods:
     queue = make_queue()
     for pod in pods:
-        queue.add(pod, NOW)
+        queue.comes(pod, NOW)
     return queue
 
 
-def take(queue: Queue, now: float = NOW) -> QueuedPod:
+def take(queue: QueueOfPods, now: float = NOW) -> PendingPod:
     queued = queue.pop(now)
     assert queued is not None
     return queued
 
 
-def names_in_order(queue: Queue, now: float) -> list[str]:
+def names_in_order(queue: QueueOfPods, now: float) -> list[str]:
     names = []
     while (queued := queue.pop(now)) is not None:
         names.append(queued.pod.name)
     return names
 
 
-def places(queue: Queue) -> dict[str, Place]:
-    return {queued.pod.name: queued.place for queued in queue}
+def places(queue: QueueOfPods) -> dict[str, Stage]:
+    return {queued.pod.name: queued.stage for queued in queue}
 
 
-def parked(pod: Pod, *, retry_on: int = NODE, now: float = NOW) -> Queue:
+def parked(pod: Pod, *, retry_on: int = NODE, now: float = NOW) -> QueueOfPods:
     queue = make_queue()
-    queue.add(pod, now)
+    queue.comes(pod, now)
     queue.park(take(queue, now), RULE, retry_on, now)
     return queue
 
@@ -61,11 +55,11 @@ def parked(pod: Pod, *, retry_on: int = NODE, now: float = NOW) -> Queue:
 
 def test_the_pod_of_higher_priority_is_first_then_the_one_that_came_earlier() -> None:
     queue = make_queue()
-    queue.add(make_pod("early"), 1.0)
-    queue.add(make_pod("late"), 2.0)
-    queue.add(make_pod("urgent late", priority=10), 3.0)
-    queue.add(make_pod("lowly", priority=-1), 0.0)
-    queue.add(make_pod("urgent later", priority=10), 4.0)
+    queue.comes(make_pod("early"), 1.0)
+    queue.comes(make_pod("late"), 2.0)
+    queue.comes(make_pod("urgent late", priority=10), 3.0)
+    queue.comes(make_pod("lowly", priority=-1), 0.0)
+    queue.comes(make_pod("urgent later", priority=10), 4.0)
     assert names_in_order(queue, NOW) == ["urgent late", "urgent later", "early", "late", "lowly"]
 
 
@@ -90,8 +84,8 @@ def test_each_taking_is_an_attempt() -> None:
 def test_a_retried_pod_lines_up_behind_those_that_came_meanwhile() -> None:
     queue = queue_of(make_pod("failed"))
     queue.retry(take(queue), NOW)
-    queue.add(make_pod("earlier"), NOW - 1)
-    queue.add(make_pod("later"), NOW + 1)
+    queue.comes(make_pod("earlier"), NOW - 1)
+    queue.comes(make_pod("later"), NOW + 1)
     assert names_in_order(queue, NOW + 10) == ["earlier", "failed", "later"]
 
 
@@ -107,7 +101,7 @@ def test_a_retried_pod_lines_up_behind_those_that_came_meanwhile() -> None:
 )
 def test_errors_back_off_1_2_4_8_10_10_seconds_and_end_on_a_whole_second(start: float) -> None:
     queue = make_queue()
-    queue.add(make_pod(), start)
+    queue.comes(make_pod(), start)
     waits, now = [], start
     for _ in range(6):
         queue.retry(take(queue, now), now)
@@ -136,10 +130,8 @@ def test_refusals_back_off_by_their_own_count_and_errors_by_theirs() -> None:
 
 
 def test_the_backoff_of_the_configuration_is_used() -> None:
-    queue = Queue(
-        PrioritySort().sort_key, may_enqueue, initial_backoff_seconds=3.0, max_backoff_seconds=5.0
-    )
-    queue.add(make_pod(), NOW)
+    queue = QueueOfPods(initial_backoff_seconds=3.0, max_backoff_seconds=5.0)
+    queue.comes(make_pod(), NOW)
     ends = []
     for _ in range(3):
         queued = take(queue, NOW + 100)
@@ -151,8 +143,8 @@ def test_the_backoff_of_the_configuration_is_used() -> None:
 def test_a_pod_that_backs_off_is_taken_early_when_no_pod_is_ready() -> None:
     queue = parked(make_pod("refused"))
     queue.wake(Change(NODE), NOW)
-    queue.add(make_pod("ready", priority=-5), NOW)
-    assert places(queue) == {"refused": Place.BACKOFF, "ready": Place.ACTIVE}
+    queue.comes(make_pod("ready", priority=-5), NOW)
+    assert places(queue) == {"refused": Stage.BACKOFF, "ready": Stage.ACTIVE}
     assert queue.is_ready(NOW)
     assert names_in_order(queue, NOW) == ["ready", "refused"]
 
@@ -180,11 +172,11 @@ def test_a_pod_that_met_an_error_is_not_taken_early() -> None:
 
 def test_a_parked_pod_waits_until_something_its_rules_read_changes() -> None:
     queue = parked(make_pod(), retry_on=NODE | PODS)
-    assert places(queue) == {"pod": Place.PARKED}
+    assert places(queue) == {"pod": Stage.UNSCHEDULABLE}
     assert not queue.is_ready(NOW + 200)
     assert queue.wake(Change(READING), NOW + 200) == 0
     assert queue.wake(Change(PODS | READING), NOW + 200) == 1
-    assert places(queue) == {"pod": Place.ACTIVE}
+    assert places(queue) == {"pod": Stage.ACTIVE}
 
 
 def test_only_the_pods_that_care_are_woken() -> None:
@@ -193,7 +185,7 @@ def test_only_the_pods_that_care_are_woken() -> None:
         queue.park(take(queue), RULE, retry_on, NOW)
     assert queue.wake(Change(PODS), NOW + 60) == 2
     assert names_in_order(queue, NOW + 60) == ["by pods", "by both"]
-    assert places(queue) == {"by node": Place.PARKED}
+    assert places(queue) == {"by node": Stage.UNSCHEDULABLE}
 
 
 def test_a_pod_that_nothing_can_wake_stays() -> None:
@@ -204,9 +196,9 @@ def test_a_pod_that_nothing_can_wake_stays() -> None:
 def test_waking_does_not_shorten_the_backoff() -> None:
     queue = parked(make_pod("refused"))
     queue.wake(Change(NODE), NOW + 1)
-    assert places(queue) == {"refused": Place.BACKOFF}
+    assert places(queue) == {"refused": Stage.BACKOFF}
     assert queue.is_ready(NOW + 2)
-    assert places(queue) == {"refused": Place.ACTIVE}
+    assert places(queue) == {"refused": Stage.ACTIVE}
 
 
 def test_what_is_parked_remembers_who_refused_it() -> None:
@@ -220,7 +212,7 @@ def test_after_five_minutes_a_parked_pod_is_tried_whatever_happened() -> None:
     assert queue.next_change_at() == NOW + 300
     assert not queue.is_ready(NOW + 299.9)
     assert queue.is_ready(NOW + 300)
-    assert (places(queue), queue.next_change_at()) == ({"pod": Place.ACTIVE}, math.inf)
+    assert (places(queue), queue.next_change_at()) == ({"pod": Stage.ACTIVE}, math.inf)
 
 
 def test_each_parked_pod_has_its_own_five_minutes() -> None:
@@ -242,21 +234,21 @@ class Hints:
         self.answers: dict[str, bool] = {}
         self.asked: list[tuple[str, frozenset[str]]] = []
 
-    def may_help(self, pod: Pod, rejected_by: frozenset[str], change: Change) -> bool:
-        self.asked.append((pod.name, rejected_by))
-        return self.answers.get(pod.name, False)
+    def may_help(self, record: PendingPod, rejected_by: frozenset[str], change: Change) -> bool:
+        self.asked.append((record.pod.name, rejected_by))
+        return self.answers.get(record.pod.name, False)
 
 
 def test_the_question_is_put_once_for_pods_of_one_shape_that_the_same_rules_refused() -> None:
     hints = Hints()
-    queue = Queue(PrioritySort().sort_key, may_enqueue, may_help=hints.may_help)
+    queue = QueueOfPods(may_help=hints.may_help)
     for name, cpu, rules in (
         ("a", "1", RULE),
         ("b", "1", RULE),
         ("c", "2", RULE),
         ("d", "1", frozenset(["NodePorts"])),
     ):
-        queue.add(make_pod(name, cpu=cpu), NOW)
+        queue.comes(make_pod(name, cpu=cpu), NOW)
         queue.park(take(queue), rules, NODE, NOW)
     hints.answers = {"a": True}
     assert queue.wake(Change(PODS), NOW + 60) == 0
@@ -268,11 +260,11 @@ def test_the_question_is_put_once_for_pods_of_one_shape_that_the_same_rules_refu
 
 def test_the_first_of_a_group_may_leave_it() -> None:
     hints = Hints()
-    queue = Queue(PrioritySort().sort_key, may_enqueue, may_help=hints.may_help)
+    queue = QueueOfPods(may_help=hints.may_help)
     for name in ("a", "b"):
-        queue.add(make_pod(name), NOW)
+        queue.comes(make_pod(name), NOW)
         queue.park(take(queue), RULE, NODE, NOW)
-    queue.remove("default/a")
+    queue.goes("default/a")
     hints.answers = {"b": True}
     assert queue.wake(Change(NODE), NOW + 60) == 1
 
@@ -280,13 +272,13 @@ def test_the_first_of_a_group_may_leave_it() -> None:
 def test_what_helps_up_to_a_priority_wakes_nobody_above_it() -> None:
     queue = make_queue()
     for name, priority in (("low", -1), ("equal", 0), ("high", 1)):
-        queue.add(make_pod(name, priority=priority), NOW)
+        queue.comes(make_pod(name, priority=priority), NOW)
         queue.park(take(queue), RULE, PODS, NOW)
     assert queue.wake(Change(PODS, highest_priority=0), NOW + 60) == 2
     assert places(queue) == {
-        "low": Place.ACTIVE,
-        "equal": Place.ACTIVE,
-        "high": Place.PARKED,
+        "low": Stage.ACTIVE,
+        "equal": Stage.ACTIVE,
+        "high": Stage.UNSCHEDULABLE,
     }
 
 
@@ -295,127 +287,143 @@ def test_what_helps_up_to_a_priority_wakes_nobody_above_it() -> None:
 
 def test_a_pod_with_gates_stays_out_until_they_are_gone() -> None:
     queue = queue_of(make_pod(gates=["wait", "more"]))
-    queue.update(make_pod(gates=["more"]), NOW)
+    queue.changes(make_pod(gates=["more"]), NOW)
     assert queue.lengths() == {"active": 0, "backoff": 0, "unschedulable": 0, "gated": 1}
     assert (queue.is_ready(NOW + 1000), queue.wake(Change(~0), NOW)) == (False, 0)
-    queue.update(make_pod(), NOW)
-    assert places(queue) == {"pod": Place.ACTIVE}
+    queue.changes(make_pod(), NOW)
+    assert places(queue) == {"pod": Stage.ACTIVE}
 
 
-# What held a pod back has ended.
+# Room is made for a pod.
 
 
-class Gate:
-    """Closed, all pods stay out."""
-
-    def __init__(self) -> None:
-        self.is_open = False
-
-    def may_enqueue(self, pod: Pod) -> tuple[str, PodRejection] | None:
-        return None if self.is_open else ("Gate", PodRejection("closed"))
-
-
-def test_a_pod_is_let_in_when_its_gate_opens() -> None:
-    gate = Gate()
-    queue = Queue(PrioritySort().sort_key, gate.may_enqueue)
-    queue.add(make_pod(), NOW)
-    queue.open_gate("default/pod", NOW)
-    assert places(queue) == {"pod": Place.GATED}
-    gate.is_open = True
-    queue.open_gate("default/pod", NOW)
-    assert places(queue) == {"pod": Place.ACTIVE}
-
-
-def test_a_parked_pod_has_no_gate_to_open() -> None:
+def evicting() -> tuple[QueueOfPods, PendingPod]:
+    """A change may help the pod, but its victims have not gone."""
     queue = parked(make_pod())
-    queue.open_gate("default/pod", NOW)
-    assert places(queue) == {"pod": Place.PARKED}
+    (record,) = queue
+    record.eviction = PendingEviction(record.pod, "node-a", {"default/victim"})
+    queue.wake(Change(NODE), NOW)
+    return queue, record
+
+
+def test_a_pod_waits_for_its_victims_when_a_change_may_help_it() -> None:
+    queue, _ = evicting()
+    assert places(queue) == {"pod": Stage.EVICTING}
+    assert queue.lengths() == {"active": 0, "backoff": 0, "unschedulable": 0, "gated": 1}
+    assert (queue.is_ready(NOW + 1000), queue.wake(Change(~0), NOW)) == (False, 0)
+
+
+def test_a_pod_is_let_in_when_its_victims_are_gone() -> None:
+    queue, record = evicting()
+    record.eviction = None
+    queue.victims_are_gone(record, NOW + 60)
+    assert places(queue) == {"pod": Stage.ACTIVE}
+
+
+def test_a_pod_whose_victims_are_gone_stays_out_while_a_plugin_gates_it() -> None:
+    queue, record = evicting()
+    queue.changes(make_pod(gates=["wait"]), NOW + 60)
+    assert places(queue) == {"pod": Stage.EVICTING}
+    record.eviction = None
+    queue.victims_are_gone(record, NOW + 60)
+    assert places(queue) == {"pod": Stage.GATED}
+
+
+def test_a_parked_pod_stays_parked_when_its_victims_are_gone() -> None:
+    queue = parked(make_pod())
+    (record,) = queue
+    queue.victims_are_gone(record, NOW)
+    assert places(queue) == {"pod": Stage.UNSCHEDULABLE}
 
 
 @pytest.mark.parametrize(
     ("place", "want"),
     [
-        pytest.param(Place.GATED, Place.ERROR_BACKOFF, id="held back"),
-        pytest.param(Place.PARKED, Place.ERROR_BACKOFF, id="parked"),
-        pytest.param(Place.ACTIVE, Place.ACTIVE, id="ready, which it stays"),
+        pytest.param(Stage.EVICTING, Stage.ERROR_BACKOFF, id="held back"),
+        pytest.param(Stage.UNSCHEDULABLE, Stage.ERROR_BACKOFF, id="parked"),
+        pytest.param(Stage.ACTIVE, Stage.ACTIVE, id="ready, which it stays"),
     ],
 )
-def test_a_pod_that_nothing_may_wake_is_retried_after_a_while_when_it_is(
-    place: Place, want: Place
+def test_a_pod_whose_eviction_failed_is_retried_after_a_while_when_it_is(
+    place: Stage, want: Stage
 ) -> None:
     queue = in_place(place)
-    queue.retry_waiting("default/pod", NOW)
-    queue.retry_waiting("stranger", NOW)
+    (record,) = queue
+    record.eviction = None
+    queue.eviction_failed(record, NOW)
     assert places(queue) == {"pod": want}
 
 
 # Changes and removals, in each place.
 
 
-def in_place(place: Place) -> Queue:
-    pod = make_pod(gates=["wait"] if place is Place.GATED else [])
+def in_place(place: Stage) -> QueueOfPods:
+    pod = make_pod(gates=["wait"] if place is Stage.GATED else [])
     queue = queue_of(pod)
     match place:
-        case Place.BACKOFF:
+        case Stage.BACKOFF:
             queue = parked(pod)
             queue.wake(Change(NODE), NOW)
-        case Place.ERROR_BACKOFF:
+        case Stage.ERROR_BACKOFF:
             queue.retry(take(queue), NOW)
-        case Place.PARKED:
+        case Stage.UNSCHEDULABLE:
             queue = parked(pod)
+        case Stage.EVICTING:
+            queue, _ = evicting()
     assert places(queue) == {"pod": place}
     return queue
 
 
 WAITING = [
     pytest.param(place, id=f"holds for a pod that is {place.value}")
-    for place in Place
-    if place is not Place.NOWHERE
+    for place in Stage
+    if place in QUEUED
 ]
 
 
 @pytest.mark.parametrize("place", WAITING)
-def test_a_removed_pod_is_gone_from_everywhere(place: Place) -> None:
+def test_a_removed_pod_is_gone_from_everywhere(place: Stage) -> None:
     queue = in_place(place)
-    assert "default/pod" in queue
-    removed = queue.remove("default/pod")
+    removed = queue.goes("default/pod")
     assert removed is not None
-    assert removed.place is Place.NOWHERE
-    assert "default/pod" not in queue
+    assert removed.stage is Stage.NOT_PENDING
+    assert queue.pods.by_uid.get("default/pod") is None
     assert (list(queue), queue.wake(Change(~0), NOW), queue.pop(NOW + 1000)) == ([], 0, None)
     assert queue.lengths() == {"active": 0, "backoff": 0, "unschedulable": 0, "gated": 0}
 
 
 def test_removing_a_stranger_does_nothing() -> None:
     queue = queue_of(make_pod())
-    assert queue.remove("stranger") is None
-    assert places(queue) == {"pod": Place.ACTIVE}
+    assert queue.goes("stranger") is None
+    assert places(queue) == {"pod": Stage.ACTIVE}
 
 
 @pytest.mark.parametrize("place", WAITING)
-def test_a_change_of_the_status_moves_nothing_and_is_kept(place: Place) -> None:
+def test_a_change_of_the_status_moves_nothing_and_is_kept(place: Stage) -> None:
     queue = in_place(place)
     (before,) = queue
-    gates = ["wait"] if place is Place.GATED else []
+    gates = ["wait"] if place is Stage.GATED else []
     changed = make_pod(gates=gates, nominated="node-a")
-    queue.update(changed, NOW)
+    queue.changes(changed, NOW)
     (after,) = queue
-    assert (after is before, after.pod, after.place) == (True, changed, place)
+    assert (after is before, after.pod, after.stage) == (True, changed, place)
 
 
 @pytest.mark.parametrize(
     ("place", "goes_to"),
     [
-        pytest.param(Place.ACTIVE, Place.ACTIVE, id="leaves a ready pod ready"),
-        pytest.param(Place.BACKOFF, Place.BACKOFF, id="leaves a pod its backoff"),
-        pytest.param(Place.ERROR_BACKOFF, Place.ERROR_BACKOFF, id="leaves a pod its error backoff"),
-        pytest.param(Place.PARKED, Place.BACKOFF, id="wakes a parked pod, after its backoff"),
-        pytest.param(Place.GATED, Place.ACTIVE, id="lets a pod without gates in"),
+        pytest.param(Stage.ACTIVE, Stage.ACTIVE, id="leaves a ready pod ready"),
+        pytest.param(Stage.BACKOFF, Stage.BACKOFF, id="leaves a pod its backoff"),
+        pytest.param(Stage.ERROR_BACKOFF, Stage.ERROR_BACKOFF, id="leaves a pod its error backoff"),
+        pytest.param(
+            Stage.UNSCHEDULABLE, Stage.BACKOFF, id="wakes a parked pod, after its backoff"
+        ),
+        pytest.param(Stage.GATED, Stage.ACTIVE, id="lets a pod without gates in"),
     ],
 )
-def test_a_change_of_the_spec(place: Place, goes_to: Place) -> None:
+def test_a_change_of_the_spec(place: Stage, goes_to: Stage) -> None:
     queue = in_place(place)
-    queue.update(make_pod(cpu="1"), NOW)
+    queue.changes(make_pod(cpu="1"), NOW)
     assert places(queue) == {"pod": goes_to}
     assert take(queue, NOW + 1000).pod == make_pod(cpu="1")
     assert queue.pop(NOW + 1000) is None
@@ -431,26 +439,26 @@ def test_a_change_of_the_spec(place: Place, goes_to: Place) -> None:
 )
 def test_a_parked_pod_is_tried_again_when_what_rules_read_of_it_changes(changed: Pod) -> None:
     queue = parked(make_pod())
-    queue.update(changed, NOW + 60)
-    assert places(queue) == {"pod": Place.ACTIVE}
+    queue.changes(changed, NOW + 60)
+    assert places(queue) == {"pod": Stage.ACTIVE}
 
 
 def test_a_ready_pod_that_becomes_urgent_goes_first() -> None:
     queue = queue_of(make_pod("first"), make_pod("second"))
-    queue.update(make_pod("second", priority=1), NOW)
+    queue.changes(make_pod("second", priority=1), NOW)
     assert names_in_order(queue, NOW) == ["second", "first"]
 
 
 def test_a_ready_pod_that_loses_its_urgency_goes_last() -> None:
     queue = queue_of(make_pod("urgent", priority=1), make_pod("plain"))
-    queue.update(make_pod("urgent", priority=-1), NOW)
+    queue.changes(make_pod("urgent", priority=-1), NOW)
     assert names_in_order(queue, NOW) == ["plain", "urgent"]
 
 
 def test_a_pod_that_was_removed_and_comes_again_starts_anew() -> None:
     queue = parked(make_pod())
-    queue.remove("default/pod")
-    queue.add(make_pod(), NOW + 5)
+    queue.goes("default/pod")
+    queue.comes(make_pod(), NOW + 5)
     queued = take(queue, NOW + 5)
     assert (queued.attempts, queued.unschedulable_count, queued.first_seen_at) == (1, 0, NOW + 5)
     assert queue.pop(NOW + 5) is None
@@ -478,6 +486,6 @@ def test_a_queue_that_nobody_takes_from_forgets_pods_that_left() -> None:
     queue = make_queue()
     for number in range(5000):
         pod = make_pod(f"pod-{number}")
-        queue.add(pod, NOW)
-        queue.remove(pod.uid)
-    assert len(queue._active._entries) <= 65
+        queue.comes(pod, NOW)
+        queue.goes(pod.uid)
+    assert len(queue.pods.active._entries) <= 65

@@ -3,34 +3,29 @@
 import math
 
 import pytest
+from tests.scheduler.queued_pods import QueueOfPods
 
 from lowtide.framework.change import Change
-from lowtide.framework.plugin import NODE, PODS, PodRejection
-from lowtide.objects.pod import Pod
-from lowtide.plugins.priority_sort import PrioritySort
-from lowtide.scheduler.queue import Place, Queue
+from lowtide.framework.plugin import NODE, PODS
+from lowtide.scheduler.pods import Stage
 from lowtide.testing import make_pod
 
 NOW = 1000.0
 RULE = frozenset(["NetworkTraffic"])
 
 
-def any_pod(pod: Pod) -> tuple[str, PodRejection] | None:
-    return None
-
-
-def parked(**until: float) -> Queue:
+def parked(**until: float) -> QueueOfPods:
     """Pods of these names, parked until those moments."""
-    queue = Queue(PrioritySort().sort_key, any_pod)
+    queue = QueueOfPods()
     for name, moment in until.items():
-        queue.add(make_pod(name), NOW)
+        queue.comes(make_pod(name), NOW)
         queued = queue.pop(NOW)
         assert queued is not None
         queue.park(queued, RULE, NODE, NOW, until=moment)
     return queue
 
 
-def names_in_order(queue: Queue, now: float) -> list[str]:
+def names_in_order(queue: QueueOfPods, now: float) -> list[str]:
     names = []
     while (queued := queue.pop(now)) is not None:
         names.append(queued.pod.name)
@@ -51,7 +46,7 @@ def test_a_parked_pod(until: float, tried_at: float) -> None:
     assert not queue.is_ready(tried_at - 0.1)
     assert queue.is_ready(tried_at)
     (queued,) = queue
-    assert (queued.place, queue.next_change_at()) == (Place.ACTIVE, math.inf)
+    assert (queued.stage, queue.next_change_at()) == (Stage.ACTIVE, math.inf)
 
 
 def test_each_pod_has_its_own_moment() -> None:
@@ -76,6 +71,6 @@ def test_a_moment_that_comes_before_the_backoff_ends_is_kept_when_nobody_else_wa
 
 def test_a_pod_that_went_is_not_waited_for() -> None:
     queue = parked(gone=NOW + 60, other=NOW + 200)
-    queue.remove("default/gone")
+    queue.goes("default/gone")
     assert not queue.is_ready(NOW + 60)
     assert queue.next_change_at() == NOW + 200

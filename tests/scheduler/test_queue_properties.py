@@ -13,23 +13,17 @@ from hypothesis.stateful import (
     precondition,
     rule,
 )
+from tests.scheduler.queued_pods import QueueOfPods
 
 from lowtide.framework.change import Change
-from lowtide.framework.plugin import NODE, PODS, READING, PodRejection
+from lowtide.framework.plugin import NODE, PODS, READING
 from lowtide.objects.pod import Pod
-from lowtide.plugins.priority_sort import PrioritySort
-from lowtide.plugins.scheduling_gates import SchedulingGates
-from lowtide.scheduler.queue import Place, Queue, QueuedPod
+from lowtide.scheduler.pods import QUEUED, PendingPod, Stage
 from lowtide.testing import make_pod
 
 OCCASIONS = st.integers(0, NODE | PODS | READING)
 NUMBERS = st.integers(0, 7)
 PRIORITIES = st.integers(-1, 2)
-
-
-def may_enqueue(pod: Pod) -> tuple[str, PodRejection] | None:
-    rejection = SchedulingGates().may_enqueue(pod)
-    return None if rejection is None else ("SchedulingGates", rejection)
 
 
 def uid_of(number: int) -> str:
@@ -44,7 +38,7 @@ class QueueMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.now = 1000.0
-        self.queue = Queue(PrioritySort().sort_key, may_enqueue)
+        self.queue = QueueOfPods()
         self.waiting: dict[str, Pod] = {}
         self.in_hand: set[str] = set()
 
@@ -55,21 +49,23 @@ class QueueMachine(RuleBasedStateMachine):
             return
         pod = make_pod(f"pod-{number}", priority=priority, gates=["gate"] if is_gated else [])
         if uid in self.waiting:
-            self.queue.update(pod, self.now)
+            self.queue.changes(pod, self.now)
         else:
-            self.queue.add(pod, self.now)
+            self.queue.comes(pod, self.now)
         self.waiting[uid] = pod
 
     @rule(number=NUMBERS)
     def pod_goes(self, number: int) -> None:
-        removed = self.queue.remove(uid_of(number))
+        if uid_of(number) in self.in_hand:
+            return
+        removed = self.queue.goes(uid_of(number))
         assert (removed is not None) == (self.waiting.pop(uid_of(number), None) is not None)
 
     @rule(target=held)
     def pod_is_taken(self) -> object:
         was_ready = self.queue.is_ready(self.now)
         before = list(self.queue)
-        ready = [queued for queued in before if queued.place is Place.ACTIVE]
+        ready = [queued for queued in before if queued.stage is Stage.ACTIVE]
         queued = self.queue.pop(self.now)
         assert (queued is not None) == was_ready
         if queued is None:
@@ -82,20 +78,21 @@ class QueueMachine(RuleBasedStateMachine):
         return queued
 
     @rule(queued=consumes(held), retry_on=OCCASIONS)
-    def no_node_for_it(self, queued: QueuedPod, retry_on: int) -> None:
+    def no_node_for_it(self, queued: PendingPod, retry_on: int) -> None:
         self.queue.park(queued, frozenset(["Rule"]), retry_on, self.now)
         self.comes_back(queued)
 
     @rule(queued=consumes(held))
-    def it_met_an_error(self, queued: QueuedPod) -> None:
+    def it_met_an_error(self, queued: PendingPod) -> None:
         self.queue.retry(queued, self.now)
         self.comes_back(queued)
 
     @rule(queued=consumes(held))
-    def it_is_bound(self, queued: QueuedPod) -> None:
+    def it_is_bound(self, queued: PendingPod) -> None:
+        self.queue.goes(queued.uid)
         self.in_hand.discard(queued.pod.uid)
 
-    def comes_back(self, queued: QueuedPod) -> None:
+    def comes_back(self, queued: PendingPod) -> None:
         self.in_hand.discard(queued.pod.uid)
         self.waiting[queued.pod.uid] = queued.pod
 
@@ -104,10 +101,10 @@ class QueueMachine(RuleBasedStateMachine):
         caring = [
             queued
             for queued in self.queue
-            if queued.place is Place.PARKED and queued.retry_on & occasion
+            if queued.stage is Stage.UNSCHEDULABLE and queued.retry_on & occasion
         ]
         assert self.queue.wake(Change(occasion), self.now) == len(caring)
-        assert all(queued.place is not Place.PARKED for queued in caring)
+        assert all(queued.stage is not Stage.UNSCHEDULABLE for queued in caring)
 
     @rule(seconds=st.sampled_from([0.0, 0.3, 1.0, 2.0, 11.0, 301.0]))
     def time_passes(self, seconds: float) -> None:
@@ -117,10 +114,11 @@ class QueueMachine(RuleBasedStateMachine):
     @rule()
     def an_hour_without_gates_releases_everyone(self) -> None:
         self.now += 3600.0
-        gated = {queued.pod.uid for queued in self.queue if queued.place is Place.GATED}
+        gated = {queued.pod.uid for queued in self.queue if queued.stage is Stage.GATED}
         taken = set()
         while (queued := self.queue.pop(self.now)) is not None:
             taken.add(queued.pod.uid)
+            self.queue.goes(queued.uid)
         # A gate is looked at again when the pod enters, so a pod may have become gated by now.
         left = {queued.pod.uid for queued in self.queue}
         assert taken | left == self.waiting.keys()
@@ -134,14 +132,14 @@ class QueueMachine(RuleBasedStateMachine):
         found = list(self.queue)
         assert {queued.pod.uid: queued.pod for queued in found} == self.waiting
         assert len(found) == len(self.waiting)
-        assert all(queued.place is not Place.NOWHERE for queued in found)
-        assert all(uid in self.queue for uid in self.waiting)
+        assert all(queued.stage in QUEUED for queued in found)
+        assert all(self.queue.pods.by_uid.get(uid) is not None for uid in self.waiting)
         assert sum(self.queue.lengths().values()) == len(self.waiting)
 
     @invariant()
     def who_waits_for_time_is_waited_for(self) -> None:
-        places = {queued.place for queued in self.queue}
-        waits = bool(places & {Place.ERROR_BACKOFF, Place.PARKED})
+        stages = {queued.stage for queued in self.queue}
+        waits = bool(stages & {Stage.ERROR_BACKOFF, Stage.UNSCHEDULABLE})
         assert not waits or self.queue.next_change_at() < math.inf
 
 

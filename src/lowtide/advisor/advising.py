@@ -34,7 +34,7 @@ from lowtide.objects.quantity import QuantityError
 from lowtide.objects.times import epoch_seconds
 from lowtide.scheduler.actions import Decided
 from lowtide.scheduler.events import Event, ReadingPublished
-from lowtide.scheduler.telling import tell_event, tell_filter, tell_priorities, tell_reading
+from lowtide.scheduler.log_lines import log_event, log_filter, log_priorities, log_reading
 
 log = Log("extender")
 
@@ -151,11 +151,11 @@ class Listening:
         return profile.scheduler_name in self._told_profiles or log.enabled(2)
 
     def filtered(self, pod: Pod, profile: Profile, nodes: Nodes) -> None:
-        tell_filter(pod, profile, nodes, at_info=profile.scheduler_name in self._told_profiles)
+        log_filter(pod, profile, nodes, at_info=profile.scheduler_name in self._told_profiles)
 
     def scored(self, profile: Profile, scores: ScoreTable, nodes: Nodes) -> None:
         at_info = profile.scheduler_name in self._told_profiles
-        tell_priorities(scores, profile, nodes, at_info=at_info)
+        log_priorities(scores, profile, nodes, at_info=at_info)
 
 
 class Advising:
@@ -361,11 +361,11 @@ class Advising:
         advisor = self._advisor
         try:
             try:
-                tell_event(event, advisor.state)
+                log_event(event, advisor.state)
             finally:
                 advisor.step(event, self._clock())
             if isinstance(event, ReadingPublished):
-                tell_reading(event.source, advisor.profiles.values(), advisor.state)
+                log_reading(event.source, advisor.profiles.values(), advisor.state)
         except BaseException:
             log.exception("An event cannot be taken in", event=type(event).__name__)
         if not self._is_warm and not advisor.unlisted:

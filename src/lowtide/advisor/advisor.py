@@ -29,18 +29,17 @@ from lowtide.framework.plugin import PluginError, PodRejection, ask
 from lowtide.framework.profile import Profile, rules_by_kind
 from lowtide.framework.verdict import Verdict
 from lowtide.framework.verdicts import Verdicts
-from lowtide.objects.events import Added, Deleted, Modified
 from lowtide.objects.extender import MOST_PRIORITY
 from lowtide.objects.pod import Pod, PodSpec
 from lowtide.objects.quantity import QuantityError
 from lowtide.objects.requests import scored_requests
 from lowtide.scheduler.actions import Decided, Priorities
 from lowtide.scheduler.decide import KEPT_NODES, Found
-from lowtide.scheduler.events import Event, ReadingPublished
+from lowtide.scheduler.events import Event
 from lowtide.scheduler.fitting import fitting
 from lowtide.scheduler.looking import decided_now, gate_by, rejection_now
-from lowtide.scheduler.pending import PendingPods
-from lowtide.scheduler.surroundings import Surroundings
+from lowtide.scheduler.object_events import ObjectEvents
+from lowtide.scheduler.unbound_pods import UnboundPods
 
 T = TypeVar("T")
 
@@ -67,8 +66,8 @@ class Advisor:
         self._settings = settings
         self._listener = listener
         self._verdicts: dict[tuple[str, frozenset[str]], Verdicts] = {}
-        self._surroundings = Surroundings(self.state, lambda change, now: None, profiles.values())
-        self.queue = PendingPods()
+        self._objects = ObjectEvents(self.state, profiles.values(), self)
+        self.queue = UnboundPods()
         self._bookings = Bookings(self.state)
         self._finder = RowFinder(self.state)
         self._turns = 0
@@ -82,7 +81,7 @@ class Advisor:
     @property
     def unlisted(self) -> frozenset[str]:
         """The kinds of which it is not known yet what exists."""
-        return frozenset(self._surroundings.unlisted)
+        return frozenset(self._objects.unlisted)
 
     def profile_for(self, pod: Pod) -> Profile:
         first = next(iter(self.profiles.values()))
@@ -95,30 +94,10 @@ class Advisor:
 
     def step(self, event: Event, now: float) -> None:
         self._bookings.expire(now)
-        match event:
-            case Added(object=Pod() as pod) | Modified(object=Pod() as pod):
-                self._pod_changed(pod, now)
-            case Deleted(object=Pod() as pod):
-                self._pod_gone(pod)
-            case ReadingPublished(source, reading):
-                self.state.publish(source, reading)
-            case _:
-                self._surroundings.step(event, now)
+        self._objects.step(event, now)
 
-    def _pod_changed(self, pod: Pod, now: float) -> None:
-        if pod.has_ended:
-            self._pod_gone(pod)
-        elif pod.spec.node_name:
-            self.queue.drop(pod.uid)
-            self._bookings.drop(pod.uid)
-            self.state.drop_nomination(pod.uid)
-            self.state.place(pod)
-            self._listener.went_to(pod.uid, pod.spec.node_name)
-        else:
-            self.queue.keep(pod, now)
-            self._pod_pending(pod)
-
-    def _pod_pending(self, pod: Pod) -> None:
+    def pod_pending(self, pod: Pod, now: float) -> None:
+        self.queue.keep(pod, now)
         placed = self.state.placed(pod.uid)
         if placed is not None and not placed.is_assumed:
             self.state.remove_pod(pod.uid)  # the server was set back
@@ -129,7 +108,14 @@ class Advisor:
         else:
             self.state.drop_nomination(pod.uid)
 
-    def _pod_gone(self, pod: Pod) -> None:
+    def pod_bound(self, pod: Pod, now: float) -> None:
+        self.queue.drop(pod.uid)
+        self._bookings.drop(pod.uid)
+        self.state.drop_nomination(pod.uid)
+        self.state.place(pod)
+        self._listener.went_to(pod.uid, pod.spec.node_name)
+
+    def pod_gone(self, pod: Pod, now: float) -> None:
         self.queue.drop(pod.uid)
         self._bookings.drop(pod.uid)
         self.state.drop_nomination(pod.uid)

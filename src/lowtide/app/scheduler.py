@@ -50,9 +50,10 @@ from lowtide.records.journal import Journal
 from lowtide.records.record import DecisionRecord, in_short
 from lowtide.scheduler.actions import Decided, WriteKubeEvent
 from lowtide.scheduler.events import Event, ReadingPublished
+from lowtide.scheduler.gauges import PresentNumbers
 from lowtide.scheduler.live import Live
 from lowtide.scheduler.machine import Machine
-from lowtide.scheduler.metrics import PresentNumbers, SchedulerMetrics
+from lowtide.scheduler.metrics import SchedulerMetrics
 from lowtide.server.api_routes import at_once
 from lowtide.server.health import Check, health_routes
 from lowtide.server.http import Server

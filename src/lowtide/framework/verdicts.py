@@ -33,9 +33,10 @@ class Verdicts:
         does a decision that goes by them and waits for an extender."""
         return Verdicts(self.profile.aside, self.state.without(uid))
 
-    def of(self, pod: Pod) -> Verdict:
-        """The verdict on this pod's shape, true for the state as it is now."""
-        shape = shape_of(pod)
+    def of(self, pod: Pod, signature: bytes | None = None) -> Verdict:
+        """The verdict on this pod's shape, true for the state as it is now. A caller that knows its
+        signature hands it in."""
+        shape = shape_of(pod) if signature is None else signature
         verdict = self._known(shape, pod.uid)
         if verdict is not self._last and self._last is not None:
             self._last.drop_shared()

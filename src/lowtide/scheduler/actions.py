@@ -13,7 +13,6 @@ from lowtide.framework.decision import Decision
 from lowtide.framework.profile import Profile
 from lowtide.objects.pod import Pod
 from lowtide.scheduler.extending import Question
-from lowtide.scheduler.queue import QueuedPod
 
 
 class Priorities(msgspec.Struct, frozen=True):
@@ -136,17 +135,6 @@ Action = (
 )
 
 
-def decided(decision: Decision, queued: QueuedPod, spent: Spent) -> Decided:
-    return Decided(decision, queued.attempts, queued.first_seen_at, spent)
-
-
 def failure_event(pod: Pod, note: str) -> WriteKubeEvent:
     name = pod.spec.scheduler_name
     return WriteKubeEvent(pod, "Warning", "FailedScheduling", "Scheduling", note, name)
-
-
-def refusal(pod: Pod, reason: str, message: str, nominated: str | None) -> list[Action]:
-    """How a pod is told that it got no node, and which one it is nominated to."""
-    condition = WriteCondition(pod, reason, message, nominated)
-    event = failure_event(pod, message)
-    return [event, condition] if condition.is_news else [event]

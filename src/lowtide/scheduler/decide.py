@@ -63,6 +63,7 @@ def deciding(
     keep: int = KEPT_NODES,
     full: bool = False,
     extenders: tuple[Extender, ...] = (),
+    signature: bytes | None = None,
 ) -> Course[Decision]:
     """The course of a decision: asks the extenders what it has to, and returns the Decision.
 
@@ -74,7 +75,7 @@ def deciding(
     and scores even where a single node is left.
     """
     state = verdicts.state
-    verdict = verdicts.of(pod)
+    verdict = verdicts.of(pod, signature)
     found = Found(pod, verdicts.profile.scheduler_name, verdict, state)
     helped = _Helped(verdicts.profile, state, verdict, turn, waited_seconds, extenders)
     if verdict.pod_rejection is not None:

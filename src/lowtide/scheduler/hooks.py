@@ -8,7 +8,7 @@ from lowtide.framework.plugin import BindOutcome, Pod
 from lowtide.logs import Log
 from lowtide.scheduler.actions import Bind
 from lowtide.scheduler.metrics import SchedulerMetrics
-from lowtide.scheduler.placements import handed
+from lowtide.scheduler.pods import memory_of
 
 T = TypeVar("T")
 
@@ -64,7 +64,7 @@ class Hooks:
 
 async def _prepared(bind: Bind) -> str | None:
     for rule in bind.profile.at("preBind"):
-        problem = await rule.pre_bind(bind.pod, bind.node_name, **handed(bind.memories, rule))
+        problem = await rule.pre_bind(bind.pod, bind.node_name, **memory_of(bind.memories, rule))
         if problem is not None:
             return f'running PreBind plugin "{rule.name}": {problem}'
     return None
@@ -73,7 +73,7 @@ async def _prepared(bind: Bind) -> str | None:
 async def _bound(bind: Bind) -> BindOutcome:
     for rule in bind.profile.at("bind"):
         answer: BindOutcome | None = await rule.bind(
-            bind.pod, bind.node_name, **handed(bind.memories, rule)
+            bind.pod, bind.node_name, **memory_of(bind.memories, rule)
         )
         if answer is not None:
             return answer
@@ -84,6 +84,6 @@ async def _told(bind: Bind) -> None:
     """The pod is bound, whatever becomes of this."""
     for rule in bind.profile.at("postBind"):
         try:
-            await rule.post_bind(bind.pod, bind.node_name, **handed(bind.memories, rule))
+            await rule.post_bind(bind.pod, bind.node_name, **memory_of(bind.memories, rule))
         except Exception:
             log.exception("A hook after a binding failed", pod=bind.pod.key, plugin=rule.name)

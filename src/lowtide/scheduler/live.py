@@ -6,7 +6,6 @@ side by side as tasks, each handing its outcome back as an event.
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Protocol
 
 from lowtide.framework.plugin import BindOutcome, Pod
@@ -24,6 +23,7 @@ from lowtide.scheduler.actions import (
     WriteCondition,
     WriteKubeEvent,
 )
+from lowtide.scheduler.attempts import Attempts
 from lowtide.scheduler.events import (
     BindingEnded,
     BindingLookedUp,
@@ -35,10 +35,10 @@ from lowtide.scheduler.events import (
 )
 from lowtide.scheduler.extending import Answer, ExtenderFailed, Question
 from lowtide.scheduler.hooks import BindingExtenders, Hooks
+from lowtide.scheduler.log_lines import log_decision, log_event, log_reading
 from lowtide.scheduler.machine import Machine
 from lowtide.scheduler.metrics import SchedulerMetrics
 from lowtide.scheduler.tasks import Tasks
-from lowtide.scheduler.telling import tell_decision, tell_event, tell_reading
 
 log = Log("scheduler")
 
@@ -74,13 +74,6 @@ class EventRecorder(Protocol):
         """Pods whose time had come were moved by a look whether there is work."""
 
 
-@dataclass(slots=True)
-class _Attempt:
-    decided: Decided
-    started_at: float
-    decided_at: float
-
-
 class Live:
     def __init__(
         self,
@@ -111,22 +104,21 @@ class Live:
         self._hooks = Hooks(metrics, clock, extenders)
         self._tasks = Tasks()
         self._cut: set[str] = set()  # uids of pods that are left to the next leader
-        self._attempts: dict[str, _Attempt] = {}
+        self._attempts = Attempts(machine.pods, metrics, clock)
         self._preparing_count = 0
-        self._turn_began_at = 0.0
         self._failure: Exception | None = None
 
     def handle(self, event: Event) -> None:
         """Applies an event at once; the next turn sees it."""
-        tell_event(event, self.machine.state)
+        log_event(event, self.machine.state)
         match event:
             case Added(object=Pod() as pod) | Modified(object=Pod() as pod) if pod.spec.node_name:
                 self._writes.drop_condition(pod)
             case Deleted(object=Pod() as pod):
-                self._attempts.pop(pod.uid, None)
+                self._attempts.forget(pod)
         self._perform(self._step(event, self._clock()))
         if isinstance(event, ReadingPublished):
-            tell_reading(event.source, self.machine.profiles.values(), self.machine.state)
+            log_reading(event.source, self.machine.profiles.values(), self.machine.state)
         self._something_happened.set()
 
     async def run(self) -> None:
@@ -166,8 +158,8 @@ class Live:
     async def _take_turns(self) -> None:
         turns = 0
         while self._may_take_turn():
-            self._turn_began_at = self._clock()
-            self._perform(self._step(Turn(), self._turn_began_at))
+            self._attempts.turn_began_at = now = self._clock()
+            self._perform(self._step(Turn(), now))
             turns += 1
             if turns % _TURNS_BETWEEN_BREATHS == 0:
                 await asyncio.sleep(0)
@@ -240,7 +232,7 @@ class Live:
                     self._writes.write_event(action)
                 case AttemptFailed(pod=pod, error=error):
                     log.error("Error scheduling pod; retrying", pod=pod.key, err=error)
-                    self._note_failure(pod)
+                    self._attempts.failed(pod)
                 case PluginFailed(rule_name=rule_name, error=error):
                     log.error("A plugin failed", plugin=rule_name, err=error)
                     self._metrics.plugin_failed(rule_name)
@@ -253,25 +245,10 @@ class Live:
         ]
 
     def _note_decision(self, decided: Decided) -> None:
-        decision, now = decided.decision, self._clock()
-        # One that had its node already and was refused by a rule after it has waited.
-        earlier = self._attempts.get(decision.pod.uid) if decision.node_name is None else None
-        began_at = self._turn_began_at if earlier is None else earlier.started_at
-        profile = self.machine.profiles[decision.scheduler_name]
-        tell_decision(decided, profile, self.machine.state.nodes())
-        self._on_decision(decided, began_at)
-        self._metrics.rules_asked(
-            decision.scheduler_name,
-            decided.spent.by_method,
-            is_placed=decision.node_name is not None,
-        )
-        if decision.post_filtered is not None:
-            self._metrics.preemption_attempted()
-        if decision.node_name is None:
-            self._attempts.pop(decision.pod.uid, None)
-            self._metrics.pod_unschedulable(decision.scheduler_name, seconds_attempt=now - began_at)
-        else:
-            self._attempts[decision.pod.uid] = _Attempt(decided, began_at, now)
+        profile = self.machine.profiles[decided.decision.scheduler_name]
+        log_decision(decided, profile, self.machine.state.nodes())
+        self._on_decision(decided, self._attempts.began_at(decided.decision.pod))
+        self._attempts.decided(decided)
 
     async def _bind(self, bind: Bind) -> None:
         """Whatever happens, the machine hears of an end; what is our own fault ends `run`."""
@@ -281,7 +258,7 @@ class Live:
             outcome = await self._outcome_of(bind)
             try:
                 if outcome.error is None:
-                    self._note_success(bind)
+                    self._attempts.bound(bind)
             finally:
                 self.handle(BindingEnded(bind.pod.uid, outcome))
         except Exception as error:
@@ -382,35 +359,6 @@ class Live:
             return await self._hooks.prepare(bind)
         finally:
             self._preparing_count -= 1
-
-    def _note_failure(self, pod: Pod) -> None:
-        attempt = self._attempts.pop(pod.uid, None)  # None: it had no node yet
-        began_at = self._turn_began_at if attempt is None else attempt.started_at
-        self._metrics.attempt_failed(
-            pod.spec.scheduler_name, seconds_attempt=self._clock() - began_at
-        )
-
-    def _note_success(self, bind: Bind) -> None:
-        attempt = self._attempts.pop(bind.pod.uid, None)
-        if attempt is None:
-            return  # the pod has gone meanwhile
-        decision, now = attempt.decided.decision, self._clock()
-        if log.enabled(2):
-            log.v(
-                2,
-                "Successfully bound pod to node",
-                pod=bind.pod.key,
-                node=bind.node_name,
-                evaluatedNodes=decision.node_count,
-                feasibleNodes=decision.feasible_count,
-            )
-        self._metrics.pod_scheduled(
-            decision.scheduler_name,
-            attempts=attempt.decided.attempts,
-            seconds_algorithm=attempt.decided_at - attempt.started_at,
-            seconds_attempt=now - attempt.started_at,
-            seconds_since_first_seen=now - attempt.decided.first_seen_at,
-        )
 
 
 def _is_being_cancelled() -> bool:

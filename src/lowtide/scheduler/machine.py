@@ -1,44 +1,27 @@
 """The whole scheduler without I/O: events in, actions out.
 
 `step` applies one event and says what is to be done; `live` and the simulator drive it. It holds
-ClusterState, the queue, and the pods whose binding is under way.
+ClusterState and a record of every pending pod, whose stages ARCHITECTURE.md draws.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
-from lowtide.cluster.changes import OBJECTS
+import msgspec
+
 from lowtide.cluster.state import ClusterState
 from lowtide.config.types import Extender
-from lowtide.framework.change import (
-    READING_PUBLISHED,
-    Change,
-    changes_by_binding,
-    pod_change,
-)
+from lowtide.framework.change import Change, changes_by_binding, pod_change
 from lowtide.framework.decision import Decision, NodeRejection
-from lowtide.framework.plugin import BindOutcome, Eviction, PluginError, PodRejection
+from lowtide.framework.plugin import PluginError, PodRejection
 from lowtide.framework.profile import Profile, rules_by_kind
 from lowtide.framework.verdicts import Verdicts
 from lowtide.objects.events import Added, Deleted, Modified
 from lowtide.objects.node import Node
 from lowtide.objects.pod import Pod
 from lowtide.objects.quantity import QuantityError
-from lowtide.scheduler.actions import (
-    Action,
-    AskExtenders,
-    AttemptFailed,
-    Bind,
-    Decided,
-    LookUpBinding,
-    PluginFailed,
-    WriteKubeEvent,
-    decided,
-    failure_event,
-    refusal,
-)
-from lowtide.scheduler.bindings import Bindings
-from lowtide.scheduler.cycle import Cycle, UnderWay
+from lowtide.scheduler.actions import Action, AskExtenders, PluginFailed, failure_event
+from lowtide.scheduler.binding_cycle import BindingCycle
 from lowtide.scheduler.decide import deciding
 from lowtide.scheduler.events import (
     BindingEnded,
@@ -47,29 +30,28 @@ from lowtide.scheduler.events import (
     EvictionEnded,
     ExtendersAnswered,
     PermitAnswered,
-    ReadingPublished,
     Turn,
 )
-from lowtide.scheduler.evictions import HELD, HELD_BY, Evictions, told_preempted
-from lowtide.scheduler.extending import Answer, ExtenderError
-from lowtide.scheduler.looking import NO_RULE, decided_now, gate_by, rejection_now
-from lowtide.scheduler.placements import Placement, refused_by
-from lowtide.scheduler.promises import Promises
-from lowtide.scheduler.queue import (
-    INITIAL_BACKOFF_SECONDS,
-    MAX_BACKOFF_SECONDS,
-    Queue,
-    QueuedPod,
-)
-from lowtide.scheduler.surroundings import Surroundings
-from lowtide.scheduler.unconfirmed import Unconfirmed
-from lowtide.scheduler.waiting import WaitingPlacements
-
-UNSCHEDULABLE = "Unschedulable"
-SCHEDULER_ERROR = "SchedulerError"
+from lowtide.scheduler.extending import Answer, Course, ExtenderError
+from lowtide.scheduler.failures import Failures
+from lowtide.scheduler.looking import decided_now, gate_by, rejection_now
+from lowtide.scheduler.nominations import Nominations
+from lowtide.scheduler.object_events import ObjectEvents
+from lowtide.scheduler.pods import ASSUMED, QUEUED, PendingPod, Pods, Stage
+from lowtide.scheduler.preemption import HELD, HELD_BY, Preemption
+from lowtide.scheduler.queue import INITIAL_BACKOFF_SECONDS, MAX_BACKOFF_SECONDS, Queue
 
 # A pod that is parked until a moment has waited long enough at it, whatever floats lose.
 _LOST_SECONDS = 1e-6
+
+
+class Cycle(msgspec.Struct):
+    """One pod's turn, from the queue to a decision."""
+
+    record: PendingPod
+    course: Course[Decision]
+    # Events that came while it waits for an extender: the cluster it decides on stays as it was.
+    held: list[Event] = []
 
 
 class Machine:
@@ -89,21 +71,25 @@ class Machine:
         self._verdicts = {name: Verdicts(profile, self.state) for name, profile in profiles.items()}
         first = next(iter(profiles.values()))  # every profile sorts the queue alike
         (sorter,) = first.at("queueSort")
+        self.pods = Pods(sorter.sort_key)
         self.queue = Queue(
-            sorter.sort_key,
-            self.gate_of,
+            self.pods,
             may_help=self._may_help,
             initial_backoff_seconds=initial_backoff_seconds,
             max_backoff_seconds=max_backoff_seconds,
         )
-        self._surroundings = Surroundings(self.state, self.queue.wake, profiles.values())
-        self._bindings = Bindings(self.state)
-        self._unconfirmed = Unconfirmed()
-        self._waiting = WaitingPlacements()
-        self._promises = Promises(self.state, self.queue)
-        self._evictions = Evictions()
-        self._under_way = UnderWay()
-        self._failed_hints: dict[str, str] = {}  # since the last turn: the first error of each rule
+        wake = self.queue.wake
+        self._objects = ObjectEvents(self.state, profiles.values(), self, wake)
+        self._nominations = Nominations(self.state, self.pods, wake)
+        self._failures = Failures(self.queue, self._nominations)
+        self._binding = BindingCycle(
+            self.state, self.pods, self.queue, self._failures, self._objects
+        )
+        self._preemption = Preemption(
+            self.state, self.pods, self._nominations, self._failures, self._binding
+        )
+        self._paused: Cycle | None = None  # until extenders have answered
+        self._failed_hints: dict[str, str] = {}  # since the last turn: the first error of a plugin
         self._turns = 0
 
     @property
@@ -114,367 +100,224 @@ class Machine:
     @property
     def is_synced(self) -> bool:
         """Whether everything that existed at the start is known."""
-        return not self._surroundings.unlisted
+        return not self._objects.unlisted
 
     @property
     def binding_count(self) -> int:
-        return len(self._bindings)
+        return self.pods.counts[Stage.BINDING]
 
     def has_work(self, now: float) -> bool:
-        is_ready = self.queue.is_ready(now) or self._next_deadline() <= now
-        return self.is_synced and is_ready and not self._under_way.is_any
+        is_ready = self.queue.is_ready(now) or self._next_deadline_at() <= now
+        return self.is_synced and is_ready and self._paused is None
 
     def next_change_at(self) -> float:
         """When time alone will make work; infinity when nothing waits for time."""
-        if self._under_way.is_any:
+        if self._paused is not None:
             return math.inf
-        return min(self.queue.next_change_at(), self._next_deadline())
+        return min(self.queue.next_change_at(), self._next_deadline_at())
 
-    def _next_deadline(self) -> float:
-        return min(self._waiting.next_deadline(), self._unconfirmed.next_due_at())
+    def _next_deadline_at(self) -> float:
+        deadline = self.pods.deadlines.first()
+        return math.inf if deadline is None else deadline.at
 
     def decided_now(self, pod: Pod, now: float) -> Decision:
         """What would be decided about a pod that is known, for explanations."""
-        queued = next((each for each in self.queue if each.pod.uid == pod.uid), None)
+        record, waited_seconds = self.pods.by_uid.get(pod.uid), 0.0
+        if record is not None and record.stage in QUEUED:
+            waited_seconds = now - record.first_seen_at
         return decided_now(
-            self._promises.applied_to(pod),
+            self._nominations.applied_to(pod),
             self._verdicts[pod.spec.scheduler_name],
             turn=self._turns,
-            waited_seconds=0.0 if queued is None else now - queued.first_seen_at,
+            waited_seconds=waited_seconds,
         )
 
     def rejection_of(self, pod: Pod, node_name: str) -> NodeRejection | None:
         return rejection_now(pod, node_name, self._verdicts[pod.spec.scheduler_name])
 
+    def gate_of(self, pod: Pod) -> tuple[str, PodRejection] | None:
+        """Who keeps a pod out of the queue, and why."""
+        record = self.pods.by_uid.get(pod.uid)
+        if record is not None and record.eviction is not None:
+            return HELD_BY, HELD
+        return gate_by(self.profiles[pod.spec.scheduler_name], pod)
+
     def objection_to(self, pod: Pod) -> str | None:
         """Why the binding of this pod, which is about to be sent, must not be: others have changed
         its node since it was decided."""
-        return self._bindings.objection(pod.uid)
+        return self._binding.objection_to(pod.uid)
 
     def step(self, event: Event, now: float) -> list[Action]:
-        if self._under_way.is_any and not isinstance(event, ExtendersAnswered):
-            self._under_way.hold(event)
+        if self._paused is not None and not isinstance(event, ExtendersAnswered):
+            self._paused.held.append(event)
             return []
         match event:
             case Turn():
-                return [*self._put_off(now), *self._take_turn(now)]
-            case Added(object=Pod() as pod) | Modified(object=Pod() as pod):
-                self._pod_changed(pod, now)
-            case Deleted(object=Pod() as pod):
-                self._pod_gone(pod, now)
+                return self._take_turn(now)
+            case Added(object=thing) | Modified(object=thing) | Deleted(object=thing):
+                if isinstance(thing, Node):
+                    self._binding.changed_by_others(thing.name)
+                self._objects.step(event, now)
             case BindingEnded():
-                return self._binding_ended(event, now)
+                return self._binding.ended(event, now)
             case BindingLookedUp():
-                return self._binding_looked_up(event, now)
+                return self._binding.looked_up(event, now)
             case EvictionEnded():
                 return self._eviction_ended(event, now)
             case PermitAnswered():
-                return self._permit_answered(event, now)
+                return self._binding.permit_answered(event, now)
             case ExtendersAnswered(answer):
                 return self._extenders_answered(answer, now)
-            case ReadingPublished(source, reading):
-                self.state.publish(source, reading)
-                self.queue.wake(READING_PUBLISHED, now)
             case _:
-                if isinstance(event, Added | Modified | Deleted) and isinstance(event.object, Node):
-                    self._changed_by_others(event.object.name)
-                self._surroundings.step(event, now)
+                self._objects.step(event, now)
         return []
 
     # What the watch says of pods.
 
-    def _pod_changed(self, pod: Pod, now: float) -> None:
-        if pod.has_ended:
-            self._pod_gone(pod, now)
-        elif pod.spec.node_name:
-            self._pod_bound(pod, now)
-        elif pod.spec.scheduler_name in self.profiles:
-            self._pod_pending(pod, now)
+    def pod_pending(self, pod: Pod, now: float) -> None:
+        profile = self.profiles.get(pod.spec.scheduler_name)
+        if profile is None:
+            return
+        uid = pod.uid
+        record, placed = self.pods.by_uid.get(uid), self.state.placed(uid)
+        if record is not None and record.stage in ASSUMED:
+            record.update(pod)
+            if pod.is_terminating and record.stage is Stage.WAITING:
+                self._no_longer_pending(record, now)
+            return
+        if placed is not None:
+            # The server was set back: a pod that had its node has none any more.
+            self.state.remove_pod(uid)
+            self.queue.wake(pod_change(placed.pod, None), now)
+        if record is not None:
+            self._nominations.pod_changed(record, pod, now)
+            self.queue.update(record, pod, now)
+            return
+        if pod.status.nominated_node_name or self.state.nominated():
+            self._nominations.pod_added(pod, now)
+        self.queue.add(PendingPod(pod, uid, profile, first_seen_at=now, queued_at=now))
 
-    def _pod_bound(self, pod: Pod, now: float) -> None:
-        self.queue.remove(pod.uid)
-        self._end_waiting(pod.uid, now)
-        self._unconfirmed.confirm(pod.uid)
-        self._evictions.forget(pod.uid)
-        self._promises.forget(pod.uid, now)
+    def pod_bound(self, pod: Pod, now: float) -> None:
+        record = self.pods.by_uid.get(pod.uid)
+        if record is not None:
+            self._no_longer_pending(record, now)
+        self._nominations.drop(pod.uid, now)
         before, placed = self.state.placed(pod.uid), self.state.place(pod)
         if before is None or not before.takes_like(placed):
-            self._changed_by_others(pod.spec.node_name)
+            self._binding.changed_by_others(pod.spec.node_name)
         for change in changes_by_binding(before, placed):
             self.queue.wake(change, now)
         if pod.is_terminating:
-            self._seen_to_go(pod.uid, now)
+            self._victim_gone(pod.uid, now)
 
-    def _pod_pending(self, pod: Pod, now: float) -> None:
-        placement = self._placement(pod.uid)
-        if placement is not None:
-            placement.queued.pod = pod
-            if pod.is_terminating:
-                self._end_waiting(pod.uid, now)
-            return
-        placed = self.state.placed(pod.uid)
-        if placed is not None:
-            # The server was set back: a pod that had its node has none any more.
-            self.state.remove_pod(pod.uid)
-            self.queue.wake(pod_change(placed.pod, None), now)
-        self._promises.renew(pod, now)
-        if pod.uid in self.queue:
-            self.queue.update(pod, now)
-        else:
-            self.queue.add(pod, now)
-
-    def _pod_gone(self, pod: Pod, now: float) -> None:
-        self.queue.remove(pod.uid)
-        self._end_waiting(pod.uid, now)
-        self._unconfirmed.confirm(pod.uid)
-        self._promises.forget(pod.uid, now)
+    def pod_gone(self, pod: Pod, now: float) -> None:
+        record = self.pods.by_uid.get(pod.uid)
+        if record is not None:
+            self._no_longer_pending(record, now)
+        self._nominations.drop(pod.uid, now)
         placed = self.state.remove_pod(pod.uid)
         if placed is not None:
             self.queue.wake(pod_change(placed.pod, None), now)
-        self._evictions.forget(pod.uid)
-        self._seen_to_go(pod.uid, now)
+        self._victim_gone(pod.uid, now)
 
-    def _seen_to_go(self, uid: str, now: float) -> None:
-        for held in self._evictions.seen_to_go(uid):
-            self.queue.open_gate(held, now)
+    def _no_longer_pending(self, record: PendingPod, now: float) -> None:
+        if record.stage is Stage.WAITING:
+            self._binding.stop_waiting(record, now)
+        if record.stage is not Stage.BINDING:  # whose answer is still to come
+            self.pods.move(record, Stage.NOT_PENDING)
+        if record.eviction is not None:
+            self._preemption.forget(record, record.eviction)
 
-    def _changed_by_others(self, node_name: str) -> None:
-        """Pods that are assumed there are checked again before they are bound."""
-        for uid, placed in self.state.placed_on(node_name).items():
-            placement = self._placement(uid) if placed.is_assumed else None
-            if placement is not None:
-                placement.is_doubtful = True
-
-    def _placement(self, uid: str) -> Placement | None:
-        """Where the pod waits in Permit, is being bound, or was bound and is not confirmed yet."""
-        return (
-            self._bindings.placement(uid)
-            or self._unconfirmed.placement(uid)
-            or self._waiting.placement(uid)
-        )
+    def _victim_gone(self, uid: str, now: float) -> None:
+        for preemptor in self._preemption.gone(uid):
+            self.queue.victims_are_gone(preemptor, now)
 
     # One pod has its turn.
 
-    def _put_off(self, now: float) -> Iterator[Action]:
-        """What events since the last turn left to do: plugins that failed, and bindings that
-        nothing confirmed in time."""
-        if self._failed_hints:
-            failed, self._failed_hints = self._failed_hints, {}
-            for rule_name, error in failed.items():
-                yield PluginFailed(rule_name, error)
-        if self._unconfirmed.next_due_at() <= now:
-            for each in self._unconfirmed.take_due(now):
-                yield LookUpBinding(each.queued.pod, each.node_name)
-
     def _take_turn(self, now: float) -> list[Action]:
-        overdue = self._waiting.overdue(now)
-        if overdue is not None:
-            return self._permit_answered(PermitAnswered(*overdue), now)
-        queued = self.queue.pop(now)
-        if queued is None or self.state.placed(queued.pod.uid) is not None:
-            return []
-        pod = queued.pod
+        actions = self._report_failed_hints() if self._failed_hints else []
+        while (due := self.pods.deadlines.first()) is not None and due.at <= now:
+            if due.waits_for:
+                return actions + self._binding.timed_out(due, now)
+            actions += self._binding.look_up(due)
+        record = self.queue.pop(now)
+        if record is not None:
+            actions += self._decide(record, now)
+        return actions
+
+    def _report_failed_hints(self) -> list[Action]:
+        failed, self._failed_hints = self._failed_hints, {}
+        return [PluginFailed(plugin_name, error) for plugin_name, error in failed.items()]
+
+    def _decide(self, record: PendingPod, now: float) -> list[Action]:
+        pod, profile = record.pod, record.profile
         if pod.is_terminating:
+            self.pods.move(record, Stage.NOT_PENDING)
             return [failure_event(pod, f"skip schedule deleting pod: {pod.key}")]
-        profile = self.profiles[pod.spec.scheduler_name]
         profile.asking.take_spent()  # what a turn that failed has left
+        if pod.status.nominated_node_name or self.state.nominated():
+            pod = self._nominations.applied_to(pod)
         course = deciding(
-            self._promises.applied_to(pod),
+            pod,
             self._verdicts[profile.scheduler_name],
             turn=self._turns,
-            waited_seconds=now - queued.first_seen_at + _LOST_SECONDS,
+            waited_seconds=now - record.first_seen_at + _LOST_SECONDS,
             full=self._keeps_every_score,
             extenders=self._extenders,
+            signature=record.signature,
         )
-        return self._go_on(Cycle(queued, profile, course), None, now)
+        return self._go_on(Cycle(record, course), None, now)
 
     def _go_on(self, cycle: Cycle, answer: Answer | None, now: float) -> list[Action]:
-        queued = cycle.queued
+        """To the next question or to the decision."""
+        record = cycle.record
         try:
-            found = cycle.go_on(answer)
+            # A generator is begun by sending it nothing.
+            question = cycle.course.send(answer)  # type: ignore[arg-type]
+        except StopIteration as ended:
+            decision: Decision = ended.value
         except QuantityError as error:
-            return self._park_unreadable(queued, str(error), now)
+            return self._failures.unreadable(record, str(error), now)
         except (PluginError, ExtenderError) as error:
-            return self._fail(queued, str(error), now)
-        if not isinstance(found, Decision):
-            self._under_way.wait(cycle)
-            return [AskExtenders(found)]
+            return self._failures.error(record, str(error), now)
+        else:
+            self._paused = cycle
+            return [AskExtenders(question)]
         self._turns += 1
-        if found.node_name is None:
-            return self._give_up(queued, found, now)
-        return self._place(queued, found, Placement(queued, found.node_name, cycle.profile), now)
+        if decision.node_name is not None:
+            shape = self._verdicts[record.profile.scheduler_name].shape_of_last(record.uid)
+            return self._binding.begin(record, decision, shape, now)
+        actions, found = self._failures.no_node(record, decision, now), decision.post_filtered
+        if found is not None and found.eviction is not None:
+            actions += self._preemption.begin(record, found.eviction, now)
+        return actions
 
     def _extenders_answered(self, answer: Answer, now: float) -> list[Action]:
-        cycle = self._under_way.take()
-        actions = [] if cycle is None else self._go_on(cycle, answer, now)
-        if not self._under_way.is_any:
-            for event in self._under_way.release():
+        cycle, self._paused = self._paused, None
+        if cycle is None:
+            return []
+        actions = self._go_on(cycle, answer, now)
+        if self._paused is None:
+            for event in cycle.held:
                 actions += self.step(event, now)
         return actions
 
-    def _give_up(self, queued: QueuedPod, decision: Decision, now: float) -> list[Action]:
-        found = decision.post_filtered
-        self._promises.make(queued.pod, self._promises.after(decision), now)
-        if decision.node_count == 0:
-            self.queue.retry(queued, now)
-        else:
-            profile = self.profiles[decision.scheduler_name]
-            retry_on = profile.retry_on(decision.rejected_by, decision.touched)
-            until = queued.first_seen_at + decision.gives_way_after
-            self.queue.park(queued, decision.rejected_by, retry_on, now, until=until)
-        told = self._decided(decision, queued)
-        actions = [told, *self._refusal(queued.pod, UNSCHEDULABLE, decision.fit_error_final)]
-        if found is not None and found.eviction is not None:
-            actions += self._evict(queued.pod, found.eviction, now)
-        return actions
-
-    def _evict(self, pod: Pod, eviction: Eviction, now: float) -> list[Action]:
-        actions: list[Action] = []
-        for victim in eviction.victims:
-            ended = self._end_waiting(victim.uid, now)
-            if ended is not None:  # it is not bound yet: it only loses its place
-                actions.append(told_preempted(victim, pod, eviction.node_name, in_memory=True))
-                actions += self._fail(ended[0].queued, "preempted", now)
-        evict = self._evictions.begin(pod, eviction, self.state)
-        if evict is None:
-            return actions
-        for each in evict.nominated:
-            self._promises.take_back(each.uid, now)
-        return [*actions, evict]
-
     def _eviction_ended(self, event: EvictionEnded, now: float) -> list[Action]:
-        actions = self._evictions.ended(event)
-        if event.error is not None:
-            self.queue.retry_waiting(event.uid, now)
-        elif event.uid not in self._evictions:
-            self.queue.open_gate(event.uid, now)
-        return [*actions]
+        preemptor, events = self._preemption.written(event)
+        if preemptor is not None:
+            if event.error is None:
+                self.queue.victims_are_gone(preemptor, now)
+            else:
+                self.queue.eviction_failed(preemptor, now)
+        return [*events]
 
-    def _place(
-        self, queued: QueuedPod, decision: Decision, placement: Placement, now: float
-    ) -> list[Action]:
-        pod, verdicts = queued.pod, self._verdicts[placement.profile.scheduler_name]
-        self.state.assume(pod, placement.node_name, verdicts.shape_of_last(pod.uid))
+    def _may_help(self, record: PendingPod, plugin_names: Iterable[str], change: Change) -> bool:
+        """Where a plugin cannot say, the pod is tried again: that does no harm, and a pod that
+        stays parked for good does."""
         try:
-            refused = placement.refusal(self.state)
-        except (PluginError, QuantityError) as error:
-            self._take_back(placement, now)
-            return self._fail(queued, str(error), now)
-        if refused is not None:
-            self._take_back(placement, now)
-            actions = self._give_up(queued, refused_by(*refused, decision), now)
-        elif placement.waits:
-            self._waiting.add(placement, decision, now)
-            actions = [self._decided(decision, queued)]
-        else:
-            actions = [self._decided(decision, queued), self._bind(placement)]
-        for answer in placement.answers:
-            actions += self._permit_answered(answer, now)
-        return actions
-
-    def _bind(self, placement: Placement) -> Bind:
-        self._bindings.begin(placement)
-        pod, node_name = placement.queued.pod, placement.node_name
-        return Bind(pod, node_name, placement.profile, placement.memories)
-
-    def _permit_answered(self, event: PermitAnswered, now: float) -> list[Action]:
-        if event.refusal is None:
-            allowed = self._waiting.allow(event.uid, event.rule_name)
-            return [] if allowed is None else [self._bind(allowed)]
-        ended = self._end_waiting(event.uid, now)
-        if ended is None:
-            return []
-        placement, decision = ended
-        placement.profile.asking.take_spent()  # of another turn
-        refused = refused_by(event.rule_name, event.refusal, decision)
-        return self._give_up(placement.queued, refused, now)
-
-    def _end_waiting(self, uid: str, now: float) -> tuple[Placement, Decision] | None:
-        ended = self._waiting.end(uid)
-        if ended is not None:
-            self._take_back(ended[0], now)
-            self.queue.wake(pod_change(ended[0].queued.pod, None), now)
-        return ended
-
-    # How a binding ended.
-
-    def _binding_ended(self, event: BindingEnded, now: float) -> list[Action]:
-        placement = self._bindings.end(event.uid)
-        if placement is None:
-            return []
-        if event.outcome.error is not None:
-            return self._not_bound(placement, event.outcome, event.outcome.error, now)
-        self.state.known_objects.settle(event.uid)
-        placed = self.state.placed(event.uid)
-        if placed is not None and placed.is_assumed:
-            self._unconfirmed.add(placement, now)
-        pod = placement.queued.pod
-        note = f"Successfully assigned {pod.key} to {placement.node_name}"
-        name = placement.profile.scheduler_name
-        return [WriteKubeEvent(pod, "Normal", "Scheduled", "Binding", note, name)]
-
-    def _binding_looked_up(self, event: BindingLookedUp, now: float) -> list[Action]:
-        error = event.outcome.error
-        placement = self._unconfirmed.looked_up(event.uid, is_bound=error is None, now=now)
-        if placement is None or error is None:
-            return []
-        return self._not_bound(placement, event.outcome, error, now)
-
-    def _not_bound(
-        self, placement: Placement, outcome: BindOutcome, error: str, now: float
-    ) -> list[Action]:
-        queued, pod = placement.queued, placement.queued.pod
-        placed = self.state.placed(pod.uid)
-        errors = [error, *self._take_back(placement, now)]
-        self.queue.wake(pod_change(pod, None), now)
-        is_bound_elsewhere = placed is not None and not placed.is_assumed
-        if placed is None or is_bound_elsewhere or outcome.is_gone:
-            return []
-        return self._fail(queued, "; ".join(errors), now)
-
-    def _take_back(self, placement: Placement, now: float) -> list[str]:
-        """Undoes an assumption whatever happens; returns what went wrong on the way."""
-        errors, uid = placement.unreserve(), placement.queued.pod.uid
-        for assumed, watched in self.state.known_objects.take_back(uid):
-            self._surroundings.object_changed(assumed, watched, now)
-        self.state.forget(uid)
-        return errors
-
-    # What is told.
-
-    def _may_help(self, pod: Pod, rule_names: Iterable[str], change: Change) -> bool:
-        """Where a rule cannot say, the pod is tried again: that does no harm, and a pod that stays
-        parked for good does."""
-        try:
-            return self.profiles[pod.spec.scheduler_name].may_help(pod, rule_names, change)
+            return record.profile.may_help(record.pod, plugin_names, change)
         except QuantityError:
             return True  # its next turn reports what cannot be read
         except PluginError as error:
             self._failed_hints.setdefault(error.rule_name, str(error))
             return True
-
-    def _decided(self, decision: Decision, queued: QueuedPod) -> Decided:
-        asking = self.profiles[decision.scheduler_name].asking
-        return decided(decision, queued, asking.take_spent())
-
-    def _fail(self, queued: QueuedPod, error: str, now: float) -> list[Action]:
-        self._promises.drop(queued.pod.uid, now)
-        self.queue.retry(queued, now)
-        return [
-            AttemptFailed(queued.pod, error),
-            *self._refusal(queued.pod, SCHEDULER_ERROR, error),
-        ]
-
-    def _park_unreadable(self, queued: QueuedPod, error: str, now: float) -> list[Action]:
-        """Only a change of the pod can help, or of an object that it uses, such as a claim."""
-        self.queue.park(queued, frozenset([NO_RULE]), OBJECTS, now)
-        return self._refusal(queued.pod, UNSCHEDULABLE, error)
-
-    def _refusal(self, pod: Pod, reason: str, message: str) -> list[Action]:
-        return refusal(pod, reason, message, self._promises.to_write(pod))
-
-    def gate_of(self, pod: Pod) -> tuple[str, PodRejection] | None:
-        """Who keeps a pod out of the queue, and why."""
-        if pod.uid in self._evictions:
-            return HELD_BY, HELD
-        return gate_by(self.profiles[pod.spec.scheduler_name], pod)

@@ -3,13 +3,11 @@
 scheduler/live reports what happened; app hands in where the present numbers are read.
 """
 
-from collections.abc import Callable, Container, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Mapping
 
 from prometheus_client import CollectorRegistry, Counter
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
 
+from lowtide.scheduler.gauges import PresentGauges, PresentNumbers
 from lowtide.scheduler.histogram import Histogram
 
 _FIRST_OPEN_ENDED_ATTEMPT = 15
@@ -31,21 +29,6 @@ def exponential_buckets(first: float, factor: float, count: int) -> tuple[float,
     return tuple(first * factor**power for power in range(count))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PresentNumbers:
-    """Numbers that are read when somebody asks, so that keeping them costs a cycle nothing."""
-
-    pending_pods: Mapping[str, int]  # by queue: active, backoff, unschedulable, gated
-    incoming_pods: Mapping[tuple[str, str], int]  # by (queue, event), since the start
-    unschedulable_pods: Mapping[tuple[str, str], int]  # by (plugin, profile)
-    cached_nodes: int
-    cached_pods: int
-    assumed_pods: int
-    clamped_objects: Mapping[str, int]  # by kind: node, pod
-    bindings_in_flight: int
-    is_leader: bool
-
-
 class SchedulerMetrics:
     """Counters and histograms of one scheduler, in the registry that /metrics serves."""
 
@@ -53,25 +36,7 @@ class SchedulerMetrics:
         self._present_gauges = PresentGauges()
         registry.register(self._present_gauges)
         self._attempts = AttemptMetrics(registry)
-        self._algorithm_seconds = Histogram(
-            "scheduler_scheduling_algorithm_duration_seconds",
-            "Time from taking a pod to the node chosen for it, in seconds",
-            buckets=exponential_buckets(0.001, 2, 15),
-            registry=registry,
-        )
-        self._pod_attempts = Histogram(
-            "scheduler_pod_scheduling_attempts",
-            "Attempts that a scheduled pod took",
-            buckets=exponential_buckets(1, 2, 5),
-            registry=registry,
-        )
-        self._sli_seconds = Histogram(
-            "scheduler_pod_scheduling_sli_duration_seconds",
-            "Time from first seeing a pod to its binding, in seconds, by attempts taken",
-            ("attempts",),
-            buckets=exponential_buckets(0.01, 2, 20),
-            registry=registry,
-        )
+        self._scheduled = ScheduledPodMetrics(registry)
         self._point_seconds = Histogram(
             "scheduler_framework_extension_point_duration_seconds",
             "Time of all rules at one extension point in one attempt, in seconds",
@@ -112,11 +77,7 @@ class SchedulerMetrics:
     ) -> None:
         """A pod is bound; seconds_attempt is algorithm and binding together."""
         self._attempts.ended(profile, "scheduled", seconds_attempt)
-        self._algorithm_seconds.observe(seconds_algorithm)
-        self._pod_attempts.observe(attempts)
-        is_open_ended = attempts >= _FIRST_OPEN_ENDED_ATTEMPT
-        told = f"{_FIRST_OPEN_ENDED_ATTEMPT}+" if is_open_ended else str(attempts)
-        self._sli_seconds.observe(seconds_since_first_seen, told)
+        self._scheduled.scheduled(attempts, seconds_algorithm, seconds_since_first_seen)
 
     def pod_unschedulable(self, profile: str, *, seconds_attempt: float) -> None:
         """No node suits the pod for now."""
@@ -152,6 +113,40 @@ class SchedulerMetrics:
         self._plugin_errors.labels(rule_name).inc()
 
 
+class ScheduledPodMetrics:
+    """What it took to schedule the pods that are bound."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._algorithm_seconds = Histogram(
+            "scheduler_scheduling_algorithm_duration_seconds",
+            "Time from taking a pod to the node chosen for it, in seconds",
+            buckets=exponential_buckets(0.001, 2, 15),
+            registry=registry,
+        )
+        self._pod_attempts = Histogram(
+            "scheduler_pod_scheduling_attempts",
+            "Attempts that a scheduled pod took",
+            buckets=exponential_buckets(1, 2, 5),
+            registry=registry,
+        )
+        self._sli_seconds = Histogram(
+            "scheduler_pod_scheduling_sli_duration_seconds",
+            "Time from first seeing a pod to its binding, in seconds, by attempts taken",
+            ("attempts",),
+            buckets=exponential_buckets(0.01, 2, 20),
+            registry=registry,
+        )
+
+    def scheduled(
+        self, attempts: int, seconds_algorithm: float, seconds_since_first_seen: float
+    ) -> None:
+        self._algorithm_seconds.observe(seconds_algorithm)
+        self._pod_attempts.observe(attempts)
+        is_open_ended = attempts >= _FIRST_OPEN_ENDED_ATTEMPT
+        told = f"{_FIRST_OPEN_ENDED_ATTEMPT}+" if is_open_ended else str(attempts)
+        self._sli_seconds.observe(seconds_since_first_seen, told)
+
+
 class AttemptMetrics:
     """Number and duration of attempts, by result and profile."""
 
@@ -185,62 +180,3 @@ def _refusing(methods: Container[str]) -> frozenset[str]:
     """By which a pod was refused that was asked about by these: after a refusal nobody is asked."""
     last = next((each for each in ("permit", "reserve") if each in methods), None)
     return _METHODS_THAT_FILTER if last is None else frozenset([last])
-
-
-class PresentGauges(Collector):
-    """The gauges made of PresentNumbers at the moment of a scrape."""
-
-    def __init__(self) -> None:
-        self.source: Callable[[], PresentNumbers] | None = None
-
-    def describe(self) -> Iterator[Metric]:
-        # Names only: a registry refuses a second metric that is called the same.
-        yield from _gauges(None)
-
-    def collect(self) -> Iterator[Metric]:
-        if self.source is not None:
-            yield from _gauges(self.source())
-
-
-def _gauges(numbers: PresentNumbers | None) -> Iterator[Metric]:
-    """The families, without samples where there are no numbers."""
-    pending = GaugeMetricFamily(
-        "scheduler_pending_pods", "Pods that wait, by queue", labels=("queue",)
-    )
-    unschedulable = GaugeMetricFamily(
-        "scheduler_unschedulable_pods",
-        "Pods that wait because a plugin refused every node, by plugin; a pod that several "
-        "plugins refused is counted under each",
-        labels=("plugin", "profile"),
-    )
-    cache = GaugeMetricFamily(
-        "scheduler_cache_size", "Nodes, pods and assumed pods kept in memory", labels=("type",)
-    )
-    clamped = GaugeMetricFamily(
-        "lowtide_clamped_objects",
-        "Nodes, and pods on nodes, with an amount that is too large for 64 bits, below zero or "
-        "unreadable: it counts as the largest number, or as nothing",
-        labels=("kind",),
-    )
-    bindings = GaugeMetricFamily("lowtide_bindings_in_flight", "Bindings without an answer yet")
-    leader = GaugeMetricFamily("lowtide_leader", "1 while this process schedules, 0 on standby")
-    incoming = CounterMetricFamily(
-        "scheduler_queue_incoming_pods",
-        "Pods that entered a queue, by queue and by the event that moved them",
-        labels=("queue", "event"),
-    )
-    if numbers is not None:
-        for labels, count in numbers.incoming_pods.items():
-            incoming.add_metric(labels, count)
-        for queue, count in numbers.pending_pods.items():
-            pending.add_metric((queue,), count)
-        for labels, count in numbers.unschedulable_pods.items():
-            unschedulable.add_metric(labels, count)
-        cache.add_metric(("nodes",), numbers.cached_nodes)
-        cache.add_metric(("pods",), numbers.cached_pods)
-        cache.add_metric(("assumed_pods",), numbers.assumed_pods)
-        for kind, count in numbers.clamped_objects.items():
-            clamped.add_metric((kind,), count)
-        bindings.add_metric((), numbers.bindings_in_flight)
-        leader.add_metric((), int(numbers.is_leader))
-    yield from (pending, unschedulable, cache, clamped, bindings, leader, incoming)

@@ -1,334 +1,208 @@
-"""Pods waiting to be placed: ready, backing off, parked until something changes, or gated.
+"""When pending pods have their turns: at once, after a backoff, when a change may help, or when
+nothing gates them any more.
 
-Filled and emptied by the machine. Every waiting pod is in exactly one of the four places.
+The machine adds pods, takes them, and gives back those that got no node.
 """
 
-import heapq
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from enum import Enum
-from typing import Any
 
 from lowtide.framework.change import Change
-from lowtide.framework.plugin import PodRejection
-from lowtide.objects.pod import Pod, shape_of
+from lowtide.objects.pod import Pod
+from lowtide.scheduler.looking import gate_by
+from lowtide.scheduler.pods import QUEUED, Group, PendingPod, Pods, Stage
 
 INITIAL_BACKOFF_SECONDS = 1.0
 MAX_BACKOFF_SECONDS = 10.0
 LONGEST_PARKED_SECONDS = 300.0
 
-_FEW_ENTRIES = 64
 ATTEMPT_FAILED = "ScheduleAttemptFailure"
 
-SortKey = Callable[["QueuedPod"], Any]
-MayEnqueue = Callable[[Pod], tuple[str, PodRejection] | None]
-# Whether a change may help a pod that these rules refused.
-MayHelp = Callable[[Pod, frozenset[str], Change], bool]
+# Whether a change may help a pod that these plugins rejected.
+MayHelp = Callable[[PendingPod, frozenset[str], Change], bool]
 
-# Parked pods that one question is put for: what wakes them, who refused them, and their shape.
-_Group = tuple[int, frozenset[str], bytes]
-
-
-class Place(Enum):
-    ACTIVE = "active"
-    BACKOFF = "backoff"
-    ERROR_BACKOFF = "error backoff"
-    PARKED = "unschedulable"
-    GATED = "gated"
-    NOWHERE = "nowhere"
-
-
-# What kube-scheduler's metrics call these places.
+# What kube-scheduler's metrics call the stages of pods that have their turns.
 _METRIC_QUEUE = {
-    Place.ACTIVE: "active",
-    Place.BACKOFF: "backoff",
-    Place.ERROR_BACKOFF: "backoff",
-    Place.PARKED: "unschedulable",
+    Stage.ACTIVE: "active",
+    Stage.BACKOFF: "backoff",
+    Stage.ERROR_BACKOFF: "backoff",
+    Stage.UNSCHEDULABLE: "unschedulable",
 }
-
-
-@dataclass(slots=True, eq=False)
-class QueuedPod:
-    pod: Pod
-    queued_at: float
-    first_seen_at: float
-    attempts: int = 0
-    unschedulable_count: int = 0
-    error_count: int = 0
-    rejected_by: frozenset[str] = frozenset()
-    retry_on: int = 0
-    backoff_until: float = 0.0
-    parked_until: float = math.inf
-    place: Place = Place.NOWHERE
-    group: _Group = (0, frozenset(), b"")  # while it is parked
-    entry: int = 0  # the number of its newest heap entry; older entries are void
-
-    @property
-    def is_refused(self) -> bool:
-        """Whether rules found no node for it when it was tried last."""
-        return bool(self.rejected_by)
 
 
 class Queue:
     def __init__(
         self,
-        sort_key: SortKey,
-        may_enqueue: MayEnqueue,
+        pods: Pods,
         *,
-        may_help: MayHelp = lambda pod, rejected_by, change: True,
+        may_help: MayHelp = lambda record, rejected_by, change: True,
         initial_backoff_seconds: float = INITIAL_BACKOFF_SECONDS,
         max_backoff_seconds: float = MAX_BACKOFF_SECONDS,
     ) -> None:
-        self._sort_key = sort_key
-        self._may_enqueue = may_enqueue
+        self._pods = pods
         self._may_help = may_help
         self._initial_backoff_seconds = initial_backoff_seconds
         self._max_backoff_seconds = max_backoff_seconds
-        self._waiting: dict[str, QueuedPod] = {}
-        self._active = _Heap(Place.ACTIVE)
-        self._backoff = _Heap(Place.BACKOFF)
-        self._error_backoff = _Heap(Place.ERROR_BACKOFF)
-        heaps = (self._active, self._backoff, self._error_backoff)
-        self._heaps = {heap.place: heap for heap in heaps}
-        self._parked: dict[_Group, dict[str, QueuedPod]] = {}  # then by uid
         self._next_flush_at = math.inf
         self.incoming: Counter[tuple[str, str]] = Counter()  # by queue and event, since the start
 
-    # What is in it.
-
-    def __contains__(self, uid: str) -> bool:
-        return uid in self._waiting
-
-    def __iter__(self) -> Iterator[QueuedPod]:
-        return iter(self._waiting.values())
-
-    def pod(self, uid: str) -> Pod | None:
-        """As it was last seen."""
-        queued = self._waiting.get(uid)
-        return None if queued is None else queued.pod
+    def __iter__(self) -> Iterator[PendingPod]:
+        return (record for record in self._pods if record.stage in QUEUED)
 
     def lengths(self) -> dict[str, int]:
-        counts = dict.fromkeys(Place, 0)
-        for queued in self._waiting.values():
-            counts[queued.place] += 1
+        counts = self._pods.counts
         return {
-            "active": counts[Place.ACTIVE],
-            "backoff": counts[Place.BACKOFF] + counts[Place.ERROR_BACKOFF],
-            "unschedulable": counts[Place.PARKED],
-            "gated": counts[Place.GATED],
+            "active": counts[Stage.ACTIVE],
+            "backoff": counts[Stage.BACKOFF] + counts[Stage.ERROR_BACKOFF],
+            "unschedulable": counts[Stage.UNSCHEDULABLE],
+            "gated": counts[Stage.GATED] + counts[Stage.EVICTING],
         }
 
-    # Pods come, change and go.
+    # Pods come and change.
 
-    def add(self, pod: Pod, now: float) -> None:
-        """A pod that was not here before."""
-        queued = QueuedPod(pod, queued_at=now, first_seen_at=now)
-        self._enter(queued, Place.ACTIVE, because="UnschedulablePodAdd")
+    def add(self, record: PendingPod) -> None:
+        """A pod that was not pending before."""
+        self._enter(record, Stage.ACTIVE, because="UnschedulablePodAdd")
 
-    def update(self, pod: Pod, now: float) -> None:
-        """The pod itself changed: a gated or parked one may fit now."""
-        queued = self._waiting[pod.uid]
-        before, queued.pod = queued.pod, pod
-        if queued.place in (Place.GATED, Place.PARKED):
-            if _asks_the_same(before, pod):
-                return
-            self._leave(queued)
-            self._enter(queued, self._after_backoff(queued, now), because="UnschedulablePodUpdate")
-        else:
-            self._enter(queued, queued.place)
-
-    def remove(self, uid: str) -> QueuedPod | None:
-        queued = self._waiting.get(uid)
-        if queued is not None:
-            self._leave(queued)
-        return queued
+    def update(self, record: PendingPod, pod: Pod, now: float) -> None:
+        """The pod itself changed: one that is held back may fit now."""
+        if record.stage not in (Stage.GATED, Stage.EVICTING, Stage.UNSCHEDULABLE):
+            record.update(pod)
+            self._enter(record, record.stage)
+            return
+        before = record.signature
+        record.update(pod)
+        if record.signature != before:
+            self._enter(record, self._after_backoff(record, now), because="UnschedulablePodUpdate")
 
     # Pods are taken, and come back.
 
-    def pop(self, now: float) -> QueuedPod | None:
-        """The next pod to place. It is in the caller's hands until put back or bound.
+    def pop(self, now: float) -> PendingPod | None:
+        """The next pod to place.
 
-        When no pod is ready, one that backs off is taken early; not one that met an error.
+        When no pod is active, one that backs off is taken early; not one that met an error.
         """
         self._release(now)
-        queued = self._active.first() or self._backoff.first()
-        if queued is None:
-            return None
-        self._leave(queued)
-        queued.attempts += 1
-        return queued
+        record = self._pods.active.first() or self._pods.backoff.first()
+        if record is not None:
+            self._pods.move(record, Stage.DECIDING)
+            record.attempts += 1
+            record.attempt_began_at = now
+        return record
 
     def park(
         self,
-        queued: QueuedPod,
+        record: PendingPod,
         rejected_by: frozenset[str],
         retry_on: int,
         now: float,
         *,
         until: float = math.inf,
     ) -> None:
-        """No node for it: it waits until something changes that those rules care about, at the
+        """No node for it: it waits until something changes that those plugins care about, at the
         longest until then, and never longer than kube-scheduler lets a pod wait."""
-        queued.rejected_by = rejected_by
-        queued.retry_on = retry_on
-        queued.unschedulable_count += 1
-        queued.error_count = 0
-        self._back_off(queued, queued.unschedulable_count, now)
-        queued.parked_until = min(until, now + LONGEST_PARKED_SECONDS)
-        self._enter(queued, Place.PARKED, because=ATTEMPT_FAILED)
+        record.rejected_by = rejected_by
+        record.retry_on = retry_on
+        record.unschedulable_count += 1
+        record.error_count = 0
+        self._back_off(record, record.unschedulable_count, now)
+        record.parked_until = min(until, now + LONGEST_PARKED_SECONDS)
+        self._next_flush_at = min(self._next_flush_at, record.parked_until)
+        self._enter(record, Stage.UNSCHEDULABLE, because=ATTEMPT_FAILED)
 
-    def retry(self, queued: QueuedPod, now: float) -> None:
+    def retry(self, record: PendingPod, now: float) -> None:
         """Something went wrong that is not the pod's fault: it is tried again after a while."""
-        queued.rejected_by = frozenset()
-        queued.error_count += 1
-        self._back_off(queued, queued.error_count, now)
-        self._enter(queued, Place.ERROR_BACKOFF, because=ATTEMPT_FAILED)
+        record.rejected_by = frozenset()
+        record.error_count += 1
+        self._back_off(record, record.error_count, now)
+        self._enter(record, Stage.ERROR_BACKOFF, because=ATTEMPT_FAILED)
 
     def wake(self, change: Change, now: float) -> int:
-        """Something changed: parked pods that may profit are tried again. Returns how many."""
+        """Something changed: unschedulable pods that it may help are tried again. Returns how
+        many."""
         woken = [
-            queued
-            for (retry_on, rejected_by, _), group in self._parked.items()
-            if retry_on & change.what and self._may_profit(group, rejected_by, change)
-            for queued in group.values()
+            record
+            for group, records in self._pods.unschedulable.items()
+            if group[0] & change.what and self._may_profit(group, records, change)
+            for record in records.values()
         ]
-        self._wake_all(woken, now, change.event)
+        if woken:
+            self._wake_all(woken, now, change.event)
         return len(woken)
 
-    def _may_profit(
-        self, group: dict[str, QueuedPod], rejected_by: frozenset[str], change: Change
-    ) -> bool:
-        """Rules read of a pod what its shape holds: any of them stands for all."""
-        pod = next(iter(group.values())).pod
-        if change.highest_priority is not None and pod.spec.priority > change.highest_priority:
+    def _may_profit(self, group: Group, records: dict[str, PendingPod], change: Change) -> bool:
+        """Plugins read of a pod what its signature holds: any of them stands for all."""
+        record = next(iter(records.values()))
+        if (
+            change.highest_priority is not None
+            and record.pod.spec.priority > change.highest_priority
+        ):
             return False
-        return self._may_help(pod, rejected_by, change)
+        return self._may_help(record, group[1], change)
 
-    def open_gate(self, uid: str, now: float) -> None:
-        """What held this pod back may have ended."""
-        queued = self._waiting.get(uid)
-        if queued is not None and queued.place is Place.GATED:
-            self._wake_all([queued], now, because="AssignedPodDelete")
+    def victims_are_gone(self, record: PendingPod, now: float) -> None:
+        """A pod that was not woken meanwhile goes on waiting for a change."""
+        if record.stage is Stage.EVICTING:
+            self._wake_all([record], now, because="AssignedPodDelete")
 
-    def retry_waiting(self, uid: str, now: float) -> None:
+    def eviction_failed(self, record: PendingPod, now: float) -> None:
         """Nothing may come that would wake this pod: it is tried again after a while."""
-        queued = self._waiting.get(uid)
-        if queued is not None and queued.place in (Place.GATED, Place.PARKED):
-            self._leave(queued)
-            self.retry(queued, now)
+        if record.stage in (Stage.UNSCHEDULABLE, Stage.EVICTING):
+            self.retry(record, now)
 
     # Time passes.
 
     def is_ready(self, now: float) -> bool:
         self._release(now)
-        return bool(self._active.first() or self._backoff.first())
+        return bool(self._pods.active.first() or self._pods.backoff.first())
 
     def next_change_at(self) -> float:
         """When time alone will make a pod ready; infinity when nothing waits for time."""
-        first = self._error_backoff.first()
+        first = self._pods.error_backoff.first()
         retry_at = first.backoff_until if first else math.inf
         return min(retry_at, self._next_flush_at)
 
     # How it is done.
 
     def _release(self, now: float) -> None:
-        for heap in (self._backoff, self._error_backoff):
-            while (queued := heap.first()) is not None and queued.backoff_until <= now:
-                self._leave(queued)
-                self._enter(queued, Place.ACTIVE, because="BackoffComplete")
+        for heap in (self._pods.backoff, self._pods.error_backoff):
+            while (record := heap.first()) is not None and record.backoff_until <= now:
+                self._enter(record, Stage.ACTIVE, because="BackoffComplete")
         if now >= self._next_flush_at:
-            parked = [q for group in self._parked.values() for q in group.values()]
-            old = [q for q in parked if q.parked_until <= now]
+            parked = [
+                each for group in self._pods.unschedulable.values() for each in group.values()
+            ]
+            old = [record for record in parked if record.parked_until <= now]
             self._wake_all(old, now, because="UnschedulableTimeout")
-            self._plan_flush()
+            self._next_flush_at = min(
+                (record.parked_until for record in parked if record.parked_until > now),
+                default=math.inf,
+            )
 
-    def _wake_all(self, woken: list[QueuedPod], now: float, because: str) -> None:
-        for queued in woken:
-            self._leave(queued)
-            self._enter(queued, self._after_backoff(queued, now), because)
+    def _wake_all(self, woken: list[PendingPod], now: float, because: str) -> None:
+        for record in woken:
+            self._enter(record, self._after_backoff(record, now), because)
 
-    def _after_backoff(self, queued: QueuedPod, now: float) -> Place:
-        return Place.ACTIVE if queued.backoff_until <= now else Place.BACKOFF
+    def _after_backoff(self, record: PendingPod, now: float) -> Stage:
+        return Stage.ACTIVE if record.backoff_until <= now else Stage.BACKOFF
 
-    def _back_off(self, queued: QueuedPod, failures: int, now: float) -> None:
+    def _back_off(self, record: PendingPod, failures: int, now: float) -> None:
         seconds = min(
             self._initial_backoff_seconds * 2.0 ** min(failures - 1, 30), self._max_backoff_seconds
         )
-        queued.queued_at = now
+        record.queued_at = now
         # kube-scheduler counts in whole seconds and looks once a second.
-        queued.backoff_until = math.floor(now + seconds) + 1.0
+        record.backoff_until = math.floor(now + seconds) + 1.0
 
-    def _enter(self, queued: QueuedPod, place: Place, because: str = "") -> None:
-        """Without `because` it was here already, and only its key may have changed."""
-        if place in (Place.ACTIVE, Place.BACKOFF) and self._may_enqueue(queued.pod) is not None:
-            place = Place.GATED
-        queued.place = place
-        self._waiting[queued.pod.uid] = queued
-        if because and place in _METRIC_QUEUE:
-            self.incoming[_METRIC_QUEUE[place], because] += 1
-        if place in self._heaps:
-            key = self._sort_key(queued)
-            self._heaps[place].push(
-                key if place is Place.ACTIVE else (queued.backoff_until, key), queued
-            )
-        elif place is Place.PARKED:
-            queued.group = (queued.retry_on, queued.rejected_by, shape_of(queued.pod))
-            self._parked.setdefault(queued.group, {})[queued.pod.uid] = queued
-            self._next_flush_at = min(self._next_flush_at, queued.parked_until)
-
-    def _leave(self, queued: QueuedPod) -> None:
-        uid = queued.pod.uid
-        self._waiting.pop(uid, None)
-        if queued.place is Place.PARKED:
-            group = self._parked[queued.group]
-            del group[uid]
-            if not group:
-                del self._parked[queued.group]
-        queued.place = Place.NOWHERE
-
-    def _plan_flush(self) -> None:
-        self._next_flush_at = min(
-            (q.parked_until for group in self._parked.values() for q in group.values()),
-            default=math.inf,
-        )
-
-
-class _Heap:
-    """A heap whose entries may be void: a pod left it, or entered again with another key."""
-
-    def __init__(self, place: Place) -> None:
-        self.place = place
-        self._entries: list[tuple[Any, int, QueuedPod]] = []
-        self._pushed = 0
-        self._clean_at = _FEW_ENTRIES
-
-    def push(self, key: Any, queued: QueuedPod) -> None:
-        self._pushed += 1
-        queued.entry = self._pushed
-        heapq.heappush(self._entries, (key, self._pushed, queued))
-        if len(self._entries) > self._clean_at:
-            self._drop_void()
-
-    def first(self) -> QueuedPod | None:
-        while self._entries:
-            if self._is_valid(self._entries[0]):
-                return self._entries[0][2]
-            heapq.heappop(self._entries)
-        return None
-
-    def _drop_void(self) -> None:
-        """A standby never looks at the head, so void entries would stay for ever."""
-        self._entries = [entry for entry in self._entries if self._is_valid(entry)]
-        heapq.heapify(self._entries)
-        self._clean_at = max(_FEW_ENTRIES, 2 * len(self._entries))
-
-    def _is_valid(self, item: tuple[Any, int, QueuedPod]) -> bool:
-        _, entry, queued = item
-        return queued.place is self.place and queued.entry == entry
-
-
-def _asks_the_same(before: Pod, after: Pod) -> bool:
-    """Whether nothing changed that a rule may read; the scheduler writes only status itself."""
-    return shape_of(before) == shape_of(after)
+    def _enter(self, record: PendingPod, stage: Stage, because: str = "") -> None:
+        """Without `because` it stays where it is, and only its sort key or its gates may have
+        changed."""
+        if stage is Stage.ACTIVE or stage is Stage.BACKOFF:
+            if record.eviction is not None:
+                stage = Stage.EVICTING
+            elif gate_by(record.profile, record.pod) is not None:
+                stage = Stage.GATED
+        self._pods.move(record, stage)
+        if because and stage in _METRIC_QUEUE:
+            self.incoming[_METRIC_QUEUE[stage], because] += 1

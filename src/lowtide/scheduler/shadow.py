@@ -13,14 +13,13 @@ from lowtide.framework.decision import Decision, NodeRejection, ScoreTable
 from lowtide.framework.plugin import PluginError, PodRejection
 from lowtide.framework.profile import Profile, rules_by_kind
 from lowtide.framework.verdicts import Verdicts
-from lowtide.objects.events import Added, Deleted, Modified
 from lowtide.objects.pod import Pod
 from lowtide.objects.quantity import QuantityError
 from lowtide.scheduler.decide import decide
-from lowtide.scheduler.events import Event, ReadingPublished
+from lowtide.scheduler.events import Event
 from lowtide.scheduler.looking import decided_now, gate_by, rejection_now
-from lowtide.scheduler.pending import PendingPods
-from lowtide.scheduler.surroundings import Surroundings
+from lowtide.scheduler.object_events import ObjectEvents
+from lowtide.scheduler.unbound_pods import UnboundPods
 
 
 class Agreement(enum.Enum):
@@ -62,9 +61,10 @@ class Shadow:
         self.state = ClusterState()
         self.profiles = profiles
         self._verdicts = {name: Verdicts(profile, self.state) for name, profile in profiles.items()}
-        self._surroundings = Surroundings(self.state, lambda change, now: None, profiles.values())
-        self.queue = PendingPods()
+        self._objects = ObjectEvents(self.state, profiles.values(), self)
+        self.queue = UnboundPods()
         self._turns = 0
+        self._shadowed: Shadowed | None = None  # by the event that is applied
 
     @property
     def rules_by_kind(self) -> dict[type, tuple[str, ...]]:
@@ -73,7 +73,7 @@ class Shadow:
 
     @property
     def is_synced(self) -> bool:
-        return not self._surroundings.unlisted
+        return not self._objects.unlisted
 
     @property
     def binding_count(self) -> None:
@@ -96,33 +96,21 @@ class Shadow:
         return gate_by(self._verdicts_for(pod).profile, pod)
 
     def step(self, event: Event, now: float) -> Shadowed | None:
-        match event:
-            case Added(object=Pod() as pod) | Modified(object=Pod() as pod):
-                return self._pod_changed(pod, now)
-            case Deleted(object=Pod() as pod):
-                self._pod_gone(pod)
-            case ReadingPublished(source, reading):
-                self.state.publish(source, reading)
-            case _:
-                self._surroundings.step(event, now)
-        return None
+        self._shadowed = None
+        self._objects.step(event, now)
+        return self._shadowed
 
-    def _pod_changed(self, pod: Pod, now: float) -> Shadowed | None:
-        if pod.has_ended:
-            self._pod_gone(pod)
-            return None
-        if not pod.spec.node_name:
-            self.queue.keep(pod, now)
-            return None
+    def pod_pending(self, pod: Pod, now: float) -> None:
+        self.queue.keep(pod, now)
+
+    def pod_bound(self, pod: Pod, now: float) -> None:
         before = self.queue.drop(pod.uid)
-        shadowed = None
         if before is not None and self.is_synced and self.state.placed(pod.uid) is None:
             waited_seconds = now - before.first_seen_at
-            shadowed = self._compared(before.pod, pod.spec.node_name, waited_seconds)
+            self._shadowed = self._compared(before.pod, pod.spec.node_name, waited_seconds)
         self.state.place(pod)
-        return shadowed
 
-    def _pod_gone(self, pod: Pod) -> None:
+    def pod_gone(self, pod: Pod, now: float) -> None:
         self.queue.drop(pod.uid)
         self.state.remove_pod(pod.uid)
 

@@ -4,14 +4,14 @@ from msgspec.structs import replace
 
 from lowtide.objects.meta import ObjectMeta
 from lowtide.objects.pod import PodCondition, PodStatus
-from lowtide.scheduler.pending import PendingPods
+from lowtide.scheduler.unbound_pods import UnboundPods
 from lowtide.testing import make_pod
 
 REFUSED = PodStatus(conditions=[PodCondition(type="PodScheduled", status="False")])
 
 
 def test_they_are_counted_by_why_they_wait() -> None:
-    pending = PendingPods()
+    pending = UnboundPods()
     pending.keep(make_pod("new"), 0.0)
     pending.keep(replace(make_pod("refused"), status=REFUSED), 0.0)
     pending.keep(replace(make_pod("gated", gates=["example.com/wait"]), status=REFUSED), 0.0)
@@ -20,7 +20,7 @@ def test_they_are_counted_by_why_they_wait() -> None:
 
 
 def test_a_pod_waits_from_when_it_was_seen_first() -> None:
-    pending = PendingPods()
+    pending = UnboundPods()
     pending.keep(make_pod("web"), 3.0)
     pending.keep(make_pod("web", labels={"changed": "yes"}), 5.0)
     assert pending.waited_seconds("default/web", 10.0) == 7.0
@@ -32,7 +32,7 @@ def test_a_pod_waits_from_when_it_was_seen_first() -> None:
 
 
 def test_a_pod_that_was_created_before_it_was_seen_waits_from_then() -> None:
-    pending = PendingPods()
+    pending = UnboundPods()
     metadata = ObjectMeta(name="web", uid="1", creation_timestamp="1970-01-01T00:01:00Z")
     pending.keep(replace(make_pod("web"), metadata=metadata), 90.0)
     assert pending.waited_seconds("1", 100.0) == 40.0

@@ -1,5 +1,5 @@
-"""Pods that wait for another scheduler, as far as the watch tells. The advisor and the shadow keep
-them where the machine has its queue."""
+"""Pods that have no node yet and wait for another scheduler, as far as the watch tells. The advisor
+and the shadow keep them where the machine has its queue."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from lowtide.objects.times import epoch_seconds
 
 
 @dataclass(frozen=True, slots=True)
-class PendingPod:
+class UnboundPod:
     """It waits since it was created, which is seen later where this process has just started."""
 
     pod: Pod
@@ -20,11 +20,11 @@ class PendingPod:
         return self.pod.is_refused
 
 
-class PendingPods:
+class UnboundPods:
     def __init__(self) -> None:
-        self._by_uid: dict[str, PendingPod] = {}
+        self._by_uid: dict[str, UnboundPod] = {}
 
-    def __iter__(self) -> Iterator[PendingPod]:
+    def __iter__(self) -> Iterator[UnboundPod]:
         return iter(self._by_uid.values())
 
     def __len__(self) -> int:
@@ -34,11 +34,11 @@ class PendingPods:
         created_at = epoch_seconds(pod.metadata.creation_timestamp or "")
         before = self._by_uid.get(pod.uid)
         seen_at = now if before is None else before.first_seen_at
-        self._by_uid[pod.uid] = PendingPod(
+        self._by_uid[pod.uid] = UnboundPod(
             pod, seen_at if created_at is None else min(seen_at, created_at)
         )
 
-    def drop(self, uid: str) -> PendingPod | None:
+    def drop(self, uid: str) -> UnboundPod | None:
         """It has a node, or is gone."""
         return self._by_uid.pop(uid, None)
 

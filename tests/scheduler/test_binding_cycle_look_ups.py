@@ -15,12 +15,12 @@ from tests.scheduler.conftest import (
 from lowtide.framework.plugin import BindOutcome
 from lowtide.objects.events import Deleted, Modified
 from lowtide.scheduler.actions import Action, AttemptFailed, LookUpBinding
-from lowtide.scheduler.events import BindingLookedUp
-from lowtide.scheduler.unconfirmed import (
+from lowtide.scheduler.binding_cycle import (
     CONFIRMED_WITHIN_SECONDS,
     LONGEST_WAIT_SECONDS,
-    MOST_AT_ONCE,
+    MOST_READ_AT_ONCE,
 )
+from lowtide.scheduler.events import BindingLookedUp
 from lowtide.testing import make_pod
 
 POD = make_pod("web", cpu="500m")
@@ -128,16 +128,16 @@ def test_a_pod_that_is_bound_is_read_again_after_twice_as_long_each_time() -> No
 
 
 def test_only_some_pods_are_read_at_once_and_others_follow() -> None:
-    names = [f"pod-{number}" for number in range(MOST_AT_ONCE + 2)]
+    names = [f"pod-{number}" for number in range(MOST_READ_AT_ONCE + 2)]
     bench = Bench(small_node(cpu="16"))
     for name in names:
         bench.place(make_pod(name, cpu="500m"))
         bench.end(name)
     bench.pass_time(CONFIRMED_WITHIN_SECONDS)
-    assert [name for name, _ in looked_up(bench.take_turns())] == names[:MOST_AT_ONCE]
+    assert [name for name, _ in looked_up(bench.take_turns())] == names[:MOST_READ_AT_ONCE]
     assert (bench.take_turns(), bench.machine.next_change_at()) == ([], float("inf"))
     read(bench, OUTCOME_BOUND, names[1])
-    assert looked_up(bench.take_turns()) == [(names[MOST_AT_ONCE], "node-a")]
+    assert looked_up(bench.take_turns()) == [(names[MOST_READ_AT_ONCE], "node-a")]
     read(bench, NOT_BOUND, names[0])
     assert looked_up(bench.take_turns()) == [(names[-1], "node-a")]
 

@@ -30,15 +30,13 @@ log = Log("scheduler")
 NODES_TOLD = 100  # in the words of a rule; of more nodes, how many they are
 
 
-def tell_event(event: Event, state: ClusterState) -> None:
+def log_event(event: Event, state: ClusterState) -> None:
     """`state` is what was believed before this event."""
     match event:
         case Added(object=Pod() as pod) if not is_readable(pod):
-            _tell_unreadable("pod", pod.key, TRAFFIC_ANNOTATION, pod.metadata, READABLE_TRAFFIC)
+            _log_unreadable("pod", pod.key, TRAFFIC_ANNOTATION, pod.metadata, READABLE_TRAFFIC)
         case Added(object=Node() as node) if not is_capacity_readable(node):
-            _tell_unreadable(
-                "node", node.name, CAPACITY_ANNOTATION, node.metadata, "10G, in bits/s"
-            )
+            _log_unreadable("node", node.name, CAPACITY_ANNOTATION, node.metadata, "10G, in bits/s")
     if not log.enabled(2):
         return
     match event:
@@ -53,7 +51,7 @@ def tell_event(event: Event, state: ClusterState) -> None:
                 log.v(2, "Add event for scheduled pod", pod=pod.key)
 
 
-def _tell_unreadable(
+def _log_unreadable(
     kind: str, name: str, annotation: str, metadata: ObjectMeta, right: str
 ) -> None:
     log.warning(
@@ -65,13 +63,13 @@ def _tell_unreadable(
     )
 
 
-def tell_decision(decided: Decided, profile: Profile, nodes: Nodes) -> None:
+def log_decision(decided: Decided, profile: Profile, nodes: Nodes) -> None:
     """`nodes` is the table after the decision, where the pod may count already."""
     if not log.enabled(2):
         return
     decision = decided.decision
     log.v(2, "Attempting to schedule pod", pod=decision.pod.key)
-    _tell_scores(decision.scores, profile, _as_decided(decision, nodes), level=2)
+    _log_scores(decision.scores, profile, _as_decided(decision, nodes), level=2)
     if decision.gave_way is not None:
         log.v(
             2,
@@ -90,7 +88,7 @@ def tell_decision(decided: Decided, profile: Profile, nodes: Nodes) -> None:
         )
 
 
-def tell_filter(pod: Pod, profile: Profile, nodes: Nodes, *, at_info: bool) -> None:
+def log_filter(pod: Pod, profile: Profile, nodes: Nodes, *, at_info: bool) -> None:
     """What the rules that filter say of each node that was asked about."""
     level = 0 if at_info else 2
     if not log.enabled(level):
@@ -107,14 +105,14 @@ def tell_filter(pod: Pod, profile: Profile, nodes: Nodes, *, at_info: bool) -> N
             log.error("Verdicts cannot be told", err=error)
 
 
-def tell_priorities(scores: ScoreTable, profile: Profile, nodes: Nodes, *, at_info: bool) -> None:
+def log_priorities(scores: ScoreTable, profile: Profile, nodes: Nodes, *, at_info: bool) -> None:
     """What the rules that score say of these nodes, which stand in `nodes` as they were scored."""
     level = 0 if at_info else 2
     if log.enabled(level):
-        _tell_scores(scores, profile, nodes, level=level)
+        _log_scores(scores, profile, nodes, level=level)
 
 
-def tell_reading(source: Hashable, profiles: Iterable[Profile], state: ClusterState) -> None:
+def log_reading(source: Hashable, profiles: Iterable[Profile], state: ClusterState) -> None:
     """What each node's traffic would score now, for rules that are to log their readings."""
     nodes = state.nodes()
     for profile in profiles:
@@ -130,7 +128,7 @@ def tell_reading(source: Hashable, profiles: Iterable[Profile], state: ClusterSt
                 log.error("A reading cannot be told", err=error)
 
 
-def _tell_scores(scores: ScoreTable, profile: Profile, nodes: Nodes, *, level: int) -> None:
+def _log_scores(scores: ScoreTable, profile: Profile, nodes: Nodes, *, level: int) -> None:
     for weighted in profile.scorers:
         rule = weighted.plugin
         try:

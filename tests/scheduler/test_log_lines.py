@@ -28,12 +28,12 @@ from lowtide.readings.usage import Allocatable, UsageSample, usage_reading
 from lowtide.scenario.readings import traffic_reading
 from lowtide.scheduler.actions import Decided
 from lowtide.scheduler.decide import decide
-from lowtide.scheduler.telling import (
-    tell_decision,
-    tell_event,
-    tell_filter,
-    tell_priorities,
-    tell_reading,
+from lowtide.scheduler.log_lines import (
+    log_decision,
+    log_event,
+    log_filter,
+    log_priorities,
+    log_reading,
 )
 from lowtide.testing import make_node, make_pod, make_profile, make_state
 
@@ -57,7 +57,7 @@ def told(rule: NetworkTraffic, log: io.StringIO) -> list[str]:
     nodes = [make_node(name) for name in BYTES]
     state = make_state(nodes)
     state.publish(rule.request, published(traffic_reading(rule.request, BYTES, nodes)))
-    tell_reading(rule.request, [make_profile([rule])], state)
+    log_reading(rule.request, [make_profile([rule])], state)
     return lines_of(log)
 
 
@@ -131,12 +131,12 @@ class Telling:
 )
 def test_a_reading_is_told(rule: Telling, want: list[str], log: io.StringIO) -> None:
     state = make_state([make_node(name) for name in "abc"])
-    tell_reading("source", [make_profile([rule], weights={"Telling": 3})], state)
+    log_reading("source", [make_profile([rule], weights={"Telling": 3})], state)
     assert lines_of(log) == want
 
 
 def test_a_reading_of_no_node_is_not_told(log: io.StringIO) -> None:
-    tell_reading("source", [make_profile([Telling()])], make_state([]))
+    log_reading("source", [make_profile([Telling()])], make_state([]))
     assert log.getvalue() == ""
 
 
@@ -145,7 +145,7 @@ def test_scores_that_a_rule_cannot_put_into_words_do_not_hinder(log: io.StringIO
     profile = make_profile([Telling(fails_in="in_words")])
     state = make_state([make_node(name) for name in "abc"])
     decision = decide(make_pod("web"), Verdicts(profile, state), turn=0)
-    tell_decision(Decided(decision, attempts=1, first_seen_at=0.0), profile, state.nodes())
+    log_decision(Decided(decision, attempts=1, first_seen_at=0.0), profile, state.nodes())
     assert lines_of(log) == [
         '"Attempting to schedule pod" pod="default/web"',
         '"Scores cannot be told" err="Telling.in_words failed: KeyError(\'word\')"',
@@ -163,7 +163,7 @@ def test_a_refusal_that_gave_way_is_told(log: io.StringIO) -> None:
         gave_way=NodeRejection("Busy", ("node(s) were busy",), eviction_helps=False),
     )
     nodes = make_state([]).nodes()
-    tell_decision(Decided(decision, attempts=1, first_seen_at=0.0), make_profile([]), nodes)
+    log_decision(Decided(decision, attempts=1, first_seen_at=0.0), make_profile([]), nodes)
     assert lines_of(log) == [
         '"Attempting to schedule pod" pod="default/web"',
         '"A refusal gave way, as no other node was left" pod="default/web" node="a" '
@@ -181,7 +181,7 @@ def test_a_decision_is_told_as_the_nodes_were_before_it(log: io.StringIO) -> Non
     decision = decide(pod, Verdicts(profile, state), turn=0)
     assert decision.node_name == "b"
     state.assume(pod, "b")
-    tell_decision(Decided(decision, attempts=1, first_seen_at=0.0), profile, state.nodes())
+    log_decision(Decided(decision, attempts=1, first_seen_at=0.0), profile, state.nodes())
     assert lines_of(log) == [
         '"Attempting to schedule pod" pod="default/web"',
         "Node [ b ] Cpu Usage Value: 67, Score: 1",
@@ -228,8 +228,8 @@ def test_answers_are_told(verbosity: int, at_info: bool, is_told: bool, log: io.
     configure_logs(verbosity=verbosity, format="text", stream=log, clock=lambda: 0.0, pid=1)
     profile = make_profile([Judging(), Telling()], weights={"Telling": 3})
     nodes = make_state([make_node(name) for name in "abc"]).nodes().take(np.array([2, 0]))
-    tell_filter(make_pod("web"), profile, nodes, at_info=at_info)
-    tell_priorities(scores_of("Telling", "ca", weight=3), profile, nodes, at_info=at_info)
+    log_filter(make_pod("web"), profile, nodes, at_info=at_info)
+    log_priorities(scores_of("Telling", "ca", weight=3), profile, nodes, at_info=at_info)
     assert lines_of(log) == is_told * [
         "c for web",
         "a for web",
@@ -257,8 +257,8 @@ def test_of_many_nodes_are_told(count: int, more: list[str], log: io.StringIO) -
     profile = make_profile([Judging(), Telling()])
     names = [f"n{number}" for number in range(count)]
     nodes = make_state([make_node(name) for name in names]).nodes()
-    tell_filter(make_pod("web"), profile, nodes, at_info=True)
-    tell_priorities(scores_of("Telling", names), profile, nodes, at_info=True)
+    log_filter(make_pod("web"), profile, nodes, at_info=True)
+    log_priorities(scores_of("Telling", names), profile, nodes, at_info=True)
     assert lines_of(log) == [
         *(f"n{number} for web" for number in range(100)),
         *(f"[Judging] {each}" for each in more),
@@ -276,7 +276,7 @@ def test_of_many_nodes_are_told(count: int, more: list[str], log: io.StringIO) -
 )
 def test_verdicts_cannot_be_told_where(failure: Exception, log: io.StringIO) -> None:
     nodes = make_state([make_node("a")]).nodes()
-    tell_filter(make_pod("web"), make_profile([Judging(failure)]), nodes, at_info=True)
+    log_filter(make_pod("web"), make_profile([Judging(failure)]), nodes, at_info=True)
     (line,) = lines_of(log)
     assert line.startswith('"Verdicts cannot be told" err="')
 
@@ -284,9 +284,9 @@ def test_verdicts_cannot_be_told_where(failure: Exception, log: io.StringIO) -> 
 def test_of_scores_that_are_not_there_nothing_is_told(log: io.StringIO) -> None:
     nodes = make_state([make_node("a")]).nodes()
     profile = make_profile([Telling()])
-    tell_priorities(NO_SCORES, profile, nodes, at_info=True)
-    tell_priorities(scores_of("Telling", ()), profile, nodes, at_info=True)
-    tell_priorities(scores_of("Extender", "a"), profile, nodes, at_info=True)
+    log_priorities(NO_SCORES, profile, nodes, at_info=True)
+    log_priorities(scores_of("Telling", ()), profile, nodes, at_info=True)
+    log_priorities(scores_of("Extender", "a"), profile, nodes, at_info=True)
     assert log.getvalue() == ""
 
 
@@ -312,12 +312,12 @@ def test_readings_are_not_told_unless_wanted(log: io.StringIO) -> None:
 def test_an_annotation_that_cannot_be_read_is_told(
     thing: object, want: str, log: io.StringIO
 ) -> None:
-    tell_event(Added(thing), make_state([]))
+    log_event(Added(thing), make_state([]))
     assert "An annotation cannot be read, and does not count" in log.getvalue()
     assert want in log.getvalue()
 
 
 @pytest.mark.parametrize("text", ["240M", "receive=240M,transmit=80M", "ignore"])
 def test_an_annotation_that_can_be_read_is_not(text: str, log: io.StringIO) -> None:
-    tell_event(Added(make_pod(annotations={"lowtide.dev/traffic": text})), make_state([]))
+    log_event(Added(make_pod(annotations={"lowtide.dev/traffic": text})), make_state([]))
     assert log.getvalue() == ""

@@ -1,0 +1,300 @@
+"""From the chosen node to the confirmed binding: the pod is assumed there, plugins reserve and
+permit, the binding is sent, and the watch confirms it. Used by the machine."""
+
+import sys
+from collections import deque
+
+from lowtide.cluster.state import ClusterState
+from lowtide.framework.change import pod_change
+from lowtide.framework.decision import Decision
+from lowtide.framework.plugin import (
+    BindOutcome,
+    PluginError,
+    PodRejection,
+    Reject,
+    Reserved,
+    Wait,
+    ask,
+)
+from lowtide.objects.quantity import QuantityError
+from lowtide.scheduler.actions import Action, Bind, Decided, LookUpBinding, WriteKubeEvent
+from lowtide.scheduler.events import BindingEnded, BindingLookedUp, PermitAnswered
+from lowtide.scheduler.failures import Failures, rejected_after_all
+from lowtide.scheduler.looking import reasons_against
+from lowtide.scheduler.object_events import ObjectEvents
+from lowtide.scheduler.pods import ASSUMED, Deadline, PendingPod, Pods, Stage, memory_of
+from lowtide.scheduler.queue import Queue
+
+LONGEST_PERMIT_SECONDS = 900.0
+# The watch usually confirms a binding within a second.
+CONFIRMED_WITHIN_SECONDS = 30.0
+# While the watch is behind, a pod is read again after twice as long each time.
+LONGEST_WAIT_SECONDS = 600.0
+MOST_READ_AT_ONCE = 4
+
+_CONFIRMATION = ""  # what an unconfirmed pod waits for, instead of a plugin's permission
+_LONG_ENOUGH_SECONDS = sys.float_info.max  # for all that ever gives way
+
+
+class BindingCycle:
+    def __init__(
+        self,
+        state: ClusterState,
+        pods: Pods,
+        queue: Queue,
+        failures: Failures,
+        objects: ObjectEvents,
+    ) -> None:
+        self._state = state
+        self._pods = pods
+        self._queue = queue
+        self._failures = failures
+        self._objects = objects
+        self._being_read: dict[str, Deadline] = {}  # by uid: look-ups that have no answer yet
+        self._to_be_read: deque[Deadline] = deque()
+
+    # A node was chosen.
+
+    def begin(
+        self, record: PendingPod, decision: Decision, shape: object, now: float
+    ) -> list[Action]:
+        assert decision.node_name is not None
+        self._state.assume(record.pod, decision.node_name, shape)
+        record.decision, record.node_name = decision, decision.node_name
+        waits: dict[str, float] = {}  # seconds, by plugin
+        answers: list[PermitAnswered] = []  # for pods that wait already
+        try:
+            rejection = self._reserve(record) or self._permit(record, waits, answers)
+        except (PluginError, QuantityError) as error:
+            self.take_back(record, now)
+            return self._failures.error(record, str(error), now)
+        if rejection is not None:
+            self.take_back(record, now)
+            rejected = rejected_after_all(*rejection, decision)
+            actions = self._failures.no_node(record, rejected, now)
+        else:
+            spent = record.profile.asking.take_spent()
+            actions = [Decided(decision, record.attempts, record.first_seen_at, spent)]
+            if waits:
+                self._wait(record, waits, now)
+            else:
+                actions.append(self._bind(record))
+        for answer in answers:
+            actions += self.permit_answered(answer, now)
+        return actions
+
+    def _reserve(self, record: PendingPod) -> tuple[str, str] | None:
+        """The first plugin that rejects the pod, and why. What plugins reserve is assumed in the
+        state."""
+        for plugin in record.profile.at("reserve"):
+            answer = record.profile.asking(
+                plugin, "reserve", record.pod, record.node_name, self._state.nodes()
+            )
+            if isinstance(answer, PodRejection):
+                return plugin.name, answer.reason
+            if isinstance(answer, Reserved):
+                record.memories[plugin.name] = answer.memory
+                if objects := tuple(answer.objects):
+                    self._state.known_objects.assume(record.uid, objects)
+            elif answer is not None:
+                raise PluginError(
+                    f"{plugin.name}.reserve answers with {answer!r}; "
+                    "it must be Reserved(objects=...), PodRejection or None",
+                    rule_name=plugin.name,
+                )
+        return None
+
+    def _permit(
+        self, record: PendingPod, waits: dict[str, float], answers: list[PermitAnswered]
+    ) -> tuple[str, str] | None:
+        """The first plugin that rejects the pod, and why. What others say is added."""
+        for plugin in record.profile.at("permit"):
+            memory = memory_of(record.memories, plugin)
+            nodes = self._state.nodes()
+            answer = record.profile.asking(
+                plugin, "permit", record.pod, record.node_name, nodes, **memory
+            )
+            reason = answer.reason if isinstance(answer, Reject) else None
+            if isinstance(answer, Wait):
+                waits[plugin.name] = answer.seconds
+            else:
+                also = sorted(getattr(answer, "also", ()))
+                answers += [PermitAnswered(uid, plugin.name, reason) for uid in also]
+            if reason is not None:
+                return plugin.name, reason
+        return None
+
+    def _bind(self, record: PendingPod) -> Bind:
+        self._pods.move(record, Stage.BINDING)
+        return Bind(record.pod, record.node_name, record.profile, record.memories)
+
+    # It waits in Permit.
+
+    def _wait(self, record: PendingPod, waits: dict[str, float], now: float) -> None:
+        self._pods.move(record, Stage.WAITING)
+        for plugin_name, wanted in waits.items():
+            seconds = min(wanted, LONGEST_PERMIT_SECONDS)
+            self._pods.wait(record, Deadline(record, now + seconds, seconds, plugin_name))
+
+    def permit_answered(self, event: PermitAnswered, now: float) -> list[Action]:
+        record = self._pods.by_uid.get(event.uid)
+        if record is None or record.stage is not Stage.WAITING:
+            return []
+        if event.refusal is None:
+            self._pods.end_deadline(record, event.rule_name)
+            return [] if record.deadlines else [self._bind(record)]
+        decision = record.decision
+        assert decision is not None
+        self.stop_waiting(record, now)
+        record.profile.asking.take_spent()  # of another turn
+        rejected = rejected_after_all(event.rule_name, event.refusal, decision)
+        return self._failures.no_node(record, rejected, now)
+
+    def stop_waiting(self, record: PendingPod, now: float) -> None:
+        """The pod loses its place; the caller says what becomes of it."""
+        self.take_back(record, now)
+        self._queue.wake(pod_change(record.pod, None), now)
+
+    def timed_out(self, deadline: Deadline, now: float) -> list[Action]:
+        name = deadline.waits_for
+        waited = f"rejected due to timeout after waiting {_duration(deadline.seconds)}"
+        answer = PermitAnswered(deadline.record.uid, name, f"{waited} at plugin {name}")
+        return self.permit_answered(answer, now)
+
+    # How the binding ended.
+
+    def ended(self, event: BindingEnded, now: float) -> list[Action]:
+        record = self._pods.by_uid.get(event.uid)
+        if record is None or record.stage is not Stage.BINDING:
+            return []
+        if event.outcome.error is not None:
+            return self._not_bound(record, event.outcome, event.outcome.error, now)
+        record.decision = None
+        self._state.known_objects.settle(event.uid)
+        note = f"Successfully assigned {record.pod.key} to {record.node_name}"
+        name = record.profile.scheduler_name
+        placed = self._state.placed(event.uid)
+        if placed is not None and placed.is_assumed:
+            self._pods.move(record, Stage.UNCONFIRMED)
+            seconds = CONFIRMED_WITHIN_SECONDS
+            self._pods.wait(record, Deadline(record, now + seconds, seconds, _CONFIRMATION))
+        else:
+            self._pods.move(record, Stage.NOT_PENDING)
+        return [WriteKubeEvent(record.pod, "Normal", "Scheduled", "Binding", note, name)]
+
+    def _not_bound(
+        self, record: PendingPod, outcome: BindOutcome, error: str, now: float
+    ) -> list[Action]:
+        placed = self._state.placed(record.uid)
+        errors = [error, *self.take_back(record, now)]
+        self._queue.wake(pod_change(record.pod, None), now)
+        if placed is None or not placed.is_assumed or outcome.is_gone:
+            self._pods.move(record, Stage.NOT_PENDING)
+            return []
+        return self._failures.error(record, "; ".join(errors), now)
+
+    def take_back(self, record: PendingPod, now: float) -> list[str]:
+        """Undoes an assumption whatever happens; returns what went wrong on the way."""
+        errors = self._unreserve(record)
+        for assumed, watched in self._state.known_objects.take_back(record.uid):
+            self._objects.object_changed(assumed, watched, now)
+        self._state.forget(record.uid)
+        record.decision, record.node_name, record.is_doubtful = None, "", False
+        record.memories = {}
+        return errors
+
+    def _unreserve(self, record: PendingPod) -> list[str]:
+        """In reverse order; returns what went wrong on the way."""
+        errors = []
+        for plugin in reversed(record.profile.at("reserve")):
+            try:
+                if hasattr(plugin, "unreserve"):
+                    memory = memory_of(record.memories, plugin)
+                    ask(plugin, "unreserve", record.pod, record.node_name, **memory)
+            except (PluginError, QuantityError) as error:
+                errors.append(str(error))
+        return errors
+
+    # The watch does not confirm a binding.
+
+    def look_up(self, deadline: Deadline) -> list[Action]:
+        """Few pods are read at once; the others follow."""
+        record = deadline.record
+        self._pods.end_deadline(record, deadline.waits_for)
+        if len(self._being_read) >= MOST_READ_AT_ONCE:
+            self._to_be_read.append(deadline)
+            return []
+        self._being_read[record.uid] = deadline
+        return [LookUpBinding(record.pod, record.node_name)]
+
+    def looked_up(self, event: BindingLookedUp, now: float) -> list[Action]:
+        deadline = self._being_read.pop(event.uid, None)
+        self._read_next()
+        record = self._pods.by_uid.get(event.uid)
+        if deadline is None or record is None or not _is_looked_up(record):
+            return []  # it was confirmed meanwhile
+        if event.outcome.error is not None:
+            return self._not_bound(record, event.outcome, event.outcome.error, now)
+        seconds = min(2 * deadline.seconds, LONGEST_WAIT_SECONDS)
+        self._pods.wait(record, Deadline(record, now + seconds, seconds, _CONFIRMATION))
+        return []
+
+    def _read_next(self) -> None:
+        while self._to_be_read:
+            deadline = self._to_be_read.popleft()
+            if _is_looked_up(deadline.record):
+                self._pods.wait(deadline.record, deadline)
+                return
+
+    # Others change the node.
+
+    def changed_by_others(self, node_name: str) -> None:
+        """Pods that are assumed there are checked again before they are bound."""
+        for uid, placed in self._state.placed_on(node_name).items():
+            record = self._pods.by_uid.get(uid) if placed.is_assumed else None
+            if record is not None and record.stage in ASSUMED:
+                record.is_doubtful = True
+
+    def objection_to(self, uid: str) -> str | None:
+        """Why the pod must not be bound any more to the node that it was decided for. What gives
+        way to pods that have waited does not count: it may have."""
+        record = self._pods.by_uid.get(uid)
+        if record is None or record.stage is not Stage.BINDING or not record.is_doubtful:
+            return None
+        row = self._state.row_of(record.node_name)
+        if row is None:
+            return f"node {record.node_name} is gone"
+        reasons = self._reasons_against(record, row)
+        if not reasons:
+            record.is_doubtful = False
+            return None
+        return f"node {record.node_name} has changed meanwhile: {', '.join(reasons)}"
+
+    def _reasons_against(self, record: PendingPod, row: int) -> tuple[str, ...]:
+        """What plugins say of the node without the pod, which counts there already."""
+        try:
+            return reasons_against(
+                record.pod,
+                row,
+                record.profile,
+                self._state.without(record.uid),
+                waited_seconds=_LONG_ENOUGH_SECONDS,
+            )
+        except (PluginError, QuantityError):
+            return ()  # nothing is known against it
+
+
+def _is_looked_up(record: PendingPod) -> bool:
+    """Whether its binding is to be looked up, or is: then it has no deadline."""
+    return record.stage is Stage.UNCONFIRMED and not record.deadlines
+
+
+def _duration(seconds: float) -> str:
+    """As Go spells it: 15m0s, 1.5s, 250ms."""
+    if 0 < seconds < 1:
+        return f"{seconds * 1000:g}ms"
+    hours, rest = divmod(seconds, 3600)
+    minutes, rest = divmod(rest, 60)
+    text = f"{hours:g}h" if hours else ""
+    text += f"{minutes:g}m" if text or minutes else ""
+    return f"{text}{rest:g}s"

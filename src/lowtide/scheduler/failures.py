@@ -1,0 +1,71 @@
+"""How an attempt ends that gave its pod no node: the pod goes back into the queue, and its
+condition and an Event say why. Used by the machine and by the binding cycle."""
+
+from lowtide.cluster.changes import OBJECTS
+from lowtide.framework.decision import Decision
+from lowtide.scheduler.actions import (
+    Action,
+    AttemptFailed,
+    Decided,
+    WriteCondition,
+    failure_event,
+)
+from lowtide.scheduler.looking import NO_RULE
+from lowtide.scheduler.nominations import Nominations
+from lowtide.scheduler.pods import PendingPod
+from lowtide.scheduler.queue import Queue
+
+UNSCHEDULABLE = "Unschedulable"
+SCHEDULER_ERROR = "SchedulerError"
+
+
+class Failures:
+    def __init__(self, queue: Queue, nominations: Nominations) -> None:
+        self._queue = queue
+        self._nominations = nominations
+
+    def no_node(self, record: PendingPod, decision: Decision, now: float) -> list[Action]:
+        """It is tried again when something changes that may help."""
+        self._nominations.decided(decision, record, now)
+        if decision.node_count == 0:
+            self._queue.retry(record, now)
+        else:
+            rejected_by = decision.rejected_by
+            retry_on = record.profile.retry_on(rejected_by, decision.touched)
+            until = record.first_seen_at + decision.gives_way_after
+            self._queue.park(record, rejected_by, retry_on, now, until=until)
+        spent = record.profile.asking.take_spent()
+        decided = Decided(decision, record.attempts, record.first_seen_at, spent)
+        return [decided, *self._written(record, UNSCHEDULABLE, decision.fit_error_final)]
+
+    def error(self, record: PendingPod, error: str, now: float) -> list[Action]:
+        """Something went wrong that is not the pod's fault."""
+        self._nominations.drop(record.uid, now)
+        self._queue.retry(record, now)
+        failed = AttemptFailed(record.pod, error)
+        return [failed, *self._written(record, SCHEDULER_ERROR, error)]
+
+    def unreadable(self, record: PendingPod, error: str, now: float) -> list[Action]:
+        """Only a change of the pod can help, or of an object that it uses, such as a claim."""
+        self._queue.park(record, frozenset([NO_RULE]), OBJECTS, now)
+        return self._written(record, UNSCHEDULABLE, error)
+
+    def _written(self, record: PendingPod, reason: str, message: str) -> list[Action]:
+        """How a pod is told that it got no node, and which one it is nominated to."""
+        nominated = self._nominations.to_write(record)
+        condition = WriteCondition(record.pod, reason, message, nominated)
+        event = failure_event(record.pod, message)
+        return [event, condition] if condition.is_news else [event]
+
+
+def rejected_after_all(plugin_name: str, reason: str, decision: Decision) -> Decision:
+    """The chosen node was rejected after all; kube-scheduler then speaks of that node only."""
+    return Decision(
+        pod=decision.pod,
+        scheduler_name=decision.scheduler_name,
+        node_name=None,
+        node_count=1,
+        feasible_count=0,
+        rejected_by=frozenset([plugin_name]),
+        reason_counts={reason: 1},
+    )

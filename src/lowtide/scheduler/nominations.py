@@ -1,0 +1,103 @@
+"""The nodes that pending pods are nominated to, in memory before they are written. ClusterState
+keeps them, and `decide` counts them; the machine makes and drops them here."""
+
+from collections.abc import Callable
+
+from msgspec.structs import replace
+
+from lowtide.cluster.state import ClusterState
+from lowtide.framework.change import Change, promise_dropped
+from lowtide.framework.decision import Decision
+from lowtide.objects.pod import Pod, shape_of
+from lowtide.scheduler.pods import PendingPod, Pods
+
+_MOST_ASKED = 8  # of one pod; writes that fail are never seen
+
+
+class Nominations:
+    def __init__(
+        self, state: ClusterState, pods: Pods, wake: Callable[[Change, float], object]
+    ) -> None:
+        self._state = state
+        self._pods = pods
+        self._wake = wake
+
+    def pod_added(self, pod: Pod, now: float) -> None:
+        """A pod that was not pending before is nominated to what its status says."""
+        name = pod.status.nominated_node_name
+        if name or self._state.nomination_of(pod.uid):
+            self._nominate(pod, name, now)
+
+    def pod_changed(self, record: PendingPod, pod: Pod, now: float) -> None:
+        """Where its status says what it said before, or what was asked for here, what it was
+        nominated to since may not be written yet, and stands."""
+        name = pod.status.nominated_node_name
+        is_known = record.pod.status.nominated_node_name == name
+        if is_known or _is_echo(record, name):
+            name = self._state.nomination_of(record.uid)
+        self._nominate(pod, name, now)
+
+    def decided(self, decision: Decision, record: PendingPod, now: float) -> None:
+        """A pod that got no node keeps its nomination where the plugins at postFilter said nothing
+        of it. Where they were not asked, as when its node was rejected after all, it has none."""
+        found, name = decision.post_filtered, ""
+        if found is not None:
+            name = found.nominated_node_name or ""
+            if found.nominated_node_name is None:
+                name = self._state.nomination_of(record.uid)
+        self._nominate(record.pod, name, now)
+
+    def drop(self, uid: str, now: float) -> None:
+        node_name = self._state.nomination_of(uid)
+        if node_name:
+            pod = self._state.nominated()[node_name][uid]
+            self._state.drop_nomination(uid)
+            self._wake(promise_dropped(pod), now)
+
+    def take_back(self, uid: str, now: float) -> None:
+        """For a pod that matters more; its eviction writes it."""
+        record = self._pods.by_uid.get(uid)
+        if record is not None:
+            _ask(record, "")
+        self.drop(uid, now)
+
+    def to_write(self, record: PendingPod) -> str | None:
+        """The nomination to ask for; None where the status says it, and nothing else was asked for
+        since that may still be on its way."""
+        name, asked = self._state.nomination_of(record.uid), record.asked_nominations
+        if name == record.pod.status.nominated_node_name and (not asked or asked[-1] == name):
+            return None
+        _ask(record, name)
+        return name
+
+    def applied_to(self, pod: Pod) -> Pod:
+        """The pod with its nomination, whether that is written to its status yet or not."""
+        name = self._state.nomination_of(pod.uid)
+        if name == pod.status.nominated_node_name:
+            return pod
+        return replace(pod, status=replace(pod.status, nominated_node_name=name))
+
+    def _nominate(self, pod: Pod, node_name: str, now: float) -> None:
+        """An empty name takes back the nomination. A pod that changes may leave more room."""
+        before = self._state.nomination_of(pod.uid)
+        if before:
+            nominated = self._state.nominated()[before][pod.uid]
+            if before != node_name or shape_of(nominated) != shape_of(pod):
+                self.drop(pod.uid, now)
+        if node_name:
+            self._state.nominate(pod, node_name)
+
+
+def _ask(record: PendingPod, node_name: str) -> None:
+    asked = record.asked_nominations
+    if asked[-1:] != (node_name,):
+        record.asked_nominations = (*asked, node_name)[-_MOST_ASKED:]
+
+
+def _is_echo(record: PendingPod, node_name: str) -> bool:
+    """Whether this was asked for; what was asked for earlier is not waited for any more."""
+    asked = record.asked_nominations
+    if node_name not in asked:
+        return False
+    record.asked_nominations = asked[asked.index(node_name) + 1 :]
+    return True

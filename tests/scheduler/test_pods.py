@@ -1,0 +1,121 @@
+"""Pods that wait in Permit: whose time is up, and what it costs to find that out."""
+
+import math
+
+from tests.scheduler.queued_pods import PROFILE
+
+from lowtide.plugins.priority_sort import PrioritySort
+from lowtide.scheduler.pods import Deadline, PendingPod, Pods, Stage
+from lowtide.testing import make_pod
+
+WAY = (Stage.ACTIVE, Stage.DECIDING, Stage.WAITING)
+
+
+def make_pods() -> Pods:
+    return Pods(PrioritySort().sort_key)
+
+
+def added(pods: Pods, name: str, now: float = 0.0, **waits: float) -> PendingPod:
+    """`waits` are seconds by plugin."""
+    pod = make_pod(name)
+    record = PendingPod(pod, pod.uid, PROFILE, first_seen_at=now, queued_at=now)
+    for stage in WAY:
+        pods.move(record, stage)
+    for plugin_name, seconds in waits.items():
+        pods.wait(record, Deadline(record, now + seconds, seconds, plugin_name))
+    return record
+
+
+def next_deadline_at(pods: Pods) -> float:
+    first = pods.deadlines.first()
+    return math.inf if first is None else first.at
+
+
+def overdue(pods: Pods, now: float) -> list[tuple[str, str]]:
+    """Each with the plugin that it waited for, in order."""
+    found = []
+    while (due := pods.deadlines.first()) is not None and due.at <= now:
+        found.append((due.record.pod.name, due.waits_for))
+        pods.move(due.record, Stage.ERROR_BACKOFF)
+    return found
+
+
+def test_who_waits_no_longer_is_never_overdue() -> None:
+    pods = make_pods()
+    allowed, refused = added(pods, "allowed", A=10), added(pods, "refused", A=20)
+    pods.end_deadline(allowed, "A")
+    assert next_deadline_at(pods) == 20
+    pods.move(refused, Stage.NOT_PENDING)
+    assert next_deadline_at(pods) == math.inf
+    assert overdue(pods, 1000) == []
+
+
+def test_a_rule_that_allows_takes_its_deadline_along() -> None:
+    pods = make_pods()
+    record = added(pods, "web", Soon=10, Later=20)
+    pods.end_deadline(record, "Soon")
+    assert (next_deadline_at(pods), overdue(pods, 19.9)) == (20, [])
+    assert overdue(pods, 20) == [("web", "Later")]
+
+
+def test_who_waits_a_second_time_has_a_new_deadline() -> None:
+    pods = make_pods()
+    record = added(pods, "web", A=10)
+    for stage in (Stage.ERROR_BACKOFF, *WAY):
+        pods.move(record, stage)
+    pods.wait(record, Deadline(record, 15, 10, "A"))
+    assert (next_deadline_at(pods), overdue(pods, 14.9)) == (15, [])
+    assert overdue(pods, 15) == [("web", "A")]
+
+
+def test_the_earliest_deadline_comes_first_then_who_waits_longer() -> None:
+    pods = make_pods()
+    added(pods, "late", A=30)
+    added(pods, "first", A=10)
+    added(pods, "second", B=10)
+    assert overdue(pods, 30) == [("first", "A"), ("second", "B"), ("late", "A")]
+
+
+class CountedTime(float):
+    """A time that counts how often times are compared."""
+
+    comparisons = 0
+
+    def __add__(self, other: float) -> "CountedTime":
+        return CountedTime(float(self) + other)
+
+    def __lt__(self, other: float) -> bool:
+        CountedTime.comparisons += 1
+        return float(self) < other
+
+    def __le__(self, other: float) -> bool:
+        CountedTime.comparisons += 1
+        return float(self) <= other
+
+    def __eq__(self, other: object) -> bool:
+        CountedTime.comparisons += 1
+        return float(self) == other
+
+    __hash__ = float.__hash__
+
+
+def test_finding_nobody_overdue_costs_the_same_however_many_wait() -> None:
+    def comparisons(count: int) -> int:
+        pods, now = make_pods(), CountedTime(0.0)
+        for number in range(count):
+            added(pods, f"pod-{number}", now=now, A=30, B=60)
+        CountedTime.comparisons = 0
+        assert overdue(pods, now) == []
+        assert next_deadline_at(pods) == 30
+        return CountedTime.comparisons
+
+    assert comparisons(1000) <= comparisons(10)
+
+
+def test_nothing_is_kept_of_pods_that_were_allowed_at_once() -> None:
+    pods = make_pods()
+    for number in range(1000):
+        record = added(pods, f"pod-{number}", A=900)
+        pods.move(record, Stage.NOT_PENDING)
+    assert list(pods) == []
+    assert len(pods.deadlines._entries) < 200
