@@ -28,7 +28,7 @@ from lowtide.framework.decision import Decision, NodeRejection
 from lowtide.framework.plugin import PluginError, PodRejection, ask
 from lowtide.framework.profile import Profile, rules_by_kind
 from lowtide.framework.verdict import Verdict
-from lowtide.framework.verdicts import Verdicts
+from lowtide.framework.verdict_cache import VerdictCache
 from lowtide.objects.events import Added, Deleted, Modified
 from lowtide.objects.extender import MOST_PRIORITY
 from lowtide.objects.pod import Pod, PodSpec
@@ -37,7 +37,7 @@ from lowtide.objects.requests import scored_requests
 from lowtide.scheduler.actions import Decided, Priorities
 from lowtide.scheduler.decide import KEPT_NODES, Found
 from lowtide.scheduler.events import Event, ReadingPublished
-from lowtide.scheduler.fitting import fitting
+from lowtide.scheduler.feasibility import fitting
 from lowtide.scheduler.looking import decided_now, gate_by, rejection_now
 from lowtide.scheduler.pending import PendingPods
 from lowtide.scheduler.surroundings import Surroundings
@@ -66,7 +66,7 @@ class Advisor:
         self.profiles = profiles
         self._settings = settings
         self._listener = listener
-        self._verdicts: dict[tuple[str, frozenset[str]], Verdicts] = {}
+        self._verdicts: dict[tuple[str, frozenset[str]], VerdictCache] = {}
         self._surroundings = Surroundings(self.state, lambda change, now: None, profiles.values())
         self.queue = PendingPods()
         self._bookings = Bookings(self.state)
@@ -141,8 +141,8 @@ class Advisor:
         """Judges a pod that wants nothing on every node: what is done for the first time takes
         longer, and the first who asks should not wait for it."""
 
-        def judge(verdicts: Verdicts) -> None:
-            verdict = verdicts.of(Pod())
+        def judge(verdicts: VerdictCache) -> None:
+            verdict = verdicts.verdict_on(Pod())
             if self.state.count:
                 verdict.rank_among(np.ones(self.state.count, np.bool_))
 
@@ -169,7 +169,7 @@ class Advisor:
         self._bookings.expire(now)
         self._bookings.drop(asked.pod.uid)  # it is not in its own way
 
-        def kept(verdicts: Verdicts) -> PreemptionAdvice:
+        def kept(verdicts: VerdictCache) -> PreemptionAdvice:
             firmly = fitting_without_victims(asked, verdicts, self._turns, -np.inf)
             return PreemptionAdvice(
                 firmly or fitting_without_victims(asked, verdicts, self._turns, waited_seconds)
@@ -177,7 +177,7 @@ class Advisor:
 
         return self._without_broken_rules(asked.pod, kept)
 
-    def _advice(self, asked: Asked, now: float, work: Callable[[Verdicts], T]) -> T:
+    def _advice(self, asked: Asked, now: float, work: Callable[[VerdictCache], T]) -> T:
         self._untold = None
         self._bookings.expire(now)
         if asked.pod.uid not in self._bookings:
@@ -187,9 +187,9 @@ class Advisor:
             return self._without_broken_rules(asked.pod, work)
 
     def _filter(
-        self, asked: Asked, verdicts: Verdicts, now: float, waited_seconds: float
+        self, asked: Asked, verdicts: VerdictCache, now: float, waited_seconds: float
     ) -> FilterAdvice:
-        verdict = verdicts.of(asked.pod)
+        verdict = verdicts.verdict_on(asked.pod)
         rows = self._rows_of(asked)
         if self._listener.tells(verdicts.profile):
             nodes = self.state.nodes().take(rows.known)
@@ -237,7 +237,7 @@ class Advisor:
                 refusals.add(at, each.reasons, by=each.plugin, eviction_helps=helps)
         return fit.feasible
 
-    def _nothing(self, asked: Asked, verdicts: Verdicts, refusals: Refusals) -> Decision:
+    def _nothing(self, asked: Asked, verdicts: VerdictCache, refusals: Refusals) -> Decision:
         return Decision(
             pod=asked.pod,
             scheduler_name=verdicts.profile.scheduler_name,
@@ -249,10 +249,10 @@ class Advisor:
         )
 
     def _best(
-        self, asked: Asked, verdicts: Verdicts, feasible: BoolArray
+        self, asked: Asked, verdicts: VerdictCache, feasible: BoolArray
     ) -> tuple[Decision, IntArray]:
         """The best of these rows, as `decide` would write it down, and the ranks of all."""
-        verdict = verdicts.of(asked.pod)
+        verdict = verdicts.verdict_on(asked.pod)
         count = int(np.count_nonzero(feasible))
         # Mostly what the filters leave was asked about: those ranks are kept.
         if np.array_equal(feasible, verdict.feasible):
@@ -267,7 +267,7 @@ class Advisor:
         self,
         verb: str,
         decision: Decision,
-        verdicts: Verdicts,
+        verdicts: VerdictCache,
         now: float,
         waited_seconds: float,
         told: Priorities | None = None,
@@ -296,14 +296,14 @@ class Advisor:
         self._listener.answered(Decided(decision, 1, first_seen_at, asked=verb, neutral=why), now)
 
     def _why_nothing(
-        self, asked: Asked, verdicts: Verdicts, rows: AskedRows, decision: Decision
+        self, asked: Asked, verdicts: VerdictCache, rows: AskedRows, decision: Decision
     ) -> str:
         """Where the profile wants it said in one sentence: in the words of a rule that refuses the
         pod as a whole, where one does on these nodes.
 
         Nothing where the rules leave a node that was not asked about: whoever asks has taken it out
         by itself, perhaps for want of room, and would evict nobody for the pod after an error."""
-        profile, verdict = verdicts.profile, verdicts.of(asked.pod)
+        profile, verdict = verdicts.profile, verdicts.verdict_on(asked.pod)
         if not asked.names or not self._settings[profile.scheduler_name].is_empty_an_error:
             return ""
         if verdict.pod_rejection is None and verdict.feasible.any():
@@ -316,9 +316,9 @@ class Advisor:
         return decision.fit_error
 
     def _prioritize(
-        self, asked: Asked, verdicts: Verdicts, now: float, waited_seconds: float
+        self, asked: Asked, verdicts: VerdictCache, now: float, waited_seconds: float
     ) -> PriorityAdvice:
-        verdict = verdicts.of(asked.pod)
+        verdict = verdicts.verdict_on(asked.pod)
         rows = self._rows_of(asked)
         if not len(rows.known):
             return PriorityAdvice([0] * len(asked.names))
@@ -342,7 +342,7 @@ class Advisor:
     def decided_now(self, pod: Pod, now: float) -> Decision:
         """What would be decided about a pod that is known, among all nodes."""
 
-        def decide_now(verdicts: Verdicts) -> Decision:
+        def decide_now(verdicts: VerdictCache) -> Decision:
             waited_seconds = self.queue.waited_seconds(pod.uid, now)
             return decided_now(pod, verdicts, turn=self._turns, waited_seconds=waited_seconds)
 
@@ -366,7 +366,7 @@ class Advisor:
         return found
 
     def _without_broken_rules(
-        self, pod: Pod, work: Callable[[Verdicts], T], *, is_look: bool = False
+        self, pod: Pod, work: Callable[[VerdictCache], T], *, is_look: bool = False
     ) -> T:
         """A rule that fails has no say, and the others have. In a look that is nobody's concern."""
         broken: frozenset[str] = frozenset()
@@ -385,13 +385,13 @@ class Advisor:
                 scored_requests(pod)  # raises the same where it is the pod that cannot be read
                 raise PluginError(f"a rule read what cannot be read: {error}") from error
 
-    def _verdicts_of(self, profile: Profile, broken: frozenset[str]) -> Verdicts:
+    def _verdicts_of(self, profile: Profile, broken: frozenset[str]) -> VerdictCache:
         key = (profile.scheduler_name, broken)
         verdicts = self._verdicts.get(key)
         if verdicts is None:
             if len(self._verdicts) >= len(self.profiles) + _MOST_BROKEN:
                 self._verdicts.clear()
             left = profile.without(broken) if broken else profile
-            verdicts = Verdicts(left, self.state, _MOST_BYTES_BROKEN if broken else _MOST_BYTES)
+            verdicts = VerdictCache(left, self.state, _MOST_BYTES_BROKEN if broken else _MOST_BYTES)
             self._verdicts[key] = verdicts
         return verdicts

@@ -5,14 +5,14 @@ import numpy as np
 
 from lowtide.advisor.advice import AskedPreemption
 from lowtide.framework.refused import RefusedPod
-from lowtide.framework.verdicts import Verdicts
+from lowtide.framework.verdict_cache import VerdictCache
 
 
 def fitting_without_victims(
-    asked: AskedPreemption, verdicts: Verdicts, turn: int, waited_seconds: float
+    asked: AskedPreemption, verdicts: VerdictCache, turn: int, waited_seconds: float
 ) -> frozenset[str]:
     state = verdicts.state
-    verdict = verdicts.of(asked.pod)
+    verdict = verdicts.verdict_on(asked.pod)
     rejected = verdict.pod_rejection
     if rejected is not None and not rejected[1].eviction_helps:
         return frozenset()

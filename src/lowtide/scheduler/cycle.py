@@ -7,14 +7,14 @@ import msgspec
 from lowtide.framework.decision import Decision
 from lowtide.framework.profile import Profile
 from lowtide.scheduler.events import Event
-from lowtide.scheduler.extending import Answer, Course, Question
+from lowtide.scheduler.extending import Answer, ExtenderDialogue, Question
 from lowtide.scheduler.queue import QueuedPod
 
 
 class Cycle(msgspec.Struct, frozen=True):
     queued: QueuedPod
     profile: Profile
-    course: Course[Decision]
+    course: ExtenderDialogue[Decision]
 
     def go_on(self, answer: Answer | None) -> Question | Decision:
         """Until the next question or the end; raises what rules and extenders do."""

@@ -19,25 +19,25 @@ from lowtide.framework.plugin import PostFiltered, ask
 from lowtide.framework.profile import Profile
 from lowtide.framework.refused import RefusedPod, post_filtered
 from lowtide.framework.verdict import Verdict
-from lowtide.framework.verdicts import Verdicts
+from lowtide.framework.verdict_cache import VerdictCache
 from lowtide.objects.pod import Pod
 from lowtide.scheduler.extending import (
     EXTENDER,
     MOST_POINTS,
-    Course,
+    ExtenderDialogue,
     ExtenderError,
     agreed_by_extenders,
     points_of_extenders,
     refused_by_extenders,
 )
-from lowtide.scheduler.fitting import fitting
+from lowtide.scheduler.feasibility import fitting
 
 KEPT_NODES = 20
 
 
 def decide(
     pod: Pod,
-    verdicts: Verdicts,
+    verdicts: VerdictCache,
     *,
     turn: int,
     waited_seconds: float = 0.0,
@@ -56,14 +56,14 @@ def decide(
 
 def deciding(
     pod: Pod,
-    verdicts: Verdicts,
+    verdicts: VerdictCache,
     *,
     turn: int,
     waited_seconds: float = 0.0,
     keep: int = KEPT_NODES,
     full: bool = False,
     extenders: tuple[Extender, ...] = (),
-) -> Course[Decision]:
+) -> ExtenderDialogue[Decision]:
     """The course of a decision: asks the extenders what it has to, and returns the Decision.
 
     `turn` says which of equally good nodes is chosen, so that they take turns.
@@ -74,7 +74,7 @@ def deciding(
     and scores even where a single node is left.
     """
     state = verdicts.state
-    verdict = verdicts.of(pod)
+    verdict = verdicts.verdict_on(pod)
     found = Found(pod, verdicts.profile.scheduler_name, verdict, state)
     helped = _Helped(verdicts.profile, state, verdict, turn, waited_seconds, extenders)
     if verdict.pod_rejection is not None:
@@ -254,14 +254,14 @@ class _Helped(msgspec.Struct, frozen=True):
     _waited_seconds: float
     _extenders: tuple[Extender, ...]
 
-    def refused(self, pod: Pod, rows: list[int]) -> Course[dict[int, NodeRejection]]:
+    def refused(self, pod: Pod, rows: list[int]) -> ExtenderDialogue[dict[int, NodeRejection]]:
         """Of these rows, those that an extender leaves out."""
         names = self._state.names
         row_of = {names[row]: row for row in rows}
         refused = yield from refused_by_extenders(self._extenders, pod, tuple(row_of))
         return {row_of[name]: rejection for name, rejection in refused.items()}
 
-    def preferred(self, pod: Pod, ranked: IntArray) -> Course[IntArray]:
+    def preferred(self, pod: Pod, ranked: IntArray) -> ExtenderDialogue[IntArray]:
         """The ranks with what the extenders add."""
         names = self._state.names
         rows = np.flatnonzero(ranked >= 0).tolist()
@@ -274,7 +274,7 @@ class _Helped(msgspec.Struct, frozen=True):
 
     def remedied(
         self, decision: Decision, promised: Mapping[int, NodeRejection]
-    ) -> Course[Decision]:
+    ) -> ExtenderDialogue[Decision]:
         """With what can be done for a pod that fits nowhere. As in filtering, refusals that give
         way in time do so only where nothing else is left."""
         if decision.node_count == 0:
@@ -313,7 +313,7 @@ class _Helped(msgspec.Struct, frozen=True):
         )
         return post_filtered(self._profile, decision.pod, self._state, refused)
 
-    def _agreed(self, pod: Pod, answer: PostFiltered) -> Course[PostFiltered]:
+    def _agreed(self, pod: Pod, answer: PostFiltered) -> ExtenderDialogue[PostFiltered]:
         """The same eviction, or another one that the extenders agree to, or none."""
         try:
             left = yield from agreed_by_extenders(self._extenders, pod, answer.candidates)

@@ -11,7 +11,7 @@ from lowtide.framework.plugin import PluginError, PodRejection, ask
 from lowtide.framework.pre_filters import PreFilters
 from lowtide.framework.profile import Profile
 from lowtide.framework.rejections import Rejections
-from lowtide.framework.verdicts import Verdicts
+from lowtide.framework.verdict_cache import VerdictCache
 from lowtide.objects.pod import Pod
 from lowtide.objects.quantity import QuantityError
 from lowtide.scheduler.decide import decide
@@ -19,7 +19,7 @@ from lowtide.scheduler.decide import decide
 NO_RULE = ""  # instead of the name of the rule that refused a pod
 
 
-def decided_now(pod: Pod, verdicts: Verdicts, *, turn: int, waited_seconds: float) -> Decision:
+def decided_now(pod: Pod, verdicts: VerdictCache, *, turn: int, waited_seconds: float) -> Decision:
     """In full, as if the pod had no node. Extenders are not asked."""
     aside = verdicts.without(pod.uid)
     return decide(pod, aside, turn=turn, waited_seconds=waited_seconds, full=True)
@@ -48,12 +48,12 @@ def reasons_against(
     return ()
 
 
-def rejection_now(pod: Pod, node_name: str, verdicts: Verdicts) -> NodeRejection | None:
+def rejection_now(pod: Pod, node_name: str, verdicts: VerdictCache) -> NodeRejection | None:
     """Why a pending pod would be refused on this node; None where it would not be."""
     row = verdicts.state.row_of(node_name)
     if row is None:
         return None
-    verdict = verdicts.of(pod)
+    verdict = verdicts.verdict_on(pod)
     if verdict.pod_rejection is None:
         return verdict.rejection_at(row)
     rule_name, rejection = verdict.pod_rejection

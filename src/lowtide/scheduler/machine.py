@@ -19,7 +19,7 @@ from lowtide.framework.change import (
 from lowtide.framework.decision import Decision, NodeRejection
 from lowtide.framework.plugin import BindOutcome, Eviction, PluginError, PodRejection
 from lowtide.framework.profile import Profile, rules_by_kind
-from lowtide.framework.verdicts import Verdicts
+from lowtide.framework.verdict_cache import VerdictCache
 from lowtide.objects.events import Added, Deleted, Modified
 from lowtide.objects.node import Node
 from lowtide.objects.pod import Pod
@@ -86,7 +86,9 @@ class Machine:
         self.profiles = profiles
         self._extenders = extenders
         self._keeps_every_score = keeps_every_score
-        self._verdicts = {name: Verdicts(profile, self.state) for name, profile in profiles.items()}
+        self._verdicts = {
+            name: VerdictCache(profile, self.state) for name, profile in profiles.items()
+        }
         first = next(iter(profiles.values()))  # every profile sorts the queue alike
         (sorter,) = first.at("queueSort")
         self.queue = Queue(

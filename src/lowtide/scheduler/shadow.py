@@ -12,7 +12,7 @@ from lowtide.cluster.state import ClusterState
 from lowtide.framework.decision import Decision, NodeRejection, ScoreTable
 from lowtide.framework.plugin import PluginError, PodRejection
 from lowtide.framework.profile import Profile, rules_by_kind
-from lowtide.framework.verdicts import Verdicts
+from lowtide.framework.verdict_cache import VerdictCache
 from lowtide.objects.events import Added, Deleted, Modified
 from lowtide.objects.pod import Pod
 from lowtide.objects.quantity import QuantityError
@@ -61,7 +61,9 @@ class Shadow:
     def __init__(self, profiles: Mapping[str, Profile]) -> None:
         self.state = ClusterState()
         self.profiles = profiles
-        self._verdicts = {name: Verdicts(profile, self.state) for name, profile in profiles.items()}
+        self._verdicts = {
+            name: VerdictCache(profile, self.state) for name, profile in profiles.items()
+        }
         self._surroundings = Surroundings(self.state, lambda change, now: None, profiles.values())
         self.queue = PendingPods()
         self._turns = 0
@@ -126,7 +128,7 @@ class Shadow:
         self.queue.drop(pod.uid)
         self.state.remove_pod(pod.uid)
 
-    def _verdicts_for(self, pod: Pod) -> Verdicts:
+    def _verdicts_for(self, pod: Pod) -> VerdictCache:
         first = next(iter(self._verdicts.values()))
         return self._verdicts.get(pod.spec.scheduler_name, first)
 
@@ -143,10 +145,12 @@ class Shadow:
             found = Shadowed(pod, node_name, Agreement.FAILED, error=str(error))
         return replace(found, waited_seconds=waited_seconds)
 
-    def _judged(self, pod: Pod, node_name: str, decision: Decision, verdicts: Verdicts) -> Shadowed:
+    def _judged(
+        self, pod: Pod, node_name: str, decision: Decision, verdicts: VerdictCache
+    ) -> Shadowed:
         if decision.node_name == node_name:
             return Shadowed(pod, node_name, Agreement.SAME, decision)
-        row, verdict = self.state.row_of(node_name), verdicts.of(pod)
+        row, verdict = self.state.row_of(node_name), verdicts.verdict_on(pod)
         if row is None:
             return Shadowed(pod, node_name, Agreement.DIFFERENT, decision)
         rejection = verdict.rejection_at(row)

@@ -12,7 +12,7 @@ DEFAULT_MAX_BYTES = 128 * 1024 * 1024
 _MOST_SEEN = 1024
 
 
-class Verdicts:
+class VerdictCache:
     def __init__(
         self, profile: Profile, state: ClusterState, max_bytes: int = DEFAULT_MAX_BYTES
     ) -> None:
@@ -28,12 +28,12 @@ class Verdicts:
         self._asked_last: tuple[str, object] = "", None
         self._last: Verdict | None = None  # may hold what its filters and scores share
 
-    def without(self, uid: str) -> "Verdicts":
+    def without(self, uid: str) -> "VerdictCache":
         """Others, as if this pod was on no node, for a question: these stay as they are, and so
         does a decision that goes by them and waits for an extender."""
-        return Verdicts(self.profile.aside, self.state.without(uid))
+        return VerdictCache(self.profile.aside, self.state.without(uid))
 
-    def of(self, pod: Pod) -> Verdict:
+    def verdict_on(self, pod: Pod) -> Verdict:
         """The verdict on this pod's shape, true for the state as it is now."""
         shape = shape_of(pod)
         verdict = self._known(shape, pod.uid)
