@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from lowtide.app.watchdog import EXIT_CODE, Watchdog
-from lowtide.framework.plugin import ask
+from lowtide.framework.asking import ask
 from lowtide.logs import LineHandler, configure_logs
 
 

@@ -24,8 +24,9 @@ from lowtide.advisor.requested_nodes import as_requested
 from lowtide.cluster.columns import BoolArray, IntArray
 from lowtide.cluster.state import ClusterState
 from lowtide.config.extender_settings import ExtenderSettings
+from lowtide.framework.asking import ask
 from lowtide.framework.decision import Decision, NodeRejection
-from lowtide.framework.plugin import PluginError, PodRejection, ask
+from lowtide.framework.plugin import PluginError, PodRejection
 from lowtide.framework.profile import Profile, rules_by_kind
 from lowtide.framework.verdict import Verdict
 from lowtide.framework.verdict_cache import VerdictCache

@@ -14,7 +14,7 @@ from types import FrameType, TracebackType
 from typing import Any, Final, Self, TypeVar
 
 from lowtide.app.backstop import Backstop
-from lowtide.framework.plugin import ask
+from lowtide.framework.asking import ask
 from lowtide.logs import Log
 
 log = Log("watchdog")

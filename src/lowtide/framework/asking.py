@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from lowtide.cluster.state import ClusterState
-from lowtide.framework.answers import PluginError
+from lowtide.framework.plugin import PluginError
 from lowtide.objects.quantity import QuantityError
 
 

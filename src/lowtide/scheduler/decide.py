@@ -14,8 +14,9 @@ from msgspec.structs import replace
 from lowtide.cluster.columns import BoolArray, IntArray
 from lowtide.cluster.state import ClusterState
 from lowtide.config.types import Extender
+from lowtide.framework.asking import ask
 from lowtide.framework.decision import Decision, NodeRejection
-from lowtide.framework.plugin import PostFiltered, ask
+from lowtide.framework.plugin import PostFiltered
 from lowtide.framework.profile import Profile
 from lowtide.framework.refused import RefusedPod, post_filtered
 from lowtide.framework.verdict import Verdict

@@ -4,10 +4,10 @@ machine, the advisor and the shadow answer with it."""
 import numpy as np
 
 from lowtide.cluster.state import ClusterState
-from lowtide.framework.asking import Asking
+from lowtide.framework.asking import Asking, ask
 from lowtide.framework.changed_rows import NEVER, ChangedRows
 from lowtide.framework.decision import Decision, NodeRejection
-from lowtide.framework.plugin import PluginError, PodRejection, ask
+from lowtide.framework.plugin import PluginError, PodRejection
 from lowtide.framework.pre_filters import PreFilters
 from lowtide.framework.profile import Profile
 from lowtide.framework.rejections import Rejections

@@ -7,8 +7,9 @@ from typing import Any
 import msgspec
 
 from lowtide.cluster.state import ClusterState
+from lowtide.framework.asking import ask
 from lowtide.framework.decision import Decision
-from lowtide.framework.plugin import PluginError, PodRejection, Reject, Reserved, Wait, ask
+from lowtide.framework.plugin import PluginError, PodRejection, Reject, Reserved, Wait
 from lowtide.framework.profile import Profile
 from lowtide.objects.quantity import QuantityError
 from lowtide.scheduler.events import PermitAnswered
