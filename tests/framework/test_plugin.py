@@ -1,5 +1,5 @@
-"""What plugins answer with, where nothing more is said; `filter_each` and `score_each` lift a judge of
-one node."""
+"""What plugins answer with, where nothing more is said; `filter_each` and `score_each` lift a judge
+of one node."""
 
 from typing import Any
 
