@@ -16,6 +16,7 @@ from lowtide.framework.verdict import Verdict
 from lowtide.framework.verdict_cache import VerdictCache
 from lowtide.objects.kinds import Namespace
 from lowtide.objects.meta import ObjectMeta
+from lowtide.objects.pod import signature_of
 from lowtide.objects.workloads import Service
 from lowtide.plugins.node_affinity import NodeAffinity, NodeAffinityArgs
 from lowtide.plugins.node_resources_fit import NodeResourcesFit, NodeResourcesFitArgs
@@ -56,7 +57,7 @@ def table(profile: Profile, state: ClusterState, verdict: Verdict) -> tuple[Any,
 
 
 def anew(profile: Profile, state: ClusterState) -> tuple[Any, Any]:
-    verdict = Verdict(profile, state, pod(0))
+    verdict = Verdict(profile, state, pod(0), signature_of(pod(0)))
     verdict.refresh()
     return table(profile, state, verdict)
 
@@ -72,7 +73,7 @@ class Placing:
         self.verdicts = VerdictCache(self.profile, self.state)
         self.placed = 0
         self.last = 0
-        self.shape: object = None
+        self.signature: object = None
 
     def place(self) -> None:
         one = pod(self.placed)
@@ -80,8 +81,8 @@ class Placing:
         ranked = verdict.rank()
         best = np.flatnonzero(ranked == ranked.max())
         self.last = int(best[self.placed % len(best)])
-        self.shape = verdict.shape
-        self.state.assume(one, self.state.names[self.last], self.shape)
+        self.signature = verdict.signature
+        self.state.assume(one, self.state.names[self.last], self.signature)
         self.placed += 1
 
     def seen(self) -> tuple[Any, Any]:
@@ -118,9 +119,9 @@ def test_a_pod_that_was_asked_about_before_it_changed_comes_as_what_it_is_now() 
     before, now = pod(999), make_pod(pod(999).name, cpu="900m")
     assert before.uid == now.uid
     placing.verdicts.verdict_on(before).rank()
-    row = int(placing.verdicts.verdict_on(now).rank().argmax())
-    shape = placing.verdicts.shape_of_last(now.uid)
-    placing.state.assume(now, placing.state.names[row], shape)
+    verdict = placing.verdicts.verdict_on(now)
+    row = int(verdict.rank().argmax())
+    placing.state.assume(now, placing.state.names[row], verdict.signature)
     assert placing.seen() == anew(placing.profile, placing.state)
 
 
@@ -189,7 +190,7 @@ def test_rows_are_hardly_judged_ahead_where_that_is_of_no_use() -> None:
         placed, node_name = pod(number), placing.state.names[placing.last]
         placing.state.forget(placed.uid)
         placing.state.assume(pod(number, cpu="1m"), node_name)
-        placing.state.assume(placed, node_name, placing.shape)
+        placing.state.assume(placed, node_name, placing.signature)
     assert sum(asked > 300 for asked in placing.crowd.asked) < 8
 
 
@@ -294,7 +295,7 @@ def test_what_was_said_ahead_is_not_all_where_the_best_node_is_full() -> None:
         verdict = verdicts.verdict_on(one)
         ranked = verdict.rank()
         assert ranked.tolist() == VerdictCache(profile, state).verdict_on(one).rank().tolist()
-        state.assume(one, state.names[int(ranked.argmax())], verdict.shape)
+        state.assume(one, state.names[int(ranked.argmax())], verdict.signature)
 
 
 class Labels:
@@ -387,7 +388,7 @@ def test_verdicts_take_no_more_memory_than_they_say(nodes: int) -> None:
         for number in range(5):
             one = make_pod(f"{shape}-{number}", cpu=f"{100 + shape}m")
             verdict = verdicts.verdict_on(one)
-            state.assume(one, state.names[int(verdict.rank().argmax())], verdict.shape)
+            state.assume(one, state.names[int(verdict.rank().argmax())], verdict.signature)
         return verdict
 
     place(-1, verdicts)

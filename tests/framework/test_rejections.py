@@ -162,7 +162,9 @@ def test_reasons_keep_the_order_in_which_the_rule_gives_them() -> None:
     rejections = Rejections("TooSmall")
     nowhere, everywhere = np.array([False]), np.array([True])
     rows = np.array([0])
-    rejections.judge([Rejection(nowhere, "cpu"), Rejection(everywhere, "memory")], rows, 1)
+    said = [Rejection(nowhere, "cpu"), Rejection(everywhere, "memory")]
+    rejections.put(rows, rejections.read(said, 1), 1)
     assert rejections.as_node_rejection(0).reasons == ("memory",)
-    rejections.judge([Rejection(everywhere, "cpu"), Rejection(everywhere, "memory")], rows, 1)
+    said = [Rejection(everywhere, "cpu"), Rejection(everywhere, "memory")]
+    rejections.put(rows, rejections.read(said, 1), 1)
     assert rejections.as_node_rejection(0).reasons == ("cpu", "memory")

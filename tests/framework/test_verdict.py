@@ -325,7 +325,7 @@ def test_a_rule_that_reads_which_nodes_are_feasible_is_asked_again_when_that_cha
     assert verdicts.verdict_on(POD).rank().tolist() == [3, 3, 3]
     state.update_node(make_node("b", unschedulable=True))
     assert verdicts.verdict_on(POD).rank().tolist() == [2, -1, 2]
-    assert verdicts.verdict_on(POD).rank_among(np.array([True, False, False])).tolist() == [
+    assert verdicts.verdict_on(POD).rank_among(np.array([True, False, False])).ranked.tolist() == [
         1,
         -1,
         -1,
@@ -406,9 +406,10 @@ def test_a_rank_among_fewer_nodes_scales_anew_and_keeps_nothing() -> None:
     state = make_state([scored("a", 1), scored("b", 15), scored("c", 10)])
     verdict = verdict_of([Scores(scale="highest_best")], state)
     few = np.array([True, False, True])
-    assert verdict.rank_among(few).tolist() == [10, -1, 100]
+    assert verdict.rank_among(few).ranked.tolist() == [10, -1, 100]
     assert verdict.rank().tolist() == [6, 100, 66]
-    table = verdict.scores_of(np.array([2, 0]), verdict.rank_among(few), few)
+    among = verdict.rank_among(few)
+    table = verdict.scores_of(np.array([2, 0]), among.ranked, among)
     assert (table.node_names, table.totals.tolist()) == (("c", "a"), [100, 10])
     assert [column.tolist() for column in (*table.raw, *table.normalized)] == [[10, 1], [100, 10]]
 

@@ -260,8 +260,8 @@ def test_a_rule_is_not_asked_to_normalize_where_no_node_is_feasible() -> None:
     verdicts = VerdictCache(make_profile([NodeUnschedulable(), Stretched()]), state)
     verdict = verdicts.verdict_on(make_pod())
     assert verdict.rank().tolist() == [-1, -1, -1]
-    assert verdict.rank_among(np.array([True, True, True])).tolist() == [0, 50, 100]
-    assert verdict.rank_among(np.array([True, True, False])).tolist() == [0, 100, -1]
+    assert verdict.rank_among(np.array([True, True, True])).ranked.tolist() == [0, 50, 100]
+    assert verdict.rank_among(np.array([True, True, False])).ranked.tolist() == [0, 100, -1]
     for name in "bc":
         state.update_node(make_node(name))
     assert verdicts.verdict_on(make_pod()).rank().tolist() == [-1, 0, 100]
@@ -276,7 +276,8 @@ def test_the_raw_scores_told_are_those_among_the_feasible_nodes() -> None:
 
     verdict = verdict_of([CountsFeasible()], three())
     feasible = np.array([True, True, False])
-    scores = verdict.scores_of(np.array([0, 1]), verdict.rank_among(feasible), feasible)
+    among = verdict.rank_among(feasible)
+    scores = verdict.scores_of(np.array([0, 1]), among.ranked, among)
     one = RuleScore(raw=2, normalized=2, weighted=2)
     assert scores.unpacked() == (
         NodeScore("a", 2, {"CountsFeasible": one}),

@@ -24,7 +24,7 @@ from lowtide.framework.verdict import Verdict
 from lowtide.framework.verdict_cache import VerdictCache
 from lowtide.objects.kinds import Namespace
 from lowtide.objects.meta import ObjectMeta
-from lowtide.objects.pod import bytes_in_memory
+from lowtide.objects.pod import bytes_in_memory, signature_of
 from lowtide.objects.workloads import Service
 from lowtide.plugins.node_unschedulable import NodeUnschedulable
 from lowtide.testing import make_node, make_pod, make_profile, make_state
@@ -724,9 +724,9 @@ class MindsOneNeighbour:
 
 def test_a_row_that_a_plugin_rejected_before_it_touched_others_stays_rejected() -> None:
     state, profile = ten(), make_profile([MindsOneNeighbour()])
-    kept = Verdict(profile, state, POD)
+    kept = Verdict(profile, state, POD, signature_of(POD))
     kept.refresh()
-    state.assume(make_pod("first"), "n1", kept.shape)
+    state.assume(make_pod("first"), "n1", kept.signature)
     kept.refresh()
     assert np.flatnonzero(~kept.feasible).tolist() == [1]
     assert kept.rejection_at(1) is not None
@@ -755,11 +755,11 @@ def test_all_feasible_nodes_are_other_ones_where_a_node(
     change: list[Callable[[ClusterState], Any]],
 ) -> None:
     state, profile = ten(), make_profile([NodeUnschedulable(), SharesFeasible()])
-    kept = Verdict(profile, state, POD)
+    kept = Verdict(profile, state, POD, signature_of(POD))
     for event in (lambda it: None, *change):
         event(state)
         kept.refresh()
-        fresh = Verdict(profile, state, POD)
+        fresh = Verdict(profile, state, POD, signature_of(POD))
         fresh.refresh()
         assert kept.rank().tolist() == fresh.rank().tolist()
 
@@ -774,7 +774,7 @@ def test_a_plugin_that_reads_objects_says_which_to_watch() -> None:
 
     text = "^Undeclared reads objects of type Namespace; its `kinds` must name them$"
     with pytest.raises(PluginError, match=text):
-        Verdict(make_profile([Undeclared()]), ten(), POD).refresh()
+        Verdict(make_profile([Undeclared()]), ten(), POD, signature_of(POD)).refresh()
 
 
 def test_kept_scores_cannot_be_changed_while_they_are_normalized() -> None:
@@ -788,7 +788,7 @@ def test_kept_scores_cannot_be_changed_while_they_are_normalized() -> None:
             raw -= raw.min()
             return raw
 
-    verdict = Verdict(make_profile([WritesBack()]), ten(), POD)
+    verdict = Verdict(make_profile([WritesBack()]), ten(), POD, signature_of(POD))
     verdict.refresh()
     with pytest.raises(PluginError, match="read-only"):
         verdict.rank()

@@ -217,7 +217,7 @@ def test_a_usual_pod_is_placed(
         for node in decision.best:
             for name, score in node.by_rule.items():
                 assert 0 <= score.normalized <= 100, name
-        state.assume(pod, decision.node_name, verdicts.verdict_on(pod).shape)
+        state.assume(pod, decision.node_name, verdicts.verdict_on(pod).signature)
 
 
 @STEADY

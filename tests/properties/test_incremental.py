@@ -513,8 +513,7 @@ class Incremental(RuleBasedStateMachine):
         except PluginError:
             return
         if decision.node_name is not None and pod.uid not in self.placed:
-            shape = self.verdicts.shape_of_last(pod.uid)
-            self.state.assume(pod, decision.node_name, shape)
+            self.state.assume(pod, decision.node_name, decision.signature)
             self.placed[pod.uid] = (pod, decision.node_name)
             self.counted[pod.uid] = pod
 

@@ -18,6 +18,7 @@ from lowtide.framework.plugin import (
     filter_each,
 )
 from lowtide.framework.verdict_cache import VerdictCache
+from lowtide.objects.pod import signature_of
 from lowtide.plugins.node_affinity import NodeAffinity, NodeAffinityArgs
 from lowtide.plugins.node_resources_fit import NodeResourcesFit, NodeResourcesFitArgs
 from lowtide.scheduler.decide import decide
@@ -123,7 +124,12 @@ def test_nodes_that_were_refused_are_not_among_the_best() -> None:
 def test_a_single_feasible_node_is_chosen_without_scoring() -> None:
     scorer = ByName(b=5)
     assert decided(Only("b"), scorer) == Decision(
-        pod=make_pod(), scheduler_name="lowtide", node_name="b", node_count=3, feasible_count=1
+        pod=make_pod(),
+        scheduler_name="lowtide",
+        node_name="b",
+        node_count=3,
+        feasible_count=1,
+        signature=signature_of(make_pod()),
     )
     assert scorer.asked == 0
 

@@ -6,7 +6,7 @@ import pytest
 
 from lowtide.framework.verdict_cache import VerdictCache
 from lowtide.plugins.node_resources_fit import NodeResourcesFit, NodeResourcesFitArgs
-from lowtide.scheduler.feasibility import fitting
+from lowtide.scheduler.feasibility import feasibility
 from lowtide.testing import make_node, make_pod, make_profile, make_state
 
 FULL = make_pod("full", on="a", cpu="1")
@@ -37,7 +37,7 @@ def test_a_promise_takes_a_node_away_where(
     verdict = VerdictCache(
         make_profile([NodeResourcesFit(NodeResourcesFitArgs())]), state
     ).verdict_on(pod)
-    fit = fitting(pod, verdict, state, waited_seconds=0.0)
+    fit = feasibility(pod, verdict, waited_seconds=0.0)
     assert [state.names[row] for row in fit.feasible.nonzero()[0]] == feasible
-    assert [state.names[row] for row in fit.promised] == promised
+    assert [state.names[row] for row in fit.rejected] == promised
     assert fit.is_narrowed is is_narrowed

@@ -53,6 +53,9 @@ Scale = Literal["highest_best", "lowest_best"] | None
 # What plugins answer with.
 
 MAX_SCORE = 100
+# Larger raw scores would overflow when they are multiplied by MAX_SCORE: those are scaled without
+# their lowest bits.
+LARGEST_RAW = 2**56
 
 
 class PluginError(Exception):

@@ -1,4 +1,4 @@
-"""Pod, as far as any rule reads it; and its shape, which pods of one template share."""
+"""Pod, as far as any plugin reads it; and its signature, which pods of one template share."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -267,7 +267,7 @@ def once(work_out: Callable[[Pod], T]) -> Callable[[Pod], T]:
     return known
 
 
-class _Shape(Wire, frozen=True):
+class _Signature(Wire, frozen=True):
     namespace: str
     labels: dict[str, str]
     annotations: dict[str, str]
@@ -281,7 +281,7 @@ class _Shape(Wire, frozen=True):
 # pod gets for its account.
 _NO_SOURCE = Volume()
 
-_encode_shape = msgspec.json.Encoder().encode
+_encode_signature = msgspec.json.Encoder().encode
 _encode_pod = msgspec.json.Encoder().encode
 
 # In memory, of a byte of JSON, of what stands behind a comma, and of an object: of the largest
@@ -299,7 +299,7 @@ def bytes_in_memory(pod: Pod) -> int:
     return _BYTES_PER_BYTE * len(json) + _BYTES_PER_COMMA * commas + _BYTES_PER_OBJECT * objects
 
 
-def shape_of(pod: Pod) -> bytes:
+def signature_of(pod: Pod) -> bytes:
     """What rules may read of a pod, as a key: all of it but name, uid, times and status.
 
     A pod with ephemeral volumes or resource claims keeps its name and uid in it, because those
@@ -311,8 +311,8 @@ def shape_of(pod: Pod) -> bytes:
         spec = msgspec.structs.replace(spec, volumes=[])
         volumes = [each for each in map(_without_name, volumes) if each != _NO_SOURCE]
         named = named or any(volume.ephemeral for volume in volumes)
-    return _encode_shape(
-        _Shape(
+    return _encode_signature(
+        _Signature(
             namespace=meta.namespace,
             labels=meta.labels,
             annotations=meta.annotations,

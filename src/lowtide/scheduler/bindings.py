@@ -6,8 +6,8 @@ import sys
 
 from lowtide.cluster.state import ClusterState
 from lowtide.framework.plugin import PluginError
+from lowtide.framework.what_if import reasons_against
 from lowtide.objects.quantity import QuantityError
-from lowtide.scheduler.looking import reasons_against
 from lowtide.scheduler.placements import Placement
 
 _LONG_ENOUGH_SECONDS = sys.float_info.max  # for all that ever gives way

@@ -4,6 +4,7 @@ the machine."""
 
 import msgspec
 
+from lowtide.framework.asking import Asking
 from lowtide.framework.decision import Decision
 from lowtide.framework.profile import Profile
 from lowtide.scheduler.events import Event
@@ -14,13 +15,14 @@ from lowtide.scheduler.queue import QueuedPod
 class Cycle(msgspec.Struct, frozen=True):
     queued: QueuedPod
     profile: Profile
-    course: ExtenderDialogue[Decision]
+    asking: Asking
+    dialogue: ExtenderDialogue[Decision]
 
     def go_on(self, answer: Answer | None) -> Question | Decision:
         """Until the next question or the end; raises what rules and extenders do."""
         try:
             # A generator is begun by sending it nothing.
-            return self.course.send(answer)  # type: ignore[arg-type]
+            return self.dialogue.send(answer)  # type: ignore[arg-type]
         except StopIteration as ended:
             decision: Decision = ended.value
             return decision

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from lowtide.cluster.changes import OBJECTS
 from lowtide.cluster.state import ClusterState
 from lowtide.config.types import Extender
+from lowtide.framework.asking import UNTIMED, Asking
 from lowtide.framework.change import (
     READING_PUBLISHED,
     Change,
@@ -18,7 +19,7 @@ from lowtide.framework.change import (
 )
 from lowtide.framework.decision import Decision, NodeRejection
 from lowtide.framework.plugin import BindOutcome, Eviction, PluginError, PodRejection
-from lowtide.framework.profile import Profile, rules_by_kind
+from lowtide.framework.profile import NO_PLUGIN, Profile, rules_by_kind
 from lowtide.framework.verdict_cache import VerdictCache
 from lowtide.objects.events import Added, Deleted, Modified
 from lowtide.objects.node import Node
@@ -29,7 +30,6 @@ from lowtide.scheduler.actions import (
     AskExtenders,
     AttemptFailed,
     Bind,
-    Decided,
     LookUpBinding,
     PluginFailed,
     WriteKubeEvent,
@@ -39,7 +39,7 @@ from lowtide.scheduler.actions import (
 )
 from lowtide.scheduler.bindings import Bindings
 from lowtide.scheduler.cycle import Cycle, UnderWay
-from lowtide.scheduler.decide import deciding
+from lowtide.scheduler.decide import decided_now, deciding
 from lowtide.scheduler.events import (
     BindingEnded,
     BindingLookedUp,
@@ -52,7 +52,6 @@ from lowtide.scheduler.events import (
 )
 from lowtide.scheduler.evictions import HELD, HELD_BY, Evictions, told_preempted
 from lowtide.scheduler.extending import Answer, ExtenderError
-from lowtide.scheduler.looking import NO_RULE, decided_now, gate_by, rejection_now
 from lowtide.scheduler.placements import Placement, refused_by
 from lowtide.scheduler.promises import Promises
 from lowtide.scheduler.queue import (
@@ -146,7 +145,7 @@ class Machine:
         )
 
     def rejection_of(self, pod: Pod, node_name: str) -> NodeRejection | None:
-        return rejection_now(pod, node_name, self._verdicts[pod.spec.scheduler_name])
+        return self._verdicts[pod.spec.scheduler_name].rejection_on(pod, node_name)
 
     def objection_to(self, pod: Pod) -> str | None:
         """Why the binding of this pod, which is about to be sent, must not be: others have changed
@@ -279,16 +278,17 @@ class Machine:
         if pod.is_terminating:
             return [failure_event(pod, f"skip schedule deleting pod: {pod.key}")]
         profile = self.profiles[pod.spec.scheduler_name]
-        profile.asking.take_spent()  # what a turn that failed has left
-        course = deciding(
+        asking = profile.new_asking()
+        dialogue = deciding(
             self._promises.applied_to(pod),
             self._verdicts[profile.scheduler_name],
             turn=self._turns,
             waited_seconds=now - queued.first_seen_at + _LOST_SECONDS,
             full=self._keeps_every_score,
             extenders=self._extenders,
+            asking=asking,
         )
-        return self._go_on(Cycle(queued, profile, course), None, now)
+        return self._go_on(Cycle(queued, profile, asking, dialogue), None, now)
 
     def _go_on(self, cycle: Cycle, answer: Answer | None, now: float) -> list[Action]:
         queued = cycle.queued
@@ -303,8 +303,9 @@ class Machine:
             return [AskExtenders(found)]
         self._turns += 1
         if found.node_name is None:
-            return self._give_up(queued, found, now)
-        return self._place(queued, found, Placement(queued, found.node_name, cycle.profile), now)
+            return self._give_up(queued, found, cycle.asking, now)
+        placement = Placement(queued, found.node_name, cycle.profile, cycle.asking)
+        return self._place(queued, found, placement, now)
 
     def _extenders_answered(self, answer: Answer, now: float) -> list[Action]:
         cycle = self._under_way.take()
@@ -314,7 +315,9 @@ class Machine:
                 actions += self.step(event, now)
         return actions
 
-    def _give_up(self, queued: QueuedPod, decision: Decision, now: float) -> list[Action]:
+    def _give_up(
+        self, queued: QueuedPod, decision: Decision, asking: Asking, now: float
+    ) -> list[Action]:
         found = decision.post_filtered
         self._promises.make(queued.pod, self._promises.after(decision), now)
         if decision.node_count == 0:
@@ -324,7 +327,7 @@ class Machine:
             retry_on = profile.retry_on(decision.rejected_by, decision.touched)
             until = queued.first_seen_at + decision.gives_way_after
             self.queue.park(queued, decision.rejected_by, retry_on, now, until=until)
-        told = self._decided(decision, queued)
+        told = decided(decision, queued, asking.spent)
         actions = [told, *self._refusal(queued.pod, UNSCHEDULABLE, decision.fit_error_final)]
         if found is not None and found.eviction is not None:
             actions += self._evict(queued.pod, found.eviction, now)
@@ -355,8 +358,7 @@ class Machine:
     def _place(
         self, queued: QueuedPod, decision: Decision, placement: Placement, now: float
     ) -> list[Action]:
-        pod, verdicts = queued.pod, self._verdicts[placement.profile.scheduler_name]
-        self.state.assume(pod, placement.node_name, verdicts.shape_of_last(pod.uid))
+        self.state.assume(queued.pod, placement.node_name, decision.signature)
         try:
             refused = placement.refusal(self.state)
         except (PluginError, QuantityError) as error:
@@ -364,12 +366,14 @@ class Machine:
             return self._fail(queued, str(error), now)
         if refused is not None:
             self._take_back(placement, now)
-            actions = self._give_up(queued, refused_by(*refused, decision), now)
+            refusal = refused_by(*refused, decision)
+            actions = self._give_up(queued, refusal, placement.asking, now)
         elif placement.waits:
             self._waiting.add(placement, decision, now)
-            actions = [self._decided(decision, queued)]
+            actions = [decided(decision, queued, placement.asking.spent)]
         else:
-            actions = [self._decided(decision, queued), self._bind(placement)]
+            told = decided(decision, queued, placement.asking.spent)
+            actions = [told, self._bind(placement)]
         for answer in placement.answers:
             actions += self._permit_answered(answer, now)
         return actions
@@ -387,9 +391,8 @@ class Machine:
         if ended is None:
             return []
         placement, decision = ended
-        placement.profile.asking.take_spent()  # of another turn
         refused = refused_by(event.rule_name, event.refusal, decision)
-        return self._give_up(placement.queued, refused, now)
+        return self._give_up(placement.queued, refused, UNTIMED, now)
 
     def _end_waiting(self, uid: str, now: float) -> tuple[Placement, Decision] | None:
         ended = self._waiting.end(uid)
@@ -455,10 +458,6 @@ class Machine:
             self._failed_hints.setdefault(error.rule_name, str(error))
             return True
 
-    def _decided(self, decision: Decision, queued: QueuedPod) -> Decided:
-        asking = self.profiles[decision.scheduler_name].asking
-        return decided(decision, queued, asking.take_spent())
-
     def _fail(self, queued: QueuedPod, error: str, now: float) -> list[Action]:
         self._promises.drop(queued.pod.uid, now)
         self.queue.retry(queued, now)
@@ -469,7 +468,7 @@ class Machine:
 
     def _park_unreadable(self, queued: QueuedPod, error: str, now: float) -> list[Action]:
         """Only a change of the pod can help, or of an object that it uses, such as a claim."""
-        self.queue.park(queued, frozenset([NO_RULE]), OBJECTS, now)
+        self.queue.park(queued, frozenset([NO_PLUGIN]), OBJECTS, now)
         return self._refusal(queued.pod, UNSCHEDULABLE, error)
 
     def _refusal(self, pod: Pod, reason: str, message: str) -> list[Action]:
@@ -479,4 +478,4 @@ class Machine:
         """Who keeps a pod out of the queue, and why."""
         if pod.uid in self._evictions:
             return HELD_BY, HELD
-        return gate_by(self.profiles[pod.spec.scheduler_name], pod)
+        return self.profiles[pod.spec.scheduler_name].gate(pod)

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from lowtide.cluster.state import ClusterState
-from lowtide.framework.asking import ask
+from lowtide.framework.asking import UNTIMED, Asking, ask
 from lowtide.framework.decision import Decision
 from lowtide.framework.plugin import PluginError, PodRejection, Reject, Reserved, Wait
 from lowtide.framework.profile import Profile
@@ -20,6 +20,7 @@ class Placement(msgspec.Struct):
     queued: QueuedPod
     node_name: str
     profile: Profile
+    asking: Asking = UNTIMED  # of the turn in which it began
     is_doubtful: bool = False  # whether others have changed the node since it was chosen
     waits: dict[str, float] = {}  # seconds, by the rule that wants it
     answers: list[PermitAnswered] = []  # for pods that wait already
@@ -45,7 +46,9 @@ class Placement(msgspec.Struct):
     def _reserve(self, state: ClusterState) -> tuple[str, str] | None:
         pod = self.queued.pod
         for rule in self.profile.at("reserve"):
-            answer = self.profile.asking(rule, "reserve", pod, self.node_name, state.nodes())
+            answer, _ = self.asking.observed(
+                state, rule, "reserve", pod, self.node_name, state.nodes()
+            )
             if isinstance(answer, PodRejection):
                 return rule.name, answer.reason
             if isinstance(answer, Reserved):
@@ -65,7 +68,9 @@ class Placement(msgspec.Struct):
         for rule in self.profile.at("permit"):
             memory = handed(self.memories, rule)
             nodes = state.nodes()
-            answer = self.profile.asking(rule, "permit", pod, self.node_name, nodes, **memory)
+            answer, _ = self.asking.observed(
+                state, rule, "permit", pod, self.node_name, nodes, **memory
+            )
             reason = answer.reason if isinstance(answer, Reject) else None
             if isinstance(answer, Wait):
                 self.waits[rule.name] = answer.seconds

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from lowtide.cluster.state import ClusterState
 from lowtide.framework.change import promise_dropped
 from lowtide.framework.decision import Decision
-from lowtide.objects.pod import Pod, shape_of
+from lowtide.objects.pod import Pod, signature_of
 from lowtide.scheduler.queue import Queue
 
 _MOST_ASKED = 8  # of one pod; writes that fail are never seen
@@ -47,7 +47,7 @@ class Promises:
     def make(self, pod: Pod, node_name: str, now: float) -> None:
         """An empty name takes back what was promised. A pod that changes may leave more room."""
         before = self._promised(pod.uid)
-        if self.of(pod.uid) != node_name or (before and shape_of(before) != shape_of(pod)):
+        if self.of(pod.uid) != node_name or (before and signature_of(before) != signature_of(pod)):
             self.drop(pod.uid, now)
         if node_name:
             self._state.nominate(pod, node_name)

@@ -13,7 +13,7 @@ from typing import Any
 
 from lowtide.framework.change import Change
 from lowtide.framework.plugin import PodRejection
-from lowtide.objects.pod import Pod, shape_of
+from lowtide.objects.pod import Pod, signature_of
 
 INITIAL_BACKOFF_SECONDS = 1.0
 MAX_BACKOFF_SECONDS = 10.0
@@ -274,7 +274,7 @@ class Queue:
                 key if place is Place.ACTIVE else (queued.backoff_until, key), queued
             )
         elif place is Place.PARKED:
-            queued.group = (queued.retry_on, queued.rejected_by, shape_of(queued.pod))
+            queued.group = (queued.retry_on, queued.rejected_by, signature_of(queued.pod))
             self._parked.setdefault(queued.group, {})[queued.pod.uid] = queued
             self._next_flush_at = min(self._next_flush_at, queued.parked_until)
 
@@ -331,4 +331,4 @@ class _Heap:
 
 def _asks_the_same(before: Pod, after: Pod) -> bool:
     """Whether nothing changed that a rule may read; the scheduler writes only status itself."""
-    return shape_of(before) == shape_of(after)
+    return signature_of(before) == signature_of(after)
