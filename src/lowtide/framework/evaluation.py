@@ -176,8 +176,6 @@ class PluginsAt:
 
     def partition(self, touched: Sequence[int]) -> Partition:
         key = tuple(touched)
-        # Kinds have other bits in another ClusterState.
-        self.touched_last = tuple([each & (FIRST_KIND - 1) for each in key])
         found = self._partitions.get(key)
         if found is None:
             if len(self._partitions) >= _MOST_PARTITIONS:
@@ -344,6 +342,8 @@ class Evaluation(ABC):
             check_kinds(self._state, self.plugins[number], touched)
             self.touched[number] = touched
             self.partition = self._plugins_at.partition(self.touched)
+            # But for kinds, which have other bits in another ClusterState.
+            self._plugins_at.touched_last = [each & (FIRST_KIND - 1) for each in self.touched]
             if is_local(before) is not is_local(touched):
                 self._lookahead.forget()  # it has answers of other plugins than those local now
 

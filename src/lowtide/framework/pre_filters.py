@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from lowtide.cluster.changes import logged_bits
+from lowtide.cluster.changes import FIRST_KIND, logged_bits
 from lowtide.cluster.columns import BoolArray, Rows
 from lowtide.cluster.state import ClusterState
 from lowtide.framework.decision import NodeRejection
@@ -51,7 +51,8 @@ class PreFilters:
                 answer, self.touched[number] = changes.asking.observed(
                     self._state, plugin, "pre_filter", self._pod, nodes
                 )
-                check_kinds(self._state, plugin, self.touched[number])
+                if self.touched[number] & -FIRST_KIND:
+                    check_kinds(self._state, plugin, self.touched[number])
                 is_other |= self._take(number, answer)
         self._logged = 0
         for touched in self.touched:

@@ -15,7 +15,7 @@ from lowtide.framework.asking import Asking
 from lowtide.framework.evaluation import Answers, ChangedRows, Evaluation, PluginsAt
 from lowtide.framework.lookahead import NO_ROWS, LookaheadBatches
 from lowtide.framework.profile import Weighted
-from lowtide.framework.scores import Scores, SmallArray, are_in_range, check_scores
+from lowtide.framework.scores import Normalize, Scores, SmallArray, are_in_range, check_scores
 from lowtide.objects.pod import Pod
 
 _MOST_MOVED = 64  # rows; to put more of them in their places takes as long as to start again
@@ -40,6 +40,9 @@ class ActiveScorers(NamedTuple):
     numbers: Rows  # one below the other, to pick their rows out of arrays of all plugins
     names: tuple[str, ...]
     weights: tuple[int, ...]
+
+
+_NOBODY = ActiveScorers(np.empty((0, 1), np.intp), (), ())
 
 
 class RankedAmong(NamedTuple):
@@ -84,8 +87,8 @@ class Ranking(Evaluation):
         ]
         self._scaled = frozenset(n for n, each in enumerate(self.scores) if not each.is_as_given)
         self._touched_besides = [0] * len(self.scores)
-        self._had_opinions = [False] * len(self.scores)
-        self.active = self._active([])
+        self._with_opinion: list[int] = []
+        self.active = _NOBODY
         self._totals = np.zeros(capacity, np.int64)  # also of rows that are not feasible
         self.ranked = np.full(capacity, -1, np.int64)
         self.leaders.all_moved()
@@ -123,8 +126,9 @@ class Ranking(Evaluation):
         rescaled = self._rescale(judged, refiltered, changes)
         # Rows that came may have been ranked before they went, and no plugin may score them.
         dirty = [refiltered, changes.everything[self._count :], *rescaled]
-        if [each.has_opinion for each in self.scores] != self._had_opinions:
-            self._list_active()
+        with_opinion = [number for number, each in enumerate(self.scores) if each.has_opinion]
+        if with_opinion != self._with_opinion:
+            self._with_opinion, self.active = with_opinion, self._active(with_opinion)
         self._rank(changes.union(dirty), changes)
         self._count = self._state.count
 
@@ -156,7 +160,7 @@ class Ranking(Evaluation):
                 answer, _ = self._ask(number, nodes, asking)
                 raw = self._read(number, answer, len(nodes))
             if raw is not None:
-                normalize = partial(self._normalize, number, feasible, asking)
+                normalize = self._normalizer(number, feasible, asking)
                 yield number, raw, scores.normalized_among(feasible, raw, normalize)
 
     # How answers are kept.
@@ -173,8 +177,9 @@ class Ranking(Evaluation):
     def _keep_all(self, number: int, answer: Any, changes: ChangedRows) -> Rows:
         count = len(changes.everything)
         raw = self._read(number, answer, count)
-        normalize = partial(self._normalize, number, self._feasible, changes.asking)
-        gained = self.scores[number].keep_all(raw, self._feasible[:count], normalize)
+        scores = self.scores[number]
+        normalize = self._normalizer(number, self._feasible, changes.asking)
+        gained = scores.keep_all(raw, self._feasible[:count], normalize)
         if gained is None:
             return NO_ROWS
         self._totals[:count] += gained
@@ -227,7 +232,7 @@ class Ranking(Evaluation):
             if rows is changes.everything or (scores.is_as_given and not len(refiltered)):
                 yield rows  # they count already
                 continue
-            normalize = partial(self._normalize, number, self._feasible, changes.asking)
+            normalize = self._normalizer(number, self._feasible, changes.asking)
             touched, gained = scores.rescale(
                 feasible, rows, refiltered, changes=changes, normalize=normalize
             )
@@ -235,6 +240,10 @@ class Ranking(Evaluation):
             yield touched
 
     # How a plugin normalizes by itself.
+
+    def _normalizer(self, number: int, feasible: BoolArray, asking: Asking) -> Normalize | None:
+        asks = self.scores[number].asks
+        return partial(self._normalize, number, feasible, asking) if asks else None
 
     def _normalize(
         self, number: int, feasible: BoolArray, asking: Asking, raw: IntArray
@@ -252,10 +261,6 @@ class Ranking(Evaluation):
         return normalized
 
     # How rows rank.
-
-    def _list_active(self) -> None:
-        self._had_opinions = [each.has_opinion for each in self.scores]
-        self.active = self._active([n for n, each in enumerate(self.scores) if each.has_opinion])
 
     def _active(self, numbers: Sequence[int]) -> ActiveScorers:
         active = [self._scorers[number] for number in numbers]

@@ -42,7 +42,7 @@ class Scores:
         self._has_highest = False
 
     def keep_all(
-        self, raw: IntArray | None, feasible: BoolArray, normalize: Normalize
+        self, raw: IntArray | None, feasible: BoolArray, normalize: Normalize | None
     ) -> IntArray | None:
         """Every row; returns what each gains in points, None where that is nothing. `normalize`
         asks the plugin, where it normalizes by itself."""
@@ -83,7 +83,7 @@ class Scores:
         refiltered: Rows,
         *,
         changes: ChangedRows,
-        normalize: Normalize,
+        normalize: Normalize | None,
     ) -> tuple[Rows, IntArray | int]:
         """Brings the normalized scores up to date; returns the rows that may have changed, and what
         they gain by that in points.
@@ -110,7 +110,7 @@ class Scores:
         return touched, self._write(some, values)
 
     def normalized_among(
-        self, feasible: BoolArray, raw: IntArray, normalize: Normalize
+        self, feasible: BoolArray, raw: IntArray, normalize: Normalize | None
     ) -> IntArray:
         """Some node has to be feasible where the plugin normalizes by itself."""
         raw = raw[: len(feasible)]
@@ -140,9 +140,9 @@ class Scores:
         return gained
 
     def _normalized(
-        self, raw: IntArray, feasible: BoolArray, highest: int, normalize: Normalize
+        self, raw: IntArray, feasible: BoolArray, highest: int, normalize: Normalize | None
     ) -> IntArray:
-        if self.asks:
+        if normalize is not None:
             normalized = normalize(raw)
             check_scores(self.plugin.name, normalized, len(raw))
         else:
