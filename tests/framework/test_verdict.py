@@ -16,6 +16,7 @@ from lowtide.framework.plugin import (
     Pod,
     PodRejection,
     Rejection,
+    Scale,
     filter_each,
 )
 from lowtide.framework.verdict import Verdict
@@ -422,3 +423,36 @@ def test_a_rule_may_normalise_by_itself() -> None:
     state = make_state([scored("a", 500), scored("b", 530), scored("c", 400)])
     verdict = verdict_of([Refuses("First", {"c": ["one"]}), Distance()], state)
     assert verdict.rank().tolist() == [0, 30, -1]
+
+
+class SaysNothingOfSome:
+    """Has an opinion only where so many nodes are feasible, and then prefers the last."""
+
+    name = "SaysNothingOfSome"
+    scale: Scale = "lowest_best"
+
+    def __init__(self, fewest: int, most: int) -> None:
+        self._wanted = range(fewest, most + 1)
+
+    def score(self, pod: Pod, nodes: Nodes) -> IntArray | None:
+        if np.count_nonzero(nodes.everything.feasible) not in self._wanted:
+            return None
+        return 2 - nodes.rows
+
+
+@pytest.mark.parametrize(
+    ("fewest", "most", "ranked", "names"),
+    [
+        pytest.param(1, 2, [0, 50, -1], ("SaysNothingOfSome",), id="has one only about fewer"),
+        pytest.param(3, 3, [1, 1, -1], (), id="has none about fewer"),
+    ],
+)
+def test_a_rank_among_fewer_nodes_asks_again_whether_a_plugin_has_an_opinion_that(
+    fewest: int, most: int, ranked: list[int], names: tuple[str, ...]
+) -> None:
+    verdict = verdict_of([SaysNothingOfSome(fewest, most)], three())
+    assert verdict.rank().tolist() == ([1, 1, 1] if names else [0, 50, 100])
+    among = verdict.rank_among(np.array([True, True, False]))
+    table = verdict.scores_of(np.array([1, 0]), among.ranked, among)
+    assert (among.ranked.tolist(), table.rules) == (ranked, names)
+    assert verdict.most_points(among) == 100 * len(names)
