@@ -388,7 +388,7 @@ class Advisor:
         while True:
             verdicts = self._verdicts_of(self.profile_for(pod), broken)
             try:
-                return work(verdicts, verdicts.profile.new_asking())
+                return work(verdicts, Asking(verdicts.profile.clock))
             except PluginError as error:
                 if not error.rule_name or error.rule_name in broken:
                     raise

@@ -31,7 +31,7 @@ class PreFilters:
         """Forgets all answers; those of the future go into arrays of this length."""
         self._capacity = capacity
         self.touched = [0] * len(self.plugins)
-        self._logged = 0  # what is logged when one of them may answer otherwise
+        self.logged = 0  # what is logged when one of them may answer otherwise
         self._pod_rejections: dict[int, PodRejection] = {}
         self._names: dict[int, frozenset[str]] = {}  # of the nodes that each one leaves
         self.kept: dict[int, BoolArray] = {}  # the same by row; empty where all nodes are left
@@ -41,9 +41,8 @@ class PreFilters:
         self.narrowed_to: frozenset[str] | None = None
 
     def refresh(self, changes: ChangedRows) -> bool:
-        """Asks again where what was touched has changed; whether other nodes may be left now."""
-        if not changes.concern(self._logged):
-            return False
+        """Asks again where what was touched has changed; whether other nodes may be left now. To be
+        called where `changes` concern what is `logged`."""
         is_other = False
         nodes = self._state.nodes().everything
         for number, plugin in enumerate(self.plugins):
@@ -54,9 +53,9 @@ class PreFilters:
                 if self.touched[number] & -FIRST_KIND:
                     check_kinds(self._state, plugin, self.touched[number])
                 is_other |= self._take(number, answer)
-        self._logged = 0
+        self.logged = 0
         for touched in self.touched:
-            self._logged |= logged_bits(touched)
+            self.logged |= logged_bits(touched)
         self.pod_rejection = self._pod_rejection()
         self.narrowed_to = frozenset.intersection(*self._names.values()) if self._names else None
         return is_other

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from lowtide.cluster.changes import OBJECTS
-from lowtide.framework.asking import Asking, ask, readings_of
+from lowtide.framework.asking import ask, readings_of
 from lowtide.framework.change import Change, wakes_on
 from lowtide.framework.evaluation import PluginsAt
 from lowtide.framework.plugin import Plugin, PluginError, PodRejection, Scale
@@ -89,7 +89,7 @@ class Profile:
         clock: Callable[[], float] | None = None,
     ) -> None:
         self.scheduler_name = scheduler_name
-        self._clock = clock
+        self.clock = clock  # for each Asking of a turn
         self.rules_at = {point: tuple(rules) for point, rules in rules_at.items()}
         self._weights = weights
         self._acting_at = {
@@ -123,15 +123,11 @@ class Profile:
             point: [rule for rule in rules if rule.name not in rule_names]
             for point, rules in self.rules_at.items()
         }
-        return Profile(self.scheduler_name, left, self._weights, self._clock)
+        return Profile(self.scheduler_name, left, self._weights, self.clock)
 
     def timed_by(self, clock: Callable[[], float]) -> "Profile":
         """The same, which knows how long each rule takes."""
         return Profile(self.scheduler_name, self.rules_at, self._weights, clock)
-
-    def new_asking(self) -> Asking:
-        """For one turn: how long each plugin takes in it, where there is a clock."""
-        return Asking(self._clock)
 
     def at(self, point: str) -> tuple[Any, ...]:
         """The rules at this point that do something there, in order."""

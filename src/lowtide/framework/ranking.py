@@ -177,9 +177,8 @@ class Ranking(Evaluation):
     def _keep_all(self, number: int, answer: Any, changes: ChangedRows) -> Rows:
         count = len(changes.everything)
         raw = self._read(number, answer, count)
-        scores = self.scores[number]
         normalize = self._normalizer(number, self._feasible, changes.asking)
-        gained = scores.keep_all(raw, self._feasible[:count], normalize)
+        gained = self.scores[number].keep_all(raw, self._feasible[:count], normalize)
         if gained is None:
             return NO_ROWS
         self._totals[:count] += gained

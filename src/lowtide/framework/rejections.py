@@ -65,7 +65,8 @@ class Filtering(Evaluation):
             # A row that is gone may come again for another node.
             self.feasible[self._state.count : self._settled_count] = False
         changes = ChangedRows(self._state, self.judged_at, asking, self.feasible)
-        is_other_for_all = self.pre_filters.refresh(changes)
+        pre_filters = self.pre_filters
+        is_other_for_all = changes.concern(pre_filters.logged) and pre_filters.refresh(changes)
         known = None if is_other_for_all else self.keep_ahead(changes)
         if known is not None and not changes.concern(self.partition.others_logged):
             self._settle_one(known)

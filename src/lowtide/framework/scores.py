@@ -142,7 +142,7 @@ class Scores:
     def _normalized(
         self, raw: IntArray, feasible: BoolArray, highest: int, normalize: Normalize | None
     ) -> IntArray:
-        if normalize is not None:
+        if self.asks and normalize is not None:
             normalized = normalize(raw)
             check_scores(self.plugin.name, normalized, len(raw))
         else:

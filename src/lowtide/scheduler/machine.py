@@ -278,7 +278,7 @@ class Machine:
         if pod.is_terminating:
             return [failure_event(pod, f"skip schedule deleting pod: {pod.key}")]
         profile = self.profiles[pod.spec.scheduler_name]
-        asking = profile.new_asking()
+        asking = Asking(profile.clock)
         dialogue = deciding(
             self._promises.applied_to(pod),
             self._verdicts[profile.scheduler_name],

@@ -136,7 +136,7 @@ class Shadow:
     def _compared(self, pod: Pod, node_name: str, waited_seconds: float) -> Shadowed:
         verdicts, pod = self._verdicts_for(pod), _without_promise(pod)
         self._turns += 1
-        asking = verdicts.profile.new_asking()
+        asking = Asking(verdicts.profile.clock)
         try:
             decision = decide(
                 pod, verdicts, turn=self._turns, waited_seconds=waited_seconds, asking=asking
