@@ -1,5 +1,5 @@
 """The pods that are nominated to nodes, kept as overlays: every decision asks which of them stand
-in the pod's way, and mostly they are the same as before. Used by `framework/refused`."""
+in the pod's way, and mostly they are the same as before. Used by `framework/what_if`."""
 
 from __future__ import annotations
 
