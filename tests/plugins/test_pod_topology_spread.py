@@ -523,3 +523,16 @@ def test_no_opinion(pod: Pod) -> None:
 def test_normalized(counts: dict[str, int], expected: dict[str, int]) -> None:
     found = ranked(web("web", "", soft()), make_state(two_zones(), pods_on(counts)))
     assert {name: normalized for name, (_, normalized) in found.items()} == expected
+
+
+@pytest.mark.parametrize("max_skew", [0, -1])
+def test_a_skew_that_the_api_server_would_refuse_counts_as_the_least_that_it_allows(
+    max_skew: int,
+) -> None:
+    state = make_state([node(name, name) for name in "abc"], pods_on({"b": 1, "c": 2}))
+    # 1.61 and 3.22 pods weighted by three domains; (3 + 0 - raw) * 100 // 3
+    assert ranked(web("web", "", soft(maxSkew=max_skew)), state) == {
+        "a": (0, 100),
+        "b": (2, 33),
+        "c": (3, 0),
+    }
