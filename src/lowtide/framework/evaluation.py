@@ -62,14 +62,16 @@ class ChangedRows:
         self._state = state
         changes = state.log.since(since)
         self._is_all_new = changes is None
-        self._changed: dict[int, int] = {}  # by row: what
-        self._anything = 0  # that changed anywhere
+        changed: dict[int, int] = {}  # by row: what
+        anything = 0
         for row, what in changes or ():
-            self._anything |= what
-            self._changed[row] = self._changed.get(row, 0) | what
-        self._everywhere = self._changed.pop(EVERY_ROW, 0)
-        self._has_new_rows = self._anything & ROW == ROW and any(
-            what & ROW == ROW for what in self._changed.values()
+            anything |= what
+            changed[row] = changed.get(row, 0) | what
+        self._everywhere = changed.pop(EVERY_ROW, 0)
+        self._changed = changed
+        self._anything = anything  # that changed anywhere
+        self._has_new_rows = anything & ROW == ROW and any(
+            what & ROW == ROW for what in changed.values()
         )
         self._rows: dict[int, Rows | None] = {}  # by what was touched
         self._arrays: dict[tuple[int, ...], Rows] = {}  # equal rows are one array

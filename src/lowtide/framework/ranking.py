@@ -42,6 +42,7 @@ class ActiveScorers(NamedTuple):
     weights: tuple[int, ...]
 
 
+_NO_RANKS: IntArray = np.empty(0, np.int64)
 _NOBODY = ActiveScorers(np.empty((0, 1), np.intp), (), ())
 
 
@@ -59,6 +60,7 @@ class Ranking(Evaluation):
     active: ActiveScorers
     ranked: IntArray  # by row: the total of all scores; below 0 where the node is not feasible
     scores: list[Scores]
+    _feasible: BoolArray
 
     def __init__(
         self,
@@ -72,13 +74,17 @@ class Ranking(Evaluation):
         super().__init__(plugins_at, state, pod, batches)
         self._scorers = scorers
         self._weights = np.array([each.weight for each in scorers], np.int64)
-        self._feasible: BoolArray = np.empty(0, np.bool_)
         self.leaders = Leaders()
 
     def start_again(self, capacity: int) -> None:
-        """Forgets all answers; those of the future go into arrays of this length."""
+        """Forgets all answers; those of the future go into arrays of this length. They are made
+        when rows are ranked: for many pods that is never asked."""
         self.judge_all_again()
-        self._count = 0
+        self._capacity = capacity
+        self.ranked = _NO_RANKS
+
+    def _make_arrays(self) -> None:
+        capacity, self._count = self._capacity, 0
         # One array for all, so that a column of it is what all say of a row.
         self.raw: IntArray = np.empty((len(self._scorers), capacity), np.int64)
         self.normalized: SmallArray = np.zeros((len(self._scorers), capacity), np.int8)
@@ -105,16 +111,21 @@ class Ranking(Evaluation):
         position = self._state.log.position
         if self.judged_at == position and refiltered == set():
             return
+        if self.ranked is _NO_RANKS:
+            self._make_arrays()
         self._feasible = feasible
         if self._state.count < self._count:
-            self._drop_rows_from(self._state.count)
+            # Rows are gone, with their scores, and perhaps with the highest score.
+            self.normalized[:, self._state.count :] = 0
+            self._totals[self._state.count :] = 0
+            self.ranked[self._state.count :] = -1
+            self.leaders.all_moved()
             refiltered = None
         if changes is None or (changes.since, changes.until) != (self.judged_at, position):
             changes = ChangedRows(self._state, self.judged_at, asking, feasible)
-        known = None
         # What depends on other scores than those of the row takes the longer way.
-        if refiltered == set() and self._scaled.isdisjoint(self.partition.local):
-            known = self.keep_ahead(changes)
+        is_short = refiltered == set() and self._scaled.isdisjoint(self.partition.local)
+        known = self.keep_ahead(changes) if is_short else None
         if known is not None and not changes.concern(self.partition.others_logged):
             self._rank_one(known)
         else:
@@ -131,13 +142,6 @@ class Ranking(Evaluation):
             self._with_opinion, self.active = with_opinion, self._active(with_opinion)
         self._rank(changes.union(dirty), changes)
         self._count = self._state.count
-
-    def _drop_rows_from(self, count: int) -> None:
-        """Rows are gone, with their scores, and perhaps with the highest score."""
-        self.normalized[:, count:] = 0
-        self._totals[count:] = 0
-        self.ranked[count:] = -1
-        self.leaders.all_moved()
 
     def ranked_among(self, feasible: BoolArray, asking: Asking) -> RankedAmong:
         """As if only these nodes were feasible; nothing of it is kept."""
@@ -280,7 +284,7 @@ class Ranking(Evaluation):
         ranked = np.where(self._feasible[some], totals, -1)
         if len(rows) > _MOST_MOVED:
             self.leaders.all_moved()
-        elif self.leaders.are_in_order:
+        elif self.leaders.keys is not None:
             moves = zip(rows.tolist(), self.ranked[rows].tolist(), ranked.tolist(), strict=True)
             for row, before, after in moves:
                 self.leaders.moved(row, before, after)
@@ -299,34 +303,30 @@ class Leaders:
 
     def __init__(self) -> None:
         self._asked = 0  # times since all moved
-        self._keys: list[int] | None = None  # of all rows that reach the rank, the best first
+        self.keys: list[int] | None = None  # of all rows that reach the rank, the best first
         self._reached = 0
         self._exceeded: int | None = None
 
-    @property
-    def are_in_order(self) -> bool:
-        return self._keys is not None
-
     def all_moved(self) -> None:
-        self._keys, self._asked = None, 0
+        self.keys, self._asked = None, 0
 
     @property
     def bytes_kept(self) -> int:
-        return 0 if self._keys is None else _BYTES_PER_KEY * len(self._keys)
+        return 0 if self.keys is None else _BYTES_PER_KEY * len(self.keys)
 
     def moved(self, row: int, before: int, after: int) -> None:
         """From one rank to another; rows that are not feasible have one below 0."""
-        if self._keys is None:
+        if self.keys is None:
             return
         if before >= self._reached:
-            del self._keys[bisect_left(self._keys, row - (before << _ROW_BITS))]
+            del self.keys[bisect_left(self.keys, row - (before << _ROW_BITS))]
         if after >= self._reached:
-            insort(self._keys, row - (after << _ROW_BITS))
+            insort(self.keys, row - (after << _ROW_BITS))
 
     def best(self, ranked: IntArray, keep: int, turn: int) -> tuple[int, Rows]:
         """As `best_of` says of the ranks whose moves it is told, less the rows that are not
         feasible; some have to be."""
-        keys = self._keys
+        keys = self.keys
         has_too_few = keys is not None and len(keys) < keep and self._reached > 0
         if self._asked == 1 or has_too_few:
             keys = self._put_in_order(ranked, keep)
@@ -353,13 +353,13 @@ class Leaders:
         step = _SOME if len(ranked) > _MOST_IN_ORDER // _SOME else 1
         self._reached = max(_nth_highest(ranked[::step], _MOST * keep // step), 0)
         rows: Rows = (ranked >= self._reached).nonzero()[0]
-        self._keys, ranks = None, ranked[rows]
+        self.keys, ranks = None, ranked[rows]
         if len(rows) > _MOST_IN_ORDER or ranks.max(initial=0) >= _TOO_HIGH:
             return None
         keys = rows - (ranks << _ROW_BITS)
         keys.sort()
-        self._keys = keys.tolist()
-        return self._keys if len(self._keys) >= keep or self._reached == 0 else None
+        self.keys = keys.tolist()
+        return self.keys if len(self.keys) >= keep or self._reached == 0 else None
 
     def _highest(self, ranked: IntArray, keep: int) -> tuple[Rows, Rows]:
         """All that rank highest, in order; and the `keep` best ones."""

@@ -127,7 +127,8 @@ class Filtering(Evaluation):
             self._settle_one(int(rows[0]))
             return
         some = changes.index(rows)
-        first = np.full(len(rows), len(self.plugins), np.int16)
+        first = np.empty(len(rows), np.int16)
+        first.fill(len(self.plugins))
         for number in reversed(range(len(self.plugins))):
             bits = self.rejections[number].bits
             if bits is not None:
