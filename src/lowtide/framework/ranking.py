@@ -10,6 +10,7 @@ import numpy as np
 
 from lowtide.cluster.changes import FEASIBLE_ANYWHERE
 from lowtide.cluster.columns import BoolArray, IntArray, Rows
+from lowtide.cluster.nodes import Nodes
 from lowtide.cluster.state import ClusterState
 from lowtide.framework.asking import Asking
 from lowtide.framework.evaluation import Answers, ChangedRows, Evaluation, PluginsAt
@@ -164,7 +165,7 @@ class Ranking(Evaluation):
                 answer, _ = self._ask(number, nodes, asking)
                 raw = self._read(number, answer, len(nodes))
             if raw is not None:
-                normalize = self._normalizer(number, feasible, asking)
+                normalize = partial(self._normalize, number, nodes, asking)
                 yield number, raw, scores.normalized_among(feasible, raw, normalize)
 
     # How answers are kept.
@@ -181,7 +182,7 @@ class Ranking(Evaluation):
     def _keep_all(self, number: int, answer: Any, changes: ChangedRows) -> Rows:
         count = len(changes.everything)
         raw = self._read(number, answer, count)
-        normalize = self._normalizer(number, self._feasible, changes.asking)
+        normalize = self._normalizer(number, changes)
         gained = self.scores[number].keep_all(raw, self._feasible[:count], normalize)
         if gained is None:
             return NO_ROWS
@@ -235,7 +236,7 @@ class Ranking(Evaluation):
             if rows is changes.everything or (scores.is_as_given and not len(refiltered)):
                 yield rows  # they count already
                 continue
-            normalize = self._normalizer(number, self._feasible, changes.asking)
+            normalize = self._normalizer(number, changes)
             touched, gained = scores.rescale(
                 feasible, rows, refiltered, changes=changes, normalize=normalize
             )
@@ -244,15 +245,14 @@ class Ranking(Evaluation):
 
     # How a plugin normalizes by itself.
 
-    def _normalizer(self, number: int, feasible: BoolArray, asking: Asking) -> Normalize | None:
-        asks = self.scores[number].asks
-        return partial(self._normalize, number, feasible, asking) if asks else None
+    def _normalizer(self, number: int, changes: ChangedRows) -> Normalize | None:
+        if not self.scores[number].asks:
+            return None
+        return partial(self._normalize, number, changes.nodes(changes.everything), changes.asking)
 
-    def _normalize(
-        self, number: int, feasible: BoolArray, asking: Asking, raw: IntArray
-    ) -> IntArray:
+    def _normalize(self, number: int, nodes: Nodes, asking: Asking, raw: IntArray) -> IntArray:
         """It always sees the whole table, and always when feasible nodes change."""
-        nodes, raw = self._state.nodes(feasible).everything, raw.view()
+        nodes, raw = nodes.everything, raw.view()
         raw.setflags(write=False)  # a plugin must not write into what is kept
         normalized: IntArray
         normalized, touched = asking.observed(
