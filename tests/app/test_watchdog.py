@@ -8,7 +8,8 @@ import pytest
 from tests.scheduler.conftest import Bench
 
 from lowtide.app.watchdog import EXIT_CODE, Watchdog
-from lowtide.framework.plugin import OneNode, Pod, ask, filter_each
+from lowtide.framework.asking import ask
+from lowtide.framework.plugin import OneNode, Pod, filter_each
 from lowtide.logs import LineHandler, configure_logs
 from lowtide.objects.events import Added
 from lowtide.plugins.priority_sort import PrioritySort

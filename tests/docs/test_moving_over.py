@@ -10,7 +10,7 @@ import yaml
 
 from lowtide.config.decoding import Decoder
 from lowtide.framework.args import Spelling
-from lowtide.framework.scaling import scaled
+from lowtide.framework.scores import scaled
 from lowtide.plugins.network_traffic_args import NetworkTrafficArgs
 from lowtide.plugins.network_traffic_spellings import older_args
 

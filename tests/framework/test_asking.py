@@ -25,23 +25,22 @@ class Slow:
         return None
 
 
-def test_the_time_of_each_rule_adds_up_until_it_is_taken() -> None:
+def test_the_time_of_each_plugin_is_kept_in_the_order_of_the_questions() -> None:
     clock = ManualClock(0.0)
-    asking, slow = Asking(clock), Slow(clock)
+    asking, slow, state = Asking(clock), Slow(clock), make_state([])
     for _ in range(2):
-        assert asking(slow, "may_enqueue", make_pod()) is None
+        assert asking.observed(state, slow, "may_enqueue", make_pod()) == (None, 0)
     with pytest.raises(Exception, match=r"Slow\.may_enqueue failed"):
-        asking(slow, "may_enqueue", make_pod("bad"))
-    spent = asking.take_spent()
+        asking.observed(state, slow, "may_enqueue", make_pod("bad"))
+    spent = asking.spent
     assert spent == Spent((("Slow", "may_enqueue", 1.0),) * 3)
     assert (spent.by_rule, spent.by_method) == ({"Slow": 3.0}, {"may_enqueue": 3.0})
-    assert asking.take_spent() == NOTHING_SPENT
 
 
 def test_without_a_clock_nothing_is_timed() -> None:
     asking = Asking()
-    asking(Slow(ManualClock(0.0)), "may_enqueue", make_pod())
-    assert asking.take_spent() == NOTHING_SPENT
+    asking.observed(make_state([]), Slow(ManualClock(0.0)), "may_enqueue", make_pod())
+    assert asking.spent == NOTHING_SPENT
 
 
 class Reads:

@@ -12,7 +12,7 @@ from lowtide.cluster.state import ClusterState
 from lowtide.framework.plugin import Nodes, Pod, Rejection
 from lowtide.framework.rejections import Rejections
 from lowtide.framework.verdict import Verdict
-from lowtide.framework.verdicts import Verdicts
+from lowtide.framework.verdict_cache import VerdictCache
 from lowtide.testing import make_node, make_pod, make_profile, make_state
 
 POD = make_pod()
@@ -59,7 +59,7 @@ def three() -> ClusterState:
 
 
 def verdict_of(*rules: Any) -> Verdict:
-    return Verdicts(make_profile(rules), three()).of(POD)
+    return VerdictCache(make_profile(rules), three()).verdict_on(POD)
 
 
 def left(verdict: Verdict, waited_seconds: float) -> str:
@@ -151,18 +151,20 @@ def test_one_reason_may_give_way_on_one_node_and_not_on_another() -> None:
 
 def test_a_rule_that_judges_again_may_give_way_at_another_time() -> None:
     rule, state = Busy(a=60, b=60, c=60), three()
-    verdicts = Verdicts(make_profile([rule]), state)
-    assert left(verdicts.of(POD), 30) == ""
+    verdicts = VerdictCache(make_profile([rule]), state)
+    assert left(verdicts.verdict_on(POD), 30) == ""
     rule.after = {"a": 10, "b": 60, "c": 60}
     state.publish("x", Reading())
-    assert left(verdicts.of(POD), 30) == "a"
+    assert left(verdicts.verdict_on(POD), 30) == "a"
 
 
 def test_reasons_keep_the_order_in_which_the_rule_gives_them() -> None:
     rejections = Rejections("TooSmall")
     nowhere, everywhere = np.array([False]), np.array([True])
     rows = np.array([0])
-    rejections.judge([Rejection(nowhere, "cpu"), Rejection(everywhere, "memory")], rows, 1)
+    said = [Rejection(nowhere, "cpu"), Rejection(everywhere, "memory")]
+    rejections.put(rows, rejections.read(said, 1), 1)
     assert rejections.as_node_rejection(0).reasons == ("memory",)
-    rejections.judge([Rejection(everywhere, "cpu"), Rejection(everywhere, "memory")], rows, 1)
+    said = [Rejection(everywhere, "cpu"), Rejection(everywhere, "memory")]
+    rejections.put(rows, rejections.read(said, 1), 1)
     assert rejections.as_node_rejection(0).reasons == ("cpu", "memory")

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from lowtide.objects.pod import Pod, bytes_in_memory, once, shape_of
+from lowtide.objects.pod import Pod, bytes_in_memory, once, signature_of
 from lowtide.testing import make_pod
 
 OWNER: dict[str, Any] = {
@@ -69,7 +69,7 @@ BEFORE = msgspec.convert(TEMPLATE, Pod)
     ],
 )
 def test_the_shape_stays_with_another(path: str, value: Any) -> None:
-    assert shape_of(changed(path, value)) == shape_of(BEFORE)
+    assert signature_of(changed(path, value)) == signature_of(BEFORE)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_the_shape_stays_with_another(path: str, value: Any) -> None:
     ],
 )
 def test_the_shape_changes_with_another(path: str, value: Any) -> None:
-    assert shape_of(changed(path, value)) != shape_of(BEFORE)
+    assert signature_of(changed(path, value)) != signature_of(BEFORE)
 
 
 @pytest.mark.parametrize(
@@ -111,9 +111,9 @@ def test_the_shape_changes_with_another(path: str, value: Any) -> None:
 def test_whether_name_and_uid_belong_to_the_shape(path: str, value: Any, is_named: bool) -> None:
     template = msgspec.to_builtins(changed(path, value))
     shapes = {
-        shape_of(msgspec.convert(template, Pod)),
-        shape_of(changed("metadata.name", "web-2", template)),
-        shape_of(changed("metadata.uid", "2", template)),
+        signature_of(msgspec.convert(template, Pod)),
+        signature_of(changed("metadata.name", "web-2", template)),
+        signature_of(changed("metadata.uid", "2", template)),
     }
     assert len(shapes) == (3 if is_named else 1)
 
@@ -137,7 +137,7 @@ def test_unknown_fields_are_passed_over() -> None:
 
 
 def with_volumes(*volumes: dict[str, object]) -> bytes:
-    return shape_of(make_pod(spec={"volumes": list(volumes)}))
+    return signature_of(make_pod(spec={"volumes": list(volumes)}))
 
 
 def test_the_volume_that_every_pod_gets_for_its_account_does_not_make_a_shape_of_its_own() -> None:

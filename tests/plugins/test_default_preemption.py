@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from lowtide.framework.plugin import Nodes, PodRejection, PostFiltered, Rejection
-from lowtide.framework.verdicts import Verdicts
+from lowtide.framework.verdict_cache import VerdictCache
 from lowtide.objects.node import Node
 from lowtide.objects.pod import Pod, PodCondition
 from lowtide.objects.policy import PodDisruptionBudget
@@ -42,7 +42,7 @@ def found(
     for budget in budgets:
         state.put_object(budget)
     profile = make_profile([TaintToleration(), FIT, *more_rules, rule or preemption()])
-    decision = decide(pod, Verdicts(profile, state), turn=turn, waited_seconds=waited_seconds)
+    decision = decide(pod, VerdictCache(profile, state), turn=turn, waited_seconds=waited_seconds)
     assert decision.post_filtered is not None
     return decision.post_filtered
 
@@ -407,7 +407,7 @@ def test_a_busy_node_is_made_room_on_only_when_its_load_gives_way() -> None:
 
 def test_a_pod_is_tried_again_when_the_load_of_nodes_it_may_preempt_on_has_given_way() -> None:
     profile = make_profile([FIT, Busy("n", gives_way_after=30.0), preemption()])
-    verdicts = Verdicts(profile, make_state([small("n")], [low("a", "n")]))
+    verdicts = VerdictCache(profile, make_state([small("n")], [low("a", "n")]))
     decision = decide(big(), verdicts, turn=0, waited_seconds=5.0)
     assert (victims(decision.post_filtered or PostFiltered()), decision.gives_way_after) == (
         None,

@@ -10,7 +10,7 @@ import pytest
 from lowtide.cluster.nodes import Nodes
 from lowtide.cluster.state import ClusterState
 from lowtide.framework.plugin import PodRejection
-from lowtide.framework.verdicts import Verdicts
+from lowtide.framework.verdict_cache import VerdictCache
 from lowtide.objects.kinds import Namespace
 from lowtide.objects.node import Node
 from lowtide.objects.pod import Pod
@@ -280,7 +280,7 @@ def test_a_pod_that_matches_all_terms_is_in_the_namespaces_of_all() -> None:
 
 def test_a_namespace_that_comes_makes_kept_verdicts_stale() -> None:
     state = make_state(four_nodes(), [db("one", "c", namespace="red")])
-    verdicts = Verdicts(make_profile([rule()]), state)
+    verdicts = VerdictCache(make_profile([rule()]), state)
     pod = web(near=[term(namespaceSelector={"matchLabels": {"team": "y"}})])
     assert decide(pod, verdicts, turn=0).node_name is None
     red = namespace("red", team="y")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lowtide.cluster.state import ClusterState
 from lowtide.framework.decision import Decision
-from lowtide.framework.verdicts import Verdicts
+from lowtide.framework.verdict_cache import VerdictCache
 from lowtide.objects.pod import Pod
 from lowtide.plugins.network_traffic import NetworkTraffic
 from lowtide.plugins.network_traffic_args import HotNodesArgs, NetworkTrafficArgs, NotFreshArgs
@@ -67,7 +67,7 @@ def decided(
     """What the rule alone decides."""
     rule = NetworkTraffic(NetworkTrafficArgs(scoring=scoring, **args))
     state = measured(rule, by_node, names)
-    return decide(pod, Verdicts(make_profile([rule]), state), turn=0, full=True)
+    return decide(pod, VerdictCache(make_profile([rule]), state), turn=0, full=True)
 
 
 def totals(decision: Decision) -> dict[str, int]:
@@ -117,7 +117,7 @@ def test_relative_is_the_share_of_the_busiest(values: dict[str, int], want: dict
     nodes = [make_node(name) for name in values]
     state = make_state(nodes)
     state.publish(rule.request, published(traffic_reading(rule.request, values, nodes)))
-    decision = decide(make_pod(), Verdicts(make_profile([rule]), state), turn=0, full=True)
+    decision = decide(make_pod(), VerdictCache(make_profile([rule]), state), turn=0, full=True)
     assert totals(decision) == want
     assert raw(decision) == values
 
@@ -374,7 +374,7 @@ def test_a_burst_is_spread_although_no_new_reading_comes() -> None:
 
 def burst(rule: NetworkTraffic, state: ClusterState, *, count: int, each: float) -> Counter[str]:
     """Pods that carry so much, placed one after the other; how many went where."""
-    verdicts = Verdicts(make_profile([rule]), state)
+    verdicts = VerdictCache(make_profile([rule]), state)
     placed: Counter[str] = Counter()
     for number in range(count):
         pod = carrying(each, f"burst-{number}")
@@ -530,7 +530,7 @@ def test_a_guessed_capacity(by_node: Mapping[str, Any], want: dict[str, int]) ->
 def test_a_pod_that_states_too_much_traffic_is_placed_and_hurts_nobody(amount: str) -> None:
     rule = NetworkTraffic(NetworkTrafficArgs())
     state = measured(rule, dict.fromkeys("abcd", fresh(1e6, 1e9)))
-    verdicts = Verdicts(make_profile([rule]), state)
+    verdicts = VerdictCache(make_profile([rule]), state)
     huge = make_pod("huge", annotations={"lowtide.dev/traffic": amount}, priority=5)
     node_name = decide(huge, verdicts, turn=0).node_name
     assert node_name is not None

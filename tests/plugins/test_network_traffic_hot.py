@@ -14,7 +14,7 @@ from lowtide.cluster.state import ClusterState
 from lowtide.config.load import load_config
 from lowtide.framework.plugin import Binder
 from lowtide.framework.profile import Profile
-from lowtide.framework.verdicts import Verdicts
+from lowtide.framework.verdict_cache import VerdictCache
 from lowtide.objects.pod import Pod
 from lowtide.plugins.network_traffic import NetworkTraffic
 from lowtide.plugins.network_traffic_args import HotNodesArgs, NetworkTrafficArgs, NotFreshArgs
@@ -225,7 +225,7 @@ def test_a_decision(percent: dict[str, Any], cordoned: str, chosen: str | None) 
     state = measured(rule, **percent)
     for name in cordoned:
         state.update_node(make_node(name, unschedulable=True))
-    verdicts = Verdicts(make_profile([NodeUnschedulable(), rule]), state)
+    verdicts = VerdictCache(make_profile([NodeUnschedulable(), rule]), state)
     assert decide(carrying(1), verdicts, turn=0).node_name == chosen
 
 
@@ -233,7 +233,7 @@ def test_nodes_that_are_not_trusted_are_taken_when_no_other_is_left() -> None:
     rule = rule_with(not_fresh=NotFreshArgs(missing="reject", brake_percent=100))
     state = measured(rule, a={}, b=95, c={})
     state.update_node(make_node("b", unschedulable=True))
-    verdicts = Verdicts(make_profile([NodeUnschedulable(), rule]), state)
+    verdicts = VerdictCache(make_profile([NodeUnschedulable(), rule]), state)
     assert decide(carrying(1), verdicts, turn=0).node_name in {"a", "c"}
 
 
@@ -247,7 +247,7 @@ def test_nodes_that_are_not_trusted_are_taken_when_no_other_is_left() -> None:
 )
 def test_with_patience_a_pod(waited_seconds: float, chosen: str | None, tried_after: float) -> None:
     rule = rule_with(hot_nodes=HotNodesArgs(patience_seconds=120.0))
-    verdicts = Verdicts(make_profile([rule]), measured(rule, a=95, b=400))
+    verdicts = VerdictCache(make_profile([rule]), measured(rule, a=95, b=400))
     decision = decide(carrying(1), verdicts, turn=0, waited_seconds=waited_seconds)
     assert (decision.node_name, decision.gives_way_after) == (chosen, tried_after)
 
@@ -293,7 +293,7 @@ def test_hot_nodes_are_refused(plugins: dict[str, Any], filters: bool) -> None:
     assert rule.request == request
     state = measured(rule, a=99, b=20)
     decision = decide(
-        carrying(1, scheduler_name="quiet"), Verdicts(profile, state), turn=0, full=True
+        carrying(1, scheduler_name="quiet"), VerdictCache(profile, state), turn=0, full=True
     )
     assert (set(decision.rejections), decision.node_name) == ({"a"} if filters else set(), "b")
 

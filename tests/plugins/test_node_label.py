@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from lowtide.framework.verdicts import Verdicts
+from lowtide.framework.verdict_cache import VerdictCache
 from lowtide.plugins.node_label import NodeLabel, NodeLabelArgs
 from lowtide.scheduler.decide import decide
 from lowtide.testing import make_node, make_pod, make_profile, make_state, place, rejections
@@ -66,7 +66,7 @@ def test_a_cluster_without_nodes_is_not_blamed_on_labels() -> None:
 
 def test_the_last_node_with_the_label_may_come_and_go() -> None:
     state = make_state([make_node("a")])
-    verdicts = Verdicts(make_profile([rule()]), state)
+    verdicts = VerdictCache(make_profile([rule()]), state)
 
     def decided() -> str:
         decision = decide(make_pod(), verdicts, turn=0)

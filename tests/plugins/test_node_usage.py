@@ -9,7 +9,7 @@ import pytest
 from lowtide.cluster.changes import ANY_ROW, FEASIBLE, NODE, READING
 from lowtide.cluster.state import ClusterState
 from lowtide.framework.decision import Decision, RuleScore
-from lowtide.framework.verdicts import Verdicts
+from lowtide.framework.verdict_cache import VerdictCache
 from lowtide.plugins.node_unschedulable import NodeUnschedulable
 from lowtide.plugins.node_usage import NodeUsage, NodeUsageArgs
 from lowtide.readings.usage import Allocatable, UsageRequest, UsageSample, usage_reading
@@ -33,7 +33,7 @@ def publish(rule: NodeUsage, state: ClusterState, samples: dict[str, UsageSample
 
 
 def decided(rule: NodeUsage, state: ClusterState, *others: Any) -> Decision:
-    verdicts = Verdicts(make_profile([rule, *others]), state)
+    verdicts = VerdictCache(make_profile([rule, *others]), state)
     return decide(make_pod(), verdicts, turn=0, full=True)
 
 
@@ -189,7 +189,7 @@ def test_pods_that_were_just_placed_count_by_their_requests(unit: Any) -> None:
     rule = NodeUsage(NodeUsageArgs(unit=unit))
     state = make_state([make_node("a"), make_node("b")])
     publish(rule, state, {"a": used(1000), "b": used(2500)})
-    verdicts = Verdicts(make_profile([rule]), state)
+    verdicts = VerdictCache(make_profile([rule]), state)
     chosen = []
     for number in range(4):
         pod = make_pod(f"new-{number}", cpu="1")
@@ -220,7 +220,7 @@ def test_what_is_placed_on_a_node_without_a_usage_counts_too() -> None:
 def test_a_pod_on_the_best_node_changes_the_millicores_of_all_nodes() -> None:
     rule, state = NodeUsage(NodeUsageArgs(unit="millicores")), make_state(map(make_node, "abcd"))
     publish(rule, state, {name: used(100 * at) for at, name in enumerate("abcd", start=1)})
-    verdicts = Verdicts(make_profile([rule]), state)
+    verdicts = VerdictCache(make_profile([rule]), state)
     raw = []
     for _ in range(2):
         found = decide(make_pod(), verdicts, turn=0, full=True)

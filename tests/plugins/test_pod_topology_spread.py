@@ -10,7 +10,7 @@ import pytest
 from lowtide.cluster.nodes import Nodes
 from lowtide.cluster.state import ClusterState
 from lowtide.framework.plugin import Rejection
-from lowtide.framework.verdicts import Verdicts
+from lowtide.framework.verdict_cache import VerdictCache
 from lowtide.objects.node import Node
 from lowtide.objects.pod import Pod
 from lowtide.objects.workloads import Service
@@ -332,7 +332,7 @@ def test_nominated_pods_count_on_their_node() -> None:
     state.nominate(web("rival", priority=5), "a")
     profile = make_profile([rule()])
     pod = web("web", "", hard())
-    decision = decide(pod, Verdicts(profile, state), turn=0, full=True)
+    decision = decide(pod, VerdictCache(profile, state), turn=0, full=True)
     assert {name: each.reasons for name, each in decision.rejections.items()} == {"a": (UNEVEN,)}
 
 
@@ -340,12 +340,12 @@ def test_kept_verdicts_follow_services() -> None:
     default = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
     args = {"defaultingType": "List", "defaultConstraints": [default]}
     state = make_state(three_zones(), pods_on({"a": 1}))
-    verdicts = Verdicts(make_profile([rule(**args)]), state)
-    assert verdicts.of(web()).feasible.tolist() == [True, True, True, True]
+    verdicts = VerdictCache(make_profile([rule(**args)]), state)
+    assert verdicts.verdict_on(web()).feasible.tolist() == [True, True, True, True]
     state.put_object(SERVICE)
-    assert verdicts.of(web()).feasible.tolist() == [False, True, True, True]
+    assert verdicts.verdict_on(web()).feasible.tolist() == [False, True, True, True]
     state.remove_object(SERVICE)
-    assert verdicts.of(web()).feasible.tolist() == [True, True, True, True]
+    assert verdicts.verdict_on(web()).feasible.tolist() == [True, True, True, True]
 
 
 # Score.
@@ -364,7 +364,7 @@ def served(nodes: Sequence[Node], counts: Mapping[str, int]) -> ClusterState:
 
 def ranked(pod: Pod, state: ClusterState, **args: Any) -> dict[str, tuple[int, int]]:
     """Raw and normalised score of each feasible node."""
-    decision = decide(pod, Verdicts(make_profile([rule(**args)]), state), turn=0, full=True)
+    decision = decide(pod, VerdictCache(make_profile([rule(**args)]), state), turn=0, full=True)
     return {
         each.node_name: (score.raw, score.normalized)
         for each in decision.best
@@ -464,7 +464,7 @@ class Hot:
 def test_a_node_that_is_refused_by_a_new_reading_no_longer_makes_a_domain() -> None:
     nodes = [node("a", "x"), node("b", "y"), node("c", "z")]
     state = make_state(nodes, pods_on({"a": 3, "b": 1}))
-    verdicts, pod = Verdicts(make_profile([Hot(), rule()]), state), web("web", "", soft())
+    verdicts, pod = VerdictCache(make_profile([Hot(), rule()]), state), web("web", "", soft())
     raw = []
     for heat in (0.0, 1.0):
         state.publish("heat", make_reading({"c": {"heat": heat}}, {"heat": 0.0}))
@@ -523,3 +523,16 @@ def test_no_opinion(pod: Pod) -> None:
 def test_normalized(counts: dict[str, int], expected: dict[str, int]) -> None:
     found = ranked(web("web", "", soft()), make_state(two_zones(), pods_on(counts)))
     assert {name: normalized for name, (_, normalized) in found.items()} == expected
+
+
+@pytest.mark.parametrize("max_skew", [0, -1])
+def test_a_skew_that_the_api_server_would_refuse_counts_as_the_least_that_it_allows(
+    max_skew: int,
+) -> None:
+    state = make_state([node(name, name) for name in "abc"], pods_on({"b": 1, "c": 2}))
+    # 1.61 and 3.22 pods weighted by three domains; (3 + 0 - raw) * 100 // 3
+    assert ranked(web("web", "", soft(maxSkew=max_skew)), state) == {
+        "a": (0, 100),
+        "b": (2, 33),
+        "c": (3, 0),
+    }

@@ -14,7 +14,7 @@ from tests.properties.test_incremental import (
     verdict_on,
 )
 
-from lowtide.framework.verdicts import Verdicts
+from lowtide.framework.verdict_cache import VerdictCache
 from lowtide.objects.node import Node
 from lowtide.objects.pod import Pod
 
@@ -55,7 +55,7 @@ def test_pods_of_one_shape_in_a_row(
         for number in range(4):
             cluster.pod_is_placed_by_decision(renamed(shape, f"{number}"), turn)
             fresh, again = (
-                Verdicts(cluster.profile, cluster.from_nothing()),
+                VerdictCache(cluster.profile, cluster.from_nothing()),
                 renamed(shape, "again"),
             )
             assert verdict_on(cluster.verdicts, again) == verdict_on(fresh, again)

@@ -18,7 +18,7 @@ from lowtide.cluster.state import ClusterState
 from lowtide.config.load import load_config
 from lowtide.framework.plugin import Binder
 from lowtide.framework.profile import Profile
-from lowtide.framework.verdicts import Verdicts
+from lowtide.framework.verdict_cache import VerdictCache
 from lowtide.objects.node import Node
 from lowtide.objects.node_metrics import NodeMetrics
 from lowtide.objects.pod import Pod
@@ -207,7 +207,7 @@ def test_a_usual_pod_is_placed(
 ) -> None:
     state = with_healthy(*cluster)
     publish(state, rate, used)
-    verdicts = Verdicts(PROFILE, state)
+    verdicts = VerdictCache(PROFILE, state)
     for number in range(4):
         pod = make_pod(f"new-{number}", cpu="1", memory="1Gi", annotations=annotations, spec=wish)
         decision = decide(pod, verdicts, turn=number, full=True)
@@ -217,7 +217,7 @@ def test_a_usual_pod_is_placed(
         for node in decision.best:
             for name, score in node.by_rule.items():
                 assert 0 <= score.normalized <= 100, name
-        state.assume(pod, decision.node_name, verdicts.of(pod).shape)
+        state.assume(pod, decision.node_name, verdicts.verdict_on(pod).signature)
 
 
 @STEADY
@@ -228,7 +228,7 @@ def test_a_pod_that_asks_for_anything_is_answered_as_alone_as_among_others(
     """Also one that has others evicted, or waits for a node that it is promised."""
     state = with_healthy(*cluster)
     publish(state, rate, "1")
-    verdicts = Verdicts(PROFILE, state)
+    verdicts = VerdictCache(PROFILE, state)
     rival = make_pod("rival", requests=asked, priority=2**31 - 1)
     state.nominate(rival, HEALTHY)
     decide(make_pod(requests=asked, spec=wish), verdicts, turn=0, full=True)

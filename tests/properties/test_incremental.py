@@ -53,7 +53,7 @@ from lowtide.framework.plugin import (
     PodRejection,
     Rejection,
 )
-from lowtide.framework.verdicts import Verdicts
+from lowtide.framework.verdict_cache import VerdictCache
 from lowtide.objects.node import Node
 from lowtide.objects.pod import Pod
 from lowtide.objects.storage import CsiSource
@@ -382,7 +382,7 @@ class Incremental(RuleBasedStateMachine):
         self.rules = self.make_rules()
         self.profile = make_profile(self.rules, {"NodeResourcesFit": 3})
         self.state = self.make_state()
-        self.verdicts = Verdicts(self.profile, self.state)
+        self.verdicts = VerdictCache(self.profile, self.state)
         self.placed: dict[str, tuple[Pod, str]] = {}
         self.promised: dict[str, tuple[Pod, str]] = {}
         self.things: dict[tuple[type, str], Any] = {}
@@ -537,8 +537,7 @@ class Incremental(RuleBasedStateMachine):
         except PluginError:
             return
         if decision.node_name is not None and pod.uid not in self.placed:
-            shape = self.verdicts.shape_of_last(pod.uid)
-            self.state.assume(pod, decision.node_name, shape)
+            self.state.assume(pod, decision.node_name, decision.signature)
             self.placed[pod.uid] = (pod, decision.node_name)
             self.counted[pod.uid] = pod
 
@@ -547,7 +546,7 @@ class Incremental(RuleBasedStateMachine):
     @rule(shape=shapes)
     def somebody_only_filters(self, shape: Pod) -> None:
         """A look without scores, as when a single node is left."""
-        self.verdicts.of(shape)
+        self.verdicts.verdict_on(shape)
 
     @rule(
         shape=shapes,
@@ -557,7 +556,7 @@ class Incremental(RuleBasedStateMachine):
     def verdict_and_decision_equal_those_from_nothing(
         self, shape: Pod, turn: int, waited_seconds: float
     ) -> None:
-        fresh = Verdicts(self.profile, self.from_nothing())
+        fresh = VerdictCache(self.profile, self.from_nothing())
         assert verdict_on(self.verdicts, shape) == verdict_on(fresh, shape)
         kept = decision_on(self.verdicts, shape, turn, waited_seconds)
         assert kept == decision_on(fresh, shape, turn, waited_seconds)
@@ -572,7 +571,7 @@ class Incremental(RuleBasedStateMachine):
         assert read_by_plugins(gone, request) == read_by_plugins(real, request)
         pod = renamed(self.placed[uid][0], "again")
         for asked in (shape, pod):
-            without, fresh = self.verdicts.without(uid), Verdicts(self.profile, real)
+            without, fresh = self.verdicts.without(uid), VerdictCache(self.profile, real)
             assert verdict_on(without, asked) == verdict_on(fresh, asked)
             found = decision_on(without, asked, 1, 0.0)
             assert found == decision_on(fresh, asked, 1, 0.0)
@@ -686,9 +685,9 @@ def read_by_plugins(state: ClusterState, request: Any) -> dict[str, Any]:
     return {name: each for name, each in columns.items() if not name.startswith("holders of")}
 
 
-def verdict_on(verdicts: Verdicts, pod: Pod) -> dict[str, Any]:
+def verdict_on(verdicts: VerdictCache, pod: Pod) -> dict[str, Any]:
     try:
-        verdict = verdicts.of(pod)
+        verdict = verdicts.verdict_on(pod)
         ranked = verdict.rank()
     except PluginError as error:
         return {"error": str(error)}
@@ -706,7 +705,7 @@ def verdict_on(verdicts: Verdicts, pod: Pod) -> dict[str, Any]:
     }
 
 
-def decision_on(verdicts: Verdicts, pod: Pod, turn: int, waited_seconds: float) -> Any:
+def decision_on(verdicts: VerdictCache, pod: Pod, turn: int, waited_seconds: float) -> Any:
     """What is decided, nominated pods and all, in a form that can be compared."""
     try:
         decision = decide(pod, verdicts, turn=turn, waited_seconds=waited_seconds, full=True)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lowtide.cluster.state import ClusterState
 from lowtide.framework.plugin import PostFiltered
-from lowtide.framework.verdicts import Verdicts
+from lowtide.framework.verdict_cache import VerdictCache
 from lowtide.objects.node import Node
 from lowtide.objects.pod import Pod
 from lowtide.objects.policy import PodDisruptionBudget
@@ -184,7 +184,7 @@ def fits(pod: Pod, cluster: Cluster, node_name: str, without: Collection[str]) -
     ]
     for more in (rivals, []):
         state = cluster.state(without=without, more=more)
-        verdict = Verdicts(make_profile(FILTERS), state).of(pod)
+        verdict = VerdictCache(make_profile(FILTERS), state).verdict_on(pod)
         row = state.row_of(node_name)
         assert row is not None
         if not verdict.feasible[row]:
@@ -243,7 +243,7 @@ def decided(pod: Pod, cluster: Cluster, turn: int = 0) -> PostFiltered | None:
     for rival, name in cluster.nominated:
         state.nominate(rival, name)
     profile = make_profile([*FILTERS, PREEMPTION])
-    return decide(pod, Verdicts(profile, state), turn=turn, full=True).post_filtered
+    return decide(pod, VerdictCache(profile, state), turn=turn, full=True).post_filtered
 
 
 @STEADY

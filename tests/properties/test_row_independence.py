@@ -29,7 +29,7 @@ from lowtide.cluster.columns import BoolArray
 from lowtide.cluster.nodes import Nodes
 from lowtide.cluster.overlay import imagined as placed_by_thought
 from lowtide.objects.node import Node
-from lowtide.objects.pod import Pod, shape_of
+from lowtide.objects.pod import Pod, signature_of
 from lowtide.plugins import BUILT_IN
 from lowtide.plugins.node_label import NodeLabel, NodeLabelArgs
 from lowtide.plugins.node_usage import NodeUsage, NodeUsageArgs
@@ -121,7 +121,7 @@ def check_rows(
 
 def check_signature(plugin: Any, pod: Pod, table: Nodes, feasible: BoolArray) -> None:
     other = of_same_signature(pod)
-    assert shape_of(other) == shape_of(pod)
+    assert signature_of(other) == signature_of(pod)
     assert pre_filtered(plugin, other, table) == pre_filtered(plugin, pod, table)
     wanted = answers(plugin, pod, table, feasible)
     assert answers(plugin, other, table, feasible) == wanted, (plugin.name, pod.name)

@@ -24,7 +24,7 @@ from lowtide.cluster.state import ClusterState
 from lowtide.config.load import load_default
 from lowtide.framework.plugin import Binder
 from lowtide.framework.profile import Profile
-from lowtide.framework.verdicts import Verdicts
+from lowtide.framework.verdict_cache import VerdictCache
 from lowtide.objects.kinds import KIND_OF
 from lowtide.objects.node import Node
 from lowtide.objects.pod import Pod
@@ -79,7 +79,7 @@ def default_profile() -> Profile:
 class Strangers:
     def __init__(self, state: ClusterState, seed: int) -> None:
         self.state = state
-        self.verdicts = Verdicts(default_profile(), state, max_bytes=2**20)
+        self.verdicts = VerdictCache(default_profile(), state, max_bytes=2**20)
         self._chance = random.Random(seed)
         self._named = 0
         self._booked: deque[str] = deque()
@@ -92,7 +92,7 @@ class Strangers:
         for node in nodes:
             self.state.update_node(node)
         pod = self._pod(nodes)
-        ranked = self.verdicts.of(pod).rank()
+        ranked = self.verdicts.verdict_on(pod).rank()
         self._book(pod, self.state.names[int(ranked.argmax())])
         for node in before:
             self.state.update_node(node)

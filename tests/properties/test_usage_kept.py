@@ -22,7 +22,7 @@ from lowtide.cluster.changes import ANY_ROW, FEASIBLE, NODE, READING
 from lowtide.cluster.reading import Reading
 from lowtide.cluster.state import ClusterState
 from lowtide.framework.plugin import OneNode, Pod, filter_each
-from lowtide.framework.verdicts import Verdicts
+from lowtide.framework.verdict_cache import VerdictCache
 from lowtide.objects.node import Node
 from lowtide.objects.requests import nonzero_requests
 from lowtide.plugins.node_label import NodeLabel, NodeLabelArgs
@@ -179,7 +179,7 @@ class Kept(RuleBasedStateMachine):
         self.state = self.make_state()
         for name in NAMES:
             self.state.add_node(make_node(name, labels={LABEL: "true"}))
-        self.verdicts = Verdicts(self.profile, self.state)
+        self.verdicts = VerdictCache(self.profile, self.state)
         self.placed: dict[str, Pod] = {}
         self.reading: Reading | None = None
         if taken:
@@ -213,7 +213,7 @@ class Kept(RuleBasedStateMachine):
 
     @rule()
     def somebody_looks(self) -> None:
-        assert decision_by(self.verdicts) == decision_by(Verdicts(self.profile, self.rebuilt()))
+        assert decision_by(self.verdicts) == decision_by(VerdictCache(self.profile, self.rebuilt()))
 
     def rebuilt(self) -> ClusterState:
         rebuilt = make_state(
@@ -224,7 +224,7 @@ class Kept(RuleBasedStateMachine):
         return rebuilt
 
 
-def decision_by(verdicts: Verdicts) -> tuple[Any, ...]:
+def decision_by(verdicts: VerdictCache) -> tuple[Any, ...]:
     decision = decide(make_pod(), verdicts, turn=0, full=True)
     return decision.best, decision.rejections, decision.pod_rejection, decision.reason_counts
 

@@ -4,7 +4,7 @@ from typing import Any
 import msgspec
 
 from lowtide.objects.kinds import KIND_OF
-from lowtide.objects.pod import Pod, shape_of
+from lowtide.objects.pod import Pod, signature_of
 from lowtide.objects.storage import PersistentVolumeClaim
 from lowtide.records.event_form import encode
 from lowtide.records.kept_parts import DIGEST_ANNOTATION, READ_ANNOTATIONS, KeptParts
@@ -80,9 +80,9 @@ def test_change_of_an_annotation_that_is_left_out_is_still_a_change() -> None:
         make_pod(annotations={"a": "1b", "": "2"}),
         make_pod(),
     ]
-    shapes = {shape_of(KEPT.of(each)) for each in others}
-    assert shape_of(KEPT.of(one)) == shape_of(KEPT.of(same))
-    assert len(shapes | {shape_of(KEPT.of(one))}) == 5
+    shapes = {signature_of(KEPT.of(each)) for each in others}
+    assert signature_of(KEPT.of(one)) == signature_of(KEPT.of(same))
+    assert len(shapes | {signature_of(KEPT.of(one))}) == 5
 
 
 def test_digest_depends_on_the_salt() -> None:

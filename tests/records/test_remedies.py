@@ -4,7 +4,7 @@ import pytest
 from tests.scheduler.conftest import default_rules
 
 from lowtide.framework.decision import Decision
-from lowtide.framework.verdicts import Verdicts
+from lowtide.framework.verdict_cache import VerdictCache
 from lowtide.objects.node import Node
 from lowtide.objects.pod import Pod
 from lowtide.records.remedies import Remedy, remedies_of
@@ -17,7 +17,7 @@ TAINT = {"key": "gpu", "value": "true", "effect": "NoSchedule"}
 def remedies(pod: Pod, *nodes: Node) -> list[Remedy]:
     state = make_state(nodes, [make_pod("there", on=node.name, cpu="500m") for node in nodes[:1]])
     decision: Decision = decide(
-        pod, Verdicts(make_profile(default_rules()), state), turn=0, full=True
+        pod, VerdictCache(make_profile(default_rules()), state), turn=0, full=True
     )
     return remedies_of(decision, state)
 

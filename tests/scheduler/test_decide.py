@@ -17,7 +17,8 @@ from lowtide.framework.plugin import (
     Rejection,
     filter_each,
 )
-from lowtide.framework.verdicts import Verdicts
+from lowtide.framework.verdict_cache import VerdictCache
+from lowtide.objects.pod import signature_of
 from lowtide.plugins.node_affinity import NodeAffinity, NodeAffinityArgs
 from lowtide.plugins.node_resources_fit import NodeResourcesFit, NodeResourcesFitArgs
 from lowtide.scheduler.decide import decide
@@ -79,7 +80,7 @@ def decided(
     weights: Mapping[str, int] | None = None,
     **options: Any,
 ) -> Decision:
-    verdicts = Verdicts(make_profile([RefusesNothing(), *rules], weights), state or three())
+    verdicts = VerdictCache(make_profile([RefusesNothing(), *rules], weights), state or three())
     return decide(pod or make_pod(), verdicts, **{"turn": 0, **options})
 
 
@@ -123,7 +124,12 @@ def test_nodes_that_were_refused_are_not_among_the_best() -> None:
 def test_a_single_feasible_node_is_chosen_without_scoring() -> None:
     scorer = ByName(b=5)
     assert decided(Only("b"), scorer) == Decision(
-        pod=make_pod(), scheduler_name="lowtide", node_name="b", node_count=3, feasible_count=1
+        pod=make_pod(),
+        scheduler_name="lowtide",
+        node_name="b",
+        node_count=3,
+        feasible_count=1,
+        signature=signature_of(make_pod()),
     )
     assert scorer.asked == 0
 
@@ -232,7 +238,7 @@ def test_a_promised_place(state: ClusterState, node_name: str | None) -> None:
 
 def test_a_promise_leaves_the_state_and_the_verdicts_as_they_were() -> None:
     state = promised()
-    verdicts = Verdicts(make_profile([fit()]), state)
+    verdicts = VerdictCache(make_profile([fit()]), state)
     pod = make_pod(cpu="500m")
     assert decide(pod, verdicts, turn=0).node_name is None
     state.drop_nomination("rival")
@@ -256,7 +262,7 @@ def test_a_node_that_a_pre_filter_left_out_is_not_judged_beside_its_promised_pod
     state = make_state([make_node("a"), make_node("b")])
     state.nominate(make_pod("rival", cpu="4"), "a")
     rules = [NodeAffinity(NodeAffinityArgs()), NodeResourcesFit(NodeResourcesFitArgs())]
-    decision = decide(pod, Verdicts(make_profile(rules), state), turn=0)
+    decision = decide(pod, VerdictCache(make_profile(rules), state), turn=0)
     assert decision.fit_error == (
         "0/2 nodes are available: 1 Insufficient cpu, "
         "1 node(s) didn't satisfy plugin(s) [NodeAffinity]."

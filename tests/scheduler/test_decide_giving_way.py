@@ -10,7 +10,7 @@ import pytest
 from lowtide.cluster.state import ClusterState
 from lowtide.framework.decision import Decision, NodeRejection
 from lowtide.framework.plugin import IntArray, Nodes, Pod, Rejection
-from lowtide.framework.verdicts import Verdicts
+from lowtide.framework.verdict_cache import VerdictCache
 from lowtide.scheduler.decide import decide
 from lowtide.testing import make_node, make_pod, make_profile, make_state
 
@@ -67,7 +67,7 @@ def three() -> ClusterState:
 def decided(
     *rules: Any, state: ClusterState | None = None, pod: Pod | None = None, **options: Any
 ) -> Decision:
-    verdicts = Verdicts(make_profile([*rules, ByName()]), state or three())
+    verdicts = VerdictCache(make_profile([*rules, ByName()]), state or three())
     return decide(pod or make_pod(), verdicts, **{"turn": 0, **options})
 
 

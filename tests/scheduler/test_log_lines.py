@@ -16,7 +16,7 @@ from lowtide.framework.decision import (
     ScoreTable,
 )
 from lowtide.framework.plugin import IntArray, Nodes, Pod, Rejection
-from lowtide.framework.verdicts import Verdicts
+from lowtide.framework.verdict_cache import VerdictCache
 from lowtide.logs import configure_logs
 from lowtide.objects.events import Added
 from lowtide.objects.quantity import QuantityError
@@ -144,7 +144,7 @@ def test_scores_that_a_rule_cannot_put_into_words_do_not_hinder(log: io.StringIO
     configure_logs(verbosity=2, format="text", stream=log, clock=lambda: 0.0, pid=1)
     profile = make_profile([Telling(fails_in="in_words")])
     state = make_state([make_node(name) for name in "abc"])
-    decision = decide(make_pod("web"), Verdicts(profile, state), turn=0)
+    decision = decide(make_pod("web"), VerdictCache(profile, state), turn=0)
     log_decision(Decided(decision, attempts=1, first_seen_at=0.0), profile, state.nodes())
     assert lines_of(log) == [
         '"Attempting to schedule pod" pod="default/web"',
@@ -178,7 +178,7 @@ def test_a_decision_is_told_as_the_nodes_were_before_it(log: io.StringIO) -> Non
     state = make_state([make_node("a"), make_node("b")])
     state.publish(rule.request, usage_of(rule, {"a": 264.0, "b": 67.0}))
     profile, pod = make_profile([rule]), make_pod("web", cpu="100m")
-    decision = decide(pod, Verdicts(profile, state), turn=0)
+    decision = decide(pod, VerdictCache(profile, state), turn=0)
     assert decision.node_name == "b"
     state.assume(pod, "b")
     log_decision(Decided(decision, attempts=1, first_seen_at=0.0), profile, state.nodes())

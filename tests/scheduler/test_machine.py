@@ -26,6 +26,7 @@ from lowtide.framework.plugin import BindOutcome, Nodes, Pod, PodRejection
 from lowtide.objects.events import Added, Listed, Modified, Unavailable
 from lowtide.objects.kinds import Namespace
 from lowtide.objects.meta import ObjectMeta
+from lowtide.objects.pod import signature_of
 from lowtide.plugins.network_traffic import NetworkTraffic
 from lowtide.plugins.network_traffic_args import NetworkTrafficArgs
 from lowtide.readings.columns import published
@@ -54,6 +55,7 @@ def test_a_pod_is_placed_bound_and_confirmed() -> None:
                 node_name="node-a",
                 node_count=1,
                 feasible_count=1,
+                signature=signature_of(POD),
             ),
             attempts=1,
             first_seen_at=START,

@@ -24,24 +24,26 @@ from lowtide.advisor.requested_nodes import as_requested
 from lowtide.cluster.columns import BoolArray, IntArray
 from lowtide.cluster.state import ClusterState
 from lowtide.config.extender_settings import ExtenderSettings
+from lowtide.framework.asking import Asking, ask
 from lowtide.framework.decision import Decision, NodeRejection
-from lowtide.framework.plugin import PluginError, PodRejection, ask
+from lowtide.framework.plugin import PluginError, PodRejection
 from lowtide.framework.profile import Profile, rules_by_kind
+from lowtide.framework.ranking import RankedAmong
 from lowtide.framework.verdict import Verdict
-from lowtide.framework.verdicts import Verdicts
+from lowtide.framework.verdict_cache import VerdictCache
 from lowtide.objects.extender import MOST_PRIORITY
 from lowtide.objects.pod import Pod, PodSpec
 from lowtide.objects.quantity import QuantityError
 from lowtide.objects.requests import scored_requests
 from lowtide.scheduler.actions import Decided, Priorities
-from lowtide.scheduler.decide import KEPT_NODES, Found
+from lowtide.scheduler.decide import DecisionWriter, decided_now
 from lowtide.scheduler.events import Event
-from lowtide.scheduler.fitting import fitting
-from lowtide.scheduler.looking import decided_now, gate_by, rejection_now
+from lowtide.scheduler.feasibility import Feasibility, feasibility
 from lowtide.scheduler.object_events import ObjectEvents
 from lowtide.scheduler.unbound_pods import UnboundPods
 
 T = TypeVar("T")
+Work = Callable[[VerdictCache, Asking], T]
 
 FILTER, PRIORITIZE = "filter", "prioritize"
 UNKNOWN_NODE = "node(s) are not known to Lowtide yet"
@@ -65,7 +67,7 @@ class Advisor:
         self.profiles = profiles
         self._settings = settings
         self._listener = listener
-        self._verdicts: dict[tuple[str, frozenset[str]], Verdicts] = {}
+        self._verdicts: dict[tuple[str, frozenset[str]], VerdictCache] = {}
         self._objects = ObjectEvents(self.state, profiles.values(), self)
         self.queue = UnboundPods()
         self._bookings = Bookings(self.state)
@@ -127,8 +129,8 @@ class Advisor:
         """Judges a pod that wants nothing on every node: what is done for the first time takes
         longer, and the first who asks should not wait for it."""
 
-        def judge(verdicts: Verdicts) -> None:
-            verdict = verdicts.of(Pod())
+        def judge(verdicts: VerdictCache, _: Asking) -> None:
+            verdict = verdicts.verdict_on(Pod())
             if self.state.count:
                 verdict.rank_among(np.ones(self.state.count, np.bool_))
 
@@ -138,14 +140,18 @@ class Advisor:
     def filter(self, asked: Asked, *, now: float, waited_seconds: float = 0.0) -> FilterAdvice:
         """QuantityError where the pod cannot be read."""
         return self._advice(
-            asked, now, lambda verdicts: self._filter(asked, verdicts, now, waited_seconds)
+            asked,
+            now,
+            lambda verdicts, asking: self._filter(asked, verdicts, asking, now, waited_seconds),
         )
 
     def prioritize(
         self, asked: Asked, *, now: float, waited_seconds: float = 0.0
     ) -> PriorityAdvice:
         return self._advice(
-            asked, now, lambda verdicts: self._prioritize(asked, verdicts, now, waited_seconds)
+            asked,
+            now,
+            lambda verdicts, asking: self._prioritize(asked, verdicts, asking, now, waited_seconds),
         )
 
     def preempt(
@@ -155,7 +161,7 @@ class Advisor:
         self._bookings.expire(now)
         self._bookings.drop(asked.pod.uid)  # it is not in its own way
 
-        def kept(verdicts: Verdicts) -> PreemptionAdvice:
+        def kept(verdicts: VerdictCache, _: Asking) -> PreemptionAdvice:
             firmly = fitting_without_victims(asked, verdicts, self._turns, -np.inf)
             return PreemptionAdvice(
                 firmly or fitting_without_victims(asked, verdicts, self._turns, waited_seconds)
@@ -163,7 +169,7 @@ class Advisor:
 
         return self._without_broken_rules(asked.pod, kept)
 
-    def _advice(self, asked: Asked, now: float, work: Callable[[Verdicts], T]) -> T:
+    def _advice(self, asked: Asked, now: float, work: Work[T]) -> T:
         self._untold = None
         self._bookings.expire(now)
         if asked.pod.uid not in self._bookings:
@@ -173,22 +179,27 @@ class Advisor:
             return self._without_broken_rules(asked.pod, work)
 
     def _filter(
-        self, asked: Asked, verdicts: Verdicts, now: float, waited_seconds: float
+        self,
+        asked: Asked,
+        verdicts: VerdictCache,
+        asking: Asking,
+        now: float,
+        waited_seconds: float,
     ) -> FilterAdvice:
-        verdict = verdicts.of(asked.pod)
+        verdict = verdicts.verdict_on(asked.pod, asking)
         rows = self._rows_of(asked)
         if self._listener.tells(verdicts.profile):
             nodes = self.state.nodes().take(rows.known)
             self._listener.filtered(asked.pod, verdicts.profile, nodes)
         refusals = Refusals(asked.names, rows)
         refusals.add_unknown(UNKNOWN_NODE)
-        feasible = self._left(asked, verdict, rows, refusals, waited_seconds)
+        feasible = self._left(asked, verdict, rows, refusals, waited_seconds, asking)
         decision = (
-            self._best(asked, verdicts, feasible)[0]
+            self._best(asked, verdicts, feasible, asking)[0]
             if feasible.any()
             else self._nothing(asked, verdicts, refusals)
         )
-        self._answered(FILTER, decision, verdicts, now, waited_seconds)
+        self._answered(FILTER, decision, asking, now, waited_seconds)
         if decision.node_name is None:
             error = self._why_nothing(asked, verdicts, rows, decision)
             return FilterAdvice((), refusals.failed, refusals.unresolvable, error)
@@ -202,28 +213,29 @@ class Advisor:
         rows: AskedRows,
         refusals: Refusals,
         waited_seconds: float,
+        asking: Asking,
     ) -> BoolArray:
         """By row: which of the asked nodes are left; why the others are not is in `refusals`."""
         if verdict.pod_rejection is not None:
             rule_name, rejection = verdict.pod_rejection
             helps = rejection.eviction_helps
             refusals.add(rows.known, (rejection.reason,), by=rule_name, eviction_helps=helps)
-            for each, refused in verdict.refused_alike(rows.known):
+            for each, refused in verdict.rejected_alike(rows.known):
                 refusals.add(refused, each.reasons, by=each.plugin, eviction_helps=helps)
             return np.zeros(self.state.count, np.bool_)
-        fit = fitting(
-            asked.pod, verdict, self.state, waited_seconds=waited_seconds, among=rows.among
+        fit = feasibility(
+            asked.pod, verdict, waited_seconds=waited_seconds, among=rows.among, asking=asking
         )
-        for each, refused in verdict.refused_alike(rows.known[~fit.feasible[rows.known]]):
+        for each, refused in verdict.rejected_alike(rows.known[~fit.feasible[rows.known]]):
             helps = each.eviction_helps
             refusals.add(refused, each.reasons, by=each.plugin, eviction_helps=helps)
-        for row, each in fit.promised.items():
+        for row, each in fit.rejected.items():
             if rows.among[row] and not fit.feasible[row]:
                 at, helps = np.array([row], np.intp), each.eviction_helps
                 refusals.add(at, each.reasons, by=each.plugin, eviction_helps=helps)
         return fit.feasible
 
-    def _nothing(self, asked: Asked, verdicts: Verdicts, refusals: Refusals) -> Decision:
+    def _nothing(self, asked: Asked, verdicts: VerdictCache, refusals: Refusals) -> Decision:
         return Decision(
             pod=asked.pod,
             scheduler_name=verdicts.profile.scheduler_name,
@@ -235,25 +247,25 @@ class Advisor:
         )
 
     def _best(
-        self, asked: Asked, verdicts: Verdicts, feasible: BoolArray
-    ) -> tuple[Decision, IntArray]:
-        """The best of these rows, as `decide` would write it down, and the ranks of all."""
-        verdict = verdicts.of(asked.pod)
-        count = int(np.count_nonzero(feasible))
+        self, asked: Asked, verdicts: VerdictCache, feasible: BoolArray, asking: Asking
+    ) -> tuple[Decision, IntArray, RankedAmong | None]:
+        """The best of these rows, as `decide` would write it down, the ranks of all, and how those
+        were worked out."""
+        verdict = verdicts.verdict_on(asked.pod, asking)
         # Mostly what the filters leave was asked about: those ranks are kept.
-        if np.array_equal(feasible, verdict.feasible):
-            ranked, among = verdict.rank(), None
-        else:
-            ranked, among = verdict.rank_among(feasible), feasible
-        found = Found(asked.pod, verdicts.profile.scheduler_name, verdict, self.state)
-        best = found.best(ranked, among, count, self._turns, KEPT_NODES, {}, full=False)
-        return replace(best, node_count=len(asked.names)), ranked
+        is_narrowed = not np.array_equal(feasible, verdict.feasible)
+        among = verdict.rank_among(feasible, asking) if is_narrowed else None
+        ranked = verdict.rank(asking) if among is None else among.ranked
+        fit = Feasibility(feasible, int(np.count_nonzero(feasible)), {}, is_narrowed=is_narrowed)
+        name = verdicts.profile.scheduler_name
+        best = DecisionWriter(asked.pod, name, verdict, self._turns).best(fit, ranked, among=among)
+        return replace(best, node_count=len(asked.names)), ranked, among
 
     def _answered(
         self,
         verb: str,
         decision: Decision,
-        verdicts: Verdicts,
+        asking: Asking,
         now: float,
         waited_seconds: float,
         told: Priorities | None = None,
@@ -264,8 +276,8 @@ class Advisor:
         seconds = self.settings_for(pod).book_for_seconds
         if seconds > 0 and decision.node_name is not None:
             self._bookings.book(pod, decision.node_name, until=now + seconds)
-        took = verdicts.profile.asking.take_spent()
-        self._untold = Decided(decision, 1, now - waited_seconds, took, verb, priorities=told), now
+        first_seen_at, spent = now - waited_seconds, asking.spent
+        self._untold = Decided(decision, 1, first_seen_at, spent, verb, priorities=told), now
 
     def handed_out(self) -> None:
         """The advice that was worked out last was: it is told."""
@@ -282,14 +294,14 @@ class Advisor:
         self._listener.answered(Decided(decision, 1, first_seen_at, asked=verb, neutral=why), now)
 
     def _why_nothing(
-        self, asked: Asked, verdicts: Verdicts, rows: AskedRows, decision: Decision
+        self, asked: Asked, verdicts: VerdictCache, rows: AskedRows, decision: Decision
     ) -> str:
         """Where the profile wants it said in one sentence: in the words of a rule that refuses the
         pod as a whole, where one does on these nodes.
 
         Nothing where the rules leave a node that was not asked about: whoever asks has taken it out
         by itself, perhaps for want of room, and would evict nobody for the pod after an error."""
-        profile, verdict = verdicts.profile, verdicts.of(asked.pod)
+        profile, verdict = verdicts.profile, verdicts.verdict_on(asked.pod)
         if not asked.names or not self._settings[profile.scheduler_name].is_empty_an_error:
             return ""
         if verdict.pod_rejection is None and verdict.feasible.any():
@@ -302,21 +314,26 @@ class Advisor:
         return decision.fit_error
 
     def _prioritize(
-        self, asked: Asked, verdicts: Verdicts, now: float, waited_seconds: float
+        self,
+        asked: Asked,
+        verdicts: VerdictCache,
+        asking: Asking,
+        now: float,
+        waited_seconds: float,
     ) -> PriorityAdvice:
-        verdict = verdicts.of(asked.pod)
+        verdict = verdicts.verdict_on(asked.pod, asking)
         rows = self._rows_of(asked)
         if not len(rows.known):
             return PriorityAdvice([0] * len(asked.names))
-        decision, ranked = self._best(asked, verdicts, rows.among)
-        most = verdict.most_points
+        decision, ranked, among = self._best(asked, verdicts, rows.among, asking)
+        most = verdict.most_points(among)
         if self._listener.tells(verdicts.profile):
-            scores = verdict.scores_of(rows.known, ranked, rows.among)
+            scores = verdict.scores_of(rows.known, ranked, among)
             self._listener.scored(verdicts.profile, scores, self.state.nodes())
         by_row = ranked * MOST_PRIORITY // most if most else 0 * ranked
         answered = rows.spread(by_row)
         told = Priorities.of(answered, by_row[decision.scores.rows])
-        self._answered(PRIORITIZE, decision, verdicts, now, waited_seconds, told)
+        self._answered(PRIORITIZE, decision, asking, now, waited_seconds, told)
         return PriorityAdvice(answered.tolist())
 
     # What is looked at, for explanations: nothing is changed by it.
@@ -328,7 +345,7 @@ class Advisor:
     def decided_now(self, pod: Pod, now: float) -> Decision:
         """What would be decided about a pod that is known, among all nodes."""
 
-        def decide_now(verdicts: Verdicts) -> Decision:
+        def decide_now(verdicts: VerdictCache, _: Asking) -> Decision:
             waited_seconds = self.queue.waited_seconds(pod.uid, now)
             return decided_now(pod, verdicts, turn=self._turns, waited_seconds=waited_seconds)
 
@@ -337,11 +354,11 @@ class Advisor:
 
     def rejection_of(self, pod: Pod, node_name: str) -> NodeRejection | None:
         return self._without_broken_rules(
-            pod, lambda verdicts: rejection_now(pod, node_name, verdicts), is_look=True
+            pod, lambda verdicts, _: verdicts.rejection_on(pod, node_name), is_look=True
         )
 
     def gate_of(self, pod: Pod) -> tuple[str, PodRejection] | None:
-        return gate_by(self.profile_for(pod), pod)
+        return self.profile_for(pod).gate(pod)
 
     # How it is done.
 
@@ -351,16 +368,13 @@ class Advisor:
             found = self._finder.of(asked.names)
         return found
 
-    def _without_broken_rules(
-        self, pod: Pod, work: Callable[[Verdicts], T], *, is_look: bool = False
-    ) -> T:
+    def _without_broken_rules(self, pod: Pod, work: Work[T], *, is_look: bool = False) -> T:
         """A rule that fails has no say, and the others have. In a look that is nobody's concern."""
         broken: frozenset[str] = frozenset()
         while True:
             verdicts = self._verdicts_of(self.profile_for(pod), broken)
-            verdicts.profile.asking.take_spent()  # what an answer that failed has left
             try:
-                return work(verdicts)
+                return work(verdicts, Asking(verdicts.profile.clock))
             except PluginError as error:
                 if not error.rule_name or error.rule_name in broken:
                     raise
@@ -371,13 +385,13 @@ class Advisor:
                 scored_requests(pod)  # raises the same where it is the pod that cannot be read
                 raise PluginError(f"a rule read what cannot be read: {error}") from error
 
-    def _verdicts_of(self, profile: Profile, broken: frozenset[str]) -> Verdicts:
+    def _verdicts_of(self, profile: Profile, broken: frozenset[str]) -> VerdictCache:
         key = (profile.scheduler_name, broken)
         verdicts = self._verdicts.get(key)
         if verdicts is None:
             if len(self._verdicts) >= len(self.profiles) + _MOST_BROKEN:
                 self._verdicts.clear()
             left = profile.without(broken) if broken else profile
-            verdicts = Verdicts(left, self.state, _MOST_BYTES_BROKEN if broken else _MOST_BYTES)
+            verdicts = VerdictCache(left, self.state, _MOST_BYTES_BROKEN if broken else _MOST_BYTES)
             self._verdicts[key] = verdicts
         return verdicts

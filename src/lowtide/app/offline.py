@@ -15,7 +15,7 @@ from lowtide.config.load import LoadedConfig, load_config
 from lowtide.framework.plugin import Binder, PluginError
 from lowtide.framework.profile import Profile
 from lowtide.framework.registry import Built, Registry
-from lowtide.framework.verdicts import Verdicts
+from lowtide.framework.verdict_cache import VerdictCache
 from lowtide.objects.meta import ObjectMeta
 from lowtide.objects.quantity import QuantityError
 from lowtide.objects.requests import amounts_as_int
@@ -63,7 +63,7 @@ class Decider:
         self._publish_usage(scenario, profile, state)
         self._publish_queries(scenario, profile, state)
         try:
-            decision = decide(scenario.pod, Verdicts(profile, state), turn=0, full=True)
+            decision = decide(scenario.pod, VerdictCache(profile, state), turn=0, full=True)
             answer = answered(scenario.id, decision, state.names)
         except QuantityError as error:
             answer = refused_unread(scenario.id, str(error), state.count)

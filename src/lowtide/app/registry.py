@@ -15,7 +15,8 @@ from lowtide.config.load import (
     load_config,
     load_default,
 )
-from lowtide.framework.plugin import Binder, readings_of
+from lowtide.framework.asking import readings_of
+from lowtide.framework.plugin import Binder
 from lowtide.framework.profile import Profile
 from lowtide.framework.registry import Built, Registry
 from lowtide.logs import Log

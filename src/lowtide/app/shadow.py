@@ -79,9 +79,8 @@ class ShadowApp:
         decision, now = shadowed.decision, self._began_at
         if decision is None:
             return
-        asking = self._shadow.profiles[decision.scheduler_name].asking
         first_seen_at = now - shadowed.waited_seconds
-        decided = Decided(decision, 1, first_seen_at, asking.take_spent())
+        decided = Decided(decision, 1, first_seen_at, shadowed.spent)
         self._notes.note(decided, now, is_on=shadowed.node_name)
 
     async def _serve(self, stack: AsyncExitStack) -> None:

@@ -52,7 +52,7 @@ class ChangeLog:
         """How many pods of that signature came to this row since it had that version; 0 where
         anything else happened to it, or nothing."""
         for count, each in enumerate(reversed(self._came.get(row, ())), start=1):
-            if each.signature is not signature:
+            if each.signature != signature:
                 return 0
             if each.before == version:
                 return count

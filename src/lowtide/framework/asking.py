@@ -1,18 +1,16 @@
-"""How the rules of a profile are asked; where a clock is handed in, the time of each adds up.
-
-A profile has one; what a Verdict consists of asks by it.
-"""
+"""How plugins are asked. An Asking is made for one turn or question; where a clock is handed in, it
+holds how long each plugin took."""
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from lowtide.cluster.state import ClusterState
-from lowtide.framework.answers import PluginError
+from lowtide.framework.plugin import PluginError
 from lowtide.objects.quantity import QuantityError
 
 
 def ask(rule: Any, method: str, *arguments: Any, **named: Any) -> Any:
-    """Calls a rule's method; whatever goes wrong in it is the rule's fault, and says so. But a
+    """Calls a plugin's method; whatever goes wrong in it is the plugin's fault, and says so. But a
     QuantityError is that of the pod or object it read: who asks has to be ready for both."""
     try:
         answer = getattr(rule, method)(*arguments, **named)
@@ -33,8 +31,8 @@ def readings_of(plugin: Any) -> tuple[Hashable, ...]:
 
 
 class Spent(NamedTuple):
-    """Seconds of each question, with the rule and the method that it was asked by. Nothing of rules
-    that were not asked, as what they had said was still true."""
+    """Seconds of each ask, with the plugin and its method. Nothing of plugins that were not asked,
+    because their answers were still true."""
 
     questions: tuple[tuple[str, str, float], ...]
 
@@ -55,36 +53,26 @@ class Asking:
         self._clock = clock
         self._spent: list[tuple[str, str, float]] = []
 
-    def __call__(self, rule: Any, method: str, *arguments: Any, **named: Any) -> Any:
-        if self._clock is None:
-            return ask(rule, method, *arguments, **named)
-        began_at = self._clock()
-        try:
-            return ask(rule, method, *arguments, **named)
-        finally:
-            self._spent.append((rule.name, method, self._clock() - began_at))
-
     def observed(
-        self, state: ClusterState, plugin: Any, method: str, *arguments: Any
+        self, state: ClusterState, plugin: Any, method: str, *arguments: Any, **named: Any
     ) -> tuple[Any, int]:
         """The answer, and the bits that the plugin touched for it. An ask within another one counts
         for both."""
         outer, state.touched = state.touched, 0
         began_at = 0.0 if self._clock is None else self._clock()
         try:
-            return ask(plugin, method, *arguments), state.touched
+            return ask(plugin, method, *arguments, **named), state.touched
         finally:
             state.touched |= outer
             if self._clock is not None:
                 self._spent.append((plugin.name, method, self._clock() - began_at))
 
-    def take_spent(self) -> Spent:
-        """Since it was taken last."""
-        if not self._spent:
-            return NOTHING_SPENT
-        taken = Spent(tuple(self._spent))
-        self._spent.clear()
-        return taken
+    @property
+    def spent(self) -> Spent:
+        return Spent(tuple(self._spent)) if self._spent else NOTHING_SPENT
+
+
+UNTIMED: Final = Asking()  # for questions of which nobody wants to know how long they took
 
 
 def _sums(amounts: Iterable[tuple[str, float]]) -> dict[str, float]:

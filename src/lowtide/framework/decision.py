@@ -117,6 +117,7 @@ class Decision(msgspec.Struct, frozen=True):
     gave_way: NodeRejection | None = None  # why the node was refused while others were hoped for
     post_filtered: PostFiltered | None = None  # what could be done for a pod that fits nowhere
     post_filtered_by: str = ""  # the first rule that could do nothing, or that met an error
+    signature: bytes = b""  # of the pod, where it has a node: kept verdicts know it by that
 
     @property
     def best(self) -> tuple[NodeScore, ...]:

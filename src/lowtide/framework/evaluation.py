@@ -1,37 +1,159 @@
 """Evaluation: what the plugins of one extension point answer about one pod signature, on every row.
 
 A Verdict has two, of the filters and of the scores. Each notes what every plugin touched while it
-answered, and asks again only where that changed. A subclass says how answers are kept.
+answered, and asks again only where that changed (ChangedRows). A subclass says how answers are
+kept.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from lowtide.cluster.changes import (
+    ANY_BITS,
+    ANY_ROW,
+    EVERY_ROW,
     FEASIBLE,
     FEASIBLE_ANYWHERE,
     FIRST_KIND,
+    NODE,
+    ROW,
     is_local,
     logged_bits,
     of_any_row,
 )
-from lowtide.cluster.columns import IntArray, Rows
+from lowtide.cluster.columns import BoolArray, IntArray, Rows
 from lowtide.cluster.nodes import Nodes
 from lowtide.cluster.state import ClusterState
 from lowtide.framework.asking import Asking
-from lowtide.framework.changed_rows import NEVER, NO_ROWS, ChangedRows
-from lowtide.framework.lookahead import Lookahead, LookaheadBatches
+from lowtide.framework.lookahead import NO_ROWS, Lookahead, LookaheadBatches
 from lowtide.framework.plugin import PluginError
 from lowtide.objects.pod import Pod
 
 Answers = npt.NDArray[Any]  # one integer per row: bits of reasons, or a raw score
 
-
+NEVER = -1  # instead of a position in the log
 _MOST_PARTITIONS = 64
+
+
+class ChangedRows:
+    """What changed since the log ended at `since`: which rows to judge again, by what a plugin
+    touched when it judged them. Shared by all plugins that are asked for it.
+
+    The array `everything` stands for all rows wherever it comes back: it is compared by identity.
+    `feasible` is by row, and brought up to date before scores read it.
+    """
+
+    def __init__(
+        self,
+        state: ClusterState,
+        since: int,
+        asking: Asking,
+        feasible: BoolArray | None = None,
+    ) -> None:
+        self.asking = asking
+        self.feasible = feasible
+        self.everything: Rows = state.every_row
+        self.since = since
+        self.until = state.log.position
+        self._state = state
+        changes = state.log.since(since)
+        self._is_all_new = changes is None
+        changed: dict[int, int] = {}  # by row: what
+        anything = 0
+        for row, what in changes or ():
+            anything |= what
+            changed[row] = changed.get(row, 0) | what
+        self._everywhere = changed.pop(EVERY_ROW, 0)
+        self._changed = changed
+        self._anything = anything  # that changed anywhere
+        self._has_new_rows = anything & ROW == ROW and any(
+            what & ROW == ROW for what in changed.values()
+        )
+        self._rows: dict[int, Rows | None] = {}  # by what was touched
+        self._arrays: dict[tuple[int, ...], Rows] = {}  # equal rows are one array
+        self._faces: dict[int, Nodes] = {}
+
+    def concern(self, logged: int) -> bool:
+        """Whether a row is new, or any of these bits was logged."""
+        return self._is_all_new or self._has_new_rows or bool(self._anything & logged)
+
+    def only_row(self, touched: int) -> int | None:
+        """The one row that changed in what was touched, where no node came, changed or went."""
+        if self._is_all_new or self._everywhere & touched or self._anything & NODE:
+            return None
+        only = None
+        for row, what in self._changed.items():
+            if what & touched:
+                if only is not None:
+                    return None
+                only = row
+        return only
+
+    def rows(self, touched: int) -> Rows | None:
+        """The rows to judge again where this was touched; None where there are none."""
+        if touched in self._rows:
+            return self._rows[touched]
+        rows = self._rows[touched] = self._work_out(touched)
+        return rows
+
+    def nodes(self, rows: Rows) -> Nodes:
+        """One face for each array of rows, shared by the plugins."""
+        face = self._faces.get(id(rows))
+        if face is None:
+            nodes = self._state.nodes(self.feasible)
+            face = self._faces[id(rows)] = nodes if rows is self.everything else nodes.take(rows)
+        return face
+
+    def index(self, rows: Rows) -> Rows | slice:
+        """What picks these rows out of an array, faster where that is all of them."""
+        return slice(len(rows)) if rows is self.everything else rows
+
+    def union(self, parts: Sequence[Rows]) -> Rows:
+        different = {id(part): part for part in parts if len(part)}
+        if id(self.everything) in different:
+            return self.everything
+        if len(different) > 1:
+            return np.unique(np.concatenate(list(different.values())))
+        return next(iter(different.values()), NO_ROWS)
+
+    def existing(self, rows: set[int] | None) -> Rows:
+        """Rows remembered from an earlier look, as far as they still exist; None means all."""
+        if rows is None:
+            return self.everything
+        if not rows:
+            return NO_ROWS
+        count = self._state.count
+        return np.array(sorted(row for row in rows if row < count), np.intp)
+
+    def _work_out(self, touched: int) -> Rows | None:
+        count, anything = self._state.count, self._anything
+        if (
+            self._is_all_new
+            or self._everywhere & touched
+            or anything & touched >> ANY_ROW & ANY_BITS
+        ):
+            return self.everything
+        if not anything & touched and not self._has_new_rows:
+            return None
+        # A row that came or moved is new to every plugin, whatever it touched.
+        rows = [
+            row
+            for row, what in self._changed.items()
+            if (what & touched or what & ROW == ROW) and row < count
+        ]
+        if not rows:
+            return None
+        if len(rows) > count // 2:
+            return self.everything
+        key = tuple(sorted(rows))
+        array = self._arrays.get(key)
+        if array is None:
+            array = self._arrays[key] = np.array(key, np.intp)
+        return array
 
 
 class Partition(NamedTuple):
@@ -46,10 +168,12 @@ class Partition(NamedTuple):
 
 class PluginsAt:
     """The plugins of a profile at one extension point that some pods concern. Most touch the same
-    about every such pod, so partitions are kept."""
+    about every such pod: partitions are kept, and who is asked for the first time begins with what
+    was touched last."""
 
     def __init__(self, plugins: Sequence[Any]) -> None:
         self.plugins = tuple(plugins)
+        self.touched_last: Sequence[int] = (0,) * len(self.plugins)
         self._partitions: dict[tuple[int, ...], Partition] = {}
 
     def partition(self, touched: Sequence[int]) -> Partition:
@@ -68,24 +192,18 @@ class Evaluation(ABC):
     method: str  # of the plugins
 
     def __init__(
-        self,
-        plugins_at: PluginsAt,
-        asking: Asking,
-        state: ClusterState,
-        pod: Pod,
-        batches: LookaheadBatches,
+        self, plugins_at: PluginsAt, state: ClusterState, pod: Pod, batches: LookaheadBatches
     ) -> None:
         self.plugins = plugins_at.plugins
         self._plugins_at = plugins_at
-        self._asking = asking
         self._state = state
         self._pod = pod
         self._batches = batches
-        self.touched = [0] * len(self.plugins)
+        self.touched = list(plugins_at.touched_last)
         # What plugins touched where another of their methods was asked.
         self._touched_besides = [0] * len(self.plugins)
         self.judged_at = NEVER
-        self._partition: Partition | None = None
+        self.partition = plugins_at.partition(self.touched)
         self._lookahead = Lookahead(state, batches)
 
     def judge_all_again(self) -> None:
@@ -93,33 +211,49 @@ class Evaluation(ABC):
         self.judged_at = NEVER
         self._lookahead.forget()
 
-    @property
-    def partition(self) -> Partition:
-        if self._partition is None:
-            self._partition = self._plugins_at.partition(self.touched)
-        return self._partition
-
-    def known_ahead(self, changes: ChangedRows) -> tuple[int, list[int]] | None:
-        """The one row that a pod of the shape came to, with what the local plugins answered ahead
-        about it; None where anything else changed for them, or the answers are not known."""
-        row = changes.only_row((self._partition or self.partition).local_touched)
+    def keep_ahead(self, changes: ChangedRows) -> int | None:
+        """The one row that a pod of the signature came to, where the local plugins answered ahead
+        about it: those answers count now. None where anything else changed for these plugins."""
+        row = changes.only_row(self.partition.local_touched)
         if row is None:
             return None
         answers = self._lookahead.answers_for(row)
-        return None if answers is None else (row, answers)
+        if answers is None:
+            return None
+        self._batches.without_use = 0
+        self._keep_one(self.partition.local, row, answers)
+        return row
 
     def judge(
-        self, changes: ChangedRows, ranked: IntArray, refiltered: Rows = NO_ROWS
+        self,
+        changes: ChangedRows,
+        ranked: IntArray,
+        *,
+        known: int | None,
+        refiltered: Rows = NO_ROWS,
     ) -> dict[int, Rows]:
         """Asks again where what was touched has changed; returns, by number, the rows whose answers
-        may be others now. `refiltered` rows may have become feasible, or no longer be."""
-        judged = self._judge_local(changes, ranked)
-        # A plugin that touched more than before may no longer be local: it was asked all the same.
-        return judged | self.judge_others(changes, refiltered, but=judged)
+        may be others now. `known` is what `keep_ahead` returned. `refiltered` rows may have become
+        feasible, or no longer be."""
+        partition = self.partition
+        if known is None:
+            judged = self._judge_local(partition, changes, ranked)
+        else:
+            judged = dict.fromkeys(partition.local, np.array([known]))
+        if not len(refiltered) and not changes.concern(partition.others_logged):
+            return judged
+        for touched, numbers in partition.others.items():
+            rows = changes.rows(touched)
+            if len(refiltered) and touched & FEASIBLE_ANYWHERE:
+                rows = _with_refiltered(rows, touched, changes, refiltered)
+            if rows is not None:
+                judged |= {number: self._judge(number, rows, changes) for number in numbers}
+        return judged
 
-    def _judge_local(self, changes: ChangedRows, ranked: IntArray) -> dict[int, Rows]:
+    def _judge_local(
+        self, partition: Partition, changes: ChangedRows, ranked: IntArray
+    ) -> dict[int, Rows]:
         """By number, the rows with new answers."""
-        partition = self._partition or self.partition
         rows = changes.rows(partition.local_touched) if partition.local else None
         if rows is None:
             return {}
@@ -131,26 +265,6 @@ class Evaluation(ABC):
                 if (own := changes.rows(self.touched[number])) is not None
             }
         return self._judge_few(partition.local, rows, changes, ranked)
-
-    def judge_others(
-        self,
-        changes: ChangedRows,
-        refiltered: Rows = NO_ROWS,
-        but: Collection[int] = (),
-    ) -> dict[int, Rows]:
-        """The same of the plugins that are not local, but for some that were asked already."""
-        partition = self._partition or self.partition
-        if not len(refiltered) and not changes.concern(partition.others_logged):
-            return {}
-        judged: dict[int, Rows] = {}
-        for touched, numbers in partition.others.items():
-            rows = changes.rows(touched)
-            if len(refiltered) and touched & FEASIBLE_ANYWHERE:
-                rows = _with_refiltered(rows, touched, changes, refiltered)
-            if rows is not None:
-                left = [number for number in numbers if number not in but]
-                judged |= {number: self._judge(number, rows, changes) for number in left}
-        return judged
 
     # How answers are kept.
 
@@ -174,10 +288,10 @@ class Evaluation(ABC):
 
     def _judge(self, number: int, rows: Rows, changes: ChangedRows) -> Rows:
         if rows is not changes.everything:
-            answer = self._ask_again(number, changes.nodes(rows))
+            answer = self._ask_again(number, changes.nodes(rows), changes.asking)
             if not self._keep({number: self._read(number, answer, len(rows))}, rows):
                 return rows
-        answer, touched = self._ask(number, changes.nodes(changes.everything))
+        answer, touched = self._ask(number, changes.nodes(changes.everything), changes.asking)
         touched |= self._touched_besides[number]
         if touched != self.touched[number]:
             self._depends_on(number, touched)
@@ -192,6 +306,7 @@ class Evaluation(ABC):
             self._keep_one(numbers, row, answers)
         judged = dict.fromkeys(numbers, rows)
         if not unknown:
+            self._batches.without_use = 0
             return judged
         few, ahead, nodes = self._batches.batch(unknown, ranked, changes.feasible)
         count = len(nodes)
@@ -201,7 +316,7 @@ class Evaluation(ABC):
         for number in numbers:
             if not len(ahead) and changes.rows(self.touched[number]) is None:
                 continue
-            found = self._read(number, self._ask_again(number, nodes), count)
+            found = self._read(number, self._ask_again(number, nodes, changes.asking), count)
             now[number] = None if found is None else found[: len(few)]
             later.append(nothing if found is None else found[len(few) :])
         again = self._keep(now, few)
@@ -212,14 +327,13 @@ class Evaluation(ABC):
             self._lookahead.keep(ahead, later)
         return judged
 
-    def _ask(self, number: int, nodes: Nodes) -> tuple[Any, int]:
+    def _ask(self, number: int, nodes: Nodes, asking: Asking) -> tuple[Any, int]:
         """The answer, and what was touched."""
-        plugin = self.plugins[number]
-        return self._asking.observed(self._state, plugin, self.method, self._pod, nodes)
+        return asking.observed(self._state, self.plugins[number], self.method, self._pod, nodes)
 
-    def _ask_again(self, number: int, nodes: Nodes) -> Any:
+    def _ask_again(self, number: int, nodes: Nodes, asking: Asking) -> Any:
         """About some rows: what is touched is added to what the kept answers depend on."""
-        answer, touched = self._ask(number, nodes)
+        answer, touched = self._ask(number, nodes, asking)
         if touched & ~self.touched[number]:
             self._depends_on(number, self.touched[number] | touched)
         return answer
@@ -229,7 +343,9 @@ class Evaluation(ABC):
         if before != touched:
             check_kinds(self._state, self.plugins[number], touched)
             self.touched[number] = touched
-            self._partition = None
+            self.partition = self._plugins_at.partition(self.touched)
+            # But for kinds, which have other bits in another ClusterState.
+            self._plugins_at.touched_last = [each & (FIRST_KIND - 1) for each in self.touched]
             if is_local(before) is not is_local(touched):
                 self._lookahead.forget()  # it has answers of other plugins than those local now
 

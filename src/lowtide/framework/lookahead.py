@@ -1,9 +1,9 @@
-"""What plugins would answer about some rows if one more pod of the shape were on each of them, or
-two, up to four.
+"""Lookahead: what plugins would answer about some rows if one more pod of the signature were on
+each of them, or two, up to four.
 
 To judge one row costs a plugin as much as to judge hundreds at once, and after a pod was placed
-just one row has changed. So a Verdict also asks about the rows that the next pods of the shape will
-probably go to. Where such pods then came, and nothing else, the answer holds."""
+just one row has changed. So a Verdict also asks about the rows that the next pods of the signature
+will probably go to. Where such pods then came, and nothing else, the answer holds."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -16,9 +16,9 @@ from lowtide.cluster.columns import BoolArray, IntArray, Rows
 from lowtide.cluster.nodes import Nodes
 from lowtide.cluster.overlay import imagined
 from lowtide.cluster.state import ClusterState
-from lowtide.framework.changed_rows import NO_ROWS
 from lowtide.objects.pod import Pod
 
+NO_ROWS: Rows = np.empty(0, np.intp)
 _ROWS_AHEAD = 256
 # Pods on a row: where nodes are alike, some come to one before the next.
 _MOST_PODS_AHEAD = MOST_COMINGS
@@ -44,34 +44,23 @@ class Batch(NamedTuple):
 
 
 class LookaheadBatches:
-    """The batch of rows to judge again after pods of the shape were placed; filters and scores
-    mostly ask about the same one."""
+    """The batch of rows to judge again after pods of the signature were placed; filters and scores
+    mostly ask about the same one, until `last` is dropped."""
 
-    def __init__(self, state: ClusterState, pod: Pod) -> None:
+    def __init__(self, state: ClusterState, pod: Pod, signature: bytes) -> None:
         self._state = state
         self._pod = pod
-        self.shape = object()  # pods that come are known by it
-        self._last: tuple[int, list[int], Batch] | None = None
-        self._without_use = 0
-
-    def forget(self) -> None:
-        """Called when filters and scores were asked."""
-        self._last = None
-
-    def was_useful(self) -> None:
-        """An answer was known ahead, and no plugin had to be asked."""
-        self._without_use = 0
+        self.signature = signature
+        self.last: tuple[int, list[int], Batch] | None = None
+        self.without_use = 0  # batches since an answer was known ahead
 
     def batch(self, unknown: list[int], ranked: IntArray, feasible: BoolArray | None) -> Batch:
         """These rows, and with them some to judge ahead; `ranked` is how rows ranked before."""
         position = self._state.log.position
-        if self._last is None or self._last[:2] != (position, unknown):
-            self._last = (
-                position,
-                unknown,
-                self._made(unknown, self._rows_ahead(unknown, ranked), feasible),
-            )
-        return self._last[2]
+        if self.last is None or self.last[:2] != (position, unknown):
+            made = self._made(unknown, self._rows_ahead(unknown, ranked), feasible)
+            self.last = position, unknown, made
+        return self.last[2]
 
     def _made(self, unknown: list[int], ahead: Rows, feasible: BoolArray | None) -> Batch:
         few = np.array(unknown, np.intp)
@@ -84,14 +73,13 @@ class LookaheadBatches:
         return Batch(few, ahead, nodes)
 
     def _rows_ahead(self, changed: list[int], ranked: IntArray) -> Rows:
-        """None where no pod of the shape came to these rows. None either where looking ahead was of
-        no use lately, as where pods of other shapes come to the same rows; but it is tried now and
-        then."""
-        self._without_use += 1
-        if self._without_use > _MOST_WITHOUT_USE and self._without_use % _TRIED_EVERY:
+        """No rows where no pod of the signature came to these. Nor where looking ahead was of no
+        use lately, as where other pods come to the same rows; but it is tried now and then."""
+        self.without_use += 1
+        if self.without_use > _MOST_WITHOUT_USE and self.without_use % _TRIED_EVERY:
             return NO_ROWS
         for row in changed:
-            if self._state.log.came_last(row) is self.shape:
+            if self._state.log.came_last(row) == self.signature:
                 return _next_rows(ranked[: self._state.count], after=row)
         return NO_ROWS
 
@@ -120,10 +108,15 @@ class Lookahead:
 
     def answers_for(self, row: int) -> list[int] | None:
         """What each plugin answered about this row as it is now; None where that is not known."""
-        answers = self._known(row)
-        if answers is not None:
-            self._batches.was_useful()
-        return answers
+        position = self._position_of.get(row)
+        if position is None:
+            return None
+        version, signature = self._versions[position], self._batches.signature
+        came = self._state.log.came_since(row, version, signature)
+        if not came:
+            return None
+        at = position + (came - 1) * len(self._position_of)
+        return [answer.item(at) for answer in self._answers]
 
     def split(self, rows: Rows) -> tuple[dict[int, list[int]], list[int]]:
         """The answers that are known, by row; and the rows where they are not."""
@@ -132,25 +125,12 @@ class Lookahead:
         known: dict[int, list[int]] = {}
         unknown: list[int] = []
         for row in rows.tolist():
-            answers = self._known(row)
+            answers = self.answers_for(row)
             if answers is None:
                 unknown.append(row)
             else:
                 known[row] = answers
-        if known and not unknown:
-            self._batches.was_useful()
         return known, unknown
-
-    def _known(self, row: int) -> list[int] | None:
-        position = self._position_of.get(row)
-        if position is None:
-            return None
-        shape = self._batches.shape
-        came = self._state.log.came_since(row, self._versions[position], shape)
-        if not came:
-            return None
-        at = position + (came - 1) * len(self._position_of)
-        return [answer.item(at) for answer in self._answers]
 
 
 def _next_rows(ranked: IntArray, after: int) -> Rows:

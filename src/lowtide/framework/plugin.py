@@ -19,97 +19,135 @@ keeps no state of its own between pods, except for caches of pure functions of w
 reads no clock and asks nobody: what it needs is handed in.
 """
 
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Literal, Protocol, overload
 
 import msgspec
+import numpy as np
 
-from lowtide.cluster.changes import (
-    LABELS,
-    NODE,
-    NODES,
-    OBJECTS,
-    OTHERS,
-    PODS,
-    READING,
-    TAKEN,
-)
-from lowtide.cluster.columns import BoolArray, FloatArray, IntArray
-from lowtide.cluster.nodes import Nodes
-from lowtide.cluster.one_node import OneNode
-from lowtide.framework.answers import (
-    MAX_SCORE,
-    Allow,
-    BindOutcome,
-    Eviction,
-    PluginError,
-    PodRejection,
-    PostFiltered,
-    Reject,
-    Rejection,
-    Reserved,
-    Wait,
-)
-from lowtide.framework.asking import ask, readings_of
-from lowtide.framework.change import Change
-from lowtide.framework.each_node import filter_each, score_each
-from lowtide.objects.pod import Pod
+from lowtide.cluster.changes import LABELS as LABELS
+from lowtide.cluster.changes import NODE as NODE
+from lowtide.cluster.changes import NODES as NODES
+from lowtide.cluster.changes import OBJECTS as OBJECTS
+from lowtide.cluster.changes import OTHERS as OTHERS
+from lowtide.cluster.changes import PODS as PODS
+from lowtide.cluster.changes import READING as READING
+from lowtide.cluster.changes import TAKEN as TAKEN
+from lowtide.cluster.columns import BoolArray as BoolArray
+from lowtide.cluster.columns import FloatArray as FloatArray
+from lowtide.cluster.columns import IntArray as IntArray
+from lowtide.cluster.nodes import Nodes as Nodes
+from lowtide.cluster.one_node import OneNode as OneNode
+from lowtide.framework.change import Change as Change
+from lowtide.objects.pod import Pod as Pod
 
 if TYPE_CHECKING:
     from lowtide.framework.args import OlderArgs, Spelling
     from lowtide.framework.decision import NodeRejection, RuleScore
 
-__all__ = [
-    "LABELS",
-    "MAX_SCORE",
-    "NODE",
-    "NODES",
-    "OBJECTS",
-    "OTHERS",
-    "PODS",
-    "READING",
-    "TAKEN",
-    "Allow",
-    "BindOutcome",
-    "BindPlugin",
-    "Binder",
-    "BoolArray",
-    "Change",
-    "Eviction",
-    "FilterPlugin",
-    "FloatArray",
-    "IntArray",
-    "Nodes",
-    "OneNode",
-    "PermitPlugin",
-    "Plugin",
-    "PluginError",
-    "PluginOptions",
-    "Pod",
-    "PodRejection",
-    "PostBindPlugin",
-    "PostFilterPlugin",
-    "PostFiltered",
-    "PreBindPlugin",
-    "PreEnqueuePlugin",
-    "PreFilterPlugin",
-    "QueueSortPlugin",
-    "Queued",
-    "Refused",
-    "Reject",
-    "Rejection",
-    "ReservePlugin",
-    "Reserved",
-    "Scale",
-    "ScorePlugin",
-    "Wait",
-    "ask",
-    "filter_each",
-    "readings_of",
-    "score_each",
-]
-
 Scale = Literal["highest_best", "lowest_best"] | None
+
+
+# What plugins answer with.
+
+MAX_SCORE = 100
+# Larger raw scores would overflow when they are multiplied by MAX_SCORE: those are scaled without
+# their lowest bits.
+LARGEST_RAW = 2**56
+
+
+class PluginError(Exception):
+    """A rule broke its contract: a bug in the rule, named after it."""
+
+    def __init__(self, text: str, *, rule_name: str = "") -> None:
+        super().__init__(text)
+        self.rule_name = rule_name
+
+
+class Rejection(msgspec.Struct, frozen=True):
+    """The nodes a filter refuses for one reason; whether evicting pods there could help.
+
+    A refusal that gives way counts only while there is another node: when every node is refused,
+    and some for such reasons alone, the pod goes to one of those once it has waited that long."""
+
+    mask: BoolArray
+    reason: str
+    eviction_helps: bool = False
+    gives_way_after: float | None = None  # seconds; 0: at once; None: never
+
+
+@dataclass(frozen=True, slots=True)
+class PodRejection:
+    """The pod is refused on every node."""
+
+    reason: str
+    eviction_helps: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Eviction:
+    """Pods that have to go from a node for another one to fit there, the most important first."""
+
+    node_name: str
+    victims: tuple[Pod, ...]
+    budget_violations: int  # how many of them a PodDisruptionBudget would rather keep
+
+
+@dataclass(frozen=True, slots=True)
+class PostFiltered:
+    """What one rule can do for a pod that fits nowhere; the next one is asked unless there is an
+    `eviction` or an error. Reasons are joined to what the pod's condition and Event say."""
+
+    reason: str = ""
+    is_error: bool = False
+    nominated_node_name: str | None = None  # "": a nomination is taken back; None: it stays
+    eviction: Eviction | None = None
+    candidates: tuple[Eviction, ...] = ()  # this eviction and the others that would do
+    tied_nodes: tuple[str, ...] = ()  # of those candidates that are as good as this one
+    still_refused: "Mapping[str, NodeRejection]" = field(default_factory=dict)  # tried in vain
+    said_before: str = ""  # of an eviction: what rules said that could do nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Reserved:
+    """What `reserve` has done for a pod.
+
+    `objects` are objects of its `kinds` as they are to be from now on: every plugin sees them so
+    until the watch says more, or the pod is not bound; of what several pods share, the last is
+    taken. `memory` is handed to the same plugin's `permit`, `unreserve`, `pre_bind`, `bind` and
+    `post_bind` for this pod, as the keyword `memory`: Kubernetes' CycleState."""
+
+    objects: Iterable[object] = ()
+    memory: object = None  # None: nothing to remember
+
+
+@dataclass(frozen=True, slots=True)
+class Allow:
+    also: frozenset[str] = frozenset()  # uids of waiting pods that the rule lets go with this one
+
+
+@dataclass(frozen=True, slots=True)
+class Reject:
+    reason: str
+    also: frozenset[str] = frozenset()  # uids of waiting pods that it refuses with this one
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """The pod is refused when the rule has not let it go after so long, 15 minutes at most."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class BindOutcome:
+    """How a binding ended. `error` is None when the pod is bound to the node. `is_gone` says that
+    nothing is left to bind: the pod was deleted, or has another node."""
+
+    error: str | None = None
+    is_gone: bool = False
 
 
 class Plugin(Protocol):
@@ -288,3 +326,53 @@ class Binder(Protocol):
     async def bind_volumes(self, pod: Pod, node_name: str, timeout_seconds: float) -> str | None:
         """Writes the volumes and claims that were reserved for the pod, and waits until its claims
         are bound; tells what went wrong."""
+
+
+# Plugins that judge one node at a time, in plain Python.
+
+FilterOne = Callable[[Any, Pod, OneNode], str | None]
+FilterAll = Callable[[Any, Pod, Nodes], Iterable[Rejection]]
+ScoreOne = Callable[[Any, Pod, OneNode], int]
+ScoreAll = Callable[[Any, Pod, Nodes], IntArray]
+
+
+@overload
+def filter_each(judge: FilterOne) -> FilterAll: ...
+@overload
+def filter_each(*, eviction_helps: bool) -> Callable[[FilterOne], FilterAll]: ...
+def filter_each(judge: Any = None, *, eviction_helps: bool = False) -> Any:
+    """Lifts a filter that judges one node: it returns why it refuses the node, or None."""
+
+    def lift(judge: FilterOne) -> FilterAll:
+        @wraps(judge)
+        def filter_all(self: Any, pod: Pod, nodes: Nodes) -> Iterator[Rejection]:
+            positions_by_reason: dict[str, list[int]] = {}
+            for position in range(len(nodes)):
+                reason = judge(self, pod, nodes.one(position))
+                if reason is not None:
+                    positions_by_reason.setdefault(reason, []).append(position)
+            for reason, positions in positions_by_reason.items():
+                mask = np.zeros(len(nodes), np.bool_)
+                mask[positions] = True
+                yield Rejection(mask, reason, eviction_helps)
+
+        return filter_all
+
+    return lift if judge is None else lift(judge)
+
+
+def score_each(judge: ScoreOne) -> ScoreAll:
+    """Lifts a score that judges one node."""
+
+    @wraps(judge)
+    def score_all(self: Any, pod: Pod, nodes: Nodes) -> IntArray:
+        scores = [judge(self, pod, nodes.one(position)) for position in range(len(nodes))]
+        for position, value in enumerate(scores):
+            if not isinstance(value, int) or value.bit_length() > 63:
+                raise PluginError(
+                    f"{self.name} scored node {nodes.names[position]} {value!r}; "
+                    "a score is a whole number of at most 63 bits"
+                )
+        return np.array(scores, np.int64)
+
+    return score_all

@@ -8,13 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from lowtide.cluster.changes import logged_bits
+from lowtide.cluster.changes import FIRST_KIND, logged_bits
 from lowtide.cluster.columns import BoolArray, Rows
 from lowtide.cluster.state import ClusterState
-from lowtide.framework.asking import Asking
-from lowtide.framework.changed_rows import ChangedRows
 from lowtide.framework.decision import NodeRejection
-from lowtide.framework.evaluation import check_kinds
+from lowtide.framework.evaluation import ChangedRows, check_kinds
 from lowtide.framework.plugin import PluginError, PodRejection
 from lowtide.objects.pod import Pod
 
@@ -23,11 +21,8 @@ class PreFilters:
     """Pre-filters are known by their numbers: their order is that of the profile. An answer is
     about the pod, so they see the whole table as `nodes.everything`."""
 
-    def __init__(
-        self, plugins: Sequence[Any], asking: Asking, state: ClusterState, pod: Pod
-    ) -> None:
+    def __init__(self, plugins: Sequence[Any], state: ClusterState, pod: Pod) -> None:
         self.plugins = tuple(plugins)
-        self._asking = asking
         self._state = state
         self._pod = pod
         self.start_again(0)
@@ -36,53 +31,53 @@ class PreFilters:
         """Forgets all answers; those of the future go into arrays of this length."""
         self._capacity = capacity
         self.touched = [0] * len(self.plugins)
-        self._logged = 0  # what is logged when one of them may answer otherwise
+        self.logged = 0  # what is logged when one of them may answer otherwise
         self._pod_rejections: dict[int, PodRejection] = {}
-        self._kept_names: dict[int, frozenset[str]] = {}
-        self._kept: dict[int, BoolArray] = {}
-
-    def are_concerned(self, changes: ChangedRows) -> bool:
-        return changes.concern(self._logged)
+        self._names: dict[int, frozenset[str]] = {}  # of the nodes that each one leaves
+        self.kept: dict[int, BoolArray] = {}  # the same by row; empty where all nodes are left
+        # The plugin that rejects the pod everywhere, and why.
+        self.pod_rejection: tuple[str, PodRejection] | None = None
+        # The nodes that all of them leave; None where nothing narrowed the search.
+        self.narrowed_to: frozenset[str] | None = None
 
     def refresh(self, changes: ChangedRows) -> bool:
-        """Asks again where what was touched has changed; whether other nodes may be left now."""
-        if not self.are_concerned(changes):
-            return False
+        """Asks again where what was touched has changed; whether other nodes may be left now. To be
+        called where `changes` concern what is `logged`."""
         is_other = False
         nodes = self._state.nodes().everything
         for number, plugin in enumerate(self.plugins):
             if changes.rows(self.touched[number]) is not None:
-                answer, self.touched[number] = self._asking.observed(
+                answer, self.touched[number] = changes.asking.observed(
                     self._state, plugin, "pre_filter", self._pod, nodes
                 )
-                check_kinds(self._state, plugin, self.touched[number])
+                if self.touched[number] & -FIRST_KIND:
+                    check_kinds(self._state, plugin, self.touched[number])
                 is_other |= self._take(number, answer)
-        self._logged = 0
+        self.logged = 0
         for touched in self.touched:
-            self._logged |= logged_bits(touched)
+            self.logged |= logged_bits(touched)
+        self.pod_rejection = self._pod_rejection()
+        self.narrowed_to = frozenset.intersection(*self._names.values()) if self._names else None
         return is_other
 
     def _take(self, number: int, answer: Any) -> bool:
         """Replaces what this pre-filter answered before; whether other nodes may be left now."""
         self._pod_rejections.pop(number, None)
-        was_narrowed = self._kept_names.pop(number, None) is not None
-        self._kept.pop(number, None)
+        was_narrowed = self._names.pop(number, None) is not None
+        self.kept.pop(number, None)
         if isinstance(answer, PodRejection):
             self._pod_rejections[number] = answer
         elif answer is not None:
             _check_names(self.plugins[number].name, answer)
-            self._kept_names[number] = answer
-            kept = self._kept[number] = np.zeros(self._capacity, np.bool_)
+            self._names[number] = answer
+            kept = self.kept[number] = np.zeros(self._capacity, np.bool_)
             rows = (self._state.row_of(name) for name in answer)
             kept[[row for row in rows if row is not None]] = True
-        return was_narrowed or number in self._kept
+        return was_narrowed or number in self.kept
 
-    @property
-    def pod_rejection(self) -> tuple[str, PodRejection] | None:
-        """The rule that refuses the pod everywhere, and why.
-
-        The first for which evicting would not help; else the last of the others, as kube reports.
-        """
+    def _pod_rejection(self) -> tuple[str, PodRejection] | None:
+        """The first for which evicting would not help; else the last of the others, as kube
+        reports."""
         found = None
         for number, rejection in sorted(self._pod_rejections.items()):
             found = (self.plugins[number].name, rejection)
@@ -91,35 +86,24 @@ class PreFilters:
         return found
 
     @property
-    def names(self) -> frozenset[str] | None:
-        """Of the nodes that are left; None where nothing narrowed them."""
-        if not self._kept_names:
-            return None
-        return frozenset.intersection(*self._kept_names.values())
-
-    @property
-    def by(self) -> list[str]:
-        """The rules that narrowed the search."""
-        return [self.plugins[number].name for number in sorted(self._kept)]
-
-    @property
-    def is_any_left_out(self) -> bool:
-        return bool(self._kept)
+    def narrowed_by(self) -> list[str]:
+        """The plugins that narrowed the search."""
+        return [self.plugins[number].name for number in sorted(self.kept)]
 
     def leaves_out(self, rows: Rows) -> BoolArray:
         excluded = np.zeros(len(rows), np.bool_)
-        for kept in self._kept.values():
+        for kept in self.kept.values():
             excluded |= ~kept[rows]
         return excluded
 
     def exclusion_at(self, row: int) -> NodeRejection:
         return NodeRejection(
             plugin="",
-            reasons=(f"node(s) didn't satisfy plugin(s) [{' '.join(self.by)}]",),
+            reasons=(f"node(s) didn't satisfy plugin(s) [{' '.join(self.narrowed_by)}]",),
             eviction_helps=False,
             excluded_by=tuple(
                 self.plugins[number].name
-                for number, kept in sorted(self._kept.items())
+                for number, kept in sorted(self.kept.items())
                 if not kept[row]
             ),
         )

@@ -1,19 +1,19 @@
-"""A Profile: the rules that serve one schedulerName, in order, at each extension point.
+"""Profile: the plugins that serve one schedulerName, in order, at each extension point.
 
 Built by the registry from the configuration; read by verdicts, decide and the machine.
 """
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, NamedTuple
 
 from lowtide.cluster.changes import OBJECTS
-from lowtide.framework.asking import Asking, ask, readings_of
+from lowtide.framework.asking import ask, readings_of
 from lowtide.framework.change import Change, wakes_on
 from lowtide.framework.evaluation import PluginsAt
-from lowtide.framework.plugin import Plugin, PodRejection, Scale
+from lowtide.framework.plugin import Plugin, PluginError, PodRejection, Scale
 from lowtide.objects.pod import Pod
+from lowtide.objects.quantity import QuantityError
 
 # Each extension point of the configuration, and the method that serves it here.
 METHOD_AT_POINT: Mapping[str, str] = {
@@ -32,8 +32,10 @@ METHOD_AT_POINT: Mapping[str, str] = {
 }
 
 
-# Where a rule can refuse a pod.
-_REFUSING_POINTS = ("preEnqueue", "preFilter", "filter", "reserve", "permit")
+NO_PLUGIN = ""  # instead of the name of the plugin that rejects a pod
+
+# Where a plugin can reject a pod.
+_REJECTING_POINTS = ("preEnqueue", "preFilter", "filter", "reserve", "permit")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +89,7 @@ class Profile:
         clock: Callable[[], float] | None = None,
     ) -> None:
         self.scheduler_name = scheduler_name
-        self.asking = Asking(clock)
-        self._clock = clock
+        self.clock = clock  # for each Asking of a turn
         self.rules_at = {point: tuple(rules) for point, rules in rules_at.items()}
         self._weights = weights
         self._acting_at = {
@@ -110,7 +111,7 @@ class Profile:
         # Budgets, say, change all the time, and only choose among victims.
         self.kinds_that_wake = frozenset(
             kind
-            for point in _REFUSING_POINTS
+            for point in _REJECTING_POINTS
             for rule in self.at(point)
             for kind in getattr(rule, "kinds", ())
         )
@@ -122,16 +123,11 @@ class Profile:
             point: [rule for rule in rules if rule.name not in rule_names]
             for point, rules in self.rules_at.items()
         }
-        return Profile(self.scheduler_name, left, self._weights, self._clock)
+        return Profile(self.scheduler_name, left, self._weights, self.clock)
 
     def timed_by(self, clock: Callable[[], float]) -> "Profile":
         """The same, which knows how long each rule takes."""
         return Profile(self.scheduler_name, self.rules_at, self._weights, clock)
-
-    @cached_property
-    def aside(self) -> "Profile":
-        """The same, for questions that are no turn's: how long rules take then is not counted."""
-        return Profile(self.scheduler_name, self.rules_at, self._weights)
 
     def at(self, point: str) -> tuple[Any, ...]:
         """The rules at this point that do something there, in order."""
@@ -207,12 +203,19 @@ class Profile:
         return not waking.has_hint or bool(ask(waking.rule, "may_help", pod, change))
 
     def may_enqueue(self, pod: Pod) -> tuple[str, PodRejection] | None:
-        """The first rule that keeps the pod out of the queue, and why."""
-        for rule in self.at("preEnqueue"):
+        """The first plugin that keeps the pod out of the queue, and why."""
+        for rule in self._acting_at["preEnqueue"]:
             rejection = ask(rule, "may_enqueue", pod)
             if rejection is not None:
                 return rule.name, rejection
         return None
+
+    def gate(self, pod: Pod) -> tuple[str, PodRejection] | None:
+        """The same, where a gate that cannot be read stays closed."""
+        try:
+            return self.may_enqueue(pod)
+        except (PluginError, QuantityError) as error:
+            return NO_PLUGIN, PodRejection(str(error))
 
 
 def rules_by_kind(profiles: Iterable[Profile]) -> dict[type, tuple[str, ...]]:

@@ -1,20 +1,162 @@
-"""What one filter refuses, kept for every row: a bit per reason."""
+"""Which rows the filters reject for one pod signature, and why: one of the two Evaluations of a
+Verdict. Of every filter it keeps Rejections, a bit per row and reason."""
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from lowtide.cluster.columns import BoolArray, Rows
+from lowtide.cluster.changes import FEASIBLE_ANYWHERE
+from lowtide.cluster.columns import BoolArray, IntArray, Rows
+from lowtide.cluster.state import ClusterState
+from lowtide.framework.asking import Asking
 from lowtide.framework.decision import NodeRejection
+from lowtide.framework.evaluation import Answers, ChangedRows, Evaluation, PluginsAt
+from lowtide.framework.lookahead import NO_ROWS, LookaheadBatches
 from lowtide.framework.plugin import PluginError, Rejection
+from lowtide.framework.pre_filters import PreFilters
+from lowtide.objects.pod import Pod
 
 Bits = npt.NDArray[np.uint64]
 
 _MOST_REASONS = 64
-_NOT_AT_ALL = -math.inf  # so long has a pod waited to which nothing gives way
+NOT_AT_ALL = -math.inf  # so long has a pod waited to which nothing gives way
+_EXCLUDED = -1  # by a pre-filter, instead of the number of a filter
+
+
+class Filtering(Evaluation):
+    method = "filter"
+    rejections: list["Rejections"]  # by filter
+    first: npt.NDArray[np.int16]  # the filter that rejects a row first; -1: left out before
+    feasible: BoolArray
+    refiltered: set[int] | None  # rows that came or went since scores were refreshed; None: any
+
+    def __init__(
+        self,
+        filters: PluginsAt,
+        pre_filters: PluginsAt,
+        *,
+        state: ClusterState,
+        pod: Pod,
+        batches: LookaheadBatches,
+    ) -> None:
+        super().__init__(filters, state, pod, batches)
+        self.pre_filters = PreFilters(pre_filters.plugins, state, pod)
+
+    def start_again(self, capacity: int) -> None:
+        """Forgets all answers; those of the future go into arrays of this length."""
+        self.judge_all_again()
+        self.pre_filters.start_again(capacity)
+        self._capacity = capacity
+        self._settled_count = 0
+        self.rejections = [Rejections(plugin.name) for plugin in self.plugins]
+        self.first = np.zeros(capacity, np.int16)
+        self.feasible = np.zeros(capacity, np.bool_)
+        self.refiltered = None
+
+    def refresh(self, ranked: IntArray, asking: Asking) -> ChangedRows | None:
+        """Brings all answers up to date; `ranked` is how rows ranked last. Returns what had
+        changed; None where nothing had."""
+        if self.judged_at == self._state.log.position:
+            return None
+        if self._state.count < self._settled_count:
+            # A row that is gone may come again for another node.
+            self.feasible[self._state.count : self._settled_count] = False
+        changes = ChangedRows(self._state, self.judged_at, asking, self.feasible)
+        pre_filters = self.pre_filters
+        is_other_for_all = changes.concern(pre_filters.logged) and pre_filters.refresh(changes)
+        known = None if is_other_for_all else self.keep_ahead(changes)
+        if known is not None and not changes.concern(self.partition.others_logged):
+            self._settle_one(known)
+        else:
+            parts = list(self.judge(changes, ranked, known=known).values())
+            if is_other_for_all:
+                parts.append(changes.everything)
+            elif self._state.count > self._settled_count:
+                parts.append(changes.everything[self._settled_count :])
+            self._settle(changes.union(parts), changes)
+        self.judged_at = self._state.log.position
+        return changes
+
+    # How answers are kept.
+
+    def _depends_on(self, number: int, touched: int) -> None:
+        if touched & FEASIBLE_ANYWHERE:
+            name = self.plugins[number].name
+            text = f"{name}.filter: only score and normalize may ask which nodes are feasible"
+            raise PluginError(text, rule_name=name)
+        super()._depends_on(number, touched)
+
+    def _read(self, number: int, answer: Any, count: int) -> Answers | None:
+        return self.rejections[number].read(answer, count)
+
+    def _keep_all(self, number: int, answer: Any, changes: ChangedRows) -> Rows:
+        rejections = self.rejections[number]
+        before = rejections.bits
+        rejections.start_again()
+        if before is None and isinstance(answer, list) and not answer:  # mostly
+            return NO_ROWS
+        everything = changes.everything
+        bits = rejections.read(answer, len(everything))
+        rejections.put(changes.index(everything), bits, self._capacity)
+        return rejections.rejected_anew(before, everything)
+
+    def _keep(self, answers: Mapping[int, Answers | None], rows: Rows) -> Sequence[int]:
+        for number, bits in answers.items():
+            self.rejections[number].put(rows, bits, self._capacity)
+        return ()
+
+    def _keep_one(self, numbers: Sequence[int], row: int, answers: Sequence[int]) -> None:
+        for number, bits in zip(numbers, answers, strict=True):
+            kept = self.rejections[number]
+            if kept.bits is not None:
+                kept.bits[row] = bits
+            elif bits:
+                kept.put(np.array([row]), np.array([bits], np.uint64), self._capacity)
+
+    # Which rows are left.
+
+    def _settle(self, rows: Rows, changes: ChangedRows) -> None:
+        """Works out for these rows which filter rejects first, and whether any does."""
+        self._settled_count = self._state.count
+        if not len(rows):
+            return
+        if len(rows) == 1:
+            self._settle_one(int(rows[0]))
+            return
+        some = changes.index(rows)
+        first = np.empty(len(rows), np.int16)
+        first.fill(len(self.plugins))
+        for number in reversed(range(len(self.plugins))):
+            bits = self.rejections[number].bits
+            if bits is not None:
+                np.putmask(first, bits[some] != 0, number)
+        if self.pre_filters.kept:
+            first[self.pre_filters.leaves_out(rows)] = _EXCLUDED
+        feasible = first == len(self.plugins)
+        if rows is changes.everything:
+            self.refiltered = None
+        elif self.refiltered is not None:
+            self.refiltered.update(rows[self.feasible[rows] != feasible].tolist())
+        self.first[some] = first
+        self.feasible[some] = feasible
+
+    def _settle_one(self, row: int) -> None:
+        """The same for a single row: it is what a placed pod leaves to do."""
+        first = len(self.plugins)
+        for number, rejections in enumerate(self.rejections):
+            if rejections.bits is not None and rejections.bits.item(row):
+                first = number
+                break
+        if self.pre_filters.kept and self.pre_filters.leaves_out(np.array([row]))[0]:
+            first = _EXCLUDED
+        feasible = first == len(self.plugins)
+        if self.refiltered is not None and self.feasible.item(row) is not feasible:
+            self.refiltered.add(row)
+        self.first[row] = first
+        self.feasible[row] = feasible
 
 
 class _Reason(NamedTuple):
@@ -24,7 +166,7 @@ class _Reason(NamedTuple):
 
 
 class Rejections:
-    """No array while the filter refuses nothing."""
+    """What one filter rejects. No array while that is nothing."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -36,20 +178,17 @@ class Rejections:
         self.bits = None
         self._reasons = {}
 
-    def judge(self, rejections: Iterable[Rejection], rows: Rows, capacity: int) -> None:
-        self.put(rows, self.read(rejections, len(rows)), capacity)
-
-    def read(self, rejections: Iterable[Rejection], count: int) -> Bits | None:
-        """The reasons for refusing each of so many nodes, None where none is refused; nothing of it
-        is kept."""
+    def read(self, answer: Iterable[Rejection], count: int) -> Bits | None:
+        """The reasons for rejecting each of so many nodes, None where none is rejected; nothing of
+        it is kept."""
         found: Bits | None = None
-        for rejection in self._checked(rejections):
+        for rejection in self._checked(answer):
             mask = rejection.mask
             _check_mask(self.name, mask, count)
             bit = self._bit(rejection)  # also of an empty mask: reasons keep their order
             if np.count_nonzero(mask):
-                refused = mask * bit
-                found = refused if found is None else found | refused
+                rejected = mask * bit
+                found = rejected if found is None else found | rejected
         return found
 
     def put(self, rows: Rows | slice, found: Bits | None, capacity: int) -> None:
@@ -59,14 +198,8 @@ class Rejections:
             self.bits = np.zeros(capacity, np.uint64)
         self.bits[rows] = 0 if found is None else found
 
-    def put_one(self, row: int, found: int, capacity: int) -> None:
-        if self.bits is not None:
-            self.bits[row] = found
-        elif found:
-            self.put(np.array([row]), np.array([found], np.uint64), capacity)
-
-    def refused_anew(self, before: Bits | None, everything: Rows) -> Rows:
-        """The rows that it refuses and did not before all were judged, or the other way round."""
+    def rejected_anew(self, before: Bits | None, everything: Rows) -> Rows:
+        """The rows that it rejects and did not before all were judged, or the other way round."""
         if before is None and self.bits is None:
             return everything[:0]
         if before is None or self.bits is None:
@@ -74,11 +207,11 @@ class Rejections:
         count = len(everything)
         return np.flatnonzero((before[:count] != 0) != (self.bits[:count] != 0))
 
-    def stands(self, count: int, waited_seconds: float) -> BoolArray | None:
-        """Where it refuses a pod that has waited so long; None: nowhere."""
+    def stands(self, rows: Rows | slice, waited_seconds: float) -> BoolArray | None:
+        """Which of these rows it rejects for a pod that has waited so long; None: no row at all."""
         if self.bits is None:
             return None
-        stands: BoolArray = self.bits[:count] & self._firm(waited_seconds) != 0
+        stands: BoolArray = self.bits[rows] & self._firm(waited_seconds) != 0
         return stands
 
     def eviction_helps(self, count: int) -> BoolArray:
@@ -92,14 +225,15 @@ class Rejections:
 
     @property
     def waits(self) -> set[float]:
-        """How long a pod has to wait until some refusals give way."""
+        """How long a pod has to wait until some rejections give way."""
         return {reason.gives_way_after for reason in self._reasons} - {math.inf}
 
-    def refuses(self, row: int, waited_seconds: float = _NOT_AT_ALL) -> bool:
-        return self.bits is not None and bool(self.bits[row] & self._firm(waited_seconds))
+    def rejects(self, row: int) -> bool:
+        return self.bits is not None and bool(self.bits[row])
 
     def as_node_rejection(self, row: int, also: tuple[NodeRejection, ...] = ()) -> NodeRejection:
-        reasons = self._reasons_at(row)
+        bits = 0 if self.bits is None else int(self.bits[row])
+        reasons = [each for number, each in enumerate(self._reasons) if bits >> number & 1]
         return NodeRejection(
             plugin=self.name,
             reasons=tuple(reason.text for reason in reasons),
@@ -108,7 +242,7 @@ class Rejections:
         )
 
     def alike(self, rows: Rows) -> Iterator[Rows]:
-        """These rows, all of which it refuses, in groups of equal reasons."""
+        """These rows, all of which it rejects, in groups of equal reasons."""
         assert self.bits is not None
         bits = self.bits[rows]
         for each in np.unique(bits):
@@ -118,10 +252,6 @@ class Rejections:
         """The bits of the reasons that do not give way to a pod that has waited so long."""
         firm = [n for n, each in enumerate(self._reasons) if each.gives_way_after > waited_seconds]
         return np.uint64(sum(1 << number for number in firm))
-
-    def _reasons_at(self, row: int) -> list[_Reason]:
-        bits = 0 if self.bits is None else int(self.bits[row])
-        return [each for number, each in enumerate(self._reasons) if bits >> number & 1]
 
     def _bit(self, rejection: Rejection) -> np.uint64:
         after = rejection.gives_way_after

@@ -7,10 +7,10 @@ import numpy as np
 import numpy.typing as npt
 
 from lowtide.cluster.columns import BoolArray, IntArray, Rows
-from lowtide.framework.changed_rows import NO_ROWS, ChangedRows
-from lowtide.framework.plugin import MAX_SCORE, PluginError
+from lowtide.framework.evaluation import ChangedRows
+from lowtide.framework.lookahead import NO_ROWS
+from lowtide.framework.plugin import LARGEST_RAW, MAX_SCORE, PluginError, Scale
 from lowtide.framework.profile import Weighted
-from lowtide.framework.scaling import scaled
 
 # From 0 to 100, kept in a byte: the less a verdict takes, the more of it is in reach.
 SmallArray = npt.NDArray[np.int8]
@@ -109,6 +109,23 @@ class Scores:
         values = self.checked(scaled(self.raw[some], self._highest, self._scale), feasible[some])
         return touched, self._write(some, values)
 
+    def normalized_among(
+        self, feasible: BoolArray, raw: IntArray, normalize: Normalize | None
+    ) -> IntArray:
+        """Some node has to be feasible where the plugin normalizes by itself."""
+        raw = raw[: len(feasible)]
+        highest = 0 if self._scale is None else _highest_of(raw, feasible)
+        return self._normalized(raw, feasible, highest, normalize)
+
+    def checked(self, normalized: IntArray, feasible: BoolArray) -> IntArray:
+        """What is said of nodes that are not feasible does not count, and is made to fit."""
+        if are_in_range(normalized):
+            return normalized
+        wrong = feasible & ((normalized < 0) | (normalized > MAX_SCORE))
+        if wrong.any():
+            self._refuse(int(normalized[wrong][0]))
+        return normalized.clip(0, MAX_SCORE)
+
     def _write(self, rows: Rows | slice, values: IntArray) -> IntArray:
         """The points that the rows gain."""
         gained: IntArray = values - self.normalized[rows] if self._counts else values
@@ -121,14 +138,6 @@ class Scores:
         gained = self._write(everywhere, np.zeros(everywhere.stop, np.int64))
         self._counts = False
         return gained
-
-    def normalized_among(
-        self, feasible: BoolArray, raw: IntArray, normalize: Normalize | None
-    ) -> IntArray:
-        """Some node has to be feasible where the plugin normalizes by itself."""
-        raw = raw[: len(feasible)]
-        highest = 0 if self._scale is None else _highest_of(raw, feasible)
-        return self._normalized(raw, feasible, highest, normalize)
 
     def _normalized(
         self, raw: IntArray, feasible: BoolArray, highest: int, normalize: Normalize | None
@@ -152,15 +161,6 @@ class Scores:
         self._has_highest = True
         return not had_highest or self._highest != before
 
-    def checked(self, normalized: IntArray, feasible: BoolArray) -> IntArray:
-        """What is said of nodes that are not feasible does not count, and is made to fit."""
-        if are_in_range(normalized):
-            return normalized
-        wrong = feasible & ((normalized < 0) | (normalized > MAX_SCORE))
-        if wrong.any():
-            self._refuse(int(normalized[wrong][0]))
-        return normalized.clip(0, MAX_SCORE)
-
     def _refuse(self, score: int) -> NoReturn:
         raise PluginError(
             f"plugin {self.plugin.name!r} returns an invalid score {score}, "
@@ -174,15 +174,37 @@ def are_in_range(scores: IntArray) -> bool:
     return bool(np.maximum.reduce(scores.view(np.uint64), axis=None, initial=0) <= MAX_SCORE)
 
 
-def _highest_of(raw: IntArray, feasible: BoolArray) -> int:
-    counting: IntArray = raw * feasible  # faster than to leave the others out
-    return int(np.maximum.reduce(counting, initial=0))
+def scaled(raw: IntArray, highest: int, scale: Scale) -> IntArray:
+    """Raw scores to 0..100, in integers that truncate toward zero as Go's do. `highest` is the
+    largest raw score among the feasible nodes, at least 0."""
+    if scale is None:
+        return raw
+    if highest <= 0:
+        return np.full(len(raw), MAX_SCORE if scale == "lowest_best" else 0, np.int64)
+    if highest > LARGEST_RAW:
+        shift = highest.bit_length() - LARGEST_RAW.bit_length() + 1
+        raw, highest = raw >> shift, highest >> shift
+    share = truncating_divide(raw * MAX_SCORE, highest)
+    return MAX_SCORE - share if scale == "lowest_best" else share
+
+
+def truncating_divide(numerator: IntArray, denominator: int) -> IntArray:
+    """Integer division toward zero, for a denominator above zero."""
+    if np.minimum.reduce(numerator, initial=0) >= 0:
+        return numerator // denominator
+    quotient: IntArray = np.abs(numerator) // denominator
+    return np.where(numerator < 0, -quotient, quotient)
 
 
 def check_scores(name: str, scores: Any, count: int) -> None:
     problem = _problem_of(scores, count)
     if problem:
         raise PluginError(f"{name}{problem}", rule_name=name)
+
+
+def _highest_of(raw: IntArray, feasible: BoolArray) -> int:
+    counting: IntArray = raw * feasible  # faster than to leave the others out
+    return int(np.maximum.reduce(counting, initial=0))
 
 
 def _problem_of(scores: Any, count: int) -> str:

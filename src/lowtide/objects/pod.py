@@ -299,7 +299,7 @@ def bytes_in_memory(pod: Pod) -> int:
     return _BYTES_PER_BYTE * len(json) + _BYTES_PER_COMMA * commas + _BYTES_PER_OBJECT * objects
 
 
-def shape_of(pod: Pod) -> bytes:
+def signature_of(pod: Pod) -> bytes:
     """The pod's signature, as a key: all that plugins may read, so no name, uid, times and status.
 
     For pods with ephemeral volumes or resource claims it includes name and uid, because those

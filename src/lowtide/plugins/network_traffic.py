@@ -10,6 +10,7 @@ import numpy as np
 
 from lowtide.framework.decision import RuleScore
 from lowtide.framework.plugin import (
+    LARGEST_RAW,
     MAX_SCORE,
     READING,
     BoolArray,
@@ -19,7 +20,6 @@ from lowtide.framework.plugin import (
     Pod,
     Rejection,
 )
-from lowtide.framework.scaling import LARGEST_RAW
 from lowtide.plugins.network_traffic_args import NetworkTrafficArgs
 from lowtide.plugins.network_traffic_spellings import older_args
 from lowtide.readings.columns import (

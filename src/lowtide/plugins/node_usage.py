@@ -11,13 +11,13 @@ import numpy as np
 from lowtide.config.types import Duration, Weight
 from lowtide.framework.decision import RuleScore
 from lowtide.framework.plugin import (
+    LARGEST_RAW,
     MAX_SCORE,
     FloatArray,
     IntArray,
     Nodes,
     Pod,
 )
-from lowtide.framework.scaling import LARGEST_RAW
 from lowtide.objects.requests import CPU, MEMORY
 from lowtide.readings.usage import (
     CPU_MILLI,

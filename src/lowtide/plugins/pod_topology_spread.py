@@ -257,7 +257,7 @@ def _cost(constraint: Constraint, table: _Table, nodes: Nodes, is_scored: BoolAr
 
 def _weighted(pods: IntArray, domains: int, constraint: Constraint) -> FloatArray:
     cost: FloatArray = pods * np.float64(math.log(domains + 2))
-    cost += constraint.max_skew - 1
+    cost += max(constraint.max_skew, 1) - 1  # below 1, where nobody has validated the pod
     return cost
 
 

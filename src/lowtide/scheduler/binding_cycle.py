@@ -5,6 +5,7 @@ import sys
 from collections import deque
 
 from lowtide.cluster.state import ClusterState
+from lowtide.framework.asking import UNTIMED, Asking, ask
 from lowtide.framework.change import pod_change
 from lowtide.framework.decision import Decision
 from lowtide.framework.plugin import (
@@ -14,13 +15,12 @@ from lowtide.framework.plugin import (
     Reject,
     Reserved,
     Wait,
-    ask,
 )
+from lowtide.framework.what_if import reasons_against
 from lowtide.objects.quantity import QuantityError
 from lowtide.scheduler.actions import Action, Bind, Decided, LookUpBinding, WriteKubeEvent
 from lowtide.scheduler.events import BindingEnded, BindingLookedUp, PermitAnswered
 from lowtide.scheduler.failures import Failures, rejected_after_all
-from lowtide.scheduler.looking import reasons_against
 from lowtide.scheduler.object_events import ObjectEvents
 from lowtide.scheduler.pods import ASSUMED, Deadline, PendingPod, Pods, Stage, memory_of
 from lowtide.scheduler.queue import Queue
@@ -56,25 +56,26 @@ class BindingCycle:
     # A node was chosen.
 
     def begin(
-        self, record: PendingPod, decision: Decision, shape: object, now: float
+        self, record: PendingPod, decision: Decision, asking: Asking, now: float
     ) -> list[Action]:
         assert decision.node_name is not None
-        self._state.assume(record.pod, decision.node_name, shape)
+        self._state.assume(record.pod, decision.node_name, decision.signature)
         record.decision, record.node_name = decision, decision.node_name
         waits: dict[str, float] = {}  # seconds, by plugin
         answers: list[PermitAnswered] = []  # for pods that wait already
         try:
-            rejection = self._reserve(record) or self._permit(record, waits, answers)
+            rejection = self._reserve(record, asking) or self._permit(
+                record, asking, waits, answers
+            )
         except (PluginError, QuantityError) as error:
             self.take_back(record, now)
             return self._failures.error(record, str(error), now)
         if rejection is not None:
             self.take_back(record, now)
             rejected = rejected_after_all(*rejection, decision)
-            actions = self._failures.no_node(record, rejected, now)
+            actions = self._failures.no_node(record, rejected, asking, now)
         else:
-            spent = record.profile.asking.take_spent()
-            actions = [Decided(decision, record.attempts, record.first_seen_at, spent)]
+            actions = [Decided(decision, record.attempts, record.first_seen_at, asking.spent)]
             if waits:
                 self._wait(record, waits, now)
             else:
@@ -83,12 +84,13 @@ class BindingCycle:
             actions += self.permit_answered(answer, now)
         return actions
 
-    def _reserve(self, record: PendingPod) -> tuple[str, str] | None:
+    def _reserve(self, record: PendingPod, asking: Asking) -> tuple[str, str] | None:
         """The first plugin that rejects the pod, and why. What plugins reserve is assumed in the
         state."""
         for plugin in record.profile.at("reserve"):
-            answer = record.profile.asking(
-                plugin, "reserve", record.pod, record.node_name, self._state.nodes()
+            nodes = self._state.nodes()
+            answer, _ = asking.observed(
+                self._state, plugin, "reserve", record.pod, record.node_name, nodes
             )
             if isinstance(answer, PodRejection):
                 return plugin.name, answer.reason
@@ -105,14 +107,18 @@ class BindingCycle:
         return None
 
     def _permit(
-        self, record: PendingPod, waits: dict[str, float], answers: list[PermitAnswered]
+        self,
+        record: PendingPod,
+        asking: Asking,
+        waits: dict[str, float],
+        answers: list[PermitAnswered],
     ) -> tuple[str, str] | None:
         """The first plugin that rejects the pod, and why. What others say is added."""
         for plugin in record.profile.at("permit"):
             memory = memory_of(record.memories, plugin)
             nodes = self._state.nodes()
-            answer = record.profile.asking(
-                plugin, "permit", record.pod, record.node_name, nodes, **memory
+            answer, _ = asking.observed(
+                self._state, plugin, "permit", record.pod, record.node_name, nodes, **memory
             )
             reason = answer.reason if isinstance(answer, Reject) else None
             if isinstance(answer, Wait):
@@ -146,9 +152,8 @@ class BindingCycle:
         decision = record.decision
         assert decision is not None
         self.stop_waiting(record, now)
-        record.profile.asking.take_spent()  # of another turn
         rejected = rejected_after_all(event.rule_name, event.refusal, decision)
-        return self._failures.no_node(record, rejected, now)
+        return self._failures.no_node(record, rejected, UNTIMED, now)
 
     def stop_waiting(self, record: PendingPod, now: float) -> None:
         """The pod loses its place; the caller says what becomes of it."""

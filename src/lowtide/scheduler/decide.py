@@ -1,180 +1,175 @@
-"""decide: the best node for one pod, and why. Pure: it reads the verdicts and changes nothing.
+"""decide: the best node for one pod, and why. Pure: it reads verdicts and changes nothing.
 
 Called by the machine for each pod, and by the offline modes.
 """
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 import msgspec
 import numpy as np
 from msgspec.structs import replace
 
-from lowtide.cluster.columns import BoolArray, IntArray
-from lowtide.cluster.state import ClusterState
+from lowtide.cluster.columns import IntArray, Rows
 from lowtide.config.types import Extender
+from lowtide.framework.asking import UNTIMED, Asking, ask
 from lowtide.framework.decision import Decision, NodeRejection
-from lowtide.framework.plugin import PostFiltered, ask
+from lowtide.framework.plugin import PostFiltered
 from lowtide.framework.profile import Profile
-from lowtide.framework.refused import RefusedPod, post_filtered
+from lowtide.framework.ranking import RankedAmong
 from lowtide.framework.verdict import Verdict
-from lowtide.framework.verdicts import Verdicts
+from lowtide.framework.verdict_cache import VerdictCache
+from lowtide.framework.what_if import PostFilterContext, post_filtered, what_if
 from lowtide.objects.pod import Pod
 from lowtide.scheduler.extending import (
     EXTENDER,
     MOST_POINTS,
-    Course,
+    ExtenderDialogue,
     ExtenderError,
     agreed_by_extenders,
     points_of_extenders,
     refused_by_extenders,
 )
-from lowtide.scheduler.fitting import fitting
+from lowtide.scheduler.feasibility import Feasibility, feasibility
 
 KEPT_NODES = 20
 
 
 def decide(
     pod: Pod,
-    verdicts: Verdicts,
+    verdicts: VerdictCache,
     *,
     turn: int,
     waited_seconds: float = 0.0,
     keep: int = KEPT_NODES,
     full: bool = False,
+    asking: Asking = UNTIMED,
 ) -> Decision:
     """Without extenders, so that nobody has to be asked."""
-    course = deciding(pod, verdicts, turn=turn, waited_seconds=waited_seconds, keep=keep, full=full)
+    dialogue = deciding(
+        pod,
+        verdicts,
+        turn=turn,
+        waited_seconds=waited_seconds,
+        keep=keep,
+        full=full,
+        asking=asking,
+    )
     try:
-        question = next(course)
+        question = next(dialogue)
     except StopIteration as ended:
         decision: Decision = ended.value
         return decision
     raise RuntimeError(f"there are no extenders, and yet one is asked {question}")
 
 
+def decided_now(pod: Pod, verdicts: VerdictCache, *, turn: int, waited_seconds: float) -> Decision:
+    """For an explanation: in full, as if the pod had no node. Nothing is changed by it."""
+    elsewhere = verdicts.without(pod.uid)
+    return decide(pod, elsewhere, turn=turn, waited_seconds=waited_seconds, full=True)
+
+
 def deciding(
     pod: Pod,
-    verdicts: Verdicts,
+    verdicts: VerdictCache,
     *,
     turn: int,
     waited_seconds: float = 0.0,
     keep: int = KEPT_NODES,
     full: bool = False,
     extenders: tuple[Extender, ...] = (),
+    asking: Asking = UNTIMED,
     signature: bytes | None = None,
-) -> Course[Decision]:
-    """The course of a decision: asks the extenders what it has to, and returns the Decision.
-
-    `turn` says which of equally good nodes is chosen, so that they take turns.
-
-    `waited_seconds` is how long the pod has been waiting: some refusals give way in time.
-
-    The decision keeps the `keep` best nodes in full; with `full`, all nodes and every rejection,
-    and scores even where a single node is left.
-    """
-    state = verdicts.state
-    verdict = verdicts.of(pod, signature)
-    found = Found(pod, verdicts.profile.scheduler_name, verdict, state)
-    helped = _Helped(verdicts.profile, state, verdict, turn, waited_seconds, extenders)
+) -> ExtenderDialogue[Decision]:
+    """`turn` chooses among equally good nodes. Some rejections give way to a pod that has waited
+    so long. The decision keeps the `keep` best nodes; with `full`, all nodes and every rejection,
+    and scores even where a single node is left."""
+    verdict = verdicts.verdict_on(pod, asking, signature)
+    profile = verdicts.profile
+    writer = DecisionWriter(pod, profile.scheduler_name, verdict, turn, keep, full)
+    helpers = _Helpers(profile, verdict, turn, waited_seconds, extenders, asking)
     if verdict.pod_rejection is not None:
-        return (yield from helped.remedied(found.pod_rejected(), {}))
-    fit = fitting(pod, verdict, state, waited_seconds=waited_seconds)
-    feasible, promised, is_narrowed = fit.feasible, fit.promised, fit.is_narrowed
-    count = fit.count
-    if fit.has_given_way:
-        found.has_given_way(promised)
-    nominated = state.row_of(pod.status.nominated_node_name)
-    by_nomination = nominated is not None and bool(feasible[nominated])
-    if nominated is not None and by_nomination and extenders:
-        by_nomination = not (yield from helped.refused(pod, [nominated]))
-    if extenders and count and not by_nomination:
-        refused = yield from helped.refused(pod, np.flatnonzero(feasible).tolist())
-        promised, feasible = {**promised, **refused}, feasible.copy()
-        feasible[list(refused)] = False
-        count, is_narrowed = int(np.count_nonzero(feasible)), True
-    if count == 0:
-        nowhere = found.nowhere(promised, full, verdict.gives_way_after(waited_seconds))
-        return (yield from helped.remedied(nowhere, promised))
-    if nominated is not None and by_nomination and not full:
-        return found.at(nominated, count, by_nomination=True)
-    if count == 1 and not full:
-        return found.at(int(np.argmax(feasible)), count)
-    ranked = verdict.rank_among(feasible) if is_narrowed else verdict.rank()
+        return (yield from helpers.remedied(writer.pod_rejected(), {}))
+    fit = feasibility(pod, verdict, waited_seconds=waited_seconds, asking=asking)
+    nominated = verdict.state.row_of(pod.status.nominated_node_name)
+    if nominated is not None and not fit.feasible[nominated]:
+        nominated = None
     if extenders:
-        by_rules, ranked = ranked, (yield from helped.preferred(pod, ranked))
-        found.extenders_added(ranked - by_rules)
-    best = found.best(ranked, feasible if is_narrowed else None, count, turn, keep, promised, full)
-    if nominated is not None and by_nomination:
-        name, gave_way = pod.status.nominated_node_name, found.gave_way(nominated)
-        return replace(best, node_name=name, by_nomination=True, gave_way=gave_way)
-    return best
+        fit, nominated = yield from helpers.left(pod, fit, nominated)
+    if fit.count == 0:
+        nowhere = writer.nowhere(fit, verdict.gives_way_after(waited_seconds))
+        return (yield from helpers.remedied(nowhere, fit.rejected))
+    if not full and (fit.count == 1 or nominated is not None):
+        return writer.unscored(fit, nominated)
+    among = verdict.rank_among(fit.feasible, asking) if fit.is_narrowed else None
+    ranked = verdict.rank(asking) if among is None else among.ranked
+    points = (yield from helpers.points(pod, ranked)) if extenders else None
+    return writer.best(fit, ranked, among=among, points=points, nominated=nominated)
 
 
-class Found(msgspec.Struct):
-    """Writes a Decision down; the advisor does so too."""
+class DecisionWriter(msgspec.Struct, frozen=True):
+    """Writes a Decision down; the advisor does so too. `turn`, `keep` and `full` are as in
+    `deciding`."""
 
     _pod: Pod
     _scheduler_name: str
     _verdict: Verdict
-    _state: ClusterState
-    _given_way: Mapping[int, NodeRejection] | None = None
-    _points: IntArray | None = None
+    _turn: int
+    _keep: int = KEPT_NODES
+    _full: bool = False
 
-    def has_given_way(self, promised: Mapping[int, NodeRejection]) -> None:
-        """Every node was refused, some for the sake of promised pods; what is left gave way."""
-        self._given_way = promised
-
-    def extenders_added(self, points: IntArray) -> None:
-        """To the rank of each row."""
-        self._points = points
-
-    def gave_way(self, row: int) -> NodeRejection | None:
-        if self._given_way is None:
-            return None
-        return self._given_way.get(row) or self._verdict.rejection_at(row)
-
-    def at(self, row: int, feasible_count: int, *, by_nomination: bool = False) -> Decision:
+    def unscored(self, fit: Feasibility, nominated: int | None) -> Decision:
+        """On the node that the pod is nominated to, or else on the only one that is left."""
+        row = int(np.argmax(fit.feasible)) if nominated is None else nominated
         return Decision(
             pod=self._pod,
             scheduler_name=self._scheduler_name,
-            node_name=self._state.names[row],
-            node_count=self._state.count,
-            feasible_count=feasible_count,
-            by_nomination=by_nomination,
-            gave_way=self.gave_way(row),
+            node_name=self._verdict.state.names[row],
+            node_count=self._verdict.state.count,
+            feasible_count=fit.count,
+            by_nomination=nominated is not None,
+            gave_way=self._gave_way(row, fit),
+            signature=self._verdict.signature,
         )
 
     def best(
         self,
+        fit: Feasibility,
         ranked: IntArray,
-        feasible: BoolArray | None,
-        feasible_count: int,
-        turn: int,
-        keep: int,
-        promised: Mapping[int, NodeRejection],
-        full: bool,
+        *,
+        among: RankedAmong | None,
+        points: IntArray | None = None,
+        nominated: int | None = None,
     ) -> Decision:
-        keep, leaders = len(ranked) if full else keep, self._verdict.leaders
-        if feasible is None and self._points is None:
-            row, kept = leaders.best(ranked, keep, turn)
+        """On the node that ranks highest, unless the pod is nominated to another. `among` is how
+        `ranked` was worked out, `points` what extenders add to it."""
+        verdict, state = self._verdict, self._verdict.state
+        keep = len(ranked) if self._full else self._keep
+        if among is None and points is None:
+            row, kept = verdict.leaders.best(ranked, keep, self._turn)
         else:
-            row, kept = leaders.best_of(ranked, keep, turn)
-            kept = kept[self._verdict.feasible[kept] if feasible is None else feasible[kept]]
-        scores = self._verdict.scores_of(kept, ranked, feasible)
-        if self._points is not None:
-            scores = scores.with_points(EXTENDER, self._points[kept])
+            if points is not None:
+                ranked = ranked + points
+            row, kept = verdict.leaders.best_of(ranked, keep, self._turn)
+            kept = kept[fit.feasible[kept]]
+        scores = verdict.scores_of(kept, ranked, among)
+        if points is not None:
+            scores = scores.with_points(EXTENDER, points[kept])
+        if nominated is not None:
+            row = nominated
         return Decision(
             pod=self._pod,
             scheduler_name=self._scheduler_name,
-            node_name=self._state.names[row],
-            node_count=self._state.count,
-            feasible_count=feasible_count,
+            node_name=state.names[row],
+            node_count=state.count,
+            feasible_count=fit.count,
             scores=scores,
-            rejections=self._rejections(promised, given_way=kept.tolist()) if full else {},
-            narrowed_to=self._verdict.narrowed_to,
-            gave_way=self.gave_way(row),
+            by_nomination=nominated is not None,
+            rejections=self._rejections(fit, given_way=kept) if self._full else {},
+            narrowed_to=verdict.narrowed_to,
+            gave_way=self._gave_way(row, fit) if fit.has_given_way else None,
+            signature=verdict.signature,
         )
 
     def pod_rejected(self) -> Decision:
@@ -184,99 +179,119 @@ class Found(msgspec.Struct):
             pod=self._pod,
             scheduler_name=self._scheduler_name,
             node_name=None,
-            node_count=self._state.count,
+            node_count=self._verdict.state.count,
             feasible_count=0,
             pod_rejection=rejection,
             rejected_by=frozenset([rejected_by]),
             touched=self._verdict.touched_by([rejected_by]),
         )
 
-    def nowhere(
-        self, promised: Mapping[int, NodeRejection], full: bool, gives_way_after: float
-    ) -> Decision:
+    def nowhere(self, fit: Feasibility, gives_way_after: float) -> Decision:
         counts = Counter(self._verdict.reason_counts())
         names = set(self._verdict.rejected_by())
-        for excluded, after in self._nominated_but_excluded():
-            counts.subtract(excluded.reasons)
+        for before, after in (*self._nominated_but_excluded(), *self._rejected_besides(fit)):
+            counts.subtract(before.reasons if before else ())
             counts.update(after.reasons)
             names.add(after.plugin)
-        for row, rejection in promised.items():
-            before = self._verdict.rejection_at(row)
-            counts.subtract(before.reasons if before else ())
-            counts.update(rejection.reasons)
-            names.add(rejection.plugin)
         return Decision(
             pod=self._pod,
             scheduler_name=self._scheduler_name,
             node_name=None,
-            node_count=self._state.count,
+            node_count=self._verdict.state.count,
             feasible_count=0,
             rejected_by=frozenset(names),
             touched=self._verdict.touched_by(names),
             reason_counts=+counts,
             gives_way_after=gives_way_after,
-            rejections=self._rejections(promised) if full else {},
+            rejections=self._rejections(fit) if self._full else {},
             narrowed_to=self._verdict.narrowed_to,
         )
 
+    def _gave_way(self, row: int, fit: Feasibility) -> NodeRejection | None:
+        if not fit.has_given_way:
+            return None
+        return fit.rejected.get(row) or self._verdict.rejection_at(row)
+
+    def _rejected_besides(
+        self, fit: Feasibility
+    ) -> Iterator[tuple[NodeRejection | None, NodeRejection]]:
+        """What the filters alone say of these rows, and what counts instead."""
+        for row, rejection in fit.rejected.items():
+            yield self._verdict.rejection_at(row), rejection
+
     def _nominated_but_excluded(self) -> Iterator[tuple[NodeRejection, NodeRejection]]:
         """The node that the pod is nominated to is filtered before the pre-filters' choice counts,
-        and is told of by what the filters say."""
-        row = self._state.row_of(self._pod.status.nominated_node_name)
+        so that the filters' reasons count there."""
+        state = self._verdict.state
+        row = state.row_of(self._pod.status.nominated_node_name)
         if row is None or not self._verdict.is_excluded(row):
             return
         before = self._verdict.rejection_at(row)
-        after = self._verdict.rejections_on(self._state.nodes().take(np.array([row]))).get(0)
+        after = what_if(self._verdict).rejections(state.nodes().take(np.array([row]))).get(0)
         if before is not None and after is not None:
             yield before, after
 
     def _rejections(
-        self, promised: Mapping[int, NodeRejection], given_way: Sequence[int] = ()
+        self, fit: Feasibility, given_way: Rows | tuple[()] = ()
     ) -> dict[str, NodeRejection]:
-        """By node; of rows where the refusals have given way, nothing is told."""
-        is_told = np.ones(self._state.count, np.bool_)
-        is_told[list(given_way)] = False
-        found = dict(self._verdict.rejections_at(np.flatnonzero(is_told)))
-        for row, rejection in promised.items():
-            if is_told[row]:
+        """By node; nothing about rows whose rejections have given way."""
+        state = self._verdict.state
+        is_reported = np.ones(state.count, np.bool_)
+        is_reported[list(given_way)] = False
+        found = dict(self._verdict.rejections_at(np.flatnonzero(is_reported)))
+        for row, rejection in fit.rejected.items():
+            if is_reported[row]:
                 also = self._verdict.rejections_besides(row, rejection.plugin)
                 found[row] = replace(rejection, also=also)
-        return {self._state.names[row]: found[row] for row in sorted(found)}
+        return {state.names[row]: found[row] for row in sorted(found)}
 
 
-class _Helped(msgspec.Struct, frozen=True):
-    """What others say in the course of a decision: rules that can do something for a pod that
-    fits nowhere, and extenders."""
+class _Helpers(msgspec.Struct, frozen=True):
+    """Who else is asked in the course of a decision: extenders, and plugins that can do something
+    for a pod that fits nowhere."""
 
     _profile: Profile
-    _state: ClusterState
     _verdict: Verdict
     _turn: int
     _waited_seconds: float
     _extenders: tuple[Extender, ...]
+    _asking: Asking
 
-    def refused(self, pod: Pod, rows: list[int]) -> Course[dict[int, NodeRejection]]:
+    def left(
+        self, pod: Pod, fit: Feasibility, nominated: int | None
+    ) -> ExtenderDialogue[tuple[Feasibility, int | None]]:
+        """What extenders leave. If it is the node that the pod is nominated to, they are not asked
+        about others."""
+        if nominated is not None and not (yield from self._refused(pod, [nominated])):
+            return fit, nominated
+        if not fit.count:
+            return fit, None
+        refused = yield from self._refused(pod, np.flatnonzero(fit.feasible).tolist())
+        return fit.without(refused), None
+
+    def _refused(self, pod: Pod, rows: list[int]) -> ExtenderDialogue[dict[int, NodeRejection]]:
         """Of these rows, those that an extender leaves out."""
-        names = self._state.names
+        names = self._verdict.state.names
         row_of = {names[row]: row for row in rows}
         refused = yield from refused_by_extenders(self._extenders, pod, tuple(row_of))
         return {row_of[name]: rejection for name, rejection in refused.items()}
 
-    def preferred(self, pod: Pod, ranked: IntArray) -> Course[IntArray]:
-        """The ranks with what the extenders add."""
-        names = self._state.names
+    def points(self, pod: Pod, ranked: IntArray) -> ExtenderDialogue[IntArray]:
+        """What the extenders add to these ranks. Where a node is not feasible, that is so much that
+        its rank is below what any other can sink to."""
+        names = self._verdict.state.names
         rows = np.flatnonzero(ranked >= 0).tolist()
-        points = yield from points_of_extenders(
+        by_name = yield from points_of_extenders(
             self._extenders, pod, tuple(names[row] for row in rows)
         )
-        preferred = np.full(len(ranked), -2 * MOST_POINTS, np.int64)  # below what any can sink to
-        preferred[rows] = [int(ranked[row]) + points.get(names[row], 0) for row in rows]
-        return preferred
+        points = -2 * MOST_POINTS - ranked
+        points[rows] = [by_name.get(names[row], 0) for row in rows]
+        return points
 
     def remedied(
         self, decision: Decision, promised: Mapping[int, NodeRejection]
-    ) -> Course[Decision]:
-        """With what can be done for a pod that fits nowhere. As in filtering, refusals that give
+    ) -> ExtenderDialogue[Decision]:
+        """With what can be done for a pod that fits nowhere. As in filtering, rejections that give
         way in time do so only where nothing else is left."""
         if decision.node_count == 0:
             return decision
@@ -302,19 +317,20 @@ class _Helped(msgspec.Struct, frozen=True):
     def _post_filtered(
         self, decision: Decision, promised: Mapping[int, NodeRejection], waited_seconds: float
     ) -> tuple[PostFiltered, str] | None:
-        refused = RefusedPod(
+        context = PostFilterContext(
             decision.pod,
             self._verdict,
             profile=self._profile,
-            state=self._state,
+            asking=self._asking,
             promised=promised,
             turn=self._turn,
             gives_way_after=decision.gives_way_after,
             waited_seconds=waited_seconds,
         )
-        return post_filtered(self._profile, decision.pod, self._state, refused)
+        state = self._verdict.state
+        return post_filtered(self._profile, decision.pod, state, context, self._asking)
 
-    def _agreed(self, pod: Pod, answer: PostFiltered) -> Course[PostFiltered]:
+    def _agreed(self, pod: Pod, answer: PostFiltered) -> ExtenderDialogue[PostFiltered]:
         """The same eviction, or another one that the extenders agree to, or none."""
         try:
             left = yield from agreed_by_extenders(self._extenders, pod, answer.candidates)

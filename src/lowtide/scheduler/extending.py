@@ -76,7 +76,7 @@ Question = AskFilter | AskPriorities | AskPreemption
 Answer = Filtered | Priorities | Preempted | ExtenderFailed
 
 T = TypeVar("T")
-Course = Generator[Question, Answer, T]
+ExtenderDialogue = Generator[Question, Answer, T]
 
 
 class ExtenderError(Exception):
@@ -101,7 +101,7 @@ def in_order(extenders: tuple[Extender, ...]) -> tuple[Extender, ...]:
 
 def refused_by_extenders(
     extenders: tuple[Extender, ...], pod: Pod, node_names: tuple[str, ...]
-) -> Course[dict[str, NodeRejection]]:
+) -> ExtenderDialogue[dict[str, NodeRejection]]:
     """Each is asked about the nodes that those before it left, as long as there are any."""
     refused: dict[str, NodeRejection] = {}
     left = node_names
@@ -127,7 +127,7 @@ def refused_by_extenders(
 
 def points_of_extenders(
     extenders: tuple[Extender, ...], pod: Pod, node_names: tuple[str, ...]
-) -> Course[dict[str, int]]:
+) -> ExtenderDialogue[dict[str, int]]:
     """What all of them together add to each node's rank."""
     asked = tuple(each for each in extenders if each.prioritize_verb and is_interested(each, pod))
     points: dict[str, int] = {}
@@ -143,7 +143,7 @@ def points_of_extenders(
 
 def agreed_by_extenders(
     extenders: tuple[Extender, ...], pod: Pod, evictions: tuple[Eviction, ...]
-) -> Course[tuple[Eviction, ...]]:
+) -> ExtenderDialogue[tuple[Eviction, ...]]:
     """What is left of the evictions when every extender was asked that has a say in them."""
     for extender in in_order(extenders):
         if not evictions or not extender.preempt_verb or not is_interested(extender, pod):

@@ -2,7 +2,9 @@
 condition and an Event say why. Used by the machine and by the binding cycle."""
 
 from lowtide.cluster.changes import OBJECTS
+from lowtide.framework.asking import Asking
 from lowtide.framework.decision import Decision
+from lowtide.framework.profile import NO_PLUGIN
 from lowtide.scheduler.actions import (
     Action,
     AttemptFailed,
@@ -10,7 +12,6 @@ from lowtide.scheduler.actions import (
     WriteCondition,
     failure_event,
 )
-from lowtide.scheduler.looking import NO_RULE
 from lowtide.scheduler.nominations import Nominations
 from lowtide.scheduler.pods import PendingPod
 from lowtide.scheduler.queue import Queue
@@ -24,7 +25,9 @@ class Failures:
         self._queue = queue
         self._nominations = nominations
 
-    def no_node(self, record: PendingPod, decision: Decision, now: float) -> list[Action]:
+    def no_node(
+        self, record: PendingPod, decision: Decision, asking: Asking, now: float
+    ) -> list[Action]:
         """It is tried again when something changes that may help."""
         self._nominations.decided(decision, record, now)
         if decision.node_count == 0:
@@ -34,8 +37,7 @@ class Failures:
             retry_on = record.profile.retry_on(rejected_by, decision.touched)
             until = record.first_seen_at + decision.gives_way_after
             self._queue.park(record, rejected_by, retry_on, now, until=until)
-        spent = record.profile.asking.take_spent()
-        decided = Decided(decision, record.attempts, record.first_seen_at, spent)
+        decided = Decided(decision, record.attempts, record.first_seen_at, asking.spent)
         return [decided, *self._written(record, UNSCHEDULABLE, decision.fit_error_final)]
 
     def error(self, record: PendingPod, error: str, now: float) -> list[Action]:
@@ -47,7 +49,7 @@ class Failures:
 
     def unreadable(self, record: PendingPod, error: str, now: float) -> list[Action]:
         """Only a change of the pod can help, or of an object that it uses, such as a claim."""
-        self._queue.park(record, frozenset([NO_RULE]), OBJECTS, now)
+        self._queue.park(record, frozenset([NO_PLUGIN]), OBJECTS, now)
         return self._written(record, UNSCHEDULABLE, error)
 
     def _written(self, record: PendingPod, reason: str, message: str) -> list[Action]:

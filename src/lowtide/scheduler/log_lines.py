@@ -10,8 +10,9 @@ import numpy as np
 from lowtide.cluster.columns import IntArray
 from lowtide.cluster.nodes import Nodes
 from lowtide.cluster.state import ClusterState
+from lowtide.framework.asking import ask, readings_of
 from lowtide.framework.decision import NO_SCORES, Decision, RuleScore, ScoreTable
-from lowtide.framework.plugin import PluginError, ask, readings_of
+from lowtide.framework.plugin import PluginError
 from lowtide.framework.profile import Profile, Weighted
 from lowtide.framework.scores import Scores
 from lowtide.logs import Log

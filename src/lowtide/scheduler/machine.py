@@ -11,18 +11,19 @@ import msgspec
 
 from lowtide.cluster.state import ClusterState
 from lowtide.config.types import Extender
+from lowtide.framework.asking import Asking
 from lowtide.framework.change import Change, changes_by_binding, pod_change
 from lowtide.framework.decision import Decision, NodeRejection
 from lowtide.framework.plugin import PluginError, PodRejection
 from lowtide.framework.profile import Profile, rules_by_kind
-from lowtide.framework.verdicts import Verdicts
+from lowtide.framework.verdict_cache import VerdictCache
 from lowtide.objects.events import Added, Deleted, Modified
 from lowtide.objects.node import Node
 from lowtide.objects.pod import Pod
 from lowtide.objects.quantity import QuantityError
 from lowtide.scheduler.actions import Action, AskExtenders, PluginFailed, failure_event
 from lowtide.scheduler.binding_cycle import BindingCycle
-from lowtide.scheduler.decide import deciding
+from lowtide.scheduler.decide import decided_now, deciding
 from lowtide.scheduler.events import (
     BindingEnded,
     BindingLookedUp,
@@ -32,9 +33,8 @@ from lowtide.scheduler.events import (
     PermitAnswered,
     Turn,
 )
-from lowtide.scheduler.extending import Answer, Course, ExtenderError
+from lowtide.scheduler.extending import Answer, ExtenderDialogue, ExtenderError
 from lowtide.scheduler.failures import Failures
-from lowtide.scheduler.looking import decided_now, gate_by, rejection_now
 from lowtide.scheduler.nominations import Nominations
 from lowtide.scheduler.object_events import ObjectEvents
 from lowtide.scheduler.pods import ASSUMED, QUEUED, PendingPod, Pods, Stage
@@ -49,7 +49,8 @@ class Cycle(msgspec.Struct):
     """One pod's turn, from the queue to a decision."""
 
     record: PendingPod
-    course: Course[Decision]
+    asking: Asking
+    dialogue: ExtenderDialogue[Decision]
     # Events that came while it waits for an extender: the cluster it decides on stays as it was.
     held: list[Event] = []
 
@@ -68,7 +69,9 @@ class Machine:
         self.profiles = profiles
         self._extenders = extenders
         self._keeps_every_score = keeps_every_score
-        self._verdicts = {name: Verdicts(profile, self.state) for name, profile in profiles.items()}
+        self._verdicts = {
+            name: VerdictCache(profile, self.state) for name, profile in profiles.items()
+        }
         first = next(iter(profiles.values()))  # every profile sorts the queue alike
         (sorter,) = first.at("queueSort")
         self.pods = Pods(sorter.sort_key)
@@ -133,14 +136,14 @@ class Machine:
         )
 
     def rejection_of(self, pod: Pod, node_name: str) -> NodeRejection | None:
-        return rejection_now(pod, node_name, self._verdicts[pod.spec.scheduler_name])
+        return self._verdicts[pod.spec.scheduler_name].rejection_on(pod, node_name)
 
     def gate_of(self, pod: Pod) -> tuple[str, PodRejection] | None:
         """Who keeps a pod out of the queue, and why."""
         record = self.pods.by_uid.get(pod.uid)
         if record is not None and record.eviction is not None:
             return HELD_BY, HELD
-        return gate_by(self.profiles[pod.spec.scheduler_name], pod)
+        return self.profiles[pod.spec.scheduler_name].gate(pod)
 
     def objection_to(self, pod: Pod) -> str | None:
         """Why the binding of this pod, which is about to be sent, must not be: others have changed
@@ -254,10 +257,10 @@ class Machine:
         if pod.is_terminating:
             self.pods.move(record, Stage.NOT_PENDING)
             return [failure_event(pod, f"skip schedule deleting pod: {pod.key}")]
-        profile.asking.take_spent()  # what a turn that failed has left
         if pod.status.nominated_node_name or self.state.nominated():
             pod = self._nominations.applied_to(pod)
-        course = deciding(
+        asking = Asking(profile.clock)
+        dialogue = deciding(
             pod,
             self._verdicts[profile.scheduler_name],
             turn=self._turns,
@@ -265,15 +268,16 @@ class Machine:
             full=self._keeps_every_score,
             extenders=self._extenders,
             signature=record.signature,
+            asking=asking,
         )
-        return self._go_on(Cycle(record, course), None, now)
+        return self._go_on(Cycle(record, asking, dialogue), None, now)
 
     def _go_on(self, cycle: Cycle, answer: Answer | None, now: float) -> list[Action]:
         """To the next question or to the decision."""
         record = cycle.record
         try:
             # A generator is begun by sending it nothing.
-            question = cycle.course.send(answer)  # type: ignore[arg-type]
+            question = cycle.dialogue.send(answer)  # type: ignore[arg-type]
         except StopIteration as ended:
             decision: Decision = ended.value
         except QuantityError as error:
@@ -285,9 +289,11 @@ class Machine:
             return [AskExtenders(question)]
         self._turns += 1
         if decision.node_name is not None:
-            shape = self._verdicts[record.profile.scheduler_name].shape_of_last(record.uid)
-            return self._binding.begin(record, decision, shape, now)
-        actions, found = self._failures.no_node(record, decision, now), decision.post_filtered
+            return self._binding.begin(record, decision, cycle.asking, now)
+        actions, found = (
+            self._failures.no_node(record, decision, cycle.asking, now),
+            decision.post_filtered,
+        )
         if found is not None and found.eviction is not None:
             actions += self._preemption.begin(record, found.eviction, now)
         return actions

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from lowtide.cluster.state import ClusterState
 from lowtide.framework.change import Change, promise_dropped
 from lowtide.framework.decision import Decision
-from lowtide.objects.pod import Pod, shape_of
+from lowtide.objects.pod import Pod, signature_of
 from lowtide.scheduler.pods import PendingPod, Pods
 
 _MOST_ASKED = 8  # of one pod; writes that fail are never seen
@@ -82,7 +82,7 @@ class Nominations:
         before = self._state.nomination_of(pod.uid)
         if before:
             nominated = self._state.nominated()[before][pod.uid]
-            if before != node_name or shape_of(nominated) != shape_of(pod):
+            if before != node_name or signature_of(nominated) != signature_of(pod):
                 self.drop(pod.uid, now)
         if node_name:
             self._state.nominate(pod, node_name)

@@ -14,7 +14,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from lowtide.framework.decision import Decision
 from lowtide.framework.plugin import Queued
 from lowtide.framework.profile import Profile
-from lowtide.objects.pod import Pod, shape_of
+from lowtide.objects.pod import Pod, signature_of
 
 _FEW_ENTRIES = 64
 
@@ -119,7 +119,7 @@ class PendingPod:
     def signature(self) -> bytes:
         """All that plugins may read of the pod, as a key."""
         if not self._signature:
-            self._signature = shape_of(self.pod)
+            self._signature = signature_of(self.pod)
         return self._signature
 
     def update(self, pod: Pod) -> None:

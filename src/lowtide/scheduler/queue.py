@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 
 from lowtide.framework.change import Change
 from lowtide.objects.pod import Pod
-from lowtide.scheduler.looking import gate_by
 from lowtide.scheduler.pods import QUEUED, Group, PendingPod, Pods, Stage
 
 INITIAL_BACKOFF_SECONDS = 1.0
@@ -201,7 +200,7 @@ class Queue:
         if stage is Stage.ACTIVE or stage is Stage.BACKOFF:
             if record.eviction is not None:
                 stage = Stage.EVICTING
-            elif gate_by(record.profile, record.pod) is not None:
+            elif record.profile.gate(record.pod) is not None:
                 stage = Stage.GATED
         self._pods.move(record, stage)
         if because and stage in _METRIC_QUEUE:

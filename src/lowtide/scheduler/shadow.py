@@ -9,15 +9,15 @@ import numpy as np
 from msgspec.structs import replace
 
 from lowtide.cluster.state import ClusterState
+from lowtide.framework.asking import NOTHING_SPENT, Asking, Spent
 from lowtide.framework.decision import Decision, NodeRejection, ScoreTable
 from lowtide.framework.plugin import PluginError, PodRejection
 from lowtide.framework.profile import Profile, rules_by_kind
-from lowtide.framework.verdicts import Verdicts
+from lowtide.framework.verdict_cache import VerdictCache
 from lowtide.objects.pod import Pod
 from lowtide.objects.quantity import QuantityError
-from lowtide.scheduler.decide import decide
+from lowtide.scheduler.decide import decide, decided_now
 from lowtide.scheduler.events import Event
-from lowtide.scheduler.looking import decided_now, gate_by, rejection_now
 from lowtide.scheduler.object_events import ObjectEvents
 from lowtide.scheduler.unbound_pods import UnboundPods
 
@@ -45,6 +45,7 @@ class Shadowed(msgspec.Struct, frozen=True):
     error: str = ""
     because: str = ""  # the rule that speaks most for where it would be
     waited_seconds: float = 0.0
+    spent: Spent = NOTHING_SPENT  # by the plugins that had to be asked
 
     @property
     def would_be_on(self) -> str:
@@ -60,7 +61,9 @@ class Shadow:
     def __init__(self, profiles: Mapping[str, Profile]) -> None:
         self.state = ClusterState()
         self.profiles = profiles
-        self._verdicts = {name: Verdicts(profile, self.state) for name, profile in profiles.items()}
+        self._verdicts = {
+            name: VerdictCache(profile, self.state) for name, profile in profiles.items()
+        }
         self._objects = ObjectEvents(self.state, profiles.values(), self)
         self.queue = UnboundPods()
         self._turns = 0
@@ -90,10 +93,10 @@ class Shadow:
         )
 
     def rejection_of(self, pod: Pod, node_name: str) -> NodeRejection | None:
-        return rejection_now(pod, node_name, self._verdicts_for(pod))
+        return self._verdicts_for(pod).rejection_on(pod, node_name)
 
     def gate_of(self, pod: Pod) -> tuple[str, PodRejection] | None:
-        return gate_by(self._verdicts_for(pod).profile, pod)
+        return self._verdicts_for(pod).profile.gate(pod)
 
     def step(self, event: Event, now: float) -> Shadowed | None:
         self._shadowed = None
@@ -114,27 +117,37 @@ class Shadow:
         self.queue.drop(pod.uid)
         self.state.remove_pod(pod.uid)
 
-    def _verdicts_for(self, pod: Pod) -> Verdicts:
+    def _verdicts_for(self, pod: Pod) -> VerdictCache:
         first = next(iter(self._verdicts.values()))
         return self._verdicts.get(pod.spec.scheduler_name, first)
 
     def _compared(self, pod: Pod, node_name: str, waited_seconds: float) -> Shadowed:
         verdicts, pod = self._verdicts_for(pod), _without_promise(pod)
         self._turns += 1
+        asking = Asking(verdicts.profile.clock)
         try:
-            decision = decide(pod, verdicts, turn=self._turns, waited_seconds=waited_seconds)
+            decision = decide(
+                pod, verdicts, turn=self._turns, waited_seconds=waited_seconds, asking=asking
+            )
             if decision.node_name is None:
                 found = Shadowed(pod, node_name, Agreement.NOWHERE, decision)
             else:
-                found = self._judged(pod, node_name, decision, verdicts)
+                found = self._judged(pod, node_name, decision, verdicts, asking)
         except (PluginError, QuantityError) as error:
             found = Shadowed(pod, node_name, Agreement.FAILED, error=str(error))
-        return replace(found, waited_seconds=waited_seconds)
+        return replace(found, waited_seconds=waited_seconds, spent=asking.spent)
 
-    def _judged(self, pod: Pod, node_name: str, decision: Decision, verdicts: Verdicts) -> Shadowed:
+    def _judged(
+        self,
+        pod: Pod,
+        node_name: str,
+        decision: Decision,
+        verdicts: VerdictCache,
+        asking: Asking,
+    ) -> Shadowed:
         if decision.node_name == node_name:
             return Shadowed(pod, node_name, Agreement.SAME, decision)
-        row, verdict = self.state.row_of(node_name), verdicts.of(pod)
+        row, verdict = self.state.row_of(node_name), verdicts.verdict_on(pod, asking)
         if row is None:
             return Shadowed(pod, node_name, Agreement.DIFFERENT, decision)
         rejection = verdict.rejection_at(row)
@@ -142,7 +155,7 @@ class Shadow:
             is_refused = decision.gave_way is None
             agreement = Agreement.REFUSED if is_refused else Agreement.DIFFERENT
             return Shadowed(pod, node_name, agreement, decision, rejection=rejection)
-        ranked = verdict.rank()
+        ranked = verdict.rank(asking)
         total, best_total = int(ranked[row]), int(ranked.max())
         if total == best_total:
             return Shadowed(pod, node_name, Agreement.AS_GOOD, decision, total, best_total)

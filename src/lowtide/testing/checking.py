@@ -13,7 +13,7 @@ from lowtide.cluster.nodes import Nodes
 from lowtide.cluster.state import ClusterState
 from lowtide.framework.asking import ask, readings_of
 from lowtide.framework.profile import Profile
-from lowtide.framework.verdicts import Verdicts
+from lowtide.framework.verdict_cache import VerdictCache
 from lowtide.objects.node import Node
 from lowtide.objects.pod import Pod, PodStatus
 from lowtide.readings.prometheus_query import PrometheusQuery
@@ -147,7 +147,7 @@ class _Check:
         self._profile = profile
         self._state = state
         self._draw = draw
-        self._kept = Verdicts(profile, state)
+        self._kept = VerdictCache(profile, state)
 
     def of(self, cluster: _RandomCluster, pods: Sequence[Pod]) -> None:
         queries = [each for each in readings_of(self._plugin) if isinstance(each, PrometheusQuery)]
@@ -189,7 +189,7 @@ class _Check:
             )
 
     def _check_kept(self, pod: Pod, kept: "_Answers") -> None:
-        fresh = _answers_of(Verdicts(self._profile, self._state), pod)
+        fresh = _answers_of(VerdictCache(self._profile, self._state), pod)
         for method, name, one, other in _differences(fresh, kept):
             raise AssertionError(
                 f"{self._plugin.name}.{method} answers about node {name} and pod {pod.name}: {one} "
@@ -223,9 +223,9 @@ class _Check:
 _Answers = dict[str, dict[str, str]]
 
 
-def _answers_of(verdicts: Verdicts, pod: Pod) -> _Answers:
+def _answers_of(verdicts: VerdictCache, pod: Pod) -> _Answers:
     """What is known after all that was kept; scores of the feasible nodes, as they are used."""
-    verdict = verdicts.of(pod)
+    verdict = verdicts.verdict_on(pod)
     feasible, scores = verdict.feasible, verdict.rank().tolist()
     found: _Answers = {"pre_filter": {}, "filter": {}, "score": {}}
     for row, name in enumerate(verdicts.state.names):

@@ -11,7 +11,7 @@ from lowtide.framework.contract import broken_contract
 from lowtide.framework.decision import Decision
 from lowtide.framework.plugin import PluginError
 from lowtide.framework.profile import METHOD_AT_POINT, Profile
-from lowtide.framework.verdicts import Verdicts
+from lowtide.framework.verdict_cache import VerdictCache
 from lowtide.objects.node import Node
 from lowtide.objects.pod import Pod
 from lowtide.scheduler.decide import decide
@@ -48,7 +48,7 @@ def place(
 ) -> Decision:
     """What these rules decide together, with everything kept that explains it."""
     state = make_state(nodes, pods, readings)
-    return decide(pod, Verdicts(make_profile(rules), state), turn=turn, full=True)
+    return decide(pod, VerdictCache(make_profile(rules), state), turn=turn, full=True)
 
 
 def is_concerned(rule: Any, pod: Pod) -> bool:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from lowtide.framework.scaling import Scale, scaled, truncating_divide
+from lowtide.framework.scores import Scale, scaled, truncating_divide
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from lowtide.framework.verdicts import Verdicts
+from lowtide.framework.verdict_cache import VerdictCache
 from lowtide.plugins.node_resources_fit import NodeResourcesFit, NodeResourcesFitArgs
-from lowtide.scheduler.fitting import fitting
+from lowtide.scheduler.feasibility import feasibility
 from lowtide.testing import make_node, make_pod, make_profile, make_state
 
 FULL = make_pod("full", on="a", cpu="1")
@@ -34,8 +34,10 @@ def test_a_promise_takes_a_node_away_where(
             make_pod("other", **{k: more[k] for k in more if k != "at"}), more.get("at", "a")
         )
     pod = make_pod(cpu="500m")
-    verdict = Verdicts(make_profile([NodeResourcesFit(NodeResourcesFitArgs())]), state).of(pod)
-    fit = fitting(pod, verdict, state, waited_seconds=0.0)
+    verdict = VerdictCache(
+        make_profile([NodeResourcesFit(NodeResourcesFitArgs())]), state
+    ).verdict_on(pod)
+    fit = feasibility(pod, verdict, waited_seconds=0.0)
     assert [state.names[row] for row in fit.feasible.nonzero()[0]] == feasible
-    assert [state.names[row] for row in fit.promised] == promised
+    assert [state.names[row] for row in fit.rejected] == promised
     assert fit.is_narrowed is is_narrowed

@@ -18,13 +18,13 @@ from lowtide.framework.plugin import (
     filter_each,
 )
 from lowtide.framework.verdict import Verdict
-from lowtide.framework.verdicts import Verdicts
+from lowtide.framework.verdict_cache import VerdictCache
 from lowtide.plugins.node_unschedulable import NodeUnschedulable
 from lowtide.testing import make_node, make_pod, make_profile, make_state
 
 
 def verdict_of(rules: Sequence[Any], state: ClusterState) -> Verdict:
-    return Verdicts(make_profile(rules), state).of(make_pod())
+    return VerdictCache(make_profile(rules), state).verdict_on(make_pod())
 
 
 def three() -> ClusterState:
@@ -189,12 +189,12 @@ def ranks_with_pods(points: int, *counts: int) -> list[int]:
     is asked about the others again."""
     state = make_state([make_node(f"n{number}") for number in range(16)])
     one, two = Crowd("One", 10), Crowd("Two", points)
-    verdicts = Verdicts(make_profile([one, two], {"One": 3}), state)
-    verdicts.of(make_pod()).rank()
+    verdicts = VerdictCache(make_profile([one, two], {"One": 3}), state)
+    verdicts.verdict_on(make_pod()).rank()
     for row, count in enumerate(counts):
         for number in range(count):
             state.place(make_pod(f"p{row}-{number}", on=f"n{row}"))
-    ranked = verdicts.of(make_pod()).rank()[: len(counts)].tolist()
+    ranked = verdicts.verdict_on(make_pod()).rank()[: len(counts)].tolist()
     assert one.asked == two.asked == [16, len(counts)]
     return ranked
 
@@ -257,14 +257,14 @@ class Stretched:
 
 def test_a_rule_is_not_asked_to_normalize_where_no_node_is_feasible() -> None:
     state = make_state([make_node(name, unschedulable=True) for name in "abc"])
-    verdicts = Verdicts(make_profile([NodeUnschedulable(), Stretched()]), state)
-    verdict = verdicts.of(make_pod())
+    verdicts = VerdictCache(make_profile([NodeUnschedulable(), Stretched()]), state)
+    verdict = verdicts.verdict_on(make_pod())
     assert verdict.rank().tolist() == [-1, -1, -1]
-    assert verdict.rank_among(np.array([True, True, True])).tolist() == [0, 50, 100]
-    assert verdict.rank_among(np.array([True, True, False])).tolist() == [0, 100, -1]
+    assert verdict.rank_among(np.array([True, True, True])).ranked.tolist() == [0, 50, 100]
+    assert verdict.rank_among(np.array([True, True, False])).ranked.tolist() == [0, 100, -1]
     for name in "bc":
         state.update_node(make_node(name))
-    assert verdicts.of(make_pod()).rank().tolist() == [-1, 0, 100]
+    assert verdicts.verdict_on(make_pod()).rank().tolist() == [-1, 0, 100]
 
 
 def test_the_raw_scores_told_are_those_among_the_feasible_nodes() -> None:
@@ -276,7 +276,8 @@ def test_the_raw_scores_told_are_those_among_the_feasible_nodes() -> None:
 
     verdict = verdict_of([CountsFeasible()], three())
     feasible = np.array([True, True, False])
-    scores = verdict.scores_of(np.array([0, 1]), verdict.rank_among(feasible), feasible)
+    among = verdict.rank_among(feasible)
+    scores = verdict.scores_of(np.array([0, 1]), among.ranked, among)
     one = RuleScore(raw=2, normalized=2, weighted=2)
     assert scores.unpacked() == (
         NodeScore("a", 2, {"CountsFeasible": one}),

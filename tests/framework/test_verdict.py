@@ -16,10 +16,11 @@ from lowtide.framework.plugin import (
     Pod,
     PodRejection,
     Rejection,
+    Scale,
     filter_each,
 )
 from lowtide.framework.verdict import Verdict
-from lowtide.framework.verdicts import Verdicts
+from lowtide.framework.verdict_cache import VerdictCache
 from lowtide.testing import make_node, make_pod, make_profile, make_state
 
 POD = make_pod()
@@ -73,7 +74,7 @@ def scored(name: str, score: int, **more: Any) -> Any:
 def verdict_of(
     rules: Sequence[Any], state: ClusterState, pod: Pod = POD, **weights: int
 ) -> Verdict:
-    return Verdicts(make_profile(rules, weights), state).of(pod)
+    return VerdictCache(make_profile(rules, weights), state).verdict_on(pod)
 
 
 def three() -> ClusterState:
@@ -235,13 +236,13 @@ def test_a_rule_without_opinion_adds_nothing() -> None:
 def test_scores_scale_again_when_the_highest_goes_away() -> None:
     rule = Scores(scale="lowest_best")
     state = make_state([scored("a", 1), scored("b", 15), scored("c", 10), scored("d", 13)])
-    verdicts = Verdicts(make_profile([rule]), state)
-    assert verdicts.of(POD).rank().tolist() == [94, 0, 34, 14]
+    verdicts = VerdictCache(make_profile([rule]), state)
+    assert verdicts.verdict_on(POD).rank().tolist() == [94, 0, 34, 14]
     state.remove_node("b")  # d moves into its row, 13 is the highest
     # 100 - 100//13, 100 - 1300//13, 100 - 1000//13
-    assert verdicts.of(POD).rank().tolist() == [93, 0, 24]
+    assert verdicts.verdict_on(POD).rank().tolist() == [93, 0, 24]
     state.remove_node("c")  # the last row
-    assert verdicts.of(POD).rank().tolist() == [93, 0]
+    assert verdicts.verdict_on(POD).rank().tolist() == [93, 0]
 
 
 @pytest.mark.parametrize(
@@ -255,19 +256,19 @@ def test_scores_scale_again_when_the_highest_goes_away() -> None:
 def test_only_what_changed_is_scored_again_when_a_score(score: int, ranks: list[int]) -> None:
     rule = Scores(scale="lowest_best")
     state = make_state([scored("a", 1), scored("b", 15), scored("c", 10), scored("d", 13)])
-    verdicts = Verdicts(make_profile([rule]), state)
-    verdicts.of(POD).rank()
+    verdicts = VerdictCache(make_profile([rule]), state)
+    verdicts.verdict_on(POD).rank()
     state.update_node(scored("c", score))
-    assert verdicts.of(POD).rank().tolist() == ranks
+    assert verdicts.verdict_on(POD).rank().tolist() == ranks
     assert rule.judged == [["a", "b", "c", "d"], ["c"]]
 
 
 def test_scores_scale_again_when_the_highest_falls() -> None:
     state = make_state([scored("a", 1), scored("b", 15), scored("c", 10)])
-    verdicts = Verdicts(make_profile([Scores(scale="highest_best")]), state)
-    assert verdicts.of(POD).rank().tolist() == [6, 100, 66]
+    verdicts = VerdictCache(make_profile([Scores(scale="highest_best")]), state)
+    assert verdicts.verdict_on(POD).rank().tolist() == [6, 100, 66]
     state.update_node(scored("b", 2))
-    assert verdicts.of(POD).rank().tolist() == [10, 20, 100]
+    assert verdicts.verdict_on(POD).rank().tolist() == [10, 20, 100]
 
 
 def test_the_highest_counts_among_feasible_nodes_only() -> None:
@@ -279,12 +280,12 @@ def test_the_highest_counts_among_feasible_nodes_only() -> None:
             return "cordoned" if node.object.spec.unschedulable else None
 
     state = make_state([scored("a", 1), scored("b", 15), scored("c", 10)])
-    verdicts = Verdicts(make_profile([Cordon(), Scores(scale="highest_best")]), state)
-    assert verdicts.of(POD).rank().tolist() == [6, 100, 66]
+    verdicts = VerdictCache(make_profile([Cordon(), Scores(scale="highest_best")]), state)
+    assert verdicts.verdict_on(POD).rank().tolist() == [6, 100, 66]
     state.update_node(scored("b", 15, unschedulable=True))
-    assert verdicts.of(POD).rank().tolist() == [10, -1, 100]
+    assert verdicts.verdict_on(POD).rank().tolist() == [10, -1, 100]
     state.update_node(scored("b", 15))
-    assert verdicts.of(POD).rank().tolist() == [6, 100, 66]
+    assert verdicts.verdict_on(POD).rank().tolist() == [6, 100, 66]
 
 
 def test_the_highest_is_looked_for_again_when_its_node_is_refused_though_its_score_stays() -> None:
@@ -297,12 +298,12 @@ def test_the_highest_is_looked_for_again_when_its_node_is_refused_though_its_sco
 
     rule = Scores(scale="highest_best")
     state = make_state([scored("a", 1), scored("b", 15), scored("c", 10), scored("d", 5)])
-    verdicts = Verdicts(make_profile([Vacant(), rule]), state)
-    assert verdicts.of(POD).rank().tolist() == [6, 100, 66, 33]
+    verdicts = VerdictCache(make_profile([Vacant(), rule]), state)
+    assert verdicts.verdict_on(POD).rank().tolist() == [6, 100, 66, 33]
     state.place(make_pod("p", on="b"))
-    assert verdicts.of(POD).rank().tolist() == [10, -1, 100, 50]
+    assert verdicts.verdict_on(POD).rank().tolist() == [10, -1, 100, 50]
     state.remove_pod("default/p")
-    assert verdicts.of(POD).rank().tolist() == [6, 100, 66, 33]
+    assert verdicts.verdict_on(POD).rank().tolist() == [6, 100, 66, 33]
     assert rule.judged == [["a", "b", "c", "d"]]
 
 
@@ -321,13 +322,21 @@ def test_a_rule_that_reads_which_nodes_are_feasible_is_asked_again_when_that_cha
             return np.full(len(nodes), int(nodes.everything.feasible.sum()), np.int64)
 
     state = three()
-    verdicts = Verdicts(make_profile([Cordoned(), OfFeasible()]), state)
-    assert verdicts.of(POD).rank().tolist() == [3, 3, 3]
+    verdicts = VerdictCache(make_profile([Cordoned(), OfFeasible()]), state)
+    assert verdicts.verdict_on(POD).rank().tolist() == [3, 3, 3]
     state.update_node(make_node("b", unschedulable=True))
-    assert verdicts.of(POD).rank().tolist() == [2, -1, 2]
-    assert verdicts.of(POD).rank_among(np.array([True, False, False])).tolist() == [1, -1, -1]
+    assert verdicts.verdict_on(POD).rank().tolist() == [2, -1, 2]
+    assert verdicts.verdict_on(POD).rank_among(np.array([True, False, False])).ranked.tolist() == [
+        1,
+        -1,
+        -1,
+    ]
     state.update_node(make_node("c", labels={"disk": "ssd"}))
-    assert verdicts.of(POD).rank().tolist() == [2, -1, 2]  # asked about all, not about c alone
+    assert verdicts.verdict_on(POD).rank().tolist() == [
+        2,
+        -1,
+        2,
+    ]  # asked about all, not about c alone
 
 
 class ScoresBy:
@@ -359,10 +368,10 @@ def test_where_a_node_is_no_longer_feasible_a_plugin_scores_again(
     read: Callable[[Nodes], Any], judged: list[str]
 ) -> None:
     plugin, state = ScoresBy(read), make_state([make_node(name) for name in "abcd"])
-    verdicts = Verdicts(make_profile([Cordoned(), plugin]), state)
+    verdicts = VerdictCache(make_profile([Cordoned(), plugin]), state)
     for is_cordoned in (False, True):
         state.update_node(make_node("b", unschedulable=is_cordoned))
-        verdicts.of(POD).rank()
+        verdicts.verdict_on(POD).rank()
     assert plugin.judged == ["abcd", *judged]
 
 
@@ -372,12 +381,12 @@ def test_what_normalize_touches_makes_a_plugin_score_again() -> None:
             return np.minimum(raw + nodes.pod_count, 100)
 
     plugin, state = ByPods(lambda nodes: None), three()
-    verdicts = Verdicts(make_profile([plugin]), state)
-    assert verdicts.of(POD).rank().tolist() == [0, 0, 0]
+    verdicts = VerdictCache(make_profile([plugin]), state)
+    assert verdicts.verdict_on(POD).rank().tolist() == [0, 0, 0]
     state.place(make_pod("p", on="b"))
-    assert verdicts.of(POD).rank().tolist() == [0, 1, 0]
+    assert verdicts.verdict_on(POD).rank().tolist() == [0, 1, 0]
     state.remove_pod("default/p")
-    assert verdicts.of(POD).rank().tolist() == [0, 0, 0]
+    assert verdicts.verdict_on(POD).rank().tolist() == [0, 0, 0]
 
 
 @pytest.mark.parametrize("method", ["filter", "pre_filter"])
@@ -398,9 +407,10 @@ def test_a_rank_among_fewer_nodes_scales_anew_and_keeps_nothing() -> None:
     state = make_state([scored("a", 1), scored("b", 15), scored("c", 10)])
     verdict = verdict_of([Scores(scale="highest_best")], state)
     few = np.array([True, False, True])
-    assert verdict.rank_among(few).tolist() == [10, -1, 100]
+    assert verdict.rank_among(few).ranked.tolist() == [10, -1, 100]
     assert verdict.rank().tolist() == [6, 100, 66]
-    table = verdict.scores_of(np.array([2, 0]), verdict.rank_among(few), few)
+    among = verdict.rank_among(few)
+    table = verdict.scores_of(np.array([2, 0]), among.ranked, among)
     assert (table.node_names, table.totals.tolist()) == (("c", "a"), [100, 10])
     assert [column.tolist() for column in (*table.raw, *table.normalized)] == [[10, 1], [100, 10]]
 
@@ -413,3 +423,36 @@ def test_a_rule_may_normalise_by_itself() -> None:
     state = make_state([scored("a", 500), scored("b", 530), scored("c", 400)])
     verdict = verdict_of([Refuses("First", {"c": ["one"]}), Distance()], state)
     assert verdict.rank().tolist() == [0, 30, -1]
+
+
+class SaysNothingOfSome:
+    """Has an opinion only where so many nodes are feasible, and then prefers the last."""
+
+    name = "SaysNothingOfSome"
+    scale: Scale = "lowest_best"
+
+    def __init__(self, fewest: int, most: int) -> None:
+        self._wanted = range(fewest, most + 1)
+
+    def score(self, pod: Pod, nodes: Nodes) -> IntArray | None:
+        if np.count_nonzero(nodes.everything.feasible) not in self._wanted:
+            return None
+        return 2 - nodes.rows
+
+
+@pytest.mark.parametrize(
+    ("fewest", "most", "ranked", "names"),
+    [
+        pytest.param(1, 2, [0, 50, -1], ("SaysNothingOfSome",), id="has one only about fewer"),
+        pytest.param(3, 3, [1, 1, -1], (), id="has none about fewer"),
+    ],
+)
+def test_a_rank_among_fewer_nodes_asks_again_whether_a_plugin_has_an_opinion_that(
+    fewest: int, most: int, ranked: list[int], names: tuple[str, ...]
+) -> None:
+    verdict = verdict_of([SaysNothingOfSome(fewest, most)], three())
+    assert verdict.rank().tolist() == ([1, 1, 1] if names else [0, 50, 100])
+    among = verdict.rank_among(np.array([True, True, False]))
+    table = verdict.scores_of(np.array([1, 0]), among.ranked, among)
+    assert (among.ranked.tolist(), table.rules) == (ranked, names)
+    assert verdict.most_points(among) == 100 * len(names)

@@ -21,10 +21,10 @@ from lowtide.framework.plugin import (
 )
 from lowtide.framework.profile import Profile
 from lowtide.framework.verdict import Verdict
-from lowtide.framework.verdicts import Verdicts
+from lowtide.framework.verdict_cache import VerdictCache
 from lowtide.objects.kinds import Namespace
 from lowtide.objects.meta import ObjectMeta
-from lowtide.objects.pod import bytes_in_memory
+from lowtide.objects.pod import bytes_in_memory, signature_of
 from lowtide.objects.workloads import Service
 from lowtide.plugins.node_unschedulable import NodeUnschedulable
 from lowtide.testing import make_node, make_pod, make_profile, make_state
@@ -190,11 +190,11 @@ def test_only_plugins_that_touched_what_changed_are_asked_again_where(
     plugins = {name: Counts(read, name) for name, read in READS.items()}
     state = ten(GONE, RELABELLED)
     state.put_object(namespace())
-    verdicts = Verdicts(make_profile(list(plugins.values())), state)
-    verdicts.of(POD)
+    verdicts = VerdictCache(make_profile(list(plugins.values())), state)
+    verdicts.verdict_on(POD)
     event(state)
-    verdicts.of(POD)
-    verdicts.of(POD)
+    verdicts.verdict_on(POD)
+    verdicts.verdict_on(POD)
     assert {name: plugin.judged[0] for name, plugin in plugins.items()} == dict.fromkeys(READS, 10)
     again = {name: plugin.judged[1:] for name, plugin in plugins.items()}
     assert again == {**each(READS), **judged}
@@ -214,7 +214,7 @@ class LooksCloser(Counts):
 
 def test_what_is_touched_about_few_rows_adds_up() -> None:
     plugin, state = LooksCloser(), ten()
-    verdicts = Verdicts(make_profile([plugin]), state)
+    verdicts = VerdictCache(make_profile([plugin]), state)
     for event, judged in (
         (lambda: state.place(make_pod("one", on="n3")), []),
         (lambda: state.update_node(make_node("n3", labels={"closer": ""})), [1]),
@@ -222,23 +222,23 @@ def test_what_is_touched_about_few_rows_adds_up() -> None:
         (lambda: state.update_node(make_node("n5", cpu="1")), [1]),  # no pods are touched now
         (lambda: state.place(make_pod("three", on="n3")), [1]),
     ):
-        verdicts.of(POD)
+        verdicts.verdict_on(POD)
         plugin.judged.clear()
         event()
-        verdicts.of(POD)
+        verdicts.verdict_on(POD)
         assert plugin.judged == judged
 
 
 def test_what_is_touched_about_all_rows_counts_alone() -> None:
     plugin, state = LooksCloser(), ten()
     state.update_node(make_node("n3", labels={"closer": ""}))
-    verdicts = Verdicts(make_profile([plugin]), state)
-    verdicts.of(POD)
+    verdicts = VerdictCache(make_profile([plugin]), state)
+    verdicts.verdict_on(POD)
     for number in range(10):
         state.update_node(make_node(f"n{number}", cpu="1"))  # nobody has the label
-    verdicts.of(POD)
+    verdicts.verdict_on(POD)
     state.place(make_pod("one", on="n3"))
-    verdicts.of(POD)
+    verdicts.verdict_on(POD)
     assert plugin.judged == [10, 10]
 
 
@@ -250,12 +250,12 @@ def test_a_filter_that_was_asked_about_few_rows_hears_of_what_it_touched_there_e
             nodes.everything.reading("x")
 
     plugin, state = Counts(read), ten()
-    verdicts = Verdicts(make_profile([plugin]), state)
-    verdicts.of(POD)
+    verdicts = VerdictCache(make_profile([plugin]), state)
+    verdicts.verdict_on(POD)
     state.update_node(make_node("n3", unschedulable=True))
-    verdicts.of(POD)
+    verdicts.verdict_on(POD)
     state.publish("x", Reading())
-    verdicts.of(POD)
+    verdicts.verdict_on(POD)
     assert plugin.judged == [10, 1, 10]
 
 
@@ -276,11 +276,11 @@ def test_a_plugin_that_reads_less_than_before_is_heard_about_every_row() -> None
     state = make_state(nodes, [make_pod("p", on="b"), make_pod("q", on="c")])
     closed = Namespace(ObjectMeta(name="closed"))
     state.put_object(closed)
-    verdicts = Verdicts(make_profile([AvoidsPodsWhileClosed()]), state)
-    assert verdicts.of(POD).feasible.tolist() == [True, False, False, True, True]
+    verdicts = VerdictCache(make_profile([AvoidsPodsWhileClosed()]), state)
+    assert verdicts.verdict_on(POD).feasible.tolist() == [True, False, False, True, True]
     state.remove_object(closed)
     state.remove_pod("default/p")
-    assert verdicts.of(POD).feasible.tolist() == [True] * 5
+    assert verdicts.verdict_on(POD).feasible.tolist() == [True] * 5
 
 
 class CountsFeasible:
@@ -296,28 +296,28 @@ def test_a_node_that_comes_where_another_one_went_is_counted_as_feasible(
     looks_at_scores: bool, cordoned: bool
 ) -> None:
     state = make_state([make_node(name) for name in ("a", "b", "c")])
-    verdicts = Verdicts(make_profile([NodeUnschedulable(), CountsFeasible()]), state)
-    assert verdicts.of(POD).rank().tolist() == [3, 3, 3]
+    verdicts = VerdictCache(make_profile([NodeUnschedulable(), CountsFeasible()]), state)
+    assert verdicts.verdict_on(POD).rank().tolist() == [3, 3, 3]
     state.remove_node("c")
-    fewer = verdicts.of(POD)
+    fewer = verdicts.verdict_on(POD)
     if looks_at_scores:
         assert fewer.rank().tolist() == [2, 2]
     state.add_node(make_node("d", unschedulable=cordoned))
-    assert verdicts.of(POD).rank().tolist() == ([2, 2, -1] if cordoned else [3, 3, 3])
+    assert verdicts.verdict_on(POD).rank().tolist() == ([2, 2, -1] if cordoned else [3, 3, 3])
 
 
 def test_pods_of_one_shape_share_a_verdict() -> None:
     rule = Counts()
-    verdicts = Verdicts(make_profile([rule]), ten())
-    assert verdicts.of(make_pod("p")) is verdicts.of(make_pod("q"))
-    assert verdicts.of(make_pod("p")) is not verdicts.of(make_pod("p", cpu="1"))
+    verdicts = VerdictCache(make_profile([rule]), ten())
+    assert verdicts.verdict_on(make_pod("p")) is verdicts.verdict_on(make_pod("q"))
+    assert verdicts.verdict_on(make_pod("p")) is not verdicts.verdict_on(make_pod("p", cpu="1"))
     assert rule.judged == [10, 10]
 
 
-def asked_twice(verdicts: Verdicts, pod: Pod) -> Verdict:
+def asked_twice(verdicts: VerdictCache, pod: Pod) -> Verdict:
     """About two pods, so that it is kept: a shape that was seen once may never come again."""
-    verdicts.of(pod)
-    return verdicts.of(msgspec.structs.replace(pod, metadata=renamed(pod.metadata)))
+    verdicts.verdict_on(pod)
+    return verdicts.verdict_on(msgspec.structs.replace(pod, metadata=renamed(pod.metadata)))
 
 
 def renamed(meta: ObjectMeta) -> ObjectMeta:
@@ -326,62 +326,62 @@ def renamed(meta: ObjectMeta) -> ObjectMeta:
 
 def test_of_shapes_that_were_asked_about_once_only_the_last_is_kept() -> None:
     rule = Counts()
-    verdicts = Verdicts(make_profile([rule]), ten())
+    verdicts = VerdictCache(make_profile([rule]), ten())
     pods = [make_pod(labels={"shape": str(number)}) for number in range(3)]
-    former = weakref.ref(verdicts.of(pods[0]))
-    verdicts.of(pods[0])  # as an extender is asked twice about a pod: that is one time
+    former = weakref.ref(verdicts.verdict_on(pods[0]))
+    verdicts.verdict_on(pods[0])  # as an extender is asked twice about a pod: that is one time
     asked_twice(verdicts, pods[1])  # while it is the last one: is not judged again, and kept
     assert former() is None
-    verdicts.of(pods[2])
-    verdicts.of(pods[1])
+    verdicts.verdict_on(pods[2])
+    verdicts.verdict_on(pods[1])
     assert rule.judged == [10, 10, 10]
-    verdicts.of(pods[0])  # was seen: is judged again, and kept
-    verdicts.of(pods[2])  # likewise
+    verdicts.verdict_on(pods[0])  # was seen: is judged again, and kept
+    verdicts.verdict_on(pods[2])  # likewise
     assert rule.judged == [10, 10, 10, 10, 10]
     for pod in pods:
-        verdicts.of(pod)
+        verdicts.verdict_on(pod)
     assert rule.judged == [10, 10, 10, 10, 10]
 
 
 def test_of_very_many_shapes_that_were_seen_the_first_are_forgotten() -> None:
     rule = Counts()
-    verdicts = Verdicts(make_profile([rule]), ten())
+    verdicts = VerdictCache(make_profile([rule]), ten())
     pods = [make_pod(labels={"shape": str(number)}) for number in range(1025)]
     for pod in (*pods, pods[0], pods[-1], pods[0], pods[-1]):
-        verdicts.of(pod)
+        verdicts.verdict_on(pod)
     # The first is new again, and then known; the last was known all along.
     assert len(rule.judged) == 1025 + 3
 
 
 def test_a_shape_that_was_asked_about_once_hears_of_objects_too() -> None:
     rule = Counts(READS["namespaces"])
-    verdicts = Verdicts(make_profile([rule]), ten())
-    verdicts.of(POD)
+    verdicts = VerdictCache(make_profile([rule]), ten())
+    verdicts.verdict_on(POD)
     verdicts.state.put_object(namespace())
-    verdicts.of(POD)
+    verdicts.verdict_on(POD)
     assert rule.judged == [10, 10]
 
 
 def test_the_oldest_verdict_is_dropped_when_there_are_too_many_bytes() -> None:
     rule = Counts()
     pods = [make_pod(labels={"shape": str(number)}) for number in range(3)]
-    roomy = Verdicts(make_profile([rule]), ten()).of(POD)
+    roomy = VerdictCache(make_profile([rule]), ten()).verdict_on(POD)
     room_for_one = roomy.bytes_when_full + 1.2 * bytes_in_memory(pods[0])
-    verdicts = Verdicts(make_profile([rule]), ten(), max_bytes=int(2 * room_for_one))
+    verdicts = VerdictCache(make_profile([rule]), ten(), max_bytes=int(2 * room_for_one))
     rule.judged.clear()
     first = asked_twice(verdicts, pods[0])
     asked_twice(verdicts, pods[1])
-    assert verdicts.of(pods[0]) is first  # now the second is the oldest
+    assert verdicts.verdict_on(pods[0]) is first  # now the second is the oldest
     asked_twice(verdicts, pods[2])
-    assert verdicts.of(pods[0]) is first
+    assert verdicts.verdict_on(pods[0]) is first
     assert rule.judged == [10, 10, 10]
-    verdicts.of(pods[1])
+    verdicts.verdict_on(pods[1])
     assert rule.judged == [10, 10, 10, 10]
 
 
 def test_large_pods_leave_room_for_fewer_verdicts() -> None:
     rule = Counts()
-    verdicts = Verdicts(make_profile([rule]), ten(), max_bytes=1_000_000)
+    verdicts = VerdictCache(make_profile([rule]), ten(), max_bytes=1_000_000)
     pods = [make_pod(labels={str(number): "x" * 150_000}) for number in range(2)]
     for pod in (*pods, *pods):
         asked_twice(verdicts, pod)
@@ -391,25 +391,25 @@ def test_large_pods_leave_room_for_fewer_verdicts() -> None:
 def test_a_verdict_that_would_be_judged_anew_all_over_is_not_kept() -> None:
     """So that the shapes of pods which no longer come take no memory."""
     state = ten()
-    verdicts = Verdicts(make_profile([Counts()]), state)
+    verdicts = VerdictCache(make_profile([Counts()]), state)
     former = weakref.ref(asked_twice(verdicts, make_pod(labels={"app": "former"})))
     judged_at = state.log.position
     is_known_all_along = []
     for number in range(10_000):
         if state.log.since(judged_at) is None:
             break
-        verdicts.of(POD)
+        verdicts.verdict_on(POD)
         is_known_all_along.append(former() is not None)
         state.update_node(make_node("n3", cpu=str(1 + number % 2)))
-    present = verdicts.of(POD)
+    present = verdicts.verdict_on(POD)
     assert all(is_known_all_along)
     assert former() is None
-    assert verdicts.of(POD) is present
+    assert verdicts.verdict_on(POD) is present
 
 
 def test_one_verdict_is_kept_however_small_the_bound() -> None:
-    verdicts = Verdicts(make_profile([Counts()]), ten(), max_bytes=0)
-    assert verdicts.of(POD) is verdicts.of(POD)
+    verdicts = VerdictCache(make_profile([Counts()]), ten(), max_bytes=0)
+    assert verdicts.verdict_on(POD) is verdicts.verdict_on(POD)
 
 
 def test_a_verdict_that_could_not_be_given_takes_the_place_of_others_too() -> None:
@@ -421,11 +421,11 @@ def test_a_verdict_that_could_not_be_given_takes_the_place_of_others_too() -> No
                 raise KeyError("a label")
             return ()
 
-    verdicts = Verdicts(make_profile([FailsWithLabels()]), ten(), max_bytes=0)
+    verdicts = VerdictCache(make_profile([FailsWithLabels()]), ten(), max_bytes=0)
     former = weakref.ref(asked_twice(verdicts, POD))
     for _ in range(2):
         with pytest.raises(PluginError):
-            verdicts.of(make_pod(labels={"app": "web"}))
+            verdicts.verdict_on(make_pod(labels={"app": "web"}))
     assert former() is None
 
 
@@ -455,13 +455,13 @@ def labels_of(nodes: Nodes) -> list[dict[str, str]]:
     return [nodes.node(at).labels for at in range(len(nodes))]
 
 
-def ranks(verdicts: Verdicts) -> list[int]:
-    return [int(rank) for rank in verdicts.of(POD).rank()]
+def ranks(verdicts: VerdictCache) -> list[int]:
+    return [int(rank) for rank in verdicts.verdict_on(POD).rank()]
 
 
 def rebuilt_ranks(profile: Profile, state: ClusterState) -> list[int]:
     fresh = make_state([state.node_at(row) for row in range(state.count)])
-    return ranks(Verdicts(profile, fresh))
+    return ranks(VerdictCache(profile, fresh))
 
 
 @pytest.mark.parametrize("scale", [None, "highest_best", "lowest_best"])
@@ -469,11 +469,11 @@ def test_rows_that_went_before_anybody_scored_them_are_forgotten(scale: str | No
     profile = make_profile([NodeUnschedulable(), Raw("a", scale=scale)])
     nodes = [make_node(f"n{number}", labels={"a": str(number)}) for number in range(10)]
     state = make_state(nodes)
-    verdicts = Verdicts(profile, state)
+    verdicts = VerdictCache(profile, state)
     ranks(verdicts)
     for number in range(3):
         state.add_node(make_node(f"x{number}", labels={"a": "90"}))
-    verdicts.of(POD)  # filters only: nobody ranks
+    verdicts.verdict_on(POD)  # filters only: nobody ranks
     for number in range(3):
         state.remove_node(f"x{number}")
     state.update_node(make_node("n3", labels={"a": "1"}))
@@ -483,7 +483,7 @@ def test_rows_that_went_before_anybody_scored_them_are_forgotten(scale: str | No
 def test_the_highest_score_goes_with_the_last_row() -> None:
     profile = make_profile([Raw("a", scale="highest_best")])
     state = make_state([make_node(f"n{each}", labels={"a": each}) for each in ("10", "50", "100")])
-    verdicts = Verdicts(profile, state)
+    verdicts = VerdictCache(profile, state)
     assert ranks(verdicts) == [10, 50, 100]
     state.remove_node("n100")
     assert ranks(verdicts) == [20, 100]
@@ -492,7 +492,7 @@ def test_the_highest_score_goes_with_the_last_row() -> None:
 def test_a_rule_that_loses_its_opinion_takes_its_points_along() -> None:
     profile = make_profile([Raw("a", looks_at_all=True), Raw("b")])
     state = make_state([make_node("n0", labels={"a": "90"}), make_node("n1", labels={"a": "5"})])
-    verdicts = Verdicts(profile, state)
+    verdicts = VerdictCache(profile, state)
     assert ranks(verdicts) == [90, 5]
     state.update_node(make_node("n0", labels={"a": "90", "a-silent": ""}))
     assert ranks(verdicts) == [0, 0]
@@ -508,18 +508,18 @@ def test_what_was_beyond_counting_while_a_node_was_refused_leaves_nothing_behind
     profile = make_profile([Raw("a", scale=scale), Raw("b"), NodeUnschedulable()])
     others = [make_node(f"n{each}", labels={"a": "40", "b": "7"}) for each in (1, 2)]
     refused = make_node("n0", labels={"a": beyond, "b": beyond}, unschedulable=True)
-    verdicts = Verdicts(profile, make_state([refused, *others]))
+    verdicts = VerdictCache(profile, make_state([refused, *others]))
     ranks(verdicts)
     mended = make_node("n0", labels={"a": "20", "b": "3"})
     verdicts.state.update_node(mended)
-    afresh = Verdicts(profile, make_state([mended, *others]))
+    afresh = VerdictCache(profile, make_state([mended, *others]))
     assert ranks(verdicts) == ranks(afresh)
 
 
 def test_the_only_node_loses_the_points_of_a_rule_that_loses_its_opinion() -> None:
     profile = make_profile([Raw("a", looks_at_all=True), Raw("b")])
     state = make_state([make_node("n0", labels={"a": "90"})])
-    verdicts = Verdicts(profile, state)
+    verdicts = VerdictCache(profile, state)
     assert ranks(verdicts) == [90]
     state.update_node(make_node("n0", labels={"a-silent": ""}))
     assert ranks(verdicts) == [0]
@@ -528,7 +528,7 @@ def test_the_only_node_loses_the_points_of_a_rule_that_loses_its_opinion() -> No
 def test_a_row_that_went_keeps_no_points_of_a_rule_that_lost_its_opinion_meanwhile() -> None:
     profile = make_profile([Raw("a", looks_at_all=True), Raw("b")])
     state = make_state([make_node(f"n{each}", labels={"a": "90"}) for each in range(3)])
-    verdicts = Verdicts(profile, state)
+    verdicts = VerdictCache(profile, state)
     assert ranks(verdicts) == [90, 90, 90]
     state.remove_node("n2")
     state.update_node(make_node("n0", labels={"a-silent": ""}))
@@ -540,7 +540,7 @@ def test_a_row_that_went_keeps_no_points_of_a_rule_that_lost_its_opinion_meanwhi
 def test_a_row_that_comes_back_when_nobody_scores_any_more_has_no_rank_of_before() -> None:
     profile = make_profile([Raw("a", looks_at_all=True)])
     state = make_state([make_node(f"n{each}", labels={"a": "90"}) for each in range(3)])
-    verdicts = Verdicts(profile, state)
+    verdicts = VerdictCache(profile, state)
     assert ranks(verdicts) == [90, 90, 90]
     state.remove_node("n2")
     state.update_node(make_node("n0", labels={"a-silent": ""}))
@@ -553,7 +553,7 @@ def test_a_rule_that_finds_its_opinion_on_one_row_is_asked_about_all() -> None:
     profile = make_profile([Raw("a"), Raw("b")])
     nodes = [make_node(f"n{each}", labels={"a": "7", "a-silent": ""}) for each in range(6)]
     state = make_state(nodes)
-    verdicts = Verdicts(profile, state)
+    verdicts = VerdictCache(profile, state)
     assert ranks(verdicts) == [0] * 6
     for number in range(1, 6):
         state.update_node(make_node(f"n{number}", labels={"a": "7"}))
@@ -566,7 +566,7 @@ def test_after_a_rule_failed_nothing_half_done_is_used() -> None:
     profile = make_profile([Raw("a", scale="highest_best"), Raw("b")])
     nodes = [make_node(f"n{each}", labels={"a": str(each * 10)}) for each in range(6)]
     state = make_state(nodes)
-    verdicts = Verdicts(profile, state)
+    verdicts = VerdictCache(profile, state)
     ranks(verdicts)
     state.update_node(make_node("n5", labels={"a": "5", "b-fails": ""}))
     with pytest.raises(PluginError, match=r"b\.score failed: KeyError\('b'\)"):
@@ -590,21 +590,24 @@ class OnlyLabelled:
 def test_a_pre_filter_always_sees_every_node() -> None:
     nodes = [make_node(f"n{number}", labels={"good": ""}) for number in range(6)]
     state = make_state(nodes)
-    verdicts = Verdicts(make_profile([OnlyLabelled()]), state)
-    verdicts.of(POD)
+    verdicts = VerdictCache(make_profile([OnlyLabelled()]), state)
+    verdicts.verdict_on(POD)
     state.update_node(make_node("n3"))
-    assert verdicts.of(POD).pod_rejection is None
-    assert verdicts.of(POD).feasible.tolist() == [True, True, True, False, True, True]
+    assert verdicts.verdict_on(POD).pod_rejection is None
+    assert verdicts.verdict_on(POD).feasible.tolist() == [True, True, True, False, True, True]
 
 
 def test_a_node_that_came_while_the_pod_was_refused_is_searched_afterwards() -> None:
     state = make_state([make_node("n0", labels={"good": ""}), make_node("n1")])
-    verdicts = Verdicts(make_profile([OnlyLabelled()]), state)
-    verdicts.of(POD)
+    verdicts = VerdictCache(make_profile([OnlyLabelled()]), state)
+    verdicts.verdict_on(POD)
     state.update_node(make_node("n0"))
-    assert verdicts.of(POD).pod_rejection == ("OnlyLabelled", PodRejection("no node has the label"))
+    assert verdicts.verdict_on(POD).pod_rejection == (
+        "OnlyLabelled",
+        PodRejection("no node has the label"),
+    )
     state.add_node(make_node("n2", labels={"good": ""}))
-    assert verdicts.of(POD).feasible.tolist() == [False, False, True]
+    assert verdicts.verdict_on(POD).feasible.tolist() == [False, False, True]
 
 
 class Narrow:
@@ -667,10 +670,10 @@ def test_a_pre_filter_reads_the_whole_table_where_it(
     read: Read, event: Callable[[ClusterState], Any], is_asked: bool
 ) -> None:
     narrow, state = Narrow(read), ten()
-    verdicts = Verdicts(make_profile([narrow]), state)
-    verdicts.of(POD)
+    verdicts = VerdictCache(make_profile([narrow]), state)
+    verdicts.verdict_on(POD)
     event(state)
-    verdicts.of(POD)
+    verdicts.verdict_on(POD)
     assert narrow.asked == 1 + is_asked
 
 
@@ -685,25 +688,25 @@ def test_reasons_that_nobody_gives_any_more_are_let_go() -> None:
             return [Rejection(np.ones(len(nodes), np.bool_), f"refused {self.said} times")]
 
     state = ten()
-    verdicts = Verdicts(make_profile([Talkative()]), state)
+    verdicts = VerdictCache(make_profile([Talkative()]), state)
     for _ in range(100):
         state.publish("x", Reading())
-        verdicts.of(POD)
-    assert verdicts.of(POD).reason_counts() == {"refused 100 times": 10}
+        verdicts.verdict_on(POD)
+    assert verdicts.verdict_on(POD).reason_counts() == {"refused 100 times": 10}
 
 
 def test_terms_that_pods_carry_concern_every_row() -> None:
     counts, state = Counts(READS["all pods' terms"]), ten()
-    verdicts = Verdicts(make_profile([counts]), state)
+    verdicts = VerdictCache(make_profile([counts]), state)
     for change in (
         lambda: state.place(CARRIER),
         lambda: state.place(make_pod("plain", on="n3")),
         lambda: state.remove_pod(CARRIER.uid),
         lambda: state.remove_pod(make_pod("plain").uid),
     ):
-        verdicts.of(POD)
+        verdicts.verdict_on(POD)
         change()
-    verdicts.of(POD)
+    verdicts.verdict_on(POD)
     assert counts.judged == [10, 10, 10]  # at first, and when the carrier came and went
 
 
@@ -721,9 +724,9 @@ class MindsOneNeighbour:
 
 def test_a_row_that_a_plugin_rejected_before_it_touched_others_stays_rejected() -> None:
     state, profile = ten(), make_profile([MindsOneNeighbour()])
-    kept = Verdict(profile, state, POD)
+    kept = Verdict(profile, state, POD, signature_of(POD))
     kept.refresh()
-    state.assume(make_pod("first"), "n1", kept.shape)
+    state.assume(make_pod("first"), "n1", kept.signature)
     kept.refresh()
     assert np.flatnonzero(~kept.feasible).tolist() == [1]
     assert kept.rejection_at(1) is not None
@@ -752,11 +755,11 @@ def test_all_feasible_nodes_are_other_ones_where_a_node(
     change: list[Callable[[ClusterState], Any]],
 ) -> None:
     state, profile = ten(), make_profile([NodeUnschedulable(), SharesFeasible()])
-    kept = Verdict(profile, state, POD)
+    kept = Verdict(profile, state, POD, signature_of(POD))
     for event in (lambda it: None, *change):
         event(state)
         kept.refresh()
-        fresh = Verdict(profile, state, POD)
+        fresh = Verdict(profile, state, POD, signature_of(POD))
         fresh.refresh()
         assert kept.rank().tolist() == fresh.rank().tolist()
 
@@ -771,7 +774,7 @@ def test_a_plugin_that_reads_objects_says_which_to_watch() -> None:
 
     text = "^Undeclared reads objects of type Namespace; its `kinds` must name them$"
     with pytest.raises(PluginError, match=text):
-        Verdict(make_profile([Undeclared()]), ten(), POD).refresh()
+        Verdict(make_profile([Undeclared()]), ten(), POD, signature_of(POD)).refresh()
 
 
 def test_kept_scores_cannot_be_changed_while_they_are_normalized() -> None:
@@ -785,7 +788,7 @@ def test_kept_scores_cannot_be_changed_while_they_are_normalized() -> None:
             raw -= raw.min()
             return raw
 
-    verdict = Verdict(make_profile([WritesBack()]), ten(), POD)
+    verdict = Verdict(make_profile([WritesBack()]), ten(), POD, signature_of(POD))
     verdict.refresh()
     with pytest.raises(PluginError, match="read-only"):
         verdict.rank()

@@ -1,4 +1,5 @@
-"""`filter_each` and `score_each` lift a judge of one node."""
+"""What plugins answer with, where nothing more is said; `filter_each` and `score_each` lift a judge
+of one node."""
 
 from typing import Any
 
@@ -9,9 +10,14 @@ from lowtide.framework.plugin import (
     NODE,
     PODS,
     READING,
+    Allow,
     OneNode,
     PluginError,
     Pod,
+    PostFiltered,
+    Reject,
+    Rejection,
+    Reserved,
     filter_each,
     score_each,
 )
@@ -147,3 +153,20 @@ def test_a_lifted_judge(method: Any, touched: int) -> None:
     state_ = state()
     list(method(POD, state_.nodes()))
     assert state_.touched == touched
+
+
+def test_a_rejection_says_that_eviction_does_not_help_unless_told() -> None:
+    assert not Rejection(np.ones(1, np.bool_), "why").eviction_helps
+
+
+def test_an_answer_is_about_the_pod_alone_unless_it_names_others() -> None:
+    assert (Allow().also, Reject("why").also) == (frozenset(), frozenset())
+
+
+def test_a_reservation_changes_no_objects_and_remembers_nothing_unless_told() -> None:
+    assert (tuple(Reserved().objects), Reserved().memory) == ((), None)
+
+
+def test_what_can_be_done_for_a_pod_is_nothing_unless_told() -> None:
+    answer = PostFiltered()
+    assert (answer.eviction, answer.nominated_node_name, answer.is_error) == (None, None, False)

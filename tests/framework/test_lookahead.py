@@ -13,9 +13,10 @@ from lowtide.cluster.state import ClusterState
 from lowtide.framework.plugin import IntArray, Nodes, Pod, Rejection
 from lowtide.framework.profile import Profile
 from lowtide.framework.verdict import Verdict
-from lowtide.framework.verdicts import Verdicts
+from lowtide.framework.verdict_cache import VerdictCache
 from lowtide.objects.kinds import Namespace
 from lowtide.objects.meta import ObjectMeta
+from lowtide.objects.pod import signature_of
 from lowtide.objects.workloads import Service
 from lowtide.plugins.node_affinity import NodeAffinity, NodeAffinityArgs
 from lowtide.plugins.node_resources_fit import NodeResourcesFit, NodeResourcesFitArgs
@@ -56,7 +57,7 @@ def table(profile: Profile, state: ClusterState, verdict: Verdict) -> tuple[Any,
 
 
 def anew(profile: Profile, state: ClusterState) -> tuple[Any, Any]:
-    verdict = Verdict(profile, state, pod(0))
+    verdict = Verdict(profile, state, pod(0), signature_of(pod(0)))
     verdict.refresh()
     return table(profile, state, verdict)
 
@@ -69,23 +70,23 @@ class Placing:
         fit = NodeResourcesFit(NodeResourcesFitArgs())
         self.profile = make_profile([self.crowd, fit, *with_rules])
         self.state = make_state([make_node(f"n{number}", cpu="1") for number in range(nodes)])
-        self.verdicts = Verdicts(self.profile, self.state)
+        self.verdicts = VerdictCache(self.profile, self.state)
         self.placed = 0
         self.last = 0
-        self.shape: object = None
+        self.signature: object = None
 
     def place(self) -> None:
         one = pod(self.placed)
-        verdict = self.verdicts.of(one)
+        verdict = self.verdicts.verdict_on(one)
         ranked = verdict.rank()
         best = np.flatnonzero(ranked == ranked.max())
         self.last = int(best[self.placed % len(best)])
-        self.shape = verdict.shape
-        self.state.assume(one, self.state.names[self.last], self.shape)
+        self.signature = verdict.signature
+        self.state.assume(one, self.state.names[self.last], self.signature)
         self.placed += 1
 
     def seen(self) -> tuple[Any, Any]:
-        return table(self.profile, self.state, self.verdicts.of(pod(self.placed)))
+        return table(self.profile, self.state, self.verdicts.verdict_on(pod(self.placed)))
 
 
 @pytest.mark.parametrize("nodes", [5, 300, NODES])
@@ -117,10 +118,10 @@ def test_a_pod_that_was_asked_about_before_it_changed_comes_as_what_it_is_now() 
         placing.place()
     before, now = pod(999), make_pod(pod(999).name, cpu="900m")
     assert before.uid == now.uid
-    placing.verdicts.of(before).rank()
-    row = int(placing.verdicts.of(now).rank().argmax())
-    shape = placing.verdicts.shape_of_last(now.uid)
-    placing.state.assume(now, placing.state.names[row], shape)
+    placing.verdicts.verdict_on(before).rank()
+    verdict = placing.verdicts.verdict_on(now)
+    row = int(verdict.rank().argmax())
+    placing.state.assume(now, placing.state.names[row], verdict.signature)
     assert placing.seen() == anew(placing.profile, placing.state)
 
 
@@ -151,7 +152,7 @@ def test_a_rule_that_reads_the_labels_of_pods_hears_of_them() -> None:
     placing = Placing(nodes=20)
     placing.crowd.most = 9
     placing.profile = make_profile([placing.crowd, Zoned()])
-    placing.verdicts = Verdicts(placing.profile, placing.state)
+    placing.verdicts = VerdictCache(placing.profile, placing.state)
     for number in range(60):
         placing.place()
         name = placing.state.names[placing.last]
@@ -175,7 +176,7 @@ def test_a_rule_that_says_nothing_of_the_rows_ahead_may_say_something_of_all() -
     placing = Placing()
     placing.profile = make_profile([NodeUnschedulable(), placing.crowd, Silent()])
     placing.state = make_state([loud, *(make_node(f"n{each}", cpu="1") for each in range(300))])
-    placing.verdicts = Verdicts(placing.profile, placing.state)
+    placing.verdicts = VerdictCache(placing.profile, placing.state)
     for _ in range(8):
         placing.place()
         assert placing.seen() == anew(placing.profile, placing.state)
@@ -189,7 +190,7 @@ def test_rows_are_hardly_judged_ahead_where_that_is_of_no_use() -> None:
         placed, node_name = pod(number), placing.state.names[placing.last]
         placing.state.forget(placed.uid)
         placing.state.assume(pod(number, cpu="1m"), node_name)
-        placing.state.assume(placed, node_name, placing.shape)
+        placing.state.assume(placed, node_name, placing.signature)
     assert sum(asked > 300 for asked in placing.crowd.asked) < 8
 
 
@@ -288,13 +289,13 @@ def test_what_was_said_ahead_is_not_all_where_the_best_node_is_full() -> None:
     nodes = [make_node(f"n{at}", cpu="1", labels={"disk": disk}) for at, disk in enumerate(disks)]
     rules = [NodeResourcesFit(NodeResourcesFitArgs()), NodeAffinity(NodeAffinityArgs())]
     profile, state = make_profile(rules, {"NodeAffinity": 20}), make_state(nodes)
-    verdicts = Verdicts(profile, state)
+    verdicts = VerdictCache(profile, state)
     for number in range(5):
         one = make_pod(f"{number}", cpu="300m", spec=spec)
-        verdict = verdicts.of(one)
+        verdict = verdicts.verdict_on(one)
         ranked = verdict.rank()
-        assert ranked.tolist() == Verdicts(profile, state).of(one).rank().tolist()
-        state.assume(one, state.names[int(ranked.argmax())], verdict.shape)
+        assert ranked.tolist() == VerdictCache(profile, state).verdict_on(one).rank().tolist()
+        state.assume(one, state.names[int(ranked.argmax())], verdict.signature)
 
 
 class Labels:
@@ -366,7 +367,7 @@ def test_what_was_said_ahead_is_of_the_plugins_that_were_asked(
     """Others may join them, or leave them, when what they touch changes."""
     placing = Placing()
     placing.profile = make_profile([placing.crowd, OncePlain(look)])
-    placing.verdicts = Verdicts(placing.profile, placing.state)
+    placing.verdicts = VerdictCache(placing.profile, placing.state)
     more, plain = make_node("n599", cpu="1", labels={"more": ""}), make_node("n599", cpu="1")
     placing.state.update_node(more if before else plain)
     for number in range(40):
@@ -381,13 +382,13 @@ def test_what_was_said_ahead_is_of_the_plugins_that_were_asked(
 @pytest.mark.parametrize("nodes", [100, NODES])
 def test_verdicts_take_no_more_memory_than_they_say(nodes: int) -> None:
     state = make_state([make_node(f"n{number}", cpu="64") for number in range(nodes)])
-    verdicts = Verdicts(make_profile([NodeResourcesFit(NodeResourcesFitArgs())]), state)
+    verdicts = VerdictCache(make_profile([NodeResourcesFit(NodeResourcesFitArgs())]), state)
 
-    def place(shape: int, verdicts: Verdicts) -> Verdict:
+    def place(shape: int, verdicts: VerdictCache) -> Verdict:
         for number in range(5):
             one = make_pod(f"{shape}-{number}", cpu=f"{100 + shape}m")
-            verdict = verdicts.of(one)
-            state.assume(one, state.names[int(verdict.rank().argmax())], verdict.shape)
+            verdict = verdicts.verdict_on(one)
+            state.assume(one, state.names[int(verdict.rank().argmax())], verdict.signature)
         return verdict
 
     place(-1, verdicts)
@@ -413,12 +414,12 @@ def test_verdicts_take_no_more_memory_than_they_say(nodes: int) -> None:
 )
 def test_verdicts_keep_nothing_of_the_rows_that_changed(cpu: str) -> None:
     state = make_state([make_node(f"n{number}", cpu="64") for number in range(2000)])
-    verdicts = Verdicts(make_profile([NodeResourcesFit(NodeResourcesFitArgs())]), state)
+    verdicts = VerdictCache(make_profile([NodeResourcesFit(NodeResourcesFitArgs())]), state)
     pods = [make_pod(f"pod-{number}", cpu=cpu, memory=f"{1 + number}Mi") for number in range(20)]
 
-    def ask(verdicts: Verdicts) -> None:
+    def ask(verdicts: VerdictCache) -> None:
         for each in pods:
-            verdict = verdicts.of(each)
+            verdict = verdicts.verdict_on(each)
             if verdict.feasible.any():
                 verdict.rank()
 

@@ -1,0 +1,242 @@
+"""What plugins would answer about a hypothetical table; nothing of it is kept.
+
+There are two kinds. In overlays of Nodes each position is a world of its own: pods come to it or go
+from it, and no other node changes. In `ClusterState.without` a pod is on no node at all.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from lowtide.cluster.changes import depends_on_pods
+from lowtide.cluster.columns import BoolArray, Rows
+from lowtide.cluster.indexes.nominations import PrecedingPods
+from lowtide.cluster.nodes import Nodes
+from lowtide.cluster.state import ClusterState
+from lowtide.framework.asking import UNTIMED, Asking
+from lowtide.framework.decision import NodeRejection
+from lowtide.framework.evaluation import NEVER, ChangedRows
+from lowtide.framework.plugin import PluginError, PostFiltered
+from lowtide.framework.pre_filters import PreFilters
+from lowtide.framework.profile import Profile
+from lowtide.framework.rejections import NOT_AT_ALL, Rejections
+from lowtide.framework.verdict import Verdict
+from lowtide.objects.pod import Pod
+
+
+class WhatIf:
+    """The filters, asked about one pod on faces with overlays. A filter comes with the rejections
+    that are kept of it where these hold on such faces too."""
+
+    def __init__(
+        self,
+        pod: Pod,
+        filters: Sequence[tuple[Any, Rejections | None]],
+        state: ClusterState,
+        asking: Asking = UNTIMED,
+    ) -> None:
+        self._pod = pod
+        self._filters = filters
+        self._state = state
+        self._asking = asking
+
+    def rejections(
+        self, nodes: Nodes, waited_seconds: float = NOT_AT_ALL
+    ) -> dict[int, NodeRejection]:
+        """By position: why the first filter that rejects a pod that has waited so long does so."""
+        found: dict[int, NodeRejection] = {}
+        is_left = np.ones(len(nodes), np.bool_)
+        for by_filter, rows, stands in self.standing(nodes, waited_seconds):
+            rejected = np.flatnonzero(stands & is_left)
+            is_left[rejected] = False
+            for group in by_filter.alike(rows[rejected]):
+                rejection = by_filter.as_node_rejection(int(group[0]))
+                positions = rejected[np.isin(rows[rejected], group)]
+                found.update(dict.fromkeys(positions.tolist(), rejection))
+        return found
+
+    def accepted(self, nodes: Nodes, waited_seconds: float = NOT_AT_ALL) -> BoolArray:
+        """By position: whether no filter rejects the pod."""
+        accepted = np.ones(len(nodes), np.bool_)
+        for _, _, stands in self.standing(nodes, waited_seconds):
+            accepted &= ~stands
+        return accepted
+
+    def standing(
+        self, nodes: Nodes, waited_seconds: float
+    ) -> Iterator[tuple[Rejections, Rows, BoolArray]]:
+        """Each filter that rejects something: its rejections, the rows in these of each position,
+        and the positions where they stand."""
+        count = len(nodes)
+        for plugin, kept in self._filters:
+            rejections, rows = kept, nodes.rows
+            if rejections is None:
+                rejections, rows = Rejections(plugin.name), np.arange(count)
+                answer, _ = self._asking.observed(self._state, plugin, "filter", self._pod, nodes)
+                rejections.put(slice(None), rejections.read(answer, count), count)
+            stands = rejections.stands(rows, waited_seconds)
+            if stands is not None:
+                yield rejections, rows, stands
+
+
+def what_if(verdict: Verdict, asking: Asking = UNTIMED) -> WhatIf:
+    """Filters that do not read pods say of a row what they said without overlays."""
+    filters = [
+        (plugin, None if depends_on_pods(touched) else kept)
+        for plugin, touched, kept in verdict.filters_with_rejections()
+    ]
+    return WhatIf(verdict.pod, filters, verdict.state, asking)
+
+
+def reasons_against(
+    pod: Pod, row: int, profile: Profile, state: ClusterState, *, waited_seconds: float
+) -> tuple[str, ...]:
+    """Why the first plugin that rejects the pod on this row does so; none where it fits there. Only
+    this row is judged. What gives way to a pod that has waited so long does not count."""
+    concerned, rows = profile.concerned_by(pod), np.array([row])
+    pre_filters = PreFilters(concerned.pre_filters.plugins, state, pod)
+    pre_filters.start_again(state.count)
+    pre_filters.refresh(ChangedRows(state, NEVER, UNTIMED))
+    if pre_filters.pod_rejection is not None:
+        return (pre_filters.pod_rejection[1].reason,)
+    if pre_filters.leaves_out(rows)[0]:
+        return pre_filters.exclusion_at(row).reasons
+    filters = [(plugin, None) for plugin in concerned.filters.plugins]
+    one = state.nodes().take(rows)
+    for rejections, _, stands in WhatIf(pod, filters, state).standing(one, waited_seconds):
+        if stands[0]:
+            return rejections.as_node_rejection(0).reasons
+    return ()
+
+
+def rejections_beside(
+    rivals: PrecedingPods,
+    verdict: Verdict,
+    *,
+    waited_seconds: float = NOT_AT_ALL,
+    asking: Asking = UNTIMED,
+) -> dict[int, NodeRejection]:
+    """By row: nodes that have room for the pod, but not beside the pods nominated to them.
+
+    Each node is judged with only the pods nominated to it that matter as much or more. Nothing
+    gives way to a pod before it is said how long it has waited.
+    """
+    nodes = rivals.with_them(verdict.state.nodes())
+    if verdict.narrowed_to is not None:
+        excluded = [verdict.is_excluded(row) for row in rivals.rows.tolist()]
+        nodes = nodes.take(np.flatnonzero(~np.array(excluded, np.bool_)))
+    rows = nodes.rows.tolist()
+    rejections = what_if(verdict, asking).rejections(nodes, waited_seconds)
+    return {rows[position]: rejection for position, rejection in rejections.items()}
+
+
+class PostFilterContext:
+    """A pod that fits nowhere, as `post_filter` sees it (`plugin.Refused`). `promised` are nodes
+    that reject it because of the pods nominated to them; rejections that give way do so to a pod
+    that has waited `waited_seconds`."""
+
+    def __init__(
+        self,
+        pod: Pod,
+        verdict: Verdict,
+        *,
+        profile: Profile,
+        asking: Asking,
+        promised: Mapping[int, NodeRejection],
+        turn: int,
+        gives_way_after: float = math.inf,
+        waited_seconds: float = NOT_AT_ALL,
+    ) -> None:
+        self.turn = turn
+        self.gives_way_after = gives_way_after
+        self._pod = pod
+        self._verdict = verdict
+        self._what_if = what_if(verdict, asking)
+        self._profile = profile
+        self._state = verdict.state
+        self._promised = promised
+        self._waited_seconds = waited_seconds
+
+    @property
+    def eviction_may_help(self) -> BoolArray:
+        if self._verdict.pod_rejection is not None:
+            _, rejection = self._verdict.pod_rejection
+            return np.full(self._state.count, rejection.eviction_helps)
+        helps = self._verdict.eviction_may_help
+        rows = np.fromiter(self._promised, np.intp, len(self._promised))
+        helps[rows] = [rejection.eviction_helps for rejection in self._promised.values()]
+        return helps
+
+    def was_reached(self, rule_name: str) -> bool:
+        names = [plugin.name for plugin in self._profile.rules_at.get("preFilter", ())]
+        if rule_name not in names:
+            return False
+        if self._verdict.pod_rejection is None:
+            return True
+        rejected_by, rejection = self._verdict.pod_rejection
+        return rejection.eviction_helps or names.index(rule_name) <= names.index(rejected_by)
+
+    def on(self, nodes: Nodes) -> Mapping[int, NodeRejection]:
+        """A node is asked about with the pods nominated to it first, and then without them."""
+        found = self._what_if.rejections(nodes, self._waited_seconds)
+        positions, promised = self._promised_among(nodes)
+        if len(positions):
+            rejected = self._what_if.rejections(promised, self._waited_seconds)
+            found.update({int(positions[at]): rejection for at, rejection in rejected.items()})
+        return found
+
+    def fits(self, nodes: Nodes) -> BoolArray:
+        fits = self._what_if.accepted(nodes, self._waited_seconds)
+        positions, promised = self._promised_among(nodes)
+        if len(positions):
+            fits[positions] &= self._what_if.accepted(promised, self._waited_seconds)
+        return fits
+
+    @cached_property
+    def _rivals(self) -> PrecedingPods | None:
+        return self._state.nominations.preceding(self._pod)
+
+    def _promised_among(self, nodes: Nodes) -> tuple[Rows, Nodes]:
+        """The positions that pods which matter as much are nominated to, with these pods."""
+        if self._rivals is None:
+            return np.empty(0, np.intp), nodes
+        chosen = np.flatnonzero(np.isin(nodes.rows, self._rivals.rows))
+        rows = nodes.rows[chosen].tolist()
+        pods = {position: self._rivals.by_row[row] for position, row in enumerate(rows)}
+        return chosen, nodes.take(chosen).with_placed(pods)
+
+
+def post_filtered(
+    profile: Profile, pod: Pod, state: ClusterState, context: PostFilterContext, asking: Asking
+) -> tuple[PostFiltered, str] | None:
+    """What the plugins can do, asked in order until one can or meets an error; and the first of
+    those that cannot. None where the profile has no such plugin."""
+    reasons: list[str] = []
+    found = PostFiltered()
+    plugins = profile.at("postFilter")
+    for plugin in plugins:
+        answer, _ = asking.observed(state, plugin, "post_filter", pod, state.nodes(), context)
+        if not isinstance(answer, PostFiltered):
+            raise PluginError(
+                f"{plugin.name}.post_filter answers with {answer!r}; it must be a PostFiltered",
+                rule_name=plugin.name,
+            )
+        if answer.eviction is not None:
+            return replace(answer, said_before=", ".join(reasons)), ""
+        if answer.is_error:
+            return answer, plugin.name
+        reasons += [answer.reason] if answer.reason else []
+        found = PostFiltered(
+            ", ".join(reasons),
+            nominated_node_name=_either(answer.nominated_node_name, found.nominated_node_name),
+            still_refused=answer.still_refused or found.still_refused,
+        )
+    return (found, plugins[0].name) if plugins else None
+
+
+def _either(first: str | None, second: str | None) -> str | None:
+    return second if first is None else first
