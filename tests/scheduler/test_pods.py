@@ -1,11 +1,12 @@
-"""Pods that wait in Permit: whose time is up, and what it costs to find that out."""
+"""Records of pods: whose time is up, what it costs to find that out, and where none moves."""
 
 import math
 
+import pytest
 from tests.scheduler.queued_pods import PROFILE
 
 from lowtide.plugins.priority_sort import PrioritySort
-from lowtide.scheduler.pods import Deadline, PendingPod, Pods, Stage
+from lowtide.scheduler.pods import TRANSITIONS, Deadline, PendingPod, Pods, Stage
 from lowtide.testing import make_pod
 
 WAY = (Stage.ACTIVE, Stage.DECIDING, Stage.WAITING)
@@ -119,3 +120,20 @@ def test_nothing_is_kept_of_pods_that_were_allowed_at_once() -> None:
         pods.move(record, Stage.NOT_PENDING)
     assert list(pods) == []
     assert len(pods.deadlines._entries) < 200
+
+
+UNDRAWN = [
+    pytest.param(before, after, id=f"from {before.value} to {after.value}")
+    for before, stages in TRANSITIONS.items()
+    for after in Stage
+    if after is not before and after not in stages
+]
+
+
+@pytest.mark.parametrize(("before", "after"), UNDRAWN)
+def test_a_pod_does_not_move(before: Stage, after: Stage) -> None:
+    pods, pod = make_pods(), make_pod("web")
+    record = PendingPod(pod, pod.uid, PROFILE, first_seen_at=0.0, queued_at=0.0, stage=before)
+    with pytest.raises(ValueError, match=f"pod default/web is {before.value}: not to be"):
+        pods.move(record, after)
+    assert (record.stage, list(pods)) == (before, [])
