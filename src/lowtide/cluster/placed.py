@@ -109,7 +109,6 @@ class Footprints:
     def __init__(self, indexes: "Sequence[Index]" = ()) -> None:
         self._indexes = indexes
         self._by_key: WeakValueDictionary[bytes, Footprint] = WeakValueDictionary()
-        self._concerned: dict[tuple[Index, ...], tuple[Index, ...]] = {}  # each kept once
 
     def footprint(self, pod: Pod) -> Footprint:
         spec = pod.spec
@@ -129,7 +128,6 @@ class Footprints:
         if found is None:
             found = self._by_key[key] = footprint_of(pod)
             concerned = tuple([each for each in self._indexes if each.concerns(found)])
-            concerned = self._concerned.setdefault(concerned, concerned)
             object.__setattr__(found, "indexes", concerned)
         return found
 
