@@ -27,25 +27,26 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, overload
 import msgspec
 import numpy as np
 
-from lowtide.cluster.changes import LABELS as LABELS
-from lowtide.cluster.changes import NODE as NODE
-from lowtide.cluster.changes import NODES as NODES
-from lowtide.cluster.changes import OBJECTS as OBJECTS
-from lowtide.cluster.changes import OTHERS as OTHERS
-from lowtide.cluster.changes import PODS as PODS
-from lowtide.cluster.changes import READING as READING
-from lowtide.cluster.changes import TAKEN as TAKEN
-from lowtide.cluster.columns import BoolArray as BoolArray
-from lowtide.cluster.columns import FloatArray as FloatArray
-from lowtide.cluster.columns import IntArray as IntArray
-from lowtide.cluster.nodes import Nodes as Nodes
-from lowtide.cluster.one_node import OneNode as OneNode
-from lowtide.framework.change import Change as Change
-from lowtide.objects.pod import Pod as Pod
+from lowtide.cluster.changes import LABELS, NODE, NODES, OBJECTS, OTHERS, PODS, READING, TAKEN
+from lowtide.cluster.columns import BoolArray, FloatArray, IntArray
+from lowtide.cluster.nodes import Nodes
+from lowtide.cluster.one_node import OneNode
+from lowtide.framework.change import Change
+from lowtide.objects.pod import Pod
 
 if TYPE_CHECKING:
     from lowtide.framework.args import OlderArgs, Spelling
     from lowtide.framework.decision import NodeRejection, RuleScore
+
+# What a plugin is asked, what it is handed, and what it answers.
+__all__ = ["Plugin", "PluginOptions", "PreEnqueuePlugin", "PreFilterPlugin", "QueueSortPlugin"]
+__all__ += ["FilterPlugin", "PermitPlugin", "PostFilterPlugin", "ReservePlugin", "ScorePlugin"]
+__all__ += ["BindPlugin", "PostBindPlugin", "PreBindPlugin", "Scale", "filter_each", "score_each"]
+__all__ += ["Binder", "Change", "Nodes", "OneNode", "Pod", "Queued", "Refused"]
+__all__ += ["LARGEST_RAW", "MAX_SCORE", "BoolArray", "FloatArray", "IntArray"]
+__all__ += ["LABELS", "NODE", "NODES", "OBJECTS", "OTHERS", "PODS", "READING", "TAKEN"]
+__all__ += ["Allow", "BindOutcome", "Eviction", "PluginError", "PodRejection", "PostFiltered"]
+__all__ += ["Reject", "Rejection", "Reserved", "Wait"]
 
 Scale = Literal["highest_best", "lowest_best"] | None
 

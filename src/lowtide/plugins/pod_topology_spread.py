@@ -206,7 +206,14 @@ class _Parted(NamedTuple):
         empty = values.index("") if "" in values else len(values)
         return cls(np.where(lacking, empty, numbers), len(values) + 1, lacking)
 
-    def summed(self, amounts: IntArray | BoolArray) -> npt.NDArray[Any]:
+    def values_of(self, chosen: BoolArray) -> int:
+        """How many values the chosen nodes have."""
+        are_all = np.count_nonzero(chosen) == len(chosen)
+        has_any = np.zeros(self.size, np.bool_)
+        has_any[self.numbers if are_all else self.numbers[chosen]] = True
+        return int(np.count_nonzero(has_any))
+
+    def summed(self, amounts: IntArray) -> npt.NDArray[Any]:
         """What the nodes of each value have together. Floats are what numpy adds up in any case,
         and it takes long to make them one by one."""
         return np.bincount(self.numbers, amounts.astype(np.float64), self.size)
@@ -248,7 +255,7 @@ def _cost(constraint: Constraint, table: _Table, nodes: Nodes, is_scored: BoolAr
         cost = _weighted(_pods_on(constraint, nodes), domains, constraint)
     else:
         # Nodes without the label make up one more.
-        domains = int(np.count_nonzero(table.parted(constraint).summed(is_scored)))
+        domains = table.parted(constraint).values_of(is_scored)
         cost = _weighted(table.pods_by_value(constraint), domains, constraint).take(parted.numbers)
     if parted.lacking is not None:
         cost[parted.lacking] = 0
