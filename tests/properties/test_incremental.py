@@ -102,7 +102,6 @@ SERVICES = [
     )
     for name, selector in (("one", {"app": "a"}), ("two", {"app": "b"}), ("two", {"app": "a"}))
 ]
-OBJECTS = (*THINGS, *SERVICES)
 
 
 class FewPodsElsewhere:
@@ -391,7 +390,7 @@ class Incremental(RuleBasedStateMachine):
         # Pods as they were when their traffic was last counted: at the newest reading, or later
         # when they came, changed, or their node came.
         self.counted: dict[str, Pod] = {}
-        self.objects_come_and_change(list(OBJECTS))
+        self.objects_come_and_change(list(THINGS))
 
     # Events.
 
@@ -455,19 +454,6 @@ class Incremental(RuleBasedStateMachine):
         self.pod_is_bound_or_changes(started(bound, second))
 
     @precondition(lambda self: self.placed)
-    @rule(data=st.data(), labels=st.sampled_from([{}, {"app": "a"}, {"app": "b"}]))
-    def pod_gets_other_labels(self, data: st.DataObject, labels: dict[str, str]) -> None:
-        """As the API server may give it when it binds it."""
-        pod, node_name = self.placed[data.draw(st.sampled_from(sorted(self.placed)))]
-        self.pod_is_bound_or_changes(
-            msgspec.structs.replace(
-                pod,
-                metadata=msgspec.structs.replace(pod.metadata, labels=labels),
-                spec=msgspec.structs.replace(pod.spec, node_name=node_name),
-            )
-        )
-
-    @precondition(lambda self: self.placed)
     @rule(data=st.data())
     def assumption_is_taken_back(self, data: st.DataObject) -> None:
         uid = data.draw(st.sampled_from(sorted(self.placed)))
@@ -503,7 +489,7 @@ class Incremental(RuleBasedStateMachine):
         self.state.publish(request, self.reading)
         self.counted = {uid: pod for uid, (pod, _) in self.placed.items()}
 
-    @rule(things=st.lists(st.sampled_from(OBJECTS), min_size=1, max_size=8))
+    @rule(things=st.lists(st.sampled_from(THINGS), min_size=1, max_size=8))
     def objects_come_and_change(self, things: list[Any]) -> None:
         for thing in things:
             self.things[type(thing), thing.metadata.name] = thing
@@ -655,18 +641,6 @@ def columns_of(state: ClusterState, request: Any) -> dict[str, Any]:
             )
             for each in table.terms_about(make_pod(labels={"app": app}))
         )
-        columns[f"asked by services of {app}"] = table.selected_by_services(
-            make_pod(labels={"app": app})
-        )
-    for name in ("data", "alone"):
-        users = table.volumes.pods_using(claim_key("default", name))
-        columns[f"users of {name}"] = sorted((at, pod.uid) for at, pod in users)
-    for name in ("static", "made"):
-        columns[f"volumes of {name}"] = sorted(table.volumes.of_class(name))
-    nominated = state.nominations.preceding(make_pod("any", priority=-9))
-    columns["nominated"] = nominated and {
-        row: sorted(placed.pod.uid for placed in pods) for row, pods in nominated.by_row.items()
-    }
     columns["attached"] = table.volumes.attached_count(DRIVER).tolist()
     for name in ("v1", "v2"):
         columns[f"{name} is attached"] = table.volumes.is_attached(CsiSource(DRIVER, name)).tolist()
@@ -872,6 +846,56 @@ def deaf(index: str, event: str) -> type[ClusterState]:
     return Deaf
 
 
+class EveryEvent(Incremental):
+    """With all events that indexes hear, and with what they say to few plugins."""
+
+    make_rules = staticmethod(only(NodeResourcesFit))
+
+    @precondition(lambda self: self.placed)
+    @rule(data=st.data(), labels=st.sampled_from([{}, {"app": "a"}, {"app": "b"}]))
+    def pod_gets_other_labels(self, data: st.DataObject, labels: dict[str, str]) -> None:
+        """As the API server may give it when it binds it."""
+        pod, node_name = self.placed[data.draw(st.sampled_from(sorted(self.placed)))]
+        self.pod_is_bound_or_changes(
+            msgspec.structs.replace(
+                pod,
+                metadata=msgspec.structs.replace(pod.metadata, labels=labels),
+                spec=msgspec.structs.replace(pod.spec, node_name=node_name),
+            )
+        )
+
+    @rule(service=st.sampled_from(SERVICES))
+    def service_comes_or_changes(self, service: Service) -> None:
+        self.objects_come_and_change([service])
+
+    @invariant()
+    def indexes_equal_those_from_nothing(self) -> None:
+        if hasattr(self, "state"):
+            assert said_by_indexes(self.state) == said_by_indexes(self.from_nothing())
+
+
+def said_by_indexes(state: ClusterState) -> dict[str, Any]:
+    table = state.nodes()
+    said: dict[str, Any] = {}
+    for app in ("a", "b"):
+        pod = make_pod(labels={"app": app})
+        said[f"asked by services of {app}"] = table.selected_by_services(pod)
+    for name in ("data", "alone"):
+        users = table.volumes.pods_using(claim_key("default", name))
+        said[f"users of {name}"] = sorted((at, pod.uid) for at, pod in users)
+    for name in ("static", "made"):
+        said[f"volumes of {name}"] = sorted(table.volumes.of_class(name))
+    nominated = state.nominations.preceding(make_pod("any", priority=-9))
+    said["nominated"] = nominated and {
+        row: sorted(placed.pod.uid for placed in pods) for row, pods in nominated.by_row.items()
+    }
+    return said
+
+
+def test_every_event() -> None:
+    run_state_machine_as_test(EveryEvent, settings=QUICK)
+
+
 EVENTS = (
     Index.node_added,
     Index.node_changed,
@@ -900,7 +924,7 @@ MISSED = [
 @pytest.mark.long
 @pytest.mark.parametrize(("index", "event"), MISSED)
 def test_catches_an_index_that_misses_an_event(index: str, event: str) -> None:
-    test_catches(only(NodeResourcesFit), deaf(index, event))
+    assert_caught(EveryEvent, EveryEvent.make_rules, deaf(index, event))
 
 
 @pytest.mark.long
@@ -966,9 +990,17 @@ def test_catches_an_index_that_misses_an_event(index: str, event: str) -> None:
 def test_catches(
     make_rules: Callable[[], list[Any]], make_state: Callable[[], ClusterState]
 ) -> None:
+    assert_caught(Incremental, make_rules, make_state)
+
+
+def assert_caught(
+    machine: type[Incremental],
+    make_rules: Callable[[], list[Any]],
+    make_state: Callable[[], ClusterState],
+) -> None:
     planted = type(
         "Planted",
-        (Incremental,),
+        (machine,),
         {"make_rules": staticmethod(make_rules), "make_state": staticmethod(make_state)},
     )
     with pytest.raises((AssertionError, IndexError, KeyError)):
