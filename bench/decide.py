@@ -34,7 +34,7 @@ from many_nodes import (
     memory_kept_as_in_the_scheduler,
     node_address,
     node_name,
-    rules_that_judge,
+    plugins_that_judge,
 )
 
 ADDRESS = "http://127.0.0.1:9090"  # which nobody asks
@@ -59,7 +59,7 @@ class DecideWorkload:
     make_pod: Callable[[int], Pod]
     kind: str = ""
     pods_before: int | None = None  # else two on each node
-    judging: tuple[str, ...] | None = None  # the rules that do; else all
+    judging: tuple[str, ...] | None = None  # the plugins that do; else all
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +76,9 @@ class DecideResult:
     max_us: float
     recording_us_per_pod: float  # not part of the others
     pods_before: int
-    rules: int  # that judge nodes
-    # Of all pods, in wall time; nothing where most did not have to ask the rule.
-    p50_us_by_rule: dict[str, float]
+    plugins: int  # that judge nodes
+    # Of all pods, in wall time; nothing where most did not have to ask the plugin.
+    p50_us_by_plugin: dict[str, float]
 
 
 class Decide:
@@ -101,7 +101,7 @@ class Decide:
             profiles, state = self._machine.profiles, self._machine.state
             self._ring = Ring(profiles, state, time.monotonic, rows_may_change=False)
         (profile,) = profiles.values()
-        self._rules = len(rules_that_judge(profile))
+        self._plugins = len(plugins_that_judge(profile))
         self._spent: list[Mapping[str, float]] = []
         self._placed: list[Pod] = []
 
@@ -136,8 +136,8 @@ class Decide:
             max_us=float(took_us.max()),
             recording_us_per_pod=float(recording_us.mean()),
             pods_before=self._pods_before,
-            rules=self._rules,
-            p50_us_by_rule=_medians_us(self._spent),
+            plugins=self._plugins,
+            p50_us_by_plugin=_medians_us(self._spent),
         )
 
     def _place_one(self) -> tuple[float, float]:
@@ -148,7 +148,7 @@ class Decide:
         actions = _measured_turn(machine, now)
         ended = time.thread_time()
         (decided,) = (each for each in actions if isinstance(each, Decided))
-        self._spent.append(decided.spent.by_rule)
+        self._spent.append(decided.spent.by_plugin)
         noting = time.thread_time()
         self._ring.note(decided, now)
         noted = time.thread_time()
@@ -171,7 +171,7 @@ def _measured_turn(machine: Machine, now: float) -> list[Action]:
 
 
 def _medians_us(spent: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    names = {name for by_rule in spent for name in by_rule}
+    names = {name for by_plugin in spent for name in by_plugin}
     seconds = {name: [each.get(name, 0.0) for each in spent] for name in names}
     medians = {name: 1e6 * float(np.median(found)) for name, found in seconds.items()}
     return dict(sorted(medians.items(), key=lambda item: -item[1]))
@@ -219,12 +219,12 @@ def mixed_pod(number: int) -> Pod:
 
 def anti_affinity_pod(number: int) -> Pod:
     """One on each host."""
-    return _attached_pod("apart", number, rule="podAntiAffinity", topology_key=HOSTNAME)
+    return _attached_pod("apart", number, plugin="podAntiAffinity", topology_key=HOSTNAME)
 
 
 def affinity_pod(number: int) -> Pod:
     """All in the zone of the first."""
-    return _attached_pod("together", number, rule="podAffinity", topology_key=ZONE)
+    return _attached_pod("together", number, plugin="podAffinity", topology_key=ZONE)
 
 
 def daemonset_pod(number: int) -> Pod:
@@ -250,10 +250,10 @@ def daemonset_pod(number: int) -> Pod:
     )
 
 
-def _attached_pod(group: str, number: int, *, rule: str, topology_key: str) -> Pod:
+def _attached_pod(group: str, number: int, *, plugin: str, topology_key: str) -> Pod:
     labels = {"group": group}
     term = {"labelSelector": {"matchLabels": labels}, "topologyKey": topology_key}
-    affinity = {rule: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    affinity = {plugin: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
     return _make_pod(f"{group}-{number}", cpu="100m", labels=labels, affinity=affinity)
 
 

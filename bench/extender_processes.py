@@ -27,7 +27,7 @@ from realparts.process import Process, free_ports
 
 HERE = Path(__file__).resolve().parent
 START_SECONDS = 180.0
-RULES = ("PrioritySort", "DefaultBinder", "NodeLabel", "NetworkTraffic")
+PLUGINS = ("PrioritySort", "DefaultBinder", "NodeLabel", "NetworkTraffic")
 
 
 class RunningExtender:
@@ -186,7 +186,7 @@ def _config(prometheus_port: int) -> Json:
                 "plugins": {
                     "multiPoint": {
                         "disabled": [{"name": "*"}],
-                        "enabled": [{"name": each} for each in RULES],
+                        "enabled": [{"name": each} for each in PLUGINS],
                     }
                 },
                 "pluginConfig": [

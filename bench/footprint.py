@@ -1,8 +1,8 @@
 """What `lowtide scheduler` takes on a cluster of ordinary size: memory, CPU at rest and at work.
 
 The embedded cluster and its Prometheus run in this process, the scheduler in one of its own, with
-the default rules, NetworkTraffic and its default poll. Run as a program; docs/kube-prometheus-stack
-has what it printed."""
+the default plugins, NetworkTraffic and its default poll. Run as a program;
+docs/kube-prometheus-stack has what it printed."""
 
 import argparse
 import asyncio

@@ -1,5 +1,5 @@
 """`make bench ONLY=growth`: how a decision's cost grows with the nodes, with the pods on them, and
-with the rules. Measured as in decide; plots draws it."""
+with the plugins. Measured as in decide; plots draws it."""
 
 from collections.abc import Callable, Iterator, Sequence
 
@@ -14,7 +14,7 @@ NODE_COUNTS = (100, 1000, 5000, 15_000, 50_000)
 POD_COUNTS = (0, 10_000, 30_000, 100_000)
 # In the order in which they join: what most clusters would miss first. Those at the end have
 # nothing to say of pods without volumes, ports and devices.
-RULES = (
+PLUGINS = (
     "NetworkTraffic",
     "NodeResourcesFit",
     "TaintToleration",
@@ -33,13 +33,13 @@ RULES = (
     "VolumeZone",
     "DynamicResources",
 )
-RULE_COUNTS = (1, 2, 5, 10, len(RULES))
+PLUGIN_COUNTS = (1, 2, 5, 10, len(PLUGINS))
 
 
 AXES: dict[str, Callable[[DecideResult], int]] = {
     "nodes": lambda result: result.nodes,
     "pods": lambda result: result.pods_before,
-    "rules": lambda result: result.rules,
+    "rules": lambda result: result.plugins,
 }
 
 
@@ -49,8 +49,11 @@ def growth_workloads() -> Iterator[tuple[str, list[DecideWorkload]]]:
         yield f"growth/nodes/{nodes}", _of_each_kind("growth/nodes", nodes=nodes)
     for pods in POD_COUNTS:
         yield f"growth/pods/{pods}", _of_each_kind("growth/pods", pods_before=pods)
-    for rules in RULE_COUNTS:
-        yield f"growth/rules/{rules}", _of_each_kind("growth/rules", judging=RULES[:rules])
+    for plugins in PLUGIN_COUNTS:
+        yield (
+            f"growth/plugins/{plugins}",
+            _of_each_kind("growth/plugins", judging=PLUGINS[:plugins]),
+        )
 
 
 def growth_report(results: Sequence[DecideResult]) -> Report:

@@ -84,10 +84,10 @@ def make_machine(
     judging: Collection[str] | None = None,
 ) -> Machine:
     """The default profile on these nodes or the large cluster's; with an address the recommended
-    profile. Of the rules that judge nodes, all or only those named."""
+    profile. Of the plugins that judge nodes, all or only those named."""
     loaded = read_config(None, prometheus_address)
     built = make_registry({}).build(loaded, {Binder: NowhereBinder()})
-    # As the scheduler has them: it tells how long each rule takes.
+    # As the scheduler has them: it tells how long each plugin takes.
     machine = Machine(
         {
             name: profile.without(_left_out(profile, judging)).timed_by(time.monotonic)
@@ -96,18 +96,20 @@ def make_machine(
     )
     for node in make_nodes() if nodes is None else nodes:
         machine.step(Added(node), now=0.0)
-    for kind in (*NEEDED_KINDS, *(KIND_OF[each].name for each in machine.rules_by_kind)):
+    for kind in (*NEEDED_KINDS, *(KIND_OF[each].name for each in machine.plugins_by_kind)):
         machine.step(Listed(kind), now=0.0)
     return machine
 
 
-def rules_that_judge(profile: Profile) -> set[str]:
+def plugins_that_judge(profile: Profile) -> set[str]:
     """Those that filter or score; the others sort, bind and so on."""
-    return {rule.name for point in ("preFilter", "filter", "score") for rule in profile.at(point)}
+    return {
+        plugin.name for point in ("preFilter", "filter", "score") for plugin in profile.at(point)
+    }
 
 
 def _left_out(profile: Profile, judging: Collection[str] | None) -> set[str]:
-    return set() if judging is None else rules_that_judge(profile) - set(judging)
+    return set() if judging is None else plugins_that_judge(profile) - set(judging)
 
 
 def request_of(machine: Machine) -> TrafficRequest:

@@ -67,7 +67,7 @@ def nodes_plot(rows: Sequence[Row]) -> str | None:
         [row for row in rows if row.get("workload") == "growth/nodes"],
         count="nodes",
         title="What a decision costs, by nodes",
-        subtitle="all rules, two pods on each node; both axes are logarithmic",
+        subtitle="all plugins, two pods on each node; both axes are logarithmic",
         x_title="nodes",
         is_logarithmic=True,
     )
@@ -78,18 +78,18 @@ def pods_plot(rows: Sequence[Row]) -> str | None:
         [row for row in rows if row.get("workload") == "growth/pods"],
         count="pods_before",
         title="What a decision costs, by pods that are there before",
-        subtitle="5000 nodes, all rules; the upright axis is logarithmic",
+        subtitle="5000 nodes, all plugins; the upright axis is logarithmic",
         x_title="pods on the 5000 nodes",
     )
 
 
-def rules_plot(rows: Sequence[Row]) -> str | None:
+def plugins_plot(rows: Sequence[Row]) -> str | None:
     return _growth_plot(
-        [row for row in rows if row.get("workload") == "growth/rules"],
-        count="rules",
-        title="What a decision costs, by rules that judge nodes",
+        [row for row in rows if row.get("workload") == "growth/plugins"],
+        count="plugins",
+        title="What a decision costs, by plugins that judge nodes",
         subtitle="5000 nodes, 10,000 pods; the upright axis is logarithmic",
-        x_title="rules, in the order in which the text has them join",
+        x_title="plugins, in the order in which the text has them join",
     )
 
 
@@ -123,7 +123,7 @@ def drain_plot(rows: Sequence[Row]) -> str | None:
 PLOTS: Mapping[str, Callable[[Sequence[Row]], str | None]] = {
     "performance-nodes.svg": nodes_plot,
     "performance-pods.svg": pods_plot,
-    "performance-rules.svg": rules_plot,
+    "performance-rules.svg": plugins_plot,
     "performance-drains.svg": drain_plot,
 }
 

@@ -1,5 +1,5 @@
 """What a poll of Prometheus costs the scheduler with many nodes: from the request to the reading
-that rules see. The answers come from another process; the CPU time of this one is measured. They
+that plugins see. The answers come from another process; the CPU time of this one is measured. They
 have the labels that a real Prometheus leaves in them: the queries ask for no others."""
 
 import asyncio

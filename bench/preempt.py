@@ -199,7 +199,7 @@ def _machine() -> Machine:
         labels = {HOST: name, "topology.kubernetes.io/zone": f"zone-{number % 10}"}
         node = make_node(name, cpu="4", memory="64Gi", labels=labels)
         machine.step(Added(node), now=0.0)
-    for kind in (*NEEDED_KINDS, *(KIND_OF[each].name for each in machine.rules_by_kind)):
+    for kind in (*NEEDED_KINDS, *(KIND_OF[each].name for each in machine.plugins_by_kind)):
         machine.step(Listed(kind), now=0.0)
     return machine
 

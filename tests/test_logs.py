@@ -208,12 +208,12 @@ def test_an_exception_of_ours_shows_its_stack_apart_from_log_lines() -> None:
         try:
             raise ValueError("bad\nE1115 \x1b[2J forged")
         except ValueError:
-            log.exception("Rule failed", plugin="SameRack")
+            log.exception("Plugin failed", plugin="SameRack")
 
     first = line_of(write)
     assert captured(write) == [
         f"E1115 06:04:18.729841   12345 test_logs.py:{first + 4}] "
-        r'"Rule failed" err="bad\nE1115 \x1b[2J forged" plugin="SameRack" stacktrace=<',
+        r'"Plugin failed" err="bad\nE1115 \x1b[2J forged" plugin="SameRack" stacktrace=<',
         "\tTraceback (most recent call last):",
         f'\t  File "{__file__}", line {first + 2}, in write',
         '\t    raise ValueError("bad\\nE1115 \\x1b[2J forged")',
@@ -228,7 +228,7 @@ def test_a_json_exception_has_its_stack_in_one_line() -> None:
         try:
             raise ValueError("bad")
         except ValueError:
-            log.exception("Rule failed")
+            log.exception("Plugin failed")
 
     (line,) = captured(write, form="json")
     assert json.loads(line)["stacktrace"].splitlines()[-1] == "ValueError: bad"

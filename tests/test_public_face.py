@@ -51,7 +51,7 @@ def test_the_package_itself_costs_nothing_to_import() -> None:
     assert "'lowtide." not in done.stdout
 
 
-def test_run_is_the_command_line_with_an_outsiders_rules() -> None:
+def test_run_is_the_command_line_with_an_outsiders_plugins() -> None:
     asked = (
         "import lowtide\n"
         "class Mine:\n"

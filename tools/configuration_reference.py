@@ -1,5 +1,5 @@
 """Writes docs/configuration.md out of the code: the fields of a configuration with the sentences
-below them, the built-in rules, and their args. Run by `make docs-files`."""
+below them, the built-in plugins, and their args. Run by `make docs-files`."""
 
 import ast
 import inspect
@@ -60,26 +60,26 @@ _WARNINGS = """\
 - The args of earlier NetworkTraffic plugins
   ([which](network-traffic.md#the-spellings-of-earlier-plugins)); the warning prints today's.
 - Flags of kube-scheduler's that [have no counterpart](scheduler.md#signals-and-flags).
-- In the extender: `extenders`, and default rules that kube-scheduler runs already
+- In the extender: `extenders`, and default plugins that kube-scheduler runs already
   ([why](extender.md)).
 
-A rule that does not exist is refused where it is enabled or given args, and passed over where it is
+A plugin that does not exist is refused where it is enabled or given args, and ignored where it is
 only disabled.
 """
-_RULES = """\
-## The rules
+_PLUGINS = """\
+## The plugins
 
-In the order in which they run by default. A rule that is not on by default has to be enabled, at
+In the order in which they run by default. A plugin that is not on by default has to be enabled, at
 `multiPoint` or where it is to run. Of scores, each is multiplied by its weight and all are added
 up.
 
-| rule | by default | weight | extension points | what it does |
+| plugin | by default | weight | extension points | what it does |
 |---|---|---|---|---|
 """
 _EXTENDER = """\
 ## Extender
 
-No rule: an entry `Extender` in a profile's `pluginConfig` says how
+No plugin: an entry `Extender` in a profile's `pluginConfig` says how
 [`lowtide extender`](extender.md) answers by that profile. The other modes check it and
 pass it over.
 """
@@ -98,11 +98,11 @@ class Row:
 
 def page() -> str:
     parts = [_INTRODUCTION, "## The file\n\n" + _table(rows_of(KubeSchedulerConfiguration))]
-    parts += [_points(), _WARNINGS, _RULES + "".join(map(_rule_line, BUILT_IN))]
+    parts += [_points(), _WARNINGS, _PLUGINS + "".join(map(_plugin_line, BUILT_IN))]
     parts += [
-        f"## {row.name}\n\n{_also_called(row)}{_table(rows_of(row.rule.args))}"
+        f"## {row.name}\n\n{_also_called(row)}{_table(rows_of(row.plugin.args))}"
         for row in BUILT_IN
-        if hasattr(row.rule, "args")
+        if hasattr(row.plugin, "args")
     ]
     parts.append(f"{_EXTENDER}\n{_table(rows_of(ExtenderSettings))}")
     return "\n".join(parts)
@@ -248,14 +248,14 @@ def _table(rows: Iterator[Row]) -> str:
 def _points() -> str:
     points = ", ".join(f"`{point}`" for point in EXTENSION_POINTS)
     return (
-        "`POINT` is `multiPoint`, for every point at which a rule does something, or one of "
+        "`POINT` is `multiPoint`, for every point at which a plugin does something, or one of "
         f"{points}. What is said at a point goes before what is said at `multiPoint`.\n"
     )
 
 
-def _rule_line(row: BuiltIn) -> str:
+def _plugin_line(row: BuiltIn) -> str:
     points = ", ".join(f"`{point}`" for point in EXTENSION_POINTS if row.implements(point))
-    name = f"[{row.name}](#{row.name.lower()})" if hasattr(row.rule, "args") else row.name
+    name = f"[{row.name}](#{row.name.lower()})" if hasattr(row.plugin, "args") else row.name
     cells = (name, "on" if row.is_default else "off", _weight(row), points, _purpose(row))
     return "| " + " | ".join(cells) + " |\n"
 
@@ -267,8 +267,8 @@ def _weight(row: BuiltIn) -> str:
 
 
 def _purpose(row: BuiltIn) -> str:
-    """The first paragraph of the rule's module, which begins with its name."""
-    module = inspect.getmodule(row.rule)
+    """The first paragraph of the plugin's module, which begins with its name."""
+    module = inspect.getmodule(row.plugin)
     first, _, _ = (inspect.getdoc(module) or "").partition("\n\n")
     name, _, purpose = " ".join(first.split()).partition(": ")
     if name != row.name or not purpose:

@@ -1,4 +1,4 @@
-"""The rule is tested at its limit, and against a twin that judges one node at a time."""
+"""The plugin is tested at its limit, and against a twin that judges one node at a time."""
 
 import random
 
@@ -19,10 +19,10 @@ REASON = "node(s) had too little spare memory"
         pytest.param("7341Mi", {"node": [REASON]}, id="refuses one with too little left"),
     ],
 )
-def test_the_rule(memory: str, want: dict[str, list[str]]) -> None:
-    rule = SpareMemory(SpareMemoryArgs(percent=10))
+def test_the_plugin(memory: str, want: dict[str, list[str]]) -> None:
+    plugin = SpareMemory(SpareMemoryArgs(percent=10))
     state = make_state([make_node(memory="10Gi")], [make_pod("old", on="node", memory="2Gi")])
-    assert rejections(rule, make_pod(memory=memory), state) == want  # 10 - 2 - 7 = 1 Gi is 10 %
+    assert rejections(plugin, make_pod(memory=memory), state) == want  # 10 - 2 - 7 = 1 Gi is 10 %
 
 
 def test_a_pod_goes_where_memory_is_left() -> None:
@@ -33,7 +33,7 @@ def test_a_pod_goes_where_memory_is_left() -> None:
 
 
 class OneByOne:
-    """What the rule says, in the plainest words."""
+    """What the plugin says, in the plainest words."""
 
     name = "OneByOne"
 

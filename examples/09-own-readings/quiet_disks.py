@@ -1,5 +1,5 @@
-"""A rule with readings of its own: pods go to nodes whose disks are idle, by a query that the
-rule itself asks Prometheus."""
+"""A plugin with readings of its own: pods go to nodes whose disks are idle, by a query that the
+plugin itself asks Prometheus."""
 
 from collections.abc import Iterator
 

@@ -13,25 +13,25 @@ from lowtide.testing import (
     scores,
 )
 
-RULE = QuietDisks(QuietDisksArgs(prometheus_address="http://prometheus:9090"))
-(BUSY,) = RULE.readings
+PLUGIN = QuietDisks(QuietDisksArgs(prometheus_address="http://prometheus:9090"))
+(BUSY,) = PLUGIN.readings
 NODES = [make_node("idle"), make_node("busy"), make_node("unknown")]
 READINGS = {BUSY: make_values({"idle": 0.1, "busy": 0.9})}
 
 
 def test_idle_disks_score_highest() -> None:
     want = {"idle": 90, "busy": 10, "unknown": 50}
-    assert scores(RULE, make_pod(), make_state(NODES, readings=READINGS)) == want
-    assert place([RULE], make_pod(), NODES, readings=READINGS).node_name == "idle"
+    assert scores(PLUGIN, make_pod(), make_state(NODES, readings=READINGS)) == want
+    assert place([PLUGIN], make_pod(), NODES, readings=READINGS).node_name == "idle"
 
 
 def test_before_the_first_answer_it_has_no_opinion() -> None:
-    assert scores(RULE, make_pod(), make_state(NODES)) is None
-    assert scores(RULE, make_pod(), make_state(NODES, readings={BUSY: make_values({})})) is None
+    assert scores(PLUGIN, make_pod(), make_state(NODES)) is None
+    assert scores(PLUGIN, make_pod(), make_state(NODES, readings={BUSY: make_values({})})) is None
 
 
 def test_the_next_pod_goes_by_the_newest_reading() -> None:
-    cluster = Cluster([RULE], NODES)
+    cluster = Cluster([PLUGIN], NODES)
     cluster.publish(BUSY, READINGS[BUSY])
     cluster.add(make_pod("first"))
     cluster.take_turns()
@@ -42,4 +42,4 @@ def test_the_next_pod_goes_by_the_newest_reading() -> None:
 
 
 def test_its_answers_may_be_kept() -> None:
-    check_plugin(RULE)
+    check_plugin(PLUGIN)

@@ -6,7 +6,7 @@ from lowtide.objects.pod import Pod
 from lowtide.plugins.node_resources_fit import NodeResourcesFit, NodeResourcesFitArgs
 from lowtide.testing import Cluster, make_node, make_pod
 
-RULES = [NodeResourcesFit(NodeResourcesFitArgs()), WholeGroup(WholeGroupArgs())]
+PLUGINS = [NodeResourcesFit(NodeResourcesFitArgs()), WholeGroup(WholeGroupArgs())]
 
 
 def member(name: str, size: str = "3") -> Pod:
@@ -16,7 +16,7 @@ def member(name: str, size: str = "3") -> Pod:
 
 def cluster_of(*names: str) -> Cluster:
     """Each node has room for one member."""
-    return Cluster(RULES, [make_node(name, cpu="2") for name in names])
+    return Cluster(PLUGINS, [make_node(name, cpu="2") for name in names])
 
 
 def test_the_group_is_bound_when_its_last_pod_has_a_node() -> None:

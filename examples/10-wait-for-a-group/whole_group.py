@@ -1,4 +1,4 @@
-"""A Permit rule: the pods of a group are bound together, or none of them. Those that have a node
+"""A Permit plugin: the pods of a group are bound together, or none of them. Those that have a node
 wait there until the last one has."""
 
 import msgspec

@@ -1,6 +1,6 @@
 """Lowtide places Kubernetes pods on nodes whose network is quiet.
 
-`run` is the command line; whoever has rules of their own gives them to it."""
+`run` is the command line; whoever has plugins of their own gives them to it."""
 
 import collections.abc
 import typing
@@ -9,7 +9,7 @@ __all__ = ["run"]
 
 
 def run(*, plugins: collections.abc.Mapping[str, type[typing.Any]] | None = None) -> None:
-    """Does what the command line asks for, and ends the process. `plugins` are rules by name: a
+    """Does what the command line asks for, and ends the process. `plugins` are plugins by name: a
     configuration may then enable them as if they were built in."""
     # What is needed depends on the command, and `import lowtide` is to cost nothing.
     import os

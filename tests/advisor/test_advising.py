@@ -1,4 +1,4 @@
-"""Advising: an answer in time, whatever the rules do."""
+"""Advising: an answer in time, whatever the plugins do."""
 
 import asyncio
 import threading
@@ -41,8 +41,8 @@ class Counted:
     def neutral_answer(self, verb: str, reason: str) -> None:
         self.neutral.append((verb, reason))
 
-    def rule_error(self, rule_name: str) -> None:
-        self.errors.append(rule_name)
+    def plugin_error(self, plugin_name: str) -> None:
+        self.errors.append(plugin_name)
 
 
 class Gate:
@@ -98,7 +98,7 @@ async def until(is_so: Callable[[], bool]) -> None:
 
 @asynccontextmanager
 async def advising(
-    rule: Any,
+    plugin: Any,
     counted: Counted,
     clock: ManualClock | None = None,
     look_seconds: float = 30.0,
@@ -106,7 +106,7 @@ async def advising(
     **settings: Any,
 ) -> AsyncIterator[Advising]:
     """Patient, unless a budget is given: what is slow here may be the machine."""
-    profile = make_profile([rule])
+    profile = make_profile([plugin])
     clock = clock or ManualClock(1000.0)
     budgets = {"names_budget_seconds": 30.0, "nodes_budget_seconds": 30.0}
     advisor = Advisor(
@@ -137,7 +137,7 @@ async def test_what_was_heard_before_counts() -> None:
     assert counted.neutral == []
 
 
-async def test_a_rule_that_hangs_makes_answers_neutral_and_is_told() -> None:
+async def test_a_plugin_that_hangs_makes_answers_neutral_and_is_told() -> None:
     counted, gate, clock = Counted(), Gate(), ManualClock(1000.0)
     async with advising(gate, counted, clock, names_budget_seconds=0.02) as running:
         gate.is_open.clear()
@@ -150,7 +150,7 @@ async def test_a_rule_that_hangs_makes_answers_neutral_and_is_told() -> None:
         assert counted.neutral == [("filter", "slow"), ("prioritize", "slow")]
         assert running.why_hung() is None
         clock.advance(HUNG_SECONDS)
-        assert running.why_hung() == "the rules have been busy with one thing for 10 s"
+        assert running.why_hung() == "the plugins have been busy with one thing for 10 s"
         assert running.why_not_ready() is None
         gate.is_open.set()
         await until(lambda: running.why_hung() is None)
@@ -169,7 +169,7 @@ async def test_an_answer_that_is_there_counts_also_when_the_loop_was_busy() -> N
         assert (await first).neutral == ""
 
 
-async def test_what_is_told_is_what_was_handed_out_and_why_the_rules_had_no_say() -> None:
+async def test_what_is_told_is_what_was_handed_out_and_why_the_plugins_had_no_say() -> None:
     told: list[tuple[str, str, str, int]] = []
 
     def on_answer(decided: Decided, began_at: float) -> None:
@@ -189,8 +189,8 @@ async def test_what_is_told_is_what_was_handed_out_and_why_the_rules_had_no_say(
         await running.filter(Asked(make_pod("web"), ["a"]))
         await running.look(lambda: None)
     assert told == [
-        ("filter", "new", "the rules took longer than 20 ms", 1),
-        ("prioritize", "new", "the rules took longer than 20 ms", 2),
+        ("filter", "new", "the plugins took longer than 20 ms", 1),
+        ("prioritize", "new", "the plugins took longer than 20 ms", 2),
         ("filter", "new", "SystemExit: 3", 1),
         ("filter", "web", "", 1),
     ]
@@ -239,7 +239,7 @@ async def test_a_pod_that_cannot_be_read_is_the_fault_of_who_asks() -> None:
     assert counted.neutral == []
 
 
-async def test_a_rule_that_fails_is_counted_and_the_answer_is_not_neutral() -> None:
+async def test_a_plugin_that_fails_is_counted_and_the_answer_is_not_neutral() -> None:
     counted = Counted()
     async with advising(Raising(), counted) as running:
         advice = await running.filter(Asked(make_pod(), ["a"]))
@@ -258,7 +258,7 @@ class Ending:
         return None
 
 
-async def test_no_rule_ends_the_thread() -> None:
+async def test_no_plugin_ends_the_thread() -> None:
     counted = Counted()
     async with advising(Ending(), counted) as running:
         answers = [await running.filter(Asked(pod, ["a"])) for pod in (NEW_SHAPE, make_pod("next"))]
@@ -274,7 +274,7 @@ async def test_an_event_that_cannot_be_taken_in_is_left_out() -> None:
     assert advice.neutral == ""
 
 
-async def test_idle_rules_do_not_hang() -> None:
+async def test_idle_plugins_do_not_hang() -> None:
     clock = ManualClock(1000.0)
     async with advising(Gate(), Counted(), clock) as running:
         await running.filter(Asked(make_pod(), ["a"]))
@@ -289,7 +289,7 @@ class Malformed:
         return 42
 
 
-async def test_a_malformed_answer_is_that_rules_fault_and_nobody_waits_for_it() -> None:
+async def test_a_malformed_answer_is_that_plugins_fault_and_nobody_waits_for_it() -> None:
     counted = Counted()
     async with advising(Malformed(), counted) as running:
         advice = await running.filter(Asked(make_pod(), ["a"]))
@@ -307,7 +307,7 @@ async def test_it_is_not_ready_before_everything_is_listed() -> None:
     assert running.why_not_ready() == "not listed yet: Node, Pod"
     for event in (Added(make_node("a")), Listed("Node"), Listed("Pod")):
         advisor.step(event, 0.0)
-    assert running.why_not_ready() == "the rules are asked for the first time"
+    assert running.why_not_ready() == "the plugins are asked for the first time"
 
 
 async def test_who_looks_is_answered_by_the_thread_that_advises() -> None:
@@ -327,13 +327,13 @@ async def test_what_goes_wrong_in_a_look_is_told_to_who_looks() -> None:
     assert counted.neutral == []
 
 
-async def test_nobody_looks_for_ever_while_a_rule_hangs() -> None:
+async def test_nobody_looks_for_ever_while_a_plugin_hangs() -> None:
     counted, gate = Counted(), Gate()
     looks: list[str] = []
     async with advising(gate, counted, names_budget_seconds=0.02, look_seconds=0.02) as running:
         gate.is_open.clear()
         await running.filter(Asked(NEW_SHAPE, ["a"]))
-        with pytest.raises(TimeoutError, match=r"the rules are busy, .* within 0\.02 s"):
+        with pytest.raises(TimeoutError, match=r"the plugins are busy, .* within 0\.02 s"):
             await running.look(lambda: looks.append("late"))
         gate.is_open.set()
         assert await running.look(lambda: "now") == "now"

@@ -60,8 +60,8 @@ class Heard:
     def went_to(self, uid: str, node_name: str) -> None:
         self.placed[uid] = node_name
 
-    def rule_failed(self, error: PluginError) -> None:
-        self.errors.append(f"{error.rule_name}: {error}")
+    def plugin_failed(self, error: PluginError) -> None:
+        self.errors.append(f"{error.plugin_name}: {error}")
 
     def tells(self, profile: Profile) -> bool:
         return False
@@ -142,8 +142,8 @@ class Free:
         return "node(s) had a pod" if node.pods else None
 
 
-def advisor(*rules: Any, heard: Heard | None = None, **settings: Any) -> Advisor:
-    profile = make_profile(rules)
+def advisor(*plugins: Any, heard: Heard | None = None, **settings: Any) -> Advisor:
+    profile = make_profile(plugins)
     return Advisor(
         {profile.scheduler_name: profile},
         {profile.scheduler_name: ExtenderSettings(**settings)},
@@ -162,14 +162,16 @@ def by_label(**settings: Any) -> Advisor:
 
 
 def usage_advisor() -> Advisor:
-    rule = NodeUsage(NodeUsageArgs(unit="millicores"))
-    made = with_nodes(advisor(rule), {"k8s-master": {}, "k8s-node1": {}, "k8s-node2": {}})
+    plugin = NodeUsage(NodeUsageArgs(unit="millicores"))
+    made = with_nodes(advisor(plugin), {"k8s-master": {}, "k8s-node1": {}, "k8s-node2": {}})
     samples = {
         name: UsageSample(cpu_milli=used, at=0.0)
         for name, used in [("k8s-master", 264), ("k8s-node1", 87), ("k8s-node2", 67)]
     }
     has = dict.fromkeys(samples, Allocatable(4000, 2**30))
-    made.step(ReadingPublished(rule.request, usage_reading(rule.request, samples, has, 0.0)), 0.0)
+    made.step(
+        ReadingPublished(plugin.request, usage_reading(plugin.request, samples, has, 0.0)), 0.0
+    )
     return made
 
 
@@ -224,7 +226,7 @@ def test_where_node_fits_the_profile_may_want_an_error(
     assert ask_filter(with_nodes(by_label(), nodes), *asked).error == ""
 
 
-def test_there_is_no_error_where_the_rules_leave_a_node_that_was_not_asked_about() -> None:
+def test_there_is_no_error_where_the_plugins_leave_a_node_that_was_not_asked_about() -> None:
     """kube-scheduler has taken it out, perhaps for want of room, and may evict pods there."""
     made = with_nodes(by_label(empty_result="error"), {"a": {}, "b": LABELLED})
     assert ask_filter(made, "a") == FilterAdvice(kept=(), unresolvable={"a": LACKS})
@@ -281,7 +283,7 @@ def test_a_nomination_to_a_node_that_only_the_request_knows_stays() -> None:
     assert made.state.nominated() == {"new": {nominated.uid: nominated}}
 
 
-def test_a_rule_that_fails_has_no_say_and_the_others_have() -> None:
+def test_a_plugin_that_fails_has_no_say_and_the_others_have() -> None:
     heard = Heard()
     made = with_nodes(
         advisor(Broken(), NodeLabel(NodeLabelArgs(label="disk")), heard=heard),
@@ -461,9 +463,9 @@ def test_whatever_the_request_says_of_a_node_counts() -> None:
     assert ask_filter(made, "a", "b", "c").kept is None
 
 
-def test_nodes_of_a_request_are_put_back_also_when_a_rule_fails() -> None:
+def test_nodes_of_a_request_are_put_back_also_when_a_plugin_fails() -> None:
     made = with_nodes(advisor(Unreadable()), {"a": {}})
-    with pytest.raises(PluginError, match="a rule read what cannot be read: volume v"):
+    with pytest.raises(PluginError, match="a plugin read what cannot be read: volume v"):
         made.filter(Asked(make_pod("web"), ["a", "b"], [seen("a", LABELLED), seen("b")]), now=0.0)
     assert made.state.names == ["a"]
     assert "disk" not in made.state.node_at(0).labels
@@ -511,7 +513,7 @@ def test_each_profile_answers_for_its_own_scheduler_and_the_first_for_all_others
     assert kept == {"one": [0], "two": [1], "default-scheduler": [0]}
 
 
-def test_to_warm_up_books_nothing_and_forgives_a_broken_rule() -> None:
+def test_to_warm_up_books_nothing_and_forgives_a_broken_plugin() -> None:
     heard = Heard()
     made = with_nodes(advisor(Broken(), heard=heard), {"a": {}})
     made.warm_up()
@@ -582,7 +584,7 @@ def test_it_is_told_how_many_nodes_were_answered_the_most(
     assert (priorities.highest, priorities.highest_count) == (highest, count)
 
 
-def test_a_pod_that_is_refused_everywhere_is_told_with_reasons_and_rules() -> None:
+def test_a_pod_that_is_refused_everywhere_is_told_with_reasons_and_plugins() -> None:
     heard = Heard()
     made = with_nodes(
         advisor(NodeLabel(NodeLabelArgs(label="disk")), heard=heard), {"a": {}, "b": {}}
@@ -611,8 +613,8 @@ def test_the_ranks_that_are_kept_say_the_same_as_those_among_some_nodes() -> Non
 
 
 def test_who_looks_changes_nothing() -> None:
-    rule = NodeUsage(NodeUsageArgs(unit="millicores"))
-    made = with_nodes(advisor(rule, FewestPods()), {"a": {}, "b": {}})
+    plugin = NodeUsage(NodeUsageArgs(unit="millicores"))
+    made = with_nodes(advisor(plugin, FewestPods()), {"a": {}, "b": {}})
     web = make_pod("web")
     made.step(Added(web), 0.0)
     made.filter(Asked(web, ["a", "b"]), now=1.0)
@@ -625,7 +627,7 @@ def test_who_looks_changes_nothing() -> None:
     assert (made.gate_of(web), made.binding_count) == (None, None)
 
 
-def test_a_rule_that_fails_for_who_looks_is_not_counted() -> None:
+def test_a_plugin_that_fails_for_who_looks_is_not_counted() -> None:
     heard = Heard()
     made = with_nodes(advisor(Broken(), heard=heard), {"a": {}})
     assert made.decided_now(make_pod("web"), 0.0).node_name == "a"

@@ -21,13 +21,13 @@ NOW = 1_767_225_600.0  # 2026-01-01T00:00:00Z
 
 
 def app_on(
-    cluster: LocalCluster, config: Mapping[str, Any], *rules: type[Any], **parts: Any
+    cluster: LocalCluster, config: Mapping[str, Any], *plugins: type[Any], **parts: Any
 ) -> SchedulerApp:
-    """With these rules besides the built-in ones, and of these parts."""
+    """With these plugins besides the built-in ones, and of these parts."""
     loaded = load_config(json.dumps(dict(config)), file="test")
 
     def make_profiles(binder: Binder) -> dict[str, Profile]:
-        registry = make_registry({rule.name: rule for rule in rules})
+        registry = make_registry({plugin.name: plugin for plugin in plugins})
         return registry.build(loaded, {Binder: binder}).profiles
 
     usual: dict[str, Any] = {

@@ -122,7 +122,7 @@ async def test_nodes_that_may_not_be_listed_are_a_fault_beside_others(servers: S
     assert (report.is_reached, report.node_count) == (True, None)
 
 
-async def test_a_profile_without_the_rule_is_a_fault(servers: Servers) -> None:
+async def test_a_profile_without_the_plugin_is_a_fault(servers: Servers) -> None:
     profiles = make_registry({}).build(load_default(), {Binder: NoBinder()}).profiles
     report = await report_of(servers, profiles=profiles)
     assert (report.is_well, codes(report)) == (False, [("fault", "no-traffic-plugin")])

@@ -29,8 +29,8 @@ LACKS = "node(s) did not have label disk"
 NEEDED = ("PrioritySort", "DefaultBinder")
 
 
-def config(*rules: str, bind: bool = False) -> str:
-    enabled = [{"name": name} for name in (*NEEDED, *rules)]
+def config(*plugins: str, bind: bool = False) -> str:
+    enabled = [{"name": name} for name in (*NEEDED, *plugins)]
     return json.dumps(
         {
             "apiVersion": "kubescheduler.config.k8s.io/v1",

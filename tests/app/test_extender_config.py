@@ -15,7 +15,7 @@ from lowtide.framework.registry import Built
 
 TO_WRITE = (
     'write plugins: {multiPoint: {disabled: [{name: "*"}], enabled: [{name: PrioritySort}, '
-    "{name: DefaultBinder}, ...]}} with the rules to ask"
+    "{name: DefaultBinder}, ...]}} with the plugins to ask"
 )
 ALL_DISABLED = {"disabled": [{"name": "*"}]}
 
@@ -48,30 +48,30 @@ def built(*plugins: dict[str, Any], **fields: Any) -> tuple[Built, list[str]]:
     [
         pytest.param(
             {},
-            f"f.yaml:4: profiles[0]: 16 default rules of kube-scheduler that filter or score run "
+            f"f.yaml:4: profiles[0]: 16 default plugins of kube-scheduler that filter or score run "
             f"a second time here; {TO_WRITE}",
             id="warned of where it switches nothing off",
         ),
         pytest.param(
             {"multiPoint": {"disabled": [{"name": "ImageLocality"}]}},
-            f"f.yaml:4: profiles[0]: 15 default rules of kube-scheduler that filter or score run "
+            f"f.yaml:4: profiles[0]: 15 default plugins of kube-scheduler that filter or score run "
             f"a second time here; {TO_WRITE}",
             id="warned of where it leaves some",
         ),
         pytest.param(
             {"multiPoint": ALL_DISABLED | enabled("NodeUsage")},
             None,
-            id="fine with other rules alone",
+            id="fine with other plugins alone",
         ),
         pytest.param(
             {"multiPoint": ALL_DISABLED | enabled("NodeResourcesFit")},
             None,
-            id="fine where it names a default rule itself",
+            id="fine where it names a default plugin itself",
         ),
         pytest.param(
             {"filter": ALL_DISABLED, "preFilter": ALL_DISABLED, "score": ALL_DISABLED},
             None,
-            id="fine where no default rule is left at the points that count",
+            id="fine where no default plugin is left at the points that count",
         ),
     ],
 )
@@ -83,7 +83,7 @@ def test_a_profile_is(plugins: dict[str, Any], want: str | None) -> None:
 def test_the_first_of_several_such_profiles_is_told() -> None:
     good = {"multiPoint": ALL_DISABLED | enabled("NodeUsage")}
     _, (warning,) = built(good, {}, {})
-    assert warning.startswith("f.yaml:13: profiles[1]: 16 default rules ")
+    assert warning.startswith("f.yaml:13: profiles[1]: 16 default plugins ")
 
 
 def test_other_extenders_are_not_asked() -> None:
@@ -100,17 +100,17 @@ def test_there_must_be_something_to_ask() -> None:
     with pytest.raises(ConfigError) as refused:
         check_profiles(found.profiles)
     assert str(refused.value) == (
-        "profile profile-0, profile-1: no rule filters or scores nodes, so there is nothing to "
+        "profile profile-0, profile-1: no plugin filters or scores nodes, so there is nothing to "
         "ask the extender; enable one, such as NetworkTraffic"
     )
 
 
 @pytest.mark.parametrize(
-    "rule",
+    "plugin",
     [pytest.param("NodeName", id="that filters"), pytest.param("NodeUsage", id="that scores")],
 )
-def test_one_profile_with_a_rule_is_enough(rule: str) -> None:
+def test_one_profile_with_a_plugin_is_enough(plugin: str) -> None:
     found, _ = built(
-        {"multiPoint": ALL_DISABLED | enabled()}, {"multiPoint": ALL_DISABLED | enabled(rule)}
+        {"multiPoint": ALL_DISABLED | enabled()}, {"multiPoint": ALL_DISABLED | enabled(plugin)}
     )
     check_profiles(found.profiles)

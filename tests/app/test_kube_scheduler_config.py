@@ -44,7 +44,7 @@ class ScoringToo(Scoring):
 
 
 def printed(
-    *rules: Any,
+    *plugins: Any,
     names: tuple[str, ...] = ("second",),
     url: str = URL,
     tls: bool = False,
@@ -54,7 +54,7 @@ def printed(
     weights = {"Scoring": 2, "ScoringToo": 7}
     return kube_scheduler_config(
         url_prefix=url,
-        profiles={name: make_profile(rules, weights, name) for name in names},
+        profiles={name: make_profile(plugins, weights, name) for name in names},
         settings=dict.fromkeys(names, ExtenderSettings(**settings)),
         tls=tls,
         client_certificate=client_certificate,
@@ -68,7 +68,7 @@ def read(text: str) -> KubeSchedulerConfiguration:
 
 
 @pytest.mark.parametrize(
-    ("rules", "want"),
+    ("plugins", "want"),
     [
         pytest.param(
             [Filtering()],
@@ -91,8 +91,8 @@ def read(text: str) -> KubeSchedulerConfiguration:
         ),
     ],
 )
-def test_the_verbs_of_a_profile_that(rules: list[Any], want: Extender) -> None:
-    (extender,) = read(printed(*rules)).extenders
+def test_the_verbs_of_a_profile_that(plugins: list[Any], want: Extender) -> None:
+    (extender,) = read(printed(*plugins)).extenders
     usual = {"node_cache_capable": True, "ignorable": True, "http_timeout_seconds": 2.0}
     assert extender == replace(want, **usual)
 
@@ -196,12 +196,12 @@ def test_binding_is_left_to_who_wants_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rules", "url", "sentence"),
+    ("plugins", "url", "sentence"),
     [
         pytest.param(
             [],
             URL,
-            "profile second: no rule filters or scores nodes, so there is nothing to ask the "
+            "profile second: no plugin filters or scores nodes, so there is nothing to ask the "
             "extender; enable one, such as NetworkTraffic",
             id="there is nothing to ask",
         ),
@@ -214,9 +214,9 @@ def test_binding_is_left_to_who_wants_it() -> None:
         ),
     ],
 )
-def test_it_is_told_that(rules: list[Any], url: str, sentence: str) -> None:
+def test_it_is_told_that(plugins: list[Any], url: str, sentence: str) -> None:
     with pytest.raises(ConfigError) as refused:
-        printed(*rules, url=url, tls=bool(rules))
+        printed(*plugins, url=url, tls=bool(plugins))
     assert str(refused.value) == sentence
 
 

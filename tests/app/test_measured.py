@@ -165,7 +165,7 @@ def test_the_numbers_of_usage(
         ),
     ],
 )
-def test_the_numbers_of_rules_own_queries(
+def test_the_numbers_of_plugins_own_queries(
     readings: list[Reading], nodes_by_state: dict[str, int], age_seconds: float | None
 ) -> None:
     assert query_numbers(readings, "abc", {"success": 3}, NOW) == SourceNumbers(

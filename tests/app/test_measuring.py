@@ -55,7 +55,7 @@ class Site:
     state: Breakable = field(default_factory=Breakable)
     handed_on: list[tuple[Hashable, Reading]] = field(default_factory=list)
 
-    async def measure(self, rule: Any, after_polls: Iterator[Callable[[], None]]) -> Measuring:
+    async def measure(self, plugin: Any, after_polls: Iterator[Callable[[], None]]) -> Measuring:
         """Until nothing more is to happen; time passes only while the poller sleeps."""
         ended = asyncio.Event()
 
@@ -68,18 +68,18 @@ class Site:
             else:
                 happening()
 
-        async with self.running(rule, sleep) as measuring:
+        async with self.running(plugin, sleep) as measuring:
             await ended.wait()
         return measuring
 
     @asynccontextmanager
     async def running(
-        self, rule: Any, sleep: Callable[[float], Awaitable[None]]
+        self, plugin: Any, sleep: Callable[[float], Awaitable[None]]
     ) -> AsyncIterator[Measuring]:
         """Until the end of the block."""
         async with Connection(plain_access(self.cluster.url), self.clock) as connection:
             measuring = Measuring(
-                {"lowtide": make_profile([rule])},
+                {"lowtide": make_profile([plugin])},
                 connection=connection,
                 known=BelievedCluster(self.state),
                 publish=lambda source, reading: self.handed_on.append((source, reading)),
@@ -117,16 +117,16 @@ class Holding(logging.Handler):
             thread.join(timeout=10)
 
 
-def traffic_rule(cluster: LocalCluster) -> NetworkTraffic:
+def traffic_plugin(cluster: LocalCluster) -> NetworkTraffic:
     return NetworkTraffic(NetworkTrafficArgs(prometheus_address=cluster.prometheus_url))
 
 
-def usage_rule(cluster: LocalCluster) -> NodeUsage:
+def usage_plugin(cluster: LocalCluster) -> NodeUsage:
     return NodeUsage(NodeUsageArgs())
 
 
 class Talkative:
-    """An outsider's rule, which asks a query of its own."""
+    """An outsider's plugin, which asks a query of its own."""
 
     name = "Talkative"
 
@@ -138,16 +138,16 @@ class Talkative:
     def score(self, pod: Any, nodes: Any) -> None: ...
 
 
-def query_rule(cluster: LocalCluster) -> Talkative:
+def query_plugin(cluster: LocalCluster) -> Talkative:
     return Talkative(cluster.prometheus_url)
 
 
 EACH = pytest.mark.parametrize(
-    "make_rule",
+    "make_plugin",
     [
-        pytest.param(traffic_rule, id="traffic"),
-        pytest.param(usage_rule, id="usage"),
-        pytest.param(query_rule, id="a rule's own query"),
+        pytest.param(traffic_plugin, id="traffic"),
+        pytest.param(usage_plugin, id="usage"),
+        pytest.param(query_plugin, id="a plugin's own query"),
     ],
 )
 
@@ -172,7 +172,7 @@ def polls_of(measuring: Measuring) -> dict[str, int]:
 
 @EACH
 async def test_an_error_that_nobody_expects_counts_as_a_failed_poll(
-    site: Site, make_rule: Callable[[LocalCluster], Any]
+    site: Site, make_plugin: Callable[[LocalCluster], Any]
 ) -> None:
     def break_it() -> None:
         site.state.is_broken = True
@@ -181,7 +181,7 @@ async def test_an_error_that_nobody_expects_counts_as_a_failed_poll(
         site.state.is_broken = False
 
     measuring = await site.measure(
-        make_rule(site.cluster), iter([break_it, lambda: None, mend_it, lambda: None])
+        make_plugin(site.cluster), iter([break_it, lambda: None, mend_it, lambda: None])
     )
     # Well, broken twice, and well again twice.
     assert polls_of(measuring) == {"success": 3, "failure": 2}
@@ -190,16 +190,16 @@ async def test_an_error_that_nobody_expects_counts_as_a_failed_poll(
 
 @EACH
 async def test_what_was_measured_counts_until_it_is_stale_though_every_poll_fails(
-    site: Site, make_rule: Callable[[LocalCluster], Any]
+    site: Site, make_plugin: Callable[[LocalCluster], Any]
 ) -> None:
-    rule = make_rule(site.cluster)
-    (request,) = rule.readings
+    plugin = make_plugin(site.cluster)
+    (request,) = plugin.readings
 
     def break_it() -> None:
         site.state.is_broken = True
 
     polls = round(request.stale_after_seconds / INTERVAL_SECONDS) + 3
-    await site.measure(rule, iter([break_it] * polls))
+    await site.measure(plugin, iter([break_it] * polls))
     assert [source for source, _ in site.handed_on] == [request, request]
     first, last = (reading for _, reading in site.handed_on)
     assert all(np.isnan(values).all() for values in last.columns.values())
@@ -212,7 +212,7 @@ async def test_what_was_measured_counts_until_it_is_stale_though_every_poll_fail
 
 
 async def test_what_is_told_of_usage(site: Site) -> None:
-    measuring = await site.measure(usage_rule(site.cluster), iter([lambda: None]))
+    measuring = await site.measure(usage_plugin(site.cluster), iter([lambda: None]))
     # The second poll was one interval ago.
     assert measuring.numbers().usage == SourceNumbers(
         nodes_by_state={"known": 2, "unknown": 0},
@@ -223,12 +223,12 @@ async def test_what_is_told_of_usage(site: Site) -> None:
     assert (measuring.numbers().traffic, measuring.numbers().is_traffic_braked) == (nothing, None)
 
 
-async def test_what_is_told_of_a_rules_own_query(site: Site) -> None:
-    rule = query_rule(site.cluster)
+async def test_what_is_told_of_a_plugins_own_query(site: Site) -> None:
+    plugin = query_plugin(site.cluster)
     site.state.add_node(make_node("unmeasured"))
-    measuring = await site.measure(rule, iter([lambda: None]))
+    measuring = await site.measure(plugin, iter([lambda: None]))
     (source, reading), _ = site.handed_on
-    assert source == rule.readings[0]
+    assert source == plugin.readings[0]
     assert set(reading.names) == {"a", "b"}
     assert measuring.numbers().queries == SourceNumbers(
         nodes_by_state={"known": 2, "unknown": 1},
@@ -238,7 +238,7 @@ async def test_what_is_told_of_a_rules_own_query(site: Site) -> None:
 
 
 async def test_what_is_told_of_traffic(site: Site) -> None:
-    measuring = await site.measure(traffic_rule(site.cluster), iter([lambda: None]))
+    measuring = await site.measure(traffic_plugin(site.cluster), iter([lambda: None]))
     numbers = measuring.numbers().traffic
     assert (numbers.nodes_by_state, numbers.polls, measuring.numbers().is_traffic_braked) == (
         {"fresh": 2, "stale": 0, "missing": 0, "implausible": 0},
@@ -254,7 +254,7 @@ async def test_what_is_told_of_traffic(site: Site) -> None:
 
 
 @pytest.fixture
-async def warning_rule() -> AsyncIterator[NetworkTraffic]:
+async def warning_plugin() -> AsyncIterator[NetworkTraffic]:
     """Its Prometheus knows of no series, and warns."""
 
     async def answer(request: web.Request) -> web.Response:
@@ -279,7 +279,7 @@ async def holding() -> AsyncIterator[Holding]:
 
 
 async def test_the_loop_goes_on_while_an_answer_is_read(
-    site: Site, warning_rule: NetworkTraffic, holding: Holding
+    site: Site, warning_plugin: NetworkTraffic, holding: Holding
 ) -> None:
     has_polled = asyncio.Event()
 
@@ -287,18 +287,18 @@ async def test_the_loop_goes_on_while_an_answer_is_read(
         has_polled.set()
         await asyncio.Event().wait()
 
-    async with site.running(warning_rule, sleep):
+    async with site.running(warning_plugin, sleep):
         await holding.is_held.wait()
         assert ([each.name for each in holding.held], site.handed_on) == (["measuring_0"], [])
         holding.may_go_on.set()
         await has_polled.wait()
-        assert [source for source, _ in site.handed_on] == list(warning_rule.readings)
+        assert [source for source, _ in site.handed_on] == list(warning_plugin.readings)
 
 
 async def test_it_ends_at_once_though_an_answer_is_being_read(
-    site: Site, warning_rule: NetworkTraffic, holding: Holding
+    site: Site, warning_plugin: NetworkTraffic, holding: Holding
 ) -> None:
-    async with site.running(warning_rule, asyncio.sleep):
+    async with site.running(warning_plugin, asyncio.sleep):
         await holding.is_held.wait()
     assert ([each.is_alive() for each in holding.held], site.handed_on) == ([True], [])
     holding.let_go()

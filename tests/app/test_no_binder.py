@@ -1,4 +1,4 @@
-"""Where no rule binds, one that tries is told so."""
+"""Where no plugin binds, one that tries is told so."""
 
 import pytest
 
@@ -6,8 +6,8 @@ from lowtide.app.no_binder import NoBinder
 from lowtide.testing import make_pod
 
 
-async def test_no_rule_binds() -> None:
-    with pytest.raises(RuntimeError, match="in this mode no rule binds default/pod to a"):
+async def test_no_plugin_binds() -> None:
+    with pytest.raises(RuntimeError, match="in this mode no plugin binds default/pod to a"):
         await NoBinder().bind(make_pod(), "a")
-    with pytest.raises(RuntimeError, match="in this mode no rule binds volumes of default/pod"):
+    with pytest.raises(RuntimeError, match="in this mode no plugin binds volumes of default/pod"):
         await NoBinder().bind_volumes(make_pod(), "a", 1.0)

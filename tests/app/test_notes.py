@@ -44,18 +44,18 @@ class Noted(Heard):
 
 def traffic() -> tuple[dict[str, Profile], ReadingPublished]:
     """Pods are expected to carry 50 MB/s each way."""
-    rule = NetworkTraffic(NetworkTrafficArgs())
+    plugin = NetworkTraffic(NetworkTrafficArgs())
     by_node = {
         name: {"receive": each * GIGABIT, "transmit": each * GIGABIT, "capacity": 10 * GIGABIT}
         for name, each in {"busy": 5, "quiet": 1}.items()
     }
     reading = replace(
-        published(traffic_reading(rule.request, by_node, NODES)),
+        published(traffic_reading(plugin.request, by_node, NODES)),
         sampled_at=0.0,
         window_seconds=60.0,
         expects=Owners().expectation(Traffic(POD_BYTES, POD_BYTES)),
     )
-    return {"lowtide": make_profile([rule])}, ReadingPublished(rule.request, reading)
+    return {"lowtide": make_profile([plugin])}, ReadingPublished(plugin.request, reading)
 
 
 def added(notes: Notes, key: str) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""The offline decider: scenarios answered by the rules of a configuration."""
+"""The offline decider: scenarios answered by the plugins of a configuration."""
 
 import json
 import math
@@ -20,7 +20,7 @@ NODES = (make_node("a"), make_node("b"))
 
 
 def profile(name: str, *, score: str) -> dict[str, Any]:
-    """A profile with one score rule."""
+    """A profile with one score plugin."""
     plugins = {"score": {"disabled": [{"name": "*"}], "enabled": [{"name": score, "weight": 2}]}}
     return {"schedulerName": name, "plugins": plugins}
 
@@ -35,7 +35,7 @@ def decider(default: dict[str, Any] | None = None, **plugins: type[Any]) -> Deci
     return Decider(make_registry(plugins), loaded)
 
 
-def rules_in(answer: dict[str, Any]) -> list[str]:
+def plugins_in(answer: dict[str, Any]) -> list[str]:
     return list(answer["scores"])
 
 
@@ -46,8 +46,8 @@ def scenario(**fields: Any) -> Scenario:
 def test_a_scenario_without_a_configuration_is_decided_by_the_one_given() -> None:
     default = config(profile("lowtide", score="TaintToleration"))
     asked = scenario(pod=make_pod(cpu="1"))
-    assert rules_in(decider(default).answer(asked)) == ["TaintToleration"]
-    assert rules_in(decider().answer(asked)) == [
+    assert plugins_in(decider(default).answer(asked)) == ["TaintToleration"]
+    assert plugins_in(decider().answer(asked)) == [
         "TaintToleration",
         "NodeResourcesFit",
         "DynamicResources",
@@ -61,7 +61,7 @@ def test_the_configuration_of_a_scenario_wins() -> None:
     own = config(profile("lowtide", score="TaintToleration"))
     asked = decider(default)
     answers = [asked.answer(each) for each in (scenario(), scenario(config=own), scenario())]
-    assert [rules_in(each) for each in answers] == [
+    assert [plugins_in(each) for each in answers] == [
         ["NodeResourcesFit"],
         ["TaintToleration"],
         ["NodeResourcesFit"],
@@ -76,13 +76,13 @@ def test_of_several_profiles_the_pod_names_its_own() -> None:
         asked.answer(scenario(pod=make_pod(scheduler_name=name, cpu="1")))
         for name in ("one", "two")
     ]
-    assert [rules_in(each) for each in answers] == [["NodeResourcesFit"], ["TaintToleration"]]
+    assert [plugins_in(each) for each in answers] == [["NodeResourcesFit"], ["TaintToleration"]]
 
 
 def test_a_single_profile_serves_a_pod_of_any_scheduler() -> None:
     asked = decider(config(profile("mine", score="NodeResourcesFit")))
     answer = asked.answer(scenario(pod=make_pod(scheduler_name="default-scheduler")))
-    assert rules_in(answer) == ["NodeResourcesFit"]
+    assert plugins_in(answer) == ["NodeResourcesFit"]
 
 
 def test_a_scheduler_that_no_profile_serves_is_told() -> None:
@@ -203,7 +203,7 @@ class LowLoad:
         return 100 - int(LOAD.value(node))
 
 
-def test_readings_feed_rules_own_queries() -> None:
+def test_readings_feed_plugins_own_queries() -> None:
     asked = decider(config(profile("lowtide", score="LowLoad")), LowLoad=LowLoad)
     readings = {"queries": {"node_load1": {"a": 30, "b": 20}}}
     answer = asked.answer(scenario(readings=readings))
@@ -220,7 +220,7 @@ def test_readings_feed_rules_own_queries() -> None:
         ),
         pytest.param(
             {"node_load1": {"a": 1, "b": 1}, "up": {"a": 1}},
-            ["readings.queries has 'up', and no rule of the profile lowtide asks that"],
+            ["readings.queries has 'up', and no plugin of the profile lowtide asks that"],
             id="has a query that nobody asks",
         ),
     ],
@@ -242,7 +242,7 @@ def test_it_is_told_when_a_query_has_no_values() -> None:
     asked = decider(config(profile("lowtide", score="Calm")), Calm=Calm)
     assert asked.answer(scenario())["scores"]["Calm"]["a"]["raw"] == 1
     assert asked.warnings == [
-        "readings.queries has no 'node_load1', which a rule of the profile lowtide asks: "
+        "readings.queries has no 'node_load1', which a plugin of the profile lowtide asks: "
         "no node has a value of it"
     ]
 
@@ -262,6 +262,6 @@ class LikesB:
         return 100 if node.name == "b" else 0
 
 
-def test_a_rule_of_an_outsider_decides_too() -> None:
+def test_a_plugin_of_an_outsider_decides_too() -> None:
     asked = decider(config(profile("lowtide", score="LikesB")), LikesB=LikesB)
     assert asked.answer(scenario())["best"] == ["b"]

@@ -1,4 +1,4 @@
-"""Rules of other distributions: found by their entry point or their module, or told why not."""
+"""Plugins of other distributions: found by their entry point or their module, or told why not."""
 
 import sys
 from collections.abc import Iterator
@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from lowtide.app.outside_plugins import InstalledRules
-from lowtide.framework.registry import OutsideRuleError
+from lowtide.app.outside_plugins import InstalledPlugins
+from lowtide.framework.registry import OutsidePluginError
 
-RULES = """\
+PLUGINS = """\
 class SameRack:
     name = "SameRack"
     def score(self, pod, nodes): ...
@@ -32,7 +32,7 @@ shelf = SameRack()
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder that Python looks into; what is imported from it is forgotten after the test."""
-    (tmp_path / "outside_rules.py").write_text(RULES)
+    (tmp_path / "outside_plugins.py").write_text(PLUGINS)
     (tmp_path / "outside_broken.py").write_text("1 / 0\n")
     (tmp_path / "outside_needy.py").write_text("import not_to_be_had\n")
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -52,28 +52,28 @@ def install(site: Path, distribution: str, **offers: str) -> None:
 
 
 def refusal(name: str) -> str:
-    with pytest.raises(OutsideRuleError) as caught:
-        InstalledRules().find(name)
+    with pytest.raises(OutsidePluginError) as caught:
+        InstalledPlugins().find(name)
     return str(caught.value)
 
 
-def test_a_rule_is_found_by_its_entry_point(site: Path) -> None:
-    install(site, "racks", SameRack="outside_rules:SameRack")
-    rules = InstalledRules()
-    found = rules.find("SameRack")
-    assert found is sys.modules["outside_rules"].SameRack
-    assert (rules.names(), rules.find("OtherRack")) == (("SameRack",), None)
+def test_a_plugin_is_found_by_its_entry_point(site: Path) -> None:
+    install(site, "racks", SameRack="outside_plugins:SameRack")
+    plugins = InstalledPlugins()
+    found = plugins.find("SameRack")
+    assert found is sys.modules["outside_plugins"].SameRack
+    assert (plugins.names(), plugins.find("OtherRack")) == (("SameRack",), None)
 
 
 @pytest.mark.parametrize(
     ("name", "want"),
     [
-        pytest.param("outside_rules:SameRack", "SameRack", id="in a module"),
-        pytest.param("outside_rules:Holder.Inner", "Inner", id="inside another class"),
+        pytest.param("outside_plugins:SameRack", "SameRack", id="in a module"),
+        pytest.param("outside_plugins:Holder.Inner", "Inner", id="inside another class"),
     ],
 )
-def test_a_rule_is_found_by_its_place(site: Path, name: str, want: str) -> None:
-    found = InstalledRules().find(name)
+def test_a_plugin_is_found_by_its_place(site: Path, name: str, want: str) -> None:
+    found = InstalledPlugins().find(name)
     assert found is not None
     assert found.name == want
 
@@ -82,41 +82,42 @@ def test_a_rule_is_found_by_its_place(site: Path, name: str, want: str) -> None:
     ("name", "told"),
     [
         pytest.param(
-            "no_such_module.at_all:Rule",
+            "no_such_module.at_all:Plugin",
             "there is no module no_such_module; install it, or name its folder in PYTHONPATH",
             id="without a module",
         ),
         pytest.param(
-            "outside_rules:SameRak",
-            'the module outside_rules has no SameRak, did you mean "SameRack"?',
+            "outside_plugins:SameRak",
+            'the module outside_plugins has no SameRak, did you mean "SameRack"?',
             id="misspelled",
         ),
         pytest.param(
-            "outside_rules:NotThere", "the module outside_rules has no NotThere", id="absent"
+            "outside_plugins:NotThere", "the module outside_plugins has no NotThere", id="absent"
         ),
         pytest.param(
-            "outside_rules:shelf",
-            "outside_rules:shelf is no rule: it is SameRack and must be a class",
+            "outside_plugins:shelf",
+            "outside_plugins:shelf is no plugin: it is SameRack and must be a class",
             id="not a class",
         ),
         pytest.param(
-            "outside_rules:Holder",
-            "outside_rules:Holder is no rule: the class must have a `name`, such as its own",
+            "outside_plugins:Holder",
+            "outside_plugins:Holder is no plugin: the class must have a `name`, such as its own",
             id="without a name",
         ),
         pytest.param(
-            "outside_rules:Before",
-            "outside_rules:Before is no rule: delete `reads`, which is no longer needed: what a "
+            "outside_plugins:Before",
+            "outside_plugins:Before is no plugin: delete `reads`, which is no longer needed: "
+            "what a "
             "plugin reads is noted",
             id="written for an earlier version",
         ),
         pytest.param(
-            "outside_broken:Rule",
+            "outside_broken:Plugin",
             "the module outside_broken cannot be imported: ZeroDivisionError: division by zero",
             id="in a module that fails",
         ),
         pytest.param(
-            "outside_needy:Rule",
+            "outside_needy:Plugin",
             "the module outside_needy cannot be imported: "
             "ModuleNotFoundError: No module named 'not_to_be_had'",
             id="in a module that needs another",
@@ -124,23 +125,23 @@ def test_a_rule_is_found_by_its_place(site: Path, name: str, want: str) -> None:
         *(
             pytest.param(
                 place,
-                f'"{place}" must be a module and a class in it, such as my_rules:SameRack',
+                f'"{place}" must be a module and a class in it, such as my_plugins:SameRack',
                 id=f"spelled {place}",
             )
-            for place in ("rules:", ":Rule", ".rules:Rule", "a:b:c", "../rules.py:Rule")
+            for place in ("plugins:", ":Plugin", ".plugins:Plugin", "a:b:c", "../plugins.py:Plugin")
         ),
     ],
 )
-def test_it_is_told_in_a_sentence_when_a_rule_is(site: Path, name: str, told: str) -> None:
+def test_it_is_told_in_a_sentence_when_a_plugin_is(site: Path, name: str, told: str) -> None:
     assert refusal(name) == told
 
 
-def test_a_rule_that_two_distributions_offer_is_refused(site: Path) -> None:
-    install(site, "racks", SameRack="outside_rules:SameRack")
+def test_a_plugin_that_two_distributions_offer_is_refused(site: Path) -> None:
+    install(site, "racks", SameRack="outside_plugins:SameRack")
     install(site, "towers", SameRack="outside_broken:SameRack")
     told = refusal("SameRack")
     # In the order in which the folder lists them.
-    offers = ["racks (outside_rules:SameRack)", "towers (outside_broken:SameRack)"]
+    offers = ["racks (outside_plugins:SameRack)", "towers (outside_broken:SameRack)"]
     ends = "; uninstall one, or write the module:Class that is meant"
     assert told in [
         f'"SameRack" is offered by {" and ".join(each)}{ends}' for each in (offers, offers[::-1])
@@ -157,7 +158,7 @@ def test_a_rule_that_two_distributions_offer_is_refused(site: Path) -> None:
             id="cannot be loaded",
         ),
         pytest.param(
-            "outside_rules:Holder.Inner",
+            "outside_plugins:Holder.Inner",
             ", whose `name` is 'Inner'; both must be the same",
             id="has another name",
         ),

@@ -20,7 +20,7 @@ from lowtide.framework.plugin import Binder
 from lowtide.objects.kinds import KIND_OF
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
-# Two rules that every profile needs, and nothing else.
+# Two plugins that every profile needs, and nothing else.
 FEWEST = """
 profiles:
 - schedulerName: few
@@ -54,7 +54,7 @@ def needs(text: str) -> Needs:
     return needs_of(loaded.config, built.profiles, built.extender_settings)
 
 
-def with_rule(name: str, args: str = "{}") -> str:
+def with_plugin(name: str, args: str = "{}") -> str:
     more = f", {{name: {name}}}"
     return FEWEST.replace("MORE", more) + f"  pluginConfig: [{{name: {name}, args: {args}}}]\n"
 
@@ -90,7 +90,7 @@ FEW = FEWEST.replace("MORE", "")
         pytest.param(Mode.DOCTOR, FEW, {"list nodes", "list pods"}, id="list as the doctor"),
         pytest.param(
             Mode.RECORD,
-            with_rule("PodTopologySpread"),
+            with_plugin("PodTopologySpread"),
             WATCHED
             | {
                 f"{verb} {resource}"
@@ -102,17 +102,17 @@ FEW = FEWEST.replace("MORE", "")
                     "statefulsets.apps",
                 )
             },
-            id="watch what a rule depends on",
+            id="watch what a plugin depends on",
         ),
         pytest.param(
             Mode.EXTENDER,
-            with_rule("NodeUsage"),
+            with_plugin("NodeUsage"),
             WATCHED | UNGUARDED | {"list nodes.metrics.k8s.io"},
             id="ask metrics-server for NodeUsage",
         ),
         pytest.param(
             Mode.DOCTOR,
-            with_rule(
+            with_plugin(
                 "NetworkTraffic", "{prometheusAddress: 'kube-service://monitoring/https:prom:web'}"
             ),
             {"list nodes", "list pods", "get services/proxy in monitoring of https:prom:web"},
@@ -120,7 +120,7 @@ FEW = FEWEST.replace("MORE", "")
         ),
         pytest.param(
             Mode.SHADOW,
-            with_rule("NetworkTraffic", "{prometheusAddress: 'http://prom:9090'}"),
+            with_plugin("NetworkTraffic", "{prometheusAddress: 'http://prom:9090'}"),
             WATCHED,
             id="need nothing for a Prometheus that is asked directly",
         ),
@@ -131,7 +131,7 @@ def test_rights(mode: Mode, config: str, want: set[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rule", "want"),
+    ("plugin", "want"),
     [
         pytest.param("DefaultPreemption", {"delete pods"}, id="DefaultPreemption: evict"),
         pytest.param(
@@ -141,8 +141,8 @@ def test_rights(mode: Mode, config: str, want: set[str]) -> None:
         ),
     ],
 )
-def test_what_is_written_for_a_rule(rule: str, want: set[str]) -> None:
-    more = in_words(permissions_of(Mode.SCHEDULER, needs(with_rule(rule))))
+def test_what_is_written_for_a_plugin(plugin: str, want: set[str]) -> None:
+    more = in_words(permissions_of(Mode.SCHEDULER, needs(with_plugin(plugin))))
     written = {each for each in more if each.split()[0] not in {"list", "watch"}}
     assert written == WRITTEN | LED | UNGUARDED | want
 
@@ -162,12 +162,12 @@ def test_an_extender_may_bind_where_its_configuration_says(bind: str, more: set[
 
 def test_a_shadow_asks_who_may_see_it_only_where_it_serves_others() -> None:
     few = needs(FEW)
-    serving = Needs(few.rules_by_kind, few.needs | {Need.SERVING})
+    serving = Needs(few.plugins_by_kind, few.needs | {Need.SERVING})
     assert in_words(permissions_of(Mode.SHADOW, serving)) == WATCHED | UNGUARDED
 
 
-def test_the_whole_table_has_every_kind_that_rules_may_name() -> None:
+def test_the_whole_table_has_every_kind_that_plugins_may_name() -> None:
     watched = {
-        permission.resource for permission in every_permission() if permission.need is Need.A_RULE
+        permission.resource for permission in every_permission() if permission.need is Need.A_PLUGIN
     }
     assert watched == {kind.plural for kind in KIND_OF.values()}

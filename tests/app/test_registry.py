@@ -1,4 +1,4 @@
-"""Which rules and which configuration a process has."""
+"""Which plugins and which configuration a process has."""
 
 from pathlib import Path
 
@@ -33,7 +33,7 @@ def scorers(loaded: LoadedConfig) -> dict[str, int]:
     return {each.plugin.name: each.weight for each in built.profiles["lowtide"].scorers}
 
 
-def test_the_built_in_rules_and_an_outsiders() -> None:
+def test_the_built_in_plugins_and_an_outsiders() -> None:
     names = tuple(row.name for row in BUILT_IN)
     assert make_registry({}).names == names
     assert make_registry({"SameRack": SameRack}).names == (*names, "SameRack")
@@ -100,7 +100,7 @@ def test_addresses(address: str, sentence: str) -> None:
 
 
 class Warmth:
-    """An outsider's rule that asks a Prometheus of its own."""
+    """An outsider's plugin that asks a Prometheus of its own."""
 
     name = "Warmth"
 
@@ -111,7 +111,7 @@ class Warmth:
     def score(self, pod: Pod, nodes: Nodes) -> None: ...
 
 
-def test_addresses_of_rules_own_queries_are_checked() -> None:
+def test_addresses_of_plugins_own_queries_are_checked() -> None:
     profile = make_profile([Warmth()])
     with pytest.raises(ConfigError) as refusal:
         check_addresses({"lowtide": profile})

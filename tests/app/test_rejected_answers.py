@@ -29,9 +29,9 @@ async def test_each_refusal_is_counted_by_who_answered() -> None:
             has_polled.set()
             await asyncio.Event().wait()
 
-        rule = NetworkTraffic(NetworkTrafficArgs(prometheus_address=url))
+        plugin = NetworkTraffic(NetworkTrafficArgs(prometheus_address=url))
         measuring = Measuring(
-            {"lowtide": make_profile([rule])},
+            {"lowtide": make_profile([plugin])},
             connection=connection,
             known=WatchedCluster(),
             publish=lambda source, reading: None,

@@ -27,15 +27,15 @@ pytestmark = pytest.mark.timeout(60)
 
 def app_with(
     cluster: LocalCluster,
-    *rules: type[Any],
+    *plugins: type[Any],
     parts: dict[str, Any] | None = None,
     **config: Any,
 ) -> SchedulerApp:
-    """Of the default rules and these."""
+    """Of the default plugins and these."""
     about = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
-    enabled = [{"name": rule.name} for rule in rules]
+    enabled = [{"name": plugin.name} for plugin in plugins]
     profile = {"schedulerName": "lowtide", "plugins": {"multiPoint": {"enabled": enabled}}}
-    return app_on(cluster, {**about, "profiles": [profile], **config}, *rules, **(parts or {}))
+    return app_on(cluster, {**about, "profiles": [profile], **config}, *plugins, **(parts or {}))
 
 
 def pod(name: str, *, cpu: str = "1", **spec: Any) -> dict[str, Any]:
@@ -77,7 +77,7 @@ class Gate:
         self._is_reached = asyncio.Event()
         self._is_open = asyncio.Event()
 
-    def rule(self) -> type[Any]:
+    def plugin(self) -> type[Any]:
         gate = self
 
         class Waiting:
@@ -89,7 +89,7 @@ class Gate:
 
         return Waiting
 
-    def rule_after_binding(self) -> type[Any]:
+    def plugin_after_binding(self) -> type[Any]:
         gate = self
 
         class Lingering:
@@ -118,7 +118,9 @@ async def lose_the_lease(cluster: LocalCluster, **config: Any) -> None:
     cluster.store.create("pods", pod("web"), namespace="default")
     clock, gate = ManualClock(), Gate()
     election = {"leaseDuration": "15s", "renewDeadline": "10s", "retryPeriod": "50ms"}
-    app = app_with(cluster, gate.rule(), parts={"clock": clock}, leaderElection=election, **config)
+    app = app_with(
+        cluster, gate.plugin(), parts={"clock": clock}, leaderElection=election, **config
+    )
     run = asyncio.create_task(app.run())
     await gate.reached()
     lease = cluster.store.get("leases", "kube-system", "lowtide")
@@ -174,7 +176,7 @@ async def test_a_binding_is_not_sent_where_another_pod_took_the_room_while_it_wa
         cluster.store.create("pods", pod("web", cpu="2"), namespace="default")
         extenders = [said] if is_bound_by_extender else []
         app = app_with(
-            cluster, gate.rule(), leaderElection={"leaderElect": False}, extenders=extenders
+            cluster, gate.plugin(), leaderElection={"leaderElect": False}, extenders=extenders
         )
         async with running(app):
             await gate.reached()
@@ -236,7 +238,7 @@ async def test_a_binding_that_was_answered_but_not_applied_is_read_and_then_sent
     assert caplog.messages.count("A binding was answered with success, but not applied") == 1
 
 
-async def test_a_rule_that_hangs_ends_the_process_and_is_named(
+async def test_a_plugin_that_hangs_ends_the_process_and_is_named(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     codes: list[int] = []
@@ -328,7 +330,7 @@ async def test_a_process_that_ends_is_alive_but_not_ready(
         cluster.add_node("alone")
         cluster.store.create("pods", pod("web"), namespace="default")
         parts = {"serving": Serving(port=0)}
-        app = app_with(cluster, gate.rule_after_binding(), parts=parts, leaderElection=election)
+        app = app_with(cluster, gate.plugin_after_binding(), parts=parts, leaderElection=election)
 
         async def said(path: str) -> tuple[int, str]:
             assert app.server is not None

@@ -282,15 +282,15 @@ async def test_what_cannot_be_judged_is_told_and_no_error_of_ours() -> None:
     assert (status, found["waiting_for"].startswith("it cannot be judged now: ")) == (200, True)
 
 
-async def test_a_rule_of_an_extender_that_reads_what_cannot_be_read_is_told() -> None:
-    rules = {"lowtide": make_profile([Unreadable()])}
-    advisor = Advisor(rules, {"lowtide": ExtenderSettings()}, Heard())
+async def test_a_plugin_of_an_extender_that_reads_what_cannot_be_read_is_told() -> None:
+    plugins = {"lowtide": make_profile([Unreadable()])}
+    advisor = Advisor(plugins, {"lowtide": ExtenderSettings()}, Heard())
     for each in (make_node("node-1"), replace(make_pod("web"), status=REFUSED)):
         advisor.step(Added(each), START)
     showing = Showing()
     showing.shown = showing.shown_of(advisor)
     status, node = await showing.ask("/api/nodes/node-1")
-    reason = "a rule read what cannot be read: volume v"
+    reason = "a plugin read what cannot be read: volume v"
     refused = [{"pod": "default/web", "plugin": "", "reasons": [reason]}]
     assert (status, node["rejections"]) == (200, refused)
     status, found = await showing.ask("/api/explain/default/web")
@@ -318,10 +318,10 @@ async def test_a_capacity_that_was_guessed_is_told_so() -> None:
 
 async def test_who_cannot_look_in_time_is_told_why() -> None:
     async def never(look: Callable[[], Any], /) -> Any:
-        raise TimeoutError("the rules are busy")
+        raise TimeoutError("the plugins are busy")
 
     showing = Showing(*ZONED)
     showing.ask_by = never
     for path in ("cluster", "decisions", "decisions/default/web", "nodes/node-1", "health"):
-        assert await showing.ask(f"/api/{path}") == (503, {"error": "the rules are busy"})
+        assert await showing.ask(f"/api/{path}") == (503, {"error": "the plugins are busy"})
     assert (await showing.ask("/api/explain/default/web"))[0] == 503

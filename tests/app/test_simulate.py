@@ -36,7 +36,7 @@ class First:
 
 
 def config(score: str, args: dict[str, Any] | None = None) -> LoadedConfig:
-    """Only that rule scores."""
+    """Only that plugin scores."""
     written: dict[str, Any] = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
@@ -51,7 +51,7 @@ def config(score: str, args: dict[str, Any] | None = None) -> LoadedConfig:
     return load_config(json.dumps(written), file="mine.yaml")
 
 
-def test_usage_that_a_rule_reads_is_told_to_be_missing() -> None:
+def test_usage_that_a_plugin_reads_is_told_to_be_missing() -> None:
     configs = [NamedConfig("one", config("NodeUsage")), NamedConfig("two", config("NodeUsage"))]
     assert [each for each in warnings_of(configs, {}) if "NodeUsage" in each] == [
         "a simulation has no usage of cpu and memory: all nodes are equal to NodeUsage"
@@ -83,13 +83,13 @@ def test_many_runs_in_processes_of_their_own_are_the_same() -> None:
     assert list(apart[0].runs) == here
 
 
-def test_rules_of_an_outsider_take_part() -> None:
+def test_plugins_of_an_outsider_take_part() -> None:
     named = [NamedConfig("mine", config("First"))]
     (found,) = run_all(SMALL, named, [1], plugins={"First": First}, on_run=lambda: None)
     assert found.runs[0].figures.nodes_used == 1
 
 
-def test_the_seeds_rule_herds() -> None:
+def test_the_seeds_plugin_herds() -> None:
     """A lifetime counter's sum does not change in a minute: all pods go to one node."""
     (found,) = run_all(
         SMALL, [NamedConfig("seeds", seeds_config())], [1], plugins={}, on_run=lambda: None
@@ -108,8 +108,8 @@ def test_a_query_that_the_model_does_not_answer() -> None:
 
 
 def test_a_configuration_that_cannot_be_built() -> None:
-    named = NamedConfig("mine", config("NoSuchRule"))
-    with pytest.raises(ConfigError, match="NoSuchRule"):
+    named = NamedConfig("mine", config("NoSuchPlugin"))
+    with pytest.raises(ConfigError, match="NoSuchPlugin"):
         warnings_of([named], {})
 
 

@@ -1,4 +1,4 @@
-"""Usage joined to the rules: through `decide`'s scenarios, and live on the embedded cluster."""
+"""Usage joined to the plugins: through `decide`'s scenarios, and live on the embedded cluster."""
 
 import json
 from typing import Any
@@ -102,23 +102,23 @@ def test_an_old_sample_counts_as_average() -> None:
     assert raw == {"k8s-master": -176, "k8s-node1": 1, "k8s-node2": -88}
 
 
-def test_usage_that_no_rule_reads_is_told() -> None:
+def test_usage_that_no_plugin_reads_is_told() -> None:
     plain = config()
     plain["profiles"] = [{"schedulerName": "lowtide"}]
     asked = decider(plain)
     asked.answer(scenario(SEED))
     assert asked.warnings == [
-        "readings.usage is given, and no rule of the profile lowtide reads it; "
+        "readings.usage is given, and no plugin of the profile lowtide reads it; "
         "enable NodeUsage in a configuration"
     ]
 
 
-def test_usage_that_a_rule_reads_and_that_is_not_given_is_told_once() -> None:
+def test_usage_that_a_plugin_reads_and_that_is_not_given_is_told_once() -> None:
     asked = decider(config())
     for number in range(2):
         asked.answer(scenario(SEED, id=f"case-{number}", readings={}))
     assert asked.warnings == [
-        "readings.usage is not given, and a rule of the profile lowtide reads it: "
+        "readings.usage is not given, and a plugin of the profile lowtide reads it: "
         "all nodes are equal to NodeUsage"
     ]
 

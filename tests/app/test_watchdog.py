@@ -28,7 +28,7 @@ class Ended:
         self.letting_go.set()
 
 
-class HangingRule:
+class HangingPlugin:
     name = "Hanging"
 
     def __init__(self, ended: Ended) -> None:
@@ -49,15 +49,15 @@ def log_lines() -> Iterator[io.StringIO]:
     root.setLevel(level)
 
 
-async def test_a_rule_that_hangs_ends_the_process_and_is_named(log_lines: io.StringIO) -> None:
+async def test_a_plugin_that_hangs_ends_the_process_and_is_named(log_lines: io.StringIO) -> None:
     ended = Ended()
     with Watchdog(hung_seconds=3, look_seconds=0.02, end=ended) as watchdog:
-        await watchdog.watch(asking(HangingRule(ended)))
+        await watchdog.watch(asking(HangingPlugin(ended)))
     assert ended.codes == [EXIT_CODE]
     assert '"Hanging.filter hangs; this process ends"' in log_lines.getvalue()
 
 
-class HangingHelper(HangingRule):
+class HangingHelper(HangingPlugin):
     """The method that hangs is its own; it is written for one node, with another name for self."""
 
     @filter_each
@@ -125,9 +125,9 @@ async def test_a_loop_that_turns_is_left_alone() -> None:
     assert ended.codes == []
 
 
-async def asking(rule: HangingRule) -> None:
+async def asking(plugin: HangingPlugin) -> None:
     await asyncio.sleep(0)
-    ask(rule, "filter")
+    ask(plugin, "filter")
 
 
 async def waiting(event: asyncio.Event) -> None:

@@ -1,4 +1,4 @@
-"""How the cost of decisions is seen to grow: with nodes, with pods on them, with rules."""
+"""How the cost of decisions is seen to grow: with nodes, with pods on them, with plugins."""
 
 from dataclasses import replace
 from io import StringIO
@@ -8,28 +8,28 @@ from rich.console import Console
 
 from decide import Decide, DecideWorkload, anti_affinity_pod, different_pod, plain_pod
 from decide_report import KINDS
-from growth import RULES, growth_report, growth_workloads
-from many_nodes import make_machine, rules_that_judge
+from growth import PLUGINS, growth_report, growth_workloads
+from many_nodes import make_machine, plugins_that_judge
 
 ROUNDS = 5
 
 
-def test_the_rules_that_join_are_all_that_judge_nodes() -> None:
+def test_the_plugins_that_join_are_all_that_judge_nodes() -> None:
     (profile,) = make_machine("http://127.0.0.1:9090", []).profiles.values()
-    assert sorted(RULES) == sorted(rules_that_judge(profile))
+    assert sorted(PLUGINS) == sorted(plugins_that_judge(profile))
 
 
-def test_rules_that_are_not_named_do_not_judge() -> None:
+def test_plugins_that_are_not_named_do_not_judge() -> None:
     named = ("NodeName", "TaintToleration")
     machine = make_machine("http://127.0.0.1:9090", [], judging=named)
     (profile,) = machine.profiles.values()
-    assert rules_that_judge(profile) == set(named)
-    assert {"PrioritySort", "DefaultBinder"} < {rule.name for rule in profile.rules}
+    assert plugins_that_judge(profile) == set(named)
+    assert {"PrioritySort", "DefaultBinder"} < {plugin.name for plugin in profile.plugins}
 
 
 def test_what_grows_is_one_thing_at_a_time() -> None:
     sizes = {
-        name: {(each.nodes, each.pods_before, len(each.judging or RULES)) for each in workloads}
+        name: {(each.nodes, each.pods_before, len(each.judging or PLUGINS)) for each in workloads}
         for name, workloads in growth_workloads()
     }
     assert sizes == {
@@ -42,11 +42,11 @@ def test_what_grows_is_one_thing_at_a_time() -> None:
         "growth/pods/10000": {(5000, 10_000, 17)},
         "growth/pods/30000": {(5000, 30_000, 17)},
         "growth/pods/100000": {(5000, 100_000, 17)},
-        "growth/rules/1": {(5000, None, 1)},
-        "growth/rules/2": {(5000, None, 2)},
-        "growth/rules/5": {(5000, None, 5)},
-        "growth/rules/10": {(5000, None, 10)},
-        "growth/rules/17": {(5000, None, 17)},
+        "growth/plugins/1": {(5000, None, 1)},
+        "growth/plugins/2": {(5000, None, 2)},
+        "growth/plugins/5": {(5000, None, 5)},
+        "growth/plugins/10": {(5000, None, 10)},
+        "growth/plugins/17": {(5000, None, 17)},
     }
 
 
@@ -60,9 +60,9 @@ def test_a_row_says_what_there_was_of_each() -> None:
         judging=("NetworkTraffic", "NodeUnschedulable"),
     )
     row = Decide(workload).run(1)
-    assert (row.nodes, row.pods, row.pods_before, row.rules) == (20, 5, 30, 2)
-    assert sorted(row.p50_us_by_rule) == ["NetworkTraffic", "NodeUnschedulable"]
-    assert 0 < row.p50_us_by_rule["NodeUnschedulable"] < row.p50_us_by_rule["NetworkTraffic"]
+    assert (row.nodes, row.pods, row.pods_before, row.plugins) == (20, 5, 30, 2)
+    assert sorted(row.p50_us_by_plugin) == ["NetworkTraffic", "NodeUnschedulable"]
+    assert 0 < row.p50_us_by_plugin["NodeUnschedulable"] < row.p50_us_by_plugin["NetworkTraffic"]
 
 
 def test_other_pods_find_the_cluster_as_the_first_found_it() -> None:

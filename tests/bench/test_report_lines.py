@@ -71,8 +71,8 @@ def decided(us_per_pod: float) -> DecideResult:
         max_us=us_per_pod,
         recording_us_per_pod=9.0,
         pods_before=10_000,
-        rules=17,
-        p50_us_by_rule={},
+        plugins=17,
+        p50_us_by_plugin={},
     )
 
 

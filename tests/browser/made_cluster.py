@@ -15,8 +15,8 @@ HISTORY = 60
 EVERY_SECONDS = 15
 BEGIN = 1_800_000_000.0
 HOT = 0.8
-# Of each rule: its weight, and whether it tells nodes apart here.
-RULES = {
+# Of each plugin: its weight, and whether it tells nodes apart here.
+PLUGINS = {
     "NetworkTraffic": (9, True),
     "NodeResourcesBalancedAllocation": (1, True),
     "NodeResourcesFit": (1, True),
@@ -267,26 +267,28 @@ class MadeCluster:
             "unschedulable_plugins": ["NodeResourcesFit"] if refused > 1 else [],
             "preemption": None,
             "seconds": 0.00042,
-            "seconds_by_plugin": {rule: 0.00012 / (each + 1) for each, rule in enumerate(RULES)},
+            "seconds_by_plugin": {
+                plugin: 0.00012 / (each + 1) for each, plugin in enumerate(PLUGINS)
+            },
         }
 
     def _best(self) -> list[Json]:
         def scored(number: int) -> Json:
             share = self.share(number)
             base = 50 if share is None else round(100 * (1 - share))
-            rules = {}
-            for rule, (weight, is_telling) in RULES.items():
-                if rule == "NetworkTraffic":
+            plugins = {}
+            for plugin, (weight, is_telling) in PLUGINS.items():
+                if plugin == "NetworkTraffic":
                     points = base
                 else:
-                    points = (37 * number + len(rule)) % 20 + 60 if is_telling else 100
-                rules[rule] = {
+                    points = (37 * number + len(plugin)) % 20 + 60 if is_telling else 100
+                plugins[plugin] = {
                     "raw": 10 * points,
                     "normalized": points,
                     "weighted": weight * points,
                 }
-            total = sum(each["weighted"] for each in rules.values())
-            return {"node": self.names[number], "total": total, "scores": rules}
+            total = sum(each["weighted"] for each in plugins.values())
+            return {"node": self.names[number], "total": total, "scores": plugins}
 
         ranked = sorted(map(scored, range(self.nodes)), key=lambda each: -each["total"])[:BEST]
         for each in ranked:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
-from tests.browser.made_cluster import RULES
+from tests.browser.made_cluster import PLUGINS
 from tests.browser.page_server import PageServer
 
 pytestmark = pytest.mark.real("chromium")
@@ -124,27 +124,27 @@ def test_a_click_opens_the_score_table(
     assert view.locator(".scores tbody th").all_inner_texts() == [
         each["node"] for each in record["best"]
     ]
-    # Rules that tell nodes apart come first.
+    # Plugins that tell nodes apart come first.
     heads = view.locator(".scores thead th").all_inner_texts()[5:]
     names = ["".join(head.split()) for head in heads]
-    assert sorted(names) == sorted(RULES)
-    assert set(names[:4]) == {name for name, (_, is_telling) in RULES.items() if is_telling}
+    assert sorted(names) == sorted(PLUGINS)
+    assert set(names[:4]) == {name for name, (_, is_telling) in PLUGINS.items() if is_telling}
     cells = view.locator("tr.chosen td.score")
     assert cells.all_inner_texts() == [str(first["scores"][name]["weighted"]) for name in names]
 
 
-def test_rules_that_gave_every_node_nothing_are_named_below_the_table(
+def test_plugins_that_gave_every_node_nothing_are_named_below_the_table(
     open_page: Callable[..., Page], serve: Callable[..., PageServer]
 ) -> None:
     server = serve()
     record = server.cluster.decide("team/web")
     silent = ("InterPodAffinity", "TaintToleration")
     for each in record["best"]:
-        for rule in silent:
-            each["scores"][rule] = {"raw": 0, "normalized": 0, "weighted": 0}
+        for plugin in silent:
+            each["scores"][plugin] = {"raw": 0, "normalized": 0, "weighted": 0}
     page = open_page(f"{server.url}/#pod=team/web")
     heads = page.locator(".scores thead th").all_inner_texts()[5:]
-    assert sorted("".join(head.split()) for head in heads) == sorted({*RULES} - {*silent})
+    assert sorted("".join(head.split()) for head in heads) == sorted({*PLUGINS} - {*silent})
     expect(page.locator("#pod-view .all-zero")).to_have_text(
         "0 for all of these nodes: InterPodAffinity, TaintToleration"
     )
@@ -204,7 +204,7 @@ def test_what_kube_scheduler_was_answered_is_beside_our_points(
     assert told == [str(each) for each in by_node.values()]
 
 
-def test_bars_are_as_long_as_what_rules_gave(
+def test_bars_are_as_long_as_what_plugins_gave(
     open_page: Callable[..., Page], serve: Callable[..., PageServer]
 ) -> None:
     server = serve()
@@ -213,8 +213,8 @@ def test_bars_are_as_long_as_what_rules_gave(
     expect(page.locator(".scores tbody tr")).to_have_count(20)
     most = max(score["weighted"] for each in record["best"] for score in each["scores"].values())
     for each in (record["best"][0], record["best"][19]):
-        for rule, score in each["scores"].items():
-            cell = page.locator(f'td[data-plugin="{rule}"][data-node-name="{each["node"]}"]')
+        for plugin, score in each["scores"].items():
+            cell = page.locator(f'td[data-plugin="{plugin}"][data-node-name="{each["node"]}"]')
             size = cell.locator(".meter").evaluate("bar => getComputedStyle(bar).backgroundSize")
             part = float(size.split("%")[0]) / 100
             assert part == pytest.approx(score["weighted"] / most, abs=0.001)

@@ -14,7 +14,7 @@ from realparts.process import free_port
 
 COMMANDS = {"shadow": ["shadow", "--port=0"], "record": ["record", "run.lowtide"]}
 NO_TRAFFIC = (
-    "No rule reads traffic, so links are not measured: give --prometheus URL, or --config FILE "
+    "No plugin reads traffic, so links are not measured: give --prometheus URL, or --config FILE "
     "with NetworkTraffic"
 )
 

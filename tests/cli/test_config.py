@@ -137,7 +137,7 @@ def test_show_without_a_file_prints_the_defaults(run: Run) -> None:
     assert ["TaintToleration", 3] in profile["plugins"]["score"]
 
 
-def test_a_rule_of_an_outsider_may_be_named(run: Run) -> None:
+def test_a_plugin_of_an_outsider_may_be_named(run: Run) -> None:
     class SameRack:
         name = "SameRack"
 

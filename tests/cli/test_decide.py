@@ -223,13 +223,13 @@ def test_usage_is_told_when_the_file(run: Run, arguments: list[str], sentence: s
     assert sentence in result.stderr
 
 
-def test_readings_that_no_rule_reads_are_warned_of_once(run: Run) -> None:
+def test_readings_that_no_plugin_reads_are_warned_of_once(run: Run) -> None:
     unread = scenario({"a": 1}, config=None)
     write("s.jsonl", unread, unread)
     done = run("decide", "--output", "json", "s.jsonl")
     assert (done.exit_code, done.stderr) == (
         0,
-        "warning: readings.traffic is given, and no rule of the profile lowtide reads it; "
+        "warning: readings.traffic is given, and no plugin of the profile lowtide reads it; "
         "enable NetworkTraffic in a configuration\n",
     )
 
@@ -260,7 +260,7 @@ class Breaks:
         raise ValueError("out of order")
 
 
-def test_a_rule_that_fails_costs_one_scenario(run: Run) -> None:
+def test_a_plugin_that_fails_costs_one_scenario(run: Run) -> None:
     config = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",

@@ -73,7 +73,7 @@ def test_a_placed_pod_for_people(run: Run) -> None:
     assert said[-1] == "NetworkTraffic: 324 against 774"
 
 
-def test_rules_that_tell_no_nodes_apart_are_named_below_the_table(run: Run) -> None:
+def test_plugins_that_tell_no_nodes_apart_are_named_below_the_table(run: Run) -> None:
     write()
     said = run("explain", "web", "--decisions-file", "decisions").output
     head = next(line for line in said.splitlines() if line.startswith("┃"))
@@ -87,8 +87,8 @@ def test_rules_that_tell_no_nodes_apart_are_named_below_the_table(run: Run) -> N
 
 
 def test_of_a_single_node_what_is_0_has_no_column(run: Run) -> None:
-    rules = {"Traffic": ScoreRecord(80, 80, 720), "Affinity": ScoreRecord(0, 0, 0)}
-    alone = flips_record(NodeRecord("alone", 720, rules))
+    plugins = {"Traffic": ScoreRecord(80, 80, 720), "Affinity": ScoreRecord(0, 0, 0)}
+    alone = flips_record(NodeRecord("alone", 720, plugins))
     Journal(Path("decisions")).write([alone])
     said = run("explain", "web", "--decisions-file", "decisions").output
     assert "┃ Traffic ┃" in said
@@ -164,7 +164,7 @@ def test_a_pod_that_fits_nowhere_for_people(run: Run) -> None:
     assert result.output.splitlines()[-2:] == [
         "What can be done: NodeResourcesFit refuses nodes: ask for less, or make room.",
         "What would make it fit cannot be told from a record: it keeps how many nodes were refused "
-        "and why, not by which rules each; ask the running process while the pod waits "
+        "and why, not by which plugins each; ask the running process while the pod waits "
         "(no --decisions-file, or --address).",
     ]
 
@@ -288,15 +288,17 @@ def test_a_pod_that_fits_nowhere_and_has_a_node_is_told(run: Run) -> None:
         pytest.param("node-1", ", it is on node-1 (asked to filter, ", id="with where it went"),
     ],
 )
-def test_an_answer_in_which_the_rules_had_no_say_is_told(
+def test_an_answer_in_which_the_plugins_had_no_say_is_told(
     is_on: str | None, words: str, run: Run
 ) -> None:
     keeping = Keeping(make_node("node-1"))
     decision = Decision(make_pod("web"), "lowtide", None, node_count=1, feasible_count=1)
-    decided = Decided(decision, 1, START, asked="filter", neutral="the rules took longer than 5 ms")
+    decided = Decided(
+        decision, 1, START, asked="filter", neutral="the plugins took longer than 5 ms"
+    )
     record = DecisionRecord.of(keeping.ring.note(decided, START, is_on))
     Journal(Path("decisions")).write([record])
     said = run("explain", "web", "--decisions-file", "decisions").output
-    why = "the rules had no say: the rules took longer than 5 ms"
+    why = "the plugins had no say: the plugins took longer than 5 ms"
     assert said.startswith(f"default/web: {why}{words}")
     assert said.count("no say") == 1

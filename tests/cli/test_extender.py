@@ -12,8 +12,8 @@ PRINT = "--print-kube-scheduler-config"
 NOBODY = "--master=http://127.0.0.1:9"  # where nobody listens
 
 
-def write_config(*rules: str, **fields: Any) -> None:
-    enabled = [{"name": name} for name in (*NEEDED, *rules)]
+def write_config(*plugins: str, **fields: Any) -> None:
+    enabled = [{"name": name} for name in (*NEEDED, *plugins)]
     config = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
@@ -98,7 +98,8 @@ def test_a_profile_with_nothing_to_ask_is_refused(run: Run, mode: str) -> None:
     assert (done.exit_code, done.stdout, done.stderr) == (
         1,
         "",
-        "lowtide: profile asking: no rule filters or scores nodes, so there is nothing to ask the "
+        "lowtide: profile asking: no plugin filters or scores nodes, so there is nothing to ask "
+        "the "
         "extender; enable one, such as NetworkTraffic\n",
     )
 
@@ -112,9 +113,9 @@ def test_kube_schedulers_own_configuration_is_warned_of(run: Run) -> None:
     done = run("extender", "--config=config.yaml", PRINT)
     assert done.exit_code == 0
     told = [line.partition("] ")[2] for line in done.stderr.splitlines()]
-    rules, others = told
-    assert rules.startswith(
-        "config.yaml:4: profiles[0]: 16 default rules of kube-scheduler that filter or score run "
+    plugins, others = told
+    assert plugins.startswith(
+        "config.yaml:4: profiles[0]: 16 default plugins of kube-scheduler that filter or score run "
         "a second time here; write plugins: {multiPoint: "
     )
     assert others.startswith("config.yaml:5: extenders: are not asked here")

@@ -15,7 +15,7 @@ from lowtide.testing import make_node, make_pod
 
 
 def write(*names: str) -> list[str]:
-    """Configurations that differ in the weight of a rule; the arguments that name them."""
+    """Configurations that differ in the weight of a plugin; the arguments that name them."""
     words = []
     for number, name in enumerate(names, start=1):
         score = {"score": {"enabled": [{"name": "ImageLocality", "weight": number}]}}

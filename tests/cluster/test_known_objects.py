@@ -84,7 +84,7 @@ def test_an_assumption_that_is_settled_stays_until_the_watch_tells_more(
     assert seen(known) == "Bound"
 
 
-def test_two_rules_may_reserve_for_one_pod(known: KnownObjects) -> None:
+def test_two_plugins_may_reserve_for_one_pod(known: KnownObjects) -> None:
     known.put(volume("Available", name="w"))
     known.assume("pod", [volume("Assumed", name="w")])
     assert [each.name for each in known.assumed("pod")] == ["v", "w"]

@@ -33,7 +33,7 @@ def four() -> Nodes:
 
 
 def face(nodes: Nodes) -> dict[str, Any]:
-    """Everything a rule can read, as plain values."""
+    """Everything a plugin can read, as plain values."""
     return {
         "rows": nodes.rows.tolist(),
         "names": list(nodes.names),
@@ -257,7 +257,7 @@ def test_a_judge_of_taints_is_asked_once_per_list_of_them() -> None:
     assert asked == [(), ("t",)]
 
 
-def test_rules_cannot_write_into_the_table() -> None:
+def test_plugins_cannot_write_into_the_table() -> None:
     nodes = four()
     with pytest.raises(ValueError, match="read-only"):
         nodes.allocatable("cpu")[0] = 9

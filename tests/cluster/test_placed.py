@@ -115,7 +115,7 @@ BEFORE = placed(make_pod(on="a", cpu="1", labels={"app": "web"}), is_assumed=Tru
         ),
     ],
 )
-def test_whether_a_rule_can_tell(after: PlacedPod, is_alike: bool) -> None:
+def test_whether_a_plugin_can_tell(after: PlacedPod, is_alike: bool) -> None:
     assert BEFORE.looks_like(after) is is_alike
 
 

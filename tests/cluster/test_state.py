@@ -20,7 +20,7 @@ MIB = 1024 * 1024
 
 
 def table(state: ClusterState) -> dict[str, dict[str, Any]]:
-    """What rules read of each node, in the order of the rows."""
+    """What plugins read of each node, in the order of the rows."""
     nodes = state.nodes()
     return {
         name: {
@@ -128,7 +128,7 @@ def test_a_heartbeat_is_kept_and_changes_nothing() -> None:
         pytest.param(make_node("a", cpu="5"), id="allocatable"),
     ],
 )
-def test_a_node_changes_for_rules_by(after: Node) -> None:
+def test_a_node_changes_for_plugins_by(after: Node) -> None:
     state = make_state([make_node("a")])
     before = state.log.position
     state.update_node(after)
@@ -460,7 +460,7 @@ def test_a_nomination_is_known_by_its_pod_until_the_node_goes() -> None:
 ZONED = {"app": "web", "topology.kubernetes.io/zone": "z"}
 
 
-def test_a_pod_that_is_bound_and_labelled_changes_for_rules_by_its_labels_alone() -> None:
+def test_a_pod_that_is_bound_and_labelled_changes_for_plugins_by_its_labels_alone() -> None:
     state = make_state([make_node("a")])
     state.assume(make_pod("p", cpu="1", labels={"app": "web"}), "a")
     zoned = PodSelection.of(labels_required(ZONED), namespaces=["default"], counts_terminating=True)
@@ -486,7 +486,7 @@ def test_a_pod_that_is_bound_and_labelled_changes_for_rules_by_its_labels_alone(
         pytest.param({"priority": 3}, id="priority"),
     ],
 )
-def test_a_pod_changes_for_rules_in_everything_where_its_labels_change_and(
+def test_a_pod_changes_for_plugins_in_everything_where_its_labels_change_and(
     more: dict[str, Any],
 ) -> None:
     state = make_state([make_node("a")], [make_pod("p", on="a")])

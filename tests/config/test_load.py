@@ -176,7 +176,7 @@ V1 = "kubescheduler.config.k8s.io/v1"
         pytest.param(
             HEADER + "podMaxBackoffSeconds: ten\npodInitialBackoffSeconds: 20\n",
             ['f.yaml:3: podMaxBackoffSeconds: must be an integer, not the string "ten"'],
-            id="reports a field once even if its default breaks a rule",
+            id="reports a field once even if its default breaks a plugin",
         ),
         pytest.param(
             HEADER

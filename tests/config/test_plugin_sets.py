@@ -1,4 +1,4 @@
-"""Which plugins run where: the rules by hand, and cases recorded from kube-scheduler v1.36.4."""
+"""Which plugins run where: the plugins by hand, and cases recorded from kube-scheduler v1.36.4."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Rules between values."""
+"""Plugins between values."""
 
 from typing import Any
 

@@ -18,7 +18,7 @@ from lowtide.config.load import API_VERSION, load_config
 from lowtide.framework.plugin import Binder
 from lowtide.plugins import BUILT_IN
 
-ARGS = {row.name: row.rule.args for row in BUILT_IN if hasattr(row.rule, "args")}
+ARGS = {row.name: row.plugin.args for row in BUILT_IN if hasattr(row.plugin, "args")}
 # What must stand beside a field for it to be looked at.
 _CURVE = {
     "scoringStrategy": {

@@ -4,7 +4,7 @@ import pytest
 import yaml
 
 from lowtide.doctor.findings import Code, Severity
-from lowtide.doctor.reach import no_answer, no_traffic_rule, nodes_not_listed
+from lowtide.doctor.reach import no_answer, no_traffic_plugin, nodes_not_listed
 from lowtide.plugins.network_traffic import RECOMMENDED_WEIGHT
 from lowtide.readings.access import PrometheusAccess
 from lowtide.telemetry.errors import Fault, PrometheusError
@@ -156,7 +156,7 @@ def test_rights_are_granted_only_where_they_lack() -> None:
     assert "create clusterrole" not in nodes_not_listed("no", is_forbidden=False).fix
 
 
-def test_a_rule_to_paste_is_a_whole_profile() -> None:
-    (profile,) = yaml.safe_load(no_traffic_rule(["lowtide"]).fix)["profiles"]
+def test_a_plugin_to_paste_is_a_whole_profile() -> None:
+    (profile,) = yaml.safe_load(no_traffic_plugin(["lowtide"]).fix)["profiles"]
     enabled = [{"name": "NetworkTraffic", "weight": RECOMMENDED_WEIGHT}]
     assert profile["plugins"]["score"]["enabled"] == enabled

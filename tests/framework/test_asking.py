@@ -34,7 +34,7 @@ def test_the_time_of_each_plugin_is_kept_in_the_order_of_the_questions() -> None
         asking.observed(state, slow, "may_enqueue", make_pod("bad"))
     spent = asking.spent
     assert spent == Spent((("Slow", "may_enqueue", 1.0),) * 3)
-    assert (spent.by_rule, spent.by_method) == ({"Slow": 3.0}, {"may_enqueue": 3.0})
+    assert (spent.by_plugin, spent.by_method) == ({"Slow": 3.0}, {"may_enqueue": 3.0})
 
 
 def test_without_a_clock_nothing_is_timed() -> None:

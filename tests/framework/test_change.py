@@ -1,4 +1,4 @@
-"""A Change: what the machine says happened, what rules are asked of it, and whom it wakes."""
+"""A Change: what the machine says happened, what plugins are asked of it, and whom it wakes."""
 
 import pytest
 

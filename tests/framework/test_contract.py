@@ -133,7 +133,7 @@ def test_a_type_checker_compares_a_plugin_with_its_protocol(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("row", BUILT_IN, ids=lambda row: row.name)
 def test_a_built_in_plugin_keeps_to_the_contract(row: BuiltIn) -> None:
-    assert broken_contract(row.rule) is None
+    assert broken_contract(row.plugin) is None
 
 
 class Keeps:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from lowtide.framework.decision import Decision, NodeScore, RuleScore, ScoreTable
+from lowtide.framework.decision import Decision, NodeScore, PluginScore, ScoreTable
 from lowtide.framework.plugin import PodRejection
 from lowtide.testing import make_pod
 
@@ -55,15 +55,15 @@ def test_scores_are_unpacked_best_first() -> None:
         node_names=("b", "a"),
         rows=np.array([1, 0]),
         totals=np.array([250, 90]),
-        rules=("Quiet", "Near"),
+        plugins=("Quiet", "Near"),
         weights=(2, 1),
         raw=np.array([[4, 9], [50, 30]]),
         normalized=np.array([[100, 30], [50, 30]]),
     )
     decision = Decision(make_pod(), "lowtide", "b", 2, 2, scores=table)
     assert decision.best == (
-        NodeScore("b", 250, {"Quiet": RuleScore(4, 100, 200), "Near": RuleScore(50, 50, 50)}),
-        NodeScore("a", 90, {"Quiet": RuleScore(9, 30, 60), "Near": RuleScore(30, 30, 30)}),
+        NodeScore("b", 250, {"Quiet": PluginScore(4, 100, 200), "Near": PluginScore(50, 50, 50)}),
+        NodeScore("a", 90, {"Quiet": PluginScore(9, 30, 60), "Near": PluginScore(30, 30, 30)}),
     )
 
 

@@ -65,10 +65,10 @@ def anew(profile: Profile, state: ClusterState) -> tuple[Any, Any]:
 class Placing:
     """Pods of one shape, each on one of the best nodes."""
 
-    def __init__(self, nodes: int = NODES, with_rules: Sequence[Any] = ()) -> None:
+    def __init__(self, nodes: int = NODES, with_plugins: Sequence[Any] = ()) -> None:
         self.crowd = Crowd()
         fit = NodeResourcesFit(NodeResourcesFitArgs())
-        self.profile = make_profile([self.crowd, fit, *with_rules])
+        self.profile = make_profile([self.crowd, fit, *with_plugins])
         self.state = make_state([make_node(f"n{number}", cpu="1") for number in range(nodes)])
         self.verdicts = VerdictCache(self.profile, self.state)
         self.placed = 0
@@ -148,7 +148,7 @@ class Zoned:
         return 10 * np.array(zoned, np.int64)
 
 
-def test_a_rule_that_reads_the_labels_of_pods_hears_of_them() -> None:
+def test_a_plugin_that_reads_the_labels_of_pods_hears_of_them() -> None:
     placing = Placing(nodes=20)
     placing.crowd.most = 9
     placing.profile = make_profile([placing.crowd, Zoned()])
@@ -171,7 +171,7 @@ class Silent:
         return np.full(len(nodes.pod_count), 50, np.int64) if is_there else None
 
 
-def test_a_rule_that_says_nothing_of_the_rows_ahead_may_say_something_of_all() -> None:
+def test_a_plugin_that_says_nothing_of_the_rows_ahead_may_say_something_of_all() -> None:
     loud = make_node("loud", cpu="1", labels={"loud": ""}, unschedulable=True)
     placing = Placing()
     placing.profile = make_profile([NodeUnschedulable(), placing.crowd, Silent()])
@@ -196,7 +196,7 @@ def test_rows_are_hardly_judged_ahead_where_that_is_of_no_use() -> None:
 
 def test_rows_are_hardly_judged_ahead_where_others_have_to_be_judged_anyway() -> None:
     """Between two pods of the shape another comes elsewhere: what was said comes true, and yet the
-    rules have to be asked."""
+    plugins have to be asked."""
     placing = Placing()
     for number in range(40):
         placing.place()
@@ -268,7 +268,7 @@ class Gate:
 
 
 def test_where_only_an_object_changed_what_filters_say_counts_in_ranks() -> None:
-    placing = Placing(nodes=5, with_rules=[Gate()])
+    placing = Placing(nodes=5, with_plugins=[Gate()])
     placing.place()
     placing.seen()
     placing.state.put_object(Service(ObjectMeta(name="web")))
@@ -287,8 +287,8 @@ def test_what_was_said_ahead_is_not_all_where_the_best_node_is_full() -> None:
     spec = {"affinity": {"nodeAffinity": {term: [best, good]}}}
     disks = ["best", *["good"] * 4, "bad"]
     nodes = [make_node(f"n{at}", cpu="1", labels={"disk": disk}) for at, disk in enumerate(disks)]
-    rules = [NodeResourcesFit(NodeResourcesFitArgs()), NodeAffinity(NodeAffinityArgs())]
-    profile, state = make_profile(rules, {"NodeAffinity": 20}), make_state(nodes)
+    plugins = [NodeResourcesFit(NodeResourcesFitArgs()), NodeAffinity(NodeAffinityArgs())]
+    profile, state = make_profile(plugins, {"NodeAffinity": 20}), make_state(nodes)
     verdicts = VerdictCache(profile, state)
     for number in range(5):
         one = make_pod(f"{number}", cpu="300m", spec=spec)
@@ -308,8 +308,8 @@ class Labels:
         return np.full(len(seen), 50, np.int64)
 
 
-def test_a_rule_that_reads_labels_leaves_what_others_said_ahead() -> None:
-    placing = Placing(with_rules=[Labels()])
+def test_a_plugin_that_reads_labels_leaves_what_others_said_ahead() -> None:
+    placing = Placing(with_plugins=[Labels()])
     for _ in range(200):
         placing.place()
         assert placing.seen() == anew(placing.profile, placing.state)
@@ -331,7 +331,7 @@ class Wary(Crowd):
 
 def test_what_was_said_ahead_is_dropped_where_it_depends_on_other_rows() -> None:
     wary = Wary()
-    placing = Placing(nodes=20, with_rules=[wary])
+    placing = Placing(nodes=20, with_plugins=[wary])
     placing.crowd.likes_company = True
     for _ in range(30):
         placing.place()

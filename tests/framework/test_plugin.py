@@ -97,7 +97,7 @@ def test_a_lifted_method_keeps_its_name_and_text() -> None:
     assert (SameRack.filter.__name__, SameRack.filter.__doc__) == ("filter", "Refuses other racks.")
 
 
-def test_lifted_rules_decide() -> None:
+def test_lifted_plugins_decide() -> None:
     decision = place([SameRack()], POD, [make_node("a", labels={"rack": "1"}), make_node("b")])
     assert decision.node_name == "a"
     assert rejections(SameRack(), POD, state()) == {

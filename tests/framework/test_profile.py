@@ -1,4 +1,4 @@
-"""A Profile: which rules serve which extension point."""
+"""A Profile: which plugins serve which extension point."""
 
 import pytest
 
@@ -39,25 +39,25 @@ PROFILE = Profile(
 )
 
 
-def test_only_rules_with_the_method_serve_a_point() -> None:
+def test_only_plugins_with_the_method_serve_a_point() -> None:
     assert PROFILE.at("preEnqueue") == (FIRST, SECOND)
     assert PROFILE.at("preFilter") == ()
     assert PROFILE.at("filter") == ()
     assert PROFILE.scorers == (Weighted(SCORER, 3),)
 
 
-def test_a_profile_without_a_rule_has_the_others_as_they_were() -> None:
+def test_a_profile_without_a_plugin_has_the_others_as_they_were() -> None:
     less = PROFILE.without({"first"})
     assert (less.scheduler_name, less.at("preEnqueue")) == ("lowtide", (SECOND,))
     assert less.scorers == PROFILE.scorers
 
 
-def test_every_rule_and_reading_once_in_order() -> None:
-    assert [rule.name for rule in PROFILE.rules] == ["first", "second", "Scorer"]
+def test_every_plugin_and_reading_once_in_order() -> None:
+    assert [plugin.name for plugin in PROFILE.plugins] == ["first", "second", "Scorer"]
     assert PROFILE.readings == ("gate", "traffic")
 
 
-def test_the_first_rule_that_keeps_a_pod_out() -> None:
+def test_the_first_plugin_that_keeps_a_pod_out() -> None:
     both = make_pod(labels={"first": "", "second": ""})
     assert PROFILE.may_enqueue(both) == ("first", PodRejection("kept by first"))
     second = make_pod(labels={"second": ""})
@@ -65,7 +65,7 @@ def test_the_first_rule_that_keeps_a_pod_out() -> None:
     assert PROFILE.may_enqueue(make_pod()) is None
 
 
-# What may change the mind of rules that refused a pod.
+# What may change the mind of plugins that refused a pod.
 
 
 class ByNodes:
@@ -155,7 +155,7 @@ def test_whether_a_change_may_help_where(names: list[str], change: Change, want:
 def test_a_hint_that_fails_raises_a_plugin_error_that_names_the_plugin() -> None:
     with pytest.raises(PluginError, match=r"^Hinting\.may_help failed: AttributeError") as raised:
         REFUSING.may_help(make_pod(), ["Hinting"], Change(PODS))
-    assert raised.value.rule_name == "Hinting"
+    assert raised.value.plugin_name == "Hinting"
 
 
 class Choosy:
@@ -192,25 +192,25 @@ def points_of(concerned: Concerned) -> tuple[bool, ...]:
     ("choosy", "labels", "want"),
     [
         pytest.param(
-            Choosy(), {"concerned": ""}, (True, True, True, True), id="asks a rule it concerns"
+            Choosy(), {"concerned": ""}, (True, True, True, True), id="asks a plugin it concerns"
         ),
-        pytest.param(Choosy(), {}, (False, False, False, False), id="asks no rule it does not"),
+        pytest.param(Choosy(), {}, (False, False, False, False), id="asks no plugin it does not"),
         pytest.param(
             Choosy(skips_by_pre_score=True),
             {},
             (False, False, True, True),
-            id="asks a rule for scores that has to say zero",
+            id="asks a plugin for scores that has to say zero",
         ),
     ],
 )
 def test_a_verdict(choosy: Choosy, labels: dict[str, str], want: tuple[bool, ...]) -> None:
-    rules_at = {point: [choosy] for point in ("preFilter", "filter", "score")}
-    profile = Profile("lowtide", rules_at, {"Choosy": 1})
+    plugins_at = {point: [choosy] for point in ("preFilter", "filter", "score")}
+    profile = Profile("lowtide", plugins_at, {"Choosy": 1})
     assert points_of(profile.concerned_by(make_pod(labels={"concerned": ""}))) == (True,) * 4
     assert points_of(profile.concerned_by(make_pod(labels=labels))) == want
 
 
-def test_a_rule_that_fails_to_say_whether_a_pod_concerns_it_is_named() -> None:
+def test_a_plugin_that_fails_to_say_whether_a_pod_concerns_it_is_named() -> None:
     class Broken:
         name = "Broken"
 

@@ -1,4 +1,4 @@
-"""From names in a configuration to rules: args, needs, outsiders, and what is wrong with them."""
+"""From names in a configuration to plugins: args, needs, outsiders, and what is wrong with them."""
 
 from collections.abc import Iterator
 from typing import Any, Protocol
@@ -10,7 +10,7 @@ from lowtide.config.errors import ConfigError
 from lowtide.config.extender_settings import ExtenderSettings
 from lowtide.config.load import load_config, load_default
 from lowtide.framework.plugin import Binder, BindOutcome, Nodes, Pod
-from lowtide.framework.registry import Built, BuiltIn, OutsideRuleError, Registry
+from lowtide.framework.registry import Built, BuiltIn, OutsidePluginError, Registry
 from lowtide.objects.kinds import KIND_OF
 from lowtide.plugins import BUILT_IN
 from lowtide.plugins.default_binder import DefaultBinder
@@ -45,7 +45,7 @@ class CoolArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_field
 
 
 class Cool:
-    """An outsider's rule, with args and a need."""
+    """An outsider's plugin, with args and a need."""
 
     name = "Cool"
     args = CoolArgs
@@ -89,7 +89,7 @@ def test_the_default_profile_is_kube_schedulers() -> None:
     built = Registry(BUILT_IN).build(load_default(), SUPPLIES)
     profile = built.profiles["lowtide"]
     assert {
-        point: [rule.name for rule in profile.at(point)]
+        point: [plugin.name for plugin in profile.at(point)]
         for point in ("preEnqueue", "queueSort", "preFilter", "filter", "postFilter", "bind")
     } == {
         "preEnqueue": ["SchedulingGates"],
@@ -139,7 +139,7 @@ def test_a_profile_has_what_it_names() -> None:
         "profiles: [{plugins: {multiPoint: {disabled: [{name: '*'}], "
         "enabled: [{name: PrioritySort}, {name: DefaultBinder}]}}}]"
     )
-    assert [rule.name for rule in built.profiles["default-scheduler"].rules] == [
+    assert [plugin.name for plugin in built.profiles["default-scheduler"].plugins] == [
         "PrioritySort",
         "DefaultBinder",
     ]
@@ -152,14 +152,14 @@ async def test_a_need_is_supplied() -> None:
     assert outcome == BindOutcome(error="fake: default/p to a")
 
 
-def test_every_rule_is_made_once_per_profile() -> None:
+def test_every_plugin_is_made_once_per_profile() -> None:
     profile = build("").profiles["default-scheduler"]
-    (filters,) = [rule for rule in profile.at("filter") if rule.name == "NodeAffinity"]
+    (filters,) = [plugin for plugin in profile.at("filter") if plugin.name == "NodeAffinity"]
     (scores,) = [each.plugin for each in profile.scorers if each.plugin.name == "NodeAffinity"]
     assert filters is scores
 
 
-def test_profiles_have_rules_of_their_own() -> None:
+def test_profiles_have_plugins_of_their_own() -> None:
     built = build(
         "profiles:\n"
         "- schedulerName: a\n"
@@ -261,7 +261,7 @@ FIT = "profiles:\n- pluginConfig:\n  - name: NodeResourcesFit\n    args:\n      
                 "scheduler.yaml:5: profiles[0].pluginConfig[0].args.window: "
                 "must be a time such as 30s, 1m or 1h, not 'soon'",
             ),
-            id="args of a rule that is not enabled",
+            id="args of a plugin that is not enabled",
         ),
         pytest.param(
             "profiles:\n- pluginConfig:\n  - {name: NodeResourcesFit, args: {a: 1}}\n"
@@ -339,7 +339,7 @@ def test_the_extender_is_no_plugin_to_enable() -> None:
 ENABLE_COOL = "profiles:\n- plugins: {score: {enabled: [{name: Cool, weight: 5}]}}\n"
 
 
-def test_an_outsiders_rule_gets_its_args_and_its_needs() -> None:
+def test_an_outsiders_plugin_gets_its_args_and_its_needs() -> None:
     built = build(
         ENABLE_COOL + "  pluginConfig:\n  - {name: Cool, args: {mostDegrees: 25, rooms: [a]}}",
         Cool=Cool,
@@ -351,18 +351,18 @@ def test_an_outsiders_rule_gets_its_args_and_its_needs() -> None:
     assert weighted.plugin.thermometer is THERMOMETER
 
 
-def test_an_outsiders_rule_has_its_defaults() -> None:
+def test_an_outsiders_plugin_has_its_defaults() -> None:
     scorers = build(ENABLE_COOL, Cool=Cool).profiles["default-scheduler"].scorers
     assert scorers[-1].plugin.given == CoolArgs()
 
 
-def test_an_outsiders_rule_is_not_in_a_profile_that_does_not_name_it() -> None:
+def test_an_outsiders_plugin_is_not_in_a_profile_that_does_not_name_it() -> None:
     built = build("", Cool=Cool, Plain=Plain)
-    names = [rule.name for rule in built.profiles["default-scheduler"].rules]
+    names = [plugin.name for plugin in built.profiles["default-scheduler"].plugins]
     assert not {"Cool", "Plain"} & set(names)
 
 
-def test_an_outsiders_rule_needs_no_constructor() -> None:
+def test_an_outsiders_plugin_needs_no_constructor() -> None:
     built = build("profiles:\n- plugins: {filter: {enabled: [{name: Plain}]}}", Plain=Plain)
     assert isinstance(built.profiles["default-scheduler"].at("filter")[-1], Plain)
 
@@ -375,7 +375,7 @@ def test_an_outsiders_args_are_checked_by_itself() -> None:
     )
 
 
-def test_an_outsiders_rule_serves_only_points_that_it_has_a_method_for() -> None:
+def test_an_outsiders_plugin_serves_only_points_that_it_has_a_method_for() -> None:
     told = problems("profiles:\n- plugins: {filter: {enabled: [{name: Cool}]}}", Cool=Cool)
     assert len(told) == 1
     assert told[0].startswith("scheduler.yaml:4: profiles[0].plugins.filter.enabled[0].name: ")
@@ -409,7 +409,7 @@ def test_a_class_is_registered_under_its_own_name() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rule", "told"),
+    ("plugin", "told"),
     [
         pytest.param(Plain(), "it is Plain and must be a class", id="is not a class"),
         pytest.param(object, "the class must have a `name`, such as its own", id="has no name"),
@@ -427,10 +427,10 @@ def test_a_class_is_registered_under_its_own_name() -> None:
         ),
     ],
 )
-def test_what_is_no_rule_is_refused_when_it(rule: Any, told: str) -> None:
+def test_what_is_no_plugin_is_refused_when_it(plugin: Any, told: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        Registry(BUILT_IN).with_plugins({"Idle": rule})
-    assert caught.value.problems == (f"the plugin Idle is no rule: {told}",)
+        Registry(BUILT_IN).with_plugins({"Idle": plugin})
+    assert caught.value.problems == (f"the plugin Idle is no plugin: {told}",)
 
 
 def test_a_constructor_that_does_not_take_what_is_given_is_told() -> None:
@@ -461,20 +461,20 @@ def test_a_constructor_that_refuses_its_args_is_told() -> None:
 
 
 class Shelf:
-    """Rules by the name that a configuration gives them; a text is why one cannot be had."""
+    """Plugins by the name that a configuration gives them; a text is why one cannot be had."""
 
-    def __init__(self, **rules: Any) -> None:
-        self._rules = {name.replace("__", ":"): rule for name, rule in rules.items()}
+    def __init__(self, **plugins: Any) -> None:
+        self._plugins = {name.replace("__", ":"): plugin for name, plugin in plugins.items()}
         self.asked: list[str] = []
 
     def names(self) -> tuple[str, ...]:
-        return tuple(name for name in self._rules if ":" not in name)
+        return tuple(name for name in self._plugins if ":" not in name)
 
     def find(self, name: str) -> type[Any] | None:
         self.asked.append(name)
-        found = self._rules.get(name)
+        found = self._plugins.get(name)
         if isinstance(found, str):
-            raise OutsideRuleError(found)
+            raise OutsidePluginError(found)
         return found
 
 
@@ -497,7 +497,7 @@ def problems_with(shelf: Shelf, profiles: str, **plugins: type[Any]) -> tuple[st
         pytest.param("cold:Cool", "Cool", id="by its module and class once, and then by its name"),
     ],
 )
-def test_a_configuration_may_name_a_rule_that_is_found_outside(
+def test_a_configuration_may_name_a_plugin_that_is_found_outside(
     enabled: str, configured: str
 ) -> None:
     shelf = Shelf(Cool=Cool) if ":" not in enabled else Shelf(cold__Cool=Cool)
@@ -546,19 +546,20 @@ def test_args_are_given_once_under_whichever_name() -> None:
 SCORES = "scheduler.yaml:4: profiles[0].plugins.score.enabled[0].name: "
 
 
-def test_why_a_rule_cannot_be_had_is_told_with_its_place() -> None:
+def test_why_a_plugin_cannot_be_had_is_told_with_its_place() -> None:
     shelf = Shelf(cold__Cool="there is no module cold")
     text = ENABLE_COOL.replace("name: Cool", "name: 'cold:Cool'")
     assert problems_with(shelf, text) == (f"{SCORES}there is no module cold",)
 
 
-def test_a_rule_from_outside_must_not_have_anothers_name() -> None:
+def test_a_plugin_from_outside_must_not_have_anothers_name() -> None:
     class NodeName(Plain):
         name = "NodeName"
 
     text = ENABLE_COOL.replace("name: Cool", "name: 'cold:NodeName'")
     assert problems_with(Shelf(cold__NodeName=NodeName), text) == (
-        f"{SCORES}\"cold:NodeName\" is a rule whose `name` is 'NodeName', and there is another one "
+        f"{SCORES}\"cold:NodeName\" is a plugin whose `name` is 'NodeName', and there is another "
+        f"one "
         "of that name; its `name` must be its own",
     )
 
@@ -577,8 +578,8 @@ def test_a_row_knows_its_points() -> None:
 
 
 @pytest.mark.parametrize("row", [pytest.param(row, id=row.name) for row in BUILT_IN])
-def test_a_built_in_rule_is_called_as_its_row(row: BuiltIn) -> None:
-    assert row.rule.name == row.name
+def test_a_built_in_plugin_is_called_as_its_row(row: BuiltIn) -> None:
+    assert row.plugin.name == row.name
 
 
 def test_a_plugin_may_depend_only_on_what_is_watched() -> None:

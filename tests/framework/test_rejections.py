@@ -58,8 +58,8 @@ def three() -> ClusterState:
     return make_state([make_node("a"), make_node("b"), make_node("c")])
 
 
-def verdict_of(*rules: Any) -> Verdict:
-    return VerdictCache(make_profile(rules), three()).verdict_on(POD)
+def verdict_of(*plugins: Any) -> Verdict:
+    return VerdictCache(make_profile(plugins), three()).verdict_on(POD)
 
 
 def left(verdict: Verdict, waited_seconds: float) -> str:
@@ -67,7 +67,7 @@ def left(verdict: Verdict, waited_seconds: float) -> str:
 
 
 @pytest.mark.parametrize(
-    ("rules", "left_after"),
+    ("plugins", "left_after"),
     [
         pytest.param([], {0: "abc"}, id="leaves everything where nothing refuses"),
         pytest.param(
@@ -100,8 +100,8 @@ def left(verdict: Verdict, waited_seconds: float) -> str:
         ),
     ],
 )
-def test_a_refusal(rules: list[Any], left_after: Mapping[float, str]) -> None:
-    verdict = verdict_of(*rules)
+def test_a_refusal(plugins: list[Any], left_after: Mapping[float, str]) -> None:
+    verdict = verdict_of(*plugins)
     assert {waited: left(verdict, waited) for waited in left_after} == left_after
 
 
@@ -112,7 +112,7 @@ def test_what_gives_way_still_refuses_while_it_is_asked() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rules", "waits"),
+    ("plugins", "waits"),
     [
         pytest.param([], {0: math.inf}, id="nothing to wait for where nothing refuses"),
         pytest.param(
@@ -126,7 +126,7 @@ def test_what_gives_way_still_refuses_while_it_is_asked() -> None:
         pytest.param(
             [Closed("a", "b", "c"), Busy(a=10, b=10, c=10)],
             {0: math.inf},
-            id="nothing where another rule refuses every node",
+            id="nothing where another plugin refuses every node",
         ),
         pytest.param(
             [Busy("First", a=10, b=10, c=10), Busy("Second", a=20, b=50, c=None)],
@@ -138,8 +138,8 @@ def test_what_gives_way_still_refuses_while_it_is_asked() -> None:
         ),
     ],
 )
-def test_a_pod_waits_for(rules: list[Any], waits: Mapping[float, float]) -> None:
-    verdict = verdict_of(*rules)
+def test_a_pod_waits_for(plugins: list[Any], waits: Mapping[float, float]) -> None:
+    verdict = verdict_of(*plugins)
     assert {waited: verdict.gives_way_after(waited) for waited in waits} == waits
 
 
@@ -149,16 +149,16 @@ def test_one_reason_may_give_way_on_one_node_and_not_on_another() -> None:
     assert verdict.reason_counts() == {"busy": 3}
 
 
-def test_a_rule_that_judges_again_may_give_way_at_another_time() -> None:
-    rule, state = Busy(a=60, b=60, c=60), three()
-    verdicts = VerdictCache(make_profile([rule]), state)
+def test_a_plugin_that_judges_again_may_give_way_at_another_time() -> None:
+    plugin, state = Busy(a=60, b=60, c=60), three()
+    verdicts = VerdictCache(make_profile([plugin]), state)
     assert left(verdicts.verdict_on(POD), 30) == ""
-    rule.after = {"a": 10, "b": 60, "c": 60}
+    plugin.after = {"a": 10, "b": 60, "c": 60}
     state.publish("x", Reading())
     assert left(verdicts.verdict_on(POD), 30) == "a"
 
 
-def test_reasons_keep_the_order_in_which_the_rule_gives_them() -> None:
+def test_reasons_keep_the_order_in_which_the_plugin_gives_them() -> None:
     rejections = Rejections("TooSmall")
     nowhere, everywhere = np.array([False]), np.array([True])
     rows = np.array([0])

@@ -1,4 +1,4 @@
-"""What the rules of a profile say together, feasible nodes, reasons and scores."""
+"""What the plugins of a profile say together, feasible nodes, reasons and scores."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -72,9 +72,9 @@ def scored(name: str, score: int, **more: Any) -> Any:
 
 
 def verdict_of(
-    rules: Sequence[Any], state: ClusterState, pod: Pod = POD, **weights: int
+    plugins: Sequence[Any], state: ClusterState, pod: Pod = POD, **weights: int
 ) -> Verdict:
-    return VerdictCache(make_profile(rules, weights), state).verdict_on(pod)
+    return VerdictCache(make_profile(plugins, weights), state).verdict_on(pod)
 
 
 def three() -> ClusterState:
@@ -84,12 +84,12 @@ def three() -> ClusterState:
 # Filters.
 
 
-def test_a_node_is_refused_by_the_first_rule_that_refuses_it() -> None:
-    rules = [
+def test_a_node_is_refused_by_the_first_plugin_that_refuses_it() -> None:
+    plugins = [
         Refuses("First", {"a": ["one"]}),
         Refuses("Second", {"a": ["two"], "b": ["two"]}, two=True),
     ]
-    verdict = verdict_of(rules, three())
+    verdict = verdict_of(plugins, three())
     also = NodeRejection("Second", ("two",), eviction_helps=True)
     assert [verdict.rejection_at(row) for row in range(3)] == [
         NodeRejection("First", ("one",), eviction_helps=False, also=(also,)),
@@ -101,7 +101,7 @@ def test_a_node_is_refused_by_the_first_rule_that_refuses_it() -> None:
     assert verdict.rejected_by() == {"First", "Second"}
 
 
-def test_a_rule_may_have_several_reasons_for_one_node() -> None:
+def test_a_plugin_may_have_several_reasons_for_one_node() -> None:
     verdict = verdict_of([Refuses("Fit", {"a": ["cpu", "memory"], "b": ["cpu"]})], three())
     assert [verdict.rejection_at(row) for row in range(3)] == [
         NodeRejection("Fit", ("cpu", "memory"), eviction_helps=False),
@@ -124,9 +124,9 @@ def test_eviction_helps(helps: dict[str, bool], wanted: bool) -> None:
     assert verdict.rejection_at(0) == NodeRejection("Fit", ("cpu", "memory"), wanted)
 
 
-def test_one_reason_of_two_rules_is_counted_together() -> None:
-    rules = [Refuses("First", {"a": ["full"]}), Refuses("Second", {"b": ["full"]})]
-    assert verdict_of(rules, three()).reason_counts() == {"full": 2}
+def test_one_reason_of_two_plugins_is_counted_together() -> None:
+    plugins = [Refuses("First", {"a": ["full"]}), Refuses("Second", {"b": ["full"]})]
+    assert verdict_of(plugins, three()).reason_counts() == {"full": 2}
 
 
 def test_a_reason_counts_once_per_node_whether_eviction_helps_or_not() -> None:
@@ -145,7 +145,7 @@ def test_a_reason_counts_once_per_node_whether_eviction_helps_or_not() -> None:
     ]
 
 
-def test_without_rules_every_node_is_feasible_and_worth_one() -> None:
+def test_without_plugins_every_node_is_feasible_and_worth_one() -> None:
     verdict = verdict_of([], three())
     assert (verdict.feasible.tolist(), verdict.rank().tolist()) == ([True] * 3, [1, 1, 1])
     assert (verdict.reason_counts(), verdict.rejected_by()) == ({}, frozenset())
@@ -161,11 +161,11 @@ def test_without_nodes_there_is_nothing() -> None:
 
 
 def test_names_narrow_the_nodes_before_any_filter() -> None:
-    rules = [
+    plugins = [
         Narrows("Affinity", frozenset({"a", "b", "unknown"})),
         Refuses("First", {"a": ["one"], "c": ["one"]}),
     ]
-    verdict = verdict_of(rules, three())
+    verdict = verdict_of(plugins, three())
     assert verdict.feasible.tolist() == [False, True, False]
     excluded = "node(s) didn't satisfy plugin(s) [Affinity]"
     assert verdict.rejection_at(2) == NodeRejection(
@@ -176,9 +176,9 @@ def test_names_narrow_the_nodes_before_any_filter() -> None:
     assert verdict.narrowed_to == frozenset({"a", "b", "unknown"})
 
 
-def test_two_rules_narrow_to_what_both_name() -> None:
-    rules = [Narrows("One", frozenset({"a", "b"})), Narrows("Two", frozenset({"b", "c"}))]
-    verdict = verdict_of(rules, three())
+def test_two_plugins_narrow_to_what_both_name() -> None:
+    plugins = [Narrows("One", frozenset({"a", "b"})), Narrows("Two", frozenset({"b", "c"}))]
+    verdict = verdict_of(plugins, three())
     assert verdict.feasible.tolist() == [False, True, False]
     assert verdict.narrowed_to == frozenset({"b"})
     reason = "node(s) didn't satisfy plugin(s) [One Two]"
@@ -208,35 +208,35 @@ HELPED, HELPED_TOO = (PodRejection(text, eviction_helps=True) for text in ("full
         pytest.param([FINAL, HELPED], ("0", FINAL), id="ends with a final one"),
         pytest.param([HELPED, HELPED_TOO], ("1", HELPED_TOO), id="is the last without final ones"),
         pytest.param([frozenset("a"), HELPED], ("1", HELPED), id="is told beside a narrowing"),
-        pytest.param([None, None], None, id="is nothing when no rule refuses the pod"),
+        pytest.param([None, None], None, id="is nothing when no plugin refuses the pod"),
     ],
 )
 def test_the_rejection_of_a_pod(answers: list[Any], wanted: Any) -> None:
-    rules = [Narrows(str(number), answer) for number, answer in enumerate(answers)]
-    assert verdict_of(rules, three()).pod_rejection == wanted
+    plugins = [Narrows(str(number), answer) for number, answer in enumerate(answers)]
+    assert verdict_of(plugins, three()).pod_rejection == wanted
 
 
 # Scores.
 
 
 def test_the_rank_adds_up_weighted_scores_of_feasible_nodes() -> None:
-    rules = [Refuses("First", {"b": ["one"]}), Scores("X"), Scores("Y", "highest_best")]
+    plugins = [Refuses("First", {"b": ["one"]}), Scores("X"), Scores("Y", "highest_best")]
     state = make_state([scored("a", 10), scored("b", 100), scored("c", 20)])
-    verdict = verdict_of(rules, state, X=3, Y=2)
+    verdict = verdict_of(plugins, state, X=3, Y=2)
     # X: 3*10, 3*20; Y: 2*(10*100//20), 2*(20*100//20)
     assert verdict.rank().tolist() == [30 + 100, -1, 60 + 200]
 
 
-def test_a_rule_without_opinion_adds_nothing() -> None:
+def test_a_plugin_without_opinion_adds_nothing() -> None:
     state = make_state([scored("a", 10), scored("b", 20)])
     silent = make_pod(labels={"opinion": "none"})
     assert verdict_of([Scores()], state, silent).rank().tolist() == [1, 1]
 
 
 def test_scores_scale_again_when_the_highest_goes_away() -> None:
-    rule = Scores(scale="lowest_best")
+    plugin = Scores(scale="lowest_best")
     state = make_state([scored("a", 1), scored("b", 15), scored("c", 10), scored("d", 13)])
-    verdicts = VerdictCache(make_profile([rule]), state)
+    verdicts = VerdictCache(make_profile([plugin]), state)
     assert verdicts.verdict_on(POD).rank().tolist() == [94, 0, 34, 14]
     state.remove_node("b")  # d moves into its row, 13 is the highest
     # 100 - 100//13, 100 - 1300//13, 100 - 1000//13
@@ -254,13 +254,13 @@ def test_scores_scale_again_when_the_highest_goes_away() -> None:
     ],
 )
 def test_only_what_changed_is_scored_again_when_a_score(score: int, ranks: list[int]) -> None:
-    rule = Scores(scale="lowest_best")
+    plugin = Scores(scale="lowest_best")
     state = make_state([scored("a", 1), scored("b", 15), scored("c", 10), scored("d", 13)])
-    verdicts = VerdictCache(make_profile([rule]), state)
+    verdicts = VerdictCache(make_profile([plugin]), state)
     verdicts.verdict_on(POD).rank()
     state.update_node(scored("c", score))
     assert verdicts.verdict_on(POD).rank().tolist() == ranks
-    assert rule.judged == [["a", "b", "c", "d"], ["c"]]
+    assert plugin.judged == [["a", "b", "c", "d"], ["c"]]
 
 
 def test_scores_scale_again_when_the_highest_falls() -> None:
@@ -296,15 +296,15 @@ def test_the_highest_is_looked_for_again_when_its_node_is_refused_though_its_sco
         def filter(self, pod: Pod, node: OneNode) -> str | None:
             return "taken" if node.pods else None
 
-    rule = Scores(scale="highest_best")
+    plugin = Scores(scale="highest_best")
     state = make_state([scored("a", 1), scored("b", 15), scored("c", 10), scored("d", 5)])
-    verdicts = VerdictCache(make_profile([Vacant(), rule]), state)
+    verdicts = VerdictCache(make_profile([Vacant(), plugin]), state)
     assert verdicts.verdict_on(POD).rank().tolist() == [6, 100, 66, 33]
     state.place(make_pod("p", on="b"))
     assert verdicts.verdict_on(POD).rank().tolist() == [10, -1, 100, 50]
     state.remove_pod("default/p")
     assert verdicts.verdict_on(POD).rank().tolist() == [6, 100, 66, 33]
-    assert rule.judged == [["a", "b", "c", "d"]]
+    assert plugin.judged == [["a", "b", "c", "d"]]
 
 
 class Cordoned:
@@ -314,7 +314,7 @@ class Cordoned:
         yield Rejection(nodes.unschedulable, "cordoned")
 
 
-def test_a_rule_that_reads_which_nodes_are_feasible_is_asked_again_when_that_changes() -> None:
+def test_a_plugin_that_reads_which_nodes_are_feasible_is_asked_again_when_that_changes() -> None:
     class OfFeasible:
         name = "OfFeasible"
 
@@ -397,10 +397,10 @@ def test_which_nodes_are_feasible_is_nothing_that_may_be_asked_in(method: str) -
     def read(pod: Pod, nodes: Nodes) -> tuple[Rejection, ...]:
         return (Rejection(~nodes.everything.feasible, "not feasible"),)
 
-    rule = TooEarly()
-    setattr(rule, method, read)
+    plugin = TooEarly()
+    setattr(plugin, method, read)
     with pytest.raises(PluginError, match="only score and normalize may ask which nodes are"):
-        verdict_of([rule], three())
+        verdict_of([plugin], three())
 
 
 def test_a_rank_among_fewer_nodes_scales_anew_and_keeps_nothing() -> None:
@@ -415,7 +415,7 @@ def test_a_rank_among_fewer_nodes_scales_anew_and_keeps_nothing() -> None:
     assert [column.tolist() for column in (*table.raw, *table.normalized)] == [[10, 1], [100, 10]]
 
 
-def test_a_rule_may_normalise_by_itself() -> None:
+def test_a_plugin_may_normalise_by_itself() -> None:
     class Distance(Scores):
         def normalize(self, pod: Pod, nodes: Nodes, raw: IntArray) -> IntArray:
             return raw - int(raw[nodes.feasible].min())
@@ -454,5 +454,5 @@ def test_a_rank_among_fewer_nodes_asks_again_whether_a_plugin_has_an_opinion_tha
     assert verdict.rank().tolist() == ([1, 1, 1] if names else [0, 50, 100])
     among = verdict.rank_among(np.array([True, True, False]))
     table = verdict.scores_of(np.array([1, 0]), among.ranked, among)
-    assert (among.ranked.tolist(), table.rules) == (ranked, names)
+    assert (among.ranked.tolist(), table.plugins) == (ranked, names)
     assert verdict.most_points(among) == 100 * len(names)

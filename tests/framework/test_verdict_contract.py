@@ -1,4 +1,4 @@
-"""What a rule may not answer: it is refused, and the rule is named."""
+"""What a plugin may not answer: it is refused, and the plugin is named."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from lowtide.cluster.state import ClusterState
-from lowtide.framework.decision import NodeScore, RuleScore
+from lowtide.framework.decision import NodeScore, PluginScore
 from lowtide.framework.plugin import (
     IntArray,
     Nodes,
@@ -23,8 +23,8 @@ from lowtide.plugins.node_unschedulable import NodeUnschedulable
 from lowtide.testing import make_node, make_pod, make_profile, make_state
 
 
-def verdict_of(rules: Sequence[Any], state: ClusterState) -> Verdict:
-    return VerdictCache(make_profile(rules), state).verdict_on(make_pod())
+def verdict_of(plugins: Sequence[Any], state: ClusterState) -> Verdict:
+    return VerdictCache(make_profile(plugins), state).verdict_on(make_pod())
 
 
 def three() -> ClusterState:
@@ -32,7 +32,7 @@ def three() -> ClusterState:
 
 
 class Answers:
-    """A rule whose answers are as they are given."""
+    """A plugin whose answers are as they are given."""
 
     name = "Answers"
 
@@ -50,7 +50,7 @@ def whole(*values: int) -> IntArray:
 
 
 @pytest.mark.parametrize(
-    ("rule", "message"),
+    ("plugin", "message"),
     [
         pytest.param(
             Answers(filter=masked(np.array([True]))),
@@ -142,9 +142,9 @@ def whole(*values: int) -> IntArray:
         ),
     ],
 )
-def test_a_rule_is_named_when_it_answers_with(rule: Any, message: str) -> None:
+def test_a_plugin_is_named_when_it_answers_with(plugin: Any, message: str) -> None:
     with pytest.raises(PluginError) as caught:
-        verdict_of([rule], three()).rank()
+        verdict_of([plugin], three()).rank()
     assert str(caught.value) == message
 
 
@@ -164,8 +164,8 @@ def test_a_score_out_of_range_is_refused_among_fewer_nodes_too() -> None:
 
 
 def test_a_score_out_of_range_does_not_matter_where_the_node_is_refused() -> None:
-    rule = Answers(filter=masked(np.array([False, True, False])), score=whole(1, 500, 3))
-    assert verdict_of([rule], three()).rank().tolist() == [1, -1, 3]
+    plugin = Answers(filter=masked(np.array([False, True, False])), score=whole(1, 500, 3))
+    assert verdict_of([plugin], three()).rank().tolist() == [1, -1, 3]
 
 
 class Crowd:
@@ -214,14 +214,14 @@ def test_a_score_out_of_range_is_refused_of_few_rows_too() -> None:
 
 
 @pytest.mark.parametrize("method", ["pre_filter", "filter", "score"])
-def test_a_rule_is_named_when_it_fails_in(method: str) -> None:
+def test_a_plugin_is_named_when_it_fails_in(method: str) -> None:
     def fails(*_: Any) -> None:
         raise ZeroDivisionError("no quotient")
 
-    rule = Answers()
-    setattr(rule, method, fails)
+    plugin = Answers()
+    setattr(plugin, method, fails)
     with pytest.raises(PluginError) as caught:
-        verdict_of([rule], three()).rank()
+        verdict_of([plugin], three()).rank()
     assert str(caught.value) == f"Answers.{method} failed: ZeroDivisionError('no quotient')"
 
 
@@ -255,7 +255,7 @@ class Stretched:
         return stretched
 
 
-def test_a_rule_is_not_asked_to_normalize_where_no_node_is_feasible() -> None:
+def test_a_plugin_is_not_asked_to_normalize_where_no_node_is_feasible() -> None:
     state = make_state([make_node(name, unschedulable=True) for name in "abc"])
     verdicts = VerdictCache(make_profile([NodeUnschedulable(), Stretched()]), state)
     verdict = verdicts.verdict_on(make_pod())
@@ -278,7 +278,7 @@ def test_the_raw_scores_told_are_those_among_the_feasible_nodes() -> None:
     feasible = np.array([True, True, False])
     among = verdict.rank_among(feasible)
     scores = verdict.scores_of(np.array([0, 1]), among.ranked, among)
-    one = RuleScore(raw=2, normalized=2, weighted=2)
+    one = PluginScore(raw=2, normalized=2, weighted=2)
     assert scores.unpacked() == (
         NodeScore("a", 2, {"CountsFeasible": one}),
         NodeScore("b", 2, {"CountsFeasible": one}),

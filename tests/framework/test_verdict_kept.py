@@ -307,11 +307,11 @@ def test_a_node_that_comes_where_another_one_went_is_counted_as_feasible(
 
 
 def test_pods_of_one_shape_share_a_verdict() -> None:
-    rule = Counts()
-    verdicts = VerdictCache(make_profile([rule]), ten())
+    plugin = Counts()
+    verdicts = VerdictCache(make_profile([plugin]), ten())
     assert verdicts.verdict_on(make_pod("p")) is verdicts.verdict_on(make_pod("q"))
     assert verdicts.verdict_on(make_pod("p")) is not verdicts.verdict_on(make_pod("p", cpu="1"))
-    assert rule.judged == [10, 10]
+    assert plugin.judged == [10, 10]
 
 
 def asked_twice(verdicts: VerdictCache, pod: Pod) -> Verdict:
@@ -325,8 +325,8 @@ def renamed(meta: ObjectMeta) -> ObjectMeta:
 
 
 def test_of_shapes_that_were_asked_about_once_only_the_last_is_kept() -> None:
-    rule = Counts()
-    verdicts = VerdictCache(make_profile([rule]), ten())
+    plugin = Counts()
+    verdicts = VerdictCache(make_profile([plugin]), ten())
     pods = [make_pod(labels={"shape": str(number)}) for number in range(3)]
     former = weakref.ref(verdicts.verdict_on(pods[0]))
     verdicts.verdict_on(pods[0])  # as an extender is asked twice about a pod: that is one time
@@ -334,58 +334,58 @@ def test_of_shapes_that_were_asked_about_once_only_the_last_is_kept() -> None:
     assert former() is None
     verdicts.verdict_on(pods[2])
     verdicts.verdict_on(pods[1])
-    assert rule.judged == [10, 10, 10]
+    assert plugin.judged == [10, 10, 10]
     verdicts.verdict_on(pods[0])  # was seen: is judged again, and kept
     verdicts.verdict_on(pods[2])  # likewise
-    assert rule.judged == [10, 10, 10, 10, 10]
+    assert plugin.judged == [10, 10, 10, 10, 10]
     for pod in pods:
         verdicts.verdict_on(pod)
-    assert rule.judged == [10, 10, 10, 10, 10]
+    assert plugin.judged == [10, 10, 10, 10, 10]
 
 
 def test_of_very_many_shapes_that_were_seen_the_first_are_forgotten() -> None:
-    rule = Counts()
-    verdicts = VerdictCache(make_profile([rule]), ten())
+    plugin = Counts()
+    verdicts = VerdictCache(make_profile([plugin]), ten())
     pods = [make_pod(labels={"shape": str(number)}) for number in range(1025)]
     for pod in (*pods, pods[0], pods[-1], pods[0], pods[-1]):
         verdicts.verdict_on(pod)
     # The first is new again, and then known; the last was known all along.
-    assert len(rule.judged) == 1025 + 3
+    assert len(plugin.judged) == 1025 + 3
 
 
 def test_a_shape_that_was_asked_about_once_hears_of_objects_too() -> None:
-    rule = Counts(READS["namespaces"])
-    verdicts = VerdictCache(make_profile([rule]), ten())
+    plugin = Counts(READS["namespaces"])
+    verdicts = VerdictCache(make_profile([plugin]), ten())
     verdicts.verdict_on(POD)
     verdicts.state.put_object(namespace())
     verdicts.verdict_on(POD)
-    assert rule.judged == [10, 10]
+    assert plugin.judged == [10, 10]
 
 
 def test_the_oldest_verdict_is_dropped_when_there_are_too_many_bytes() -> None:
-    rule = Counts()
+    plugin = Counts()
     pods = [make_pod(labels={"shape": str(number)}) for number in range(3)]
-    roomy = VerdictCache(make_profile([rule]), ten()).verdict_on(POD)
+    roomy = VerdictCache(make_profile([plugin]), ten()).verdict_on(POD)
     room_for_one = roomy.bytes_when_full + 1.2 * bytes_in_memory(pods[0])
-    verdicts = VerdictCache(make_profile([rule]), ten(), max_bytes=int(2 * room_for_one))
-    rule.judged.clear()
+    verdicts = VerdictCache(make_profile([plugin]), ten(), max_bytes=int(2 * room_for_one))
+    plugin.judged.clear()
     first = asked_twice(verdicts, pods[0])
     asked_twice(verdicts, pods[1])
     assert verdicts.verdict_on(pods[0]) is first  # now the second is the oldest
     asked_twice(verdicts, pods[2])
     assert verdicts.verdict_on(pods[0]) is first
-    assert rule.judged == [10, 10, 10]
+    assert plugin.judged == [10, 10, 10]
     verdicts.verdict_on(pods[1])
-    assert rule.judged == [10, 10, 10, 10]
+    assert plugin.judged == [10, 10, 10, 10]
 
 
 def test_large_pods_leave_room_for_fewer_verdicts() -> None:
-    rule = Counts()
-    verdicts = VerdictCache(make_profile([rule]), ten(), max_bytes=1_000_000)
+    plugin = Counts()
+    verdicts = VerdictCache(make_profile([plugin]), ten(), max_bytes=1_000_000)
     pods = [make_pod(labels={str(number): "x" * 150_000}) for number in range(2)]
     for pod in (*pods, *pods):
         asked_twice(verdicts, pod)
-    assert rule.judged == [10, 10, 10, 10]
+    assert plugin.judged == [10, 10, 10, 10]
 
 
 def test_a_verdict_that_would_be_judged_anew_all_over_is_not_kept() -> None:
@@ -489,7 +489,7 @@ def test_the_highest_score_goes_with_the_last_row() -> None:
     assert ranks(verdicts) == [20, 100]
 
 
-def test_a_rule_that_loses_its_opinion_takes_its_points_along() -> None:
+def test_a_plugin_that_loses_its_opinion_takes_its_points_along() -> None:
     profile = make_profile([Raw("a", looks_at_all=True), Raw("b")])
     state = make_state([make_node("n0", labels={"a": "90"}), make_node("n1", labels={"a": "5"})])
     verdicts = VerdictCache(profile, state)
@@ -516,7 +516,7 @@ def test_what_was_beyond_counting_while_a_node_was_refused_leaves_nothing_behind
     assert ranks(verdicts) == ranks(afresh)
 
 
-def test_the_only_node_loses_the_points_of_a_rule_that_loses_its_opinion() -> None:
+def test_the_only_node_loses_the_points_of_a_plugin_that_loses_its_opinion() -> None:
     profile = make_profile([Raw("a", looks_at_all=True), Raw("b")])
     state = make_state([make_node("n0", labels={"a": "90"})])
     verdicts = VerdictCache(profile, state)
@@ -525,7 +525,7 @@ def test_the_only_node_loses_the_points_of_a_rule_that_loses_its_opinion() -> No
     assert ranks(verdicts) == [0]
 
 
-def test_a_row_that_went_keeps_no_points_of_a_rule_that_lost_its_opinion_meanwhile() -> None:
+def test_a_row_that_went_keeps_no_points_of_a_plugin_that_lost_its_opinion_meanwhile() -> None:
     profile = make_profile([Raw("a", looks_at_all=True), Raw("b")])
     state = make_state([make_node(f"n{each}", labels={"a": "90"}) for each in range(3)])
     verdicts = VerdictCache(profile, state)
@@ -549,7 +549,7 @@ def test_a_row_that_comes_back_when_nobody_scores_any_more_has_no_rank_of_before
     assert ranks(verdicts) == [1, 1, 1]
 
 
-def test_a_rule_that_finds_its_opinion_on_one_row_is_asked_about_all() -> None:
+def test_a_plugin_that_finds_its_opinion_on_one_row_is_asked_about_all() -> None:
     profile = make_profile([Raw("a"), Raw("b")])
     nodes = [make_node(f"n{each}", labels={"a": "7", "a-silent": ""}) for each in range(6)]
     state = make_state(nodes)
@@ -562,7 +562,7 @@ def test_a_rule_that_finds_its_opinion_on_one_row_is_asked_about_all() -> None:
     assert ranks(verdicts) == [9, 7, 7, 7, 7, 7]
 
 
-def test_after_a_rule_failed_nothing_half_done_is_used() -> None:
+def test_after_a_plugin_failed_nothing_half_done_is_used() -> None:
     profile = make_profile([Raw("a", scale="highest_best"), Raw("b")])
     nodes = [make_node(f"n{each}", labels={"a": str(each * 10)}) for each in range(6)]
     state = make_state(nodes)

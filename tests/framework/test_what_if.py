@@ -1,4 +1,4 @@
-"""What rules are asked about a pod that fits nowhere, and what becomes of their answers."""
+"""What plugins are asked about a pod that fits nowhere, and what becomes of their answers."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -50,11 +50,11 @@ class Answers:
         return self.answer
 
 
-def decided(*rules: Any, **more: Any) -> Decision:
-    return place([Full(), *rules], make_pod(**more), [make_node("a"), make_node("b")])
+def decided(*plugins: Any, **more: Any) -> Decision:
+    return place([Full(), *plugins], make_pod(**more), [make_node("a"), make_node("b")])
 
 
-def test_without_such_a_rule_nothing_is_added() -> None:
+def test_without_such_a_plugin_nothing_is_added() -> None:
     decision = decided()
     assert decision.post_filtered is None
     assert decision.fit_error_final == decision.fit_error == "0/2 nodes are available: 2 full."
@@ -72,11 +72,11 @@ def test_what_they_say_is_joined_to_the_sentence() -> None:
 
 
 def test_the_last_word_on_a_nomination_counts() -> None:
-    rules = [
+    plugins = [
         Answers("One", PostFiltered("x", nominated_node_name="")),
         Answers("Two", PostFiltered("y")),
     ]
-    assert decided(*rules).post_filtered == PostFiltered("x, y", nominated_node_name="")
+    assert decided(*plugins).post_filtered == PostFiltered("x, y", nominated_node_name="")
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_the_last_word_on_a_nomination_counts() -> None:
         pytest.param(PostFiltered("not found", is_error=True), "Two", id="meets an error"),
     ],
 )
-def test_nobody_else_is_asked_when_a_rule(answer: PostFiltered, by: str) -> None:
+def test_nobody_else_is_asked_when_a_plugin(answer: PostFiltered, by: str) -> None:
     last = Answers("Three")
     decision = decided(Answers("One", PostFiltered("no luck")), Answers("Two", answer), last)
     said_before = "" if answer.eviction is None else "no luck"
@@ -100,12 +100,12 @@ def test_nobody_else_is_asked_when_a_rule(answer: PostFiltered, by: str) -> None
 
 
 def test_nobody_is_asked_where_there_are_no_nodes() -> None:
-    rule = Answers("One")
-    decision = place([Full(), rule], make_pod(), [])
-    assert (decision.post_filtered, rule.asked) == (None, 0)
+    plugin = Answers("One")
+    decision = place([Full(), plugin], make_pod(), [])
+    assert (decision.post_filtered, plugin.asked) == (None, 0)
 
 
-def test_another_answer_is_a_bug_of_the_rule() -> None:
+def test_another_answer_is_a_bug_of_the_plugin() -> None:
     with pytest.raises(
         PluginError, match=r"^One\.post_filter answers with 'hm'; it must be a PostFiltered$"
     ):
@@ -141,11 +141,11 @@ class WasReached:
         pytest.param(PodRejection("no"), "First Second", id="some, where one refuses it for good"),
     ],
 )
-def test_of_the_rules_before_the_filters_were_reached(
+def test_of_the_plugins_before_the_filters_were_reached(
     answer: PodRejection | None, want: str
 ) -> None:
-    rules = [PreFilters("First"), PreFilters("Second", answer), PreFilters("Third")]
-    found = decided(*rules, WasReached()).post_filtered
+    plugins = [PreFilters("First"), PreFilters("Second", answer), PreFilters("Third")]
+    found = decided(*plugins, WasReached()).post_filtered
     assert found is not None
     assert found.reason == want
 
@@ -216,11 +216,11 @@ class InThought:
     ],
 )
 def test_hypothetically_a_plugin_that(read: Read, times: int) -> None:
-    rule = Counting("Counting", read)
-    found = decided(rule, InThought()).post_filtered
+    plugin = Counting("Counting", read)
+    found = decided(plugin, InThought()).post_filtered
     assert found is not None
     # `Full` is asked first, and rejects both nodes hypothetically too.
-    assert (found.reason, rule.asked) == ("0:Full 1:Full", times)
+    assert (found.reason, plugin.asked) == ("0:Full 1:Full", times)
 
 
 @pytest.mark.parametrize(
@@ -231,7 +231,7 @@ def test_hypothetically_a_plugin_that(read: Read, times: int) -> None:
     ],
 )
 def test_hypothetically_the_first_plugin_that_rejects_a_node_is_reported(read: Read) -> None:
-    rules = [Counting("First", read), Full(), InThought()]
-    found = place(rules, make_pod(), [make_node("a"), make_node("b")]).post_filtered
+    plugins = [Counting("First", read), Full(), InThought()]
+    found = place(plugins, make_pod(), [make_node("a"), make_node("b")]).post_filtered
     assert found is not None
     assert found.reason == "0:First 1:Full"

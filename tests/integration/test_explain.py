@@ -49,12 +49,12 @@ def decided(folder: Path, state: Json, pod: Json, config: Json) -> Json:
 
 
 def scores(record: Json) -> Json:
-    """By rule and node, as `decide` tells them."""
-    by_rule: Json = {}
+    """By plugin and node, as `decide` tells them."""
+    by_plugin: Json = {}
     for node in record["best"]:
-        for rule, score in node["scores"].items():
-            by_rule.setdefault(rule, {})[node["node"]] = score
-    return by_rule
+        for plugin, score in node["scores"].items():
+            by_plugin.setdefault(plugin, {})[node["node"]] = score
+    return by_plugin
 
 
 def test_a_placed_pod_has_the_scores_that_decide_computes(
@@ -76,8 +76,10 @@ def test_a_placed_pod_has_the_scores_that_decide_computes(
         assert scores(record) == answer["scores"]
         assert {each["node"]: each["total"] for each in record["best"]} == answer["total"]
     why_not = explained(scheduler, cluster, "second", "--why-not=small")["why_not"]
-    by_rule = {each["plugin"]: each["other"] for each in why_not["comparison"]}
-    assert by_rule == {rule: each["small"]["weighted"] for rule, each in answer["scores"].items()}
+    by_plugin = {each["plugin"]: each["other"] for each in why_not["comparison"]}
+    assert by_plugin == {
+        plugin: each["small"]["weighted"] for plugin, each in answer["scores"].items()
+    }
     table = lowtide("explain", f"{cluster.namespace}/second", f"--address={scheduler.url}")
     assert table.startswith(f"{cluster.namespace}/second -> {node_name} (attempt 1, ")
 

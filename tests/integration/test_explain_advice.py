@@ -23,12 +23,12 @@ def test_an_extender_explains_by_the_numbers_that_decide_computes(
     lowtide_extender: StartExtender,
     tmp_path: Path,
 ) -> None:
-    rules = configuration()
+    plugins = configuration()
     for name, cpu in (("large", "8"), ("medium", "4"), ("small", "2")):
         cluster.create_node(name, cpu=cpu)
     file = tmp_path / "answers.jsonl"
     extender = lowtide_extender(
-        rules, cluster.kubeconfig, flags=(f"--decisions-file={file}",)
+        plugins, cluster.kubeconfig, flags=(f"--decisions-file={file}",)
     ).process
     said = {"urlPrefix": f"{extender.url}/scheduler", "nodeCacheCapable": True, **VERBS}
     lowtide_scheduler(configuration(extenders=[said]), cluster.kubeconfig)
@@ -44,7 +44,7 @@ def test_an_extender_explains_by_the_numbers_that_decide_computes(
             what="the extender has seen where the pod went",
         )
         prioritized, filtered = explained(extender, cluster, name)["records"]
-        answer = decided(tmp_path, before, pod, rules)
+        answer = decided(tmp_path, before, pod, plugins)
         assert (prioritized["extender_verb"], filtered["extender_verb"]) == ("prioritize", "filter")
         assert prioritized["actual_node"] == node_name
         for record in (filtered, prioritized):
@@ -72,9 +72,9 @@ def test_a_pod_that_an_extender_refuses_is_told_what_would_make_it_fit(
     lowtide_extender: StartExtender,
     tmp_path: Path,
 ) -> None:
-    rules = configuration()
+    plugins = configuration()
     cluster.create_node("a", cpu="2")
-    extender = lowtide_extender(rules, cluster.kubeconfig).process
+    extender = lowtide_extender(plugins, cluster.kubeconfig).process
     said = {"urlPrefix": f"{extender.url}/scheduler", "nodeCacheCapable": True, **VERBS}
     without_filters = {
         "profiles": [
@@ -89,5 +89,5 @@ def test_a_pod_that_an_extender_refuses_is_told_what_would_make_it_fit(
     assert found["why_not"]["rejections"] == ["NodeResourcesFit: Insufficient cpu"]
     (remedy,) = found["remedies"]
     assert remedy["message"].startswith("1 node refuses it only by NodeResourcesFit")
-    answer = decided(tmp_path, state_of(cluster), pod, rules)
+    answer = decided(tmp_path, state_of(cluster), pod, plugins)
     assert found["records"][0]["message"] == answer["fit_error"]

@@ -64,7 +64,7 @@ def test_an_extender_filters_and_prefers(
         assert cluster.wait_for_placement(f"web-{number}") == "cool"
     path, args = extender.asked[0]
     assert path == "/filter"
-    assert args["Pod"]["spec"]["dnsPolicy"] == "Default"  # what no rule reads is sent, too
+    assert args["Pod"]["spec"]["dnsPolicy"] == "Default"  # what no plugin reads is sent, too
     assert {"name", "uid", "resourceVersion"} <= args["Nodes"]["items"][0]["metadata"].keys()
     assert [path for path, _ in extender.asked][:4] == ["/filter", "/prioritize"] * 2
 

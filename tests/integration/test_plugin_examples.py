@@ -1,5 +1,5 @@
-"""The examples of rules of one's own do what their READMEs say, in each of the three ways in which
-such a rule is registered; and all that docs/writing-a-plugin.md shows is true."""
+"""The examples of plugins of one's own do what their READMEs say, in each of the three ways in
+which such a plugin is registered; and all that docs/writing-a-plugin.md shows is true."""
 
 import json
 import os
@@ -19,8 +19,8 @@ from realparts.process import Process, free_port
 # So that no byte code is left in the example's folder.
 PYTHON = [sys.executable, "-B"]
 LOWTIDE = [*PYTHON, "-m", "lowtide"]
-FOLDERS = ("07-own-rule", "08-vectorised-filter", "09-own-readings", "10-wait-for-a-group")
-OWN_RULE, SPARE_MEMORY, OWN_READINGS, GROUP = FOLDERS
+FOLDERS = ("07-own-plugin", "08-vectorised-filter", "09-own-readings", "10-wait-for-a-group")
+OWN_PLUGIN, SPARE_MEMORY, OWN_READINGS, GROUP = FOLDERS
 
 
 def run(*words: str, folder: Path, path: str = "", status: int = 0) -> str:
@@ -62,7 +62,7 @@ DECIDE = ("decide", "--config", "config.yaml", "cluster.yaml")
 
 
 def test_with_a_main_of_its_own_decide_prints_the_tables_of_the_readme(examples: Path) -> None:
-    folder = examples / OWN_RULE
+    folder = examples / OWN_PLUGIN
     assert f"python main.py {' '.join(DECIDE)}" in (folder / "README.md").read_text()
     assert run(*PYTHON, "main.py", *DECIDE, folder=folder) == printed_by_readme(folder)
 
@@ -86,7 +86,7 @@ def test_with_its_module_named_decide_prints_the_tables_of_the_readme(examples: 
 @pytest.mark.parametrize(
     ("name", "words", "scheduler_name"),
     [
-        pytest.param(OWN_RULE, [*PYTHON, "main.py"], "with-spot-nodes", id=OWN_RULE),
+        pytest.param(OWN_PLUGIN, [*PYTHON, "main.py"], "with-spot-nodes", id=OWN_PLUGIN),
         pytest.param(OWN_READINGS, LOWTIDE, "with-quiet-disks", id=OWN_READINGS),
         pytest.param(GROUP, LOWTIDE, "with-whole-groups", id=GROUP),
     ],
@@ -98,14 +98,14 @@ def test_the_configuration_is_valid(
     assert said == f"config.yaml: valid; schedules for {scheduler_name}\n"
 
 
-def test_a_permit_rule_is_shown_where_it_runs(examples: Path) -> None:
+def test_a_permit_plugin_is_shown_where_it_runs(examples: Path) -> None:
     said = run(*LOWTIDE, "config", "show", "config.yaml", "--output=json", folder=examples / GROUP)
     points = json.loads(said)["profiles"][0]["plugins"]
     assert [point for point, names in points.items() if "WholeGroup" in names] == ["permit"]
 
 
 @pytest.mark.parametrize(
-    ("name", "count"), [(OWN_RULE, 3), (SPARE_MEMORY, 5), (OWN_READINGS, 4), (GROUP, 6)]
+    ("name", "count"), [(OWN_PLUGIN, 3), (SPARE_MEMORY, 5), (OWN_READINGS, 4), (GROUP, 6)]
 )
 def test_its_own_tests_pass(examples: Path, name: str, count: int) -> None:
     words = ("-m", "pytest", "-q", "-p", "no:cacheprovider")
@@ -122,14 +122,14 @@ def test_its_readme_names_its_files(examples: Path, name: str) -> None:
 @pytest.fixture
 def extender(examples: Path, embedded_cluster: Any, tmp_path: Path) -> Iterator[Process]:
     """It knows two nodes."""
-    folder = examples / OWN_RULE
+    folder = examples / OWN_PLUGIN
     embedded_cluster.create_node("cheap", labels={"example.com/spot": "true"})
     embedded_cluster.create_node("solid")
     port = free_port()
     config, kubeconfig = folder / "config.yaml", embedded_cluster.kubeconfig
     words = ["extender", f"--config={config}", f"--kubeconfig={kubeconfig}", f"--port={port}"]
     process = Process(
-        "own-rule",
+        "own-plugin",
         [*PYTHON, str(folder / "main.py"), *words],
         folder=tmp_path,
         url=f"http://127.0.0.1:{port}",
@@ -161,7 +161,7 @@ def ask(extender: Process, verb: str, labels: dict[str, str]) -> Any:
         return json.loads(response.read())
 
 
-def test_as_an_extender_it_answers_by_the_rule(extender: Process) -> None:
+def test_as_an_extender_it_answers_by_the_plugin(extender: Process) -> None:
     answer = ask(extender, "filter", {"example.com/steady": "true"})
     assert (answer["NodeNames"], answer["FailedAndUnresolvableNodes"]) == (
         ["solid"],

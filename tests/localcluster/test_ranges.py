@@ -1,4 +1,4 @@
-"""PromQL's functions over ranges, by hand: every rule of how a rate reaches its range's edges."""
+"""PromQL's functions over ranges, by hand: every plugin of how a rate reaches its range's edges."""
 
 import math
 

@@ -29,7 +29,7 @@ KEYS = (
     "fit_error",
     "fit_error_final",
 )
-# Of these two, what is left out says how the answer was found: which rules skipped, which nodes
+# Of these two, what is left out says how the answer was found: which plugins skipped, which nodes
 # were tried in vain.
 PREFILTER_KEYS = ("code", "plugin", "reasons", "nodes")
 POSTFILTER_KEYS = ("status", "plugin", "message", "candidates", "tied_nodes")
@@ -60,7 +60,7 @@ CASES_BY_FAMILY = {
 
 @dataclass(frozen=True)
 class Difference:
-    """Where Lowtide differs on purpose: which rules it says left out which nodes, and why."""
+    """Where Lowtide differs on purpose: which plugins it says left out which nodes, and why."""
 
     excluded_by: dict[str, list[str]]
     reason: str
@@ -70,7 +70,7 @@ DIFFERENCES = {
     "p-node_affinity-0138": Difference(
         excluded_by={name: ["NodeAffinity"] for name in ("node-02", "node-03", "node-05")},
         reason=(
-            "an artefact of the recorder, which also lists NodeResourcesFit; that rule never "
+            "an artefact of the recorder, which also lists NodeResourcesFit; that plugin never "
             "narrows the nodes, and the recorded reason names NodeAffinity alone"
         ),
     ),
@@ -120,8 +120,8 @@ def with_differences(case: Case) -> dict[str, Any]:
     if difference is None:
         return case.expected
     changed = {
-        name: {**case.expected["filter"][name], "excluded_by": rules}
-        for name, rules in difference.excluded_by.items()
+        name: {**case.expected["filter"][name], "excluded_by": plugins}
+        for name, plugins in difference.excluded_by.items()
     }
     return {**case.expected, "filter": {**case.expected["filter"], **changed}}
 
@@ -129,7 +129,7 @@ def with_differences(case: Case) -> dict[str, Any]:
 def compared(result: dict[str, Any], expected: dict[str, Any]) -> dict[str, Any]:
     """Of a recorded result or of an answer, what both must agree on.
 
-    Without a rule that scores, a recorded result has no `scores`.
+    Without a plugin that scores, a recorded result has no `scores`.
     """
     return {
         **{key: result.get(key) for key in KEYS},

@@ -29,9 +29,9 @@ Thing = TypeVar("Thing")
 
 DATA = Path(__file__).parent / "queue_data"
 CASES_BY_FAMILY = {"recorded_queue": 100, "recorded_wakes": 300}
-# These rules have a pod tried again on some changes of nodes where kube-scheduler's leave it: a try
-# too many does no harm. No rule lets a pod wait that kube-scheduler tries again.
-CAREFUL_RULES = frozenset({"InterPodAffinity", "PodTopologySpread"})
+# These plugins have a pod tried again on some changes of nodes where kube-scheduler's leave it: a
+# try too many does no harm. No plugin lets a pod wait that kube-scheduler tries again.
+CAREFUL_PLUGINS = frozenset({"InterPodAffinity", "PodTopologySpread"})
 RECORDED_NAME = {
     Stage.ACTIVE: "active",
     Stage.BACKOFF: "backoff",
@@ -63,10 +63,11 @@ def test_takes_pods_in_the_recorded_order(profile: Profile, case: Case) -> None:
 
 
 def woken_besides(case: Case) -> list[dict[str, Any]]:
-    """What is recorded, with the one pod tried again after all where a careful rule refused it."""
+    """What is recorded, with the one pod tried again after all where a careful plugin refused
+    it."""
     *before, last = case.expected["steps"]
     plugins = set(case.scenario["steps"][1].get("plugins", ()))
-    if case.family != "recorded_wakes" or not plugins & CAREFUL_RULES:
+    if case.family != "recorded_wakes" or not plugins & CAREFUL_PLUGINS:
         return [*before, last]
     return [*before, {"active": last.get("unschedulable", last.get("active"))}]
 

@@ -32,16 +32,16 @@ def found(
     pod: Pod,
     nodes: Sequence[Node],
     pods: Sequence[Pod],
-    *more_rules: Any,
+    *more_plugins: Any,
     budgets: Sequence[PodDisruptionBudget] = (),
-    rule: DefaultPreemption | None = None,
+    plugin: DefaultPreemption | None = None,
     turn: int = 0,
     waited_seconds: float = 0.0,
 ) -> PostFiltered:
     state = make_state(nodes, pods)
     for budget in budgets:
         state.put_object(budget)
-    profile = make_profile([TaintToleration(), FIT, *more_rules, rule or preemption()])
+    profile = make_profile([TaintToleration(), FIT, *more_plugins, plugin or preemption()])
     decision = decide(pod, VerdictCache(profile, state), turn=turn, waited_seconds=waited_seconds)
     assert decision.post_filtered is not None
     return decision.post_filtered
@@ -117,7 +117,7 @@ def victims(answer: PostFiltered) -> tuple[str, list[str], int] | None:
         ),
     ],
 )
-def test_the_rule(pods: list[Pod], want: list[str]) -> None:
+def test_the_plugin(pods: list[Pod], want: list[str]) -> None:
     answer = found(big(cpu="500m" if len(want) == 1 else "1"), [small("n")], pods)
     assert victims(answer) == ("n", want, 0)
 
@@ -208,7 +208,7 @@ def times_matched(node_count: int) -> int:
         [small(n) for n in names],
         [low(f"on-{n}", n, labels={"app": "db", "pod": n}) for n in names],
         budgets=[replace(db, spec=replace(db.spec, selector=selector))],
-        rule=preemption(min_candidate_nodes_percentage=0, min_candidate_nodes_absolute=1),
+        plugin=preemption(min_candidate_nodes_percentage=0, min_candidate_nodes_absolute=1),
     )
     return labels.times
 
@@ -270,9 +270,9 @@ def test_nodes_that_are_equally_good_take_turns(turn: int) -> None:
 
 def test_the_search_ends_when_enough_candidates_are_found() -> None:
     names = [f"n{number}" for number in range(6)]
-    rule = preemption(min_candidate_nodes_percentage=34, min_candidate_nodes_absolute=1)
+    plugin = preemption(min_candidate_nodes_percentage=34, min_candidate_nodes_absolute=1)
     answer = found(
-        big(), [small(n) for n in names], [low(f"on-{n}", n) for n in names], rule=rule, turn=4
+        big(), [small(n) for n in names], [low(f"on-{n}", n) for n in names], plugin=plugin, turn=4
     )
     # 34 % of 6 are 2; the fifth and the sixth have their turn.
     assert [each.node_name for each in answer.candidates] == ["n4", "n5"]
@@ -280,10 +280,10 @@ def test_the_search_ends_when_enough_candidates_are_found() -> None:
 
 def test_the_search_goes_on_until_a_candidate_breaks_no_budget() -> None:
     names = [f"n{number}" for number in range(5)]
-    rule = preemption(min_candidate_nodes_percentage=0, min_candidate_nodes_absolute=1)
+    plugin = preemption(min_candidate_nodes_percentage=0, min_candidate_nodes_absolute=1)
     pods = [low(f"on-{n}", n, labels={} if n == "n3" else {"app": "db"}) for n in names]
     nodes = [small(n) for n in names]
-    answer = found(big(), nodes, pods, rule=rule, budgets=[budget("db", allowed=0, app="db")])
+    answer = found(big(), nodes, pods, plugin=plugin, budgets=[budget("db", allowed=0, app="db")])
     assert [each.node_name for each in answer.candidates] == ["n0", "n1", "n2", "n3"]
     assert victims(answer) == ("n3", ["on-n3"], 0)
 
@@ -432,7 +432,7 @@ class Refuses:
         pytest.param(False, None, id="tries none where that does not help"),
     ],
 )
-def test_of_a_pod_that_is_refused_everywhere_the_rule(eviction_helps: bool, want: Any) -> None:
+def test_of_a_pod_that_is_refused_everywhere_the_plugin(eviction_helps: bool, want: Any) -> None:
     answer = found(big(), [small("n")], [low("a", "n")], Refuses(eviction_helps=eviction_helps))
     assert victims(answer) == want
 

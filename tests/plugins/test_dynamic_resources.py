@@ -76,7 +76,7 @@ def test_every_node_scores_nothing() -> None:
 
 @dataclass
 class RefusedBy:
-    """What `post_filter` is told; only whether the rule was reached matters here."""
+    """What `post_filter` is told; only whether the plugin was reached matters here."""
 
     is_reached: bool
     turn: int = 0
@@ -86,8 +86,8 @@ class RefusedBy:
     def eviction_may_help(self) -> BoolArray:
         return np.zeros(2, np.bool_)
 
-    def was_reached(self, rule_name: str) -> bool:
-        return self.is_reached and rule_name == "DynamicResources"
+    def was_reached(self, plugin_name: str) -> bool:
+        return self.is_reached and plugin_name == "DynamicResources"
 
     def on(self, nodes: Nodes) -> dict[int, Any]:
         return {}
@@ -112,7 +112,7 @@ class RefusedBy:
             PLAIN,
             False,
             PostFiltered("not found", is_error=True),
-            id="fails where another rule refused the pod before it was asked",
+            id="fails where another plugin refused the pod before it was asked",
         ),
     ],
 )

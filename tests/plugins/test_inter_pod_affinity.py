@@ -28,7 +28,7 @@ DB = {"matchLabels": {"app": "db"}}
 WEB = {"matchLabels": {"app": "web"}}
 
 
-def rule(**args: Any) -> InterPodAffinity:
+def plugin(**args: Any) -> InterPodAffinity:
     return InterPodAffinity(msgspec.convert(args, InterPodAffinityArgs))
 
 
@@ -76,14 +76,14 @@ def namespace(name: str, **labels: str) -> Namespace:
 
 
 def refused(pod: Pod, *pods: Pod, nodes: Sequence[Node] | None = None) -> dict[str, list[str]]:
-    return rejections(rule(), pod, make_state(four_nodes() if nodes is None else nodes, pods))
+    return rejections(plugin(), pod, make_state(four_nodes() if nodes is None else nodes, pods))
 
 
 def refused_on(face: Nodes, pod: Pod) -> dict[str, tuple[str, bool]]:
     """The reason, and whether evicting could help, of each node that is refused."""
     return {
         face.names[at]: (rejection.reason, rejection.eviction_helps)
-        for rejection in rule().filter(pod, face)
+        for rejection in plugin().filter(pod, face)
         for at in np.flatnonzero(rejection.mask)
     }
 
@@ -244,7 +244,7 @@ def test_the_pod(more: Mapping[str, Any], accepted: list[str]) -> None:
     state.put_object(namespace("blue", team="x"))
     state.put_object(namespace("red", team="y"))
     pod = web(near=[term(**more)])
-    assert rejections(rule(), pod, state) == everywhere_but(*accepted, reason=NOT_NEAR)
+    assert rejections(plugin(), pod, state) == everywhere_but(*accepted, reason=NOT_NEAR)
 
 
 @pytest.mark.parametrize(
@@ -266,7 +266,7 @@ def test_a_pod_that_is_there(selector: Mapping[str, Any], is_refused: bool) -> N
     state.put_object(namespace("blue", team="x"))
     pod = make_pod(namespace="blue", labels={"app": "web"})
     want = {"c": [UNWANTED]} if is_refused else {}
-    assert rejections(rule(), pod, state) == want
+    assert rejections(plugin(), pod, state) == want
 
 
 def test_a_pod_that_matches_all_terms_is_in_the_namespaces_of_all() -> None:
@@ -280,7 +280,7 @@ def test_a_pod_that_matches_all_terms_is_in_the_namespaces_of_all() -> None:
 
 def test_a_namespace_that_comes_makes_kept_verdicts_stale() -> None:
     state = make_state(four_nodes(), [db("one", "c", namespace="red")])
-    verdicts = VerdictCache(make_profile([rule()]), state)
+    verdicts = VerdictCache(make_profile([plugin()]), state)
     pod = web(near=[term(namespaceSelector={"matchLabels": {"team": "y"}})])
     assert decide(pod, verdicts, turn=0).node_name is None
     red = namespace("red", team="y")
@@ -300,7 +300,7 @@ def test_a_promised_pod_counts_on_its_own_node_alone() -> None:
     assert refused_on(promised, wanted) == {"b": (NOT_NEAR, False), "bare": (NOT_NEAR, False)}
 
 
-def test_what_a_promised_pod_wants_counts_where_the_rule_is_concerned() -> None:
+def test_what_a_promised_pod_wants_counts_where_the_plugin_is_concerned() -> None:
     face = make_state(four_nodes(), [web("far", on="c", away=[term(WEB)])]).nodes()
     promised = face.with_pods({0: [web("next", away=[term(WEB)])]})
     plain = make_pod(labels={"app": "web"})
@@ -308,7 +308,7 @@ def test_what_a_promised_pod_wants_counts_where_the_rule_is_concerned() -> None:
 
 
 def test_what_a_promised_pod_wants_is_not_asked_where_nothing_else_concerns_the_pod() -> None:
-    """kube-scheduler has skipped the rule by then."""
+    """kube-scheduler has skipped the plugin by then."""
     face = make_state(four_nodes(), [web("far", on="bare", away=[term(WEB)])]).nodes()
     promised = face.with_pods({0: [web("next", away=[term(WEB)])]})
     assert refused_on(promised, make_pod(labels={"app": "web"})) == {}
@@ -349,7 +349,7 @@ def test_without_the_last_of_its_group_a_pod_is_the_first_there() -> None:
 
 
 def scored(pod: Pod, *pods: Pod, **args: Any) -> dict[str, int] | None:
-    return scores(rule(**args), pod, make_state(four_nodes(), pods))
+    return scores(plugin(**args), pod, make_state(four_nodes(), pods))
 
 
 def of_nodes(a: int = 0, b: int = 0, c: int = 0, bare: int = 0) -> dict[str, int]:
@@ -428,7 +428,7 @@ def test_the_score(pod: Pod, pods: Sequence[Pod], want: dict[str, int] | None) -
         ),
     ],
 )
-def test_by_args_the_rule(args: Mapping[str, Any], want: dict[str, int] | None) -> None:
+def test_by_args_the_plugin(args: Mapping[str, Any], want: dict[str, int] | None) -> None:
     other = web("one", on="a", near=[term(WEB)], rather=[weighted(3, selector=WEB)])
     assert scored(make_pod(labels={"app": "web"}), other, **args) == want
 
@@ -459,7 +459,7 @@ def test_others_are_not_ignored_by_a_pod_with_preferences_of_its_own() -> None:
 def test_normalized(raw: list[int], feasible: list[int], want: list[int]) -> None:
     mask = np.array(feasible, np.bool_)
     nodes = make_state(four_nodes()[: len(raw)]).nodes().with_feasible(mask)
-    normalized = rule().normalize(make_pod(), nodes, np.array(raw, np.int64))
+    normalized = plugin().normalize(make_pod(), nodes, np.array(raw, np.int64))
     assert normalized[mask].tolist() == want
 
 
@@ -474,9 +474,9 @@ def test_a_pod_whose_terms_make_no_sense_is_refused_with_the_field() -> None:
     near = f"requiredAffinityTerms: spec.affinity.podAffinity.{at}: {problem}"
     away = f"requiredAntiAffinityTerms: spec.affinity.podAntiAffinity.{at}: {problem}"
     one, both = web(near=[term(bad)]), web(near=[term(bad)], away=[term(bad)])
-    assert rule().pre_filter(one, nodes) == PodRejection(f"parsing pod: {near}")
-    assert rule().pre_filter(both, nodes) == PodRejection(f"parsing pod: [{near}, {away}]")
-    assert rule().pre_filter(web(near=[term()]), nodes) is None
+    assert plugin().pre_filter(one, nodes) == PodRejection(f"parsing pod: {near}")
+    assert plugin().pre_filter(both, nodes) == PodRejection(f"parsing pod: [{near}, {away}]")
+    assert plugin().pre_filter(web(near=[term()]), nodes) is None
 
 
 def test_a_bad_term_of_a_pod_that_is_there_hurts_nobody() -> None:
@@ -484,8 +484,8 @@ def test_a_bad_term_of_a_pod_that_is_there_hurts_nobody() -> None:
     other = web("one", on="a", away=[term(bad), term(WEB)], rather=[weighted(2, selector=WEB)])
     state: ClusterState = make_state(four_nodes(), [other])
     pod = make_pod(labels={"app": "web"})
-    assert rejections(rule(), pod, state) == {}
-    assert scores(rule(), pod, state) == of_nodes(a=2, b=2)
+    assert rejections(plugin(), pod, state) == {}
+    assert scores(plugin(), pod, state) == of_nodes(a=2, b=2)
 
 
 @pytest.mark.parametrize(

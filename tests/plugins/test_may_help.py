@@ -1,4 +1,4 @@
-"""The hints of the rules: which changes may help a pod that the rule refused."""
+"""The hints of the plugins: which changes may help a pod that the plugin refused."""
 
 from typing import Any
 
@@ -26,13 +26,13 @@ class NoBinder:
     pass
 
 
-def rule_called(name: str) -> Any:
+def plugin_called(name: str) -> Any:
     if name == "NodeLabel":
         return NodeLabel(NodeLabelArgs(label="disk", value="ssd"))
     (row,) = (each for each in BUILT_IN if each.name == name)
-    assert row.rule is not None
-    given: dict[str, Any] = {"args": row.rule.args()} if hasattr(row.rule, "args") else {}
-    return row.rule(**given, **({"binder": NoBinder()} if hasattr(row.rule, "needs") else {}))
+    assert row.plugin is not None
+    given: dict[str, Any] = {"args": row.plugin.args()} if hasattr(row.plugin, "args") else {}
+    return row.plugin(**given, **({"binder": NoBinder()} if hasattr(row.plugin, "needs") else {}))
 
 
 def thing(kind: type[Any], name: str = "data", **more: Any) -> Any:
@@ -221,4 +221,4 @@ def case(name: str, pod: Pod, change: Change, want: bool, sentence: str) -> Any:
 def test_what_may_help_a_pod_that_was_refused_by(
     name: str, pod: Pod, change: Change, want: bool
 ) -> None:
-    assert rule_called(name).may_help(pod, change) is want
+    assert plugin_called(name).may_help(pod, change) is want

@@ -45,14 +45,14 @@ def untrusted(value: float, state: State, capacity: float | None = None) -> dict
 
 
 def measured(
-    rule: NetworkTraffic, by_node: Mapping[str, Any] | None, names: str = "abcd"
+    plugin: NetworkTraffic, by_node: Mapping[str, Any] | None, names: str = "abcd"
 ) -> ClusterState:
     """Nodes with these readings; without `by_node` nothing was published."""
     nodes = [make_node(name) for name in names]
     state = make_state(nodes)
     if by_node is not None:
-        reading = replace(traffic_reading(rule.request, by_node, nodes), sampled_at=0.0)
-        state.publish(rule.request, published(reading))
+        reading = replace(traffic_reading(plugin.request, by_node, nodes), sampled_at=0.0)
+        state.publish(plugin.request, published(reading))
     return state
 
 
@@ -64,10 +64,10 @@ def decided(
     pod: Pod = IDLE,
     **args: Any,
 ) -> Decision:
-    """What the rule alone decides."""
-    rule = NetworkTraffic(NetworkTrafficArgs(scoring=scoring, **args))
-    state = measured(rule, by_node, names)
-    return decide(pod, VerdictCache(make_profile([rule]), state), turn=0, full=True)
+    """What the plugin alone decides."""
+    plugin = NetworkTraffic(NetworkTrafficArgs(scoring=scoring, **args))
+    state = measured(plugin, by_node, names)
+    return decide(pod, VerdictCache(make_profile([plugin]), state), turn=0, full=True)
 
 
 def totals(decision: Decision) -> dict[str, int]:
@@ -75,7 +75,7 @@ def totals(decision: Decision) -> dict[str, int]:
 
 
 def raw(decision: Decision) -> dict[str, int]:
-    return {each.node_name: each.by_rule["NetworkTraffic"].raw for each in decision.best}
+    return {each.node_name: each.by_plugin["NetworkTraffic"].raw for each in decision.best}
 
 
 # Relative to the busiest.
@@ -111,13 +111,13 @@ def raw(decision: Decision) -> dict[str, int]:
     ],
 )
 def test_relative_is_the_share_of_the_busiest(values: dict[str, int], want: dict[str, int]) -> None:
-    rule = NetworkTraffic(
+    plugin = NetworkTraffic(
         NetworkTrafficArgs(measure="sumOverTime", direction="receive", scoring="relative")
     )
     nodes = [make_node(name) for name in values]
     state = make_state(nodes)
-    state.publish(rule.request, published(traffic_reading(rule.request, values, nodes)))
-    decision = decide(make_pod(), VerdictCache(make_profile([rule]), state), turn=0, full=True)
+    state.publish(plugin.request, published(traffic_reading(plugin.request, values, nodes)))
+    decision = decide(make_pod(), VerdictCache(make_profile([plugin]), state), turn=0, full=True)
     assert totals(decision) == want
     assert raw(decision) == values
 
@@ -149,19 +149,19 @@ def test_all_zero_is_all_quiet(scoring: str) -> None:
 )
 def test_there_is_no_opinion(by_node: Mapping[str, Any] | None, scoring: str) -> None:
     decision = decided(scoring, by_node)
-    assert [each.by_rule for each in decision.best] == [{}] * 4
+    assert [each.by_plugin for each in decision.best] == [{}] * 4
 
 
 def test_utilization_has_no_opinion_without_any_capacity() -> None:
     decision = decided("utilization", {name: fresh(0) for name in "abcd"})
-    assert [each.by_rule for each in decision.best] == [{}] * 4
+    assert [each.by_plugin for each in decision.best] == [{}] * 4
 
 
 @pytest.mark.parametrize("scoring", SCORINGS)
 def test_there_is_no_opinion_on_a_pod_that_ignores_traffic(scoring: str) -> None:
     pod = make_pod(annotations={"lowtide.dev/traffic": "ignore"})
     by_node = {name: fresh(ord(name), capacity=1000) for name in "abcd"}
-    assert [each.by_rule for each in decided(scoring, by_node, pod=pod).best] == [{}] * 4
+    assert [each.by_plugin for each in decided(scoring, by_node, pod=pod).best] == [{}] * 4
 
 
 # By the use of the link.
@@ -205,9 +205,9 @@ def test_a_pod_of_which_nothing_is_known_is_taken_for_a_share_of_the_median_link
 
 
 def test_utilization_without_a_capacity_takes_the_busiest_other_for_full() -> None:
-    rule = NetworkTraffic(NetworkTrafficArgs())
+    plugin = NetworkTraffic(NetworkTrafficArgs())
     by_node = {"a": fresh(5), "b": fresh(20), "c": fresh(0), "d": fresh(10)}
-    found = scores(rule, IDLE, measured(rule, by_node)) or {}
+    found = scores(plugin, IDLE, measured(plugin, by_node)) or {}
     # 5 of b's 20, 0 of b's 20, 10 of b's 20; and 20 of d's 10, which is more than full
     assert {name: found[name] for name in "acd"} == {"a": 75, "c": 100, "d": 50}
     assert found["b"] < 20
@@ -257,12 +257,12 @@ hot_nodes = st.tuples(st.integers(0, 100), st.integers(0, 100)).map(
 
 def curve(hot_nodes: HotNodesArgs, shares: list[float], pod: Pod = IDLE) -> list[int]:
     """The raw scores of nodes whose links are used that much."""
-    rule = NetworkTraffic(NetworkTrafficArgs(hot_nodes=hot_nodes))
+    plugin = NetworkTraffic(NetworkTrafficArgs(hot_nodes=hot_nodes))
     by_node = {f"n{number}": fresh(share, capacity=1) for number, share in enumerate(shares)}
     nodes = [make_node(name) for name in by_node]
     state = make_state(nodes)
-    state.publish(rule.request, published(traffic_reading(rule.request, by_node, nodes)))
-    found = scores(rule, pod, state)
+    state.publish(plugin.request, published(traffic_reading(plugin.request, by_node, nodes)))
+    found = scores(plugin, pod, state)
     assert found is not None
     return list(found.values())
 
@@ -296,10 +296,10 @@ def test_a_link_beyond_the_soft_threshold_scores_well_below_one_before_it() -> N
 
 
 def test_what_was_just_placed_counts_in_relative_scores() -> None:
-    rule = NetworkTraffic(NetworkTrafficArgs(scoring="relative"))
-    state = measured(rule, {"a": fresh(10), "b": fresh(40)}, names="ab")
+    plugin = NetworkTraffic(NetworkTrafficArgs(scoring="relative"))
+    state = measured(plugin, {"a": fresh(10), "b": fresh(40)}, names="ab")
     state.assume(carrying(10, "placed"), "a")
-    assert scores(rule, IDLE, state) == {"a": 20, "b": 40}
+    assert scores(plugin, IDLE, state) == {"a": 20, "b": 40}
 
 
 @pytest.mark.parametrize(
@@ -320,12 +320,12 @@ def test_what_was_just_placed_counts_in_relative_scores() -> None:
     ],
 )
 def test_in_relative_scores_a_placed_pod_counts(args: dict[str, Any], want: int) -> None:
-    rule = NetworkTraffic(NetworkTrafficArgs(scoring="relative", **args))
+    plugin = NetworkTraffic(NetworkTrafficArgs(scoring="relative", **args))
     of_a = 6000 if args.get("measure") == "increase" else 100
-    state = measured(rule, {"a": fresh(of_a)}, names="a")
+    state = measured(plugin, {"a": fresh(of_a)}, names="a")
     said = {"lowtide.dev/traffic": "receive=80,transmit=240"}  # bits: 10 and 30 bytes
     state.assume(make_pod("placed", annotations=said), "a")
-    assert scores(rule, IDLE, state) == {"a": want}
+    assert scores(plugin, IDLE, state) == {"a": want}
 
 
 @pytest.mark.parametrize(
@@ -338,15 +338,15 @@ def test_in_relative_scores_a_placed_pod_counts(args: dict[str, Any], want: int)
     ],
 )
 def test_in_shares_a_placed_pod_counts(direction: Any, want: dict[str, int]) -> None:
-    rule = NetworkTraffic(NetworkTrafficArgs(direction=direction))
-    state = measured(rule, {"a": fresh(10, capacity=100), "b": fresh(40, capacity=100)}, "ab")
+    plugin = NetworkTraffic(NetworkTrafficArgs(direction=direction))
+    state = measured(plugin, {"a": fresh(10, capacity=100), "b": fresh(40, capacity=100)}, "ab")
     said = {"lowtide.dev/traffic": "receive=160,transmit=320"}  # bits: 20 and 40 bytes
     state.assume(make_pod("placed", annotations=said), "a")
-    assert scores(rule, carrying(5), state) == want
+    assert scores(plugin, carrying(5), state) == want
 
 
 def test_the_worst_device_counts_although_another_carries_more() -> None:
-    rule = NetworkTraffic(NetworkTrafficArgs(direction="receive"))
+    plugin = NetworkTraffic(NetworkTrafficArgs(direction="receive"))
 
     def series(**values: float) -> list[Series]:
         return [
@@ -355,26 +355,26 @@ def test_the_worst_device_counts_although_another_carries_more() -> None:
 
     answers = {"receive": series(eth0=30, eth1=6), "speed": series(eth0=100, eth1=10)}
     state = make_state([make_node("a")])
-    reading = TrafficMeter(rule.request).take(answers, [make_node("a")], (), 0.0)
-    state.publish(rule.request, published(reading))
+    reading = TrafficMeter(plugin.request).take(answers, [make_node("a")], (), 0.0)
+    state.publish(plugin.request, published(reading))
     # eth1 is used by 60 %; eth0, which a pod's traffic is counted on, by 30
-    assert scores(rule, IDLE, state) == {"a": 40}
-    assert scores(rule, carrying(20), state) == {"a": 40}
-    assert scores(rule, carrying(40), state) == {"a": 30}  # 30 + 40
+    assert scores(plugin, IDLE, state) == {"a": 40}
+    assert scores(plugin, carrying(20), state) == {"a": 40}
+    assert scores(plugin, carrying(40), state) == {"a": 30}  # 30 + 40
 
 
 def test_a_burst_is_spread_although_no_new_reading_comes() -> None:
-    rule = NetworkTraffic(NetworkTrafficArgs())
+    plugin = NetworkTraffic(NetworkTrafficArgs())
     percent = {"a": 10.0, "b": 20.0, "c": 30.0, "d": 60.0}
-    state = measured(rule, {name: fresh(each, capacity=100) for name, each in percent.items()})
-    placed = burst(rule, state, count=12, each=10 / 2)
+    state = measured(plugin, {name: fresh(each, capacity=100) for name, each in percent.items()})
+    placed = burst(plugin, state, count=12, each=10 / 2)
     # Filled up to one level: 10 + 5*5 = 35, 20 + 3*5 = 35, 30 + 1*5 = 35; then one more each.
     assert placed == {"a": 6, "b": 4, "c": 2}
 
 
-def burst(rule: NetworkTraffic, state: ClusterState, *, count: int, each: float) -> Counter[str]:
+def burst(plugin: NetworkTraffic, state: ClusterState, *, count: int, each: float) -> Counter[str]:
     """Pods that carry so much, placed one after the other; how many went where."""
-    verdicts = VerdictCache(make_profile([rule]), state)
+    verdicts = VerdictCache(make_profile([plugin]), state)
     placed: Counter[str] = Counter()
     for number in range(count):
         pod = carrying(each, f"burst-{number}")
@@ -398,15 +398,15 @@ def burst(rule: NetworkTraffic, state: ClusterState, *, count: int, each: float)
 def test_a_node_without_a_reading_draws_no_more_pods_than_the_average_one_when(
     percent: tuple[int, ...], scoring: Any, state: State
 ) -> None:
-    rule = NetworkTraffic(NetworkTrafficArgs(scoring=scoring))
+    plugin = NetworkTraffic(NetworkTrafficArgs(scoring=scoring))
     by_node: dict[str, Any] = {
         name: fresh(each, capacity=100) for name, each in zip("abcde", percent, strict=True)
     }
     by_node |= {name: untrusted(0, state, capacity=100) for name in "vwxyz"}
     if state is State.MISSING:
         by_node |= {name: {"capacity": 100} for name in "vwxyz"}
-    table = measured(rule, by_node, "abcdevwxyz")
-    placed = burst(rule, table, count=100, each=2)
+    table = measured(plugin, by_node, "abcdevwxyz")
+    placed = burst(plugin, table, count=100, each=2)
     of_known = sum(placed[name] for name in "abcde") / 5
     assert max(placed[name] for name in "vwxyz") <= of_known + 1
 
@@ -443,10 +443,10 @@ def test_what_is_to_be_avoided_counts_no_better_than_the_busiest(
         "b": fresh(50, capacity=100),
         "c": untrusted(0, state, capacity=100),
     }
-    rule = NetworkTraffic(
+    plugin = NetworkTraffic(
         NetworkTrafficArgs(scoring=scoring, not_fresh=NotFreshArgs(**{state.value: policy}))  # type: ignore[arg-type]
     )
-    found = scores(rule, IDLE, measured(rule, by_node, "abc"))
+    found = scores(plugin, IDLE, measured(plugin, by_node, "abc"))
     assert found is not None
     quietness = {name: -each if scoring == "relative" else each for name, each in found.items()}
     assert quietness["a"] > quietness["b"] >= quietness["c"]
@@ -460,17 +460,17 @@ def test_each_state_has_a_policy_of_its_own(state: State) -> None:
         "b": fresh(50, capacity=100),
         "c": untrusted(0, state, capacity=100),
     }
-    rule = NetworkTraffic(NetworkTrafficArgs(not_fresh=NotFreshArgs(**others)))  # type: ignore[arg-type]
-    assert scores(rule, IDLE, measured(rule, by_node, "abc")) == {"a": 90, "b": 50, "c": 70}
+    plugin = NetworkTraffic(NetworkTrafficArgs(not_fresh=NotFreshArgs(**others)))  # type: ignore[arg-type]
+    assert scores(plugin, IDLE, measured(plugin, by_node, "abc")) == {"a": 90, "b": 50, "c": 70}
 
 
 @pytest.mark.parametrize("scoring", SCORINGS)
 def test_a_node_that_joined_since_counts_as_average(scoring: Any) -> None:
-    rule = NetworkTraffic(NetworkTrafficArgs(scoring=scoring))
-    state = measured(rule, {"a": fresh(10, capacity=100), "b": fresh(50, capacity=100)}, "ab")
+    plugin = NetworkTraffic(NetworkTrafficArgs(scoring=scoring))
+    state = measured(plugin, {"a": fresh(10, capacity=100), "b": fresh(50, capacity=100)}, "ab")
     state.add_node(make_node("new"))
     want = {"a": 10, "b": 50, "new": 30} if scoring == "relative" else {"a": 90, "b": 50, "new": 70}
-    assert scores(rule, IDLE, state) == want
+    assert scores(plugin, IDLE, state) == want
 
 
 @pytest.mark.parametrize(
@@ -481,23 +481,23 @@ def test_a_node_that_joined_since_counts_as_average(scoring: Any) -> None:
     ],
 )
 @pytest.mark.parametrize("scoring", SCORINGS)
-def test_the_rule(scoring: Any, brake_percent: int, has_opinion: bool) -> None:
+def test_the_plugin(scoring: Any, brake_percent: int, has_opinion: bool) -> None:
     args = NetworkTrafficArgs(
         scoring=scoring, not_fresh=NotFreshArgs(missing="avoid", brake_percent=brake_percent)
     )
-    rule = NetworkTraffic(args)
+    plugin = NetworkTraffic(args)
     by_node = {"a": fresh(10, capacity=100), "b": fresh(50, capacity=100)}
-    assert (scores(rule, IDLE, measured(rule, by_node)) is not None) == has_opinion
+    assert (scores(plugin, IDLE, measured(plugin, by_node)) is not None) == has_opinion
 
 
 @pytest.mark.parametrize("policy", ["avoid", "reject"])
 def test_among_nodes_to_be_avoided_what_was_just_placed_counts(policy: Any) -> None:
-    rule = NetworkTraffic(NetworkTrafficArgs(not_fresh=NotFreshArgs(missing=policy)))
+    plugin = NetworkTraffic(NetworkTrafficArgs(not_fresh=NotFreshArgs(missing=policy)))
     by_node = {name: fresh(10, capacity=100) for name in "ab"}
     by_node |= {name: {"capacity": 100} for name in "cd"}
-    state = measured(rule, by_node, "abcd")
+    state = measured(plugin, by_node, "abcd")
     state.assume(carrying(150, "placed"), "c")
-    found = scores(rule, IDLE, state)
+    found = scores(plugin, IDLE, state)
     assert found is not None
     assert found["a"] > found["d"] > found["c"] > 0
 
@@ -522,15 +522,15 @@ def test_among_nodes_to_be_avoided_what_was_just_placed_counts(policy: Any) -> N
     ],
 )
 def test_a_guessed_capacity(by_node: Mapping[str, Any], want: dict[str, int]) -> None:
-    rule = NetworkTraffic(NetworkTrafficArgs())
-    assert scores(rule, IDLE, measured(rule, by_node)) == want
+    plugin = NetworkTraffic(NetworkTrafficArgs())
+    assert scores(plugin, IDLE, measured(plugin, by_node)) == want
 
 
 @pytest.mark.parametrize("amount", ["1e30", "1e100", "9" * 1000])
 def test_a_pod_that_states_too_much_traffic_is_placed_and_hurts_nobody(amount: str) -> None:
-    rule = NetworkTraffic(NetworkTrafficArgs())
-    state = measured(rule, dict.fromkeys("abcd", fresh(1e6, 1e9)))
-    verdicts = VerdictCache(make_profile([rule]), state)
+    plugin = NetworkTraffic(NetworkTrafficArgs())
+    state = measured(plugin, dict.fromkeys("abcd", fresh(1e6, 1e9)))
+    verdicts = VerdictCache(make_profile([plugin]), state)
     huge = make_pod("huge", annotations={"lowtide.dev/traffic": amount}, priority=5)
     node_name = decide(huge, verdicts, turn=0).node_name
     assert node_name is not None

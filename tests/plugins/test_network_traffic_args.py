@@ -32,8 +32,8 @@ def test_the_request_follows_from_the_args() -> None:
         not_fresh=NotFreshArgs(brake_percent=30),
         hot_nodes=HotNodesArgs(hard_percent=80, cooling_percent=5),
     )
-    rule = NetworkTraffic(args)
-    assert rule.request == TrafficRequest(
+    plugin = NetworkTraffic(args)
+    assert plugin.request == TrafficRequest(
         access=PrometheusAccess(addresses=("http://prometheus:9090",)),
         devices=("eth0", "bond.*"),
         window_seconds=300,
@@ -52,7 +52,7 @@ def test_the_request_follows_from_the_args() -> None:
         hot_share=0.8,
         cooling_share=0.05,
     )
-    assert rule.readings == (rule.request,)
+    assert plugin.readings == (plugin.request,)
     assert list(args.problems()) == []
 
 

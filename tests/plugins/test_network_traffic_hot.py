@@ -38,28 +38,28 @@ def carrying(percent: float, name: str = "pod", **more: Any) -> Pod:
     return make_pod(name, annotations=said, **more)
 
 
-def rule_with(**args: Any) -> NetworkTraffic:
+def plugin_with(**args: Any) -> NetworkTraffic:
     return NetworkTraffic(NetworkTrafficArgs(**{"hot_nodes": HARD_AT_90, **args}))
 
 
-def reading(rule: NetworkTraffic, **percent: Any) -> TrafficReading:
+def reading(plugin: NetworkTraffic, **percent: Any) -> TrafficReading:
     """Of nodes whose links are used by so many percent, or as it is said."""
     by_node = {
         name: {"capacity": 100, **(each if isinstance(each, Mapping) else {"value": each})}
         for name, each in percent.items()
     }
     nodes = [make_node(name) for name in percent]
-    return replace(traffic_reading(rule.request, by_node, nodes), sampled_at=0.0)
+    return replace(traffic_reading(plugin.request, by_node, nodes), sampled_at=0.0)
 
 
-def measured(rule: NetworkTraffic, **percent: Any) -> ClusterState:
+def measured(plugin: NetworkTraffic, **percent: Any) -> ClusterState:
     state = make_state([make_node(name) for name in percent])
-    state.publish(rule.request, published(reading(rule, **percent)))
+    state.publish(plugin.request, published(reading(plugin, **percent)))
     return state
 
 
-def refused(rule: NetworkTraffic, state: ClusterState, pod: Pod | None = None) -> dict[str, Any]:
-    return rejections(rule, pod or carrying(0), state)
+def refused(plugin: NetworkTraffic, state: ClusterState, pod: Pod | None = None) -> dict[str, Any]:
+    return rejections(plugin, pod or carrying(0), state)
 
 
 # Hot nodes.
@@ -67,32 +67,32 @@ def refused(rule: NetworkTraffic, state: ClusterState, pod: Pod | None = None) -
 
 @pytest.mark.parametrize("scoring", ["utilization", "relative"])
 def test_a_node_is_hot_from_the_hard_threshold_on(scoring: str) -> None:
-    rule = rule_with(scoring=scoring)
-    assert refused(rule, measured(rule, a=10, b=89.9, c=90, d=250)) == {"c": [HOT], "d": [HOT]}
+    plugin = plugin_with(scoring=scoring)
+    assert refused(plugin, measured(plugin, a=10, b=89.9, c=90, d=250)) == {"c": [HOT], "d": [HOT]}
 
 
 def test_the_pod_itself_counts() -> None:
-    rule = rule_with()
-    state = measured(rule, a=10, b=85)
-    assert refused(rule, state, carrying(4)) == {}
-    assert refused(rule, state, carrying(5)) == {"b": [HOT]}
-    assert refused(rule, state, carrying(80)) == {"a": [HOT], "b": [HOT]}
+    plugin = plugin_with()
+    state = measured(plugin, a=10, b=85)
+    assert refused(plugin, state, carrying(4)) == {}
+    assert refused(plugin, state, carrying(5)) == {"b": [HOT]}
+    assert refused(plugin, state, carrying(80)) == {"a": [HOT], "b": [HOT]}
 
 
 def test_pods_on_their_way_count() -> None:
-    rule = rule_with()
-    state = measured(rule, a=10, b=10)
+    plugin = plugin_with()
+    state = measured(plugin, a=10, b=10)
     state.assume(carrying(50, "one"), "a")
-    assert refused(rule, state, carrying(20)) == {}
+    assert refused(plugin, state, carrying(20)) == {}
     state.assume(carrying(30, "two"), "a")
-    assert refused(rule, state, carrying(1)) == {"a": [HOT]}
+    assert refused(plugin, state, carrying(1)) == {"a": [HOT]}
     state.forget("default/one")
-    assert refused(rule, state, carrying(20)) == {}
+    assert refused(plugin, state, carrying(20)) == {}
 
 
 def test_a_node_that_was_hot_stays_so_until_it_has_cooled() -> None:
-    rule = rule_with()
-    meter = TrafficMeter(rule.request)
+    plugin = plugin_with()
+    meter = TrafficMeter(plugin.request)
     state = make_state([make_node("a")])
     found = []
     for number, percent in enumerate([85, 95, 85, 81, 79, 85]):
@@ -102,8 +102,8 @@ def test_a_node_that_was_hot_stays_so_until_it_has_cooled() -> None:
             for name, value in (("receive", percent), ("transmit", 0.0), ("speed", 100.0))
         }
         taken = meter.take(answers, [make_node("a")], (), now)
-        state.publish(rule.request, published(taken))
-        found.append(bool(refused(rule, state)))
+        state.publish(plugin.request, published(taken))
+        found.append(bool(refused(plugin, state)))
     assert found == [False, True, True, True, False, False]
 
 
@@ -116,10 +116,10 @@ def test_a_node_that_was_hot_stays_so_until_it_has_cooled() -> None:
     ],
 )
 def test_a_node_without_a_fresh_reading_is_not_hot(state: dict[str, Any]) -> None:
-    rule = rule_with()
-    table = measured(rule, a=80, b=80, c=state)
-    assert refused(rule, table, carrying(9)) == {}
-    assert refused(rule, table, carrying(11)) == {"a": [HOT], "b": [HOT]}
+    plugin = plugin_with()
+    table = measured(plugin, a=80, b=80, c=state)
+    assert refused(plugin, table, carrying(9)) == {}
+    assert refused(plugin, table, carrying(11)) == {"a": [HOT], "b": [HOT]}
 
 
 @pytest.mark.parametrize(
@@ -137,18 +137,18 @@ def test_a_node_without_a_fresh_reading_is_not_hot(state: dict[str, Any]) -> Non
     ],
 )
 def test_a_link_is_hot_by(args: dict[str, Any], is_hot: bool) -> None:
-    rule = rule_with(**args)
-    assert refused(rule, measured(rule, a=95)) == ({"a": [HOT]} if is_hot else {})
+    plugin = plugin_with(**args)
+    assert refused(plugin, measured(plugin, a=95)) == ({"a": [HOT]} if is_hot else {})
 
 
 def test_nothing_is_hot_before_the_first_reading() -> None:
-    rule = rule_with()
-    assert refused(rule, make_state([make_node("a")])) == {}
+    plugin = plugin_with()
+    assert refused(plugin, make_state([make_node("a")])) == {}
 
 
 def test_nothing_is_hot_while_too_few_nodes_are_fresh() -> None:
-    rule = rule_with(not_fresh=NotFreshArgs(missing="reject"))
-    assert refused(rule, measured(rule, a=95, b={}, c={})) == {}
+    plugin = plugin_with(not_fresh=NotFreshArgs(missing="reject"))
+    assert refused(plugin, measured(plugin, a=95, b={}, c={})) == {}
 
 
 # Nodes that are not to be trusted.
@@ -165,16 +165,16 @@ def test_nothing_is_hot_while_too_few_nodes_are_fresh() -> None:
     ],
 )
 def test_the_policy(policy: str, reasons: dict[str, list[str]], scoring: str, state: State) -> None:
-    rule = rule_with(scoring=scoring, not_fresh=NotFreshArgs(**{state.value: policy}))  # type: ignore[arg-type]
-    table = measured(rule, a=10, b=20, c={"value": 1, "state": state.value})
-    assert refused(rule, table) == reasons
+    plugin = plugin_with(scoring=scoring, not_fresh=NotFreshArgs(**{state.value: policy}))  # type: ignore[arg-type]
+    table = measured(plugin, a=10, b=20, c={"value": 1, "state": state.value})
+    assert refused(plugin, table) == reasons
 
 
 def test_a_node_that_joined_since_is_missing() -> None:
-    rule = rule_with(not_fresh=NotFreshArgs(missing="reject"))
-    state = measured(rule, a=10, b=20)
+    plugin = plugin_with(not_fresh=NotFreshArgs(missing="reject"))
+    state = measured(plugin, a=10, b=20)
     state.add_node(make_node("new"))
-    assert refused(rule, state) == {"new": [NOT_TRUSTED]}
+    assert refused(plugin, state) == {"new": [NOT_TRUSTED]}
 
 
 # Who may pass.
@@ -201,10 +201,10 @@ def owned_by(kind: str) -> Pod:
     ],
 )
 def test_a_pod_may_go_to_a_hot_node_and_to_one_that_is_not_trusted(pod: Pod, passes: bool) -> None:
-    rule = rule_with(not_fresh=NotFreshArgs(missing="reject"))
-    state = measured(rule, a=95, b=10, c={})
+    plugin = plugin_with(not_fresh=NotFreshArgs(missing="reject"))
+    state = measured(plugin, a=95, b=10, c={})
     want = {} if passes else {"a": [HOT], "c": [NOT_TRUSTED]}
-    assert refused(rule, state, pod) == want
+    assert refused(plugin, state, pod) == want
 
 
 # It never refuses every node.
@@ -215,25 +215,25 @@ def test_a_pod_may_go_to_a_hot_node_and_to_one_that_is_not_trusted(pod: Pod, pas
     [
         pytest.param({"a": 95, "b": 40, "c": 20}, "", "c", id="takes a cool node"),
         pytest.param({"a": 300, "b": 95, "c": 500}, "", "b", id="takes the coolest of hot ones"),
-        pytest.param({"a": 300, "b": 95, "c": 20}, "c", "b", id="takes what other rules left"),
+        pytest.param({"a": 300, "b": 95, "c": 20}, "c", "b", id="takes what other plugins left"),
         pytest.param({"a": 300, "b": 95, "c": 20}, "abc", None, id="takes none where none is left"),
         pytest.param({"a": 300, "b": 95, "c": {}}, "", "c", id="takes one that is not trusted"),
     ],
 )
 def test_a_decision(percent: dict[str, Any], cordoned: str, chosen: str | None) -> None:
-    rule = rule_with()
-    state = measured(rule, **percent)
+    plugin = plugin_with()
+    state = measured(plugin, **percent)
     for name in cordoned:
         state.update_node(make_node(name, unschedulable=True))
-    verdicts = VerdictCache(make_profile([NodeUnschedulable(), rule]), state)
+    verdicts = VerdictCache(make_profile([NodeUnschedulable(), plugin]), state)
     assert decide(carrying(1), verdicts, turn=0).node_name == chosen
 
 
 def test_nodes_that_are_not_trusted_are_taken_when_no_other_is_left() -> None:
-    rule = rule_with(not_fresh=NotFreshArgs(missing="reject", brake_percent=100))
-    state = measured(rule, a={}, b=95, c={})
+    plugin = plugin_with(not_fresh=NotFreshArgs(missing="reject", brake_percent=100))
+    state = measured(plugin, a={}, b=95, c={})
     state.update_node(make_node("b", unschedulable=True))
-    verdicts = VerdictCache(make_profile([NodeUnschedulable(), rule]), state)
+    verdicts = VerdictCache(make_profile([NodeUnschedulable(), plugin]), state)
     assert decide(carrying(1), verdicts, turn=0).node_name in {"a", "c"}
 
 
@@ -246,8 +246,8 @@ def test_nodes_that_are_not_trusted_are_taken_when_no_other_is_left() -> None:
     ],
 )
 def test_with_patience_a_pod(waited_seconds: float, chosen: str | None, tried_after: float) -> None:
-    rule = rule_with(hot_nodes=HotNodesArgs(patience_seconds=120.0))
-    verdicts = VerdictCache(make_profile([rule]), measured(rule, a=95, b=400))
+    plugin = plugin_with(hot_nodes=HotNodesArgs(patience_seconds=120.0))
+    verdicts = VerdictCache(make_profile([plugin]), measured(plugin, a=95, b=400))
     decision = decide(carrying(1), verdicts, turn=0, waited_seconds=waited_seconds)
     assert (decision.node_name, decision.gives_way_after) == (chosen, tried_after)
 
@@ -289,9 +289,9 @@ TRAFFIC = {"enabled": [{"name": "NetworkTraffic"}]}
 def test_hot_nodes_are_refused(plugins: dict[str, Any], filters: bool) -> None:
     profile = profile_of(plugins)
     (request,) = profile.readings
-    rule = next(rule for rule in profile.rules if isinstance(rule, NetworkTraffic))
-    assert rule.request == request
-    state = measured(rule, a=99, b=20)
+    plugin = next(plugin for plugin in profile.plugins if isinstance(plugin, NetworkTraffic))
+    assert plugin.request == request
+    state = measured(plugin, a=99, b=20)
     decision = decide(
         carrying(1, scheduler_name="quiet"), VerdictCache(profile, state), turn=0, full=True
     )
@@ -299,9 +299,9 @@ def test_hot_nodes_are_refused(plugins: dict[str, Any], filters: bool) -> None:
 
 
 def test_a_capacity_that_is_only_guessed_makes_no_node_hot() -> None:
-    rule = NetworkTraffic(NetworkTrafficArgs())
+    plugin = NetworkTraffic(NetworkTrafficArgs())
     nodes = [make_node(name) for name in "abc"]
     state = make_state(nodes)
     readings = {"a": 1000, "b": 1200, "c": 900}
-    state.publish(rule.request, published(traffic_reading(rule.request, readings, nodes)))
-    assert [each.mask.any() for each in rule.filter(make_pod(), state.nodes())] == [False]
+    state.publish(plugin.request, published(traffic_reading(plugin.request, readings, nodes)))
+    assert [each.mask.any() for each in plugin.filter(make_pod(), state.nodes())] == [False]

@@ -50,7 +50,7 @@ def preferring(*terms: tuple[int, Term]) -> Pod:
     return make_pod(spec={"affinity": {"nodeAffinity": {PREFERRED: wanted}}})
 
 
-def rule(**added: Any) -> NodeAffinity:
+def plugin(**added: Any) -> NodeAffinity:
     affinity = msgspec.convert(added, Affinity) if added else None
     return NodeAffinity(NodeAffinityArgs(added_affinity=affinity))
 
@@ -112,11 +112,11 @@ def rule(**added: Any) -> NodeAffinity:
 )
 def test_filter(pod: Pod, accepted: str) -> None:
     refused = {name: [OWN] for name in "abc" if name not in accepted}
-    assert rejections(rule(), pod, make_state(nodes())) == refused
+    assert rejections(plugin(), pod, make_state(nodes())) == refused
 
 
 def test_what_the_configuration_adds_is_required_first() -> None:
-    added = rule(**{REQUIRED: {"nodeSelectorTerms": [labelled(expression("zone", "Exists"))]}})
+    added = plugin(**{REQUIRED: {"nodeSelectorTerms": [labelled(expression("zone", "Exists"))]}})
     pod = make_pod(node_selector={"zone": "x"})
     assert rejections(added, pod, make_state(nodes())) == {"b": [OWN], "c": [ADDED]}
     assert rejections(added, make_pod(), make_state(nodes())) == {"c": [ADDED]}
@@ -155,7 +155,7 @@ def test_what_the_configuration_adds_is_required_first() -> None:
     ],
 )
 def test_pre_filter(pod: Pod, answer: Any) -> None:
-    assert rule().pre_filter(pod, make_state(nodes()).nodes()) == answer
+    assert plugin().pre_filter(pod, make_state(nodes()).nodes()) == answer
 
 
 @pytest.mark.parametrize(
@@ -179,12 +179,12 @@ def test_pre_filter(pod: Pod, answer: Any) -> None:
     ],
 )
 def test_score(pod: Pod, raw: dict[str, int] | None) -> None:
-    assert scores(rule(), pod, make_state(nodes())) == raw
+    assert scores(plugin(), pod, make_state(nodes())) == raw
 
 
 def test_the_configuration_adds_preferences() -> None:
     term = {"weight": 4, "preference": labelled(expression("gen", "In", "5"))}
-    added = rule(**{PREFERRED: [term]})
+    added = plugin(**{PREFERRED: [term]})
     pod = preferring((10, labelled(expression("zone", "Exists"))))
     state = make_state(nodes())
     assert scores(added, pod, state) == {"a": 10, "b": 10 + 4, "c": 0}
@@ -195,7 +195,7 @@ def test_the_highest_is_best() -> None:
     pod = preferring(
         (10, labelled(expression("zone", "Exists"))), (5, labelled(expression("gen", "In", "5")))
     )
-    decision = place([rule()], pod, nodes())
+    decision = place([plugin()], pod, nodes())
     # 15*100//15, 10*100//15, 0
     assert {each.node_name: each.total for each in decision.best} == {"b": 100, "a": 66, "c": 0}
 
@@ -203,6 +203,6 @@ def test_the_highest_is_best() -> None:
 def test_weights_of_any_size_are_scaled() -> None:
     zone = labelled(expression("zone", "Exists"))
     pod = preferring((10**30, zone), (2**31 - 1, labelled(expression("gen", "In", "5"))))
-    decision = place([rule()], pod, nodes())
+    decision = place([plugin()], pod, nodes())
     # both weights count as 2**31 - 1: 2*100//2, 1*100//2, 0
     assert {each.node_name: each.total for each in decision.best} == {"b": 100, "a": 50, "c": 0}

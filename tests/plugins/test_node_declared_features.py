@@ -27,7 +27,7 @@ def restarting(action: str) -> list[dict[str, Any]]:
         pytest.param(
             {"initContainers": restarting("RestartAllContainers")},
             {"none", "namespaces"},
-            id="asks for them where an init container has the rule",
+            id="asks for them where an init container has the plugin",
         ),
         pytest.param(
             {"containers": restarting("Restart")}, set(), id="asks for nothing by another action"

@@ -12,7 +12,7 @@ from lowtide.testing import make_node, make_pod, make_profile, make_state, place
 LABEL = "filter.xy.com"
 
 
-def rule(label: str = LABEL, value: str | None = None) -> NodeLabel:
+def plugin(label: str = LABEL, value: str | None = None) -> NodeLabel:
     return NodeLabel(NodeLabelArgs(label=label, value=value))
 
 
@@ -33,12 +33,12 @@ def rule(label: str = LABEL, value: str | None = None) -> NodeLabel:
 def test_filter(labels: Mapping[str, str], value: str | None, want: list[str]) -> None:
     state = make_state([make_node("a", labels=labels)])
     told = {"a": [f"node(s) did not have label {each}" for each in want]} if want else {}
-    assert rejections(rule(value=value), make_pod(), state) == told
+    assert rejections(plugin(value=value), make_pod(), state) == told
 
 
 def test_each_node_without_it_is_told_why() -> None:
     nodes = [make_node("a", labels={LABEL: "true"}), make_node("b"), make_node("c")]
-    decision = place([rule()], make_pod(), nodes)
+    decision = place([plugin()], make_pod(), nodes)
     assert decision.node_name == "a"
     told = {name: (each.plugin, each.reasons) for name, each in decision.rejections.items()}
     reason = ("NodeLabel", (f"node(s) did not have label {LABEL}",))
@@ -53,20 +53,20 @@ def test_each_node_without_it_is_told_why() -> None:
     ],
 )
 def test_a_pod_for_which_no_node_has_the_label(label: str, value: str | None, want: str) -> None:
-    decision = place([rule(label, value)], make_pod(), [make_node(name) for name in "abc"])
+    decision = place([plugin(label, value)], make_pod(), [make_node(name) for name in "abc"])
     assert (decision.node_name, decision.rejected_by) == (None, frozenset({"NodeLabel"}))
     assert decision.fit_error == f"0/3 nodes are available: all node do not have label {want}."
 
 
 def test_a_cluster_without_nodes_is_not_blamed_on_labels() -> None:
-    decision = place([rule()], make_pod(), [])
+    decision = place([plugin()], make_pod(), [])
     assert decision.pod_rejection is None
     assert decision.fit_error == "no nodes available to schedule pods"
 
 
 def test_the_last_node_with_the_label_may_come_and_go() -> None:
     state = make_state([make_node("a")])
-    verdicts = VerdictCache(make_profile([rule()]), state)
+    verdicts = VerdictCache(make_profile([plugin()]), state)
 
     def decided() -> str:
         decision = decide(make_pod(), verdicts, turn=0)
@@ -96,7 +96,7 @@ def test_verdicts_in_words(value: str | None, want: list[str]) -> None:
         make_node("b", labels={LABEL: "no"}),
         make_node("c"),
     ]
-    told = list(rule(value=value).filter_in_words(make_pod(), make_state(nodes).nodes()))
+    told = list(plugin(value=value).filter_in_words(make_pod(), make_state(nodes).nodes()))
     assert told == [
         f"Node[ {name} ] Special Label Value: {has}" for name, has in zip("abc", want, strict=True)
     ]

@@ -19,7 +19,7 @@ def args(**given: Any) -> NodeResourcesBalancedAllocationArgs:
     return msgspec.convert(given, NodeResourcesBalancedAllocationArgs)
 
 
-def rule(*resources: str) -> NodeResourcesBalancedAllocation:
+def plugin(*resources: str) -> NodeResourcesBalancedAllocation:
     listed = {"resources": [{"name": name} for name in resources]} if resources else {}
     return NodeResourcesBalancedAllocation(args(**listed))
 
@@ -81,7 +81,7 @@ def rule(*resources: str) -> NodeResourcesBalancedAllocation:
 def test_score(resources: tuple[str, ...], pod: Pod, wanted: dict[str, int] | None) -> None:
     nodes = [make_node(name, cpu="4", memory="32Gi") for name in ("empty", "used")]
     running = make_pod("p", on="used", cpu="2", memory="4Gi")
-    assert scores(rule(*resources), pod, make_state(nodes, [running])) == wanted
+    assert scores(plugin(*resources), pod, make_state(nodes, [running])) == wanted
 
 
 def test_three_resources_by_their_standard_deviation() -> None:
@@ -89,7 +89,7 @@ def test_three_resources_by_their_standard_deviation() -> None:
     pod = make_pod(cpu="1", memory="2Gi", requests={GPU: 3})
     # shares 0.25, 0.5, 0.75: mean 0.5, deviation sqrt((0.0625 + 0 + 0.0625) / 3) = 0.2041
     # int((1-0.2041)*100) = 79, before 100 -> 50 + (50-21)//2 = 64
-    assert scores(rule("cpu", "memory", GPU), pod, state) == {"a": 64}
+    assert scores(plugin("cpu", "memory", GPU), pod, state) == {"a": 64}
 
 
 def test_a_node_that_lacks_a_resource_beside_one_that_has_it() -> None:
@@ -98,13 +98,13 @@ def test_a_node_that_lacks_a_resource_beside_one_that_has_it() -> None:
     )
     pod = make_pod(cpu="1", memory="2Gi", requests={GPU: 3})
     # b counts cpu alone: even before and after
-    assert scores(rule("cpu", "memory", GPU), pod, state) == {"a": 64, "b": 75}
+    assert scores(plugin("cpu", "memory", GPU), pod, state) == {"a": 64, "b": 75}
 
 
 def test_pods_that_do_not_say_count_as_nothing() -> None:
     state = make_state([make_node("a", cpu="1", memory="1Gi")], [make_pod("p", on="a")])
     # shares 1, 0: 50, before 100 -> 50 + (50-50)//2
-    assert scores(rule(), make_pod(cpu="1"), state) == {"a": 50}
+    assert scores(plugin(), make_pod(cpu="1"), state) == {"a": 50}
 
 
 @pytest.mark.parametrize(

@@ -20,14 +20,14 @@ def args(**given: Any) -> NodeResourcesFitArgs:
     return msgspec.convert(given, NodeResourcesFitArgs)
 
 
-def rule(**given: Any) -> NodeResourcesFit:
+def plugin(**given: Any) -> NodeResourcesFit:
     return NodeResourcesFit(args(**given))
 
 
 def scoring(kind: str, *resources: tuple[str, int], **more: Any) -> NodeResourcesFit:
     listed = [{"name": name, "weight": weight} for name, weight in resources]
     weights = {"resources": listed} if listed else {}
-    return rule(scoringStrategy={"type": kind, **weights, **more})
+    return plugin(scoringStrategy={"type": kind, **weights, **more})
 
 
 # Filter.
@@ -71,7 +71,9 @@ def test_filter(pod: Pod, refused: list[tuple[str, bool]]) -> None:
     node = make_node("a", cpu="2", memory="1Gi", example_com__gpu=1)
     nodes = make_state([node], [make_pod("p", on="a", cpu="1500m", memory="1Mi")]).nodes()
     found = [
-        (each.reason, each.eviction_helps) for each in rule().filter(pod, nodes) if each.mask.any()
+        (each.reason, each.eviction_helps)
+        for each in plugin().filter(pod, nodes)
+        if each.mask.any()
     ]
     assert found == refused
 
@@ -86,7 +88,7 @@ def test_each_node_is_refused_for_its_own_reasons() -> None:
         ],
         [make_pod("p", on="d")],
     )
-    assert rejections(rule(), make_pod(cpu="2", memory="1Gi"), state) == {
+    assert rejections(plugin(), make_pod(cpu="2", memory="1Gi"), state) == {
         "a": ["Insufficient cpu"],
         "b": ["Insufficient memory"],
         "d": ["Too many pods"],
@@ -104,7 +106,7 @@ def test_each_node_is_refused_for_its_own_reasons() -> None:
 def test_the_number_of_pods(most: int, refused: dict[str, list[str]]) -> None:
     running = [make_pod("p", on="a"), make_pod("q", on="a")]
     state = make_state([make_node("a", pods=most)], running)
-    assert rejections(rule(), make_pod(), state) == refused
+    assert rejections(plugin(), make_pod(), state) == refused
 
 
 @pytest.mark.parametrize(
@@ -123,12 +125,12 @@ def test_extended_resources_are_ignored(
     ignoring: dict[str, Any], refused: dict[str, list[str]]
 ) -> None:
     state = make_state([make_node("a")])
-    assert rejections(rule(**ignoring), make_pod(requests={GPU: 1}), state) == refused
+    assert rejections(plugin(**ignoring), make_pod(requests={GPU: 1}), state) == refused
 
 
 def test_kubes_own_resources_cannot_be_ignored() -> None:
     state = make_state([make_node("a", cpu="1")])
-    ignoring = rule(ignoredResources=["cpu"])
+    ignoring = plugin(ignoredResources=["cpu"])
     assert rejections(ignoring, make_pod(cpu="2"), state) == {"a": ["Insufficient cpu"]}
 
 
@@ -143,7 +145,7 @@ ON_USED = make_pod("p", on="used", cpu="2", memory="4Gi")
     ("judge", "pod", "wanted"),
     [
         pytest.param(
-            rule(),
+            plugin(),
             make_pod(cpu="100m", memory="500Mi"),
             # cpu (4000-100)*100//4000 = 97, memory (32768-500)*100//32768 = 98 -> 195//2
             # cpu (4000-2100)*100//4000 = 47, memory (32768-4596)*100//32768 = 85 -> 132//2
@@ -151,7 +153,7 @@ ON_USED = make_pod("p", on="used", cpu="2", memory="4Gi")
             id="LeastAllocated favours what is left",
         ),
         pytest.param(
-            rule(),
+            plugin(),
             make_pod(cpu="500m", memory="8Gi"),
             # 87, 75 -> 162//2; (4000-2500)*100//4000 = 37, (32-12)*100//32 = 62 -> 99//2
             {"empty": 81, "used": 49},
@@ -185,7 +187,7 @@ ON_USED = make_pod("p", on="used", cpu="2", memory="4Gi")
             id="takes a weight of 0 for 1",
         ),
         pytest.param(
-            rule(),
+            plugin(),
             make_pod(cpu="8", memory="8Gi"),
             # cpu 0, memory 75 -> 37; cpu 0, memory 62 -> 31
             {"empty": 37, "used": 31},
@@ -199,7 +201,7 @@ ON_USED = make_pod("p", on="used", cpu="2", memory="4Gi")
             id="MostAllocated stops at full",
         ),
         pytest.param(
-            rule(),
+            plugin(),
             make_pod(),
             # 100m and 200Mi by default: 97, 99 -> 196//2;
             # (4000-2100)*100//4000 = 47, (32768-4296)*100//32768 = 86 -> 133//2
@@ -239,7 +241,7 @@ def test_score(judge: NodeResourcesFit, pod: Pod, wanted: dict[str, int]) -> Non
 def test_pods_that_do_not_say_count_by_default_on_their_node_too() -> None:
     state = make_state([make_node("a", cpu="1", memory="1000Mi")], [make_pod("p", on="a")])
     # cpu (1000-100-100)*100//1000 = 80, memory (1000-200-200)*100//1000 = 60
-    assert scores(rule(), make_pod(), state) == {"a": 70}
+    assert scores(plugin(), make_pod(), state) == {"a": 70}
 
 
 def test_a_scalar_counts_where_it_is_asked_for() -> None:
@@ -384,9 +386,9 @@ def test_the_score_of_a_huge_node(judge: NodeResourcesFit, used: int, want: int)
 @pytest.mark.parametrize("amount", ["9223372036854775807", "1e100", "8Ei"])
 def test_pods_are_placed_beside_a_huge_node(amount: str) -> None:
     nodes = [make_node("huge", cpu=amount, memory=amount, pods=amount), make_node("usual")]
-    assert place([rule()], make_pod(cpu="1", memory="1Gi"), nodes).node_name == "huge"
+    assert place([plugin()], make_pod(cpu="1", memory="1Gi"), nodes).node_name == "huge"
     cordoned = [make_node("huge", cpu=amount, memory=amount, unschedulable=True), nodes[1]]
-    decision = place([rule(), NodeUnschedulable()], make_pod(cpu="1", memory="1Gi"), cordoned)
+    decision = place([plugin(), NodeUnschedulable()], make_pod(cpu="1", memory="1Gi"), cordoned)
     assert decision.node_name == "usual"
 
 
@@ -395,16 +397,16 @@ def test_pods_that_ask_for_too_much_leave_no_room_and_no_score(pods: int) -> Non
     huge = [make_pod(f"p{number}", on="a", cpu=0, memory=LARGEST) for number in range(pods)]
     state = make_state([make_node("a"), make_node("b")], huge)
     pod = make_pod(cpu="1", memory="1Gi")
-    assert rejections(rule(), pod, state) == {"a": ["Insufficient memory"]}
+    assert rejections(plugin(), pod, state) == {"a": ["Insufficient memory"]}
     # (75 + 0) // 2 = 37; (75 + 87) // 2 = 81
-    assert scores(rule(), pod, state) == {"a": 37, "b": 81}
+    assert scores(plugin(), pod, state) == {"a": 37, "b": 81}
 
 
 def test_a_pod_that_asks_for_too_much_fits_nowhere() -> None:
     pods = [make_pod("there", on="huge", memory=1)]
     state = make_state([make_node("huge", memory="1e100"), make_node("usual")], pods)
-    assert rejections(rule(), make_pod(memory="1e100"), state) == {
+    assert rejections(plugin(), make_pod(memory="1e100"), state) == {
         "huge": ["Insufficient memory"],
         "usual": ["Insufficient memory"],
     }
-    assert scores(rule(), make_pod(memory="1e100"), state) is not None
+    assert scores(plugin(), make_pod(memory="1e100"), state) is not None

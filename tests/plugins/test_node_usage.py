@@ -8,7 +8,7 @@ import pytest
 
 from lowtide.cluster.changes import ANY_ROW, FEASIBLE, NODE, READING
 from lowtide.cluster.state import ClusterState
-from lowtide.framework.decision import Decision, RuleScore
+from lowtide.framework.decision import Decision, PluginScore
 from lowtide.framework.verdict_cache import VerdictCache
 from lowtide.plugins.node_unschedulable import NodeUnschedulable
 from lowtide.plugins.node_usage import NodeUsage, NodeUsageArgs
@@ -25,45 +25,48 @@ def used(cpu_milli: float = math.nan, memory_bytes: float = math.nan) -> UsageSa
     return UsageSample(cpu_milli, memory_bytes, at=NOW)
 
 
-def publish(rule: NodeUsage, state: ClusterState, samples: dict[str, UsageSample]) -> None:
+def publish(plugin: NodeUsage, state: ClusterState, samples: dict[str, UsageSample]) -> None:
     nodes = state.nodes()
     has = zip(nodes.allocatable("cpu").tolist(), nodes.allocatable("memory").tolist(), strict=True)
     allocatable = {name: Allocatable(*each) for name, each in zip(nodes.names, has, strict=True)}
-    state.publish(rule.request, usage_reading(rule.request, samples, allocatable, NOW))
+    state.publish(plugin.request, usage_reading(plugin.request, samples, allocatable, NOW))
 
 
-def decided(rule: NodeUsage, state: ClusterState, *others: Any) -> Decision:
-    verdicts = VerdictCache(make_profile([rule, *others]), state)
+def decided(plugin: NodeUsage, state: ClusterState, *others: Any) -> Decision:
+    verdicts = VerdictCache(make_profile([plugin, *others]), state)
     return decide(make_pod(), verdicts, turn=0, full=True)
 
 
 def scores_of(decision: Decision) -> dict[str, tuple[int, int]]:
     """Raw and normalised."""
-    by_rule = {each.node_name: each.by_rule for each in decision.best}
+    by_plugin = {each.node_name: each.by_plugin for each in decision.best}
     return {
-        name: (rules["NodeUsage"].raw, rules["NodeUsage"].normalized)
-        for name, rules in by_rule.items()
-        if "NodeUsage" in rules
+        name: (plugins["NodeUsage"].raw, plugins["NodeUsage"].normalized)
+        for name, plugins in by_plugin.items()
+        if "NodeUsage" in plugins
     }
 
 
 def scored(samples: dict[str, UsageSample] | None, **args: Any) -> dict[str, tuple[int, int]]:
-    """What the rule alone says of nodes with 4 cores and 8 GiB; None: nothing was published."""
-    rule, state = NodeUsage(NodeUsageArgs(**args)), make_state([make_node(name) for name in "abc"])
+    """What the plugin alone says of nodes with 4 cores and 8 GiB; None: nothing was published."""
+    plugin, state = (
+        NodeUsage(NodeUsageArgs(**args)),
+        make_state([make_node(name) for name in "abc"]),
+    )
     if samples is not None:
-        publish(rule, state, samples)
-    return scores_of(decided(rule, state))
+        publish(plugin, state, samples)
+    return scores_of(decided(plugin, state))
 
 
 # Millicores.
 
 
 def test_millicores_are_the_distance_from_the_lowest() -> None:
-    rule = NodeUsage(NodeUsageArgs(unit="millicores"))
+    plugin = NodeUsage(NodeUsageArgs(unit="millicores"))
     state = make_state([make_node(name) for name in SEED])
-    publish(rule, state, {name: used(cpu_milli) for name, cpu_milli in SEED.items()})
+    publish(plugin, state, {name: used(cpu_milli) for name, cpu_milli in SEED.items()})
     # 67 - 264 + 1, 67 - 87 + 1, 67 - 67 + 1; of the 197 between best and worst: 0, 177, 197
-    assert scores_of(decided(rule, state)) == {
+    assert scores_of(decided(plugin, state)) == {
         "k8s-master": (-196, 0),
         "k8s-node1": (-19, 89),
         "k8s-node2": (1, 100),
@@ -71,11 +74,11 @@ def test_millicores_are_the_distance_from_the_lowest() -> None:
 
 
 def test_millicores_count_from_the_lowest_node_that_is_left() -> None:
-    rule = NodeUsage(NodeUsageArgs(unit="millicores"))
+    plugin = NodeUsage(NodeUsageArgs(unit="millicores"))
     nodes = [make_node(name, unschedulable=name == "k8s-node2") for name in SEED]
     state = make_state(nodes)
-    publish(rule, state, {name: used(cpu_milli) for name, cpu_milli in SEED.items()})
-    decision = decided(rule, state, NodeUnschedulable())
+    publish(plugin, state, {name: used(cpu_milli) for name, cpu_milli in SEED.items()})
+    decision = decided(plugin, state, NodeUnschedulable())
     assert scores_of(decision) == {"k8s-master": (-176, 0), "k8s-node1": (1, 100)}
 
 
@@ -168,17 +171,17 @@ def test_share(
 
 
 def test_a_large_node_may_use_more() -> None:
-    rule = NodeUsage(NodeUsageArgs())
+    plugin = NodeUsage(NodeUsageArgs())
     state = make_state([make_node("large", cpu="8"), make_node("small", cpu="1")])
-    publish(rule, state, {"large": used(264), "small": used(87)})
-    assert decided(rule, state).node_name == "large"  # 3.3 % of it, and 8.7 %
+    publish(plugin, state, {"large": used(264), "small": used(87)})
+    assert decided(plugin, state).node_name == "large"  # 3.3 % of it, and 8.7 %
 
 
 def test_a_node_that_has_no_cpu_counts_as_full() -> None:
-    rule = NodeUsage(NodeUsageArgs())
+    plugin = NodeUsage(NodeUsageArgs())
     state = make_state([make_node("a"), make_node("b", cpu="0")])
-    publish(rule, state, {"a": used(2000), "b": used(5)})
-    assert scores_of(decided(rule, state)) == {"a": (500_000, 50), "b": (1_000_000, 0)}
+    publish(plugin, state, {"a": used(2000), "b": used(5)})
+    assert scores_of(decided(plugin, state)) == {"a": (500_000, 50), "b": (1_000_000, 0)}
 
 
 # What was just placed.
@@ -186,10 +189,10 @@ def test_a_node_that_has_no_cpu_counts_as_full() -> None:
 
 @pytest.mark.parametrize("unit", ["share", "millicores"])
 def test_pods_that_were_just_placed_count_by_their_requests(unit: Any) -> None:
-    rule = NodeUsage(NodeUsageArgs(unit=unit))
+    plugin = NodeUsage(NodeUsageArgs(unit=unit))
     state = make_state([make_node("a"), make_node("b")])
-    publish(rule, state, {"a": used(1000), "b": used(2500)})
-    verdicts = VerdictCache(make_profile([rule]), state)
+    publish(plugin, state, {"a": used(1000), "b": used(2500)})
+    verdicts = VerdictCache(make_profile([plugin]), state)
     chosen = []
     for number in range(4):
         pod = make_pod(f"new-{number}", cpu="1")
@@ -202,25 +205,25 @@ def test_pods_that_were_just_placed_count_by_their_requests(unit: Any) -> None:
 
 
 def test_a_pod_that_asks_for_nothing_counts_as_kube_counts_it() -> None:
-    rule = NodeUsage(NodeUsageArgs(unit="millicores"))
+    plugin = NodeUsage(NodeUsageArgs(unit="millicores"))
     state = make_state([make_node("a"), make_node("b")])
-    publish(rule, state, {"a": used(10), "b": used(20)})
+    publish(plugin, state, {"a": used(10), "b": used(20)})
     state.assume(make_pod("new"), "a")
-    assert scores_of(decided(rule, state)) == {"a": (20 - 110 + 1, 0), "b": (1, 100)}
+    assert scores_of(decided(plugin, state)) == {"a": (20 - 110 + 1, 0), "b": (1, 100)}
 
 
 def test_what_is_placed_on_a_node_without_a_usage_counts_too() -> None:
-    rule = NodeUsage(NodeUsageArgs(unit="millicores"))
+    plugin = NodeUsage(NodeUsageArgs(unit="millicores"))
     state = make_state([make_node("a"), make_node("unknown")])
-    publish(rule, state, {"a": used(100)})
+    publish(plugin, state, {"a": used(100)})
     state.assume(make_pod("new", cpu="50m"), "unknown")
-    assert scores_of(decided(rule, state)) == {"a": (1, 100), "unknown": (-49, 0)}
+    assert scores_of(decided(plugin, state)) == {"a": (1, 100), "unknown": (-49, 0)}
 
 
 def test_a_pod_on_the_best_node_changes_the_millicores_of_all_nodes() -> None:
-    rule, state = NodeUsage(NodeUsageArgs(unit="millicores")), make_state(map(make_node, "abcd"))
-    publish(rule, state, {name: used(100 * at) for at, name in enumerate("abcd", start=1)})
-    verdicts = VerdictCache(make_profile([rule]), state)
+    plugin, state = NodeUsage(NodeUsageArgs(unit="millicores")), make_state(map(make_node, "abcd"))
+    publish(plugin, state, {name: used(100 * at) for at, name in enumerate("abcd", start=1)})
+    verdicts = VerdictCache(make_profile([plugin]), state)
     raw = []
     for _ in range(2):
         found = decide(make_pod(), verdicts, turn=0, full=True)
@@ -255,10 +258,13 @@ def test_the_request_follows_from_the_args() -> None:
     ],
 )
 def test_what_is_touched(unit: str, touched: int) -> None:
-    rule, state = NodeUsage(NodeUsageArgs(unit=unit)), make_state([make_node("a"), make_node("b")])  # type: ignore[arg-type]
-    publish(rule, state, {"a": used(500)})
+    plugin, state = (
+        NodeUsage(NodeUsageArgs(unit=unit)),
+        make_state([make_node("a"), make_node("b")]),
+    )  # type: ignore[arg-type]
+    publish(plugin, state, {"a": used(500)})
     state.touched = 0
-    assert rule.score(make_pod(), state.nodes().with_feasible(np.ones(2, np.bool_))) is not None
+    assert plugin.score(make_pod(), state.nodes().with_feasible(np.ones(2, np.bool_))) is not None
     assert state.touched == touched
 
 
@@ -297,14 +303,14 @@ def test_args(args: dict[str, Any], want: list[tuple[str, str]]) -> None:
 # What is logged.
 
 
-def in_words(state: ClusterState, raw: dict[str, int], rule: NodeUsage) -> list[str]:
-    scores = {name: RuleScore(one, 50, 50) for name, one in raw.items()}
-    return list(rule.in_words(scores, state.nodes()))
+def in_words(state: ClusterState, raw: dict[str, int], plugin: NodeUsage) -> list[str]:
+    scores = {name: PluginScore(one, 50, 50) for name, one in raw.items()}
+    return list(plugin.in_words(scores, state.nodes()))
 
 
 def test_shares_in_words() -> None:
-    rule, state = NodeUsage(NodeUsageArgs()), make_state([make_node("a"), make_node("b")])
-    assert in_words(state, {"a": 66_000, "b": 16_750}, rule) == [
+    plugin, state = NodeUsage(NodeUsageArgs()), make_state([make_node("a"), make_node("b")])
+    assert in_words(state, {"a": 66_000, "b": 16_750}, plugin) == [
         "[NodeUsage] node 'a' usage: 6.60 %",
         "[NodeUsage] node 'b' usage: 1.68 %",
         "[NodeUsage] Nodes final score: [{a 50} {b 50}]",
@@ -336,17 +342,17 @@ def test_shares_in_words() -> None:
 def test_millicores_in_words(
     samples: dict[str, UsageSample] | None, placed: list[Any], want: str
 ) -> None:
-    rule = NodeUsage(NodeUsageArgs(unit="millicores"))
+    plugin = NodeUsage(NodeUsageArgs(unit="millicores"))
     state = make_state([make_node("a"), make_node("b")], placed)
     if samples is not None:
-        publish(rule, state, samples)
-    assert in_words(state, {"a": -196}, rule) == [
+        publish(plugin, state, samples)
+    assert in_words(state, {"a": -196}, plugin) == [
         f"Node [ a ] Cpu Usage Value: {want}",
         "[NodeUsage] Nodes final score: [{a 50}]",
     ]
 
 
 def test_a_node_that_is_gone_is_unknown() -> None:
-    rule, state = NodeUsage(NodeUsageArgs(unit="millicores")), make_state([make_node("b")])
-    publish(rule, state, {"b": used(100.0)})
-    assert in_words(state, {"a": 1}, rule)[0] == "Node [ a ] Cpu Usage Value: unknown, Score: 1"
+    plugin, state = NodeUsage(NodeUsageArgs(unit="millicores")), make_state([make_node("b")])
+    publish(plugin, state, {"b": used(100.0)})
+    assert in_words(state, {"a": 1}, plugin)[0] == "Node [ a ] Cpu Usage Value: unknown, Score: 1"

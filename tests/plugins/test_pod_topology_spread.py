@@ -38,7 +38,7 @@ SERVICE = msgspec.convert(
 )
 
 
-def rule(**args: Any) -> PodTopologySpread:
+def plugin(**args: Any) -> PodTopologySpread:
     return PodTopologySpread(msgspec.convert(args, PodTopologySpreadArgs))
 
 
@@ -82,7 +82,7 @@ def two_zones() -> list[Node]:
 
 def refused(pod: Pod, state: ClusterState) -> dict[str, str]:
     """The reason of each node that is refused; it has one."""
-    return {name: reason for name, (reason,) in rejections(rule(), pod, state).items()}
+    return {name: reason for name, (reason,) in rejections(plugin(), pod, state).items()}
 
 
 def uneven(names: str) -> dict[str, str]:
@@ -217,7 +217,7 @@ def test_the_first_constraint_that_a_node_does_not_meet_is_the_reason() -> None:
 
 def test_what_is_refused_for_a_label_no_eviction_helps() -> None:
     nodes = make_state(two_zones(), pods_on({"a": 1})).nodes()
-    found = list(rule().filter(web("web", "", hard()), nodes))
+    found = list(plugin().filter(web("web", "", hard()), nodes))
     assert [(each.mask.tolist(), each.reason, each.eviction_helps) for each in found] == [
         ([False, False, False, True], NO_LABEL, False),
         ([True, True, False, False], UNEVEN, True),
@@ -232,13 +232,13 @@ def test_what_is_refused_for_a_label_no_eviction_helps() -> None:
     ],
 )
 def test_nothing_is_refused(pod: Pod) -> None:
-    assert list(rule().filter(pod, make_state(two_zones(), pods_on({"a": 9})).nodes())) == []
+    assert list(plugin().filter(pod, make_state(two_zones(), pods_on({"a": 9})).nodes())) == []
 
 
 def test_a_cluster_without_nodes() -> None:
     nodes = make_state([]).nodes()
-    assert [each.mask.tolist() for each in rule().filter(web("w", "", hard()), nodes)] == [[], []]
-    raw = rule().score(web("w", "", soft()), nodes.with_feasible(np.zeros(0, np.bool_)))
+    assert [each.mask.tolist() for each in plugin().filter(web("w", "", hard()), nodes)] == [[], []]
+    raw = plugin().score(web("w", "", soft()), nodes.with_feasible(np.zeros(0, np.bool_)))
     assert raw is not None
     assert raw.tolist() == []
 
@@ -247,7 +247,7 @@ def test_a_cluster_without_nodes() -> None:
 
 
 def refused_on(pod: Pod, nodes: Nodes) -> set[str]:
-    found: list[Rejection] = list(rule().filter(pod, nodes))
+    found: list[Rejection] = list(plugin().filter(pod, nodes))
     return {nodes.names[at] for each in found for at in np.flatnonzero(each.mask)}
 
 
@@ -330,7 +330,7 @@ def test_nodes_that_are_not_counted_count_nothing_in_thought() -> None:
 def test_nominated_pods_count_on_their_node() -> None:
     state = make_state(three_zones())
     state.nominate(web("rival", priority=5), "a")
-    profile = make_profile([rule()])
+    profile = make_profile([plugin()])
     pod = web("web", "", hard())
     decision = decide(pod, VerdictCache(profile, state), turn=0, full=True)
     assert {name: each.reasons for name, each in decision.rejections.items()} == {"a": (UNEVEN,)}
@@ -340,7 +340,7 @@ def test_kept_verdicts_follow_services() -> None:
     default = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
     args = {"defaultingType": "List", "defaultConstraints": [default]}
     state = make_state(three_zones(), pods_on({"a": 1}))
-    verdicts = VerdictCache(make_profile([rule(**args)]), state)
+    verdicts = VerdictCache(make_profile([plugin(**args)]), state)
     assert verdicts.verdict_on(web()).feasible.tolist() == [True, True, True, True]
     state.put_object(SERVICE)
     assert verdicts.verdict_on(web()).feasible.tolist() == [False, True, True, True]
@@ -364,11 +364,11 @@ def served(nodes: Sequence[Node], counts: Mapping[str, int]) -> ClusterState:
 
 def ranked(pod: Pod, state: ClusterState, **args: Any) -> dict[str, tuple[int, int]]:
     """Raw and normalised score of each feasible node."""
-    decision = decide(pod, VerdictCache(make_profile([rule(**args)]), state), turn=0, full=True)
+    decision = decide(pod, VerdictCache(make_profile([plugin(**args)]), state), turn=0, full=True)
     return {
         each.node_name: (score.raw, score.normalized)
         for each in decision.best
-        for score in each.by_rule.values()
+        for score in each.by_plugin.values()
     }
 
 
@@ -435,7 +435,7 @@ def test_defaults_from_the_configuration_pass_over_nodes_without_the_label() -> 
 def test_score(constraint: dict[str, Any], counts: dict[str, int], expected: Any) -> None:
     state = make_state(two_zones(), pods_on(counts))
     wanted = {**dict.fromkeys(["a", "b", "c", "bare"], 0), **expected}
-    assert scores(rule(), web("web", "", constraint), state) == wanted
+    assert scores(plugin(), web("web", "", constraint), state) == wanted
 
 
 def test_only_feasible_nodes_make_domains() -> None:
@@ -444,10 +444,10 @@ def test_only_feasible_nodes_make_domains() -> None:
     state = make_state(nodes, pods_on({"a": 4, "d": 1}))
     pod = web("web", "", soft())
     feasible = state.nodes().with_feasible(np.array([True, True, False]))
-    raw = rule().score(pod, feasible)
+    raw = plugin().score(pod, feasible)
     assert raw is not None
     assert raw.tolist()[:2] == [6, 0]  # 2 zones: 4*ln 4 = 5.5
-    raw = rule().score(web("web", "", soft(HOSTNAME)), feasible)
+    raw = plugin().score(web("web", "", soft(HOSTNAME)), feasible)
     assert raw is not None
     assert raw.tolist()[:2] == [6, 0]  # 2 hosts, likewise
 
@@ -464,7 +464,7 @@ class Hot:
 def test_a_node_that_is_refused_by_a_new_reading_no_longer_makes_a_domain() -> None:
     nodes = [node("a", "x"), node("b", "y"), node("c", "z")]
     state = make_state(nodes, pods_on({"a": 3, "b": 1}))
-    verdicts, pod = VerdictCache(make_profile([Hot(), rule()]), state), web("web", "", soft())
+    verdicts, pod = VerdictCache(make_profile([Hot(), plugin()]), state), web("web", "", soft())
     raw = []
     for heat in (0.0, 1.0):
         state.publish("heat", make_reading({"c": {"heat": heat}}, {"heat": 0.0}))
@@ -483,7 +483,7 @@ def test_a_node_that_lacks_one_of_the_labels_is_passed_over() -> None:
 
 def test_nodes_that_are_not_feasible_do_not_count_when_normalizing() -> None:
     state = make_state([node("a", "x"), node("b", "y"), node("d", "z")], pods_on({"a": 2, "d": 9}))
-    spread, feasible = rule(), np.array([True, True, False])
+    spread, feasible = plugin(), np.array([True, True, False])
     pod, nodes = web("web", "", soft()), state.nodes().with_feasible(feasible)
     raw = spread.score(pod, nodes)
     assert raw is not None
@@ -494,7 +494,7 @@ def test_hosts_are_counted_whatever_the_policies() -> None:
     pod = web("web", "", soft(HOSTNAME), soft(), node_selector={"zone": "x"})
     state = make_state([node("a", "x"), node("c", "y")], pods_on({"c": 2}))
     # 2 hosts: 2*ln 4 = 2.77; zone y is not counted
-    assert scores(rule(), pod, state) == {"a": 0, "c": 3}
+    assert scores(plugin(), pod, state) == {"a": 0, "c": 3}
 
 
 @pytest.mark.parametrize(
@@ -505,7 +505,7 @@ def test_hosts_are_counted_whatever_the_policies() -> None:
     ],
 )
 def test_no_opinion(pod: Pod) -> None:
-    assert scores(rule(), pod, make_state(two_zones())) is None
+    assert scores(plugin(), pod, make_state(two_zones())) is None
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from lowtide.objects.storage import (
 from lowtide.plugins.volume_binding import VolumeBinding, VolumeBindingArgs
 from lowtide.testing import make_node, make_pod, make_state
 
-RULE = VolumeBinding(VolumeBindingArgs(), NoBinder())
+PLUGIN = VolumeBinding(VolumeBindingArgs(), NoBinder())
 ZONE = "topology.kubernetes.io/zone"
 COMPLETED = {"pv.kubernetes.io/bind-completed": "yes"}
 SELECTED = "volume.kubernetes.io/selected-node"
@@ -118,7 +118,7 @@ def cluster(*things: Any) -> ClusterState:
 def refused(pod: Pod, state: ClusterState) -> dict[str, list[str]]:
     nodes = state.nodes()
     found: dict[str, list[str]] = {name: [] for name in nodes.names}
-    for rejection in RULE.filter(pod, nodes):
+    for rejection in PLUGIN.filter(pod, nodes):
         assert not rejection.eviction_helps
         for at in np.flatnonzero(rejection.mask):
             found[nodes.names[at]].append(rejection.reason)
@@ -182,7 +182,7 @@ def refused(pod: Pod, state: ClusterState) -> dict[str, list[str]]:
 )
 def test_refuses_a_pod(pod: Pod, things: list[Any], want: str) -> None:
     state = cluster(*things)
-    assert RULE.pre_filter(pod, state.nodes()) == PodRejection(want)
+    assert PLUGIN.pre_filter(pod, state.nodes()) == PodRejection(want)
     assert refused(pod, state) == {"a": [], "b": []}
 
 
@@ -279,7 +279,7 @@ BOUND = {"annotations": COMPLETED, "volumeName": "v"}
 )
 def test_refuses_nodes(things: list[Any], a: list[str], b: list[str]) -> None:
     state = cluster(*things)
-    assert RULE.pre_filter(using(), state.nodes()) is None
+    assert PLUGIN.pre_filter(using(), state.nodes()) is None
     assert refused(using(), state) == {"a": a, "b": b}
 
 
@@ -317,7 +317,7 @@ def test_makes_volumes(told: list[Any], a: list[str], b: list[str]) -> None:
 def test_a_claim_whose_size_cannot_be_read_is_named() -> None:
     state = cluster(claim(size="much"))
     with pytest.raises(QuantityError, match=r"default/data spec\.resources\.requests\[storage\]"):
-        list(RULE.filter(using(), state.nodes()))
+        list(PLUGIN.filter(using(), state.nodes()))
 
 
 def csi_node(name: str, *plugins: str) -> CSINode:
@@ -367,7 +367,7 @@ def test_the_new_driver_is_where_its_csi_node_says_so_now() -> None:
 
 def reserved(pod: Pod, node_name: str, state: ClusterState) -> dict[str, str]:
     """Each volume with its claim, and each claim with its node."""
-    answer = RULE.reserve(pod, node_name, state.nodes())
+    answer = PLUGIN.reserve(pod, node_name, state.nodes())
     assert not isinstance(answer, PodRejection)
     objects: list[Any] = [] if answer is None else list(answer.objects)
     return {
@@ -399,7 +399,7 @@ def test_reserves_what_is_to_be_made_with_its_node() -> None:
 def test_a_volume_that_a_user_promised_is_not_marked_as_given_by_a_controller() -> None:
     promise = {"namespace": "default", "name": "data"}
     state = cluster(claim(), volume("v", claimRef=promise))
-    answer = RULE.reserve(using(), "a", state.nodes())
+    answer = PLUGIN.reserve(using(), "a", state.nodes())
     assert isinstance(answer, Reserved)
     (given,) = answer.objects
     assert given.spec.claim_ref.uid == "data"

@@ -144,16 +144,16 @@ def test_a_claim_is_free_on_the_node_where_its_holder_is_imagined_away() -> None
 
 
 def test_a_claim_that_nobody_uses_is_not_taken_by_a_pod_that_is_only_promised_the_node() -> None:
-    """As in kube-scheduler, which does not ask this rule again in that case."""
+    """As in kube-scheduler, which does not ask this plugin again in that case."""
     nodes = nodes_with().with_pods({0: [using("promised", the_claim("alone"))]})
     assert refused(using("web", the_claim("alone")), nodes) == {}
     assert refused(using("web", the_claim("alone"), gce("d")), nodes) == {"a": CLAIM_TAKEN}
 
 
 def test_a_pod_whose_claim_is_missing_is_refused() -> None:
-    rule, nodes = VolumeRestrictions(), nodes_with()
-    assert rule.pre_filter(using("web", the_claim("alone")), nodes) is None
-    assert rule.pre_filter(using("web", the_claim("none")), nodes) == PodRejection(
+    plugin, nodes = VolumeRestrictions(), nodes_with()
+    assert plugin.pre_filter(using("web", the_claim("alone")), nodes) is None
+    assert plugin.pre_filter(using("web", the_claim("none")), nodes) == PodRejection(
         'persistentvolumeclaim "none" not found'
     )
-    assert rule.pre_filter(using("web", {"ephemeral": {}}), nodes) is None
+    assert plugin.pre_filter(using("web", {"ephemeral": {}}), nodes) is None

@@ -1,5 +1,5 @@
-"""The real extender's HTTP and rules, all default rules and more, on the cluster that was recorded;
-and a client that sends it anything."""
+"""The real extender's HTTP and plugins, all default plugins and more, on the cluster that was
+recorded; and a client that sends it anything."""
 
 import asyncio
 import time
@@ -80,7 +80,7 @@ class Counts:
     requests: Counter[str] = field(default_factory=Counter)
     refusals: Counter[str] = field(default_factory=Counter)
     neutral: Counter[str] = field(default_factory=Counter)
-    rule_errors: Counter[str] = field(default_factory=Counter)
+    plugin_errors: Counter[str] = field(default_factory=Counter)
 
     def observe(self, verb: str, status: str, seconds: float) -> None:
         self.requests[f"{verb} {status}"] += 1
@@ -91,8 +91,8 @@ class Counts:
     def refused(self, reason: str) -> None:
         self.refusals[reason] += 1
 
-    def rule_error(self, rule_name: str) -> None:
-        self.rule_errors[rule_name] += 1
+    def plugin_error(self, plugin_name: str) -> None:
+        self.plugin_errors[plugin_name] += 1
 
 
 class RealAsking(Advising):

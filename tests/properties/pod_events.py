@@ -154,7 +154,7 @@ class PodEvents:
         self._look_ups: list[LookUpBinding] = []
         self._evictions: list[Evict] = []
         self._question: Question | None = None
-        kinds = (KIND_OF[kind].name for kind in self.machine.rules_by_kind)
+        kinds = (KIND_OF[kind].name for kind in self.machine.plugins_by_kind)
         for event in (*map(Listed, ("Node", "Pod", *kinds)), Added(make_node(NODES[0], cpu="2"))):
             self.give(event)
 

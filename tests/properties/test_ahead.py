@@ -1,5 +1,5 @@
-"""Rows judged ahead by every default rule: pods of one shape come one after the other, and what is
-kept equals what is judged from nothing. Uses the rules and clusters of test_incremental."""
+"""Rows judged ahead by every default plugin: pods of one shape come one after the other, and what
+is kept equals what is judged from nothing. Uses the plugins and clusters of test_incremental."""
 
 import pytest
 from hypothesis import HealthCheck, given, settings

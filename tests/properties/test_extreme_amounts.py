@@ -147,7 +147,7 @@ def clusters(draw: st.DrawFn) -> tuple[list[Node], list[Pod]]:
 
 
 def profile(weight: int = 2**31 - 1) -> Profile:
-    """kube-scheduler's default rules and Lowtide's own."""
+    """kube-scheduler's default plugins and Lowtide's own."""
     own = ("NetworkTraffic", "NodeUsage", "NodeLabel")
     enabled = [{"name": name, "weight": weight} for name in own]
     config = {
@@ -178,17 +178,17 @@ PROFILE = profile()
 def publish(state: ClusterState, rate: float, used: str) -> None:
     """The same on every node."""
     nodes = [state.node_at(row) for row in range(state.count)]
-    for rule in PROFILE.rules:
-        if isinstance(rule, NetworkTraffic):
-            reading = traffic_reading(rule.request, dict.fromkeys(state.names, rate), nodes)
-            state.publish(rule.request, published(reading))
-        if isinstance(rule, NodeUsage):
+    for plugin in PROFILE.plugins:
+        if isinstance(plugin, NetworkTraffic):
+            reading = traffic_reading(plugin.request, dict.fromkeys(state.names, rate), nodes)
+            state.publish(plugin.request, published(reading))
+        if isinstance(plugin, NodeUsage):
             metrics = NodeMetrics(timestamp=NOW_TEXT, usage={"cpu": used, "memory": used})
             samples = dict.fromkeys(state.names, sample_of(metrics))
             table = state.nodes()
             has = map(Allocatable, table.allocatable("cpu"), table.allocatable("memory"))
             allocatable = dict(zip(state.names, has, strict=True))
-            state.publish(rule.request, usage_reading(rule.request, samples, allocatable, NOW))
+            state.publish(plugin.request, usage_reading(plugin.request, samples, allocatable, NOW))
 
 
 def with_healthy(nodes: Sequence[Node], pods: Sequence[Pod]) -> ClusterState:
@@ -215,7 +215,7 @@ def test_a_usual_pod_is_placed(
         refused = decision.rejections.get(HEALTHY)
         assert refused is None or refused.plugin == "NetworkTraffic", refused  # for its load
         for node in decision.best:
-            for name, score in node.by_rule.items():
+            for name, score in node.by_plugin.items():
                 assert 0 <= score.normalized <= 100, name
         state.assume(pod, decision.node_name, verdicts.verdict_on(pod).signature)
 
@@ -265,7 +265,7 @@ def test_resources_agree_with_twins_of_unbounded_integers(
         },
     }
     nodes = faces(data.draw, *cluster)
-    rule = NodeResourcesFit(msgspec.convert({"scoringStrategy": strategy}, NodeResourcesFitArgs))
-    assert refusals([rule], pod, nodes) == refusals(plain_fit(pod, []), pod, nodes)
-    found = rule.score(pod, nodes).tolist()
+    plugin = NodeResourcesFit(msgspec.convert({"scoringStrategy": strategy}, NodeResourcesFitArgs))
+    assert refusals([plugin], pod, nodes) == refusals(plain_fit(pod, []), pod, nodes)
+    found = plugin.score(pod, nodes).tolist()
     assert found == PlainFitScore(kind, weights, shape).score(pod, nodes).tolist()

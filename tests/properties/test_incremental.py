@@ -1,8 +1,8 @@
 """What is kept step by step equals what is built from nothing, after any series of events.
 
 ClusterState's columns are compared after each event, kept verdicts and decisions whenever somebody
-looks: any shape, with or without its scores, after any number of events. Rules that lie about what
-they read, and states that forget to say what changed, are planted to see them caught.
+looks: any shape, with or without its scores, after any number of events. Plugins that lie about
+what they read, and states that forget to say what changed, are planted to see them caught.
 """
 
 import math
@@ -200,7 +200,7 @@ class PrefersFeasible:
         return nodes.feasible.astype(np.int64) * 3
 
 
-def all_rules(scoring: Literal["relative", "utilization"] = "relative") -> list[Any]:
+def all_plugins(scoring: Literal["relative", "utilization"] = "relative") -> list[Any]:
     return [
         Moody(),
         CountsFeasible(),
@@ -373,13 +373,13 @@ SELECTIONS = [
 
 
 class Incremental(RuleBasedStateMachine):
-    make_rules: ClassVar[Callable[[], list[Any]]] = staticmethod(all_rules)
+    make_plugins: ClassVar[Callable[[], list[Any]]] = staticmethod(all_plugins)
     make_state: ClassVar[Callable[[], ClusterState]] = ClusterState
 
     @initialize()
     def start(self) -> None:
-        self.rules = self.make_rules()
-        self.profile = make_profile(self.rules, {"NodeResourcesFit": 3})
+        self.plugins = self.make_plugins()
+        self.profile = make_profile(self.plugins, {"NodeResourcesFit": 3})
         self.state = self.make_state()
         self.verdicts = VerdictCache(self.profile, self.state)
         self.placed: dict[str, tuple[Pod, str]] = {}
@@ -402,7 +402,7 @@ class Incremental(RuleBasedStateMachine):
         self.state.update_node(node)
 
     @rule(is_moody=st.booleans())
-    def rule_is_in_a_mood(self, is_moody: bool) -> None:
+    def plugin_is_in_a_mood(self, is_moody: bool) -> None:
         labels = {"zone": "a", **({"moody": "yes"} if is_moody else {})}
         self.node_comes_or_changes(make_node(NAMES[0], labels=labels))
 
@@ -477,7 +477,7 @@ class Incremental(RuleBasedStateMachine):
     def reading_is_published(self, values: dict[str, float], seconds: float) -> None:
         """What pods carry that started before it is measured, of the newest in part."""
         self.seconds = min(self.seconds + seconds, 59.0)
-        request, table = self.rules[-1].request, self.state.nodes()
+        request, table = self.plugins[-1].request, self.state.nodes()
         given = {
             name: {"value": value, "capacity": LINK_BYTES_PER_SECOND}
             for name, value in values.items()
@@ -551,7 +551,7 @@ class Incremental(RuleBasedStateMachine):
     @rule(data=st.data(), shape=shapes)
     def without_a_pod_all_is_as_if_it_had_gone(self, data: st.DataObject, shape: Pod) -> None:
         uid = data.draw(st.sampled_from(sorted(self.placed)))
-        gone, real, request = self.state.without(uid), self.from_nothing(), self.rules[-1].request
+        gone, real, request = self.state.without(uid), self.from_nothing(), self.plugins[-1].request
         real.remove_pod(uid)
         position = self.state.log.position
         assert read_by_plugins(gone, request) == read_by_plugins(real, request)
@@ -571,7 +571,7 @@ class Incremental(RuleBasedStateMachine):
     @invariant()
     def state_equals_one_from_nothing(self) -> None:
         if hasattr(self, "state"):
-            request = self.rules[-1].request
+            request = self.plugins[-1].request
             assert columns_of(self.state, request) == columns_of(self.from_nothing(), request)
 
     def from_nothing(self) -> ClusterState:
@@ -587,7 +587,7 @@ class Incremental(RuleBasedStateMachine):
             else:
                 rebuilt.assume(counted, node_name)
         if self.reading is not None:
-            rebuilt.publish(self.rules[-1].request, self.reading)
+            rebuilt.publish(self.plugins[-1].request, self.reading)
         for pod, _ in self.placed.values():
             if pod.spec.node_name:
                 rebuilt.place(pod)
@@ -606,7 +606,7 @@ def values_of(column: ValueColumn[Any], count: int) -> list[Any]:
 
 
 def columns_of(state: ClusterState, request: Any) -> dict[str, Any]:
-    """Everything that rules can read, as plain values."""
+    """Everything that plugins can read, as plain values."""
     table = state.nodes()
     resources = ["cpu", "memory", "pods", "example.com/gpu"]
     columns: dict[str, Any] = {
@@ -722,10 +722,10 @@ LONG = settings(QUICK, max_examples=1000, stateful_step_count=40, derandomize=Fa
 
 
 class AsGiven(Incremental):
-    """With raw scores of NetworkTraffic that count as given: so do those of all local rules then,
+    """With raw scores of NetworkTraffic that count as given: so do those of all local plugins then,
     and what was said ahead of a row is taken without a look at the others."""
 
-    make_rules = staticmethod(partial(all_rules, "utilization"))
+    make_plugins = staticmethod(partial(all_plugins, "utilization"))
 
 
 SCORINGS = (Incremental, AsGiven)
@@ -746,15 +746,15 @@ def test_incremental_at_length(scoring: type[Incremental]) -> None:
 # Planted bugs: each must be caught.
 
 
-def only(*rule_classes: type) -> Callable[[], list[Any]]:
-    """Few rules show a bug sooner; the last is always the one that is measured for."""
+def only(*plugin_classes: type) -> Callable[[], list[Any]]:
+    """Few plugins show a bug sooner; the last is always the one that is measured for."""
 
-    def rules() -> list[Any]:
-        kept = (*rule_classes, NetworkTraffic)
-        own = [rule_class() for rule_class in rule_classes if rule_class is FewPodsHere]
-        return [*own, *(each for each in all_rules() if isinstance(each, kept))]
+    def plugins() -> list[Any]:
+        kept = (*plugin_classes, NetworkTraffic)
+        own = [plugin_class() for plugin_class in plugin_classes if plugin_class is FewPodsHere]
+        return [*own, *(each for each in all_plugins() if isinstance(each, kept))]
 
-    return rules
+    return plugins
 
 
 def forgetting(bits: int) -> type[ClusterState]:
@@ -849,7 +849,7 @@ def deaf(index: str, event: str) -> type[ClusterState]:
 class EveryEvent(Incremental):
     """With all events that indexes hear, and with what they say to few plugins."""
 
-    make_rules = staticmethod(only(NodeResourcesFit))
+    make_plugins = staticmethod(only(NodeResourcesFit))
 
     @precondition(lambda self: self.placed)
     @rule(data=st.data(), labels=st.sampled_from([{}, {"app": "a"}, {"app": "b"}]))
@@ -924,12 +924,12 @@ MISSED = [
 @pytest.mark.long
 @pytest.mark.parametrize(("index", "event"), MISSED)
 def test_catches_an_index_that_misses_an_event(index: str, event: str) -> None:
-    assert_caught(EveryEvent, EveryEvent.make_rules, deaf(index, event))
+    assert_caught(EveryEvent, EveryEvent.make_plugins, deaf(index, event))
 
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("make_rules", "make_state"),
+    ("make_plugins", "make_state"),
     [
         pytest.param(
             only(NodeResourcesFit), forgetting(TAKEN), id="what pods take is read and not noted"
@@ -988,20 +988,20 @@ def test_catches_an_index_that_misses_an_event(index: str, event: str) -> None:
     ],
 )
 def test_catches(
-    make_rules: Callable[[], list[Any]], make_state: Callable[[], ClusterState]
+    make_plugins: Callable[[], list[Any]], make_state: Callable[[], ClusterState]
 ) -> None:
-    assert_caught(Incremental, make_rules, make_state)
+    assert_caught(Incremental, make_plugins, make_state)
 
 
 def assert_caught(
     machine: type[Incremental],
-    make_rules: Callable[[], list[Any]],
+    make_plugins: Callable[[], list[Any]],
     make_state: Callable[[], ClusterState],
 ) -> None:
     planted = type(
         "Planted",
         (machine,),
-        {"make_rules": staticmethod(make_rules), "make_state": staticmethod(make_state)},
+        {"make_plugins": staticmethod(make_plugins), "make_state": staticmethod(make_state)},
     )
     with pytest.raises((AssertionError, IndexError, KeyError)):
         run_state_machine_as_test(

@@ -107,10 +107,10 @@ def faces(draw: st.DrawFn) -> Nodes:
     return face
 
 
-def refusals(rule: Any, pod: Pod, nodes: Nodes) -> list[tuple[str, str, bool]]:
+def refusals(plugin: Any, pod: Pod, nodes: Nodes) -> list[tuple[str, str, bool]]:
     return sorted(
         (nodes.names[at], rejection.reason, rejection.eviction_helps)
-        for rejection in rule.filter(pod, nodes)
+        for rejection in plugin.filter(pod, nodes)
         for at in np.flatnonzero(rejection.mask)
     )
 
@@ -118,8 +118,8 @@ def refusals(rule: Any, pod: Pod, nodes: Nodes) -> list[tuple[str, str, bool]]:
 @STEADY
 @given(pod=pending, nodes=faces())
 def test_filters_agree(pod: Pod, nodes: Nodes) -> None:
-    rule, twin = InterPodAffinity(InterPodAffinityArgs()), PlainInterPodAffinity(1, False)
-    assert refusals(rule, pod, nodes) == refusals(twin, pod, nodes)
+    plugin, twin = InterPodAffinity(InterPodAffinityArgs()), PlainInterPodAffinity(1, False)
+    assert refusals(plugin, pod, nodes) == refusals(twin, pod, nodes)
 
 
 @STEADY
@@ -133,19 +133,19 @@ def test_filters_agree(pod: Pod, nodes: Nodes) -> None:
 def test_scores_agree(
     pod: Pod, nodes: Nodes, hard_weight: int, is_ignoring: bool, data: st.DataObject
 ) -> None:
-    rule = InterPodAffinity(InterPodAffinityArgs(hard_weight, is_ignoring))
+    plugin = InterPodAffinity(InterPodAffinityArgs(hard_weight, is_ignoring))
     twin = PlainInterPodAffinity(hard_weight, is_ignoring)
     nodes = nodes.everything
     flags = st.lists(st.booleans(), min_size=len(nodes), max_size=len(nodes))
     feasible = np.array(data.draw(flags), np.bool_)
     nodes = nodes.with_feasible(feasible)
-    raw, plain = rule.score(pod, nodes), twin.score(pod, nodes)
+    raw, plain = plugin.score(pod, nodes), twin.score(pod, nodes)
     if raw is None or plain is None:
         assert raw is plain
         return
     assert raw.tolist() == plain.tolist()
     if feasible.any():
-        normalized = rule.normalize(pod, nodes, raw)[feasible].tolist()
+        normalized = plugin.normalize(pod, nodes, raw)[feasible].tolist()
         assert normalized == twin.normalize(plain[feasible].tolist())
 
 
@@ -154,14 +154,14 @@ def test_scores_agree(
 def test_judging_some_rows_is_taking_rows_of_judging_all(
     pod: Pod, nodes: Nodes, data: st.DataObject
 ) -> None:
-    rule = InterPodAffinity(InterPodAffinityArgs())
+    plugin = InterPodAffinity(InterPodAffinityArgs())
     every_position = st.sampled_from(range(len(nodes))) if len(nodes) else st.nothing()
     positions = np.array(data.draw(st.lists(every_position, unique=True)), np.intp)
     some, kept = nodes.take(positions), {nodes.names[at] for at in positions}
-    of_all = [each for each in refusals(rule, pod, nodes) if each[0] in kept]
-    assert refusals(rule, pod, some) == of_all
-    raw = rule.score(pod, nodes)
-    taken = rule.score(pod, some)
+    of_all = [each for each in refusals(plugin, pod, nodes) if each[0] in kept]
+    assert refusals(plugin, pod, some) == of_all
+    raw = plugin.score(pod, nodes)
+    taken = plugin.score(pod, some)
     if raw is None or taken is None:
         assert raw is taken
     else:

@@ -16,7 +16,7 @@ from tests.properties.test_incremental import (
     SHAPES,
     FewPodsHere,
     Incremental,
-    all_rules,
+    all_plugins,
     nodes,
     renamed,
     running,
@@ -53,8 +53,8 @@ def every_plugin() -> list[Any]:
         NodeLabel(NodeLabelArgs(label="disk")),
         NodeUsage(NodeUsageArgs(memory=1)),
         NodeUsage(NodeUsageArgs(unit="millicores")),
-        *all_rules("utilization")[-1:],
-        *all_rules(),
+        *all_plugins("utilization")[-1:],
+        *all_plugins(),
     ]
 
 
@@ -64,7 +64,7 @@ def judges(plugin: Any) -> bool:
 
 def test_every_built_in_plugin_is_among_them() -> None:
     names = {plugin.name for plugin in every_plugin()}
-    assert {row.name for row in BUILT_IN if row.rule is not None and judges(row.rule)} <= names
+    assert {row.name for row in BUILT_IN if row.plugin is not None and judges(row.plugin)} <= names
 
 
 # Answers, by row.
@@ -185,7 +185,7 @@ def property_of(make_plugins: Callable[[], list[Any]]) -> Callable[[], None]:
         data: st.DataObject,
     ) -> None:
         cluster = Incremental()
-        cluster.make_rules = make_plugins  # type: ignore[misc]
+        cluster.make_plugins = make_plugins  # type: ignore[misc]
         cluster.start()
         for node in some_nodes:
             cluster.node_comes_or_changes(node)
@@ -195,7 +195,7 @@ def property_of(make_plugins: Callable[[], list[Any]]) -> Callable[[], None]:
         state = cluster.state
         if traffic is not None:
             cluster.reading_is_published(dict(zip(state.names, traffic, strict=False)), 15.0)
-        for plugin in cluster.rules:
+        for plugin in cluster.plugins:
             if isinstance(plugin, NodeUsage):
                 sizes = BelievedCluster(state).allocatable()
                 state.publish(plugin.request, usage_reading(plugin.request, usage, sizes, NOW))
@@ -207,7 +207,7 @@ def property_of(make_plugins: Callable[[], list[Any]]) -> Callable[[], None]:
         feasible = np.array(data.draw(every_row), np.bool_)
         parts = data.draw(partitions(state.count))
         ahead = data.draw(st.lists(st.sampled_from(range(state.count)), min_size=1, max_size=9))
-        for plugin in filter(judges, cluster.rules):
+        for plugin in filter(judges, cluster.plugins):
             for pod in PODS:
                 if hasattr(plugin, "concerns") and not plugin.concerns(pod):
                     check_unconcerned(plugin, pod, table, feasible)
@@ -224,7 +224,7 @@ def test_what_is_said_of_a_row_goes_by_the_row_and_the_signature_alone() -> None
 
 def test_a_plugin_that_takes_the_asked_rows_for_all_rows_is_caught() -> None:
     def planted() -> list[Any]:
-        return [FewPodsHere(), all_rules()[-1]]
+        return [FewPodsHere(), all_plugins()[-1]]
 
     with pytest.raises(AssertionError, match="FewPodsElsewhere"):
         property_of(planted)()
@@ -255,7 +255,7 @@ class Meddles:
 @pytest.mark.parametrize("kind", [ByUid, Meddles])
 def test_catches(kind: type[Any]) -> None:
     def planted(kind: type[Any]) -> list[Any]:
-        return [kind(), all_rules()[-1]]
+        return [kind(), all_plugins()[-1]]
 
     with pytest.raises(AssertionError, match=kind.__name__):
         property_of(partial(planted, kind))()

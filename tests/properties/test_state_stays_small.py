@@ -2,7 +2,7 @@
 was asked only as many columns as it has room for.
 
 Requests are as an extender gets them: nodes put into the table for one answer, and a pod that all
-default rules judge, booked for a while. All they name is new each time.
+default plugins judge, booked for a while. All they name is new each time.
 """
 
 import gc

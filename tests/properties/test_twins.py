@@ -1,4 +1,4 @@
-"""Every vectorised rule agrees with its plain twin, on any cluster and on any face of it.
+"""Every vectorised plugin agrees with its plain twin, on any cluster and on any face of it.
 
 The alphabets are small, so that taints are tolerated, labels match and ports collide.
 """
@@ -273,25 +273,25 @@ class Refusal(NamedTuple):
     eviction_helps: bool
 
 
-def refusals(rules: Iterable[Any], pod: Pod, nodes: Nodes) -> list[Refusal]:
+def refusals(plugins: Iterable[Any], pod: Pod, nodes: Nodes) -> list[Refusal]:
     return sorted(
         Refusal(nodes.names[at], rejection.reason, rejection.eviction_helps)
-        for rule in rules
-        if is_concerned(rule, pod)
-        for rejection in rule.filter(pod, nodes)
+        for plugin in plugins
+        if is_concerned(plugin, pod)
+        for rejection in plugin.filter(pod, nodes)
         for at in np.flatnonzero(rejection.mask)
     )
 
 
-def raw_scores(rule: Any, pod: Pod, nodes: Nodes) -> list[int] | None:
-    if not is_concerned(rule, pod):
+def raw_scores(plugin: Any, pod: Pod, nodes: Nodes) -> list[int] | None:
+    if not is_concerned(plugin, pod):
         return None
-    raw = rule.score(pod, nodes.with_feasible(np.ones(len(nodes.everything), np.bool_)))
+    raw = plugin.score(pod, nodes.with_feasible(np.ones(len(nodes.everything), np.bool_)))
     return None if raw is None else raw.tolist()
 
 
 @pytest.mark.parametrize(
-    ("rule", "twin"),
+    ("plugin", "twin"),
     [
         pytest.param(NodeName(), PlainNodeName(), id="NodeName"),
         pytest.param(NodeUnschedulable(), PlainNodeUnschedulable(), id="NodeUnschedulable"),
@@ -301,8 +301,8 @@ def raw_scores(rule: Any, pod: Pod, nodes: Nodes) -> list[int] | None:
 )
 @STEADY
 @given(pod=pending, nodes=faces())
-def test_filters_agree(rule: Any, twin: Any, pod: Pod, nodes: Nodes) -> None:
-    assert refusals([rule], pod, nodes) == refusals([twin], pod, nodes)
+def test_filters_agree(plugin: Any, twin: Any, pod: Pod, nodes: Nodes) -> None:
+    assert refusals([plugin], pod, nodes) == refusals([twin], pod, nodes)
 
 
 @STEADY
@@ -316,9 +316,9 @@ def test_scores_by_taints_agree(pod: Pod, nodes: Nodes) -> None:
 @STEADY
 @given(pod=pending, nodes=faces(), added=added_affinities)
 def test_node_affinity_agrees(pod: Pod, nodes: Nodes, added: Affinity) -> None:
-    rule, twin = NodeAffinity(NodeAffinityArgs(added_affinity=added)), PlainNodeAffinity(added)
-    assert refusals([rule], pod, nodes) == refusals([twin], pod, nodes)
-    raw = raw_scores(rule, pod, nodes)
+    plugin, twin = NodeAffinity(NodeAffinityArgs(added_affinity=added)), PlainNodeAffinity(added)
+    assert refusals([plugin], pod, nodes) == refusals([twin], pod, nodes)
+    raw = raw_scores(plugin, pod, nodes)
     if raw is None:  # no opinion: every node would get 0
         raw = [0] * len(nodes)
     assert raw == raw_scores(twin, pod, nodes)
@@ -327,8 +327,8 @@ def test_node_affinity_agrees(pod: Pod, nodes: Nodes, added: Affinity) -> None:
 @STEADY
 @given(pod=pending, nodes=faces(), ignored=st.sampled_from([[], [TPU], ["cpu", TPU, GPU]]))
 def test_filters_by_resources_agree(pod: Pod, nodes: Nodes, ignored: list[str]) -> None:
-    rule = NodeResourcesFit(NodeResourcesFitArgs(ignored_resources=ignored))
-    assert refusals([rule], pod, nodes) == refusals(plain_fit(pod, ignored), pod, nodes)
+    plugin = NodeResourcesFit(NodeResourcesFitArgs(ignored_resources=ignored))
+    assert refusals([plugin], pod, nodes) == refusals(plain_fit(pod, ignored), pod, nodes)
 
 
 SHAPES = [[(0, 0), (100, 10)], [(10, 10), (40, 3), (90, 7)], [(50, 5)], [(50, 0), (100, 10)]]
@@ -352,9 +352,9 @@ def test_scores_by_resources_agree(
             "shape": [{"utilization": used, "score": score} for used, score in shape]
         },
     }
-    rule = NodeResourcesFit(msgspec.convert({"scoringStrategy": strategy}, NodeResourcesFitArgs))
+    plugin = NodeResourcesFit(msgspec.convert({"scoringStrategy": strategy}, NodeResourcesFitArgs))
     twin = PlainFitScore(kind, weights, shape)
-    assert raw_scores(rule, pod, nodes) == raw_scores(twin, pod, nodes)
+    assert raw_scores(plugin, pod, nodes) == raw_scores(twin, pod, nodes)
 
 
 @STEADY
@@ -365,31 +365,31 @@ def test_scores_by_resources_agree(
 )
 def test_scores_by_balance_agree(pod: Pod, nodes: Nodes, resources: list[str]) -> None:
     listed = [{"name": name} for name in resources]
-    rule = NodeResourcesBalancedAllocation(
+    plugin = NodeResourcesBalancedAllocation(
         msgspec.convert({"resources": listed}, NodeResourcesBalancedAllocationArgs)
     )
     wanted = pod_requests(pod)
     has_opinion = any(wanted.get(name, 0) for name in resources)
     twin = raw_scores(PlainBalancedAllocation(resources), pod, nodes)
-    assert raw_scores(rule, pod, nodes) == (twin if has_opinion else None)
+    assert raw_scores(plugin, pod, nodes) == (twin if has_opinion else None)
 
 
 @settings(STEADY, max_examples=200)
 @given(pod=spreading, nodes=faces())
 def test_filters_by_spread_agree(pod: Pod, nodes: Nodes) -> None:
-    rule = PodTopologySpread(PodTopologySpreadArgs())
-    assert refusals([rule], pod, nodes) == refusals([PlainPodTopologySpread()], pod, nodes)
+    plugin = PodTopologySpread(PodTopologySpreadArgs())
+    assert refusals([plugin], pod, nodes) == refusals([PlainPodTopologySpread()], pod, nodes)
 
 
 @settings(STEADY, max_examples=200)
 @given(pod=spreading, nodes=faces(), data=st.data())
 def test_scores_by_spread_agree(pod: Pod, nodes: Nodes, data: st.DataObject) -> None:
-    rule, twin = PodTopologySpread(PodTopologySpreadArgs()), PlainPodTopologySpread()
+    plugin, twin = PodTopologySpread(PodTopologySpreadArgs()), PlainPodTopologySpread()
     nodes = nodes.everything
     count = st.lists(st.booleans(), min_size=len(nodes), max_size=len(nodes))
     feasible = np.array(data.draw(count), np.bool_)
     nodes = nodes.with_feasible(feasible)
-    raw, plain = rule.score(pod, nodes), twin.score(pod, nodes)
+    raw, plain = plugin.score(pod, nodes), twin.score(pod, nodes)
     if raw is None or plain is None:
         assert raw is plain
         return
@@ -400,7 +400,7 @@ def test_scores_by_spread_agree(pod: Pod, nodes: Nodes, data: st.DataObject) -> 
     }
     scored = [bool(feasible[at]) and keys <= set(nodes.node(at).labels) for at in range(len(nodes))]
     assert raw[feasible].tolist() == plain[feasible].tolist()
-    normalized = np.where(feasible, rule.normalize(pod, nodes, raw), 0)
+    normalized = np.where(feasible, plugin.normalize(pod, nodes, raw), 0)
     assert normalized.tolist() == twin.normalize(plain.tolist(), scored)
 
 
@@ -440,7 +440,7 @@ def test_filters_by_declared_features_agree(pod: Pod, nodes: Nodes) -> None:
 # Some rows instead of all.
 
 
-def every_rule(added: Affinity) -> Sequence[Any]:
+def every_plugin(added: Affinity) -> Sequence[Any]:
     return (
         NodeName(),
         NodeUnschedulable(),
@@ -474,11 +474,11 @@ def test_judging_some_rows_is_taking_rows_of_judging_all(
     positions = np.array(data.draw(st.lists(every_position, unique=True)), np.intp)
     some = nodes.take(positions)
     kept = {nodes.names[at] for at in positions}
-    for rule in every_rule(added):
-        if hasattr(rule, "filter"):
-            of_all = [each for each in refusals([rule], pod, nodes) if each.node_name in kept]
-            assert refusals([rule], pod, some) == of_all, rule.name
-        if hasattr(rule, "score"):
-            raw = raw_scores(rule, pod, nodes)
+    for plugin in every_plugin(added):
+        if hasattr(plugin, "filter"):
+            of_all = [each for each in refusals([plugin], pod, nodes) if each.node_name in kept]
+            assert refusals([plugin], pod, some) == of_all, plugin.name
+        if hasattr(plugin, "score"):
+            raw = raw_scores(plugin, pod, nodes)
             taken = None if raw is None else [raw[at] for at in positions]
-            assert raw_scores(rule, pod, some) == taken, rule.name
+            assert raw_scores(plugin, pod, some) == taken, plugin.name

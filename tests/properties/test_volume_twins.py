@@ -1,4 +1,4 @@
-"""Each volume rule agrees with its plain twin on any cluster, with pods added and removed in
+"""Each volume plugin agrees with its plain twin on any cluster, with pods added and removed in
 thought, on some rows or all."""
 
 import random
@@ -270,16 +270,16 @@ class Refusal(NamedTuple):
     eviction_helps: bool
 
 
-def refusals(rule: Any, pod: Pod, nodes: Nodes) -> list[Refusal]:
+def refusals(plugin: Any, pod: Pod, nodes: Nodes) -> list[Refusal]:
     return sorted(
         Refusal(nodes.names[at], rejection.reason, rejection.eviction_helps)
-        for rejection in (rule.filter(pod, nodes) if is_concerned(rule, pod) else ())
+        for rejection in (plugin.filter(pod, nodes) if is_concerned(plugin, pod) else ())
         for at in np.flatnonzero(rejection.mask)
     )
 
 
 @pytest.mark.parametrize(
-    ("rule", "twin"),
+    ("plugin", "twin"),
     [
         pytest.param(VolumeRestrictions(), PlainVolumeRestrictions(), id="VolumeRestrictions"),
         pytest.param(NodeVolumeLimits(), PlainNodeVolumeLimits(), id="NodeVolumeLimits"),
@@ -290,21 +290,21 @@ def refusals(rule: Any, pod: Pod, nodes: Nodes) -> list[Refusal]:
 )
 @STEADY
 @given(seed=seeds)
-def test_filters_by_volumes_agree(rule: Any, twin: Any, seed: int) -> None:
+def test_filters_by_volumes_agree(plugin: Any, twin: Any, seed: int) -> None:
     draw = Draw(seed)
     pod, nodes = draw.pod("pending"), draw.face()
-    assert refusals(rule, pod, nodes) == refusals(twin, pod, nodes)
+    assert refusals(plugin, pod, nodes) == refusals(twin, pod, nodes)
 
 
 @STEADY
 @given(seed=seeds)
 def test_filters_by_the_zones_of_volumes_agree(seed: int) -> None:
-    draw, rule = Draw(seed), VolumeZone()
+    draw, plugin = Draw(seed), VolumeZone()
     pod, nodes = draw.pod("pending"), draw.face()
-    if rule.pre_filter(pod, nodes) is not None:
-        assert refusals(rule, pod, nodes) == []
+    if plugin.pre_filter(pod, nodes) is not None:
+        assert refusals(plugin, pod, nodes) == []
     else:
-        assert refusals(rule, pod, nodes) == refusals(PlainVolumeZone(), pod, nodes)
+        assert refusals(plugin, pod, nodes) == refusals(PlainVolumeZone(), pod, nodes)
 
 
 # What is reserved is what the filter found.
@@ -313,11 +313,11 @@ def test_filters_by_the_zones_of_volumes_agree(seed: int) -> None:
 @STEADY
 @given(seed=seeds)
 def test_what_fits_can_be_reserved(seed: int) -> None:
-    draw, rule = Draw(seed), VolumeBinding(VolumeBindingArgs(), NoBinder())
+    draw, plugin = Draw(seed), VolumeBinding(VolumeBindingArgs(), NoBinder())
     pod, nodes = draw.pod("pending"), draw.state().nodes()
-    refused = {each.node_name for each in refusals(rule, pod, nodes)}
+    refused = {each.node_name for each in refusals(plugin, pod, nodes)}
     for node_name in set(nodes.names) - refused:
-        answer = rule.reserve(pod, node_name, nodes)
+        answer = plugin.reserve(pod, node_name, nodes)
         assert not isinstance(answer, PodRejection)
         reserved = [] if answer is None else list(answer.objects)
         given = [each for each in reserved if isinstance(each, PersistentVolume)]

@@ -1,4 +1,4 @@
-"""A pod that could be placed is never left parked: whatever happens, those that the rules' hints
+"""A pod that could be placed is never left parked: whatever happens, those that the plugins' hints
 did not wake are still refused. Hints that are wrong are planted to see them caught.
 
 Walks are drawn by a seed, not by hypothesis: what matters here is many dense steps."""
@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.properties.test_incremental import APART, SHAPES, WANTS, all_rules, renamed, wanting
+from tests.properties.test_incremental import APART, SHAPES, WANTS, all_plugins, renamed, wanting
 from tests.properties.volume_objects import THINGS
 
 from lowtide.framework.change import Change
@@ -55,12 +55,12 @@ _WITHOUT_HINTS = ("FewPodsElsewhere", "CommonZone")
 _NOT_HERE = ("Moody", "CountsFeasible", "NetworkTraffic")
 
 
-def rules() -> list[Any]:
-    return [PrioritySort(), *(each for each in all_rules() if each.name not in _NOT_HERE)]
+def plugins() -> list[Any]:
+    return [PrioritySort(), *(each for each in all_plugins() if each.name not in _NOT_HERE)]
 
 
-def rules_with_hints() -> list[Any]:
-    return [each for each in rules() if each.name not in _WITHOUT_HINTS]
+def plugins_with_hints() -> list[Any]:
+    return [each for each in plugins() if each.name not in _WITHOUT_HINTS]
 
 
 def elsewhere(kind: str, app: str) -> dict[str, Any]:
@@ -139,12 +139,12 @@ def some_pod(chance: Random) -> Pod:
 
 
 class Walk:
-    def __init__(self, seed: int, rules: Sequence[Any], pending: Sequence[Pod]) -> None:
+    def __init__(self, seed: int, plugins: Sequence[Any], pending: Sequence[Pod]) -> None:
         self._chance = Random(seed)
         self._pending = pending
-        profile = make_profile(rules)
+        profile = make_profile(plugins)
         self._machine = Machine({"lowtide": profile})
-        self._kinds = {kind for rule in profile.rules for kind in getattr(rule, "kinds", ())}
+        self._kinds = {kind for plugin in profile.plugins for kind in getattr(plugin, "kinds", ())}
         self._things = [each for each in (*THINGS, *NAMESPACES) if type(each) in self._kinds]
         self._nodes: dict[str, Node] = {}
         self._bound: dict[str, Pod] = {}
@@ -256,7 +256,7 @@ class Walk:
 
 
 def test_no_pod_that_could_be_placed_is_left_parked() -> None:
-    assert sum(Walk(seed, rules_with_hints(), PENDING).run() for seed in range(60)) > 1000
+    assert sum(Walk(seed, plugins_with_hints(), PENDING).run() for seed in range(60)) > 1000
 
 
 class NeedsCompany:
@@ -271,35 +271,37 @@ class NeedsCompany:
 
 
 def test_no_pod_is_left_parked_by_a_plugin_that_retries_on_what_it_touched() -> None:
-    plugins = [each for each in rules() if each.name in (*_WITHOUT_HINTS, PrioritySort.name)]
-    walks = [Walk(seed, [*plugins, NeedsCompany()], PENDING).run() for seed in range(60)]
+    chosen = [each for each in plugins() if each.name in (*_WITHOUT_HINTS, PrioritySort.name)]
+    walks = [Walk(seed, [*chosen, NeedsCompany()], PENDING).run() for seed in range(60)]
     assert sum(walks) > 300
 
 
 @pytest.mark.long
 def test_no_pod_that_could_be_placed_is_left_parked_in_long_walks() -> None:
     for seed in range(1000, 4000):
-        Walk(seed, rules_with_hints(), PENDING).run()
+        Walk(seed, plugins_with_hints(), PENDING).run()
 
 
 @pytest.mark.parametrize(
-    "name", [rule.name for rule in rules_with_hints() if hasattr(rule, "may_help")]
+    "name", [plugin.name for plugin in plugins_with_hints() if hasattr(plugin, "may_help")]
 )
-def test_no_pod_is_left_parked_by_one_rule_alone(name: str) -> None:
+def test_no_pod_is_left_parked_by_one_plugin_alone(name: str) -> None:
     for seed in range(20):
-        rules = [rule for rule in rules_with_hints() if rule.name in (name, PrioritySort.name)]
-        kind = next(type(rule) for rule in rules if rule.name == name)
-        Walk(seed, rules, concerned_by(kind)).run()
+        plugins = [
+            plugin for plugin in plugins_with_hints() if plugin.name in (name, PrioritySort.name)
+        ]
+        kind = next(type(plugin) for plugin in plugins if plugin.name == name)
+        Walk(seed, plugins, concerned_by(kind)).run()
 
 
 # Hints that are wrong.
 
 
 def deaf(kind: type[Any], to: Callable[[Change], bool]) -> Callable[[], list[Any]]:
-    """That rule alone, with a hint that says of some changes that they cannot help."""
+    """That plugin alone, with a hint that says of some changes that they cannot help."""
 
     def make() -> list[Any]:
-        (wrong,) = (each for each in all_rules() if isinstance(each, kind))
+        (wrong,) = (each for each in all_plugins() if isinstance(each, kind))
         hint = wrong.may_help
         wrong.may_help = lambda pod, change: not to(change) and hint(pod, change)
         return [PrioritySort(), wrong]
@@ -328,7 +330,7 @@ def of(kind: type[Any]) -> Callable[[Change], bool]:
 
 
 STORES = {"stores", "stores-alone", "stores-both"}
-# The pods that some rules are about, so that wrong hints are met soon.
+# The pods that some plugins are about, so that wrong hints are met soon.
 CONCERNED: dict[type[Any], set[str]] = {
     NodeAffinity: {"zone-a", "picky"},
     NodePorts: {"port", "two-ports"},
@@ -400,6 +402,6 @@ def test_catches(kind: type[Any], to: Callable[[Change], bool]) -> None:
         walk_until_it_fails(deaf(kind, to), concerned_by(kind))
 
 
-def walk_until_it_fails(make_rules: Callable[[], list[Any]], pending: Sequence[Pod]) -> None:
+def walk_until_it_fails(make_plugins: Callable[[], list[Any]], pending: Sequence[Pod]) -> None:
     for seed in range(1000):
-        Walk(seed, make_rules(), pending).run()
+        Walk(seed, make_plugins(), pending).run()

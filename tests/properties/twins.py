@@ -1,7 +1,7 @@
-"""A plain twin of every vectorised rule: it judges one node at a time, as slowly as it reads.
+"""A plain twin of every vectorised plugin: it judges one node at a time, as slowly as it reads.
 
 `test_twins` says that the two agree on any cluster. Only what parses and matches a single value is
-shared with the rules; sums over pods are made anew for each node.
+shared with the plugins; sums over pods are made anew for each node.
 """
 
 import math

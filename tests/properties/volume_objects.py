@@ -1,4 +1,4 @@
-"""Claims, volumes and what else the volume rules read, few enough that they meet often.
+"""Claims, volumes and what else the volume plugins read, few enough that they meet often.
 
 `test_incremental` lets them come, change and go."""
 

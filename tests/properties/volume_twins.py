@@ -1,5 +1,5 @@
-"""Plain twins of the volume rules: each judges one node at a time, with the claims and volumes
-looked up anew. `test_volume_twins` says that they agree with the rules on any cluster."""
+"""Plain twins of the volume plugins: each judges one node at a time, with the claims and volumes
+looked up anew. `test_volume_twins` says that they agree with the plugins on any cluster."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any

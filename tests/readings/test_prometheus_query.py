@@ -1,4 +1,4 @@
-"""A rule's own query: which values nodes get of its series, and how a rule reads them."""
+"""A plugin's own query: which values nodes get of its series, and how a plugin reads them."""
 
 import math
 from typing import Any
@@ -85,7 +85,7 @@ def test_a_query_needs_a(fields: dict[str, Any], told: str) -> None:
     assert str(refusal.value) == told
 
 
-def test_a_rule_reads_one_value_per_node() -> None:
+def test_a_plugin_reads_one_value_per_node() -> None:
     state = make_state(NODES, readings={QUERY: query_reading({"b": 4.0}, sampled_at=1.0)})
     np.testing.assert_equal(QUERY.values(state.nodes()), [math.nan, 4.0])
     assert QUERY.value(state.nodes().one(1)) == 4.0
@@ -93,7 +93,7 @@ def test_a_rule_reads_one_value_per_node() -> None:
 
 
 @pytest.mark.parametrize("readings", [{}, {QUERY: query_reading({}, sampled_at=math.nan)}])
-def test_where_nothing_is_known_a_rule_reads_nothing(
+def test_where_nothing_is_known_a_plugin_reads_nothing(
     readings: dict[PrometheusQuery, Reading],
 ) -> None:
     nodes = make_state(NODES, readings=readings).nodes()

@@ -1,4 +1,4 @@
-"""A workload that exercises every default rule, given in steps to one scheduler on a cluster of
+"""A workload that exercises every default plugin, given in steps to one scheduler on a cluster of
 its own; what became of it is told in a form that two schedulers can be compared by.
 
 Who fits, and where it matters on which node, does not depend on ties."""
@@ -165,7 +165,7 @@ STEPS: tuple[tuple[str, Sequence[dict[str, Any]]], ...] = (
         ],
     ),
 )
-# Where the rules leave one node only; of the others, whether they are placed is compared.
+# Where the plugins leave one node only; of the others, whether they are placed is compared.
 FORCED = {
     "wants-ssd": "b1",
     "tolerates": "t1",

@@ -1,5 +1,5 @@
-"""An outsider's rule with args of its own places pods on the real API server, registered in each of
-the three ways without touching a file of Lowtide's; and one asks a real Prometheus itself."""
+"""An outsider's plugin with args of its own places pods on the real API server, registered in each
+of the three ways without touching a file of Lowtide's; and one asks a real Prometheus itself."""
 
 import os
 import sys
@@ -21,7 +21,7 @@ from realparts.prometheus import Prometheus, Target
 ROWS = {"near": "one", "far": "two"}
 CONTAINERS = [{"name": "main", "image": "example/none"}]
 
-RULE = '''\
+PLUGIN = '''\
 import msgspec
 
 from lowtide.framework.plugin import NODE, OneNode, Pod, filter_each
@@ -57,7 +57,8 @@ ENTRY_POINTS = "[lowtide.plugins]\nSameRack = same_rack:SameRack\n"
 
 @dataclass(frozen=True)
 class Way:
-    """How a rule is registered: files beside it, the command, and what a configuration calls it."""
+    """How a plugin is registered: files beside it, the command, and what a configuration calls
+    it."""
 
     name: str
     command: tuple[str | Path, ...] = (LOWTIDE,)
@@ -167,14 +168,14 @@ def nodes_of(plane: ControlPlane, namespace: str) -> dict[str, str]:
 
 
 def why_pending(plane: ControlPlane, namespace: str, name: str) -> list[str]:
-    """The first sentence of each condition; rules that evict say more."""
+    """The first sentence of each condition; plugins that evict say more."""
     pod = plane.request("GET", f"/api/v1/namespaces/{namespace}/pods/{name}")
     conditions = pod["status"].get("conditions", ())
     return [each["message"].partition(".")[0] for each in conditions if "message" in each]
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_an_outsiders_rule_places_pods_when_it_is_registered(
+def test_an_outsiders_plugin_places_pods_when_it_is_registered(
     control_plane: ControlPlane,
     namespace: str,
     nodes: None,
@@ -183,7 +184,7 @@ def test_an_outsiders_rule_places_pods_when_it_is_registered(
     tmp_path: Path,
     way: Way,
 ) -> None:
-    for path, text in {"same_rack.py": RULE, **way.files}.items():
+    for path, text in {"same_rack.py": PLUGIN, **way.files}.items():
         (tmp_path / path).parent.mkdir(exist_ok=True)
         (tmp_path / path).write_text(text)
     args = {"nodeLabel": "example.com/row"}
@@ -199,18 +200,18 @@ def test_an_outsiders_rule_places_pods_when_it_is_registered(
     wait_until(
         lambda: nodes_of(control_plane, namespace) == {**want, "lost": ""},
         timeout_seconds=20,
-        what="the pods are where the rule lets them go",
+        what="the pods are where the plugin lets them go",
     )
     refused = "0/2 nodes are available: 2 node(s) are in another row"
     wait_until(
         lambda: why_pending(control_plane, namespace, "lost") == [refused],
         timeout_seconds=20,
-        what="the pod that fits nowhere is told so in the rule's words",
+        what="the pod that fits nowhere is told so in the plugin's words",
     )
     assert "Starting Lowtide" in process.log()
 
 
-def test_an_outsiders_rule_asks_prometheus_itself(
+def test_an_outsiders_plugin_asks_prometheus_itself(
     control_plane: ControlPlane,
     namespace: str,
     nodes: None,

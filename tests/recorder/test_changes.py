@@ -15,7 +15,7 @@ def test_equal_recordings_have_no_changes() -> None:
     assert compare(cases, cases) == Comparison(same=1, different=0, missing=(), changes=())
 
 
-def test_a_kind_names_the_rule_and_not_the_node() -> None:
+def test_a_kind_names_the_plugin_and_not_the_node() -> None:
     before = [
         make_case("one", {"scores": {"ImageLocality": {"a": {"raw": 24}, "b": {"raw": 3}}}}),
         make_case("two", {"scores": {"ImageLocality": {"c": {"raw": 1}}}}, family="g"),

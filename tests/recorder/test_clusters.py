@@ -1,4 +1,4 @@
-"""Scenarios of large clusters: repeatable, readable, and with something of every rule."""
+"""Scenarios of large clusters: repeatable, readable, and with something of every plugin."""
 
 import json
 from collections import Counter
@@ -37,7 +37,7 @@ def test_pods_and_claims_are_called_differently() -> None:
             assert [name for name, count in names.items() if count > 1] == []
 
 
-def test_the_pods_to_place_ask_something_of_every_rule() -> None:
+def test_the_pods_to_place_ask_something_of_every_plugin() -> None:
     asked = json.dumps([case["scenario"]["pod"]["spec"] for case in made()])
     words = (
         "nodeSelector",

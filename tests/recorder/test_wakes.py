@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from recorder.wakes import RULES, make_wakes
+from recorder.wakes import PLUGINS, make_wakes
 
 
 def made(seed: int = 1) -> list[dict[str, Any]]:
@@ -17,9 +17,9 @@ def test_another_seed_makes_others() -> None:
     assert made(seed=1)[0]["scenario"] != made(seed=2)[0]["scenario"]
 
 
-def test_every_rule_refuses_and_everything_changes() -> None:
+def test_every_plugin_refuses_and_everything_changes() -> None:
     steps = [case["scenario"]["steps"] for case in made()]
-    assert {plugin for _, taken, _ in steps for plugin in taken["plugins"]} == set(RULES)
+    assert {plugin for _, taken, _ in steps for plugin in taken["plugins"]} == set(PLUGINS)
     assert {changed["do"] for _, _, changed in steps} == {
         "nodeAdded",
         "nodeUpdated",

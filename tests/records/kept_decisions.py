@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from tests.scheduler.conftest import Bench, default_rules
+from tests.scheduler.conftest import Bench, default_plugins
 
 from lowtide.objects.events import Added
 from lowtide.objects.node import Node
@@ -23,13 +23,13 @@ GIGABIT = 125_000_000.0
 
 
 class Keeping:
-    """A machine with the default rules and NetworkTraffic, and its decisions as they are kept."""
+    """A machine with the default plugins and NetworkTraffic, and its decisions as they are kept."""
 
     def __init__(
         self, *nodes: Node, kept_decisions: int = 100, clock: Any = None, **args: Any
     ) -> None:
         self.traffic = NetworkTraffic(NetworkTrafficArgs(**args))
-        profile = make_profile([*default_rules(), self.traffic], {"NetworkTraffic": 9})
+        profile = make_profile([*default_plugins(), self.traffic], {"NetworkTraffic": 9})
         if clock is not None:
             profile = profile.timed_by(clock)
         self.bench = Bench(*nodes, profiles=[profile])

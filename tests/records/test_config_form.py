@@ -17,7 +17,7 @@ def test_default_is_written_out() -> None:
     assert [each.scheduler_name for each in loaded.config.profiles] == ["lowtide"]
 
 
-def test_nothing_secret_is_kept_and_the_same_rules_are_built() -> None:
+def test_nothing_secret_is_kept_and_the_same_plugins_are_built() -> None:
     address = f"http://me:{SECRET}@prometheus.example/?token={SECRET}"
     args: dict[str, Any] = {
         "prometheusAddress": address,

@@ -46,13 +46,13 @@ REFUSED = DecisionForm(
                 scores={"Fit": [90, 100], "NetworkTraffic": [100, 50]},
             ),
             "NetworkTraffic scores a 50, b 50, and in the replay b 100, a 50",
-            id="names the first rule that scores a node differently",
+            id="names the first plugin that scores a node differently",
         ),
         pytest.param(
             RECORDED,
             replace(RECORDED, totals=[100, 90], scores={"Fit": [100, 90]}),
             "NetworkTraffic scores a 50, b 50, and in the replay nothing",
-            id="names a rule that is not asked",
+            id="names a plugin that is not asked",
         ),
         pytest.param(
             RECORDED,

@@ -9,11 +9,11 @@ WEIGHTS = {"Traffic": 9, "Fit": 1}
 
 
 def node(name: str, **points: int) -> NodeRecord:
-    rules = {
-        rule: ScoreRecord(raw=given, normalized=given, weighted=WEIGHTS[rule] * given)
-        for rule, given in points.items()
+    plugins = {
+        plugin: ScoreRecord(raw=given, normalized=given, weighted=WEIGHTS[plugin] * given)
+        for plugin, given in points.items()
     }
-    return NodeRecord(name, sum(each.weighted for each in rules.values()), rules)
+    return NodeRecord(name, sum(each.weighted for each in plugins.values()), plugins)
 
 
 def record(*best: NodeRecord) -> DecisionRecord:
@@ -46,21 +46,21 @@ def test_the_nearest_weight_that_changes_the_choice() -> None:
     for flip in flips_of(found):
         totals = {
             each.node: sum(
-                (flip.weight if rule == flip.plugin else WEIGHTS[rule]) * score.normalized
-                for rule, score in each.scores.items()
+                (flip.weight if plugin == flip.plugin else WEIGHTS[plugin]) * score.normalized
+                for plugin, score in each.scores.items()
             )
             for each in found.best
         }
         assert max(totals, key=lambda name: totals[name]) == flip.node
 
 
-def test_a_rule_that_decides_alone() -> None:
+def test_a_plugin_that_decides_alone() -> None:
     found = record(node("quiet", Traffic=50, Fit=20), node("roomy", Traffic=10, Fit=30))
     assert Flip("Traffic", 9, 0, "roomy") in flips_of(found)
     assert Flip("Traffic", 9, 0, "roomy").in_words == "without Traffic roomy would have been best"
 
 
-def test_no_weight_helps_a_node_that_no_rule_prefers() -> None:
+def test_no_weight_helps_a_node_that_no_plugin_prefers() -> None:
     assert (
         flips_of(record(node("best", Traffic=50, Fit=50), node("worse", Traffic=40, Fit=40))) == []
     )
@@ -74,7 +74,7 @@ def test_nothing_flips_where_nothing_was_compared() -> None:
     assert flips_of(record()) == score_flips_of(record(QUIET)) == []
 
 
-def test_rules_side_by_side_the_largest_difference_first() -> None:
+def test_plugins_side_by_side_the_largest_difference_first() -> None:
     assert list(compared(record(QUIET, ROOMY), "roomy")) == [
         ("Traffic", 810, 720),
         ("Fit", 20, 100),

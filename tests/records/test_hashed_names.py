@@ -17,7 +17,7 @@ from lowtide.testing import make_node, make_pod
 
 HASHED = HashedNames(b"salt")
 
-# Texts that are no names: what rules know by heart, times, keys, resources, drivers.
+# Texts that are no names: what plugins know by heart, times, keys, resources, drivers.
 STAYS = {
     "AzureDisk.kind",
     "Container.restart_policy",

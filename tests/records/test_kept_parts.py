@@ -52,7 +52,7 @@ def test_nothing_secret_of_a_whole_manifest_is_kept() -> None:
     assert SECRET.encode() not in encode(KEPT.of(pod))
 
 
-def test_annotations_that_rules_read_are_kept_with_their_values() -> None:
+def test_annotations_that_plugins_read_are_kept_with_their_values() -> None:
     annotations = dict.fromkeys(READ_ANNOTATIONS, "value")
     pod = make_pod(annotations=annotations)
     assert KEPT.of(pod) is pod

@@ -126,7 +126,7 @@ def test_a_record_goes_through_json_as_it_is(is_measured: bool) -> None:
     assert json.loads(msgspec.json.encode(record))["best"][0]["scores"]["NodeResourcesFit"]
 
 
-def test_the_time_of_each_rule_is_told() -> None:
+def test_the_time_of_each_plugin_is_told() -> None:
     ticks = ManualClock(0.0)
 
     def clock() -> float:

@@ -25,7 +25,7 @@ class Reads:
 ONE, TWO, USAGE = request("http://one"), request("http://two"), UsageRequest()
 
 
-def test_sources_are_each_once_in_the_order_of_profiles_and_rules() -> None:
+def test_sources_are_each_once_in_the_order_of_profiles_and_plugins() -> None:
     profiles = [
         make_profile([Reads("A", TWO), Reads("B", USAGE, ONE)]),
         make_profile([Reads("A", ONE, TWO)]),

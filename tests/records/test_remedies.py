@@ -1,7 +1,7 @@
 """What would make a pod fit that fits nowhere."""
 
 import pytest
-from tests.scheduler.conftest import default_rules
+from tests.scheduler.conftest import default_plugins
 
 from lowtide.framework.decision import Decision
 from lowtide.framework.verdict_cache import VerdictCache
@@ -17,7 +17,7 @@ TAINT = {"key": "gpu", "value": "true", "effect": "NoSchedule"}
 def remedies(pod: Pod, *nodes: Node) -> list[Remedy]:
     state = make_state(nodes, [make_pod("there", on=node.name, cpu="500m") for node in nodes[:1]])
     decision: Decision = decide(
-        pod, VerdictCache(make_profile(default_rules()), state), turn=0, full=True
+        pod, VerdictCache(make_profile(default_plugins()), state), turn=0, full=True
     )
     return remedies_of(decision, state)
 
@@ -58,7 +58,7 @@ def test_where_no_node_is_large_enough_no_room_can_be_made(
     )
 
 
-def test_what_frees_most_nodes_comes_first_and_what_two_rules_refuse_is_left_out() -> None:
+def test_what_frees_most_nodes_comes_first_and_what_two_plugins_refuse_is_left_out() -> None:
     found = remedies(
         make_pod("big", cpu="2"),
         make_node("tainted", cpu="4", taints=[TAINT]),

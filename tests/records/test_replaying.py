@@ -174,7 +174,7 @@ def test_every_decision_comes_out_the_same(tmp_path: Path, hashes_names: bool) -
     assert len(set(run.nodes)) == 7  # each node was chosen, and sometimes none
 
 
-def test_scores_of_rules_add_up_to_the_totals(tmp_path: Path) -> None:
+def test_scores_of_plugins_add_up_to_the_totals(tmp_path: Path) -> None:
     with RecordedRun(tmp_path / "run", WITH_TRAFFIC) as run:
         a_busy_hour(run)
     with Recording(run.file) as recording:

@@ -53,10 +53,10 @@ def test_a_placed_pod_with_every_node_and_score() -> None:
 
 
 def test_a_pod_that_fits_nowhere_with_all_that_refuse_it() -> None:
-    rules = [TaintToleration(), NodeResourcesFit(NodeResourcesFitArgs())]
+    plugins = [TaintToleration(), NodeResourcesFit(NodeResourcesFitArgs())]
     nodes = [make_node("a", taints=[TAINT], cpu="1"), make_node("b", cpu="1")]
     bound = [make_pod("p", on="b", cpu="1")]
-    decision = place(rules, make_pod(cpu="1", host_ports=[80]), nodes, bound)
+    decision = place(plugins, make_pod(cpu="1", host_ports=[80]), nodes, bound)
     assert answered("case", decision, ["a", "b"]) == {
         "id": "case",
         "prefilter": {"code": "Success"},
@@ -77,7 +77,7 @@ def test_a_pod_that_fits_nowhere_with_all_that_refuse_it() -> None:
     }
 
 
-def test_what_other_rules_say_stands_beside() -> None:
+def test_what_other_plugins_say_stands_beside() -> None:
     other = NodeRejection("B", ("b2", "b1"), eviction_helps=True)
     by_first = NodeRejection("A", ("a",), eviction_helps=False, also=(other,))
     decision = decision_of(rejections={"n": by_first}, reason_counts={"a": 1})
@@ -157,7 +157,7 @@ def test_what_could_be_done_about_it() -> None:
         pytest.param(True, "Error", id="tells that it failed"),
     ],
 )
-def test_a_rule_that_is_asked_what_could_be_done(is_error: bool, status: str) -> None:
+def test_a_plugin_that_is_asked_what_could_be_done(is_error: bool, status: str) -> None:
     decision = decision_of(
         reason_counts={"a": 1},
         post_filtered=PostFiltered("no way", is_error=is_error),
@@ -189,7 +189,7 @@ def test_the_plugins_of_a_profile() -> None:
     }
 
 
-def test_the_nodes_that_a_rule_narrowed_the_search_to() -> None:
+def test_the_nodes_that_a_plugin_narrowed_the_search_to() -> None:
     term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["b"]}]}
     affinity = {
         "nodeAffinity": {
@@ -197,8 +197,8 @@ def test_the_nodes_that_a_rule_narrowed_the_search_to() -> None:
         }
     }
     pod = make_pod(spec={"affinity": affinity})
-    rules = [NodeAffinity(NodeAffinityArgs())]
-    answer = answered("case", place(rules, pod, [make_node("a"), make_node("b")]), ["a", "b"])
+    plugins = [NodeAffinity(NodeAffinityArgs())]
+    answer = answered("case", place(plugins, pod, [make_node("a"), make_node("b")]), ["a", "b"])
     assert (answer["prefilter"], answer["best"]) == ({"code": "Success", "nodes": ["b"]}, ["b"])
     assert answer["filter"]["b"] == "ok"
     assert answer["filter"]["a"]["excluded_by"] == ["NodeAffinity"]

@@ -1,4 +1,4 @@
-"""What a file says that Prometheus would answer to rules' own queries."""
+"""What a file says that Prometheus would answer to plugins' own queries."""
 
 from typing import Any
 

@@ -44,31 +44,31 @@ class RecordingBinder:
         return OUTCOME_BOUND
 
 
-def default_rules(binder: Binder | None = None) -> list[Any]:
-    """The rules of the default profile with their default args."""
+def default_plugins(binder: Binder | None = None) -> list[Any]:
+    """The plugins of the default profile with their default args."""
     return [
-        _made(row, binder or RecordingBinder()) for row in BUILT_IN if row.is_default and row.rule
+        _made(row, binder or RecordingBinder()) for row in BUILT_IN if row.is_default and row.plugin
     ]
 
 
 def _made(row: BuiltIn, binder: Binder) -> Any:
-    assert row.rule is not None
+    assert row.plugin is not None
     given: dict[str, Any] = {}
-    if hasattr(row.rule, "needs"):
+    if hasattr(row.plugin, "needs"):
         given["binder"] = binder
-    if hasattr(row.rule, "args"):
-        given["args"] = row.rule.args()
-    return row.rule(**given)
+    if hasattr(row.plugin, "args"):
+        given["args"] = row.plugin.args()
+    return row.plugin(**given)
 
 
 def all_listed() -> list[Listed]:
-    """That nodes, pods, and what else the default rules depend on are known."""
-    kinds = [kind for rule in default_rules() for kind in getattr(rule, "kinds", ())]
+    """That nodes, pods, and what else the default plugins depend on are known."""
+    kinds = [kind for plugin in default_plugins() for kind in getattr(plugin, "kinds", ())]
     return [Listed(name) for name in ("Node", "Pod", *(KIND_OF[kind].name for kind in kinds))]
 
 
-def default_profile(*more_rules: Any, name: str = "lowtide") -> Profile:
-    return make_profile([*default_rules(), *more_rules], name=name)
+def default_profile(*more_plugins: Any, name: str = "lowtide") -> Profile:
+    return make_profile([*default_plugins(), *more_plugins], name=name)
 
 
 class Bench:

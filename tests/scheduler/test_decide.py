@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from lowtide.cluster.state import ClusterState
-from lowtide.framework.decision import Decision, NodeRejection, NodeScore, RuleScore
+from lowtide.framework.decision import Decision, NodeRejection, NodeScore, PluginScore
 from lowtide.framework.plugin import (
     IntArray,
     Nodes,
@@ -74,18 +74,18 @@ def three() -> ClusterState:
 
 
 def decided(
-    *rules: Any,
+    *plugins: Any,
     pod: Pod | None = None,
     state: ClusterState | None = None,
     weights: Mapping[str, int] | None = None,
     **options: Any,
 ) -> Decision:
-    verdicts = VerdictCache(make_profile([RefusesNothing(), *rules], weights), state or three())
+    verdicts = VerdictCache(make_profile([RefusesNothing(), *plugins], weights), state or three())
     return decide(pod or make_pod(), verdicts, **{"turn": 0, **options})
 
 
 def by_name(name: str, score: int) -> NodeScore:
-    return NodeScore(name, score, {"ByName": RuleScore(score, score, score)})
+    return NodeScore(name, score, {"ByName": PluginScore(score, score, score)})
 
 
 def test_the_node_with_the_highest_total_is_chosen_and_the_best_are_kept_in_order() -> None:
@@ -95,12 +95,12 @@ def test_the_node_with_the_highest_total_is_chosen_and_the_best_are_kept_in_orde
 
 
 def test_raw_normalised_and_weighted_scores_are_kept_apart() -> None:
-    rule = ByName(a=10, b=40)
-    rule.scale = "highest_best"  # type: ignore[assignment]
-    decision = decided(rule, weights={"ByName": 3}, keep=2)
+    plugin = ByName(a=10, b=40)
+    plugin.scale = "highest_best"  # type: ignore[assignment]
+    decision = decided(plugin, weights={"ByName": 3}, keep=2)
     assert decision.best == (
-        NodeScore("b", 300, {"ByName": RuleScore(40, 100, 300)}),
-        NodeScore("a", 75, {"ByName": RuleScore(10, 25, 75)}),
+        NodeScore("b", 300, {"ByName": PluginScore(40, 100, 300)}),
+        NodeScore("a", 75, {"ByName": PluginScore(10, 25, 75)}),
     )
 
 
@@ -143,7 +143,7 @@ def test_in_full_a_single_feasible_node_is_scored_and_the_others_explained() -> 
     )
 
 
-def test_no_feasible_node_is_told_by_reasons_and_rules() -> None:
+def test_no_feasible_node_is_told_by_reasons_and_plugins() -> None:
     decision = decided(Only(), ByName(a=1))
     assert (decision.node_name, decision.rejected_by, decision.reason_counts) == (
         None,
@@ -153,7 +153,7 @@ def test_no_feasible_node_is_told_by_reasons_and_rules() -> None:
     assert decision.fit_error == "0/3 nodes are available: 3 not one of them."
 
 
-def test_a_refused_pod_is_told_by_the_rule_that_refused_it() -> None:
+def test_a_refused_pod_is_told_by_the_plugin_that_refused_it() -> None:
     decision = decided(RefusesPods(), ByName(a=1))
     assert (decision.node_name, decision.pod_rejection, decision.rejected_by) == (
         None,
@@ -261,8 +261,8 @@ def test_a_node_that_a_pre_filter_left_out_is_not_judged_beside_its_promised_pod
     pod = make_pod(cpu="9", spec={"affinity": affinity})
     state = make_state([make_node("a"), make_node("b")])
     state.nominate(make_pod("rival", cpu="4"), "a")
-    rules = [NodeAffinity(NodeAffinityArgs()), NodeResourcesFit(NodeResourcesFitArgs())]
-    decision = decide(pod, VerdictCache(make_profile(rules), state), turn=0)
+    plugins = [NodeAffinity(NodeAffinityArgs()), NodeResourcesFit(NodeResourcesFitArgs())]
+    decision = decide(pod, VerdictCache(make_profile(plugins), state), turn=0)
     assert decision.fit_error == (
         "0/2 nodes are available: 1 Insufficient cpu, "
         "1 node(s) didn't satisfy plugin(s) [NodeAffinity]."

@@ -65,14 +65,14 @@ def three() -> ClusterState:
 
 
 def decided(
-    *rules: Any, state: ClusterState | None = None, pod: Pod | None = None, **options: Any
+    *plugins: Any, state: ClusterState | None = None, pod: Pod | None = None, **options: Any
 ) -> Decision:
-    verdicts = VerdictCache(make_profile([*rules, ByName()]), state or three())
+    verdicts = VerdictCache(make_profile([*plugins, ByName()]), state or three())
     return decide(pod or make_pod(), verdicts, **{"turn": 0, **options})
 
 
 @pytest.mark.parametrize(
-    ("rules", "waited_seconds", "chosen"),
+    ("plugins", "waited_seconds", "chosen"),
     [
         pytest.param([Busy("bc", 0)], 0, "a", id="avoids what is refused while another is left"),
         pytest.param([Busy("bc", 60)], 1e9, "a", id="avoids it however long the pod waited"),
@@ -80,20 +80,20 @@ def decided(
         pytest.param([Busy("abc", 60)], 59.9, None, id="takes none before the time is over"),
         pytest.param([Busy("abc", 60)], 60, "c", id="takes the best when the time is over"),
         pytest.param(
-            [Closed("bc"), Busy("abc", 0)], 0, "a", id="takes only what the other rules left"
+            [Closed("bc"), Busy("abc", 0)], 0, "a", id="takes only what the other plugins left"
         ),
         pytest.param([Closed("abc"), Busy("abc", 0)], 0, None, id="takes none where none is left"),
     ],
 )
 @pytest.mark.parametrize("full", [False, True], ids=["briefly", "in full"])
 def test_a_decision(
-    rules: list[Any], waited_seconds: float, chosen: str | None, full: bool
+    plugins: list[Any], waited_seconds: float, chosen: str | None, full: bool
 ) -> None:
-    assert decided(*rules, waited_seconds=waited_seconds, full=full).node_name == chosen
+    assert decided(*plugins, waited_seconds=waited_seconds, full=full).node_name == chosen
 
 
 @pytest.mark.parametrize(
-    ("rules", "waited_seconds", "after"),
+    ("plugins", "waited_seconds", "after"),
     [
         pytest.param([Busy("abc", 60)], 10, 60.0, id="when the refusals give way"),
         pytest.param([Closed("abc")], 10, math.inf, id="never where nothing gives way"),
@@ -103,9 +103,9 @@ def test_a_decision(
     ],
 )
 def test_a_pod_without_a_node_is_worth_another_try(
-    rules: list[Any], waited_seconds: float, after: float
+    plugins: list[Any], waited_seconds: float, after: float
 ) -> None:
-    decision = decided(*rules, waited_seconds=waited_seconds)
+    decision = decided(*plugins, waited_seconds=waited_seconds)
     assert (decision.node_name, decision.gives_way_after) == (None, after)
 
 
@@ -150,7 +150,7 @@ CROWDED = NodeRejection("Crowded", ("crowded",), eviction_helps=False)
 
 
 @pytest.mark.parametrize(
-    ("rules", "pod", "gave_way"),
+    ("plugins", "pod", "gave_way"),
     [
         pytest.param([Busy("abc", 0)], make_pod(), BUSY, id="of the best of several nodes"),
         pytest.param([Busy("abc", 0), Closed("bc")], make_pod(), BUSY, id="of the only node left"),
@@ -163,9 +163,9 @@ CROWDED = NodeRejection("Crowded", ("crowded",), eviction_helps=False)
 )
 @pytest.mark.parametrize("full", [False, True], ids=["briefly", "in full"])
 def test_a_decision_says_which_refusal_gave_way(
-    rules: list[Any], pod: Pod, gave_way: NodeRejection | None, full: bool
+    plugins: list[Any], pod: Pod, gave_way: NodeRejection | None, full: bool
 ) -> None:
-    assert decided(*rules, pod=pod, full=full).gave_way == gave_way
+    assert decided(*plugins, pod=pod, full=full).gave_way == gave_way
 
 
 def test_a_decision_says_that_a_refusal_for_the_sake_of_a_promised_pod_gave_way() -> None:

@@ -14,7 +14,7 @@ from tests.scheduler.conftest import (
     HeldBinder,
     RecordingWrites,
     all_listed,
-    default_rules,
+    default_plugins,
 )
 from tests.scheduler.test_machine_permit import Says
 from tests.scheduler.test_machine_waiting import BadHint
@@ -45,7 +45,7 @@ class Bench:
 
     def __init__(
         self,
-        *rules: Any,
+        *plugins: Any,
         outcome: BindOutcome | None = OUTCOME_BOUND,
         most_bindings: int = 64,
         binds: bool = True,
@@ -59,13 +59,13 @@ class Bench:
         self.decided: list[Decided] = []
         self.began_at: list[float] = []
         self.may_schedule = True
-        all_rules = [
-            rule
-            for rule in [*rules, *default_rules(self.binder)]
-            if binds or rule.name != "DefaultBinder"
+        all_plugins = [
+            plugin
+            for plugin in [*plugins, *default_plugins(self.binder)]
+            if binds or plugin.name != "DefaultBinder"
         ]
         self.live = Live(
-            Machine({"lowtide": make_profile(all_rules)}),
+            Machine({"lowtide": make_profile(all_plugins)}),
             writes=self.writes,
             metrics=metrics(self.registry),
             clock=self.clock,
@@ -330,7 +330,7 @@ async def test_the_condition_of_a_pod_that_is_bound_already_is_dropped() -> None
     assert bench.writes.dropped == ["waits", "old"]
 
 
-# Hooks of rules.
+# Hooks of plugins.
 
 
 class Hooks:
@@ -359,7 +359,7 @@ class Hooks:
             raise self._raised
 
 
-async def test_hooks_run_in_order_and_the_first_rule_that_binds_has_bound() -> None:
+async def test_hooks_run_in_order_and_the_first_plugin_that_binds_has_bound() -> None:
     hooks = Hooks()
     bench = Bench(hooks)
     async with bench.running():
@@ -424,7 +424,7 @@ async def test_after_a_failed_binding_there_is_nothing_to_do_after_it() -> None:
         pytest.param(
             "bind",
             asyncio.CancelledError(),
-            "it was cancelled by a rule",
+            "it was cancelled by a plugin",
             id="because something of its own was cancelled",
         ),
     ],
@@ -456,12 +456,12 @@ async def test_a_pod_is_bound_although_a_hook_after_it_raises() -> None:
     assert bench.live.machine.state.placed_count == 1
 
 
-async def test_a_profile_without_a_rule_that_binds_says_so() -> None:
+async def test_a_profile_without_a_plugin_that_binds_says_so() -> None:
     bench = Bench(binds=False)
     async with bench.running():
         bench.add("web")
         await bench.until(lambda: len(bench.writes.conditions) == 1)
-    assert bench.writes.conditions == [("web", "no rule binds pods in this profile")]
+    assert bench.writes.conditions == [("web", "no plugin binds pods in this profile")]
 
 
 # The end.
@@ -614,10 +614,10 @@ async def test_an_attempt_whose_binding_failed_took_its_time_too() -> None:
     assert seconds_of_failures(bench) == pytest.approx(0.5)
 
 
-async def test_an_attempt_in_which_a_rule_raised_took_its_time_too() -> None:
-    rule = SlowToFail()
-    bench = Bench(rule)
-    rule.clock = bench.clock
+async def test_an_attempt_in_which_a_plugin_raised_took_its_time_too() -> None:
+    plugin = SlowToFail()
+    bench = Bench(plugin)
+    plugin.clock = bench.clock
     async with bench.running():
         bench.add("web")
         await bench.until(lambda: len(bench.writes.notes) == 1)
@@ -652,7 +652,7 @@ async def test_every_decision_is_told() -> None:
     ]
 
 
-async def test_an_attempt_lasts_until_a_rule_refuses_the_pod_that_it_made_wait() -> None:
+async def test_an_attempt_lasts_until_a_plugin_refuses_the_pod_that_it_made_wait() -> None:
     bench = Bench(Says("Gang", web=Wait(30)))
     async with bench.running():
         bench.add("web")

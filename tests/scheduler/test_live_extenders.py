@@ -10,7 +10,7 @@ from tests.scheduler.conftest import (
     HeldBinder,
     RecordingWrites,
     all_listed,
-    default_rules,
+    default_plugins,
 )
 
 from lowtide.config.types import Extender
@@ -56,7 +56,7 @@ class Bench:
         self.binder = HeldBinder(self.happenings, OUTCOME_BOUND)
         self.writes = RecordingWrites(self.happenings)
         self.live = Live(
-            Machine({"lowtide": make_profile(default_rules(self.binder))}, extenders=(FILTERS,)),
+            Machine({"lowtide": make_profile(default_plugins(self.binder))}, extenders=(FILTERS,)),
             writes=self.writes,
             metrics=SchedulerMetrics(CollectorRegistry()),
             clock=ManualClock(1000.0),
@@ -79,14 +79,14 @@ class Bench:
             await running
 
 
-async def test_a_question_is_carried_and_the_rules_bind() -> None:
+async def test_a_question_is_carried_and_the_plugins_bind() -> None:
     extenders = FakeExtenders(Filtered(("b",), {"a": "no"}))
     bench = Bench(extenders)
     assert await bench.run_until_told() == "Successfully assigned default/web to b"
     assert (bench.binder.started, extenders.bound) == (["web"], [("web", "b")])
 
 
-async def test_an_extender_that_binds_goes_before_the_rules() -> None:
+async def test_an_extender_that_binds_goes_before_the_plugins() -> None:
     bench = Bench(FakeExtenders(Filtered(("b",), {"a": "no"}), binds=BindOutcome()))
     assert await bench.run_until_told() == "Successfully assigned default/web to b"
     assert bench.binder.started == []

@@ -1,4 +1,4 @@
-"""Pods that wait for what rules prepare, volumes say: they hold up nobody, and may be refused."""
+"""Pods that wait for what plugins prepare, volumes say: they hold up nobody, and may be refused."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -27,39 +27,39 @@ class WaitsForVolumes:
 
 
 async def test_pods_that_wait_for_volumes_hold_up_nobody() -> None:
-    rule = WaitsForVolumes()
-    bench = Bench(rule, most_bindings=1)
+    plugin = WaitsForVolumes()
+    bench = Bench(plugin, most_bindings=1)
     names = [f"pod-{number}" for number in range(3)]
     async with bench.running():
         bench.add(*names, labels={"waits": "yes"})
         await bench.until(lambda: len(bench.writes.asked) == 3)
         await breathe()
-        assert (sorted(rule.answers), bench.live.is_busy) == (names, False)
+        assert (sorted(plugin.answers), bench.live.is_busy) == (names, False)
         bench.add("plain")
         await bench.until(lambda: bench.writes.notes == [assigned("plain")])
         assert bench.live.machine.binding_count == 3
         for name in names:
-            rule.answers[name].set_result(None)
+            plugin.answers[name].set_result(None)
         await bench.until(lambda: len(bench.writes.notes) == 4)
     assert bench.writes.notes[1:] == [assigned(name) for name in names]
 
 
 async def test_why_a_pod_cannot_be_prepared_is_told_and_the_pod_tried_again() -> None:
-    rule = WaitsForVolumes()
-    bench = Bench(rule)
+    plugin = WaitsForVolumes()
+    bench = Bench(plugin)
     error = 'running PreBind plugin "WaitsForVolumes": no volume was made'
     async with bench.running():
         bench.add("web", labels={"waits": "yes"})
         await bench.until(lambda: bench.writes.asked == ["web"])
         await breathe()
-        rule.answers["web"].set_result("no volume was made")
+        plugin.answers["web"].set_result("no volume was made")
         await bench.until(lambda: bench.writes.conditions == [("web", error)])
         assert bench.binder.started == []
         bench.clock.advance(2)
         bench.live.wake()
         await bench.until(lambda: len(bench.writes.asked) == 2)
         await breathe()
-        rule.answers["web"].set_result(None)
+        plugin.answers["web"].set_result(None)
         await bench.until(lambda: bench.writes.notes == [error, assigned("web")])
 
 
@@ -96,15 +96,15 @@ class TellsOfBindings:
 async def test_the_time_of_hooks_is_counted(
     problem: str | None, outcome: BindOutcome, seconds: dict[str, float]
 ) -> None:
-    rule, telling = WaitsForVolumes(), TellsOfBindings()
-    bench = Bench(rule, telling, outcome=None)
+    plugin, telling = WaitsForVolumes(), TellsOfBindings()
+    bench = Bench(plugin, telling, outcome=None)
     telling.clock = bench.clock
     async with bench.running():
         bench.add("web", labels={"waits": "yes"})
         await bench.until(lambda: bench.writes.asked == ["web"])
         await breathe()
         bench.clock.advance(2.0)
-        rule.answers["web"].set_result(problem)
+        plugin.answers["web"].set_result(problem)
         await breathe()
         bench.clock.advance(0.5)
         for name in list(bench.binder.under_way):
@@ -122,8 +122,8 @@ async def test_the_time_of_hooks_is_counted(
 
 
 async def test_drain_does_not_wait_for_volumes_and_tells_nothing_of_their_pods() -> None:
-    rule = WaitsForVolumes()
-    bench = Bench(rule, outcome=None)
+    plugin = WaitsForVolumes()
+    bench = Bench(plugin, outcome=None)
     running = asyncio.create_task(bench.live.run())
     bench.add("waiting", labels={"waits": "yes"})
     bench.add("sent")
@@ -131,7 +131,7 @@ async def test_drain_does_not_wait_for_volumes_and_tells_nothing_of_their_pods()
     await breathe()
     draining = asyncio.create_task(bench.live.drain(10))
     await breathe()
-    assert (rule.answers["waiting"].cancelled(), draining.done()) == (True, False)
+    assert (plugin.answers["waiting"].cancelled(), draining.done()) == (True, False)
     assert bench.live.machine.binding_count == 1
     bench.binder.end("sent")
     await asyncio.wait_for(asyncio.gather(draining, running), 10)
@@ -173,21 +173,21 @@ class ToldToWait:
 async def test_drain_does_not_wait_until_a_binding_may_be_sent_again(
     is_answered_before: bool,
 ) -> None:
-    rule = ToldToWait()
-    bench = Bench(rule)
-    rule.pause = bench.live.pause
+    plugin = ToldToWait()
+    bench = Bench(plugin)
+    plugin.pause = bench.live.pause
     running = asyncio.create_task(bench.live.run())
     bench.add("web")
-    await asyncio.wait_for(rule.is_sent.wait(), 10)
+    await asyncio.wait_for(plugin.is_sent.wait(), 10)
     if is_answered_before:
-        rule.is_answered.set()
+        plugin.is_answered.set()
         await breathe()
     draining = asyncio.create_task(bench.live.drain(60))
     await breathe()
     assert draining.done() == is_answered_before
-    rule.is_answered.set()
+    plugin.is_answered.set()
     await asyncio.wait_for(asyncio.gather(draining, running), 10)
-    assert (rule.sent, bench.writes.notes, bench.writes.conditions) == (1, [], [])
+    assert (plugin.sent, bench.writes.notes, bench.writes.conditions) == (1, [], [])
 
 
 async def test_a_pause_of_others_than_bindings_is_not_cut() -> None:

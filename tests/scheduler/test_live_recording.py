@@ -9,7 +9,7 @@ from tests.scheduler.conftest import (
     HeldBinder,
     RecordingWrites,
     all_listed,
-    default_rules,
+    default_plugins,
 )
 
 from lowtide.objects.events import Added
@@ -44,7 +44,7 @@ def driver(tape: Tape, clock: ManualClock) -> Live:
     happenings = Happenings()
     binder = HeldBinder(happenings, OUTCOME_BOUND)
     live = Live(
-        Machine({"lowtide": make_profile(default_rules(binder))}),
+        Machine({"lowtide": make_profile(default_plugins(binder))}),
         writes=RecordingWrites(happenings),
         metrics=SchedulerMetrics(CollectorRegistry()),
         clock=clock,

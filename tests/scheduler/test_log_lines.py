@@ -12,7 +12,7 @@ from lowtide.framework.decision import (
     NO_SCORES,
     Decision,
     NodeRejection,
-    RuleScore,
+    PluginScore,
     ScoreTable,
 )
 from lowtide.framework.plugin import IntArray, Nodes, Pod, Rejection
@@ -53,11 +53,11 @@ def log() -> Iterator[io.StringIO]:
     root.setLevel(level)
 
 
-def told(rule: NetworkTraffic, log: io.StringIO) -> list[str]:
+def told(plugin: NetworkTraffic, log: io.StringIO) -> list[str]:
     nodes = [make_node(name) for name in BYTES]
     state = make_state(nodes)
-    state.publish(rule.request, published(traffic_reading(rule.request, BYTES, nodes)))
-    log_reading(rule.request, [make_profile([rule])], state)
+    state.publish(plugin.request, published(traffic_reading(plugin.request, BYTES, nodes)))
+    log_reading(plugin.request, [make_profile([plugin])], state)
     return lines_of(log)
 
 
@@ -94,7 +94,7 @@ class Telling:
         return raw * 100 // int(raw.max())
 
     def in_words(
-        self, scores: Mapping[str, RuleScore], nodes: Nodes, *, brief: bool = False
+        self, scores: Mapping[str, PluginScore], nodes: Nodes, *, brief: bool = False
     ) -> Iterator[str]:
         if self._fails_in == "in_words":
             raise KeyError("word")
@@ -103,7 +103,7 @@ class Telling:
 
 
 @pytest.mark.parametrize(
-    ("rule", "want"),
+    ("plugin", "want"),
     [
         pytest.param(
             Telling(),
@@ -120,18 +120,18 @@ class Telling:
                 '"A reading cannot be told" '
                 "err=\"Telling.normalize failed: ZeroDivisionError('no quotient')\""
             ],
-            id="as an error where the rule fails",
+            id="as an error where the plugin fails",
         ),
         pytest.param(
             Telling(fails_in="in_words"),
             ['"A reading cannot be told" err="Telling.in_words failed: KeyError(\'word\')"'],
-            id="as an error where the rule has no words",
+            id="as an error where the plugin has no words",
         ),
     ],
 )
-def test_a_reading_is_told(rule: Telling, want: list[str], log: io.StringIO) -> None:
+def test_a_reading_is_told(plugin: Telling, want: list[str], log: io.StringIO) -> None:
     state = make_state([make_node(name) for name in "abc"])
-    log_reading("source", [make_profile([rule], weights={"Telling": 3})], state)
+    log_reading("source", [make_profile([plugin], weights={"Telling": 3})], state)
     assert lines_of(log) == want
 
 
@@ -140,7 +140,7 @@ def test_a_reading_of_no_node_is_not_told(log: io.StringIO) -> None:
     assert log.getvalue() == ""
 
 
-def test_scores_that_a_rule_cannot_put_into_words_do_not_hinder(log: io.StringIO) -> None:
+def test_scores_that_a_plugin_cannot_put_into_words_do_not_hinder(log: io.StringIO) -> None:
     configure_logs(verbosity=2, format="text", stream=log, clock=lambda: 0.0, pid=1)
     profile = make_profile([Telling(fails_in="in_words")])
     state = make_state([make_node(name) for name in "abc"])
@@ -174,10 +174,10 @@ def test_a_refusal_that_gave_way_is_told(log: io.StringIO) -> None:
 def test_a_decision_is_told_as_the_nodes_were_before_it(log: io.StringIO) -> None:
     """The pod is counted on its node by then."""
     configure_logs(verbosity=2, format="text", stream=log, clock=lambda: 0.0, pid=1)
-    rule = NodeUsage(NodeUsageArgs(unit="millicores"))
+    plugin = NodeUsage(NodeUsageArgs(unit="millicores"))
     state = make_state([make_node("a"), make_node("b")])
-    state.publish(rule.request, usage_of(rule, {"a": 264.0, "b": 67.0}))
-    profile, pod = make_profile([rule]), make_pod("web", cpu="100m")
+    state.publish(plugin.request, usage_of(plugin, {"a": 264.0, "b": 67.0}))
+    profile, pod = make_profile([plugin]), make_pod("web", cpu="100m")
     decision = decide(pod, VerdictCache(profile, state), turn=0)
     assert decision.node_name == "b"
     state.assume(pod, "b")
@@ -190,10 +190,10 @@ def test_a_decision_is_told_as_the_nodes_were_before_it(log: io.StringIO) -> Non
     ]
 
 
-def usage_of(rule: NodeUsage, cpu_milli: Mapping[str, float]) -> Reading:
+def usage_of(plugin: NodeUsage, cpu_milli: Mapping[str, float]) -> Reading:
     samples = {name: UsageSample(each, 0.0, at=0.0) for name, each in cpu_milli.items()}
     has = dict.fromkeys(cpu_milli, Allocatable(4000.0, 0.0))
-    return usage_reading(rule.request, samples, has, now=0.0)
+    return usage_reading(plugin.request, samples, has, now=0.0)
 
 
 # What the extender tells of its answers.
@@ -238,12 +238,12 @@ def test_answers_are_told(verbosity: int, at_info: bool, is_told: bool, log: io.
     ]
 
 
-def scores_of(rule_name: str, node_names: Sequence[str], *, weight: int = 1) -> ScoreTable:
+def scores_of(plugin_name: str, node_names: Sequence[str], *, weight: int = 1) -> ScoreTable:
     """0, 1, 2 and so on; normalised to ten times as much."""
     raw = np.arange(len(node_names))
     totals = 10 * weight * raw
-    names, rules = tuple(node_names), (rule_name,)
-    return ScoreTable(names, raw, totals, rules, (weight,), raw[None], 10 * raw[None])
+    names, plugins = tuple(node_names), (plugin_name,)
+    return ScoreTable(names, raw, totals, plugins, (weight,), raw[None], 10 * raw[None])
 
 
 @pytest.mark.parametrize(
@@ -270,7 +270,7 @@ def test_of_many_nodes_are_told(count: int, more: list[str], log: io.StringIO) -
 @pytest.mark.parametrize(
     "failure",
     [
-        pytest.param(KeyError("word"), id="the rule fails"),
+        pytest.param(KeyError("word"), id="the plugin fails"),
         pytest.param(QuantityError("no"), id="the pod cannot be read"),
     ],
 )

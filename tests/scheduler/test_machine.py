@@ -13,8 +13,8 @@ from tests.scheduler.conftest import (
     all_listed,
     binds,
     conditions,
+    default_plugins,
     default_profile,
-    default_rules,
     kinds,
     notes,
     on,
@@ -103,7 +103,7 @@ def test_nothing_is_placed_before_everything_that_exists_is_known() -> None:
 @pytest.mark.parametrize(
     ("kind", "is_synced"),
     [
-        pytest.param("Service", True, id="goes on without a kind that only some rules need"),
+        pytest.param("Service", True, id="goes on without a kind that only some plugins need"),
         pytest.param("Node", False, id="waits for nodes, without which nothing can be placed"),
     ],
 )
@@ -153,10 +153,10 @@ def test_pods_of_other_schedulers_are_not_ours() -> None:
     assert (bench.take_turns(), bench.lengths) == ([], {})
 
 
-def test_each_profile_places_its_own_pods_by_its_own_rules() -> None:
+def test_each_profile_places_its_own_pods_by_its_own_plugins() -> None:
     one, other = (default_profile(name=name) for name in ("one", "other"))
     other = make_profile(
-        [rule for rule in default_rules() if rule.name != "NodeResourcesFit"], name="other"
+        [plugin for plugin in default_plugins() if plugin.name != "NodeResourcesFit"], name="other"
     )
     bench = Bench(small_node(), profiles=[one, other])
     for name in ("one", "other", "third"):
@@ -183,22 +183,24 @@ def test_equal_nodes_take_turns() -> None:
 
 
 def test_nodes_that_stay_equal_take_turns_one_by_one() -> None:
-    rules = [rule for rule in default_rules() if not hasattr(rule, "score")]
-    bench = Bench(*(make_node(f"n{number}") for number in range(4)), profiles=[make_profile(rules)])
+    plugins = [plugin for plugin in default_plugins() if not hasattr(plugin, "score")]
+    bench = Bench(
+        *(make_node(f"n{number}") for number in range(4)), profiles=[make_profile(plugins)]
+    )
     bench.give(*(Added(make_pod(f"pod-{number}")) for number in range(6)))
     nodes = [node_name for _, node_name in binds(bench.take_turns())]
     assert nodes == ["n0", "n1", "n2", "n3", "n0", "n1"]
 
 
 def test_a_published_reading_is_what_the_next_pod_is_placed_by() -> None:
-    rule = NetworkTraffic(NetworkTrafficArgs(prometheus_address="http://p", scoring="relative"))
-    profile = make_profile([*default_rules(), rule], weights={"NetworkTraffic": 100})
+    plugin = NetworkTraffic(NetworkTrafficArgs(prometheus_address="http://p", scoring="relative"))
+    profile = make_profile([*default_plugins(), plugin], weights={"NetworkTraffic": 100})
     nodes = [make_node("a"), make_node("b")]
     bench = Bench(*nodes, profiles=[profile])
     went_to = []
     for number, given in enumerate([{"a": 5.0, "b": 1.0}, {"a": 1.0, "b": 5.0}]):
-        reading = published(traffic_reading(rule.request, given, nodes))
-        bench.give(ReadingPublished(rule.request, reading))
+        reading = published(traffic_reading(plugin.request, given, nodes))
+        bench.give(ReadingPublished(plugin.request, reading))
         went_to.append(bench.place(make_pod(f"pod-{number}")))
     assert went_to == ["b", "a"]
 
@@ -388,7 +390,7 @@ def test_a_pod_that_changed_while_its_binding_failed_is_tried_as_it_is_now() -> 
     assert bind.pod == changed
 
 
-# Objects that rules depend on.
+# Objects that plugins depend on.
 
 
 class OnlyKnownNamespaces:
@@ -400,12 +402,12 @@ class OnlyKnownNamespaces:
         return None if is_known else PodRejection("unknown namespace")
 
 
-def test_objects_that_a_rule_depends_on_are_waited_for_and_wake_its_pods() -> None:
+def test_objects_that_a_plugin_depends_on_are_waited_for_and_wake_its_pods() -> None:
     profile = default_profile(OnlyKnownNamespaces())
     bench = Bench(small_node(), profiles=[profile], unlisted=["Namespace"])
     bench.give(Added(POD))
     names = ("InterPodAffinity", "OnlyKnownNamespaces")
-    assert bench.machine.rules_by_kind[Namespace] == names
+    assert bench.machine.plugins_by_kind[Namespace] == names
     assert (bench.machine.is_synced, bench.take_turns()) == (False, [])
     bench.give(Listed("Namespace"))
     assert conditions(bench.take_turns()) == [
@@ -431,7 +433,7 @@ class NeverContent(OnlyKnownNamespaces):
     ("labels", "want"),
     [
         pytest.param({}, 0, id="a status update, of which only the version is seen, wakes nobody"),
-        pytest.param({"team": "a"}, 1, id="a change that a rule can see wakes its pods"),
+        pytest.param({"team": "a"}, 1, id="a change that a plugin can see wakes its pods"),
     ],
 )
 def test_objects_that_come_again(labels: dict[str, str], want: int) -> None:

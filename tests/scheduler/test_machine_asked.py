@@ -129,7 +129,7 @@ def test_what_is_counted_of_its_traffic_stays_as_it_was() -> None:
     assert ledger.counted(WEB.uid) == counted
 
 
-def test_a_rule_that_fails_meanwhile_leaves_the_pod_where_it_is() -> None:
+def test_a_plugin_that_fails_meanwhile_leaves_the_pod_where_it_is() -> None:
     bench = Bench(small_node("a"), small_node("b"))
     bench.give(Added(WEB))
     ((_, node_name),) = binds(bench.take_turns())

@@ -122,8 +122,8 @@ def test_extenders_add_to_the_ranks() -> None:
     assert binds(actions) == [("web", "b")]
     (decided,) = [each for each in actions if isinstance(each, Decided)]
     for node in decided.decision.best:
-        assert node.total == sum(score.weighted for score in node.by_rule.values())
-    points = {node.node_name: node.by_rule["Extender"].raw for node in decided.decision.best}
+        assert node.total == sum(score.weighted for score in node.by_plugin.values())
+    points = {node.node_name: node.by_plugin["Extender"].raw for node in decided.decision.best}
     assert points == {"a": 0, "b": 300}
 
 
@@ -234,7 +234,7 @@ def test_a_look_at_another_pod_meanwhile_changes_nothing(
     (decided,) = [each for each in actions if isinstance(each, Decided)]
     assert decided.decision.feasible_count == 2
     assert decided.decision.node_name in ("b", "c")
-    assert decided.spent.by_rule["Slow"] == 1.0
+    assert decided.spent.by_plugin["Slow"] == 1.0
 
 
 def test_a_nominated_node_is_asked_about_alone() -> None:

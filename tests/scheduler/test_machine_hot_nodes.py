@@ -11,7 +11,7 @@ from tests.scheduler.conftest import (
     Bench,
     binds,
     conditions,
-    default_rules,
+    default_plugins,
 )
 
 from lowtide.objects.events import Added, Modified
@@ -42,9 +42,9 @@ class HotBench(Bench):
 
     def __init__(self, patience_seconds: float, start: float = START, **percent: float) -> None:
         hot = HotNodesArgs(soft_percent=75, hard_percent=90, patience_seconds=patience_seconds)
-        self.rule = NetworkTraffic(NetworkTrafficArgs(hot_nodes=hot))
+        self.plugin = NetworkTraffic(NetworkTrafficArgs(hot_nodes=hot))
         self.nodes = [make_node(name) for name in percent]
-        super().__init__(*self.nodes, profiles=[make_profile([*default_rules(), self.rule])])
+        super().__init__(*self.nodes, profiles=[make_profile([*default_plugins(), self.plugin])])
         self.now = start
         self.read(percent)
 
@@ -52,9 +52,9 @@ class HotBench(Bench):
         given = {
             name: {"value": each / 100 * LINK, "capacity": LINK} for name, each in percent.items()
         }
-        reading = traffic_reading(self.rule.request, given, self.nodes)
+        reading = traffic_reading(self.plugin.request, given, self.nodes)
         reading = replace(reading, sampled_at=self.now)
-        self.give(ReadingPublished(self.rule.request, published(reading)))
+        self.give(ReadingPublished(self.plugin.request, published(reading)))
 
     def turns_now(self) -> list[Action]:
         """As `take_turns`, without the patience to go round for ever."""
@@ -93,7 +93,7 @@ def test_without_patience_load_alone_never_keeps_a_pod_from_every_node() -> None
     assert bench.place(pod()) == "b"
 
 
-def test_what_the_other_rules_left_is_taken_however_hot() -> None:
+def test_what_the_other_plugins_left_is_taken_however_hot() -> None:
     bench = HotBench(0.0, a=300, b=10)
     bench.give(Modified(make_node("b", unschedulable=True)))
     assert bench.place(pod()) == "a"

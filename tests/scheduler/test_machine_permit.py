@@ -1,4 +1,4 @@
-"""The machine and rules that make pods wait on their node before they are bound."""
+"""The machine and plugins that make pods wait on their node before they are bound."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -36,15 +36,15 @@ class Says:
         self.undone.append(pod.name)
 
 
-def waiting(*rules: Says) -> Bench:
-    bench = Bench(small_node(), profiles=[default_profile(*rules)])
+def waiting(*plugins: Says) -> Bench:
+    bench = Bench(small_node(), profiles=[default_profile(*plugins)])
     bench.give(Added(WEB))
     assert binds(bench.take_turns()) == []
     assert (bench.on_node("node-a"), bench.lengths) == ({"web": True}, {})
     return bench
 
 
-def test_a_pod_is_bound_when_every_rule_lets_it_go() -> None:
+def test_a_pod_is_bound_when_every_plugin_lets_it_go() -> None:
     bench = waiting(Says("Gang", web=Wait(30)), Says("Quota", web=Wait(30)))
     assert bench.give(PermitAnswered(WEB.uid, "Gang")) == []
     assert binds(bench.give(PermitAnswered(WEB.uid, "Quota"))) == [("web", "node-a")]
@@ -56,11 +56,11 @@ def test_waiting_is_not_a_binding_under_way() -> None:
 
 
 def test_a_pod_that_is_refused_gives_its_place_back_and_is_told() -> None:
-    rule = Says("Gang", web=Wait(30))
-    bench = waiting(rule)
+    plugin = Says("Gang", web=Wait(30))
+    bench = waiting(plugin)
     told = bench.give(PermitAnswered(WEB.uid, "Gang", "the others are gone"))
     assert notes(told) == [("FailedScheduling", "0/1 nodes are available: 1 the others are gone.")]
-    assert (bench.on_node("node-a"), rule.undone) == ({}, ["web"])
+    assert (bench.on_node("node-a"), plugin.undone) == ({}, ["web"])
     assert bench.lengths == {"unschedulable": 1}
 
 
@@ -94,7 +94,7 @@ def test_a_refusal_outside_of_a_turn_does_not_tell_how_long_another_turn_took() 
 @pytest.mark.parametrize(
     ("seconds", "want"),
     [
-        pytest.param(30, "30s", id="as long as the rule said"),
+        pytest.param(30, "30s", id="as long as the plugin said"),
         pytest.param(90.5, "1m30.5s", id="minutes and parts of a second"),
         pytest.param(0.25, "250ms", id="less than a second"),
         pytest.param(86400, "15m0s", id="15 minutes at most"),
@@ -120,10 +120,10 @@ def test_a_pod_waits(seconds: float, want: str) -> None:
     ],
 )
 def test_the_place_is_free_again_when_the_waiting_pod(event: Event) -> None:
-    rule = Says("Gang", web=Wait(30))
-    bench = waiting(rule)
+    plugin = Says("Gang", web=Wait(30))
+    bench = waiting(plugin)
     bench.give(event)
-    assert (bench.on_node("node-a"), rule.undone) == ({}, ["web"])
+    assert (bench.on_node("node-a"), plugin.undone) == ({}, ["web"])
     bench.give(Added(make_pod("next", cpu="800m")))
     assert binds(bench.take_turns()) == [("next", "node-a")]
     assert bench.give(PermitAnswered(WEB.uid, "Gang")) == []
@@ -138,8 +138,8 @@ def test_the_newest_form_of_a_waiting_pod_is_bound() -> None:
 
 
 def test_one_answer_may_let_waiting_pods_go() -> None:
-    rule = Says("Gang", web=Wait(30), last=Allow(also=frozenset([WEB.uid])))
-    bench = Bench(small_node(cpu="2"), profiles=[default_profile(rule)])
+    plugin = Says("Gang", web=Wait(30), last=Allow(also=frozenset([WEB.uid])))
+    bench = Bench(small_node(cpu="2"), profiles=[default_profile(plugin)])
     bench.give(Added(WEB))
     assert binds(bench.take_turns()) == []
     bench.give(Added(make_pod("last", cpu="800m")))
@@ -147,8 +147,8 @@ def test_one_answer_may_let_waiting_pods_go() -> None:
 
 
 def test_one_answer_may_refuse_waiting_pods() -> None:
-    rule = Says("Gang", web=Wait(30), last=Reject("too few", also=frozenset([WEB.uid])))
-    bench = Bench(small_node(cpu="2"), profiles=[default_profile(rule)])
+    plugin = Says("Gang", web=Wait(30), last=Reject("too few", also=frozenset([WEB.uid])))
+    bench = Bench(small_node(cpu="2"), profiles=[default_profile(plugin)])
     bench.give(Added(WEB))
     bench.take_turns()
     bench.give(Added(make_pod("last", cpu="800m")))
@@ -173,8 +173,8 @@ def test_a_waiting_pod_that_matters_less_loses_its_place_without_being_deleted()
 def test_a_pod_waits_for_its_other_victims_where_one_of_them_only_waited() -> None:
     """The place that the waiting pod loses wakes it, but the other victim has not gone."""
     low = make_pod("low", cpu="800m", on="node-a")
-    rule = Says("Gang", web=Wait(30))
-    bench = Bench(small_node(cpu="2"), profiles=[default_profile(rule)])
+    plugin = Says("Gang", web=Wait(30))
+    bench = Bench(small_node(cpu="2"), profiles=[default_profile(plugin)])
     bench.give(Added(low), Added(WEB))
     bench.take_turns()
     big = make_pod("big", cpu="1800m", priority=9)

@@ -116,15 +116,15 @@ def test_a_verdict_from_before_a_reservation_is_not_kept() -> None:
 
 
 def test_a_claim_that_goes_between_decision_and_reservation_refuses_the_pod() -> None:
-    """Which cannot be in one step; a rule asked about it says so all the same."""
+    """Which cannot be in one step; a plugin asked about it says so all the same."""
     bench = bench_with_one_volume()
-    rule = next(
-        rule
-        for rule in bench.machine.profiles["lowtide"].at("reserve")
-        if rule.name == "VolumeBinding"
+    plugin = next(
+        plugin
+        for plugin in bench.machine.profiles["lowtide"].at("reserve")
+        if plugin.name == "VolumeBinding"
     )
     bench.give(Deleted(claim("one")))
-    answer = rule.reserve(using("one"), "node-a", bench.machine.state.nodes())
+    answer = plugin.reserve(using("one"), "node-a", bench.machine.state.nodes())
     assert answer == PodRejection('persistentvolumeclaim "one-data" not found')
 
 

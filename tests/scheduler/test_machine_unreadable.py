@@ -1,4 +1,4 @@
-"""Quantities that a rule cannot read cost an attempt, and nothing else."""
+"""Quantities that a plugin cannot read cost an attempt, and nothing else."""
 
 import msgspec
 import pytest
@@ -35,7 +35,7 @@ class Reads:
 
 
 class ReservesClass:
-    """Reserves an object before another rule fails."""
+    """Reserves an object before another plugin fails."""
 
     name = "ReservesClass"
     kinds = (StorageClass,)
@@ -46,10 +46,12 @@ class ReservesClass:
 
 
 @pytest.mark.parametrize("method", ["reserve", "permit"])
-def test_pods_that_a_rule_cannot_read_are_tried_again_and_their_place_is_free(method: str) -> None:
+def test_pods_that_a_plugin_cannot_read_are_tried_again_and_their_place_is_free(
+    method: str,
+) -> None:
     """After a while: what is taken back for one does not wake the other, and so for ever."""
-    rules = (ReservesClass(), Reads(method))
-    bench = Bench(small_node(), profiles=[default_profile(*rules)])
+    plugins = (ReservesClass(), Reads(method))
+    bench = Bench(small_node(), profiles=[default_profile(*plugins)])
     fast = msgspec.convert({"metadata": {"name": "fast"}}, StorageClass)
     bench.give(Added(fast), Added(UNREADABLE), Added(make_pod("db", labels={"size": "much"})))
     assert conditions(bench.take_turns()) == [("SchedulerError", WHY)] * 2

@@ -245,7 +245,7 @@ def test_a_gated_pod_waits_without_a_word() -> None:
     assert binds(bench.take_turns()) == [("web", "node-a")]
 
 
-# Rules that fail, and pods that cannot be read.
+# Plugins that fail, and pods that cannot be read.
 
 
 class Failing:
@@ -281,7 +281,7 @@ class Failing:
 
 
 @pytest.mark.parametrize("point", ["filter", "score", "reserve", "permit"])
-def test_a_rule_that_breaks_its_contract_is_told_and_the_pod_tried_again(point: str) -> None:
+def test_a_plugin_that_breaks_its_contract_is_told_and_the_pod_tried_again(point: str) -> None:
     profile = default_profile(Failing(point))
     bench = Bench(make_node("node-a"), make_node("node-b"), profiles=[profile])
     pod = make_pod("web", labels={"fails": "yes"})
@@ -389,8 +389,8 @@ class Recording:
         return Reject(self._permit_refuses) if self._permit_refuses else Allow()
 
 
-def bench_with(*rules: Any) -> Bench:
-    return Bench(make_node("node-a"), profiles=[default_profile(*rules)])
+def bench_with(*plugins: Any) -> Bench:
+    return Bench(make_node("node-a"), profiles=[default_profile(*plugins)])
 
 
 RESERVED = ["One reserves node-a for web", "Two reserves node-a for web"]
@@ -431,7 +431,7 @@ def test_a_pod_whose_reservation_is_refused_is_parked() -> None:
     assert (bench.on_node("node-a"), bench.lengths) == ({}, {"unschedulable": 1})
 
 
-def test_a_pod_that_is_not_permitted_is_parked_by_the_rule_that_refused() -> None:
+def test_a_pod_that_is_not_permitted_is_parked_by_the_plugin_that_refused() -> None:
     asked: list[str] = []
     bench = bench_with(Recording("One", asked, permit_refuses="not today"), Recording("Two", asked))
     bench.give(Added(make_pod("web")))
@@ -530,7 +530,7 @@ def test_a_pod_that_the_server_set_back_to_pending_is_placed_again() -> None:
     assert binds(bench.take_turns()) == [("web", "node-a")]
 
 
-# Rules that fail.
+# Plugins that fail.
 
 
 class Fails:
@@ -544,7 +544,7 @@ class Fails:
 
 
 @pytest.mark.parametrize("method", ["pre_filter", "filter", "score", "reserve", "permit"])
-def test_a_rule_that_raises_anything_costs_only_an_attempt(method: str) -> None:
+def test_a_plugin_that_raises_anything_costs_only_an_attempt(method: str) -> None:
     bench = Bench(
         small_node("node-a"), small_node("node-b"), profiles=[default_profile(Fails(method))]
     )
@@ -562,7 +562,7 @@ class ReservesOnly:
         return None
 
 
-def test_a_rule_that_reserves_needs_no_unreserve() -> None:
+def test_a_plugin_that_reserves_needs_no_unreserve() -> None:
     bench = Bench(small_node(), profiles=[default_profile(ReservesOnly())])
     bench.place(make_pod("web"))
     bench.end("web", OUTCOME_ERROR)

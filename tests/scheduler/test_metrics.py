@@ -39,7 +39,7 @@ def samples(registry: CollectorRegistry, *, without: str = "_bucket") -> dict[st
 
 
 def schedule_one(metrics: SchedulerMetrics, *, attempts: int = 1) -> None:
-    metrics.rules_asked("lowtide", {"filter": 0.125}, is_placed=True)
+    metrics.plugins_asked("lowtide", {"filter": 0.125}, is_placed=True)
     metrics.pod_scheduled(
         "lowtide",
         attempts=attempts,
@@ -258,7 +258,7 @@ def test_extension_points_are_called_as_in_kube_scheduler(
     seconds_by_method: dict[str, float], is_placed: bool, sums: dict[tuple[str, str], float]
 ) -> None:
     registry = CollectorRegistry()
-    SchedulerMetrics(registry).rules_asked("lowtide", seconds_by_method, is_placed=is_placed)
+    SchedulerMetrics(registry).plugins_asked("lowtide", seconds_by_method, is_placed=is_placed)
     assert seconds_at_points(registry) == sums
 
 

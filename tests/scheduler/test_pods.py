@@ -51,7 +51,7 @@ def test_who_waits_no_longer_is_never_overdue() -> None:
     assert overdue(pods, 1000) == []
 
 
-def test_a_rule_that_allows_takes_its_deadline_along() -> None:
+def test_a_plugin_that_allows_takes_its_deadline_along() -> None:
     pods = make_pods()
     record = added(pods, "web", Soon=10, Later=20)
     pods.end_deadline(record, "Soon")

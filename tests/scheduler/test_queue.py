@@ -12,7 +12,7 @@ from lowtide.scheduler.pods import QUEUED, PendingEviction, PendingPod, Stage
 from lowtide.testing import make_pod
 
 NOW = 1000.0
-RULE = frozenset(["NodeResourcesFit"])
+PLUGIN = frozenset(["NodeResourcesFit"])
 
 
 def make_queue() -> QueueOfPods:
@@ -46,7 +46,7 @@ def places(queue: QueueOfPods) -> dict[str, Stage]:
 def parked(pod: Pod, *, retry_on: int = NODE, now: float = NOW) -> QueueOfPods:
     queue = make_queue()
     queue.comes(pod, now)
-    queue.park(take(queue, now), RULE, retry_on, now)
+    queue.park(take(queue, now), PLUGIN, retry_on, now)
     return queue
 
 
@@ -120,7 +120,7 @@ def test_refusals_back_off_by_their_own_count_and_errors_by_theirs() -> None:
     for fails in ("refused", "error", "error", "refused", "error"):
         queued = take(queue)
         if fails == "refused":
-            queue.park(queued, RULE, NODE, NOW)
+            queue.park(queued, PLUGIN, NODE, NOW)
             queue.wake(Change(NODE), NOW)
         else:
             queue.retry(queued, NOW)
@@ -153,8 +153,8 @@ def test_of_those_that_back_off_the_one_that_is_due_first_is_taken() -> None:
     queue = queue_of(make_pod("slow", priority=5), make_pod("fast"))
     slow, fast = take(queue), take(queue)
     slow.unschedulable_count = 3
-    queue.park(slow, RULE, NODE, NOW)
-    queue.park(fast, RULE, NODE, NOW)
+    queue.park(slow, PLUGIN, NODE, NOW)
+    queue.park(fast, PLUGIN, NODE, NOW)
     queue.wake(Change(NODE), NOW)
     assert names_in_order(queue, NOW) == ["fast", "slow"]
 
@@ -170,7 +170,7 @@ def test_a_pod_that_met_an_error_is_not_taken_early() -> None:
 # Parked until something changes.
 
 
-def test_a_parked_pod_waits_until_something_its_rules_read_changes() -> None:
+def test_a_parked_pod_waits_until_something_its_plugins_read_changes() -> None:
     queue = parked(make_pod(), retry_on=NODE | PODS)
     assert places(queue) == {"pod": Stage.UNSCHEDULABLE}
     assert not queue.is_ready(NOW + 200)
@@ -182,7 +182,7 @@ def test_a_parked_pod_waits_until_something_its_rules_read_changes() -> None:
 def test_only_the_pods_that_care_are_woken() -> None:
     queue = queue_of(make_pod("by node"), make_pod("by pods"), make_pod("by both"))
     for retry_on in (NODE, PODS, NODE | PODS):
-        queue.park(take(queue), RULE, retry_on, NOW)
+        queue.park(take(queue), PLUGIN, retry_on, NOW)
     assert queue.wake(Change(PODS), NOW + 60) == 2
     assert names_in_order(queue, NOW + 60) == ["by pods", "by both"]
     assert places(queue) == {"by node": Stage.UNSCHEDULABLE}
@@ -204,7 +204,7 @@ def test_waking_does_not_shorten_the_backoff() -> None:
 def test_what_is_parked_remembers_who_refused_it() -> None:
     queue = parked(make_pod())
     (queued,) = queue
-    assert (queued.rejected_by, queued.unschedulable_count, queued.error_count) == (RULE, 1, 0)
+    assert (queued.rejected_by, queued.unschedulable_count, queued.error_count) == (PLUGIN, 1, 0)
 
 
 def test_after_five_minutes_a_parked_pod_is_tried_whatever_happened() -> None:
@@ -217,8 +217,8 @@ def test_after_five_minutes_a_parked_pod_is_tried_whatever_happened() -> None:
 
 def test_each_parked_pod_has_its_own_five_minutes() -> None:
     queue = queue_of(make_pod("first"), make_pod("second"))
-    queue.park(take(queue), RULE, NODE, NOW)
-    queue.park(take(queue), RULE, PODS, NOW + 100)
+    queue.park(take(queue), PLUGIN, NODE, NOW)
+    queue.park(take(queue), PLUGIN, PODS, NOW + 100)
     assert names_in_order(queue, NOW + 300) == ["first"]
     assert queue.next_change_at() == NOW + 400
     assert names_in_order(queue, NOW + 400) == ["second"]
@@ -239,22 +239,22 @@ class Hints:
         return self.answers.get(record.pod.name, False)
 
 
-def test_the_question_is_put_once_for_pods_of_one_shape_that_the_same_rules_refused() -> None:
+def test_the_question_is_put_once_for_pods_of_one_shape_that_the_same_plugins_refused() -> None:
     hints = Hints()
     queue = QueueOfPods(may_help=hints.may_help)
-    for name, cpu, rules in (
-        ("a", "1", RULE),
-        ("b", "1", RULE),
-        ("c", "2", RULE),
+    for name, cpu, plugins in (
+        ("a", "1", PLUGIN),
+        ("b", "1", PLUGIN),
+        ("c", "2", PLUGIN),
         ("d", "1", frozenset(["NodePorts"])),
     ):
         queue.comes(make_pod(name, cpu=cpu), NOW)
-        queue.park(take(queue), rules, NODE, NOW)
+        queue.park(take(queue), plugins, NODE, NOW)
     hints.answers = {"a": True}
     assert queue.wake(Change(PODS), NOW + 60) == 0
     assert hints.asked == []
     assert queue.wake(Change(NODE), NOW + 60) == 2
-    assert hints.asked == [("a", RULE), ("c", RULE), ("d", frozenset(["NodePorts"]))]
+    assert hints.asked == [("a", PLUGIN), ("c", PLUGIN), ("d", frozenset(["NodePorts"]))]
     assert names_in_order(queue, NOW + 60) == ["a", "b"]
 
 
@@ -263,7 +263,7 @@ def test_the_first_of_a_group_may_leave_it() -> None:
     queue = QueueOfPods(may_help=hints.may_help)
     for name in ("a", "b"):
         queue.comes(make_pod(name), NOW)
-        queue.park(take(queue), RULE, NODE, NOW)
+        queue.park(take(queue), PLUGIN, NODE, NOW)
     queue.goes("default/a")
     hints.answers = {"b": True}
     assert queue.wake(Change(NODE), NOW + 60) == 1
@@ -273,7 +273,7 @@ def test_what_helps_up_to_a_priority_wakes_nobody_above_it() -> None:
     queue = make_queue()
     for name, priority in (("low", -1), ("equal", 0), ("high", 1)):
         queue.comes(make_pod(name, priority=priority), NOW)
-        queue.park(take(queue), RULE, PODS, NOW)
+        queue.park(take(queue), PLUGIN, PODS, NOW)
     assert queue.wake(Change(PODS, highest_priority=0), NOW + 60) == 2
     assert places(queue) == {
         "low": Stage.ACTIVE,
@@ -437,7 +437,7 @@ def test_a_change_of_the_spec(place: Stage, goes_to: Stage) -> None:
         pytest.param(make_pod(tolerations=[{"operator": "Exists"}]), id="such as its tolerations"),
     ],
 )
-def test_a_parked_pod_is_tried_again_when_what_rules_read_of_it_changes(changed: Pod) -> None:
+def test_a_parked_pod_is_tried_again_when_what_plugins_read_of_it_changes(changed: Pod) -> None:
     queue = parked(make_pod())
     queue.changes(changed, NOW + 60)
     assert places(queue) == {"pod": Stage.ACTIVE}
@@ -469,7 +469,7 @@ def test_a_pod_that_was_removed_and_comes_again_starts_anew() -> None:
 
 def test_each_entry_is_counted_by_queue_and_event() -> None:
     queue = queue_of(make_pod("web"), make_pod("gated", gates=["wait"]))
-    queue.park(take(queue), RULE, NODE, NOW)
+    queue.park(take(queue), PLUGIN, NODE, NOW)
     queue.wake(Change(NODE, "NodeUpdate"), NOW)
     queue.retry(take(queue), NOW)
     queue.is_ready(NOW + 10)

@@ -11,7 +11,7 @@ from lowtide.scheduler.pods import Stage
 from lowtide.testing import make_pod
 
 NOW = 1000.0
-RULE = frozenset(["NetworkTraffic"])
+PLUGIN = frozenset(["NetworkTraffic"])
 
 
 def parked(**until: float) -> QueueOfPods:
@@ -21,7 +21,7 @@ def parked(**until: float) -> QueueOfPods:
         queue.comes(make_pod(name), NOW)
         queued = queue.pop(NOW)
         assert queued is not None
-        queue.park(queued, RULE, NODE, NOW, until=moment)
+        queue.park(queued, PLUGIN, NODE, NOW, until=moment)
     return queue
 
 
@@ -56,7 +56,7 @@ def test_each_pod_has_its_own_moment() -> None:
     assert (queue.next_change_at(), names_in_order(queue, NOW + 200)) == (NOW + 200, ["last"])
 
 
-def test_what_its_rules_read_wakes_it_before() -> None:
+def test_what_its_plugins_read_wakes_it_before() -> None:
     queue = parked(pod=NOW + 60)
     assert (queue.wake(Change(PODS), NOW + 5), queue.wake(Change(NODE), NOW + 5)) == (0, 1)
     assert names_in_order(queue, NOW + 5) == ["pod"]

@@ -79,7 +79,7 @@ class QueueMachine(RuleBasedStateMachine):
 
     @rule(queued=consumes(held), retry_on=OCCASIONS)
     def no_node_for_it(self, queued: PendingPod, retry_on: int) -> None:
-        self.queue.park(queued, frozenset(["Rule"]), retry_on, self.now)
+        self.queue.park(queued, frozenset(["Plugin"]), retry_on, self.now)
         self.comes_back(queued)
 
     @rule(queued=consumes(held))

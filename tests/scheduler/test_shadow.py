@@ -1,8 +1,8 @@
-"""What the rules say of pods that others place."""
+"""What the plugins say of pods that others place."""
 
 import numpy as np
 import pytest
-from tests.scheduler.conftest import all_listed, default_rules
+from tests.scheduler.conftest import all_listed, default_plugins
 
 from lowtide.framework.plugin import Nodes, OneNode, Pod, Rejection, filter_each
 from lowtide.objects.events import Added, Deleted, Modified
@@ -21,7 +21,7 @@ class Breaks:
 
 
 def shadow_of(*nodes: Node, is_synced: bool = True) -> Shadow:
-    shadow = Shadow({"lowtide": make_profile([*default_rules(), Breaks()])})
+    shadow = Shadow({"lowtide": make_profile([*default_plugins(), Breaks()])})
     for node in nodes:
         shadow.step(Added(node), 0.0)
     for event in all_listed() if is_synced else ():
@@ -48,7 +48,7 @@ def on(pod: Pod, node_name: str) -> Pod:
         pytest.param(
             make_pod("web", labels={"breaks": "yes"}),
             *("small", Agreement.FAILED, "small"),
-            id="a rule fails",
+            id="a plugin fails",
         ),
     ],
 )
@@ -115,7 +115,7 @@ def test_with_several_profiles_each_pod_is_judged_by_its_own() -> None:
             return None if node.name == self._node_name else "node(s) are another's"
 
     shadow = Shadow(
-        {name: make_profile([*default_rules(), Only("Only", name)], name=name) for name in "ab"}
+        {name: make_profile([*default_plugins(), Only("Only", name)], name=name) for name in "ab"}
     )
     for node_name in "ab":
         shadow.step(Added(make_node(node_name)), 0.0)
@@ -137,7 +137,7 @@ def test_a_refusal_gives_way_to_a_pod_that_has_waited() -> None:
             return [Rejection(everywhere, "node(s) are hot", gives_way_after=30.0)]
 
     def placed_after(seconds: float) -> Agreement:
-        shadow = Shadow({"lowtide": make_profile([*default_rules(), Patient()])})
+        shadow = Shadow({"lowtide": make_profile([*default_plugins(), Patient()])})
         for event in (Added(make_node("a")), *all_listed()):
             shadow.step(event, 0.0)
         shadow.step(Added(make_pod("web")), 100.0)

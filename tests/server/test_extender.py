@@ -299,7 +299,7 @@ async def test_answers_that_are_not_read_yet_count_as_bodies() -> None:
 @pytest.mark.parametrize(
     ("is_hung", "want"),
     [
-        pytest.param(True, "close", id="sends away who asks while the rules hang"),
+        pytest.param(True, "close", id="sends away who asks while the plugins hang"),
         pytest.param(False, None, id="keeps connections otherwise"),
     ],
 )

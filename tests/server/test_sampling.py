@@ -81,8 +81,8 @@ def test_a_profile_that_is_ended_looks_no_more() -> None:
 STACKS: Stacks = Counter(
     {
         ("MainThread", "app:run", "loop:wait"): 6,
-        ("MainThread", "app:run", "rules:score"): 2,
-        ("worker", "rules:again", "rules:again", "rules:score"): 2,
+        ("MainThread", "app:run", "plugins:score"): 2,
+        ("worker", "plugins:again", "plugins:again", "plugins:score"): 2,
     }
 )
 
@@ -90,8 +90,8 @@ STACKS: Stacks = Counter(
 def test_collapsed_stacks_are_lines_for_flame_graphs() -> None:
     assert collapsed_text(STACKS) == (
         "MainThread;app:run;loop:wait 6\n"
-        "MainThread;app:run;rules:score 2\n"
-        "worker;rules:again;rules:again;rules:score 2\n"
+        "MainThread;app:run;plugins:score 2\n"
+        "worker;plugins:again;plugins:again;plugins:score 2\n"
     )
 
 
@@ -100,9 +100,9 @@ def test_the_top_counts_a_function_once_in_a_stack() -> None:
         "10 looks at 2 threads\n"
         "   self  anywhere  function\n"
         "  60.0%     60.0%  loop:wait\n"
-        "  40.0%     40.0%  rules:score\n"
+        "  40.0%     40.0%  plugins:score\n"
         "   0.0%     80.0%  app:run\n"
-        "   0.0%     20.0%  rules:again\n"
+        "   0.0%     20.0%  plugins:again\n"
     )
 
 

@@ -1,4 +1,4 @@
-"""The API objects of a world: what rules and the meter read of them."""
+"""The API objects of a world: what plugins and the meter read of them."""
 
 from typing import Any
 

@@ -76,7 +76,7 @@ def test_the_shadow() -> None:
     assert page.texts["p"][:3] == [
         "Hottest link 81% (node-7), averages over 1m",
         "With what was just placed 81% (at-0.81) → 54% (at-0.54) predicted",
-        "50.0% of 2 pods are where these rules would put them",
+        "50.0% of 2 pods are where these plugins would put them",
     ]
     assert page.texts["td"][-5:][:3] == ["default/web", "small", "roomy"]
     assert page.addresses == []

@@ -39,10 +39,10 @@ NOWHERE = "it fits nowhere, or waits"
 
 def config(*, weight: int | None) -> dict[str, Any]:
     """NetworkTraffic at filter, and at score with this weight."""
-    rule = {"name": "NetworkTraffic"}
-    score = {} if weight is None else {"score": {"enabled": [{**rule, "weight": weight}]}}
-    plugins = {"filter": {"enabled": [rule]}, **score}
-    args = [{**rule, "args": {"prometheusAddress": "http://p"}}]
+    plugin = {"name": "NetworkTraffic"}
+    score = {} if weight is None else {"score": {"enabled": [{**plugin, "weight": weight}]}}
+    plugins = {"filter": {"enabled": [plugin]}, **score}
+    args = [{**plugin, "args": {"prometheusAddress": "http://p"}}]
     profile = {"schedulerName": "lowtide", "plugins": plugins, "pluginConfig": args}
     return {**CONFIG, "profiles": [profile]}
 

@@ -239,7 +239,7 @@ def test_what_a_victim_carried_goes_with_it(tmp_path: Path) -> None:
     assert [share for _, share in other.course] == pytest.approx([0.4])
 
 
-# Rules that let pods wait.
+# Plugins that let pods wait.
 
 
 class Waits:
@@ -284,7 +284,7 @@ def arrive(*names: str) -> Callable[[RecordedRun], None]:
         ),
     ],
 )
-def test_a_rule_that_lets_pods_wait(
+def test_a_plugin_that_lets_pods_wait(
     tmp_path: Path, story: list[Callable[[RecordedRun], None]], figures: tuple[int, int, int]
 ) -> None:
     recording = recorded(tmp_path, CONFIG, *story)

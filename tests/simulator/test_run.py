@@ -42,22 +42,22 @@ def by_traffic(**args: Any) -> list[Any]:
     return [NetworkTraffic(NetworkTrafficArgs(**args)), NodeResourcesFit(NodeResourcesFitArgs())]
 
 
-def run(simulation: Simulation, rules: Sequence[Any], seed: int = 1) -> RunResult:
+def run(simulation: Simulation, plugins: Sequence[Any], seed: int = 1) -> RunResult:
     drawn = draw(simulation, seed)
-    requests = [request for rule in rules for request in getattr(rule, "readings", ())]
+    requests = [request for plugin in plugins for request in getattr(plugin, "readings", ())]
     assert all(isinstance(request, TrafficRequest) for request in requests)
     return Run(
         simulation,
         drawn,
-        profiles={"lowtide": make_profile([PrioritySort(), *rules], {"NodeResourcesFit": 0})},
+        profiles={"lowtide": make_profile([PrioritySort(), *plugins], {"NodeResourcesFit": 0})},
         requests=requests,
         reference=reference_peak(drawn, run_seconds(simulation, drawn)),
     ).run()
 
 
-def peaks(simulation: Simulation, rules: Sequence[Any], seeds: int = 3) -> float:
+def peaks(simulation: Simulation, plugins: Sequence[Any], seeds: int = 3) -> float:
     """The median of the peaks over their reference."""
-    runs = [run(simulation, rules, seed).figures for seed in range(1, seeds + 1)]
+    runs = [run(simulation, plugins, seed).figures for seed in range(1, seeds + 1)]
     return float(np.median([each.peak_over_reference for each in runs]))
 
 
@@ -114,7 +114,7 @@ def test_pods_that_find_no_node_are_pending() -> None:
     assert (figures.pending, figures.nodes_used, figures.cpu_imbalance) == (30, 0, 1.0)
 
 
-def test_a_rule_that_fails_ends_the_run() -> None:
+def test_a_plugin_that_fails_ends_the_run() -> None:
     with pytest.raises(PluginError, match=r"Broken.filter failed: ValueError\('out of order'\)"):
         run(small(), [Broken()])
 

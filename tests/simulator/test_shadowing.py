@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import msgspec
 from tests.records.kept_decisions import GIGABIT
-from tests.scheduler.conftest import all_listed, default_rules
+from tests.scheduler.conftest import all_listed, default_plugins
 
 from lowtide.objects.events import Added, Deleted, Modified
 from lowtide.plugins.network_traffic import NetworkTraffic
@@ -25,9 +25,9 @@ NODES = [make_node(name) for name in ("busy", "quiet-1", "quiet-2")]
 
 
 def shadowing() -> tuple[Shadowing, ReadingPublished]:
-    rule = NetworkTraffic(NetworkTrafficArgs())
+    plugin = NetworkTraffic(NetworkTrafficArgs())
     made = Shadowing(
-        {"lowtide": make_profile([*default_rules(), rule], {"NetworkTraffic": 9})}, since=0.0
+        {"lowtide": make_profile([*default_plugins(), plugin], {"NetworkTraffic": 9})}, since=0.0
     )
     for node in NODES:
         made.step(Added(node), 0.0)
@@ -39,12 +39,12 @@ def shadowing() -> tuple[Shadowing, ReadingPublished]:
         for name, each in gigabits.items()
     }
     reading = replace(
-        published(traffic_reading(rule.request, by_node, NODES)),
+        published(traffic_reading(plugin.request, by_node, NODES)),
         sampled_at=0.0,
         window_seconds=60.0,
         expects=Owners().expectation(Traffic(0.0, 0.0)),
     )
-    return made, ReadingPublished(rule.request, reading)
+    return made, ReadingPublished(plugin.request, reading)
 
 
 def test_pods_that_would_be_elsewhere_count_there_for_the_next() -> None:
@@ -106,14 +106,14 @@ def test_what_was_measured_is_told_as_by_a_comparison() -> None:
 
 def test_a_pod_is_told_of_before_it_counts_where_it_would_be() -> None:
     heard: list[tuple[str, str | None]] = []
-    rule = NetworkTraffic(NetworkTrafficArgs())
+    plugin = NetworkTraffic(NetworkTrafficArgs())
     made: Shadowing
 
     def hear(shadowed: Shadowed) -> None:
         booked = made.shadow.state.ledgers.booked_on(f"{shadowed.pod.uid} elsewhere")
         heard.append((shadowed.node_name, booked))
 
-    made = Shadowing({"lowtide": make_profile([*default_rules(), rule])}, 0.0, hear)
+    made = Shadowing({"lowtide": make_profile([*default_plugins(), plugin])}, 0.0, hear)
     for event in (*map(Added, (make_node("small", cpu="2"), make_node("roomy"))), *all_listed()):
         made.step(event, 0.0)
     made.step(Added(make_pod("web", cpu="1")), 1.0)

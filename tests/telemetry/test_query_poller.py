@@ -1,4 +1,4 @@
-"""The poller of a rule's own query: what it asks, publishes and says while Prometheus comes and
+"""The poller of a plugin's own query: what it asks, publishes and says while Prometheus comes and
 goes."""
 
 import asyncio
@@ -151,12 +151,13 @@ async def test_what_is_known_ages_and_failing_is_said_once(
     assert bench.poller.polls == {"success": 2, "failure": 3}
     failed, again = log_lines()
     assert failed.startswith(
-        'W "Prometheus does not answer a rule\'s query; earlier values count until they are stale" '
+        "W \"Prometheus does not answer a plugin's query; earlier values count until they are "
+        'stale" '
         'err="Prometheus at http://127.0.0.1:'
     )
     assert failed.endswith(f' promql="{PROMQL}" staleAfterSeconds=60')
     assert again == (
-        f'I "Prometheus answers a rule\'s query again" promql="{PROMQL}" failedForSeconds=40'
+        f'I "Prometheus answers a plugin\'s query again" promql="{PROMQL}" failedForSeconds=40'
     )
 
 
@@ -168,7 +169,7 @@ async def test_nodes_without_a_value_are_named_when_they_change(
     await bench.poll()
     bench.load = {"a": 1.0, "b": 1.0}
     await bench.poll()
-    said = f'I "Nodes without a value of a rule\'s query" promql="{PROMQL}"'
+    said = f'I "Nodes without a value of a plugin\'s query" promql="{PROMQL}"'
     assert log_lines() == [
         f'{said} unknown=1 nodes=["a"] of=2',
         f"{said} unknown=0 nodes=[] of=2",

@@ -1,4 +1,4 @@
-"""`check_plugin` passes plugins that keep the rules, and reports which rule one breaks."""
+"""`check_plugin` passes plugins that keep the plugins, and reports which plugin one breaks."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

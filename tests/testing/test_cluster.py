@@ -59,7 +59,7 @@ def test_a_pod_waits_until_another_lets_it_go() -> None:
     assert (cluster.waiting, cluster.bound) == ({}, {"first": "a", "last": "a"})
 
 
-def test_a_pod_waits_no_longer_than_its_rule_said() -> None:
+def test_a_pod_waits_no_longer_than_its_plugin_said() -> None:
     clock = ManualClock(50.0)
     cluster = Cluster([Patient()], [make_node("a")], clock=clock)
     cluster.add(make_pod("slow", labels={"waits": "30"}))
@@ -128,7 +128,7 @@ def test_readings_are_what_was_published_last() -> None:
     assert cluster.bound == {"p0": "a", "p1": "b", "p2": "a"}
 
 
-def test_weights_decide_between_rules() -> None:
+def test_weights_decide_between_plugins() -> None:
     class Likes:
         def __init__(self, name: str, node_name: str) -> None:
             self.name = name
@@ -137,24 +137,24 @@ def test_weights_decide_between_rules() -> None:
         def score(self, pod: Pod, nodes: Nodes) -> IntArray:
             return np.array([100 * (name == self._node_name) for name in nodes.names], np.int64)
 
-    rules = [Likes("One", "a"), Likes("Other", "b")]
+    plugins = [Likes("One", "a"), Likes("Other", "b")]
     for weights, want in (({"One": 2}, "a"), ({"Other": 2}, "b")):
-        cluster = Cluster(rules, [make_node("a"), make_node("b")], weights=weights)
+        cluster = Cluster(plugins, [make_node("a"), make_node("b")], weights=weights)
         cluster.add(make_pod("web"))
         cluster.take_turns()
         assert cluster.bound == {"web": want}
 
 
 def test_evicted_pods_go_and_make_room() -> None:
-    rules = [FIT, DefaultPreemption(DefaultPreemptionArgs())]
-    cluster = Cluster(rules, [make_node("a", cpu="1")])
+    plugins = [FIT, DefaultPreemption(DefaultPreemptionArgs())]
+    cluster = Cluster(plugins, [make_node("a", cpu="1")])
     cluster.add(make_pod("low", cpu="1", on="a"), make_pod("high", cpu="1", priority=9))
     assert cluster.bound == {"low": "a"}
     cluster.pass_time(10)
     assert cluster.bound == {"high": "a"}
 
 
-def test_a_rule_sees_objects_of_its_kinds() -> None:
+def test_a_plugin_sees_objects_of_its_kinds() -> None:
     class Open:
         name = "Open"
         kinds = (Namespace,)

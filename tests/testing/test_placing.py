@@ -1,4 +1,4 @@
-"""Asking rules without a cluster: what a plugin author writes in a first test."""
+"""Asking plugins without a cluster: what a plugin author writes in a first test."""
 
 import math
 
@@ -51,13 +51,13 @@ class NotFull:
 NODES = [make_node("a"), make_node("b", labels={"quiet": "yes"}), make_node("c")]
 
 
-def test_a_rule_that_only_scores_places_a_pod() -> None:
+def test_a_plugin_that_only_scores_places_a_pod() -> None:
     decision = place([Quiet()], make_pod(), NODES)
     assert decision.node_name == "b"
     assert {each.node_name: each.total for each in decision.best} == {"b": 90, "a": 10, "c": 10}
 
 
-def test_a_rule_reads_what_a_test_makes_up() -> None:
+def test_a_plugin_reads_what_a_test_makes_up() -> None:
     query = PrometheusQuery(access=PrometheusAccess(addresses=()), promql="node_load1")
 
     class Idle:
@@ -78,7 +78,7 @@ def test_a_rule_reads_what_a_test_makes_up() -> None:
     assert place([Idle()], make_pod(), NODES, readings=readings).node_name == "c"
 
 
-def test_a_rule_that_only_filters_places_a_pod() -> None:
+def test_a_plugin_that_only_filters_places_a_pod() -> None:
     decision = place([NotFull()], make_pod(), NODES, [make_pod("p", on="a")])
     assert decision.node_name == "b"
     assert {name: each.reasons for name, each in decision.rejections.items()} == {
@@ -86,7 +86,7 @@ def test_a_rule_that_only_filters_places_a_pod() -> None:
     }
 
 
-def test_rules_together() -> None:
+def test_plugins_together() -> None:
     decision = place([Quiet(), NotFull()], make_pod(), NODES, [make_pod("p", on="b")])
     assert (decision.node_name, decision.feasible_count) == ("a", 2)
 
@@ -96,7 +96,7 @@ def test_equal_nodes_take_turns() -> None:
     assert chosen == ["a", "b", "c", "a"]
 
 
-def test_a_profile_has_each_rule_where_it_has_a_method() -> None:
+def test_a_profile_has_each_plugin_where_it_has_a_method() -> None:
     quiet, not_full = Quiet(), NotFull()
     profile = make_profile([quiet, not_full], {"Quiet": 4}, name="mine")
     assert profile.scheduler_name == "mine"
@@ -108,7 +108,7 @@ def test_a_profile_has_each_rule_where_it_has_a_method() -> None:
     }
 
 
-def test_one_rule_on_a_state() -> None:
+def test_one_plugin_on_a_state() -> None:
     state = make_state(NODES, [make_pod("p", on="c")])
     assert rejections(NotFull(), make_pod(), state) == {"c": ["node(s) have a pod"]}
     assert scores(Quiet(), make_pod(), state) == {"a": 10, "b": 90, "c": 10}
@@ -132,7 +132,7 @@ def test_the_public_face_is_what_it_says() -> None:
     assert all(hasattr(lowtide.testing, name) for name in lowtide.testing.__all__)
 
 
-def test_a_rule_says_nothing_of_pods_that_do_not_concern_it() -> None:
+def test_a_plugin_says_nothing_of_pods_that_do_not_concern_it() -> None:
     class OnlyWeb:
         name = "OnlyWeb"
 
@@ -161,6 +161,6 @@ class Misspelled(Quiet):
 
 def test_a_method_that_nobody_would_call_is_reported() -> None:
     with pytest.raises(
-        PluginError, match='the plugin Quiet is no rule: its public method "filters"'
+        PluginError, match='the plugin Quiet is no plugin: its public method "filters"'
     ):
         make_profile([Misspelled()])

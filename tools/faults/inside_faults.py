@@ -1,4 +1,4 @@
-"""What goes wrong around the scheduler and in it: the clock jumps, disks are full, rules fail."""
+"""What goes wrong around the scheduler and in it: the clock jumps, disks are full, plugins fail."""
 
 import errno
 import subprocess
@@ -64,28 +64,28 @@ def disk_full(arena: Arena) -> None:
         arena.figures.left_out.append(f"disk full: {refusal}")
 
 
-def rule_fails(arena: Arena) -> None:
-    with _misbehaving(arena) as mood, arena.trial("rule", _rule_setting(mood)) as trial:
+def plugin_fails(arena: Arena) -> None:
+    with _misbehaving(arena) as mood, arena.trial("plugin", _plugin_setting(mood)) as trial:
         trial.start()
         for words in ("raises", "talks nonsense"):
-            with trial.inject(f"a rule {words}"):
+            with trial.inject(f"a plugin {words}"):
                 mood.write_text(words)
                 trial.post(arena.size.burst_pods)
                 time.sleep(arena.size.cut_seconds)
                 mood.write_text("")
 
 
-def rule_hangs(arena: Arena) -> None:
-    """The watchdog ends the process, and the next one finds the rule well again."""
-    with _misbehaving(arena) as mood, arena.trial("hang", _rule_setting(mood)) as trial:
+def plugin_hangs(arena: Arena) -> None:
+    """The watchdog ends the process, and the next one finds the plugin well again."""
+    with _misbehaving(arena) as mood, arena.trial("hang", _plugin_setting(mood)) as trial:
         trial.start()
         (replica,) = trial.supervisor.replicas
-        with trial.inject("a rule hangs"):
+        with trial.inject("a plugin hangs"):
             mood.write_text("hangs")
             trial.wait(lambda: bool(replica.ends), "the watchdog ends it", WATCHDOG_SECONDS)
             mood.write_text("")
         if HANGS not in replica.process.log():
-            arena.auditor.object_to("a rule hangs: the log does not name it")
+            arena.auditor.object_to("a plugin hangs: the log does not name it")
 
 
 @contextmanager
@@ -95,11 +95,11 @@ def _misbehaving(arena: Arena) -> Iterator[Path]:
     yield mood
 
 
-def _rule_setting(mood: Path) -> Setting:
-    rule = {"name": "faults.misbehaving:Misbehaving"}
+def _plugin_setting(mood: Path) -> Setting:
+    plugin = {"name": "faults.misbehaving:Misbehaving"}
     return Setting(
         may_print_tracebacks=True,
-        profile={"plugins": {"filter": {"enabled": [rule]}, "score": {"enabled": [rule]}}},
+        profile={"plugins": {"filter": {"enabled": [plugin]}, "score": {"enabled": [plugin]}}},
         environment={MOOD_FILE: str(mood), "PYTHONPATH": str(TOOLS)},
     )
 

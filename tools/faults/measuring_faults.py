@@ -133,12 +133,12 @@ def _break(source: Source, mood: Mood, trial: Trial) -> None:
     trial.arena.say(f"  {source.name} is used again after {time.monotonic() - ended_at:.1f} s")
 
 
-def _by(rule: str, args: Mapping[str, Any]) -> Setting:
+def _by(plugin: str, args: Mapping[str, Any]) -> Setting:
     """Asked every second: each fault is met, however short."""
     return Setting(
         profile={
-            "plugins": {"score": {"enabled": [{"name": rule, "weight": 9}]}},
-            "pluginConfig": [{"name": rule, "args": {**args, "pollInterval": "1s"}}],
+            "plugins": {"score": {"enabled": [{"name": plugin, "weight": 9}]}},
+            "pluginConfig": [{"name": plugin, "args": {**args, "pollInterval": "1s"}}],
         }
     )
 

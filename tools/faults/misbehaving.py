@@ -1,4 +1,4 @@
-"""A rule that does what a file tells it: nothing, raise, hang, or talk nonsense.
+"""A plugin that does what a file tells it: nothing, raise, hang, or talk nonsense.
 
 Named in the configuration of the schedulers that `inside_faults` tries it on."""
 
@@ -18,7 +18,7 @@ class Misbehaving:
     def filter(self, pod: Pod, node: OneNode) -> str | None:
         match _mood():
             case "raises":
-                raise RuntimeError(f"the rule fails at {pod.metadata.name}")
+                raise RuntimeError(f"the plugin fails at {pod.metadata.name}")
             case "hangs":
                 while True:
                     time.sleep(1.0)

@@ -1,4 +1,4 @@
-"""Makes scenarios of large clusters that mix the rules: what there is, and one pod to place.
+"""Makes scenarios of large clusters that mix the plugins: what there is, and one pod to place.
 
 Called by __main__. The same seed makes the same scenarios; all objects are as the API server
 would have stored them, as far as the scheduler reads them."""

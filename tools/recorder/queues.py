@@ -10,8 +10,8 @@ from typing import Any
 Json = dict[str, Any]
 
 PRIORITIES = (0, 0, 0, 10, 10, 1000)
-# With what can happen to wake pods: these rules say so for every such event on these objects.
-RULES = (["NodeResourcesFit"], ["TaintToleration"], ["NodeResourcesFit", "TaintToleration"])
+# With what can happen to wake pods: these plugins say so for every such event on these objects.
+PLUGINS = (["NodeResourcesFit"], ["TaintToleration"], ["NodeResourcesFit", "TaintToleration"])
 BEGIN_WITH_PODS = 5
 ROOMY = {
     "cpu": "64",
@@ -79,7 +79,7 @@ class _Story:
     def _take(self) -> None:
         kind = self._chance.random()
         if kind < 0.5:
-            self._step("pop", then="refuse", plugins=self._chance.choice(RULES))
+            self._step("pop", then="refuse", plugins=self._chance.choice(PLUGINS))
         elif kind < 0.65:
             self._step("pop", then="fail")
         else:

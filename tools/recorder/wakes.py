@@ -1,14 +1,14 @@
 """Makes scenarios of one refused pod and one change: does it wake the pod?
 
-Called by __main__. The pod is refused by rules that it gives something to think about, waits until
-its back-off is over, and then a node or a pod on a node comes, changes or goes."""
+Called by __main__. The pod is refused by plugins that it gives something to think about, waits
+until its back-off is over, and then a node or a pod on a node comes, changes or goes."""
 
 import random
 from typing import Any
 
 Json = dict[str, Any]
 
-RULES = (
+PLUGINS = (
     "InterPodAffinity",
     "NodeAffinity",
     "NodePorts",
@@ -35,7 +35,7 @@ def make_wakes(*, seed: int, cases: int) -> list[Json]:
 
 
 def _steps(chance: random.Random) -> list[Json]:
-    plugins = chance.sample(RULES, chance.choice((1, 1, 1, 2)))
+    plugins = chance.sample(PLUGINS, chance.choice((1, 1, 1, 2)))
     return [
         {"at": 1.0, "do": "add", "pod": _waiting_pod(chance, plugins)},
         {"at": REFUSED_AT_SECONDS, "do": "pop", "then": "refuse", "plugins": plugins},
@@ -55,7 +55,8 @@ def _change(chance: random.Random) -> Json:
 
 
 def _waiting_pod(chance: random.Random, plugins: list[str]) -> Json:
-    """It has what those rules refuse pods for; InterPodAffinity may do so for other pods' sake."""
+    """It has what those plugins refuse pods for; InterPodAffinity may do so for other pods'
+    sake."""
     has_port = "NodePorts" in plugins or chance.random() < 0.5
     spec = _spec(chance, has_port=has_port)
     spec |= {"schedulerName": "default-scheduler", "priority": 0}

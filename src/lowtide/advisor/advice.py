@@ -30,14 +30,14 @@ class AskedPreemption:
 
 @dataclass(frozen=True, slots=True)
 class FilterAdvice:
-    """Which nodes the rules leave, and why not the others; `unresolvable` ones evicting pods
+    """Which nodes the plugins leave, and why not the others; `unresolvable` ones evicting pods
     cannot help."""
 
     kept: Sequence[int] | None  # positions of the asked nodes; None: all of them
     failed: Mapping[str, str] = field(default_factory=dict)
     unresolvable: Mapping[str, str] = field(default_factory=dict)
     error: str = ""  # instead of all of this, where nothing is left and the profile wants it so
-    neutral: str = ""  # why the rules have no say in it; empty where they have
+    neutral: str = ""  # why the plugins have no say in it; empty where they have
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,5 @@
-"""Drives the advisor for the extender: what is believed, and the rules, belong to one thread, and
-whoever asks gets an answer in time, whatever a rule does.
+"""Drives the advisor for the extender: what is believed, and the plugins, belong to one thread, and
+whoever asks gets an answer in time, whatever a plugin does.
 
 App hands in events, the server asks."""
 
@@ -43,7 +43,7 @@ Clock = Callable[[], float]
 
 SLOW: Final = "slow"
 FAILED: Final = "failed"
-# A rule that takes longer than this is taken for hung: the process had better be restarted.
+# A plugin that takes longer than this is taken for hung: the process had better be restarted.
 HUNG_SECONDS: Final = 10.0
 LOOK_SECONDS: Final = 2.0
 _TOLD_AGAIN_SECONDS: Final = 60.0
@@ -55,10 +55,10 @@ class Counts(Protocol):
 
     def neutral_answer(self, verb: str, reason: str) -> None: ...
 
-    def rule_error(self, rule_name: str) -> None: ...
+    def plugin_error(self, plugin_name: str) -> None: ...
 
 
-# On the thread, after the answer: "" where the rules had their say, else why not.
+# On the thread, after the answer: "" where the plugins had their say, else why not.
 Tell = Callable[[str], None]
 
 
@@ -142,10 +142,10 @@ class Listening:
         self.answered = on_answer
         self.went_to = on_placed
 
-    def rule_failed(self, error: PluginError) -> None:
-        self._counts.rule_error(error.rule_name)
+    def plugin_failed(self, error: PluginError) -> None:
+        self._counts.plugin_error(error.plugin_name)
         if self._told.is_due(str(error), self._clock()):
-            log.error("A rule failed; it has no say in the answer", err=str(error))
+            log.error("A plugin failed; it has no say in the answer", err=str(error))
 
     def tells(self, profile: Profile) -> bool:
         return profile.scheduler_name in self._told_profiles or log.enabled(2)
@@ -186,7 +186,7 @@ class Advising:
         self._thread.start()
 
     def stop(self) -> None:
-        """What was asked before is answered; a rule that hangs is not waited for."""
+        """What was asked before is answered; a plugin that hangs is not waited for."""
         self._inbox.put(None)
         self._thread.join(timeout=1.0)
 
@@ -240,7 +240,7 @@ class Advising:
 
         seconds = self._look_seconds
         question = await self._put(looked, seconds)
-        busy = f"the rules are busy, and nobody got to it within {seconds:g} s"
+        busy = f"the plugins are busy, and nobody got to it within {seconds:g} s"
         if question.give_up(busy):
             raise TimeoutError(busy)
         found, error = question.answer()
@@ -252,7 +252,7 @@ class Advising:
         unlisted = self._advisor.unlisted
         if unlisted:
             return f"not listed yet: {', '.join(sorted(unlisted))}"
-        return None if self._is_warm else "the rules are asked for the first time"
+        return None if self._is_warm else "the plugins are asked for the first time"
 
     def why_hung(self) -> str | None:
         """Answers are neutral until then, and go on to be."""
@@ -260,7 +260,7 @@ class Advising:
         seconds = 0.0 if since is None else self._clock() - since
         if seconds < HUNG_SECONDS:
             return None
-        return f"the rules have been busy with one thing for {seconds:.0f} s"
+        return f"the plugins have been busy with one thing for {seconds:.0f} s"
 
     def is_hung(self) -> bool:
         return self.why_hung() is not None
@@ -278,7 +278,7 @@ class Advising:
     ) -> T:
         """QuantityError where the pod cannot be read."""
         question = await self._put(work, budget_seconds, tell)
-        reason, problem = SLOW, f"the rules took longer than {budget_seconds * 1000:g} ms"
+        reason, problem = SLOW, f"the plugins took longer than {budget_seconds * 1000:g} ms"
         try:
             if not question.give_up(problem):
                 return question.answer()
@@ -328,7 +328,7 @@ class Advising:
             outcome: tuple[Any, Exception | None] = work(), None
         except QuantityError as error:
             outcome = None, error
-        except BaseException as error:  # also a rule that wants to end the process
+        except BaseException as error:  # also a plugin that wants to end the process
             log.exception("A request cannot be answered")
             outcome = None, RuntimeError(f"{type(error).__name__}: {error}")
         self._busy_since = None  # before who waits looks at it
@@ -376,7 +376,7 @@ class Advising:
         try:
             self._advisor.warm_up()
         except BaseException as error:
-            log.error("The rules cannot be warmed up", err=f"{type(error).__name__}: {error}")
+            log.error("The plugins cannot be warmed up", err=f"{type(error).__name__}: {error}")
         self._is_warm = True
 
     def _looked_up(self, asked: Asked) -> Asked:

@@ -1,5 +1,5 @@
-"""What the rules advise another scheduler that places the pods itself: which of its nodes to leave
-out, and which to prefer. Pure: events in, and advice from what is believed then.
+"""What the plugins advise another scheduler that places the pods itself: which of its nodes to
+leave out, and which to prefer. Pure: events in, and advice from what is believed then.
 
 `advising` drives it for the extender."""
 
@@ -27,7 +27,7 @@ from lowtide.config.extender_settings import ExtenderSettings
 from lowtide.framework.asking import Asking, ask
 from lowtide.framework.decision import Decision, NodeRejection
 from lowtide.framework.plugin import PluginError, PodRejection
-from lowtide.framework.profile import Profile, rules_by_kind
+from lowtide.framework.profile import Profile, plugins_by_kind
 from lowtide.framework.ranking import RankedAmong
 from lowtide.framework.verdict import Verdict
 from lowtide.framework.verdict_cache import VerdictCache
@@ -47,7 +47,7 @@ Work = Callable[[VerdictCache, Asking], T]
 
 FILTER, PRIORITIZE = "filter", "prioritize"
 UNKNOWN_NODE = "node(s) are not known to Lowtide yet"
-# Kept verdicts: of the profiles as they are, and of what is left of them without broken rules.
+# Kept verdicts: of the profiles as they are, and of what is left of them without broken plugins.
 _MOST_BYTES = 64 * 1024 * 1024
 _MOST_BYTES_BROKEN = 4 * 1024 * 1024
 _MOST_BROKEN = 16
@@ -76,9 +76,9 @@ class Advisor:
         self._untold: tuple[Decided, float] | None = None
 
     @property
-    def rules_by_kind(self) -> dict[type, tuple[str, ...]]:
-        """The object types to watch besides nodes and pods, and the rules that need them."""
-        return rules_by_kind(self.profiles.values())
+    def plugins_by_kind(self) -> dict[type, tuple[str, ...]]:
+        """The object types to watch besides nodes and pods, and the plugins that need them."""
+        return plugins_by_kind(self.profiles.values())
 
     @property
     def unlisted(self) -> frozenset[str]:
@@ -135,7 +135,7 @@ class Advisor:
                 verdict.rank_among(np.ones(self.state.count, np.bool_))
 
         for name in self.profiles:
-            self._without_broken_rules(Pod(spec=PodSpec(scheduler_name=name)), judge)
+            self._without_broken_plugins(Pod(spec=PodSpec(scheduler_name=name)), judge)
 
     def filter(self, asked: Asked, *, now: float, waited_seconds: float = 0.0) -> FilterAdvice:
         """QuantityError where the pod cannot be read."""
@@ -167,7 +167,7 @@ class Advisor:
                 firmly or fitting_without_victims(asked, verdicts, self._turns, waited_seconds)
             )
 
-        return self._without_broken_rules(asked.pod, kept)
+        return self._without_broken_plugins(asked.pod, kept)
 
     def _advice(self, asked: Asked, now: float, work: Work[T]) -> T:
         self._untold = None
@@ -176,7 +176,7 @@ class Advisor:
             self._turns += 1
         self._bookings.drop(asked.pod.uid)
         with as_requested(self.state, asked.nodes or ()):
-            return self._without_broken_rules(asked.pod, work)
+            return self._without_broken_plugins(asked.pod, work)
 
     def _filter(
         self,
@@ -217,9 +217,9 @@ class Advisor:
     ) -> BoolArray:
         """By row: which of the asked nodes are left; why the others are not is in `refusals`."""
         if verdict.pod_rejection is not None:
-            rule_name, rejection = verdict.pod_rejection
+            plugin_name, rejection = verdict.pod_rejection
             helps = rejection.eviction_helps
-            refusals.add(rows.known, (rejection.reason,), by=rule_name, eviction_helps=helps)
+            refusals.add(rows.known, (rejection.reason,), by=plugin_name, eviction_helps=helps)
             for each, refused in verdict.rejected_alike(rows.known):
                 refusals.add(refused, each.reasons, by=each.plugin, eviction_helps=helps)
             return np.zeros(self.state.count, np.bool_)
@@ -296,19 +296,20 @@ class Advisor:
     def _why_nothing(
         self, asked: Asked, verdicts: VerdictCache, rows: AskedRows, decision: Decision
     ) -> str:
-        """Where the profile wants it said in one sentence: in the words of a rule that refuses the
-        pod as a whole, where one does on these nodes.
+        """Where the profile wants it said in one sentence: in the words of a plugin that refuses
+        the pod as a whole, where one does on these nodes.
 
-        Nothing where the rules leave a node that was not asked about: whoever asks has taken it out
-        by itself, perhaps for want of room, and would evict nobody for the pod after an error."""
+        Nothing where the plugins leave a node that was not asked about: whoever asks has taken it
+        out by itself, perhaps for want of room, and would evict nobody for the pod after an
+        error."""
         profile, verdict = verdicts.profile, verdicts.verdict_on(asked.pod)
         if not asked.names or not self._settings[profile.scheduler_name].is_empty_an_error:
             return ""
         if verdict.pod_rejection is None and verdict.feasible.any():
             return ""
         nodes = self.state.nodes().take(rows.known)
-        for rule in verdict.pre_filters:
-            answer = ask(rule, "pre_filter", asked.pod, nodes)
+        for plugin in verdict.pre_filters:
+            answer = ask(plugin, "pre_filter", asked.pod, nodes)
             if isinstance(answer, PodRejection):
                 return answer.reason
         return decision.fit_error
@@ -350,10 +351,10 @@ class Advisor:
             return decided_now(pod, verdicts, turn=self._turns, waited_seconds=waited_seconds)
 
         with self._bookings.without(pod):
-            return self._without_broken_rules(pod, decide_now, is_look=True)
+            return self._without_broken_plugins(pod, decide_now, is_look=True)
 
     def rejection_of(self, pod: Pod, node_name: str) -> NodeRejection | None:
-        return self._without_broken_rules(
+        return self._without_broken_plugins(
             pod, lambda verdicts, _: verdicts.rejection_on(pod, node_name), is_look=True
         )
 
@@ -368,22 +369,23 @@ class Advisor:
             found = self._finder.of(asked.names)
         return found
 
-    def _without_broken_rules(self, pod: Pod, work: Work[T], *, is_look: bool = False) -> T:
-        """A rule that fails has no say, and the others have. In a look that is nobody's concern."""
+    def _without_broken_plugins(self, pod: Pod, work: Work[T], *, is_look: bool = False) -> T:
+        """A plugin that fails has no say, and the others have. In a look that is nobody's
+        concern."""
         broken: frozenset[str] = frozenset()
         while True:
             verdicts = self._verdicts_of(self.profile_for(pod), broken)
             try:
                 return work(verdicts, Asking(verdicts.profile.clock))
             except PluginError as error:
-                if not error.rule_name or error.rule_name in broken:
+                if not error.plugin_name or error.plugin_name in broken:
                     raise
                 if not is_look:
-                    self._listener.rule_failed(error)
-                broken |= {error.rule_name}
+                    self._listener.plugin_failed(error)
+                broken |= {error.plugin_name}
             except QuantityError as error:
                 scored_requests(pod)  # raises the same where it is the pod that cannot be read
-                raise PluginError(f"a rule read what cannot be read: {error}") from error
+                raise PluginError(f"a plugin read what cannot be read: {error}") from error
 
     def _verdicts_of(self, profile: Profile, broken: frozenset[str]) -> VerdictCache:
         key = (profile.scheduler_name, broken)

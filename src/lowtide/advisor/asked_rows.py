@@ -137,7 +137,7 @@ class Refusals:
 
     @property
     def refused_by(self) -> frozenset[str]:
-        """The rules."""
+        """The plugins."""
         return frozenset(self._by)
 
     @property

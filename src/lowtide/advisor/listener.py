@@ -13,8 +13,8 @@ from lowtide.scheduler.actions import Decided
 class Listener(Protocol):
     """Hears what is to be told and counted."""
 
-    def rule_failed(self, error: PluginError) -> None:
-        """What the rule would have said does not count."""
+    def plugin_failed(self, error: PluginError) -> None:
+        """What the plugin would have said does not count."""
 
     def tells(self, profile: Profile) -> bool:
         """Whether to hand over verdicts and scores, which costs something."""

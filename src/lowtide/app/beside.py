@@ -44,7 +44,7 @@ class Beside:
         self,
         parts: BesideParts,
         profiles: Mapping[str, Profile],
-        rules_by_kind: Mapping[type, Sequence[str]],
+        plugins_by_kind: Mapping[type, Sequence[str]],
         take: Callable[[Event], None],
     ) -> None:
         self._parts = parts
@@ -63,7 +63,7 @@ class Beside:
         )
         self.outages = Outages(parts.clock)
         self._watches = make_watches(
-            self._connection, self._handle, rules_by_kind, outages=self.outages
+            self._connection, self._handle, plugins_by_kind, outages=self.outages
         )
         self._stopping = asyncio.Event()
         self._nodes_listed = asyncio.Event()
@@ -75,7 +75,7 @@ class Beside:
         """Until `stop`, or for as long as it was told to."""
         if not self._reads_traffic:  # told at once: a day later it is a day lost
             log.warning(
-                "No rule reads traffic, so links are not measured: give --prometheus URL, or "
+                "No plugin reads traffic, so links are not measured: give --prometheus URL, or "
                 "--config FILE with NetworkTraffic"
             )
         async with AsyncExitStack() as stack:

@@ -212,7 +212,7 @@ class Demo:
 
 
 def demo_config(prometheus_url: str) -> LoadedConfig:
-    """kube-scheduler's default rules and NetworkTraffic, asking often because traffic shifts."""
+    """kube-scheduler's default plugins and NetworkTraffic, asking often because traffic shifts."""
     return config_with_traffic(
         {"prometheusAddress": prometheus_url, "window": "5s", "pollInterval": "1s"},
         scheduler_name=SCHEDULER_NAME,

@@ -12,7 +12,7 @@ from lowtide.framework.plugin import MAX_SCORE
 from lowtide.plugins.network_traffic import RECOMMENDED_WEIGHT
 
 SCORE_IN_WORDS = (
-    "A node's score is the sum over all rules; a quiet network counts up to "
+    "A node's score is the sum over all plugins; a quiet network counts up to "
     f"{RECOMMENDED_WEIGHT * MAX_SCORE} of it."
 )
 

@@ -11,7 +11,7 @@ from lowtide.app.clocks import Clock
 from lowtide.app.examining import Examined, Examining, Wanted, wanted_of
 from lowtide.doctor.evidence import ScrapedPod
 from lowtide.doctor.findings import Finding, Severity, worst_first
-from lowtide.doctor.reach import no_nodes, no_traffic_rule, nodes_not_listed
+from lowtide.doctor.reach import no_nodes, no_traffic_plugin, nodes_not_listed
 from lowtide.framework.profile import Profile
 from lowtide.kube.connection import Connection
 from lowtide.kube.errors import ApiError, KubeError
@@ -101,7 +101,7 @@ class Doctor:
             nodes = listed or []
             wanted = wanted_of(self._parts.profiles)
             if not wanted:
-                findings.append(no_traffic_rule(self._parts.profiles))
+                findings.append(no_traffic_plugin(self._parts.profiles))
             done = [await self._examining.examine(self._redirected(each), nodes) for each in wanted]
             findings += [finding for each in done for finding in each.findings]
         server = "" if self._connection is None else self._connection.server

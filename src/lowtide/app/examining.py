@@ -186,16 +186,17 @@ def wanted_of(profiles: Mapping[str, Profile]) -> list[Wanted]:
     for scheduler_name, profile in profiles.items():
         for request in requests_of([profile], TrafficRequest):
             names.setdefault(request, []).append(scheduler_name)
-    rules: list[Any] = [rule for profile in profiles.values() for rule in profile.rules]
+    plugins: list[Any] = [plugin for profile in profiles.values() for plugin in profile.plugins]
     return [
-        Wanted(request, tuple(scheduler_names), _compares_with_links(rules, request))
+        Wanted(request, tuple(scheduler_names), _compares_with_links(plugins, request))
         for request, scheduler_names in names.items()
     ]
 
 
-def _compares_with_links(rules: Sequence[Any], request: TrafficRequest) -> bool:
-    """Whether a rule's raw score is already a share: one that is relative is scaled afterwards."""
+def _compares_with_links(plugins: Sequence[Any], request: TrafficRequest) -> bool:
+    """Whether a plugin's raw score is already a share: one that is relative is scaled
+    afterwards."""
     return any(
-        request in getattr(rule, "readings", ()) and getattr(rule, "scale", None) is None
-        for rule in rules
+        request in getattr(plugin, "readings", ()) and getattr(plugin, "scale", None) is None
+        for plugin in plugins
     )

@@ -1,4 +1,5 @@
-"""The extender mode: the rules behind another scheduler, which asks over HTTP, and places pods."""
+"""The extender mode: the plugins behind another scheduler, which asks over HTTP, and places
+pods."""
 
 import asyncio
 from collections.abc import Callable, Hashable
@@ -127,7 +128,7 @@ class ExtenderApp:
         )
         self._outages = Outages(parts.clock)
         self._watches = make_watches(
-            self._connection, self._handle, self.advisor.rules_by_kind, outages=self._outages
+            self._connection, self._handle, self.advisor.plugins_by_kind, outages=self._outages
         )
         self.server: Server | None = None
         self._stopping = asyncio.Event()

@@ -1,4 +1,4 @@
-"""What only the extender minds in a configuration: rules that kube-scheduler runs already, other
+"""What only the extender minds in a configuration: plugins that kube-scheduler runs already, other
 extenders, and profiles that leave nothing to ask.
 
 `lowtide extender` tells it at its start, and beside the configuration that it prints."""
@@ -14,12 +14,13 @@ from lowtide.framework.registry import Built
 
 
 def check_profiles(profiles: Mapping[str, Profile]) -> None:
-    """ConfigError where no rule has anything to say to a scheduler that asks."""
+    """ConfigError where no plugin has anything to say to a scheduler that asks."""
     if any(each.at("preFilter") or each.at("filter") or each.scorers for each in profiles.values()):
         return
     raise ConfigError(
         [
-            f"profile {', '.join(profiles)}: no rule filters or scores nodes, so there is nothing "
+            f"profile {', '.join(profiles)}: no plugin filters or scores nodes, so there is "
+            f"nothing "
             "to ask the extender; enable one, such as NetworkTraffic"
         ]
     )
@@ -28,16 +29,16 @@ def check_profiles(profiles: Mapping[str, Profile]) -> None:
 def warnings_for_extender(
     loaded: LoadedConfig, built: Built, default_names: Iterable[str]
 ) -> Iterator[str]:
-    """`default_names` are the rules that kube-scheduler has by default."""
+    """`default_names` are the plugins that kube-scheduler has by default."""
     defaults = frozenset(default_names)
     for index, profile in enumerate(loaded.config.profiles):
         repeated = _not_asked_for(profile, built, defaults)
         if repeated:
             yield loaded.problem(
                 ("profiles", index),
-                f"{len(repeated)} default rules of kube-scheduler that filter or score run a "
+                f"{len(repeated)} default plugins of kube-scheduler that filter or score run a "
                 'second time here; write plugins: {multiPoint: {disabled: [{name: "*"}], '
-                "enabled: [{name: PrioritySort}, {name: DefaultBinder}, ...]}} with the rules to "
+                "enabled: [{name: PrioritySort}, {name: DefaultBinder}, ...]}} with the plugins to "
                 "ask",
             )
             break
@@ -50,7 +51,7 @@ def warnings_for_extender(
 def _not_asked_for(
     profile: ProfileConfig, built: Built, defaults: frozenset[str]
 ) -> frozenset[str]:
-    """The default rules of a profile that it does not name itself."""
+    """The default plugins of a profile that it does not name itself."""
     expansion = built.expansions[profile.scheduler_name]
     asked = {
         plugin.name for point in ("preFilter", "filter", "score") for plugin in expansion[point]

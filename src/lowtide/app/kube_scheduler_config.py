@@ -39,13 +39,13 @@ percentageOfNodesToScore: 100
 """
 _FILTER = """\
   filterVerb: filter
-  # Before pods are evicted for another one: nodes that the rules refuse are left out.
+  # Before pods are evicted for another one: nodes that the plugins refuse are left out.
   preemptVerb: preempt
 """
 _PRIORITIZE = """\
   prioritizeVerb: prioritize
   # A node's score grows by what Lowtide gives it (0 to 10), times this, times 10: as much as by the
-  # weights of Lowtide's profile. Each rule of kube-scheduler adds up to 100 times its own weight,
+  # weights of Lowtide's profile. Each plugin of kube-scheduler adds up to 100 times its own weight,
   # which is 1 to 3.
   weight: {weight}
 """
@@ -56,7 +56,7 @@ _BIND = """\
 """
 _NAMES = """\
   # Names are sent, as Lowtide watches the nodes itself. With false whole Nodes are, 13 kB each,
-  # there and back, and kube-scheduler's own rules score those that come back as if they were empty.
+  # there and back, and kube-scheduler's own plugins score those as if they were empty.
   nodeCacheCapable: true
 """
 _IGNORABLE = """\

@@ -49,7 +49,7 @@ def usage_numbers(
 def query_numbers(
     readings: Collection[Reading], node_names: Sequence[str], polls: Mapping[str, int], now: float
 ) -> SourceNumbers:
-    """A node is known where every rule's own query has a value of it."""
+    """A node is known where every plugin's own query has a value of it."""
     unknown = {name for reading in readings for name in without_value(reading, node_names)}
     return _known_numbers(readings, unknown, node_names, polls, now)
 

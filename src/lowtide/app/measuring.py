@@ -1,4 +1,4 @@
-"""What the rules of some profiles want measured: asks Prometheus and metrics-server for it in the
+"""What the plugins of some profiles want measured: asks Prometheus and metrics-server for it in the
 background, and hands each reading on. Every mode that runs on a cluster has one.
 
 With thousands of nodes an answer takes long to read: that is done on a thread of its own, so that
@@ -107,7 +107,7 @@ class Measuring:
 
     @property
     def is_wanted(self) -> bool:
-        """Whether any rule wants anything measured."""
+        """Whether any plugin wants anything measured."""
         return bool(self._pollers)
 
     async def run(self) -> None:

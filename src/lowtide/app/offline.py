@@ -1,4 +1,4 @@
-"""The offline modes: the same rules on scenarios from files, without a cluster."""
+"""The offline modes: the same plugins on scenarios from files, without a cluster."""
 
 import json
 import math
@@ -81,7 +81,7 @@ class Decider:
             state.publish(request, published(_reading(request, scenario)))
         if not requests:
             self._warn(
-                f"readings.traffic is given, and no rule of the profile "
+                f"readings.traffic is given, and no plugin of the profile "
                 f"{profile.scheduler_name} reads it; enable NetworkTraffic in a configuration"
             )
 
@@ -89,12 +89,12 @@ class Decider:
         if "usage" not in scenario.readings:
             if requests_of([profile], UsageRequest):
                 self._warn(
-                    f"readings.usage is not given, and a rule of the profile "
+                    f"readings.usage is not given, and a plugin of the profile "
                     f"{profile.scheduler_name} reads it: all nodes are equal to NodeUsage"
                 )
         elif not publish_usage(scenario, profile, state):
             self._warn(
-                f"readings.usage is given, and no rule of the profile "
+                f"readings.usage is given, and no plugin of the profile "
                 f"{profile.scheduler_name} reads it; enable NodeUsage in a configuration"
             )
 
@@ -106,12 +106,12 @@ class Decider:
                 state.publish(query, query_reading(values[query.promql], sampled_at=math.inf))
             else:
                 self._warn(
-                    f"readings.queries has no {query.promql!r}, which a rule of the profile "
+                    f"readings.queries has no {query.promql!r}, which a plugin of the profile "
                     f"{profile.scheduler_name} asks: no node has a value of it"
                 )
         for promql in sorted(values.keys() - {query.promql for query in queries}):
             self._warn(
-                f"readings.queries has {promql!r}, and no rule of the profile "
+                f"readings.queries has {promql!r}, and no plugin of the profile "
                 f"{profile.scheduler_name} asks that"
             )
 
@@ -134,7 +134,7 @@ class Decider:
                 )
 
     def _note_annotations(self, scenario: Scenario) -> None:
-        """Those that cannot be read: the rules take them for none."""
+        """Those that cannot be read: the plugins take them for none."""
         for pod in (scenario.pod, *scenario.pods, *scenario.pending_pods):
             if not is_readable(pod):
                 self._note_annotation(TRAFFIC_ANNOTATION, pod.key, pod.metadata)

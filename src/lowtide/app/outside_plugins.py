@@ -1,5 +1,5 @@
-"""Rules that a configuration names and nobody has registered: of an installed distribution, by its
-entry point, or `module:Class`. The registry asks when it meets a name that it does not know."""
+"""Plugins that a configuration names and nobody has registered: of an installed distribution, by
+its entry point, or `module:Class`. The registry asks when it meets a name that it does not know."""
 
 import re
 from importlib import import_module
@@ -7,7 +7,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 from lowtide.config.errors import did_you_mean
-from lowtide.framework.registry import OutsideRuleError, why_no_rule
+from lowtide.framework.registry import OutsidePluginError, why_no_plugin
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint, EntryPoints
@@ -18,7 +18,7 @@ _DOTTED: Final = r"[^\W\d]\w*(?:\.[^\W\d]\w*)*"
 _PLACE: Final = re.compile(rf"(?P<module>{_DOTTED}):(?P<names>{_DOTTED})")
 
 
-class InstalledRules:
+class InstalledPlugins:
     """Looks at entry points only when asked: that takes longer than all other names together."""
 
     def names(self) -> tuple[str, ...]:
@@ -26,13 +26,13 @@ class InstalledRules:
 
     def find(self, name: str) -> type[Any] | None:
         if ":" in name:
-            return _rule_at(name)
+            return _plugin_at(name)
         offers = tuple(_offers().select(name=name))
         if not offers:
             return None
         if len(offers) > 1:
             told = " and ".join(map(_in_words, offers))
-            raise OutsideRuleError(
+            raise OutsidePluginError(
                 f'"{name}" is offered by {told}; uninstall one, or write the module:Class that '
                 "is meant"
             )
@@ -40,7 +40,7 @@ class InstalledRules:
 
 
 def _offers() -> "EntryPoints":
-    # Most runs name no such rule, and start sooner without it.
+    # Most runs name no such plugin, and start sooner without it.
     from importlib.metadata import entry_points
 
     return entry_points(group=GROUP)
@@ -48,17 +48,17 @@ def _offers() -> "EntryPoints":
 
 def _offered(offer: "EntryPoint") -> type[Any]:
     try:
-        rule = _rule_at(f"{offer.module}:{offer.attr}")
-    except OutsideRuleError as error:
-        raise OutsideRuleError(
+        plugin = _plugin_at(f"{offer.module}:{offer.attr}")
+    except OutsidePluginError as error:
+        raise OutsidePluginError(
             f'"{offer.name}" is offered by {_in_words(offer)}, and cannot be used: {error}'
         ) from error
-    if rule.name != offer.name:
-        raise OutsideRuleError(
-            f'"{offer.name}" is offered by {_in_words(offer)}, whose `name` is {rule.name!r}; '
+    if plugin.name != offer.name:
+        raise OutsidePluginError(
+            f'"{offer.name}" is offered by {_in_words(offer)}, whose `name` is {plugin.name!r}; '
             "both must be the same"
         )
-    return rule
+    return plugin
 
 
 def _in_words(offer: "EntryPoint") -> str:
@@ -66,28 +66,28 @@ def _in_words(offer: "EntryPoint") -> str:
     return f"{distribution} ({offer.value})"
 
 
-def _rule_at(place: str) -> type[Any]:
+def _plugin_at(place: str) -> type[Any]:
     found = _PLACE.fullmatch(place)
     if found is None:
-        raise OutsideRuleError(
-            f'"{place}" must be a module and a class in it, such as my_rules:SameRack'
+        raise OutsidePluginError(
+            f'"{place}" must be a module and a class in it, such as my_plugins:SameRack'
         )
     module = _imported(found["module"])
-    rule: Any = module
+    plugin: Any = module
     try:
         for name in found["names"].split("."):
-            rule = getattr(rule, name)
+            plugin = getattr(plugin, name)
     except AttributeError:
         classes = [name for name, value in vars(module).items() if isinstance(value, type)]
         near = did_you_mean(found["names"], classes).rstrip(";")
-        raise OutsideRuleError(
+        raise OutsidePluginError(
             f"the module {found['module']} has no {found['names']}{near}"
         ) from None
-    problem = why_no_rule(rule)
+    problem = why_no_plugin(plugin)
     if problem is not None:
-        raise OutsideRuleError(f"{place} is no rule: {problem}")
-    found_rule: type[Any] = rule
-    return found_rule
+        raise OutsidePluginError(f"{place} is no plugin: {problem}")
+    found_plugin: type[Any] = plugin
+    return found_plugin
 
 
 def _imported(name: str) -> ModuleType:
@@ -96,13 +96,13 @@ def _imported(name: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name is None or not f"{name}.".startswith(f"{error.name}."):
             raise _not_imported(name, error) from error
-        raise OutsideRuleError(
+        raise OutsidePluginError(
             f"there is no module {error.name}; install it, or name its folder in PYTHONPATH"
         ) from error
     except Exception as error:
         raise _not_imported(name, error) from error
 
 
-def _not_imported(name: str, error: Exception) -> OutsideRuleError:
+def _not_imported(name: str, error: Exception) -> OutsidePluginError:
     told = " ".join(f"{type(error).__name__}: {error}".split())
-    return OutsideRuleError(f"the module {name} cannot be imported: {told}")
+    return OutsidePluginError(f"the module {name} cannot be imported: {told}")

@@ -9,7 +9,7 @@ from typing import Any, Final
 from lowtide.app.registry import requests_of
 from lowtide.config.extender_settings import ExtenderSettings
 from lowtide.config.types import KubeSchedulerConfiguration
-from lowtide.framework.profile import Profile, rules_by_kind
+from lowtide.framework.profile import Profile, plugins_by_kind
 from lowtide.objects.kinds import KIND_OF, Kind
 from lowtide.plugins import BUILT_IN
 from lowtide.plugins.volume_binding import VolumeBinding
@@ -31,8 +31,8 @@ class Need(StrEnum):
     """What of a configuration makes a permission necessary, in words for the docs."""
 
     ALWAYS = "always"
-    A_RULE = "one of these rules"
-    PREEMPTION = "a rule evicts pods (DefaultPreemption)"
+    A_PLUGIN = "one of these plugins"
+    PREEMPTION = "a plugin evicts pods (DefaultPreemption)"
     VOLUMES = "VolumeBinding"
     LEADER_ELECTION = "leaderElection.leaderElect"
     USAGE = "NodeUsage"
@@ -138,7 +138,7 @@ TABLE: Final[tuple[Permission, ...]] = (
 class Needs:
     """What one configuration needs."""
 
-    rules_by_kind: Mapping[type, tuple[str, ...]]
+    plugins_by_kind: Mapping[type, tuple[str, ...]]
     needs: frozenset[Need]
     lease: tuple[str, str] = (SYSTEM, "")  # namespace and name
     services: tuple[ServiceAddress, ...] = ()
@@ -150,21 +150,21 @@ def needs_of(
     settings: Mapping[str, ExtenderSettings],
 ) -> Needs:
     """But for whom a shadow serves, which a flag says."""
-    rules: list[Any] = [rule for profile in profiles.values() for rule in profile.rules]
+    plugins: list[Any] = [plugin for profile in profiles.values() for plugin in profile.plugins]
     services = tuple(dict.fromkeys(_services(profiles.values())))
     election = config.leader_election
     found = {
         Need.ALWAYS: True,
-        Need.A_RULE: True,
-        Need.PREEMPTION: any(hasattr(rule, "post_filter") for rule in rules),
-        Need.VOLUMES: any(rule.name == VolumeBinding.name for rule in rules),
+        Need.A_PLUGIN: True,
+        Need.PREEMPTION: any(hasattr(plugin, "post_filter") for plugin in plugins),
+        Need.VOLUMES: any(plugin.name == VolumeBinding.name for plugin in plugins),
         Need.LEADER_ELECTION: election.leader_elect,
         Need.USAGE: bool(requests_of(profiles.values(), UsageRequest)),
         Need.SERVICE_PROXY: bool(services),
         Need.BINDING: any(each.bind for each in settings.values()),
     }
     return Needs(
-        rules_by_kind(profiles.values()),
+        plugins_by_kind(profiles.values()),
         frozenset(need for need, is_there in found.items() if is_there),
         lease=(election.resource_namespace, election.resource_name),
         services=services,
@@ -173,25 +173,25 @@ def needs_of(
 
 def permissions_of(mode: Mode, needs: Needs) -> list[Permission]:
     """What the mode needs with that configuration, and nothing else."""
-    watched = [_watched(KIND_OF[kind], rules) for kind, rules in needs.rules_by_kind.items()]
+    watched = [_watched(KIND_OF[kind], plugins) for kind, plugins in needs.plugins_by_kind.items()]
     rows = [row for row in (*TABLE, *watched) if mode in row.modes and row.need in needs.needs]
     return [filled for row in rows for filled in _filled(row, needs)]
 
 
 def every_permission() -> list[Permission]:
-    """For people: the table, and what the built-in rules depend on."""
-    rules: dict[type, tuple[str, ...]] = {}
+    """For people: the table, and what the built-in plugins depend on."""
+    plugins: dict[type, tuple[str, ...]] = {}
     for built_in in BUILT_IN:
-        for kind in getattr(built_in.rule, "kinds", ()):
-            rules[kind] = (*rules.get(kind, ()), built_in.name)
-    return [*TABLE, *(_watched(KIND_OF[kind], names) for kind, names in rules.items())]
+        for kind in getattr(built_in.plugin, "kinds", ()):
+            plugins[kind] = (*plugins.get(kind, ()), built_in.name)
+    return [*TABLE, *(_watched(KIND_OF[kind], names) for kind, names in plugins.items())]
 
 
-def _watched(kind: Kind[Any], rules: Iterable[str]) -> Permission:
+def _watched(kind: Kind[Any], plugins: Iterable[str]) -> Permission:
     _, _, path = kind.api.partition("/apis/")
     group = path.partition("/")[0]
     return Permission(
-        group, kind.plural, LIST_AND_WATCH, f"for {', '.join(rules)}", _WATCHING, Need.A_RULE
+        group, kind.plural, LIST_AND_WATCH, f"for {', '.join(plugins)}", _WATCHING, Need.A_PLUGIN
     )
 
 

@@ -4,7 +4,7 @@ any scheduler."""
 from collections.abc import Callable, Mapping
 
 from lowtide.app.beside import Beside, BesideParts
-from lowtide.framework.profile import Profile, rules_by_kind
+from lowtide.framework.profile import Profile, plugins_by_kind
 from lowtide.logs import Log
 from lowtide.objects.events import Listed
 from lowtide.records.recorder import Recorder
@@ -24,7 +24,7 @@ class RecordApp:
         self._clock = parts.clock
         self._recorder = make_recorder(profiles)
         self._unlisted = {"Node", "Pod"}
-        self._beside = Beside(parts, profiles, rules_by_kind(profiles.values()), self._take)
+        self._beside = Beside(parts, profiles, plugins_by_kind(profiles.values()), self._take)
         self.event_count = 0
 
     def stop(self) -> None:

@@ -1,4 +1,4 @@
-"""The rules there are in this process: the built-in ones, what an outsider adds, and what a
+"""The plugins there are in this process: the built-in ones, what an outsider adds, and what a
 configuration names."""
 
 import json
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from lowtide.app.outside_plugins import InstalledRules
+from lowtide.app.outside_plugins import InstalledPlugins
 from lowtide.config.errors import ConfigError
 from lowtide.config.load import (
     API_VERSION,
@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 def make_registry(plugins: Mapping[str, type[Any]]) -> Registry:
-    registry = Registry(BUILT_IN, InstalledRules())
+    registry = Registry(BUILT_IN, InstalledPlugins())
     return registry.with_plugins(plugins) if plugins else registry
 
 
@@ -45,10 +45,10 @@ def check_addresses(profiles: Mapping[str, Profile]) -> None:
     """ConfigError where a profile asks a Prometheus that cannot be asked; offline nobody does."""
     problems = []
     for scheduler_name, profile in profiles.items():
-        for rule in profile.rules:
-            for request in readings_of(rule):
+        for plugin in profile.plugins:
+            for request in readings_of(plugin):
                 if isinstance(request, TrafficRequest | PrometheusQuery):
-                    told = f"profile {scheduler_name}: {rule.name}"
+                    told = f"profile {scheduler_name}: {plugin.name}"
                     problems += [f"{told}: {each}" for each in _wrong_addresses(request.access)]
     if problems:
         raise ConfigError(problems)
@@ -92,7 +92,7 @@ def read_config(path: Path | None, prometheus_address: str | None = None) -> Loa
 
 
 def recommended_config() -> LoadedConfig:
-    """All default rules and NetworkTraffic as it is advised, for the offline modes."""
+    """All default plugins and NetworkTraffic as it is advised, for the offline modes."""
     return config_with_traffic(
         {},
         scheduler_name=OWN_SCHEDULER_NAME,
@@ -105,7 +105,7 @@ def recommended_config() -> LoadedConfig:
 def config_with_traffic(
     args: Mapping[str, Any], *, scheduler_name: str, weight: int, leader_elect: bool, source: str
 ) -> LoadedConfig:
-    """The default rules and NetworkTraffic with these args; `source` stands for a file's name."""
+    """The default plugins and NetworkTraffic with these args; `source` stands for a file's name."""
     config = {
         "apiVersion": API_VERSION,
         "kind": "KubeSchedulerConfiguration",

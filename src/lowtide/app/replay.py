@@ -199,7 +199,7 @@ def _rerun(
 def _sources(
     header: Header, here: Sequence[Hashable], then: Sequence[Hashable | None]
 ) -> list[Hashable | None]:
-    """Where no rule here reads the recorded traffic, links are told of by it all the same."""
+    """Where no plugin here reads the recorded traffic, links are told of by it all the same."""
     found = sources_by_place(header, here)
     if not any(isinstance(each, TrafficRequest) for each in found):
         for place, each in enumerate(header.sources):
@@ -210,8 +210,8 @@ def _sources(
 
 
 def _recorded_sources(recording: Recording, registry: Registry) -> list[Hashable | None]:
-    """None where the recorded configuration cannot be built here: it has rules that are not known,
-    say."""
+    """None where the recorded configuration cannot be built here: it has plugins that are not
+    known, say."""
     header = recording.header
     try:
         built = registry.build(_recorded(recording), {Binder: NoBinder()})

@@ -196,7 +196,7 @@ class SchedulerApp:
         self._watches = make_watches(
             self._connection,
             self._handle,
-            self.machine.rules_by_kind,
+            self.machine.plugins_by_kind,
             outages=self._outages,
             keep=None if self._whole_objects is None else self._whole_objects.keep,
         )

@@ -48,7 +48,7 @@ class ShadowApp:
         self._shadowing = Shadowing(timed, self._began_at, self._note)
         self._shadow = self._shadowing.shadow
         self._notes = Notes(timed, self._shadow.state, parts.clock)
-        self._beside = Beside(parts, timed, self._shadow.rules_by_kind, self._take)
+        self._beside = Beside(parts, timed, self._shadow.plugins_by_kind, self._take)
         self.server: Server | None = None
 
     def stop(self) -> None:

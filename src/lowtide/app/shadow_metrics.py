@@ -26,14 +26,14 @@ class ShadowNumbers(Collector):
 def _metrics(summary: ShadowSummary | None) -> Iterator[Metric]:
     compared = CounterMetricFamily(
         "lowtide_shadow_pods",
-        "Pods that others placed, by what the rules say to that; same and as good are agreement",
+        "Pods that others placed, by what the plugins say to that; same and as good are agreement",
         labels=("agreement",),
     )
     pending = GaugeMetricFamily("lowtide_shadow_pending_pods", "Pods that have no node yet")
     hottest = GaugeMetricFamily(
         "lowtide_shadow_hottest_link_share",
         "Used part of the busiest link's capacity, with what was just placed and is not measured "
-        "yet, as it is, and as it would be had the pods gone where the rules say",
+        "yet, as it is, and as it would be had the pods gone where the plugins say",
         labels=("placement",),
     )
     if summary is not None:

@@ -211,8 +211,8 @@ class Shown:
         gate = None if queued is None else self._decider.gate_of(queued.pod)
         waits = None
         if gate is not None:
-            rule, rejection = gate
-            waits = f"{rule} keeps it out of the queue: {rejection.reason}"
+            plugin, rejection = gate
+            waits = f"{plugin} keeps it out of the queue: {rejection.reason}"
         now = None
         if pod is not None and waits is None and needs_now(records, pod.uid, node_name):
             try:

@@ -54,7 +54,7 @@ def usual_configs() -> list[NamedConfig]:
 
 
 def seeds_config() -> LoadedConfig:
-    """The rule of the first NetworkTraffic plugins, alone, as their users wrote it."""
+    """The plugin of the first NetworkTraffic plugins, alone, as their users wrote it."""
     score = {"enabled": [{"name": "NetworkTraffic"}], "disabled": [{"name": "*"}]}
     args = {"ip": "http://prometheus:9090", "deviceName": "eth0", "timeRange": 60}
     config = {
@@ -68,7 +68,7 @@ def seeds_config() -> LoadedConfig:
             }
         ],
     }
-    return load_config(json.dumps(config), file="the seeds' rule")
+    return load_config(json.dumps(config), file="the seeds' plugin")
 
 
 def warnings_of(configs: Sequence[NamedConfig], plugins: Plugins) -> list[str]:

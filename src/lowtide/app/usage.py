@@ -1,4 +1,4 @@
-"""Joins what nodes use to the rules that ask for it: from metrics-server, or from a scenario."""
+"""Joins what nodes use to the plugins that ask for it: from metrics-server, or from a scenario."""
 
 import math
 from dataclasses import replace
@@ -13,7 +13,7 @@ from lowtide.scenario.usage import usage_samples
 
 
 def publish_usage(scenario: Scenario, profile: Profile, state: ClusterState) -> bool:
-    """Whether a rule of the profile reads it. All pods of a scenario are measured already."""
+    """Whether a plugin of the profile reads it. All pods of a scenario are measured already."""
     requests = requests_of([profile], UsageRequest)
     try:
         samples = usage_samples(scenario.readings["usage"])

@@ -1,4 +1,5 @@
-"""What a mode on a cluster watches: nodes, pods that have not ended, and what its rules depend on.
+"""What a mode on a cluster watches: nodes, pods that have not ended, and what its plugins depend
+on.
 
 Scheduler, extender, shadow and record run these."""
 
@@ -18,7 +19,7 @@ _UNENDED_PODS = "status.phase!=Succeeded,status.phase!=Failed"
 def make_watches(
     connection: Connection,
     handle: Callable[[Event], None],
-    rules_by_kind: Mapping[type, Sequence[str]],
+    plugins_by_kind: Mapping[type, Sequence[str]],
     *,
     outages: Outages,
     keep: Callable[[Any, msgspec.Raw], None] | None = None,
@@ -31,5 +32,5 @@ def make_watches(
     return [
         watch(POD, field_selector=_UNENDED_PODS, keep=keep),
         watch(NODE, keep=keep),
-        *(watch(KIND_OF[kind], needed_by=names) for kind, names in rules_by_kind.items()),
+        *(watch(KIND_OF[kind], needed_by=names) for kind, names in plugins_by_kind.items()),
     ]

@@ -48,7 +48,7 @@ def lowtide() -> None:
 
 
 def main(plugins: Mapping[str, type[Any]] | None = None) -> None:
-    """Runs the command line; `plugins` are an outsider's rules by name."""
+    """Runs the command line; `plugins` are an outsider's plugins by name."""
     try:
         with told_in_one_sentence():
             sys.exit(

@@ -1,4 +1,4 @@
-"""The options about which rules there are: a file, or the default rules and a Prometheus."""
+"""The options about which plugins there are: a file, or the default plugins and a Prometheus."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ def config_options(file_help: str) -> Callable[[Callable[..., Any]], Callable[..
             "--prometheus",
             "prometheus_address",
             metavar="URL",
-            help="Without --config: kube-scheduler's default rules and NetworkTraffic, by this "
+            help="Without --config: kube-scheduler's default plugins and NetworkTraffic, by this "
             "Prometheus.",
         )
         @wraps(command)

@@ -80,17 +80,17 @@ def _print_table(answer: dict[str, Any]) -> None:
     if "filter" not in answer:
         console.print(f"  {answer['fit_error']}")
         return
-    rules = list(answer.get("scores", {}))
+    plugins = list(answer.get("scores", {}))
     best = set(answer.get("best", ()))
     table = Table()
     table.add_column("node")
-    for rule in rules:
-        table.add_column(rule, justify="right")
+    for plugin in plugins:
+        table.add_column(plugin, justify="right")
     table.add_column("total", justify="right")
     table.add_column("verdict")
     for node in _best_first(answer):
         verdict = answer["filter"][node]
-        scores = [answer["scores"][rule].get(node) for rule in rules]
+        scores = [answer["scores"][plugin].get(node) for plugin in plugins]
         table.add_row(
             node,
             *("" if score is None else f"{score['raw']} → {score['weighted']}" for score in scores),

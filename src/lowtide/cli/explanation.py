@@ -69,21 +69,21 @@ class Printed:
                 self._say(f"and {left_out} more nodes that would have done")
 
     def _scores(self, record: DecisionRecord) -> None:
-        """Rules that tell no nodes apart have no column; a line below says what they gave."""
+        """Plugins that tell no nodes apart have no column; a line below says what they gave."""
         shown = record.best[:NODES_SHOWN]
         columns, alike, nothing = [], [], []
-        for rule in shown[0].scores:
-            points = {node.scores[rule].weighted for node in shown}
+        for plugin in shown[0].scores:
+            points = {node.scores[plugin].weighted for node in shown}
             if points == {0}:
-                nothing.append(rule)
+                nothing.append(plugin)
             elif len(points) > 1 or len(shown) == 1:
-                columns.append(rule)
+                columns.append(plugin)
             else:
-                alike.append(f"{rule} {points.pop()}")
+                alike.append(f"{plugin} {points.pop()}")
         self._console.print(_score_table(record, shown, columns))
-        for words, rules in (("the same", alike), ("0", nothing)):
-            if rules:
-                self._say(f"{words} for all of these nodes: {', '.join(rules)}")
+        for words, plugins in (("the same", alike), ("0", nothing)):
+            if plugins:
+                self._say(f"{words} for all of these nodes: {', '.join(plugins)}")
         if record.priorities is not None:
             self._say(priorities_in_words(record))
 
@@ -165,13 +165,13 @@ def _reading(record: DecisionRecord) -> str:
 
 
 def _score_table(
-    record: DecisionRecord, shown: Sequence[NodeRecord], rules: Sequence[str]
+    record: DecisionRecord, shown: Sequence[NodeRecord], plugins: Sequence[str]
 ) -> Table:
     """Weighted points."""
-    table = Table(title="points by rule")
+    table = Table(title="points by plugin")
     table.add_column("node", no_wrap=True)
-    for rule in rules:
-        table.add_column(rule, justify="right")
+    for plugin in plugins:
+        table.add_column(plugin, justify="right")
     table.add_column("total", justify="right")
     told = record.priorities
     if told is not None:
@@ -180,7 +180,7 @@ def _score_table(
     for node in shown:
         cells = (
             f"{node.node} *" if node.node == record.node else node.node,
-            *(str(node.scores[rule].weighted) for rule in rules),
+            *(str(node.scores[plugin].weighted) for plugin in plugins),
             str(node.total),
             *(() if told is None else (f"{told.by_node[node.node]} of {MOST_PRIORITY}",)),
             _traffic(node),

@@ -30,7 +30,7 @@ from lowtide.server.serving import Serving
 log = Log("extender")
 
 FILE = click.Path(path_type=Path)
-# The loop and the thread of the rules take turns; Python's 5 ms are as long as a whole answer.
+# The loop and the thread of the plugins take turns; Python's 5 ms are as long as a whole answer.
 SWITCH_SECONDS: Final = 0.0005
 EVERY_ADDRESS: Final = ("0.0.0.0", "::")
 
@@ -53,7 +53,7 @@ class UrlPrefix(click.ParamType[str]):
     "config_file",
     type=FILE,
     required=True,
-    help="A KubeSchedulerConfiguration whose profiles name the rules.",
+    help="A KubeSchedulerConfiguration whose profiles name the plugins.",
 )
 @cluster_options
 @click.option(
@@ -103,7 +103,7 @@ def extender(
 ) -> None:
     """Answers a stock kube-scheduler that asks it as an extender.
 
-    The rules of the profiles filter nodes (filter, preempt) and give them 0 to 10 points
+    The plugins of the profiles filter nodes (filter, preempt) and give them 0 to 10 points
     (prioritize); bind binds a pod, where the configuration says `bind: true`. /healthz, /livez,
     /readyz, /metrics and the page are served too; `lowtide explain` tells why it advised what.
     """

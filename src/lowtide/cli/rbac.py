@@ -34,7 +34,7 @@ _WIDTH_WITHOUT_TERMINAL = 140
     "config_file",
     type=click.Path(path_type=Path),
     help="The KubeSchedulerConfiguration it is to run with. "
-    "[default: that of a run without --config; for the extender, rules that watch nothing else]",
+    "[default: that of a run without --config; for the extender, plugins that watch nothing else]",
 )
 @click.option(
     "--bind-address",

@@ -23,14 +23,14 @@ log = Log("record")
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
-@beside_options("A KubeSchedulerConfiguration: its rules say what is watched and measured.")
+@beside_options("A KubeSchedulerConfiguration: its plugins say what is watched and measured.")
 @click.option("--hash-names", is_flag=True, help="Record names that nobody can read.")
 @click.option(
     "--annotation",
     "annotations",
     multiple=True,
     metavar="KEY",
-    help="An annotation to record besides those that Lowtide's rules read.",
+    help="An annotation to record besides those that Lowtide's plugins read.",
 )
 @logging_options
 @click.pass_obj

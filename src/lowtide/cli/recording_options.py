@@ -26,7 +26,7 @@ def recording_options(command: Callable[..., Any]) -> Callable[..., Any]:
         "record_annotations",
         multiple=True,
         metavar="KEY",
-        help="An annotation to record besides those that Lowtide's rules read.",
+        help="An annotation to record besides those that Lowtide's plugins read.",
     )
     @wraps(command)
     def with_recording(

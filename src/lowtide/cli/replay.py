@@ -71,7 +71,7 @@ def replay(
 
     Without --config: event by event under the recorded configuration, as a check. Every decision
     has to come out the same; each that does not is named, and the exit status is then 1. A file of
-    `lowtide record` holds no decisions: told is what the rules would have decided for each pod.
+    `lowtide record` holds no decisions: told is what the plugins would have decided for each pod.
 
     With --config: the same arrivals under each configuration, on virtual time, side by side with
     what was recorded: how busy links would have been, which pods wait, which go elsewhere and why.

@@ -84,7 +84,7 @@ def scheduler(
     """Runs a scheduler, which binds the pending pods of its profiles.
 
     Those are the pods whose schedulerName is a profile's. Without --config it serves the
-    schedulerName `lowtide` with kube-scheduler's default rules.
+    schedulerName `lowtide` with kube-scheduler's default plugins.
     """
     start_logging(verbosity, logging_format)
     tell_ignored(ignored_flags)

@@ -1,4 +1,4 @@
-"""`lowtide shadow`: what these rules would have done with the pods that others place."""
+"""`lowtide shadow`: what these plugins would have done with the pods that others place."""
 
 from collections.abc import Iterator
 from pathlib import Path

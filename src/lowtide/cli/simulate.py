@@ -87,7 +87,7 @@ def simulate(
 
     Prints how busy links became. SCENARIO is a YAML file of nodes with links, owners whose pods
     arrive, and how Prometheus measures. Without --config the recommended profile, the first
-    plugins' rule and kube-scheduler's defaults are compared. The same seed gives the same result.
+    plugins' plugin and kube-scheduler's defaults are compared. The same seed gives the same result.
     """
     with told_in_one_sentence():
         simulation = read_simulation(scenario)

@@ -1,6 +1,6 @@
-"""Objects other than nodes and pods that rules read, as the watches say or as they are assumed.
+"""Objects other than nodes and pods that plugins read, as the watches say or as they are assumed.
 
-Kept by ClusterState. What a rule reserves for a pod is assumed: rules see it so until the watch
+Kept by ClusterState. What a plugin reserves for a pod is assumed: plugins see it so until the watch
 brings a newer version, or until it is taken back because the pod was not bound after all.
 """
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class _Replaced:
-    """What the watch says of an object, and what is assumed instead: rules see the last."""
+    """What the watch says of an object, and what is assumed instead: plugins see the last."""
 
     watched: Any
     assumed: dict[str, Any] = field(default_factory=dict)  # by the uid of the pod, in order
@@ -47,13 +47,13 @@ class KnownObjects:
         return found if replaced is None else replaced.watched
 
     def like(self, thing: T) -> T | None:
-        """The one of its kind and name, as rules see it now."""
+        """The one of its kind and name, as plugins see it now."""
         kind, namespace, name = _full_key(thing)
         found: T | None = self.of(kind).get((namespace, name))
         return found
 
     def put(self, thing: Any) -> bool:
-        """As a watch says; whether a rule can tell it from what was there before."""
+        """As a watch says; whether a plugin can tell it from what was there before."""
         key = _full_key(thing)
         replaced = self._replaced.pop(key, None)
         if replaced is not None and _is_same_version(replaced.watched, thing):
@@ -79,9 +79,9 @@ class KnownObjects:
         return self._assumed.get(uid, ())
 
     def take_back(self, uid: str) -> tuple[tuple[Any, Any], ...]:
-        """Rules see again what the watch said of them, or what is assumed for another pod; returns
-        what has changed by that, as it was assumed and as it is: None for what is gone, as it was
-        never watched."""
+        """Plugins see again what the watch said of them, or what is assumed for another pod;
+        returns what has changed by that, as it was assumed and as it is: None for what is gone, as
+        it was never watched."""
         changed: list[tuple[Any, Any]] = []
         for thing in self._assumed.pop(uid, ()):
             key = _full_key(thing)

@@ -319,7 +319,7 @@ class Nodes(TableView):
     # What else there is.
 
     def objects(self, kind: type[T]) -> Mapping[tuple[str, str], T]:
-        """Objects of a type that the rule names in `kinds`, by namespace and name."""
+        """Objects of a type that the plugin names in `kinds`, by namespace and name."""
         self.touch_kinds(kind)
         return self._state.objects(kind)
 

@@ -63,14 +63,14 @@ class PlacedPod(msgspec.Struct, frozen=True):
     is_assumed: bool
 
     def looks_like(self, other: "PlacedPod") -> bool:
-        """Whether no rule can tell the two apart: then no row has to be judged again.
+        """Whether no plugin can tell the two apart: then no row has to be judged again.
 
         The API server lets nothing else change in the spec of a pod that has its node.
         """
         return self.takes_like(other) and self.pod.labels == other.pod.labels
 
     def takes_like(self, other: "PlacedPod") -> bool:
-        """Whether no rule can tell the two apart but by their labels."""
+        """Whether no plugin can tell the two apart but by their labels."""
         return (
             self.node_name == other.node_name
             and self.footprint == other.footprint

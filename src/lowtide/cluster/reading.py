@@ -1,6 +1,6 @@
 """A Reading: what is measured on the nodes at one moment, in the form that ClusterState keeps.
 
-Whoever measures publishes one per source; rules read it as columns of the table of nodes.
+Whoever measures publishes one per source; plugins read it as columns of the table of nodes.
 """
 
 import math

@@ -59,7 +59,7 @@ class Evidence:
     wider than requested. `now` is by Prometheus's clock, which is `ahead_seconds` ahead of ours."""
 
     request: TrafficRequest
-    compares_with_links: bool  # whether a rule scores by capacity
+    compares_with_links: bool  # whether a plugin scores by capacity
     nodes: Sequence[Node]
     pods: Sequence[ScrapedPod]
     answers: Mapping[str, Sequence[Series]]

@@ -16,7 +16,7 @@ ARGS: Final = "# in the args of NetworkTraffic"
 NODES_IN_A_COMMAND: Final = 20
 _SERVICE_NAME: Final = re.compile(r"([a-z0-9-]+)\.([a-z0-9-]+)(\.svc(\.[a-z0-9.-]+)?)?")
 
-TRAFFIC_RULE: Final = f"""\
+TRAFFIC_PLUGIN: Final = f"""\
 # in the KubeSchedulerConfiguration (or run: lowtide doctor --prometheus URL)
 profiles:
   - schedulerName: lowtide

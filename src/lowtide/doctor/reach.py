@@ -29,12 +29,12 @@ _HTTPS_TO_HTTP: Final = ("wrong version number", "record layer failure", "it may
 _OTHER_NAME: Final = ("Hostname mismatch", "IP address mismatch")
 
 
-def no_traffic_rule(scheduler_names: Iterable[str]) -> Finding:
+def no_traffic_plugin(scheduler_names: Iterable[str]) -> Finding:
     return Finding(
         code=Code.NO_TRAFFIC_PLUGIN,
         text=f"no profile ({', '.join(scheduler_names)}) has NetworkTraffic enabled, so no traffic "
         "is measured; NetworkTraffic and the address of a Prometheus should be configured",
-        fix=mends.TRAFFIC_RULE,
+        fix=mends.TRAFFIC_PLUGIN,
     )
 
 

@@ -45,7 +45,7 @@ class WholeObjects(Protocol):
 
 
 class Extenders:
-    """`bind` makes it a rule at that extension point, before the others."""
+    """`bind` makes it a plugin at that extension point, before the others."""
 
     def __init__(
         self,

@@ -1,6 +1,6 @@
-"""The args of rules: from a profile's `pluginConfig` to the rules' own types, strictly.
+"""The args of plugins: from a profile's `pluginConfig` to the plugins' own types, strictly.
 
-Called by the registry. Other names of a rule, and older spellings of its args, end here.
+Called by the registry. Other names of a plugin, and older spellings of its args, end here.
 """
 
 import re
@@ -51,20 +51,20 @@ class ArgsOf:
         }
         self._used: set[str] = set()
 
-    def decode(self, rule: Any) -> Any | None:
-        """The rule's args; None when something is wrong with them."""
-        self._used.add(rule.name)
-        index, raw = self._entries.get(rule.name, (0, None))
-        given = self._without_header(rule.name, index, raw)
+    def decode(self, plugin: Any) -> Any | None:
+        """The plugin's args; None when something is wrong with them."""
+        self._used.add(plugin.name)
+        index, raw = self._entries.get(plugin.name, (0, None))
+        given = self._without_header(plugin.name, index, raw)
         written_as: Mapping[str, str] = {}
-        older = self._older(rule, given)
+        older = self._older(plugin, given)
         if older is not None:
             given, written_as = older.args, older.written_as
             self.warnings.append(self._loaded.problem(self._at(index), older.warning))
             for name, text in older.problems:
                 self._add(index, (name,), text)
         decoder = Decoder()
-        decoded = decoder.decode(rule.args, given)
+        decoded = decoder.decode(plugin.args, given)
         found = [(problem.path, problem.text) for problem in decoder.problems]
         check = getattr(decoded, "problems", None)
         if check is not None and not found:
@@ -77,17 +77,17 @@ class ArgsOf:
             self._add(index, (written_as.get(str(first), first), *rest), text)
         return None if self.problems else decoded
 
-    def check_the_rest(self, rules: Mapping[str, Any]) -> None:
-        """Args of rules that the profile does not enable must be right all the same."""
+    def check_the_rest(self, plugins: Mapping[str, Any]) -> None:
+        """Args of plugins that the profile does not enable must be right all the same."""
         for name in [name for name in self._entries if name not in self._used]:
-            rule = rules.get(name)
-            if hasattr(rule, "args"):
-                self.decode(rule)
+            plugin = plugins.get(name)
+            if hasattr(plugin, "args"):
+                self.decode(plugin)
 
-    def _older(self, rule: Any, given: Any) -> OlderArgs | None:
-        if not hasattr(rule, "older_args") or not isinstance(given, dict):
+    def _older(self, plugin: Any, given: Any) -> OlderArgs | None:
+        if not hasattr(plugin, "older_args") or not isinstance(given, dict):
             return None
-        older: OlderArgs | None = rule.older_args(given, self._spelling)
+        older: OlderArgs | None = plugin.older_args(given, self._spelling)
         return older
 
     def _without_header(self, name: str, index: int, raw: Any) -> Any:
@@ -120,7 +120,7 @@ def names_enabled(profile: Profile) -> frozenset[str]:
 
 
 def with_true_names(loaded: LoadedConfig, name_of: Mapping[str, str]) -> LoadedConfig:
-    """The same configuration, with each rule under its own name."""
+    """The same configuration, with each plugin under its own name."""
     profiles = tuple(_renamed(profile, name_of) for profile in loaded.config.profiles)
     return replace(loaded, config=with_fields(loaded.config, profiles=profiles))
 

@@ -9,21 +9,21 @@ from lowtide.framework.plugin import PluginError
 from lowtide.objects.quantity import QuantityError
 
 
-def ask(rule: Any, method: str, *arguments: Any, **named: Any) -> Any:
+def ask(plugin: Any, method: str, *arguments: Any, **named: Any) -> Any:
     """Calls a plugin's method; whatever goes wrong in it is the plugin's fault, and says so. But a
     QuantityError is that of the pod or object it read: who asks has to be ready for both."""
     try:
-        answer = getattr(rule, method)(*arguments, **named)
+        answer = getattr(plugin, method)(*arguments, **named)
         # As good as to ask for an Iterator, and this is asked of every answer.
         return list(answer) if hasattr(answer, "__next__") else answer
     except PluginError as error:
-        error.rule_name = rule.name
+        error.plugin_name = plugin.name
         raise
     except QuantityError:
         raise
     except Exception as error:
-        text = f"{rule.name}.{method} failed: {error!r}"
-        raise PluginError(text, rule_name=rule.name) from error
+        text = f"{plugin.name}.{method} failed: {error!r}"
+        raise PluginError(text, plugin_name=plugin.name) from error
 
 
 def readings_of(plugin: Any) -> tuple[Hashable, ...]:
@@ -37,8 +37,8 @@ class Spent(NamedTuple):
     questions: tuple[tuple[str, str, float], ...]
 
     @property
-    def by_rule(self) -> Mapping[str, float]:
-        return _sums((rule_name, seconds) for rule_name, _, seconds in self.questions)
+    def by_plugin(self) -> Mapping[str, float]:
+        return _sums((plugin_name, seconds) for plugin_name, _, seconds in self.questions)
 
     @property
     def by_method(self) -> Mapping[str, float]:

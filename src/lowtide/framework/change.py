@@ -1,5 +1,5 @@
 """A Change: something happened that parked pods may profit from. The machine makes one where it
-wakes them; rules are asked about it by `may_help`."""
+wakes them; plugins are asked about it by `may_help`."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ class Change:
     """A node, a pod on a node or promised one, or another object, `before` and `after`: None where
     it was not there, or is no more. Of a reading, both are None. Pods stay on their nodes."""
 
-    what: int  # NODE | PODS | ...: rules that read none of it are not asked
+    what: int  # NODE | PODS | ...: plugins that read none of it are not asked
     event: str = "Update"  # in kube-scheduler's words, for the metric
     before: Any = None
     after: Any = None
@@ -42,7 +42,7 @@ class Change:
 
     @property
     def is_relabelled(self) -> bool:
-        """Of a node that stays: whether its labels changed, or its taints, about which every rule
+        """Of a node that stays: whether its labels changed, or its taints, about which every plugin
         is asked."""
         return self.is_of_taints or bool(self.before.labels != self.after.labels)
 
@@ -74,12 +74,12 @@ def node_change(before: Node | None, after: Node | None) -> Change:
     if after is None:
         return Change(NODES | OTHERS, "NodeDelete", before)
     if before is None:
-        # A row that comes is new to every rule, whatever it reads.
+        # A row that comes is new to every plugin, whatever it reads.
         return Change(NEW_NODE | ROW | NODES | OTHERS, "NodeAdd", None, after)
     is_of_taints = before.spec.taints != after.spec.taints or (
         before.spec.unschedulable and not after.spec.unschedulable
     )
-    # Every rule is asked about taints, as in kube-scheduler.
+    # Every plugin is asked about taints, as in kube-scheduler.
     what = ROW if is_of_taints else NODE
     event = f"NodeUpdate{_changed_of_node(before, after, is_of_taints)}"
     return Change(what | NODES | OTHERS, event, before, after, is_of_taints)

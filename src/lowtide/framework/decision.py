@@ -18,7 +18,7 @@ from lowtide.objects.pod import Pod
 
 
 @dataclass(frozen=True, slots=True)
-class RuleScore:
+class PluginScore:
     raw: int
     normalized: int
     weighted: int
@@ -28,7 +28,7 @@ class RuleScore:
 class NodeScore:
     node_name: str
     total: int
-    by_rule: Mapping[str, RuleScore]
+    by_plugin: Mapping[str, PluginScore]
 
 
 class ScoreTable(msgspec.Struct, frozen=True):
@@ -37,9 +37,9 @@ class ScoreTable(msgspec.Struct, frozen=True):
     node_names: tuple[str, ...]
     rows: Rows  # theirs in the table, until that changes
     totals: IntArray
-    rules: tuple[str, ...]
+    plugins: tuple[str, ...]
     weights: tuple[int, ...]
-    raw: IntArray  # one row per rule, one element per node
+    raw: IntArray  # one row per plugin, one element per node
     normalized: npt.NDArray[np.integer]
 
     def unpacked(self) -> tuple[NodeScore, ...]:
@@ -63,25 +63,25 @@ class ScoreTable(msgspec.Struct, frozen=True):
         )
 
     def with_points(self, name: str, points: IntArray) -> "ScoreTable":
-        """With what others than rules added to the totals, under this name."""
+        """With what others than plugins added to the totals, under this name."""
         return replace(
             self,
-            rules=(*self.rules, name),
+            plugins=(*self.plugins, name),
             weights=(*self.weights, 1),
             raw=np.vstack([self.raw, points]),
             normalized=np.vstack([self.normalized, points]),
         )
 
     def _at(self, number: int) -> NodeScore:
-        return NodeScore(self.node_names[number], int(self.totals[number]), self._by_rule(number))
+        return NodeScore(self.node_names[number], int(self.totals[number]), self._by_plugin(number))
 
-    def _by_rule(self, number: int) -> dict[str, RuleScore]:
-        columns = zip(self.rules, self.weights, self.raw, self.normalized, strict=True)
+    def _by_plugin(self, number: int) -> dict[str, PluginScore]:
+        columns = zip(self.plugins, self.weights, self.raw, self.normalized, strict=True)
         return {
-            rule: RuleScore(
+            plugin: PluginScore(
                 int(raw[number]), int(normalized[number]), weight * int(normalized[number])
             )
-            for rule, weight, raw, normalized in columns
+            for plugin, weight, raw, normalized in columns
         }
 
 
@@ -90,7 +90,7 @@ NO_SCORES = ScoreTable((), np.empty(0, np.intp), np.empty(0, np.int64), (), (), 
 
 
 class NodeRejection(msgspec.Struct, frozen=True):
-    """Why a node was refused: by the first rule that refuses it, as kube-scheduler reports it."""
+    """Why a node was refused: by the first plugin that refuses it, as kube-scheduler reports it."""
 
     plugin: str
     reasons: tuple[str, ...]
@@ -116,12 +116,12 @@ class Decision(msgspec.Struct, frozen=True):
     gives_way_after: float = math.inf  # seconds of waiting in all, after which to try again
     gave_way: NodeRejection | None = None  # why the node was refused while others were hoped for
     post_filtered: PostFiltered | None = None  # what could be done for a pod that fits nowhere
-    post_filtered_by: str = ""  # the first rule that could do nothing, or that met an error
+    post_filtered_by: str = ""  # the first plugin that could do nothing, or that met an error
     signature: bytes = b""  # of the pod, where it has a node: kept verdicts know it by that
 
     @property
     def best(self) -> tuple[NodeScore, ...]:
-        """The best nodes with their scores by each rule; empty where nothing was scored."""
+        """The best nodes with their scores by each plugin; empty where nothing was scored."""
         return self.scores.unpacked()
 
     @property
@@ -137,6 +137,6 @@ class Decision(msgspec.Struct, frozen=True):
 
     @property
     def fit_error_final(self) -> str:
-        """The same with what the rules say that were asked what could be done about it."""
+        """The same with what the plugins say that were asked what could be done about it."""
         reason = "" if self.post_filtered is None else self.post_filtered.reason
         return f"{self.fit_error} {reason}" if reason else self.fit_error

@@ -358,7 +358,7 @@ def check_kinds(state: ClusterState, plugin: Any, touched: int) -> None:
     if undeclared:
         names = ", ".join(kind.__name__ for kind in state.kinds_of(undeclared))
         text = f"{plugin.name} reads objects of type {names}; its `kinds` must name them"
-        raise PluginError(text, rule_name=plugin.name)
+        raise PluginError(text, plugin_name=plugin.name)
 
 
 def _parted(touched: Sequence[int]) -> Partition:

@@ -36,7 +36,7 @@ from lowtide.objects.pod import Pod
 
 if TYPE_CHECKING:
     from lowtide.framework.args import OlderArgs, Spelling
-    from lowtide.framework.decision import NodeRejection, RuleScore
+    from lowtide.framework.decision import NodeRejection, PluginScore
 
 # What a plugin is asked, what it is handed, and what it answers.
 __all__ = ["Plugin", "PluginOptions", "PreEnqueuePlugin", "PreFilterPlugin", "QueueSortPlugin"]
@@ -60,11 +60,11 @@ LARGEST_RAW = 2**56
 
 
 class PluginError(Exception):
-    """A rule broke its contract: a bug in the rule, named after it."""
+    """A plugin broke its contract: a bug in the plugin, named after it."""
 
-    def __init__(self, text: str, *, rule_name: str = "") -> None:
+    def __init__(self, text: str, *, plugin_name: str = "") -> None:
         super().__init__(text)
-        self.rule_name = rule_name
+        self.plugin_name = plugin_name
 
 
 class Rejection(msgspec.Struct, frozen=True):
@@ -98,7 +98,7 @@ class Eviction:
 
 @dataclass(frozen=True, slots=True)
 class PostFiltered:
-    """What one rule can do for a pod that fits nowhere; the next one is asked unless there is an
+    """What one plugin can do for a pod that fits nowhere; the next one is asked unless there is an
     `eviction` or an error. Reasons are joined to what the pod's condition and Event say."""
 
     reason: str = ""
@@ -108,7 +108,7 @@ class PostFiltered:
     candidates: tuple[Eviction, ...] = ()  # this eviction and the others that would do
     tied_nodes: tuple[str, ...] = ()  # of those candidates that are as good as this one
     still_refused: "Mapping[str, NodeRejection]" = field(default_factory=dict)  # tried in vain
-    said_before: str = ""  # of an eviction: what rules said that could do nothing
+    said_before: str = ""  # of an eviction: what plugins said that could do nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ class Reserved:
 
 @dataclass(frozen=True, slots=True)
 class Allow:
-    also: frozenset[str] = frozenset()  # uids of waiting pods that the rule lets go with this one
+    also: frozenset[str] = frozenset()  # uids of waiting pods that the plugin lets go with this one
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ class Reject:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """The pod is refused when the rule has not let it go after so long, 15 minutes at most."""
+    """The pod is refused when the plugin has not let it go after so long, 15 minutes at most."""
 
     seconds: float
 
@@ -277,7 +277,7 @@ class PluginOptions(Protocol):
     tells_readings: bool  # whether to log each reading, briefly
 
     def in_words(
-        self, scores: "Mapping[str, RuleScore]", nodes: Nodes, /, *, brief: bool = False
+        self, scores: "Mapping[str, PluginScore]", nodes: Nodes, /, *, brief: bool = False
     ) -> Iterable[str]:
         """About the scores of these nodes; `nodes` as they were scored."""
 
@@ -304,16 +304,16 @@ class Refused(Protocol):
 
     @property
     def eviction_may_help(self) -> BoolArray:
-        """By row: whether the first rule that refuses the node does so because of its pods."""
+        """By row: whether the first plugin that refuses the node does so because of its pods."""
 
-    def was_reached(self, rule_name: str) -> bool:
-        """Whether this rule was asked by `pre_filter`; after a refusal for good no other is."""
+    def was_reached(self, plugin_name: str) -> bool:
+        """Whether this plugin was asked by `pre_filter`; after a refusal for good no other is."""
 
     def on(self, nodes: Nodes) -> "Mapping[int, NodeRejection]":
         """By position: why the pod does not fit there."""
 
     def fits(self, nodes: Nodes) -> BoolArray:
-        """By position: whether it fits. Only rules that read pods or readings are asked."""
+        """By position: whether it fits. Only plugins that read pods or readings are asked."""
 
 
 class Binder(Protocol):

@@ -114,5 +114,5 @@ def _check_names(name: str, answer: Any) -> None:
         raise PluginError(
             f"{name}.pre_filter answers with {answer!r}; "
             "it must be a PodRejection, a frozenset of node names or None",
-            rule_name=name,
+            plugin_name=name,
         )

@@ -58,7 +58,7 @@ class Weighted:
 
 
 class Concerned(NamedTuple):
-    """The rules that have a word on a shape of pods, where a Verdict asks them."""
+    """The plugins that have a word on a shape of pods, where a Verdict asks them."""
 
     pre_filters: PluginsAt
     filters: PluginsAt
@@ -68,15 +68,15 @@ class Concerned(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Waking:
-    """What can change the mind of a rule that refused a pod."""
+    """What can change the mind of a plugin that refused a pod."""
 
-    rule: Any
+    plugin: Any
     occasions: int | None  # None: what it touched
     kinds: frozenset[type]
     has_hint: bool
 
 
-# Of a name that is no rule's, such as that of extenders, nobody knows.
+# Of a name that is no plugin's, such as that of extenders, nobody knows.
 _ANYTHING = ~0
 
 
@@ -84,83 +84,87 @@ class Profile:
     def __init__(
         self,
         scheduler_name: str,
-        rules_at: Mapping[str, Sequence[Any]],
+        plugins_at: Mapping[str, Sequence[Any]],
         weights: Mapping[str, int],
         clock: Callable[[], float] | None = None,
     ) -> None:
         self.scheduler_name = scheduler_name
         self.clock = clock  # for each Asking of a turn
-        self.rules_at = {point: tuple(rules) for point, rules in rules_at.items()}
+        self.plugins_at = {point: tuple(plugins) for point, plugins in plugins_at.items()}
         self._weights = weights
         self._acting_at = {
-            point: tuple(rule for rule in self.rules_at.get(point, ()) if hasattr(rule, method))
+            point: tuple(
+                plugin for plugin in self.plugins_at.get(point, ()) if hasattr(plugin, method)
+            )
             for point, method in METHOD_AT_POINT.items()
         }
-        asked_before = self.rules_at.get("preScore", ())
+        asked_before = self.plugins_at.get("preScore", ())
         self.scorers = tuple(
             Weighted(
-                rule,
-                weights[rule.name],
-                zero_if_skipped=getattr(rule, "skips_by_pre_score", False)
-                and rule not in asked_before,
+                plugin,
+                weights[plugin.name],
+                zero_if_skipped=getattr(plugin, "skips_by_pre_score", False)
+                and plugin not in asked_before,
             )
-            for rule in self.at("score")
+            for plugin in self.at("score")
         )
-        self._having_concerns = tuple(rule for rule in self.rules if hasattr(rule, "concerns"))
+        self._having_concerns = tuple(
+            plugin for plugin in self.plugins if hasattr(plugin, "concerns")
+        )
         self._concerned: dict[tuple[bool, ...], Concerned] = {}
         # Budgets, say, change all the time, and only choose among victims.
         self.kinds_that_wake = frozenset(
             kind
             for point in _REJECTING_POINTS
-            for rule in self.at(point)
-            for kind in getattr(rule, "kinds", ())
+            for plugin in self.at(point)
+            for kind in getattr(plugin, "kinds", ())
         )
-        self._waking = {rule.name: _waking(rule) for rule in self.rules}
+        self._waking = {plugin.name: _waking(plugin) for plugin in self.plugins}
 
-    def without(self, rule_names: Collection[str]) -> "Profile":
-        """The same but for these rules."""
+    def without(self, plugin_names: Collection[str]) -> "Profile":
+        """The same but for these plugins."""
         left = {
-            point: [rule for rule in rules if rule.name not in rule_names]
-            for point, rules in self.rules_at.items()
+            point: [plugin for plugin in plugins if plugin.name not in plugin_names]
+            for point, plugins in self.plugins_at.items()
         }
         return Profile(self.scheduler_name, left, self._weights, self.clock)
 
     def timed_by(self, clock: Callable[[], float]) -> "Profile":
-        """The same, which knows how long each rule takes."""
-        return Profile(self.scheduler_name, self.rules_at, self._weights, clock)
+        """The same, which knows how long each plugin takes."""
+        return Profile(self.scheduler_name, self.plugins_at, self._weights, clock)
 
     def at(self, point: str) -> tuple[Any, ...]:
-        """The rules at this point that do something there, in order."""
+        """The plugins at this point that do something there, in order."""
         return self._acting_at[point]
 
     @property
-    def rules(self) -> tuple[Plugin, ...]:
-        """Every rule once, in the order of first appearance."""
-        seen = {id(rule): rule for rules in self.rules_at.values() for rule in rules}
+    def plugins(self) -> tuple[Plugin, ...]:
+        """Every plugin once, in the order of first appearance."""
+        seen = {id(plugin): plugin for plugins in self.plugins_at.values() for plugin in plugins}
         return tuple(seen.values())
 
     @property
     def readings(self) -> tuple[Hashable, ...]:
-        """What is to be measured for the rules of this profile."""
-        return tuple(dict.fromkeys(r for rule in self.rules for r in readings_of(rule)))
+        """What is to be measured for the plugins of this profile."""
+        return tuple(dict.fromkeys(r for plugin in self.plugins for r in readings_of(plugin)))
 
     @property
-    def rules_by_kind(self) -> dict[type, tuple[str, ...]]:
-        """The object types that rules depend on besides nodes and pods, and which rules do."""
+    def plugins_by_kind(self) -> dict[type, tuple[str, ...]]:
+        """The object types that plugins depend on besides nodes and pods, and which plugins do."""
         found: dict[type, tuple[str, ...]] = {}
-        for rule in self.rules:
-            for kind in getattr(rule, "kinds", ()):
-                found[kind] = (*found.get(kind, ()), rule.name)
+        for plugin in self.plugins:
+            for kind in getattr(plugin, "kinds", ()):
+                found[kind] = (*found.get(kind, ()), plugin.name)
         return found
 
     def concerned_by(self, pod: Pod) -> Concerned:
         """Pods of one shape concern the same, and most shapes do."""
-        key = tuple([bool(ask(rule, "concerns", pod)) for rule in self._having_concerns])
+        key = tuple([bool(ask(plugin, "concerns", pod)) for plugin in self._having_concerns])
         found = self._concerned.get(key)
         if found is None:
             others = {
-                id(rule)
-                for rule, is_concerned in zip(self._having_concerns, key, strict=True)
+                id(plugin)
+                for plugin, is_concerned in zip(self._having_concerns, key, strict=True)
                 if not is_concerned
             }
             found = self._concerned[key] = self._all_but(others)
@@ -168,7 +172,7 @@ class Profile:
 
     def _all_but(self, others: Collection[int]) -> Concerned:
         def left(point: str) -> PluginsAt:
-            return PluginsAt([rule for rule in self.at(point) if id(rule) not in others])
+            return PluginsAt([plugin for plugin in self.at(point) if id(plugin) not in others])
 
         scorers = tuple(
             each for each in self.scorers if each.zero_if_skipped or id(each.plugin) not in others
@@ -176,38 +180,38 @@ class Profile:
         scores = PluginsAt([each.plugin for each in scorers])
         return Concerned(left("preFilter"), left("filter"), scores, scorers)
 
-    def retry_on(self, rule_names: Iterable[str], touched: int) -> int:
+    def retry_on(self, plugin_names: Iterable[str], touched: int) -> int:
         """Every change that can make one of these plugins accept a pod that it rejected. `touched`
         stands for those that do not say so themselves."""
         occasions = 0
-        for name in rule_names:
+        for name in plugin_names:
             waking = self._waking.get(name)
             if waking is None:
                 return _ANYTHING
             occasions |= wakes_on(touched) if waking.occasions is None else waking.occasions
         return occasions
 
-    def may_help(self, pod: Pod, rule_names: Iterable[str], change: Change) -> bool:
-        """Whether one of these rules, which refused the pod, may accept it after the change.
-        Raises PluginError where a rule cannot say."""
-        return any(self._may_change_mind(name, pod, change) for name in rule_names)
+    def may_help(self, pod: Pod, plugin_names: Iterable[str], change: Change) -> bool:
+        """Whether one of these plugins, which refused the pod, may accept it after the change.
+        Raises PluginError where a plugin cannot say."""
+        return any(self._may_change_mind(name, pod, change) for name in plugin_names)
 
-    def _may_change_mind(self, rule_name: str, pod: Pod, change: Change) -> bool:
-        waking = self._waking.get(rule_name)
+    def _may_change_mind(self, plugin_name: str, pod: Pod, change: Change) -> bool:
+        waking = self._waking.get(plugin_name)
         if waking is None:
             return True
         if waking.occasions is not None and not waking.occasions & change.what:
             return False
         if change.what & OBJECTS and type(change.thing) not in waking.kinds:
             return False
-        return not waking.has_hint or bool(ask(waking.rule, "may_help", pod, change))
+        return not waking.has_hint or bool(ask(waking.plugin, "may_help", pod, change))
 
     def may_enqueue(self, pod: Pod) -> tuple[str, PodRejection] | None:
         """The first plugin that keeps the pod out of the queue, and why."""
-        for rule in self._acting_at["preEnqueue"]:
-            rejection = ask(rule, "may_enqueue", pod)
+        for plugin in self._acting_at["preEnqueue"]:
+            rejection = ask(plugin, "may_enqueue", pod)
             if rejection is not None:
-                return rule.name, rejection
+                return plugin.name, rejection
         return None
 
     def gate(self, pod: Pod) -> tuple[str, PodRejection] | None:
@@ -218,15 +222,16 @@ class Profile:
             return NO_PLUGIN, PodRejection(str(error))
 
 
-def rules_by_kind(profiles: Iterable[Profile]) -> dict[type, tuple[str, ...]]:
-    """The object types that rules of these profiles depend on, and which rules do, each once."""
+def plugins_by_kind(profiles: Iterable[Profile]) -> dict[type, tuple[str, ...]]:
+    """The object types that plugins of these profiles depend on, and which plugins do, each
+    once."""
     found: dict[type, tuple[str, ...]] = {}
     for profile in profiles:
-        for kind, names in profile.rules_by_kind.items():
+        for kind, names in profile.plugins_by_kind.items():
             found[kind] = tuple(dict.fromkeys((*found.get(kind, ()), *names)))
     return found
 
 
-def _waking(rule: Any) -> _Waking:
-    kinds = frozenset(getattr(rule, "kinds", ()))
-    return _Waking(rule, getattr(rule, "retry_on", None), kinds, hasattr(rule, "may_help"))
+def _waking(plugin: Any) -> _Waking:
+    kinds = frozenset(getattr(plugin, "kinds", ()))
+    return _Waking(plugin, getattr(plugin, "retry_on", None), kinds, hasattr(plugin, "may_help"))

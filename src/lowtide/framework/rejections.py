@@ -86,7 +86,7 @@ class Filtering(Evaluation):
         if touched & FEASIBLE_ANYWHERE:
             name = self.plugins[number].name
             text = f"{name}.filter: only score and normalize may ask which nodes are feasible"
-            raise PluginError(text, rule_name=name)
+            raise PluginError(text, plugin_name=name)
         super()._depends_on(number, touched)
 
     def _read(self, number: int, answer: Any, count: int) -> Answers | None:
@@ -264,7 +264,7 @@ class Rejections:
                 raise PluginError(
                     f"{self.name} gives more than {_MOST_REASONS} different reasons for one pod; "
                     "leave node names out of reasons",
-                    rule_name=self.name,
+                    plugin_name=self.name,
                 )
             bit = self._reasons[reason] = np.uint64(1 << len(self._reasons))
         return bit
@@ -279,12 +279,13 @@ class Rejections:
         raise PluginError(
             f"{self.name}.filter answers with {answer!r}; "
             "it must yield Rejection(mask, reason), or nothing",
-            rule_name=self.name,
+            plugin_name=self.name,
         )
 
 
 def _check_mask(name: str, mask: Any, count: int) -> None:
     if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_ or mask.shape != (count,):
         raise PluginError(
-            f"{name} answers with {mask!r}; it must be {count} booleans, one a node", rule_name=name
+            f"{name} answers with {mask!r}; it must be {count} booleans, one a node",
+            plugin_name=name,
         )

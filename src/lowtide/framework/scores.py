@@ -165,7 +165,7 @@ class Scores:
         raise PluginError(
             f"plugin {self.plugin.name!r} returns an invalid score {score}, "
             f"it should in the range of [0, {MAX_SCORE}] after normalizing",
-            rule_name=self.plugin.name,
+            plugin_name=self.plugin.name,
         )
 
 
@@ -199,7 +199,7 @@ def truncating_divide(numerator: IntArray, denominator: int) -> IntArray:
 def check_scores(name: str, scores: Any, count: int) -> None:
     problem = _problem_of(scores, count)
     if problem:
-        raise PluginError(f"{name}{problem}", rule_name=name)
+        raise PluginError(f"{name}{problem}", plugin_name=name)
 
 
 def _highest_of(raw: IntArray, feasible: BoolArray) -> int:

@@ -66,8 +66,8 @@ class VerdictCache:
         verdict = self.verdict_on(pod)
         if verdict.pod_rejection is None:
             return verdict.rejection_at(row)
-        rule_name, rejection = verdict.pod_rejection
-        return NodeRejection(rule_name, (rejection.reason,), rejection.eviction_helps)
+        plugin_name, rejection = verdict.pod_rejection
+        return NodeRejection(plugin_name, (rejection.reason,), rejection.eviction_helps)
 
     def _rare(self, signature: bytes, pod: Pod) -> Verdict:
         """Of a signature that came once before, or never."""

@@ -171,14 +171,14 @@ class PostFilterContext:
         helps[rows] = [rejection.eviction_helps for rejection in self._promised.values()]
         return helps
 
-    def was_reached(self, rule_name: str) -> bool:
-        names = [plugin.name for plugin in self._profile.rules_at.get("preFilter", ())]
-        if rule_name not in names:
+    def was_reached(self, plugin_name: str) -> bool:
+        names = [plugin.name for plugin in self._profile.plugins_at.get("preFilter", ())]
+        if plugin_name not in names:
             return False
         if self._verdict.pod_rejection is None:
             return True
         rejected_by, rejection = self._verdict.pod_rejection
-        return rejection.eviction_helps or names.index(rule_name) <= names.index(rejected_by)
+        return rejection.eviction_helps or names.index(plugin_name) <= names.index(rejected_by)
 
     def on(self, nodes: Nodes) -> Mapping[int, NodeRejection]:
         """A node is asked about with the pods nominated to it first, and then without them."""
@@ -223,7 +223,7 @@ def post_filtered(
         if not isinstance(answer, PostFiltered):
             raise PluginError(
                 f"{plugin.name}.post_filter answers with {answer!r}; it must be a PostFiltered",
-                rule_name=plugin.name,
+                plugin_name=plugin.name,
             )
         if answer.eviction is not None:
             return replace(answer, said_before=", ".join(reasons)), ""

@@ -1,6 +1,6 @@
 """What the embedded API server refuses, in the real server's wording.
 
-Raised by the store and the rules of the kinds, turned into a Status object by ApiServer."""
+Raised by the store and the plugins of the kinds, turned into a Status object by ApiServer."""
 
 from lowtide.localcluster.documents import Json
 

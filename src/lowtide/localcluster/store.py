@@ -34,7 +34,7 @@ SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 FIRST_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _DELETION_MARKS = ("deletionTimestamp", "deletionGracePeriodSeconds")
-_NAME_RULE = (
+_NAME_PLUGIN = (
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or "
     "'.', and must start and end with an alphanumeric character"
 )
@@ -161,7 +161,7 @@ class Store:
         return self._update(kind, (namespace, name), previous, item, part)
 
     def replace(self, plural: str, item: Json) -> Json:
-        """Writes `item` as the next version without asking any rule: for the server itself."""
+        """Writes `item` as the next version without asking any plugin: for the server itself."""
         metadata = item["metadata"]
         key = (metadata.get("namespace", ""), metadata["name"])
         return self._write(plural, key, item, previous=self.record(plural, *key))
@@ -256,7 +256,7 @@ class Store:
             raise invalid(kind.name, "", "metadata.name", "Required value", why)
         if not isinstance(name, str) or len(name) > 253 or not _NAME.fullmatch(name):
             field, what = "metadata.name", f'Invalid value: "{name}"'
-            raise invalid(kind.name, str(name), field, what, _NAME_RULE)
+            raise invalid(kind.name, str(name), field, what, _NAME_PLUGIN)
         return name
 
     def _update(self, kind: Kind, key: Key, previous: Record, item: Json, part: Part) -> Json:

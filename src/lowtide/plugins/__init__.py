@@ -1,4 +1,4 @@
-"""The rules. BUILT_IN is the one list of them: name, class, default weight, in default order."""
+"""The plugins. BUILT_IN is the one list of them: name, class, default weight, in default order."""
 
 from lowtide.framework.registry import BuiltIn
 from lowtide.plugins.default_binder import DefaultBinder

@@ -1,5 +1,5 @@
 """DynamicResources: devices that pods claim. None is allocated yet, so a pod that claims one is
-refused everywhere; to every other pod the rule answers as kube-scheduler's does."""
+refused everywhere; to every other pod the plugin answers as kube-scheduler's does."""
 
 import numpy as np
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from lowtide.framework.decision import RuleScore
+from lowtide.framework.decision import PluginScore
 from lowtide.framework.plugin import (
     LARGEST_RAW,
     MAX_SCORE,
@@ -164,7 +164,7 @@ class NetworkTraffic:
         return Rejection(mask, reason, gives_way_after=self._patience_seconds)
 
     def in_words(
-        self, scores: Mapping[str, RuleScore], nodes: Nodes, *, brief: bool = False
+        self, scores: Mapping[str, PluginScore], nodes: Nodes, *, brief: bool = False
     ) -> Iterator[str]:
         """Relative scores in the wording of the first plugins of this name."""
         if self._scoring == "relative":
@@ -186,7 +186,7 @@ def _may_go_anywhere(pod: Pod) -> bool:
     return is_daemon or pod.spec.priority >= _SYSTEM_CRITICAL_PRIORITY
 
 
-def _sums_in_words(scores: Mapping[str, RuleScore]) -> Iterator[str]:
+def _sums_in_words(scores: Mapping[str, PluginScore]) -> Iterator[str]:
     highest = max(score.raw for score in scores.values())
     yield f"highest score: {highest}"
     for name, score in scores.items():

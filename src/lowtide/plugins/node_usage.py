@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from lowtide.config.types import Duration, Weight
-from lowtide.framework.decision import RuleScore
+from lowtide.framework.decision import PluginScore
 from lowtide.framework.plugin import (
     LARGEST_RAW,
     MAX_SCORE,
@@ -97,7 +97,7 @@ class NodeUsage:
         return self._distances(columns, nodes)
 
     def in_words(
-        self, scores: Mapping[str, RuleScore], nodes: Nodes, *, brief: bool = False
+        self, scores: Mapping[str, PluginScore], nodes: Nodes, *, brief: bool = False
     ) -> Iterator[str]:
         if self._unit == "share":
             for name, score in scores.items():

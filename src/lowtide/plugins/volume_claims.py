@@ -1,5 +1,5 @@
 """The claims of a pod as VolumeBinding sees them: which have their volumes, and which wait for the
-pod to be placed. And what every rule about volumes says of claims."""
+pod to be placed. And what every plugin about volumes says of claims."""
 
 from dataclasses import dataclass
 
@@ -24,7 +24,8 @@ class PodClaims:
 
 
 def has_volumes(pod: Pod) -> bool:
-    """Whether any is one that rules look at: only then has a rule about volumes a word on it."""
+    """Whether any is one that plugins look at: only then has a plugin about volumes a word on
+    it."""
     return any(volume.has_source for volume in pod.spec.volumes)
 
 

@@ -101,7 +101,7 @@ def _uses_of(claims: set[str], pod: Pod, nodes: Nodes, *, is_asked: bool) -> Int
         for name in claims
     )
     uses = np.full(len(nodes), everywhere, np.int64)
-    if everywhere or is_asked:  # else kube-scheduler does not ask this rule any more
+    if everywhere or is_asked:  # else kube-scheduler does not ask this plugin any more
         for position, imagined, times in nodes.imagined():
             uses[position] += times * sum(name in claims for name in _claim_names(imagined))
     return uses

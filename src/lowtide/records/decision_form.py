@@ -27,9 +27,9 @@ class DecisionForm(
     tag_field="event",
     tag="Decided",
 ):
-    """`best` are the best few nodes with `totals`, and `scores` has what each rule adds to each of
-    these, in the order of the rules. `reasons` say for how many nodes each counts; where names are
-    hashed, in which reasons may be, `reason_counts` has the numbers alone."""
+    """`best` are the best few nodes with `totals`, and `scores` has what each plugin adds to each
+    of these, in the order of the plugins. `reasons` say for how many nodes each counts; where names
+    are hashed, in which reasons may be, `reason_counts` has the numbers alone."""
 
     pod: str  # namespace/name
     uid: str
@@ -54,7 +54,7 @@ def decision_form(decided: Decided, *, with_reasons: bool) -> DecisionForm:
         reasons = {decision.pod_rejection.reason: decision.node_count}
     found = decision.post_filtered
     eviction = None if found is None else found.eviction
-    # A row for each rule, a column for each node.
+    # A row for each plugin, a column for each node.
     weighted = np.array(table.weights)[:, None] * table.normalized[:, :BEST_KEPT]
     return DecisionForm(
         pod=decision.pod.key,
@@ -66,7 +66,7 @@ def decision_form(decided: Decided, *, with_reasons: bool) -> DecisionForm:
         feasible=decision.feasible_count,
         best=list(table.node_names[:BEST_KEPT]),
         totals=table.totals[:BEST_KEPT].tolist(),
-        scores=dict(zip(table.rules, weighted.tolist(), strict=True)),
+        scores=dict(zip(table.plugins, weighted.tolist(), strict=True)),
         unschedulable_plugins=sorted(decision.rejected_by),
         reasons={reason: reasons[reason] for reason in sorted(reasons)} if with_reasons else {},
         reason_counts=[] if with_reasons else sorted(reasons.values()),
@@ -102,7 +102,7 @@ def what_differs(recorded: DecisionForm, replayed: DecisionForm) -> str:
         return ""
     if (recorded.pod, recorded.attempt) != (replayed.pod, replayed.attempt):
         return f"pod {replayed.pod} had its turn instead (attempt {replayed.attempt})"
-    rule = first_plugin_that_differs(recorded, replayed)
+    plugin = first_plugin_that_differs(recorded, replayed)
     for name, told in (
         ("nodes", "nodes are known"),
         ("feasible", "nodes fit"),
@@ -110,11 +110,12 @@ def what_differs(recorded: DecisionForm, replayed: DecisionForm) -> str:
         ("reasons", "are the reasons"),
     ):
         one, other = getattr(recorded, name), getattr(replayed, name)
-        if one != other and not rule:
+        if one != other and not plugin:
             return f"{_shown(one)} {told} by the recording, {_shown(other)} by the replay"
-    if rule:
+    if plugin:
         return (
-            f"{rule} scores {_scored(recorded, rule)}, and in the replay {_scored(replayed, rule)}"
+            f"{plugin} scores {_scored(recorded, plugin)}, and in the replay "
+            f"{_scored(replayed, plugin)}"
         )
     if recorded.eviction != replayed.eviction:
         return "other pods are evicted"
@@ -122,25 +123,26 @@ def what_differs(recorded: DecisionForm, replayed: DecisionForm) -> str:
 
 
 def first_plugin_that_differs(recorded: DecisionForm, replayed: DecisionForm) -> str:
-    """Of rules that scored in either, about nodes that are among the best in both; "" for none."""
+    """Of plugins that scored in either, about nodes that are among the best in both; "" for
+    none."""
     if not recorded.best or not replayed.best:
         return ""  # one of them had nothing to score
     common = [name for name in recorded.best if name in replayed.best]
-    for rule in dict.fromkeys([*recorded.scores, *replayed.scores]):
-        if rule not in recorded.scores or rule not in replayed.scores:
-            return rule
+    for plugin in dict.fromkeys([*recorded.scores, *replayed.scores]):
+        if plugin not in recorded.scores or plugin not in replayed.scores:
+            return plugin
         for name in common:
-            if _score(recorded, rule, name) != _score(replayed, rule, name):
-                return rule
+            if _score(recorded, plugin, name) != _score(replayed, plugin, name):
+                return plugin
     return ""
 
 
-def _score(form: DecisionForm, rule: str, node_name: str) -> int:
-    return form.scores[rule][form.best.index(node_name)]
+def _score(form: DecisionForm, plugin: str, node_name: str) -> int:
+    return form.scores[plugin][form.best.index(node_name)]
 
 
-def _scored(form: DecisionForm, rule: str) -> str:
-    scores = form.scores.get(rule)
+def _scored(form: DecisionForm, plugin: str) -> str:
+    scores = form.scores.get(plugin)
     if scores is None:
         return "nothing"
     return ", ".join(f"{name} {score}" for name, score in zip(form.best, scores, strict=True))

@@ -154,7 +154,7 @@ class EventWriter:
         self._hashed = hashed
 
     def event_line(self, event: Event, now: float) -> Line | None:
-        """None for what is no concern of the profiles' rules."""
+        """None for what is no concern of the profiles' plugins."""
         match event:
             case Turn():
                 return TurnLine(now)
@@ -186,8 +186,8 @@ class EventWriter:
                 return EvictionEndedLine(
                     now, self._uid(uid), pods, sorted(map(self._uid, gone)), self._words(error)
                 )
-            case PermitAnswered(uid, rule_name, refusal):
-                return PermitAnsweredLine(now, self._uid(uid), rule_name, self._words(refusal))
+            case PermitAnswered(uid, plugin_name, refusal):
+                return PermitAnsweredLine(now, self._uid(uid), plugin_name, self._words(refusal))
             case ExtendersAnswered(answer):
                 return ExtendersAnsweredLine(now, form_of_answer(answer, self._hashed))
 

@@ -13,7 +13,7 @@ from lowtide.records.remedies import Remedy, hints_of, remedies_of, why_not
 
 WITHOUT_STATE = (
     "what would make it fit cannot be told from a record: it keeps how many nodes were refused and "
-    "why, not by which rules each; ask the running process while the pod waits"
+    "why, not by which plugins each; ask the running process while the pod waits"
 )
 
 
@@ -176,8 +176,8 @@ def _all_refused(record: DecisionRecord) -> str:
 
 def _compared(chosen: NodeScore, other: NodeScore) -> list[PluginComparison]:
     return [
-        PluginComparison(rule, score.weighted, other.by_rule[rule].weighted)
-        for rule, score in chosen.by_rule.items()
+        PluginComparison(plugin, score.weighted, other.by_plugin[plugin].weighted)
+        for plugin, score in chosen.by_plugin.items()
     ]
 
 

@@ -49,42 +49,42 @@ class ScoreFlip(msgspec.Struct, frozen=True):
 
 
 def score_flips_of(record: DecisionRecord) -> list[ScoreFlip]:
-    """For each rule that could have given the runner-up enough; the smallest change first. A
+    """For each plugin that could have given the runner-up enough; the smallest change first. A
     runner-up with as many points lacks none: it only was not its turn."""
     chosen = record.chosen
     other = next((each for each in record.best if each.node == record.runner_up), None)
     if chosen is None or other is None or not record.margin or _was_not_by_points(record):
         return []
     found = []
-    for rule, weight in _weights(record).items():
-        now = other.scores[rule].normalized
+    for plugin, weight in _weights(record).items():
+        now = other.scores[plugin].normalized
         points = now + record.margin // weight + 1
         if points <= MAX_SCORE:
-            found.append(ScoreFlip(rule, other.node, now, points))
+            found.append(ScoreFlip(plugin, other.node, now, points))
     return sorted(found, key=lambda each: (each.points - each.points_now, each.plugin))
 
 
 def flips_of(record: DecisionRecord) -> list[Flip]:
-    """For each rule the nearest other weight, from 0 up, that changes the choice among the nodes
+    """For each plugin the nearest other weight, from 0 up, that changes the choice among the nodes
     that were kept; those that take the smallest change of the total come first. Nodes with as many
     points as the chosen one need no other weight."""
     chosen = record.chosen
     if chosen is None or chosen.total is None or _was_not_by_points(record):
         return []
     found: list[Flip] = []
-    for rule, weight in _weights(record).items():
-        weights = [_nearest(chosen, other, rule, weight) for other in record.best]
+    for plugin, weight in _weights(record).items():
+        weights = [_nearest(chosen, other, plugin, weight) for other in record.best]
         known = [each for each in weights if each is not None]
         if known:
             nearest = min(known, key=lambda each: (abs(each - weight), each))
-            best = _best_with(record, rule, weight, nearest)
-            found.append(Flip(rule, weight, nearest, best[0], is_alone=len(best) == 1))
+            best = _best_with(record, plugin, weight, nearest)
+            found.append(Flip(plugin, weight, nearest, best[0], is_alone=len(best) == 1))
     return sorted(found, key=lambda flip: (abs(flip.weight - flip.weight_now), flip.plugin))
 
 
-def _best_with(record: DecisionRecord, rule: str, weight: int, other_weight: int) -> list[str]:
+def _best_with(record: DecisionRecord, plugin: str, weight: int, other_weight: int) -> list[str]:
     def total(node: NodeRecord) -> int:
-        return (node.total or 0) + (other_weight - weight) * node.scores[rule].normalized
+        return (node.total or 0) + (other_weight - weight) * node.scores[plugin].normalized
 
     most = max(map(total, record.best))
     return [each.node for each in record.best if total(each) == most]
@@ -95,36 +95,37 @@ def _was_not_by_points(record: DecisionRecord) -> bool:
 
 
 def _weights(record: DecisionRecord) -> Mapping[str, int]:
-    """By rule; of those that gave every node nothing, they are not known and do not matter."""
+    """By plugin; of those that gave every node nothing, they are not known and do not matter."""
     return {
-        rule: score.weighted // score.normalized
+        plugin: score.weighted // score.normalized
         for node in record.best
-        for rule, score in node.scores.items()
+        for plugin, score in node.scores.items()
         if score.normalized
     }
 
 
-def _nearest(chosen: NodeRecord, other: NodeRecord, rule: str, weight: int) -> int | None:
+def _nearest(chosen: NodeRecord, other: NodeRecord, plugin: str, weight: int) -> int | None:
     """The weight nearest to what it was with which `other` has more points than the chosen."""
     if other.node == chosen.node or chosen.total is None or other.total is None:
         return None
     behind = chosen.total - other.total
-    ahead_by_rule = other.scores[rule].normalized - chosen.scores[rule].normalized
-    if behind == 0 or ahead_by_rule == 0:
+    ahead_by_plugin = other.scores[plugin].normalized - chosen.scores[plugin].normalized
+    if behind == 0 or ahead_by_plugin == 0:
         return None
-    # behind < change * ahead_by_rule
-    change = Fraction(behind, ahead_by_rule)
-    needed = floor(change) + 1 if ahead_by_rule > 0 else ceil(change) - 1
+    # behind < change * ahead_by_plugin
+    change = Fraction(behind, ahead_by_plugin)
+    needed = floor(change) + 1 if ahead_by_plugin > 0 else ceil(change) - 1
     return weight + needed if weight + needed >= 0 else None
 
 
 def compared(record: DecisionRecord, node_name: str) -> Iterator[tuple[str, int, int]]:
-    """By rule: what it gave the chosen node, and the other one; the largest differences first."""
+    """By plugin: what it gave the chosen node, and the other one; the largest differences first."""
     chosen = record.chosen
     other = next((each for each in record.best if each.node == node_name), None)
     if chosen is None or other is None:
         return
     rows = [
-        (rule, score.weighted, other.scores[rule].weighted) for rule, score in chosen.scores.items()
+        (plugin, score.weighted, other.scores[plugin].weighted)
+        for plugin, score in chosen.scores.items()
     ]
     yield from sorted(rows, key=lambda row: (-abs(row[1] - row[2]), row[0]))

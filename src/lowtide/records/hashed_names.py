@@ -1,7 +1,7 @@
-"""Names made unreadable, and the same name always the same way, so that rules decide as before.
+"""Names made unreadable, and the same name always the same way, so that plugins decide as before.
 
 Each word of a name is hashed for itself: `web-7d9f-x2` becomes `x..-x..-x..`, so that what is made
-of other names (`<pod>-<volume>`, `<deployment>-<hash>`) still is. Numbers stay, as rules compare
+of other names (`<pod>-<volume>`, `<deployment>-<hash>`) still is. Numbers stay, as plugins compare
 them; so do the keys of labels, resources and drivers. `recorder` asks for it."""
 
 import re
@@ -22,7 +22,7 @@ from lowtide.records.kept_parts import CLASS_ANNOTATION, READ_ANNOTATIONS
 _DIGEST_BYTES = 7
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _WORD = re.compile(r"[^\W_]+")
-# What rules know by heart.
+# What plugins know by heart.
 _KNOWN_WORDS: Final = frozenset(
     {"latest", "true", "false"}
     | {"aws", "vol", "projects", "zones", "regions", "disks", "UNSPECIFIED"}
@@ -130,7 +130,7 @@ class HashedNames:
         return hashed
 
     def config(self, data: Any, key: str = "") -> Any:
-        """A configuration in which the names and values of labels are hashed that its rules look
+        """A configuration in which the names and values of labels are hashed that its plugins look
         for on nodes and pods, and the hosts that it names. `key` is what the data stands under."""
         if isinstance(data, list):
             return [self.config(each, key) for each in data]

@@ -1,4 +1,4 @@
-"""What of an object goes into a recording: what rules read, and nothing that may hold a secret.
+"""What of an object goes into a recording: what plugins read, and nothing that may hold a secret.
 
 An object of ours holds no environment and no secret to begin with; what is left are annotations,
 some of which hold whole manifests, and the messages of conditions, into which anybody may write."""

@@ -22,8 +22,8 @@ Number = float | None | str  # null is NaN; "Infinity", "-Infinity"
 ColumnForm = list[Number] | Number | Derived
 OwnerForm = tuple[str, str, str, float, float]  # namespace, kind, name; receive, transmit
 
-# Kubernetes is built for 5,000 nodes, and rules read some ten columns of each. A single number may
-# stand for a whole column.
+# Kubernetes is built for 5,000 nodes, and plugins read some ten columns of each. A single number
+# may stand for a whole column.
 _MOST_NUMBERS = 2_000_000
 
 _INFINITIES = {"Infinity": math.inf, "-Infinity": -math.inf}

@@ -140,7 +140,7 @@ class DecisionRecord(msgspec.Struct, frozen=True, kw_only=True):
             unschedulable_plugins=sorted(decision.rejected_by),
             preemption=_preempts(decision),
             seconds=kept.seconds,
-            seconds_by_plugin=dict(decided.spent.by_rule),
+            seconds_by_plugin=dict(decided.spent.by_plugin),
             extender_verb=decided.asked,
             actual_node=kept.is_on,
             neutral_reason=decided.neutral,
@@ -198,7 +198,7 @@ class DecisionLine(msgspec.Struct, frozen=True, kw_only=True):
 def _message(decided: Decided) -> str | None:
     """Why there is no node."""
     if decided.neutral:
-        return f"the rules had no say: {decided.neutral}"
+        return f"the plugins had no say: {decided.neutral}"
     decision = decided.decision
     return None if decision.node_name is not None else decision.fit_error_final
 
@@ -261,15 +261,15 @@ def _best(decision: Decision, measured: Measured | None) -> list[NodeRecord]:
     if not scores and decision.node_name is not None:
         return [NodeRecord(decision.node_name, None, {}, _traffic(measured, 0))]
     return [
-        NodeRecord(each.node_name, each.total, _rules(each), _traffic(measured, position))
+        NodeRecord(each.node_name, each.total, _plugins(each), _traffic(measured, position))
         for position, each in enumerate(scores)
     ]
 
 
-def _rules(scored: NodeScore) -> dict[str, ScoreRecord]:
+def _plugins(scored: NodeScore) -> dict[str, ScoreRecord]:
     return {
         name: ScoreRecord(score.raw, score.normalized, score.weighted)
-        for name, score in scored.by_rule.items()
+        for name, score in scored.by_plugin.items()
     }
 
 

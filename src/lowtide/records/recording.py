@@ -247,7 +247,7 @@ def _with(step: Step, decisions: list[DecisionForm]) -> Step:
 
 def _check_scores(decision: DecisionForm) -> None:
     """RecordingError where a comparison with another decision would not find a score."""
-    for rule, scores in decision.scores.items():
+    for plugin, scores in decision.scores.items():
         if len(scores) != len(decision.best):
             count, best = len(scores), len(decision.best)
-            raise RecordingError(f"{rule} has {count} scores for the {best} best nodes")
+            raise RecordingError(f"{plugin} has {count} scores for the {best} best nodes")

@@ -19,7 +19,7 @@ class RecordingError(ScenarioError):
 
 
 class Source(msgspec.Struct, frozen=True, rename="camel"):
-    """What a rule wants measured. Readings name it by its place in the header."""
+    """What a plugin wants measured. Readings name it by its place in the header."""
 
     type: str
     description: str  # in words, for people
@@ -39,12 +39,12 @@ class Header(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     is_from_outside: bool = False  # beside other schedulers: without decisions
     scheduler_names: list[str] = []
     sources: list[Source] = []
-    annotations: list[str] = []  # those that are kept besides the ones Lowtide's rules read
+    annotations: list[str] = []  # those that are kept besides the ones Lowtide's plugins read
     config: dict[str, Any] = {}
 
 
 def sources_of(profiles: Iterable[Profile]) -> tuple[Hashable, ...]:
-    """What all rules want measured, each once, in an order that depends on the configuration
+    """What all plugins want measured, each once, in an order that depends on the configuration
     alone."""
     return tuple(dict.fromkeys(each for profile in profiles for each in profile.readings))
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class RecordingOptions:
-    """`annotations` are kept besides those that Lowtide's own rules read."""
+    """`annotations` are kept besides those that Lowtide's own plugins read."""
 
     file: Path
     hashes_names: bool = False

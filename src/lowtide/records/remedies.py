@@ -13,7 +13,7 @@ from lowtide.objects.requests import CPU, MEMORY, pod_requests
 
 _NODES_NAMED = 3
 
-# What can be done about what a rule refuses.
+# What can be done about what a plugin refuses.
 _ADVICE: Mapping[str, str] = {
     "NodeUnschedulable": "uncordon them",
     "NodeName": "take spec.nodeName away",
@@ -34,7 +34,7 @@ _LARGER = "ask for less, or add a larger node"
 
 
 class Remedy(msgspec.Struct, frozen=True):
-    """So many nodes refuse the pod by this rule, and by no other."""
+    """So many nodes refuse the pod by this plugin, and by no other."""
 
     plugin: str
     nodes: int
@@ -43,14 +43,16 @@ class Remedy(msgspec.Struct, frozen=True):
 
 
 def remedies_of(decision: Decision, state: ClusterState) -> list[Remedy]:
-    """Of a decision that kept every rejection: the single rules that keep the pod off some nodes,
+    """Of a decision that kept every rejection: the single plugins that keep the pod off some nodes,
     those first that would free most nodes."""
     if decision.node_name is not None:
         return []
     if decision.pod_rejection is not None:
-        (rule,) = decision.rejected_by
+        (plugin,) = decision.rejected_by
         reason = decision.pod_rejection.reason
-        return [Remedy(rule, decision.node_count, [reason], f"{rule} refuses the pod: {reason}")]
+        return [
+            Remedy(plugin, decision.node_count, [reason], f"{plugin} refuses the pod: {reason}")
+        ]
     alone: dict[tuple[str, tuple[str, ...]], list[str]] = defaultdict(list)
     for name, rejection in decision.rejections.items():
         if not rejection.also:
@@ -60,17 +62,17 @@ def remedies_of(decision: Decision, state: ClusterState) -> list[Remedy]:
 
 
 def _remedy(
-    rule: str, reasons: tuple[str, ...], names: list[str], decision: Decision, state: ClusterState
+    plugin: str, reasons: tuple[str, ...], names: list[str], decision: Decision, state: ClusterState
 ) -> Remedy:
     counted = "1 node refuses" if len(names) == 1 else f"{len(names)} nodes refuse"
-    words = f"{counted} it only by {rule} ({', '.join(reasons)}), such as {_some(names)}"
-    advice = _ADVICE.get(rule)
-    if rule == "NodeResourcesFit":
+    words = f"{counted} it only by {plugin} ({', '.join(reasons)}), such as {_some(names)}"
+    advice = _ADVICE.get(plugin)
+    if plugin == "NodeResourcesFit":
         shortages = list(_shortages(names, decision, state))
         words += "".join(f"; {each.in_words}" for each in shortages)
         if any(not each.could_fit for each in shortages):
             advice = _LARGER
-    return Remedy(rule, len(names), list(reasons), f"{words}: {advice}" if advice else words)
+    return Remedy(plugin, len(names), list(reasons), f"{words}: {advice}" if advice else words)
 
 
 class _Shortage(NamedTuple):
@@ -101,16 +103,19 @@ def _shortages(names: list[str], decision: Decision, state: ClusterState) -> Ite
 
 
 def hints_of(rejected_by: Iterable[str]) -> list[str]:
-    """What can be done about each of these rules, where it is not known which nodes they refuse."""
+    """What can be done about each of these plugins, where it is not known which nodes they
+    refuse."""
     return [
-        f"{rule} refuses nodes: {_ADVICE[rule]}" for rule in sorted(rejected_by) if rule in _ADVICE
+        f"{plugin} refuses nodes: {_ADVICE[plugin]}"
+        for plugin in sorted(rejected_by)
+        if plugin in _ADVICE
     ]
 
 
 def why_not(decision: Decision, node_name: str) -> list[str]:
-    """Each rule that refuses the node, or the pod on every node, with its reasons."""
+    """Each plugin that refuses the node, or the pod on every node, with its reasons."""
     if decision.pod_rejection is not None:
-        return [f"{rule}: {decision.pod_rejection.reason}" for rule in decision.rejected_by]
+        return [f"{plugin}: {decision.pod_rejection.reason}" for plugin in decision.rejected_by]
     rejection = decision.rejections.get(node_name)
     if rejection is None:
         return []

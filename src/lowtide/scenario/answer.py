@@ -114,7 +114,7 @@ def _postfilter(found: PostFiltered, plugin: str) -> dict[str, Any]:
 def _scores(decision: Decision) -> dict[str, Any]:
     scores: dict[str, dict[str, Any]] = {}
     for node in decision.best:
-        for plugin, score in node.by_rule.items():
+        for plugin, score in node.by_plugin.items():
             scores.setdefault(plugin, {})[node.node_name] = {
                 "raw": score.raw,
                 "normalized": score.normalized,

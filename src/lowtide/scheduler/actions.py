@@ -35,12 +35,12 @@ class Priorities(msgspec.Struct, frozen=True):
 
 class Decided(msgspec.Struct, frozen=True):
     """A pod had its turn; nothing to do but to tell. Where another scheduler `asked`, by that verb,
-    the node is advice; `neutral` is why the rules had no say in it."""
+    the node is advice; `neutral` is why the plugins had no say in it."""
 
     decision: Decision
     attempts: int
     first_seen_at: float
-    spent: Spent = NOTHING_SPENT  # by the rules that had to be asked
+    spent: Spent = NOTHING_SPENT  # by the plugins that had to be asked
     asked: str = ""
     neutral: str = ""
     priorities: Priorities | None = None
@@ -118,7 +118,7 @@ class PluginFailed(msgspec.Struct, frozen=True):
     """A plugin raised where no attempt fails by it, such as in `may_help`: to log and to count.
     At most one per plugin and turn."""
 
-    rule_name: str
+    plugin_name: str
     error: str
 
 

@@ -30,7 +30,7 @@ class Attempts:
         decision, uid = decided.decision, decided.decision.pod.uid
         now, profile = self._clock(), decision.scheduler_name
         is_placed = decision.node_name is not None
-        self._metrics.rules_asked(profile, decided.spent.by_method, is_placed=is_placed)
+        self._metrics.plugins_asked(profile, decided.spent.by_method, is_placed=is_placed)
         if decision.post_filtered is not None:
             self._metrics.preemption_attempted()
         if is_placed:

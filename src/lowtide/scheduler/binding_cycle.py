@@ -102,7 +102,7 @@ class BindingCycle:
                 raise PluginError(
                     f"{plugin.name}.reserve answers with {answer!r}; "
                     "it must be Reserved(objects=...), PodRejection or None",
-                    rule_name=plugin.name,
+                    plugin_name=plugin.name,
                 )
         return None
 
@@ -147,12 +147,12 @@ class BindingCycle:
         if record is None or record.stage is not Stage.WAITING:
             return []
         if event.refusal is None:
-            self._pods.end_deadline(record, event.rule_name)
+            self._pods.end_deadline(record, event.plugin_name)
             return [] if record.deadlines else [self._bind(record)]
         decision = record.decision
         assert decision is not None
         self.stop_waiting(record, now)
-        rejected = rejected_after_all(event.rule_name, event.refusal, decision)
+        rejected = rejected_after_all(event.plugin_name, event.refusal, decision)
         return self._failures.no_node(record, rejected, UNTIMED, now)
 
     def stop_waiting(self, record: PendingPod, now: float) -> None:

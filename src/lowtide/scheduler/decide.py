@@ -338,9 +338,9 @@ class _Helpers(msgspec.Struct, frozen=True):
             return PostFiltered(f"preemption: {error}", is_error=True)
         if left == answer.candidates:
             return answer
-        for rule in self._profile.at("postFilter"):
-            if left and hasattr(rule, "choose"):
-                chosen: PostFiltered = ask(rule, "choose", left, self._turn)
+        for plugin in self._profile.at("postFilter"):
+            if left and hasattr(plugin, "choose"):
+                chosen: PostFiltered = ask(plugin, "choose", left, self._turn)
                 return chosen
         said = [answer.said_before, "preemption: no candidate node for preemption"]
         return PostFiltered(", ".join(filter(None, said)))

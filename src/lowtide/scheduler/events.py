@@ -12,7 +12,7 @@ from lowtide.scheduler.extending import Answer
 
 
 class ReadingPublished(msgspec.Struct, frozen=True):
-    """What was measured for the rules that asked for `source`."""
+    """What was measured for the plugins that asked for `source`."""
 
     source: Hashable
     reading: Reading
@@ -41,10 +41,10 @@ class EvictionEnded(msgspec.Struct, frozen=True):
 
 
 class PermitAnswered(msgspec.Struct, frozen=True):
-    """A rule that made a pod wait lets it go, or says why not."""
+    """A plugin that made a pod wait lets it go, or says why not."""
 
     uid: str
-    rule_name: str
+    plugin_name: str
     refusal: str | None = None
 
 

@@ -12,9 +12,9 @@ from lowtide.framework.decision import NodeRejection
 from lowtide.framework.plugin import Eviction
 from lowtide.objects.pod import Pod
 
-# Of a scale of its own, 0..10, against the rules' 0..100.
+# Of a scale of its own, 0..10, against the plugins' 0..100.
 POINTS_PER_PRIORITY = 10
-MOST_POINTS = 2**61  # so that all rules together can be added in 64 bits
+MOST_POINTS = 2**61  # so that all plugins together can be added in 64 bits
 EXTENDER = "Extender"  # the name under which refusals by any extender are known
 
 

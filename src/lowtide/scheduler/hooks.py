@@ -1,4 +1,4 @@
-"""The rules that have their say at a binding, asked in their order, with the time that takes. Run
+"""The plugins that have their say at a binding, asked in their order, with the time that takes. Run
 by live, in the binding's task."""
 
 from collections.abc import Awaitable, Callable
@@ -17,7 +17,7 @@ log = Log("scheduler")
 
 class BindingExtenders(Protocol):
     async def bind(self, pod: Pod, node_name: str) -> BindOutcome | None:
-        """None where the rules are to bind it."""
+        """None where the plugins are to bind it."""
 
 
 class Hooks:
@@ -38,7 +38,7 @@ class Hooks:
         return await self._timed("PreBind", bind, _prepared(bind), lambda problem: problem is None)
 
     async def bind(self, bind: Bind) -> BindOutcome:
-        """By the extender that binds, else by the first rule that does."""
+        """By the extender that binds, else by the first plugin that does."""
         answer = None
         if self._extenders is not None:
             answer = await self._extenders.bind(bind.pod, bind.node_name)
@@ -63,27 +63,29 @@ class Hooks:
 
 
 async def _prepared(bind: Bind) -> str | None:
-    for rule in bind.profile.at("preBind"):
-        problem = await rule.pre_bind(bind.pod, bind.node_name, **memory_of(bind.memories, rule))
+    for plugin in bind.profile.at("preBind"):
+        problem = await plugin.pre_bind(
+            bind.pod, bind.node_name, **memory_of(bind.memories, plugin)
+        )
         if problem is not None:
-            return f'running PreBind plugin "{rule.name}": {problem}'
+            return f'running PreBind plugin "{plugin.name}": {problem}'
     return None
 
 
 async def _bound(bind: Bind) -> BindOutcome:
-    for rule in bind.profile.at("bind"):
-        answer: BindOutcome | None = await rule.bind(
-            bind.pod, bind.node_name, **memory_of(bind.memories, rule)
+    for plugin in bind.profile.at("bind"):
+        answer: BindOutcome | None = await plugin.bind(
+            bind.pod, bind.node_name, **memory_of(bind.memories, plugin)
         )
         if answer is not None:
             return answer
-    return BindOutcome(error="no rule binds pods in this profile")
+    return BindOutcome(error="no plugin binds pods in this profile")
 
 
 async def _told(bind: Bind) -> None:
     """The pod is bound, whatever becomes of this."""
-    for rule in bind.profile.at("postBind"):
+    for plugin in bind.profile.at("postBind"):
         try:
-            await rule.post_bind(bind.pod, bind.node_name, **memory_of(bind.memories, rule))
+            await plugin.post_bind(bind.pod, bind.node_name, **memory_of(bind.memories, plugin))
         except Exception:
-            log.exception("A hook after a binding failed", pod=bind.pod.key, plugin=rule.name)
+            log.exception("A hook after a binding failed", pod=bind.pod.key, plugin=plugin.name)

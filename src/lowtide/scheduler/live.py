@@ -152,7 +152,7 @@ class Live:
 
     @property
     def _binding_count(self) -> int:
-        """Without those that wait for what rules prepare: for volumes, that may take minutes."""
+        """Without those that wait for what plugins prepare: for volumes, that may take minutes."""
         return self.machine.binding_count - self._preparing_count
 
     async def _take_turns(self) -> None:
@@ -233,9 +233,9 @@ class Live:
                 case AttemptFailed(pod=pod, error=error):
                     log.error("Error scheduling pod; retrying", pod=pod.key, err=error)
                     self._attempts.failed(pod)
-                case PluginFailed(rule_name=rule_name, error=error):
-                    log.error("A plugin failed", plugin=rule_name, err=error)
-                    self._metrics.plugin_failed(rule_name)
+                case PluginFailed(plugin_name=plugin_name, error=error):
+                    log.error("A plugin failed", plugin=plugin_name, err=error)
+                    self._metrics.plugin_failed(plugin_name)
 
     def _without_cut(self, actions: list[Action]) -> list[Action]:
         """Of pods that are left to the next leader nothing is told."""
@@ -327,7 +327,7 @@ class Live:
                 problem = await self._prepare(bind)
                 if problem is not None:
                     return BindOutcome(error=problem)
-                # Turns are held back by as many, but a rule may let more pods go at once.
+                # Turns are held back by as many, but a plugin may let more pods go at once.
                 await self._sending.acquire()
             try:
                 return await self._hooks.bind(bind)
@@ -337,7 +337,7 @@ class Live:
             if self._tasks.are_ending or _is_being_cancelled():
                 self._leave(bind.pod, BindingEnded(bind.pod.uid, BindOutcome(error=_ENDS)))
                 raise
-            problem = "it was cancelled by a rule"
+            problem = "it was cancelled by a plugin"
         except Exception as error:
             problem = str(error) or type(error).__name__
             log.exception("A binding hook failed", pod=bind.pod.key, node=bind.node_name)

@@ -1,4 +1,4 @@
-"""The log lines of the scheduler, in kube-scheduler's wording, and what rules say of nodes.
+"""The log lines of the scheduler, in kube-scheduler's wording, and what plugins say of nodes.
 
 Called by live and by the extender; written from events, decisions and answers."""
 
@@ -11,7 +11,7 @@ from lowtide.cluster.columns import IntArray
 from lowtide.cluster.nodes import Nodes
 from lowtide.cluster.state import ClusterState
 from lowtide.framework.asking import ask, readings_of
-from lowtide.framework.decision import NO_SCORES, Decision, RuleScore, ScoreTable
+from lowtide.framework.decision import NO_SCORES, Decision, PluginScore, ScoreTable
 from lowtide.framework.plugin import PluginError
 from lowtide.framework.profile import Profile, Weighted
 from lowtide.framework.scores import Scores
@@ -28,7 +28,7 @@ from lowtide.scheduler.events import Event
 
 log = Log("scheduler")
 
-NODES_TOLD = 100  # in the words of a rule; of more nodes, how many they are
+NODES_TOLD = 100  # in the words of a plugin; of more nodes, how many they are
 
 
 def log_event(event: Event, state: ClusterState) -> None:
@@ -90,40 +90,41 @@ def log_decision(decided: Decided, profile: Profile, nodes: Nodes) -> None:
 
 
 def log_filter(pod: Pod, profile: Profile, nodes: Nodes, *, at_info: bool) -> None:
-    """What the rules that filter say of each node that was asked about."""
+    """What the plugins that filter say of each node that was asked about."""
     level = 0 if at_info else 2
     if not log.enabled(level):
         return
     told = nodes if len(nodes) <= NODES_TOLD else nodes.take(np.arange(NODES_TOLD))
-    for rule in profile.at("filter"):
-        if not hasattr(rule, "filter_in_words"):
+    for plugin in profile.at("filter"):
+        if not hasattr(plugin, "filter_in_words"):
             continue
         try:
-            said = ask(rule, "filter_in_words", pod, told)
-            for line in _lines(rule, said, more_nodes=len(nodes) - len(told)):
+            said = ask(plugin, "filter_in_words", pod, told)
+            for line in _lines(plugin, said, more_nodes=len(nodes) - len(told)):
                 log.v(level, line)
         except (PluginError, QuantityError) as error:
             log.error("Verdicts cannot be told", err=error)
 
 
 def log_priorities(scores: ScoreTable, profile: Profile, nodes: Nodes, *, at_info: bool) -> None:
-    """What the rules that score say of these nodes, which stand in `nodes` as they were scored."""
+    """What the plugins that score say of these nodes, which stand in `nodes` as they were
+    scored."""
     level = 0 if at_info else 2
     if log.enabled(level):
         _log_scores(scores, profile, nodes, level=level)
 
 
 def log_reading(source: Hashable, profiles: Iterable[Profile], state: ClusterState) -> None:
-    """What each node's traffic would score now, for rules that are to log their readings."""
+    """What each node's traffic would score now, for plugins that are to log their readings."""
     nodes = state.nodes()
     for profile in profiles:
         for weighted in profile.scorers:
-            rule = weighted.plugin
-            if source not in readings_of(rule) or not getattr(rule, "tells_readings", False):
+            plugin = weighted.plugin
+            if source not in readings_of(plugin) or not getattr(plugin, "tells_readings", False):
                 continue
             try:
                 scores = _scores_of_all(weighted, nodes)
-                for line in _in_words(rule, scores, nodes, brief=True):
+                for line in _in_words(plugin, scores, nodes, brief=True):
                     log.info(line)
             except PluginError as error:
                 log.error("A reading cannot be told", err=error)
@@ -131,25 +132,31 @@ def log_reading(source: Hashable, profiles: Iterable[Profile], state: ClusterSta
 
 def _log_scores(scores: ScoreTable, profile: Profile, nodes: Nodes, *, level: int) -> None:
     for weighted in profile.scorers:
-        rule = weighted.plugin
+        plugin = weighted.plugin
         try:
-            for line in _in_words(rule, scores, nodes):
+            for line in _in_words(plugin, scores, nodes):
                 log.v(level, line)
         except PluginError as error:
             log.error("Scores cannot be told", err=error)
 
 
-def _in_words(rule: Any, scores: ScoreTable, nodes: Nodes, *, brief: bool = False) -> Iterator[str]:
-    """The first of its scores in the rule's words; nothing where it has none."""
-    if not hasattr(rule, "in_words") or rule.name not in scores.rules or not scores.node_names:
+def _in_words(
+    plugin: Any, scores: ScoreTable, nodes: Nodes, *, brief: bool = False
+) -> Iterator[str]:
+    """The first of its scores in the plugin's words; nothing where it has none."""
+    if (
+        not hasattr(plugin, "in_words")
+        or plugin.name not in scores.plugins
+        or not scores.node_names
+    ):
         return
-    told = _first_scores(scores, rule.name)
-    said = ask(rule, "in_words", told, nodes, brief=brief)
-    yield from _lines(rule, said, more_nodes=len(scores.node_names) - len(told))
+    told = _first_scores(scores, plugin.name)
+    said = ask(plugin, "in_words", told, nodes, brief=brief)
+    yield from _lines(plugin, said, more_nodes=len(scores.node_names) - len(told))
 
 
-def _first_scores(scores: ScoreTable, rule_name: str) -> dict[str, RuleScore]:
-    number = scores.rules.index(rule_name)
+def _first_scores(scores: ScoreTable, plugin_name: str) -> dict[str, PluginScore]:
+    number = scores.plugins.index(plugin_name)
     columns = zip(
         scores.node_names[:NODES_TOLD],
         scores.raw[number][:NODES_TOLD].tolist(),
@@ -157,13 +164,13 @@ def _first_scores(scores: ScoreTable, rule_name: str) -> dict[str, RuleScore]:
         strict=True,
     )
     weight = scores.weights[number]
-    return {name: RuleScore(raw, one, weight * one) for name, raw, one in columns}
+    return {name: PluginScore(raw, one, weight * one) for name, raw, one in columns}
 
 
-def _lines(rule: Any, said: Iterable[str], *, more_nodes: int) -> Iterator[str]:
+def _lines(plugin: Any, said: Iterable[str], *, more_nodes: int) -> Iterator[str]:
     yield from said
     if more_nodes:
-        yield f"[{rule.name}] and {more_nodes} more nodes"
+        yield f"[{plugin.name}] and {more_nodes} more nodes"
 
 
 def _as_decided(decision: Decision, nodes: Nodes) -> Nodes:
@@ -191,7 +198,7 @@ def _scores_of_all(weighted: Weighted, nodes: Nodes) -> ScoreTable:
         node_names=tuple(nodes.names),
         rows=nodes.rows,
         totals=scores.weight * scores.normalized.astype(np.int64),
-        rules=(plugin.name,),
+        plugins=(plugin.name,),
         weights=(scores.weight,),
         raw=scores.raw[np.newaxis],
         normalized=scores.normalized[np.newaxis].astype(np.int64),

@@ -15,7 +15,7 @@ from lowtide.framework.asking import Asking
 from lowtide.framework.change import Change, changes_by_binding, pod_change
 from lowtide.framework.decision import Decision, NodeRejection
 from lowtide.framework.plugin import PluginError, PodRejection
-from lowtide.framework.profile import Profile, rules_by_kind
+from lowtide.framework.profile import Profile, plugins_by_kind
 from lowtide.framework.verdict_cache import VerdictCache
 from lowtide.objects.events import Added, Deleted, Modified
 from lowtide.objects.node import Node
@@ -96,9 +96,9 @@ class Machine:
         self._turns = 0
 
     @property
-    def rules_by_kind(self) -> dict[type, tuple[str, ...]]:
-        """The object types to watch besides nodes and pods, and the rules that need them."""
-        return rules_by_kind(self.profiles.values())
+    def plugins_by_kind(self) -> dict[type, tuple[str, ...]]:
+        """The object types to watch besides nodes and pods, and the plugins that need them."""
+        return plugins_by_kind(self.profiles.values())
 
     @property
     def is_synced(self) -> bool:
@@ -325,5 +325,5 @@ class Machine:
         except QuantityError:
             return True  # its next turn reports what cannot be read
         except PluginError as error:
-            self._failed_hints.setdefault(error.rule_name, str(error))
+            self._failed_hints.setdefault(error.plugin_name, str(error))
             return True

@@ -12,7 +12,7 @@ from lowtide.scheduler.histogram import Histogram
 
 _FIRST_OPEN_ENDED_ATTEMPT = 15
 
-# As kube-scheduler calls what rules are asked.
+# As kube-scheduler calls what plugins are asked.
 _POINTS = {
     "pre_filter": "PreFilter",
     "filter": "Filter",
@@ -39,7 +39,7 @@ class SchedulerMetrics:
         self._scheduled = ScheduledPodMetrics(registry)
         self._point_seconds = Histogram(
             "scheduler_framework_extension_point_duration_seconds",
-            "Time of all rules at one extension point in one attempt, in seconds",
+            "Time of all plugins at one extension point in one attempt, in seconds",
             ("extension_point", "status", "profile"),
             buckets=exponential_buckets(0.0001, 2, 12),
             registry=registry,
@@ -84,13 +84,13 @@ class SchedulerMetrics:
         self._attempts.ended(profile, "unschedulable", seconds_attempt)
 
     def attempt_failed(self, profile: str, *, seconds_attempt: float) -> None:
-        """An error of ours, of a rule or of the API server ended the attempt."""
+        """An error of ours, of a plugin or of the API server ended the attempt."""
         self._attempts.ended(profile, "error", seconds_attempt)
 
-    def rules_asked(
+    def plugins_asked(
         self, profile: str, seconds_by_method: Mapping[str, float], *, is_placed: bool
     ) -> None:
-        """A point at which no rule had to be asked took no time and is not counted."""
+        """A point at which no plugin had to be asked took no time and is not counted."""
         refusing = frozenset[str]() if is_placed else _refusing(seconds_by_method)
         for method, seconds in seconds_by_method.items():
             point = _POINTS.get(method)
@@ -108,9 +108,9 @@ class SchedulerMetrics:
     def preempted(self, victims: int) -> None:
         self._preemption_victims.observe(victims)
 
-    def plugin_failed(self, rule_name: str) -> None:
+    def plugin_failed(self, plugin_name: str) -> None:
         """It raised where no attempt fails by it, such as in `may_help`."""
-        self._plugin_errors.labels(rule_name).inc()
+        self._plugin_errors.labels(plugin_name).inc()
 
 
 class ScheduledPodMetrics:

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from lowtide.cluster.state import ClusterState
 from lowtide.framework.change import READING_PUBLISHED, Change, node_change, object_change
-from lowtide.framework.profile import Profile, rules_by_kind
+from lowtide.framework.profile import Profile, plugins_by_kind
 from lowtide.objects.events import Added, Deleted, Listed, Modified, Unavailable
 from lowtide.objects.kinds import KIND_OF, NEEDED_KINDS
 from lowtide.objects.node import Node
@@ -41,7 +41,7 @@ class ObjectEvents:
         self._wake = wake
         self._kinds_that_wake = {kind for profile in profiles for kind in profile.kinds_that_wake}
         # The kinds of which it is not known yet what exists.
-        self.unlisted = {*NEEDED_KINDS, *(KIND_OF[kind].name for kind in rules_by_kind(profiles))}
+        self.unlisted = {*NEEDED_KINDS, *(KIND_OF[kind].name for kind in plugins_by_kind(profiles))}
 
     def step(self, event: Event, now: float) -> None:
         match event:

@@ -1,4 +1,4 @@
-"""What the rules would have decided for pods that others place. Pure: events in, comparisons out;
+"""What the plugins would have decided for pods that others place. Pure: events in, comparisons out;
 nothing comes out that could be done. `app/shadow` drives it."""
 
 import enum
@@ -12,7 +12,7 @@ from lowtide.cluster.state import ClusterState
 from lowtide.framework.asking import NOTHING_SPENT, Asking, Spent
 from lowtide.framework.decision import Decision, NodeRejection, ScoreTable
 from lowtide.framework.plugin import PluginError, PodRejection
-from lowtide.framework.profile import Profile, rules_by_kind
+from lowtide.framework.profile import Profile, plugins_by_kind
 from lowtide.framework.verdict_cache import VerdictCache
 from lowtide.objects.pod import Pod
 from lowtide.objects.quantity import QuantityError
@@ -26,14 +26,14 @@ class Agreement(enum.Enum):
     SAME = "same"
     AS_GOOD = "as good"  # another node, with as many points
     DIFFERENT = "different"
-    REFUSED = "refused there"  # a rule would not have let it go where it went
+    REFUSED = "refused there"  # a plugin would not have let it go where it went
     NOWHERE = "nowhere"  # no node would have been left
-    FAILED = "failed"  # a rule, or the pod cannot be read
+    FAILED = "failed"  # a plugin, or the pod cannot be read
 
 
 class Shadowed(msgspec.Struct, frozen=True):
-    """A pod that somebody placed on `node_name`, and what the rules say to that. The totals are of
-    that node and of the one that would have been chosen."""
+    """A pod that somebody placed on `node_name`, and what the plugins say to that. The totals are
+    of that node and of the one that would have been chosen."""
 
     pod: Pod
     node_name: str
@@ -43,13 +43,13 @@ class Shadowed(msgspec.Struct, frozen=True):
     best_total: int | None = None
     rejection: NodeRejection | None = None
     error: str = ""
-    because: str = ""  # the rule that speaks most for where it would be
+    because: str = ""  # the plugin that speaks most for where it would be
     waited_seconds: float = 0.0
     spent: Spent = NOTHING_SPENT  # by the plugins that had to be asked
 
     @property
     def would_be_on(self) -> str:
-        """Where it would have gone; where it went, if the rules know no better."""
+        """Where it would have gone; where it went, if the plugins know no better."""
         chosen = None if self.decision is None else self.decision.node_name
         return self.node_name if chosen is None or self.agreement is Agreement.AS_GOOD else chosen
 
@@ -70,9 +70,9 @@ class Shadow:
         self._shadowed: Shadowed | None = None  # by the event that is applied
 
     @property
-    def rules_by_kind(self) -> dict[type, tuple[str, ...]]:
-        """The object types to watch besides nodes and pods, and the rules that need them."""
-        return rules_by_kind(self.profiles.values())
+    def plugins_by_kind(self) -> dict[type, tuple[str, ...]]:
+        """The object types to watch besides nodes and pods, and the plugins that need them."""
+        return plugins_by_kind(self.profiles.values())
 
     @property
     def is_synced(self) -> bool:
@@ -173,8 +173,8 @@ def _without_promise(pod: Pod) -> Pod:
 
 
 def _speaks_for(scores: ScoreTable) -> str:
-    """The rule that speaks most for the first of two nodes; "" where none does."""
+    """The plugin that speaks most for the first of two nodes; "" where none does."""
     gains = np.array(scores.weights) * (scores.normalized[:, 0] - scores.normalized[:, 1])
     if not len(gains) or gains.max() <= 0:
         return ""
-    return scores.rules[int(gains.argmax())]
+    return scores.plugins[int(gains.argmax())]

@@ -23,7 +23,7 @@ class ExtenderMetrics:
         )
         self._neutral = Counter(
             "lowtide_extender_neutral_answers_total",
-            "Answers in which the rules had no say; slow: they took longer than the budget, "
+            "Answers in which the plugins had no say; slow: they took longer than the budget, "
             "failed: Lowtide itself had a problem",
             ("verb", "reason"),
             registry=registry,
@@ -36,9 +36,9 @@ class ExtenderMetrics:
             ("reason",),
             registry=registry,
         )
-        self._rule_errors = Counter(
+        self._plugin_errors = Counter(
             "lowtide_extender_plugin_errors_total",
-            "Answers in which a rule had no say because it failed, by rule",
+            "Answers in which a plugin had no say because it failed, by plugin",
             ("plugin",),
             registry=registry,
         )
@@ -53,5 +53,5 @@ class ExtenderMetrics:
     def refused(self, reason: str) -> None:
         self._refused.labels(reason).inc()
 
-    def rule_error(self, rule_name: str) -> None:
-        self._rule_errors.labels(rule_name).inc()
+    def plugin_error(self, plugin_name: str) -> None:
+        self._plugin_errors.labels(plugin_name).inc()

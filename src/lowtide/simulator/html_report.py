@@ -62,7 +62,7 @@ def shadow_page(summary: ShadowSummary) -> str:
             f"{links.predicted_hottest:.0%} ({links.predicted_hottest_node}) predicted"
         )
     if agreed is not None:
-        claims.append(f"{agreed:.1%} of {summary.pods} pods are where these rules would put them")
+        claims.append(f"{agreed:.1%} of {summary.pods} pods are where these plugins would put them")
     figures = [(name, str(count)) for name, count in summary.agreement.items()]
     differences = [
         (
@@ -78,7 +78,7 @@ def shadow_page(summary: ShadowSummary) -> str:
     parts = [
         *map(_claim, claims or ["No pod was placed while it looked"]),
         f"<p>{_time(summary.since)} to {_time(summary.until)}, {summary.nodes} nodes.</p>",
-        _table(("what the rules say", "pods"), figures, numbers_from=1),
+        _table(("what the plugins say", "pods"), figures, numbers_from=1),
         "<h2>Pods that would be elsewhere</h2>",
         *left_out,
         _table(("pod", "is on", "would be on", "points", "because"), differences),

@@ -1,5 +1,5 @@
 """A recording under several configurations, side by side: links, pods that wait, and each pod that
-would be elsewhere, with the rule that speaks for that."""
+would be elsewhere, with the plugin that speaks for that."""
 
 import msgspec
 
@@ -125,9 +125,9 @@ def _elsewhere(rerun: Rerun) -> list[Elsewhere]:
 def _because(decision: Decision, recorded: str | None) -> str:
     if recorded is None:
         return "it had no node"
-    rule = speaks_for(decision, recorded)
-    if rule:
-        return rule
+    plugin = speaks_for(decision, recorded)
+    if plugin:
+        return plugin
     totals = {each.node_name: each.total for each in decision.best}
     most, of_recorded = max(totals.values(), default=0), totals.get(recorded)
     if of_recorded is None:
@@ -138,4 +138,4 @@ def _because(decision: Decision, recorded: str | None) -> str:
             if is_tie
             else "the recorded node does not fit, or is not among the best"
         )
-    return "equally good" if of_recorded == most else "by several rules together"
+    return "equally good" if of_recorded == most else "by several plugins together"

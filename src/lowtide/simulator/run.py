@@ -118,7 +118,7 @@ class Run:
 
     def _begin(self) -> None:
         now = self._times.began_at
-        watched = self._machine.rules_by_kind
+        watched = self._machine.plugins_by_kind
         owners = owner_objects(self._simulation, self._draw, watched)
         for thing in (*self._nodes, *owners):
             self._step(Added(thing), now)

@@ -44,7 +44,7 @@ class LinkPeaks(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ShadowSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """`agreed` counts pods on the node that the rules would have chosen, or on one as good;
+    """`agreed` counts pods on the node that the plugins would have chosen, or on one as good;
     `differences` are the last of the others. `measured` is what links carried, the same as a
     comparison tells as recorded; `links` counts in what was just placed, as a prediction must."""
 
@@ -81,7 +81,7 @@ class ShadowReport:
         self._p95 = self._predicted_p95 = 0.0
 
     def note(self, shadowed: Shadowed, now: float) -> Difference | None:
-        """None where the rules agree."""
+        """None where the plugins agree."""
         self._counts[shadowed.agreement] += 1
         if shadowed.agreement in (Agreement.SAME, Agreement.AS_GOOD):
             return None
@@ -161,12 +161,12 @@ def _because(shadowed: Shadowed) -> str:
 
 
 def speaks_for(decision: Decision, other_node: str) -> str:
-    """The rule that speaks most for the chosen node beside the other one; "" where none does, or
+    """The plugin that speaks most for the chosen node beside the other one; "" where none does, or
     nobody knows any more."""
-    by_node = {each.node_name: each.by_rule for each in decision.best}
+    by_node = {each.node_name: each.by_plugin for each in decision.best}
     chosen, other = by_node.get(decision.node_name or ""), by_node.get(other_node)
     if chosen is None or other is None:
         return ""
-    gains = {rule: score.weighted - other[rule].weighted for rule, score in chosen.items()}
-    best = max(gains, key=lambda rule: gains[rule], default="")
+    gains = {plugin: score.weighted - other[plugin].weighted for plugin, score in chosen.items()}
+    best = max(gains, key=lambda plugin: gains[plugin], default="")
     return best if best and gains[best] > 0 else ""

@@ -1,5 +1,5 @@
-"""Shadow mode without I/O: events in, and a summary of what the rules would have done with the pods
-that others placed. `app/shadow` drives it on a cluster, `app/replay` by a recording."""
+"""Shadow mode without I/O: events in, and a summary of what the plugins would have done with the
+pods that others placed. `app/shadow` drives it on a cluster, `app/replay` by a recording."""
 
 from collections.abc import Callable, Mapping
 

@@ -22,7 +22,7 @@ class MeasuredNumbers:
     traffic: SourceNumbers
     is_traffic_braked: bool | None  # None before the first reading
     usage: SourceNumbers
-    queries: SourceNumbers  # of rules' own
+    queries: SourceNumbers  # of plugins' own
 
 
 class MeasuredGauges(Collector):
@@ -81,16 +81,17 @@ def _gauges(numbers: MeasuredNumbers | None) -> Iterator[Metric]:
         numbers.queries if numbers else None,
         GaugeMetricFamily(
             "lowtide_query_nodes",
-            "Nodes of which every rule's own query of Prometheus has a value, and others",
+            "Nodes of which every plugin's own query of Prometheus has a value, and others",
             labels=("state",),
         ),
         GaugeMetricFamily(
             "lowtide_query_age_seconds",
-            "Seconds since a rule's own query was answered, of the oldest where there are several",
+            "Seconds since a plugin's own query was answered, of the oldest where there are "
+            "several",
         ),
         CounterMetricFamily(
             "lowtide_query_polls",
-            "Polls of Prometheus by rules' own queries, by result",
+            "Polls of Prometheus by plugins' own queries, by result",
             labels=("result",),
         ),
     )

@@ -1,4 +1,4 @@
-"""Asks Prometheus one query of a rule's own again and again, and publishes a value of every node
+"""Asks Prometheus one query of a plugin's own again and again, and publishes a value of every node
 after each time. App starts one for each distinct PrometheusQuery of the profiles."""
 
 import asyncio
@@ -112,13 +112,13 @@ class QueryPoller:
             seconds = self._outage.ends(now)
             if seconds is not None:
                 log.info(
-                    "Prometheus answers a rule's query again",
+                    "Prometheus answers a plugin's query again",
                     promql=self._query.promql,
                     failedForSeconds=seconds,
                 )
         elif self._outage.begins(now):
             log.warning(
-                "Prometheus does not answer a rule's query; earlier values count until they are "
+                "Prometheus does not answer a plugin's query; earlier values count until they are "
                 "stale",
                 promql=self._query.promql,
                 err=error,
@@ -130,7 +130,7 @@ class QueryPoller:
             return
         self._unknown = unknown
         log.info(
-            "Nodes without a value of a rule's query",
+            "Nodes without a value of a plugin's query",
             promql=self._query.promql,
             unknown=len(unknown),
             nodes=list(unknown[:NODES_NAMED_IN_A_LINE]),

@@ -1,4 +1,4 @@
-"""For plugin authors and for our own tests: builders, also of readings; `place`, which asks rules
+"""For plugin authors and for our own tests: builders, also of readings; `place`, which asks plugins
 about one pod; `Cluster`, in which pods come and wait while a manual clock goes on; and
 `check_plugin`, which finds answers that must not be kept."""
 

@@ -122,7 +122,7 @@ def make_state(
     pods: Iterable[Pod] = (),
     readings: Mapping[Any, Reading] | None = None,
 ) -> ClusterState:
-    """A cluster with these nodes and these pods on them. Readings are by what a rule requests."""
+    """A cluster with these nodes and these pods on them. Readings are by what a plugin requests."""
     state = ClusterState()
     for node in nodes:
         state.add_node(node)

@@ -1,5 +1,6 @@
-"""A cluster on a manual clock: the real machine with a few rules, which its driver here obeys at
-once. For rules whose answer depends on what happened before, such as those that make pods wait."""
+"""A cluster on a manual clock: the real machine with a few plugins, which its driver here obeys at
+once. For plugins whose answer depends on what happened before, such as those that make pods
+wait."""
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
@@ -24,27 +25,27 @@ REFUSED = "FailedScheduling"
 
 
 class Cluster:
-    """Rules with a `permit` or `reserve` are asked as in the live scheduler; bindings and evictions
-    succeed at once. What is awaited (`pre_bind`, `bind`, `post_bind`) is not called.
+    """Plugins with a `permit` or `reserve` are asked as in the live scheduler; bindings and
+    evictions succeed at once. What is awaited (`pre_bind`, `bind`, `post_bind`) is not called.
 
     Pods are named by their name, outside the namespace `default` by namespace/name."""
 
     def __init__(
         self,
-        rules: Sequence[Any],
+        plugins: Sequence[Any],
         nodes: Iterable[Node] = (),
         *,
         weights: Mapping[str, int] | None = None,
         clock: ManualClock | None = None,
     ) -> None:
         self.clock = clock or ManualClock()
-        sorts = any(hasattr(rule, "sort_key") for rule in rules)
-        profile = make_profile([*rules, *([] if sorts else [PrioritySort()])], weights)
+        sorts = any(hasattr(plugin, "sort_key") for plugin in plugins)
+        profile = make_profile([*plugins, *([] if sorts else [PrioritySort()])], weights)
         self._machine = Machine({profile.scheduler_name: profile}, keeps_every_score=True)
         self._pods: dict[str, Pod] = {}  # by uid, as they were added
         self._told: dict[str, str] = {}  # by uid: why the pod has no node
         self._decisions: list[Decision] = []
-        kinds = (*NEEDED_KINDS, *(KIND_OF[kind].name for kind in self._machine.rules_by_kind))
+        kinds = (*NEEDED_KINDS, *(KIND_OF[kind].name for kind in self._machine.plugins_by_kind))
         self._give(*map(Listed, kinds))
         self.add(*nodes)
 
@@ -65,7 +66,7 @@ class Cluster:
                 self._pods.pop(thing.uid, None)
 
     def publish(self, request: Hashable, reading: Reading) -> None:
-        """What was measured for the rules that have this request in their `readings`."""
+        """What was measured for the plugins that have this request in their `readings`."""
         self._give(ReadingPublished(request, reading))
 
     def take_turns(self) -> list[Decision]:
@@ -92,7 +93,7 @@ class Cluster:
 
     @property
     def waiting(self) -> dict[str, str]:
-        """The node of each pod that a rule makes wait there."""
+        """The node of each pod that a plugin makes wait there."""
         return self._placed(is_assumed=True)
 
     @property
@@ -132,8 +133,8 @@ class Cluster:
                 self.remove(*victims)
             case WriteKubeEvent(pod=pod, reason=reason, note=note) if reason == REFUSED:
                 self._told[pod.uid] = note
-            case PluginFailed(rule_name=rule_name, error=error):
-                raise PluginError(error, rule_name=rule_name)
+            case PluginFailed(plugin_name=plugin_name, error=error):
+                raise PluginError(error, plugin_name=plugin_name)
             case _:
                 pass  # conditions say the same as events
 

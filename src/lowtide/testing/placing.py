@@ -1,4 +1,4 @@
-"""Ask a rule, or a few of them together, without a cluster and without a configuration file."""
+"""Ask a plugin, or a few of them together, without a cluster and without a configuration file."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -19,26 +19,28 @@ from lowtide.testing.builders import make_state
 
 
 def make_profile(
-    rules: Sequence[Any], weights: Mapping[str, int] | None = None, name: str = "lowtide"
+    plugins: Sequence[Any], weights: Mapping[str, int] | None = None, name: str = "lowtide"
 ) -> Profile:
-    """These rules, each at every extension point that it has a method for. PluginError where one
+    """These plugins, each at every extension point that it has a method for. PluginError where one
     has what the contract does not know, as when a configuration names it."""
-    for rule in rules:
-        broken = broken_contract(type(rule))
+    for plugin in plugins:
+        broken = broken_contract(type(plugin))
         if broken is not None:
-            raise PluginError(f"the plugin {rule.name} is no rule: {broken}", rule_name=rule.name)
+            raise PluginError(
+                f"the plugin {plugin.name} is no plugin: {broken}", plugin_name=plugin.name
+            )
     return Profile(
         name,
         {
-            point: [rule for rule in rules if hasattr(rule, method)]
+            point: [plugin for plugin in plugins if hasattr(plugin, method)]
             for point, method in METHOD_AT_POINT.items()
         },
-        {rule.name: (weights or {}).get(rule.name, 1) for rule in rules},
+        {plugin.name: (weights or {}).get(plugin.name, 1) for plugin in plugins},
     )
 
 
 def place(
-    rules: Sequence[Any],
+    plugins: Sequence[Any],
     pod: Pod,
     nodes: Iterable[Node],
     pods: Iterable[Pod] = (),
@@ -46,30 +48,30 @@ def place(
     *,
     readings: Mapping[Any, Reading] | None = None,
 ) -> Decision:
-    """What these rules decide together, with everything kept that explains it."""
+    """What these plugins decide together, with everything kept that explains it."""
     state = make_state(nodes, pods, readings)
-    return decide(pod, VerdictCache(make_profile(rules), state), turn=turn, full=True)
+    return decide(pod, VerdictCache(make_profile(plugins), state), turn=turn, full=True)
 
 
-def is_concerned(rule: Any, pod: Pod) -> bool:
-    """Whether the rule is asked about the pod at all."""
-    return not hasattr(rule, "concerns") or rule.concerns(pod)
+def is_concerned(plugin: Any, pod: Pod) -> bool:
+    """Whether the plugin is asked about the pod at all."""
+    return not hasattr(plugin, "concerns") or plugin.concerns(pod)
 
 
-def rejections(rule: Any, pod: Pod, state: ClusterState) -> dict[str, list[str]]:
+def rejections(plugin: Any, pod: Pod, state: ClusterState) -> dict[str, list[str]]:
     """Why one filter refuses which nodes; nodes that it accepts are left out."""
     nodes = state.nodes()
     found: dict[str, list[str]] = {}
-    for rejection in rule.filter(pod, nodes) if is_concerned(rule, pod) else ():
+    for rejection in plugin.filter(pod, nodes) if is_concerned(plugin, pod) else ():
         for position in np.flatnonzero(rejection.mask):
             found.setdefault(nodes.names[position], []).append(rejection.reason)
     return found
 
 
-def scores(rule: Any, pod: Pod, state: ClusterState) -> dict[str, int] | None:
-    """The raw score of every node by one rule; None when it has no opinion."""
-    if not is_concerned(rule, pod):
+def scores(plugin: Any, pod: Pod, state: ClusterState) -> dict[str, int] | None:
+    """The raw score of every node by one plugin; None when it has no opinion."""
+    if not is_concerned(plugin, pod):
         return None
     nodes = state.nodes().with_feasible(np.ones(state.count, np.bool_))
-    raw = rule.score(pod, nodes)
+    raw = plugin.score(pod, nodes)
     return None if raw is None else dict(zip(nodes.names, raw.tolist(), strict=True))

@@ -176,7 +176,7 @@ def test_a_node_that_is_gone_uses_nothing(state: ClusterState) -> None:
 
 
 def test_nothing_is_kept_of_nodes_and_attachments_that_are_gone(state: ClusterState) -> None:
-    """Although no rule asks, which would count anew what has changed."""
+    """Although no plugin asks, which would count anew what has changed."""
     kept = deepcopy(contents(state))
     for name in ("c", "d"):
         disk, pod = f"v-{name}", using(name, the_claim(name), on=name)

@@ -1,4 +1,4 @@
-// The best nodes for a pod, rule by rule: what each rule gave, as a number and a bar.
+// The best nodes for a pod, plugin by plugin: what each plugin gave, as a number and a bar.
 
 import {breakable, make, meter, nodeLink} from "./elements.js";
 import {addedWords, bits, count, measuredWords, percent, signed} from "./wording.js";
@@ -9,7 +9,7 @@ export function scoreTable(record) {
   const all = pluginsOf(record.best);
   const plugins = all.filter(({isZero}) => !isZero);
   const zeros = all.filter(({isZero}) => isZero).map(({name}) => name);
-  // One scale for all plugins: a long bar is a rule that counts much.
+  // One scale for all plugins: a long bar is a plugin that counts much.
   const most = Math.max(1, ...record.best.flatMap((each) => plugins.map(({name}) => Math.abs(each.scores[name]?.weighted ?? 0))));
   const table = make(
     "table",

@@ -1,4 +1,4 @@
-"""A rule of one's own: steady pods stay off spot nodes, which may be taken away at any time; all
+"""A plugin of one's own: steady pods stay off spot nodes, which may be taken away at any time; all
 other pods prefer them, as they are cheap."""
 
 import msgspec

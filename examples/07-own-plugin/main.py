@@ -1,4 +1,4 @@
-"""Every command of Lowtide, with the rule: `python main.py extender --config config.yaml`."""
+"""Every command of Lowtide, with the plugin: `python main.py extender --config config.yaml`."""
 
 from spot_nodes import SpotNodes
 
