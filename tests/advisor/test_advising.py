@@ -30,7 +30,7 @@ from lowtide.testing import ManualClock, make_node, make_pod, make_profile
 
 pytestmark = pytest.mark.timeout(30)
 
-NEW_SHAPE = make_pod("new", labels={"new": "shape"})
+NEW_SIGNATURE = make_pod("new", labels={"new": "signature"})
 
 
 class Counted:
@@ -141,7 +141,7 @@ async def test_a_plugin_that_hangs_makes_answers_neutral_and_is_told() -> None:
     counted, gate, clock = Counted(), Gate(), ManualClock(1000.0)
     async with advising(gate, counted, clock, names_budget_seconds=0.02) as running:
         gate.is_open.clear()
-        asked = Asked(NEW_SHAPE, ["a", "b"])
+        asked = Asked(NEW_SIGNATURE, ["a", "b"])
         answers = [await running.filter(asked), await running.prioritize(asked)]
         assert answers == [
             FilterAdvice(kept=None, neutral="slow"),
@@ -180,12 +180,12 @@ async def test_what_is_told_is_what_was_handed_out_and_why_the_plugins_had_no_sa
     gate = Gate()
     async with advising(gate, Counted(), on_answer=on_answer, names_budget_seconds=0.02) as running:
         gate.is_open.clear()
-        await running.filter(Asked(NEW_SHAPE, ["a"]))  # begins, and ends too late
-        await running.prioritize(Asked(NEW_SHAPE, ["a", "b"]))  # does not begin
+        await running.filter(Asked(NEW_SIGNATURE, ["a"]))  # begins, and ends too late
+        await running.prioritize(Asked(NEW_SIGNATURE, ["a", "b"]))  # does not begin
         gate.is_open.set()
         await running.look(lambda: None)
     async with advising(Ending(), Counted(), on_answer=on_answer) as running:
-        await running.filter(Asked(NEW_SHAPE, ["a"]))
+        await running.filter(Asked(NEW_SIGNATURE, ["a"]))
         await running.filter(Asked(make_pod("web"), ["a"]))
         await running.look(lambda: None)
     assert told == [
@@ -210,8 +210,8 @@ async def test_full_nodes_have_a_budget_of_their_own() -> None:
     budgets = {"names_budget_seconds": 30.0, "nodes_budget_seconds": 0.02}
     async with advising(gate, counted, **budgets) as running:
         gate.is_open.clear()
-        advice = await running.filter(Asked(NEW_SHAPE, ["a"], []))
-        preempted = await running.preempt(AskedPreemption(NEW_SHAPE, {"a": ("x",)}))
+        advice = await running.filter(Asked(NEW_SIGNATURE, ["a"], []))
+        preempted = await running.preempt(AskedPreemption(NEW_SIGNATURE, {"a": ("x",)}))
         gate.is_open.set()
     assert advice.neutral == "slow"
     assert preempted == PreemptionAdvice(frozenset("a"), neutral="slow")
@@ -221,8 +221,8 @@ async def test_what_nobody_waits_for_any_more_is_not_worked_out() -> None:
     counted, gate = Counted(), Gate()
     async with advising(gate, counted, names_budget_seconds=0.02) as running:
         gate.is_open.clear()
-        await running.filter(Asked(NEW_SHAPE, ["a"]))
-        await running.filter(Asked(make_pod("second", labels={"another": "shape"}), ["a"]))
+        await running.filter(Asked(NEW_SIGNATURE, ["a"]))
+        await running.filter(Asked(make_pod("second", labels={"another": "signature"}), ["a"]))
         gate.is_asked.clear()
         is_taken = threading.Event()
         running.handle(Added(Watched(ObjectMeta(name="b"), is_taken=is_taken)))
@@ -247,7 +247,7 @@ async def test_a_plugin_that_fails_is_counted_and_the_answer_is_not_neutral() ->
 
 
 class Ending:
-    """Wants to end the process when it is asked about a pod of this shape."""
+    """Wants to end the process when it is asked about a pod of this signature."""
 
     name = "Ending"
 
@@ -261,7 +261,9 @@ class Ending:
 async def test_no_plugin_ends_the_thread() -> None:
     counted = Counted()
     async with advising(Ending(), counted) as running:
-        answers = [await running.filter(Asked(pod, ["a"])) for pod in (NEW_SHAPE, make_pod("next"))]
+        answers = [
+            await running.filter(Asked(pod, ["a"])) for pod in (NEW_SIGNATURE, make_pod("next"))
+        ]
     assert [answer.neutral for answer in answers] == ["failed", ""]
     assert counted.neutral == [("filter", "failed")]
 
@@ -332,7 +334,7 @@ async def test_nobody_looks_for_ever_while_a_plugin_hangs() -> None:
     looks: list[str] = []
     async with advising(gate, counted, names_budget_seconds=0.02, look_seconds=0.02) as running:
         gate.is_open.clear()
-        await running.filter(Asked(NEW_SHAPE, ["a"]))
+        await running.filter(Asked(NEW_SIGNATURE, ["a"]))
         with pytest.raises(TimeoutError, match=r"the plugins are busy, .* within 0\.02 s"):
             await running.look(lambda: looks.append("late"))
         gate.is_open.set()

@@ -5,10 +5,10 @@ from lowtide.cluster.changes import EVERY_ROW, LABELS, NODE, PODS, READING
 
 
 def log_of(*comings: tuple[int, str]) -> ChangeLog:
-    """Pods of these shapes came to these rows."""
+    """Pods of these signatures came to these rows."""
     log = ChangeLog(4)
-    for row, shape in comings:
-        log.pod_came(row, PODS, shape)
+    for row, signature in comings:
+        log.pod_came(row, PODS, signature)
     return log
 
 
@@ -28,7 +28,7 @@ def test_since_now_and_since_a_version_that_the_row_never_had_nothing_came() -> 
     assert log.came_last(0) is None
 
 
-def test_pods_of_another_shape_are_another_change() -> None:
+def test_pods_of_another_signature_are_another_change() -> None:
     log = log_of((1, "a"), (1, "b"), (1, "a"))
     assert [log.came_since(1, version, "a") for version in (0, 1, 2)] == [0, 0, 1]
     assert [log.came_since(1, version, "b") for version in (0, 1, 2)] == [0, 0, 0]
@@ -49,7 +49,7 @@ def test_a_change_of_every_row_cuts_all_chains() -> None:
     log = log_of((1, "a"), (2, "x"))
     log.add(EVERY_ROW, READING)
     assert log.versions.tolist() == [3, 3, 3, 3]
-    assert [log.came_since(row, 0, shape) for row, shape in ((1, "a"), (2, "x"))] == [0, 0]
+    assert [log.came_since(row, 0, signature) for row, signature in ((1, "a"), (2, "x"))] == [0, 0]
 
 
 def test_a_row_that_is_gone_is_forgotten() -> None:

@@ -63,7 +63,7 @@ def anew(profile: Profile, state: ClusterState) -> tuple[Any, Any]:
 
 
 class Placing:
-    """Pods of one shape, each on one of the best nodes."""
+    """Pods of one signature, each on one of the best nodes."""
 
     def __init__(self, nodes: int = NODES, with_plugins: Sequence[Any] = ()) -> None:
         self.crowd = Crowd()
@@ -183,7 +183,7 @@ def test_a_plugin_that_says_nothing_of_the_rows_ahead_may_say_something_of_all()
 
 
 def test_rows_are_hardly_judged_ahead_where_that_is_of_no_use() -> None:
-    """Each pod of the shape comes after another to its node: what was said never comes true."""
+    """Each pod of the signature comes after another to its node: what was said never comes true."""
     placing = Placing()
     for number in range(40):
         placing.place()
@@ -195,8 +195,8 @@ def test_rows_are_hardly_judged_ahead_where_that_is_of_no_use() -> None:
 
 
 def test_rows_are_hardly_judged_ahead_where_others_have_to_be_judged_anyway() -> None:
-    """Between two pods of the shape another comes elsewhere: what was said comes true, and yet the
-    plugins have to be asked."""
+    """Between two pods of the signature another comes elsewhere: what was said comes true, and yet
+    the plugins have to be asked."""
     placing = Placing()
     for number in range(40):
         placing.place()
@@ -221,7 +221,7 @@ def test_rows_are_hardly_judged_ahead_where_others_have_to_be_judged_anyway() ->
         ),
         pytest.param(
             lambda it: it.state.assume(pod(7777), it.state.names[it.last]),
-            id="one of the shape comes that was not asked about",
+            id="one of the signature comes that was not asked about",
         ),
         pytest.param(
             lambda it: it.state.remove_pod(pod(it.placed - 1).uid),
@@ -384,9 +384,9 @@ def test_verdicts_take_no_more_memory_than_they_say(nodes: int) -> None:
     state = make_state([make_node(f"n{number}", cpu="64") for number in range(nodes)])
     verdicts = VerdictCache(make_profile([NodeResourcesFit(NodeResourcesFitArgs())]), state)
 
-    def place(shape: int, verdicts: VerdictCache) -> Verdict:
+    def place(signature: int, verdicts: VerdictCache) -> Verdict:
         for number in range(5):
-            one = make_pod(f"{shape}-{number}", cpu=f"{100 + shape}m")
+            one = make_pod(f"{signature}-{number}", cpu=f"{100 + signature}m")
             verdict = verdicts.verdict_on(one)
             state.assume(one, state.names[int(verdict.rank().argmax())], verdict.signature)
         return verdict
@@ -395,7 +395,7 @@ def test_verdicts_take_no_more_memory_than_they_say(nodes: int) -> None:
     gc.collect()
     tracemalloc.start()
     try:
-        said_bytes = sum(place(shape, verdicts).bytes_when_full for shape in range(20))
+        said_bytes = sum(place(signature, verdicts).bytes_when_full for signature in range(20))
         taken_bytes, _ = tracemalloc.get_traced_memory()
         del verdicts
         gc.collect()
@@ -423,7 +423,7 @@ def test_verdicts_keep_nothing_of_the_rows_that_changed(cpu: str) -> None:
             if verdict.feasible.any():
                 verdict.rank()
 
-    for _ in range(2):  # shapes that come once are not kept
+    for _ in range(2):  # signatures that come once are not kept
         ask(verdicts)
     state.place(make_pod("first", on="n0"))
     ask(verdicts)

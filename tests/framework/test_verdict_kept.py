@@ -306,7 +306,7 @@ def test_a_node_that_comes_where_another_one_went_is_counted_as_feasible(
     assert verdicts.verdict_on(POD).rank().tolist() == ([2, 2, -1] if cordoned else [3, 3, 3])
 
 
-def test_pods_of_one_shape_share_a_verdict() -> None:
+def test_pods_of_one_signature_share_a_verdict() -> None:
     plugin = Counts()
     verdicts = VerdictCache(make_profile([plugin]), ten())
     assert verdicts.verdict_on(make_pod("p")) is verdicts.verdict_on(make_pod("q"))
@@ -315,7 +315,7 @@ def test_pods_of_one_shape_share_a_verdict() -> None:
 
 
 def asked_twice(verdicts: VerdictCache, pod: Pod) -> Verdict:
-    """About two pods, so that it is kept: a shape that was seen once may never come again."""
+    """About two pods, so that it is kept: a signature that was seen once may never come again."""
     verdicts.verdict_on(pod)
     return verdicts.verdict_on(msgspec.structs.replace(pod, metadata=renamed(pod.metadata)))
 
@@ -324,10 +324,10 @@ def renamed(meta: ObjectMeta) -> ObjectMeta:
     return msgspec.structs.replace(meta, name="another", uid="another")
 
 
-def test_of_shapes_that_were_asked_about_once_only_the_last_is_kept() -> None:
+def test_of_signatures_that_were_asked_about_once_only_the_last_is_kept() -> None:
     plugin = Counts()
     verdicts = VerdictCache(make_profile([plugin]), ten())
-    pods = [make_pod(labels={"shape": str(number)}) for number in range(3)]
+    pods = [make_pod(labels={"signature": str(number)}) for number in range(3)]
     former = weakref.ref(verdicts.verdict_on(pods[0]))
     verdicts.verdict_on(pods[0])  # as an extender is asked twice about a pod: that is one time
     asked_twice(verdicts, pods[1])  # while it is the last one: is not judged again, and kept
@@ -343,17 +343,17 @@ def test_of_shapes_that_were_asked_about_once_only_the_last_is_kept() -> None:
     assert plugin.judged == [10, 10, 10, 10, 10]
 
 
-def test_of_very_many_shapes_that_were_seen_the_first_are_forgotten() -> None:
+def test_of_very_many_signatures_that_were_seen_the_first_are_forgotten() -> None:
     plugin = Counts()
     verdicts = VerdictCache(make_profile([plugin]), ten())
-    pods = [make_pod(labels={"shape": str(number)}) for number in range(1025)]
+    pods = [make_pod(labels={"signature": str(number)}) for number in range(1025)]
     for pod in (*pods, pods[0], pods[-1], pods[0], pods[-1]):
         verdicts.verdict_on(pod)
     # The first is new again, and then known; the last was known all along.
     assert len(plugin.judged) == 1025 + 3
 
 
-def test_a_shape_that_was_asked_about_once_hears_of_objects_too() -> None:
+def test_a_signature_that_was_asked_about_once_hears_of_objects_too() -> None:
     plugin = Counts(READS["namespaces"])
     verdicts = VerdictCache(make_profile([plugin]), ten())
     verdicts.verdict_on(POD)
@@ -364,7 +364,7 @@ def test_a_shape_that_was_asked_about_once_hears_of_objects_too() -> None:
 
 def test_the_oldest_verdict_is_dropped_when_there_are_too_many_bytes() -> None:
     plugin = Counts()
-    pods = [make_pod(labels={"shape": str(number)}) for number in range(3)]
+    pods = [make_pod(labels={"signature": str(number)}) for number in range(3)]
     roomy = VerdictCache(make_profile([plugin]), ten()).verdict_on(POD)
     room_for_one = roomy.bytes_when_full + 1.2 * bytes_in_memory(pods[0])
     verdicts = VerdictCache(make_profile([plugin]), ten(), max_bytes=int(2 * room_for_one))
@@ -389,7 +389,7 @@ def test_large_pods_leave_room_for_fewer_verdicts() -> None:
 
 
 def test_a_verdict_that_would_be_judged_anew_all_over_is_not_kept() -> None:
-    """So that the shapes of pods which no longer come take no memory."""
+    """So that the signatures of pods which no longer come take no memory."""
     state = ten()
     verdicts = VerdictCache(make_profile([Counts()]), state)
     former = weakref.ref(asked_twice(verdicts, make_pod(labels={"app": "former"})))

@@ -1,4 +1,4 @@
-"""A pod, and its shape: what pods of one template share."""
+"""A pod, and its signature: what pods of one template share."""
 
 import tracemalloc
 from typing import Any
@@ -68,7 +68,7 @@ BEFORE = msgspec.convert(TEMPLATE, Pod)
         ("metadata.ownerReferences", [OWNER]),
     ],
 )
-def test_the_shape_stays_with_another(path: str, value: Any) -> None:
+def test_the_signature_stays_with_another(path: str, value: Any) -> None:
     assert signature_of(changed(path, value)) == signature_of(BEFORE)
 
 
@@ -94,7 +94,7 @@ def test_the_shape_stays_with_another(path: str, value: Any) -> None:
         ("spec.resourceClaims", [{"name": "c"}]),
     ],
 )
-def test_the_shape_changes_with_another(path: str, value: Any) -> None:
+def test_the_signature_changes_with_another(path: str, value: Any) -> None:
     assert signature_of(changed(path, value)) != signature_of(BEFORE)
 
 
@@ -108,14 +108,16 @@ def test_the_shape_changes_with_another(path: str, value: Any) -> None:
         pytest.param("spec.volumes", [{"name": "v", "emptyDir": {}}], False, id="another volume"),
     ],
 )
-def test_whether_name_and_uid_belong_to_the_shape(path: str, value: Any, is_named: bool) -> None:
+def test_whether_name_and_uid_belong_to_the_signature(
+    path: str, value: Any, is_named: bool
+) -> None:
     template = msgspec.to_builtins(changed(path, value))
-    shapes = {
+    signatures = {
         signature_of(msgspec.convert(template, Pod)),
         signature_of(changed("metadata.name", "web-2", template)),
         signature_of(changed("metadata.uid", "2", template)),
     }
-    assert len(shapes) == (3 if is_named else 1)
+    assert len(signatures) == (3 if is_named else 1)
 
 
 @pytest.mark.parametrize(
@@ -140,14 +142,16 @@ def with_volumes(*volumes: dict[str, object]) -> bytes:
     return signature_of(make_pod(spec={"volumes": list(volumes)}))
 
 
-def test_the_volume_that_every_pod_gets_for_its_account_does_not_make_a_shape_of_its_own() -> None:
+def test_the_volume_that_every_pod_gets_for_its_account_does_not_make_a_signature_of_its_own() -> (
+    None
+):
     one, other = (
         {"name": f"kube-api-access-{each}", "projected": {}} for each in ("x7k2p", "9zq4d")
     )
     assert with_volumes(one) == with_volumes(other) == with_volumes()
 
 
-def test_a_claim_is_part_of_the_shape_and_the_name_of_its_volume_is_not() -> None:
+def test_a_claim_is_part_of_the_signature_and_the_name_of_its_volume_is_not() -> None:
     claim = {"persistentVolumeClaim": {"claimName": "data"}}
     assert with_volumes({"name": "a", **claim}) == with_volumes({"name": "b", **claim})
     assert with_volumes({"name": "a", **claim}) != with_volumes()

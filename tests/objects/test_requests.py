@@ -172,7 +172,7 @@ _EIGHT = {"requests": {"cpu": "8"}}
 def test_a_pod_that_is_to_get_a_node_asks_for_what_its_spec_says(
     spec: dict[str, Any], status: dict[str, Any]
 ) -> None:
-    """kube-scheduler reads no status there either, and to us such pods are of one shape."""
+    """kube-scheduler reads no status there either, and to us such pods are of one signature."""
     pod = pod_of(container(cpu="1"), status=status, **spec)
     assert pod_requests(pod) == {"cpu": 8000}
     assert asked_requests(pod) == {"cpu": 1000}

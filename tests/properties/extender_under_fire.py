@@ -191,15 +191,15 @@ class UnderFire:
             answers[recorded.name] = answer
         return answers
 
-    async def fill_what_is_kept(self, shapes: int) -> None:
-        """Verdicts are kept up to a bound: with so many shapes of pods it is reached."""
+    async def fill_what_is_kept(self, signatures: int) -> None:
+        """Verdicts are kept up to a bound: with so many signatures of pods it is reached."""
         bodies = {
             verb: next(each.data for each in _CORPUS_OF[verb] if each.is_by_name)
             for verb in ("filter", "prioritize")
         }
-        for number in range(shapes):
+        for number in range(signatures):
             for verb, data in bodies.items():
-                data["Pod"]["metadata"]["labels"] = {"shape": str(number)}
+                data["Pod"]["metadata"]["labels"] = {"signature": str(number)}
                 body = msgspec.json.encode(data)
                 status, _ = await self._connections[0].ask("POST", f"/scheduler/{verb}", body)
                 assert status == 200

@@ -1,12 +1,13 @@
-"""Rows judged ahead by every default plugin: pods of one shape come one after the other, and what
-is kept equals what is judged from nothing. Uses the plugins and clusters of test_incremental."""
+"""Rows judged ahead by every default plugin: pods of one signature come one after the other, and
+what is kept equals what is judged from nothing. Uses the plugins and clusters of
+test_incremental."""
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.properties.test_incremental import (
     SCORINGS,
-    SHAPES,
+    SIGNATURES,
     Incremental,
     nodes,
     renamed,
@@ -34,7 +35,7 @@ SETTINGS = settings(
     turn=st.integers(0, 20),
     is_measured=st.booleans(),
 )
-def test_pods_of_one_shape_in_a_row(
+def test_pods_of_one_signature_in_a_row(
     scoring: type[Incremental],
     some_nodes: list[Node],
     pods: list[Pod],
@@ -51,11 +52,11 @@ def test_pods_of_one_shape_in_a_row(
     if is_measured:
         names = cluster.state.names
         cluster.reading_is_published({name: float(at % 3) for at, name in enumerate(names)}, 15.0)
-    for shape in SHAPES:
+    for signature in SIGNATURES:
         for number in range(4):
-            cluster.pod_is_placed_by_decision(renamed(shape, f"{number}"), turn)
+            cluster.pod_is_placed_by_decision(renamed(signature, f"{number}"), turn)
             fresh, again = (
                 VerdictCache(cluster.profile, cluster.from_nothing()),
-                renamed(shape, "again"),
+                renamed(signature, "again"),
             )
             assert verdict_on(cluster.verdicts, again) == verdict_on(fresh, again)

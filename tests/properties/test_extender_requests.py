@@ -72,18 +72,18 @@ def test_mutated_requests_do_no_harm() -> None:
 @pytest.mark.long
 @pytest.mark.timeout(1200)
 def test_a_hundred_thousand_mutated_requests_do_no_harm() -> None:
-    memory = fire(batches=500, shapes=3000)
+    memory = fire(batches=500, signatures=3000)
     assert memory[100_000] - memory[20_000] < MOST_GROWTH_BYTES, memory
 
 
-def fire(*, batches: int, shapes: int = 0) -> dict[int, int]:
+def fire(*, batches: int, signatures: int = 0) -> dict[int, int]:
     """The bytes in memory after each 20,000 requests."""
     memory: dict[int, int] = {}
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         stack = UnderFire.started()
         under_fire = runner.run(stack.__aenter__())
         try:
-            runner.run(under_fire.fill_what_is_kept(shapes))
+            runner.run(under_fire.fill_what_is_kept(signatures))
             before = runner.run(under_fire.answers_to_the_corpus())
 
             @settings(

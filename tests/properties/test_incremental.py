@@ -1,7 +1,7 @@
 """What is kept step by step equals what is built from nothing, after any series of events.
 
 ClusterState's columns are compared after each event, kept verdicts and decisions whenever somebody
-looks: any shape, with or without its scores, after any number of events. Plugins that lie about
+looks: any signature, with or without its scores, after any number of events. Plugins that lie about
 what they read, and states that forget to say what changed, are planted to see them caught.
 """
 
@@ -264,7 +264,7 @@ WANTS = {
 
 PRIORITIES = {"pod-3": 5, "pod-4": -1, "pod-5": -1}
 
-SHAPES = [
+SIGNATURES = [
     make_pod("stores", spec=using("data")),
     make_pod("stores-alone", spec=using("alone")),
     make_pod("stores-both", spec=using("alone", "data", disk="d")),
@@ -347,7 +347,7 @@ nodes = st.builds(
     images=st.dictionaries(st.sampled_from(IMAGES), st.sampled_from([3 * 10**8, 10**9])),
     declared_features=st.sampled_from([[], ["RestartAllContainersOnContainerExits"]]),
 )
-shapes = st.sampled_from(SHAPES)
+signatures = st.sampled_from(SIGNATURES)
 running = st.builds(
     lambda name, second, **more: started(
         make_pod(name, spec=WANTS.get(name, {}), priority=PRIORITIES.get(name, 0), **more), second
@@ -502,9 +502,9 @@ class Incremental(RuleBasedStateMachine):
         thing = self.things.pop(key)
         self.state.remove_object(thing)
 
-    @rule(shape=shapes, node_name=st.sampled_from(NAMES), priority=st.sampled_from([0, 5]))
-    def node_is_promised(self, shape: Pod, node_name: str, priority: int) -> None:
-        promised = renamed(shape, f"promised-{priority}", priority)
+    @rule(signature=signatures, node_name=st.sampled_from(NAMES), priority=st.sampled_from([0, 5]))
+    def node_is_promised(self, signature: Pod, node_name: str, priority: int) -> None:
+        promised = renamed(signature, f"promised-{priority}", priority)
         self.state.nominate(promised, node_name)
         self.promised[promised.uid] = (promised, node_name)
 
@@ -515,9 +515,9 @@ class Incremental(RuleBasedStateMachine):
         self.state.drop_nomination(uid)
         del self.promised[uid]
 
-    @rule(shape=shapes, turn=st.integers(0, 20))
-    def pod_is_placed_by_decision(self, shape: Pod, turn: int) -> None:
-        pod = renamed(shape, f"decided-{turn}-{shape.name}")
+    @rule(signature=signatures, turn=st.integers(0, 20))
+    def pod_is_placed_by_decision(self, signature: Pod, turn: int) -> None:
+        pod = renamed(signature, f"decided-{turn}-{signature.name}")
         try:
             decision = decide(pod, self.verdicts, turn=turn)
         except PluginError:
@@ -529,34 +529,34 @@ class Incremental(RuleBasedStateMachine):
 
     # What must hold.
 
-    @rule(shape=shapes)
-    def somebody_only_filters(self, shape: Pod) -> None:
+    @rule(signature=signatures)
+    def somebody_only_filters(self, signature: Pod) -> None:
         """A look without scores, as when a single node is left."""
-        self.verdicts.verdict_on(shape)
+        self.verdicts.verdict_on(signature)
 
     @rule(
-        shape=shapes,
+        signature=signatures,
         turn=st.integers(0, 3),
         waited_seconds=st.sampled_from([0.0, PATIENCE_SECONDS]),
     )
     def verdict_and_decision_equal_those_from_nothing(
-        self, shape: Pod, turn: int, waited_seconds: float
+        self, signature: Pod, turn: int, waited_seconds: float
     ) -> None:
         fresh = VerdictCache(self.profile, self.from_nothing())
-        assert verdict_on(self.verdicts, shape) == verdict_on(fresh, shape)
-        kept = decision_on(self.verdicts, shape, turn, waited_seconds)
-        assert kept == decision_on(fresh, shape, turn, waited_seconds)
+        assert verdict_on(self.verdicts, signature) == verdict_on(fresh, signature)
+        kept = decision_on(self.verdicts, signature, turn, waited_seconds)
+        assert kept == decision_on(fresh, signature, turn, waited_seconds)
 
     @precondition(lambda self: self.placed)
-    @rule(data=st.data(), shape=shapes)
-    def without_a_pod_all_is_as_if_it_had_gone(self, data: st.DataObject, shape: Pod) -> None:
+    @rule(data=st.data(), signature=signatures)
+    def without_a_pod_all_is_as_if_it_had_gone(self, data: st.DataObject, signature: Pod) -> None:
         uid = data.draw(st.sampled_from(sorted(self.placed)))
         gone, real, request = self.state.without(uid), self.from_nothing(), self.plugins[-1].request
         real.remove_pod(uid)
         position = self.state.log.position
         assert read_by_plugins(gone, request) == read_by_plugins(real, request)
         pod = renamed(self.placed[uid][0], "again")
-        for asked in (shape, pod):
+        for asked in (signature, pod):
             without, fresh = self.verdicts.without(uid), VerdictCache(self.profile, real)
             assert verdict_on(without, asked) == verdict_on(fresh, asked)
             found = decision_on(without, asked, 1, 0.0)
@@ -565,8 +565,8 @@ class Incremental(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         if hasattr(self, "state"):
-            for shape in SHAPES:
-                self.verdict_and_decision_equal_those_from_nothing(shape, 0, 0.0)
+            for signature in SIGNATURES:
+                self.verdict_and_decision_equal_those_from_nothing(signature, 0, 0.0)
 
     @invariant()
     def state_equals_one_from_nothing(self) -> None:

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from tests.properties.test_incremental import (
-    SHAPES,
+    SIGNATURES,
     FewPodsHere,
     Incremental,
     all_plugins,
@@ -44,7 +44,7 @@ STEADY = settings(
     phases=[Phase.generate],  # a case tells enough, and to make it smaller takes minutes
 )
 NOW = 1_767_225_600.0
-PODS = [*SHAPES, make_pod("bound", on="node-3"), make_pod("unbound")]
+PODS = [*SIGNATURES, make_pod("bound", on="node-3"), make_pod("unbound")]
 
 
 def every_plugin() -> list[Any]:

@@ -331,7 +331,7 @@ def test_filters_by_resources_agree(pod: Pod, nodes: Nodes, ignored: list[str]) 
     assert refusals([plugin], pod, nodes) == refusals(plain_fit(pod, ignored), pod, nodes)
 
 
-SHAPES = [[(0, 0), (100, 10)], [(10, 10), (40, 3), (90, 7)], [(50, 5)], [(50, 0), (100, 10)]]
+SIGNATURES = [[(0, 0), (100, 10)], [(10, 10), (40, 3), (90, 7)], [(50, 5)], [(50, 0), (100, 10)]]
 
 
 @pytest.mark.parametrize("kind", ["LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"])
@@ -340,20 +340,20 @@ SHAPES = [[(0, 0), (100, 10)], [(10, 10), (40, 3), (90, 7)], [(50, 5)], [(50, 0)
     pod=pending,
     nodes=faces(),
     weights=st.dictionaries(st.sampled_from(RESOURCES), st.integers(1, 5), min_size=1),
-    shape=st.sampled_from(SHAPES),
+    signature=st.sampled_from(SIGNATURES),
 )
 def test_scores_by_resources_agree(
-    kind: str, pod: Pod, nodes: Nodes, weights: dict[str, int], shape: list[tuple[int, int]]
+    kind: str, pod: Pod, nodes: Nodes, weights: dict[str, int], signature: list[tuple[int, int]]
 ) -> None:
     strategy = {
         "type": kind,
         "resources": [{"name": name, "weight": weight} for name, weight in weights.items()],
         "requestedToCapacityRatio": {
-            "shape": [{"utilization": used, "score": score} for used, score in shape]
+            "signature": [{"utilization": used, "score": score} for used, score in signature]
         },
     }
     plugin = NodeResourcesFit(msgspec.convert({"scoringStrategy": strategy}, NodeResourcesFitArgs))
-    twin = PlainFitScore(kind, weights, shape)
+    twin = PlainFitScore(kind, weights, signature)
     assert raw_scores(plugin, pod, nodes) == raw_scores(twin, pod, nodes)
 
 

@@ -9,7 +9,14 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.properties.test_incremental import APART, SHAPES, WANTS, all_plugins, renamed, wanting
+from tests.properties.test_incremental import (
+    APART,
+    SIGNATURES,
+    WANTS,
+    all_plugins,
+    renamed,
+    wanting,
+)
 from tests.properties.volume_objects import THINGS
 
 from lowtide.framework.change import Change
@@ -72,7 +79,7 @@ def elsewhere(kind: str, app: str) -> dict[str, Any]:
 
 
 PENDING = [
-    *SHAPES,
+    *SIGNATURES,
     make_pod("follows-reds", spec=elsewhere("podAffinity", "a")),
     make_pod("flees-reds", labels={"app": "b"}, spec=elsewhere("podAntiAffinity", "a")),
     make_pod(

@@ -13,26 +13,27 @@ RECORDED = Path(__file__).parents[1] / "server" / "recorded_requests"
 MOST_BYTES = 300_000
 
 
-def shape(value: Any) -> Any:
-    """The keys of objects and the kinds of values; of a list, the shapes that its items have."""
+def signature(value: Any) -> Any:
+    """The keys of objects and the kinds of values; of a list, the signatures that its items
+    have."""
     match value:
         case dict():
-            return {key: shape(each) for key, each in value.items()}
+            return {key: signature(each) for key, each in value.items()}
         case list():
-            shapes = {json.dumps(shape(each), sort_keys=True) for each in value}
-            return [json.loads(each) for each in sorted(shapes)]
+            signatures = {json.dumps(signature(each), sort_keys=True) for each in value}
+            return [json.loads(each) for each in sorted(signatures)]
         case _:
             return type(value).__name__
 
 
-def shapes_in(folder: Path) -> dict[str, Any]:
-    shapes = {}
+def signatures_in(folder: Path) -> dict[str, Any]:
+    signatures = {}
     for file in sorted(folder.glob("*.json")):
         document = json.loads(file.read_text())
-        document["body"] = shape(json.loads(document["body"]))
+        document["body"] = signature(json.loads(document["body"]))
         del document["headers"]["Content-Length"]  # counts digits of times and numbers
-        shapes[file.name] = document
-    return shapes
+        signatures[file.name] = document
+    return signatures
 
 
 @pytest.mark.long
@@ -40,7 +41,7 @@ def shapes_in(folder: Path) -> dict[str, Any]:
 def test_extender_is_sent_what_was_recorded(tmp_path: Path) -> None:
     with missing_parts_skip():
         record_requests(tmp_path)
-    assert shapes_in(tmp_path) == shapes_in(RECORDED)
+    assert signatures_in(tmp_path) == signatures_in(RECORDED)
 
 
 def test_recordings_for_the_extender_have_every_verb_in_both_forms() -> None:

@@ -80,9 +80,9 @@ def test_change_of_an_annotation_that_is_left_out_is_still_a_change() -> None:
         make_pod(annotations={"a": "1b", "": "2"}),
         make_pod(),
     ]
-    shapes = {signature_of(KEPT.of(each)) for each in others}
+    signatures = {signature_of(KEPT.of(each)) for each in others}
     assert signature_of(KEPT.of(one)) == signature_of(KEPT.of(same))
-    assert len(shapes | {signature_of(KEPT.of(one))}) == 5
+    assert len(signatures | {signature_of(KEPT.of(one))}) == 5
 
 
 def test_digest_depends_on_the_salt() -> None:

@@ -10,7 +10,7 @@ from tests.records.test_replaying import WITH_TRAFFIC, ours, traffic
 from lowtide.scheduler.events import ReadingPublished
 from lowtide.testing import make_node
 
-NODES, PODS, SHAPES = 5_000, 10_000, 50
+NODES, PODS, SIGNATURES = 5_000, 10_000, 50
 PODS_PER_READING = 1_000
 
 
@@ -26,7 +26,7 @@ def record_large(file: Path) -> RecordedRun:
             if number % PODS_PER_READING == 0:
                 values = (random.random(NODES) * 1e8).tolist()
                 run.step(ReadingPublished(source, traffic(values, 1000.0 + number)))
-            app = f"web-{number % SHAPES}"
+            app = f"web-{number % SIGNATURES}"
             run.add(ours(f"{app}-{number}", cpu="100m", labels={"app": app}))
             run.place_all()
     return run

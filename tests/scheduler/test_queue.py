@@ -239,7 +239,7 @@ class Hints:
         return self.answers.get(record.pod.name, False)
 
 
-def test_the_question_is_put_once_for_pods_of_one_shape_that_the_same_plugins_refused() -> None:
+def test_the_question_is_put_once_for_pods_of_one_signature_that_the_same_plugins_refused() -> None:
     hints = Hints()
     queue = QueueOfPods(may_help=hints.may_help)
     for name, cpu, plugins in (

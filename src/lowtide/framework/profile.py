@@ -58,7 +58,7 @@ class Weighted:
 
 
 class Concerned(NamedTuple):
-    """The plugins that have a word on a shape of pods, where a Verdict asks them."""
+    """The plugins that have a word on a pod signature, where a Verdict asks them."""
 
     pre_filters: PluginsAt
     filters: PluginsAt
@@ -158,7 +158,7 @@ class Profile:
         return found
 
     def concerned_by(self, pod: Pod) -> Concerned:
-        """Pods of one shape concern the same, and most shapes do."""
+        """Pods of one signature concern the same, and most signatures do."""
         key = tuple([bool(ask(plugin, "concerns", pod)) for plugin in self._having_concerns])
         found = self._concerned.get(key)
         if found is None:
