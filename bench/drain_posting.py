@@ -55,12 +55,12 @@ class Server:
         return head.encode() + content
 
 
-class RefusedError(Exception):
+class RejectedError(Exception):
     """The API server's answer was not a success."""
 
 
 def send_all(server: Server, requests: Iterable[bytes], at_once: int = AT_ONCE) -> None:
-    """Returns when all are answered; raises RefusedError for an answer that is no success."""
+    """Returns when all are answered; raises RejectedError for an answer that is no success."""
     uvloop.run(_send_all(server, deque(requests), at_once))
 
 
@@ -77,7 +77,7 @@ async def _send_all(server: Server, waiting: deque[bytes], at_once: int) -> None
     finally:
         for sender in senders:
             sender.abort()
-        await asyncio.sleep(0)  # the loop refuses to close over what is still being closed
+        await asyncio.sleep(0)  # the loop rejects to close over what is still being closed
 
 
 class _Sender(asyncio.Protocol):
@@ -126,7 +126,7 @@ class _Sender(asyncio.Protocol):
 
     def _fail(self, message: str) -> None:
         if not self.end.done():
-            self.end.set_exception(RefusedError(message))
+            self.end.set_exception(RejectedError(message))
 
 
 def is_whole(answer: bytes) -> bool:

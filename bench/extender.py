@@ -238,10 +238,10 @@ def check_names_answer(hit: Hit, names: list[str], *, is_half: bool) -> None:
     labelled = {
         node_name(number) for number in range(NODES) if is_left(number, HALF if is_half else ALL)
     }
-    refused = [*(answer["FailedNodes"] or ()), *(answer["FailedAndUnresolvableNodes"] or ())]
+    rejected = [*(answer["FailedNodes"] or ()), *(answer["FailedAndUnresolvableNodes"] or ())]
     assert not answer["Error"], answer["Error"]
     assert answer["NodeNames"] == [name for name in names if name in labelled]
-    assert set(refused) == set(names) - labelled
+    assert set(rejected) == set(names) - labelled
 
 
 def check_whole_nodes_answers(hits: Sequence[Hit], left: int, *, is_any_neutral: bool) -> None:

@@ -26,7 +26,7 @@ _LABEL = "bench.example.com"
 
 
 def label_of(scheduler_name: str) -> str:
-    """Nodes without this label are refused."""
+    """Nodes without this label are rejected."""
     return f"{_LABEL}/{scheduler_name}"
 
 

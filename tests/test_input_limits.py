@@ -43,7 +43,7 @@ async def test_an_answer_of_exactly_the_limit_is_read(form: Callable[[bytes], Pi
     intake = Intake()
     async with answered(form(b"x" * LIMIT)) as response:
         assert await intake.read(response, LIMIT) == b"x" * LIMIT
-    assert intake.refused == 0
+    assert intake.rejected == 0
 
 
 @pytest.mark.parametrize(
@@ -58,14 +58,14 @@ async def test_an_answer_of_exactly_the_limit_is_read(form: Callable[[bytes], Pi
         pytest.param(announced, id="announced"),
     ],
 )
-async def test_a_larger_answer_is_refused_and_its_connection_closed(answer: Pieces) -> None:
+async def test_a_larger_answer_is_rejected_and_its_connection_closed(answer: Pieces) -> None:
     intake = Intake()
     async with answered(answer) as response:
         with pytest.raises(TooLargeError, match=r"^more than 10000 bytes, the limit$"):
             await intake.read(response, LIMIT)
         assert response.connection is None
         assert response.closed
-    assert intake.refused == 1
+    assert intake.rejected == 1
 
 
 def test_a_file_of_exactly_the_limit_is_read(tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ def test_a_file_of_exactly_the_limit_is_read(tmp_path: Path) -> None:
         pytest.param(1 << 20, "more than 1 MiB, the limit", id="without an end"),
     ],
 )
-def test_a_larger_file_is_refused(tmp_path: Path, most_bytes: int, want: str) -> None:
+def test_a_larger_file_is_rejected(tmp_path: Path, most_bytes: int, want: str) -> None:
     (tmp_path / "file").write_bytes(b"x" * 10)
     path = tmp_path / "file" if most_bytes < 10 else Path("/dev/zero")
     with pytest.raises(TooLargeError) as caught:

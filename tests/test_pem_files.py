@@ -31,7 +31,7 @@ def test_nothing_is_written_to_a_folder(
     load_pair(context, pair.certificate_file.read_bytes(), pair.key_file.read_bytes())
 
 
-def test_a_key_of_another_certificate_is_refused(pair: KeyPair, tmp_path: Path) -> None:
+def test_a_key_of_another_certificate_is_rejected(pair: KeyPair, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
     key = signed_in(other).key_file.read_bytes()
@@ -40,7 +40,7 @@ def test_a_key_of_another_certificate_is_refused(pair: KeyPair, tmp_path: Path) 
         load_pair(context, pair.certificate_file.read_bytes(), key)
 
 
-def test_a_key_with_a_password_is_refused_and_nobody_is_asked_for_it(pair: KeyPair) -> None:
+def test_a_key_with_a_password_is_rejected_and_nobody_is_asked_for_it(pair: KeyPair) -> None:
     key = serialization.load_pem_private_key(pair.key_file.read_bytes(), password=None)
     locked = key.private_bytes(
         serialization.Encoding.PEM,

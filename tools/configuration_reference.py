@@ -31,7 +31,7 @@ _INTRODUCTION = f"""\
 Made out of the code by `make docs-files`; a test compares it.
 
 A `KubeSchedulerConfiguration`, as kube-scheduler reads it, given by `--config`: YAML or JSON, also
-inside a ConfigMap of a manifest. What is not known here is refused, with file, line, path and what
+inside a ConfigMap of a manifest. What is not known here is rejected, with file, line, path and what
 would be right. `lowtide config validate FILE` says what is wrong, `lowtide config show FILE` what
 runs where. Each command's flags are told by its `--help`; where a flag and the file say the same
 thing, the flag counts.
@@ -63,7 +63,7 @@ _WARNINGS = """\
 - In the extender: `extenders`, and default plugins that kube-scheduler runs already
   ([why](extender.md)).
 
-A plugin that does not exist is refused where it is enabled or given args, and ignored where it is
+A plugin that does not exist is rejected where it is enabled or given args, and ignored where it is
 only disabled.
 """
 _PLUGINS = """\

@@ -16,7 +16,7 @@ REASON = "node(s) had too little spare memory"
     ("memory", "want"),
     [
         pytest.param("7Gi", {}, id="accepts a node with exactly enough left"),
-        pytest.param("7341Mi", {"node": [REASON]}, id="refuses one with too little left"),
+        pytest.param("7341Mi", {"node": [REASON]}, id="rejects one with too little left"),
     ],
 )
 def test_the_plugin(memory: str, want: dict[str, list[str]]) -> None:

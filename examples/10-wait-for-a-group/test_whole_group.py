@@ -43,7 +43,7 @@ def test_a_group_that_does_not_get_whole_gives_its_nodes_back() -> None:
     assert sorted(cluster.waiting) == ["one", "two"]
     cluster.add(make_pod("alone", cpu="2"))
     cluster.take_turns()
-    assert list(cluster.refused) == ["three", "alone"]
+    assert list(cluster.rejected) == ["three", "alone"]
     cluster.pass_time(599)
     assert cluster.bound == {}
     cluster.pass_time(2)
@@ -55,7 +55,7 @@ def test_a_pod_that_comes_late_is_waited_for() -> None:
     cluster.add(member("one"), member("two"))
     cluster.pass_time(700)
     # Both gave up after 600 s; when the second did, the first tried again.
-    assert (list(cluster.waiting), list(cluster.refused)) == (["one"], ["two"])
+    assert (list(cluster.waiting), list(cluster.rejected)) == (["one"], ["two"])
     cluster.add(member("three"))
     cluster.pass_time(300)
     assert sorted(cluster.bound) == ["one", "three", "two"]
@@ -73,7 +73,7 @@ def test_a_size_that_is_no_number_is_told() -> None:
     cluster = cluster_of("a")
     cluster.add(member("one", size="few"))
     cluster.take_turns()
-    assert cluster.refused == {
+    assert cluster.rejected == {
         "one": "0/1 nodes are available: 1 the label example.com/group-size must be a number, "
         "not 'few'."
     }

@@ -16,7 +16,7 @@ _MIB: Final = 1 << 20
 ANSWER_BYTES: Final = 256 * _MIB
 # One object: a line of a watch, or the answer to a write. etcd takes 1.5 MB, JSON may be longer.
 OBJECT_BYTES: Final = 16 * _MIB
-# What a server says to a watch or a list that it refuses.
+# What a server says to a watch or a list that it rejects.
 ERROR_BYTES: Final = 1 * _MIB
 # A token, password or certificate in a file, and what an exec plugin prints.
 CREDENTIAL_BYTES: Final = 1 * _MIB
@@ -34,14 +34,14 @@ class TooLargeError(OSError):
 
 
 class Intake:
-    """Reads the answers that one client gets, and counts those that it refuses for their size."""
+    """Reads the answers that one client gets, and counts those that it rejects for their size."""
 
     def __init__(self) -> None:
-        self.refused = 0
+        self.rejected = 0
         self._large = asyncio.Lock()
 
-    def refusal(self, most_bytes: int) -> TooLargeError:
-        self.refused += 1
+    def rejection(self, most_bytes: int) -> TooLargeError:
+        self.rejected += 1
         return TooLargeError(most_bytes)
 
     async def read(self, response: aiohttp.ClientResponse, most_bytes: int = ANSWER_BYTES) -> bytes:
@@ -53,14 +53,14 @@ class Intake:
         body = bytearray()
         try:
             if (response.content_length or 0) > most_bytes:
-                raise self.refusal(most_bytes)
+                raise self.rejection(most_bytes)
             async with AsyncExitStack() as turn:
                 async for piece in response.content.iter_any():
                     size = len(body) + len(piece)
                     if len(body) <= _LARGE_BYTES < size:
                         await turn.enter_async_context(self._large)
                     if max(size, response.content.total_raw_bytes) > most_bytes:
-                        raise self.refusal(most_bytes)
+                        raise self.rejection(most_bytes)
                     body += piece
                 return bytes(body)
         except BaseException:

@@ -59,7 +59,7 @@ class Gate:
     def filter(self, pod: Pod, node: OneNode) -> str | None:
         self.is_asked.set()
         self.is_open.wait()
-        return "node(s) are refused"
+        return "node(s) are rejected"
 
 
 class Raising:
@@ -133,7 +133,7 @@ async def test_what_was_heard_before_counts() -> None:
     counted, gate = Counted(), Gate()
     async with advising(gate, counted) as running:
         advice = await running.filter(Asked(make_pod(), ["a"]))
-    assert advice == FilterAdvice(kept=(), unresolvable={"a": "node(s) are refused"})
+    assert advice == FilterAdvice(kept=(), unresolvable={"a": "node(s) are rejected"})
     assert counted.neutral == []
 
 

@@ -106,7 +106,7 @@ class Only:
 
 
 class Hot:
-    """Refuses nodes with a label for a minute."""
+    """Rejects nodes with a label for a minute."""
 
     name = "Hot"
 
@@ -133,7 +133,7 @@ class Unreadable:
 
 
 class Free:
-    """Refuses nodes that hold a pod, which evicting would help."""
+    """Rejects nodes that hold a pod, which evicting would help."""
 
     name = "Free"
 
@@ -188,7 +188,7 @@ def test_nothing_is_left_out_where_every_node_fits() -> None:
     assert ask_filter(made, "a", "b") == FilterAdvice(kept=None)
 
 
-def test_refused_nodes_are_told_with_the_reason() -> None:
+def test_rejected_nodes_are_told_with_the_reason() -> None:
     made = with_nodes(by_label(), {"a": {}, "b": LABELLED, "c": {}})
     assert ask_filter(made, "c", "b", "a") == FilterAdvice(
         kept=[1], unresolvable={"c": LACKS, "a": LACKS}
@@ -201,7 +201,7 @@ def test_what_evicting_helps_against_is_told_apart() -> None:
     assert ask_filter(made, "a", "b") == FilterAdvice(kept=[1], failed={"a": "node(s) had a pod"})
 
 
-def test_nodes_that_are_not_known_are_refused() -> None:
+def test_nodes_that_are_not_known_are_rejected() -> None:
     made = with_nodes(by_label(), {"a": LABELLED})
     assert ask_filter(made, "new", "a") == FilterAdvice(
         kept=[1], unresolvable={"new": UNKNOWN_NODE}
@@ -232,7 +232,7 @@ def test_there_is_no_error_where_the_plugins_leave_a_node_that_was_not_asked_abo
     assert ask_filter(made, "a") == FilterAdvice(kept=(), unresolvable={"a": LACKS})
 
 
-def test_a_pod_that_is_refused_as_a_whole_is_told_what_each_node_lacks() -> None:
+def test_a_pod_that_is_rejected_as_a_whole_is_told_what_each_node_lacks() -> None:
     made = with_nodes(by_label(), {"a": {}, "b": {}})
     assert ask_filter(made, "a", "b") == FilterAdvice(
         kept=(), unresolvable={"a": LACKS, "b": LACKS}
@@ -337,7 +337,7 @@ def test_a_pod_is_not_in_its_own_way() -> None:
     assert [best_of(made, make_pod("web", cpu="100m")) for _ in range(3)] == ["k8s-node2"] * 3
 
 
-def test_a_booking_refuses_no_node() -> None:
+def test_a_booking_rejects_no_node() -> None:
     made = with_nodes(advisor(Free()), {"a": {}})
     assert ask_filter(made, "a", pod=make_pod("first")).kept is None
     assert ask_filter(made, "a", pod=make_pod("second")).kept is None
@@ -434,7 +434,7 @@ def test_preempting_asks_what_the_pre_filters_left() -> None:
     assert made.preempt(asked, now=0.0) == PreemptionAdvice(frozenset("b"))
 
 
-def test_preempting_a_refusal_gives_way_only_where_no_node_is_left() -> None:
+def test_preempting_a_rejection_gives_way_only_where_no_node_is_left() -> None:
     made = with_nodes(advisor(Hot()), {"a": {}, "b": {"hot": ""}})
     asked = {
         name: AskedPreemption(make_pod("web"), dict.fromkeys(name, ("x",))) for name in ("ab", "b")
@@ -444,7 +444,7 @@ def test_preempting_a_refusal_gives_way_only_where_no_node_is_left() -> None:
     assert made.preempt(asked["b"], now=0.0, waited_seconds=60.0).kept == {"b"}
 
 
-def test_a_refusal_gives_way_to_a_pod_that_has_waited() -> None:
+def test_a_rejection_gives_way_to_a_pod_that_has_waited() -> None:
     made = with_nodes(advisor(Hot()), {"a": {}, "b": {"hot": ""}})
     asked = Asked(make_pod("web"), ["b"])
     assert made.filter(asked, now=0.0, waited_seconds=59.0).kept == ()
@@ -485,7 +485,7 @@ def test_only_asked_nodes_are_told() -> None:
     assert ask_filter(made, "a", "b") == FilterAdvice(kept=[1], unresolvable={"a": LACKS})
 
 
-def test_scores_are_of_all_asked_nodes_also_of_those_that_a_filter_would_refuse() -> None:
+def test_scores_are_of_all_asked_nodes_also_of_those_that_a_filter_would_reject() -> None:
     made = with_nodes(
         advisor(NodeLabel(NodeLabelArgs(label="disk")), FewestPods()), {"a": {}, "b": LABELLED}
     )
@@ -584,7 +584,7 @@ def test_it_is_told_how_many_nodes_were_answered_the_most(
     assert (priorities.highest, priorities.highest_count) == (highest, count)
 
 
-def test_a_pod_that_is_refused_everywhere_is_told_with_reasons_and_plugins() -> None:
+def test_a_pod_that_is_rejected_everywhere_is_told_with_reasons_and_plugins() -> None:
     heard = Heard()
     made = with_nodes(
         advisor(NodeLabel(NodeLabelArgs(label="disk")), heard=heard), {"a": {}, "b": {}}

@@ -31,7 +31,7 @@ class Servers:
     scrapes: Sequence[tuple[float, str]] = tuple(SCRAPES)
     nodes_status: int = 200
     pods_status: int = 200
-    refused: str = ""  # queries that begin so are not understood
+    rejected: str = ""  # queries that begin so are not understood
     prometheus_url: str = ""
     api_url: str = ""
     asked: list[str] = field(default_factory=list)
@@ -41,7 +41,7 @@ class Servers:
     async def query(self, request: web.Request) -> web.Response:
         promql = str((await request.post())["query"])
         self.asked.append(promql)
-        if self.refused and promql.startswith(self.refused):
+        if self.rejected and promql.startswith(self.rejected):
             error = {"status": "error", "errorType": "bad_data", "error": "not understood"}
             return web.json_response(error, status=400)
         if promql == CLOCK_QUERY:

@@ -133,7 +133,7 @@ async def test_what_is_well_has_no_findings(site: Site) -> None:
     assert site.servers.listed == []  # nothing that is known is asked again
 
 
-async def test_a_fault_is_told_with_the_lines_that_mend_it(site: Site) -> None:
+async def test_a_fault_is_told_with_the_lines_that_fix_it(site: Site) -> None:
     site.servers.exporters = WELL[:2]
     await site.diagnosing.examine()
     diagnosis = site.diagnosing.diagnosis()
@@ -157,12 +157,12 @@ async def test_a_fault_is_logged_once(site: Site, caplog: pytest.LogCaptureFixtu
         await site.diagnosing.examine()
     told = [record.getMessage() for record in caplog.records]
     assert [text for text in told if "doctor" in text] == [
-        "The doctor found a fault; the page and `lowtide doctor` say what mends it"
+        "The doctor found a fault; the page and `lowtide doctor` say what fixes it"
     ]
 
 
 async def test_a_check_that_prometheus_does_not_understand_is_not_shown(site: Site) -> None:
-    site.servers.refused = "timestamp("
+    site.servers.rejected = "timestamp("
     await site.diagnosing.examine()
     assert site.found() == []
 

@@ -30,7 +30,7 @@ from lowtide.testing import ManualClock
 T = TypeVar("T")
 
 PODS = "/api/v1/namespaces/{namespace}/pods/{pod}/proxy/api/explain/{of}/{name}"
-REFUSED = {"kind": "Status", "message": "error trying to reach service: connection refused"}
+REJECTED = {"kind": "Status", "message": "error trying to reach service: connection refused"}
 CUT = 299  # not a status: the connection is cut
 
 
@@ -50,7 +50,7 @@ class FakeApiServer:
     async def proxy(self, request: web.Request) -> web.Response:
         pod = request.match_info["pod"]
         self.asked.append(pod)
-        status, body = self._answers.get(pod, (503, REFUSED))
+        status, body = self._answers.get(pod, (503, REJECTED))
         if status == CUT:
             assert request.transport is not None
             request.transport.close()

@@ -195,7 +195,7 @@ async def test_it_binds_nothing_where_the_configuration_does_not_say_so() -> Non
     assert (status, error.partition(":")[0]) == (404, "this extender does not bind pods")
 
 
-async def test_refused_requests_are_counted_by_reason() -> None:
+async def test_rejected_requests_are_counted_by_reason() -> None:
     async with LocalCluster(clock=ManualClock(NOW)) as cluster, extender_on(cluster) as extender:
         await extender.ask("filter")
         await extender.ask("bind", PodName="web")

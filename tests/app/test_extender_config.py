@@ -97,9 +97,9 @@ def test_other_extenders_are_not_asked() -> None:
 def test_there_must_be_something_to_ask() -> None:
     nothing = {"multiPoint": ALL_DISABLED | enabled()}
     found, _ = built(nothing, nothing)
-    with pytest.raises(ConfigError) as refused:
+    with pytest.raises(ConfigError) as rejected:
         check_profiles(found.profiles)
-    assert str(refused.value) == (
+    assert str(rejected.value) == (
         "profile profile-0, profile-1: no plugin filters or scores nodes, so there is nothing to "
         "ask the extender; enable one, such as NetworkTraffic"
     )

@@ -41,7 +41,7 @@ pytestmark = pytest.mark.timeout(60)
 
 App = SchedulerApp | ExtenderApp | ShadowApp
 Paths = frozenset[str]
-Let = Mapping[str, Paths]  # by who asks, those that are not refused
+Let = Mapping[str, Paths]  # by who asks, those that are not rejected
 
 HEALTH = frozenset({"/healthz", "/livez", "/readyz"})
 VERBS = frozenset(
@@ -207,7 +207,7 @@ async def serving_on(mode: str, serving: Serving) -> AsyncIterator[Server]:
 
 
 async def statuses(route: web.RouteDef, asking: Mapping[str, Who]) -> dict[str, int]:
-    """Of the answers to who asks. By GET, which verbs refuse only when they know who asks."""
+    """Of the answers to who asks. By GET, which verbs reject only when they know who asks."""
     found = {}
     for name, who in asking.items():
         headers = {"Host": "localhost"}
@@ -226,7 +226,7 @@ async def statuses(route: web.RouteDef, asking: Mapping[str, Who]) -> dict[str, 
 
 
 async def let_by(mode: str, serving: Serving, asking: Mapping[str, Who]) -> tuple[Let, Paths]:
-    """Who is not refused what; and what is for viewers."""
+    """Who is not rejected what; and what is for viewers."""
     async with routes_of(mode, serving) as routes, asyncio.timeout(30):
         answered = {each.path: await statuses(each, asking) for each in routes}
     let = {
@@ -307,7 +307,7 @@ def matches(row: str, paths: set[str]) -> Iterator[bool]:
 
 @pytest.mark.parametrize("mode", PUBLIC)
 @pytest.mark.parametrize(
-    ("headers", "refused"),
+    ("headers", "rejected"),
     [
         pytest.param({}, set(), id="who is on this machine"),
         pytest.param({"Host": "evil.example"}, {403}, id="a web page by another name of ours"),
@@ -316,7 +316,7 @@ def matches(row: str, paths: set[str]) -> Iterator[bool]:
     ],
 )
 async def test_on_loopback_no_path_is_for_a_web_page_of_others(
-    mode: str, headers: dict[str, str], refused: set[int]
+    mode: str, headers: dict[str, str], rejected: set[int]
 ) -> None:
     statuses = set()
     async with serving_on(mode, Serving(port=0)) as server, aiohttp.ClientSession() as session:
@@ -325,4 +325,4 @@ async def test_on_loopback_no_path_is_for_a_web_page_of_others(
             path = re.sub("{.*?}", "x", route.path)
             async with session.get(f"{server.address.url}{path}", headers=headers) as response:
                 statuses.add(response.status)
-    assert statuses == refused if refused else 403 not in statuses
+    assert statuses == rejected if rejected else 403 not in statuses

@@ -215,9 +215,9 @@ def test_binding_is_left_to_who_wants_it() -> None:
     ],
 )
 def test_it_is_told_that(plugins: list[Any], url: str, sentence: str) -> None:
-    with pytest.raises(ConfigError) as refused:
+    with pytest.raises(ConfigError) as rejected:
         printed(*plugins, url=url, tls=bool(plugins))
-    assert str(refused.value) == sentence
+    assert str(rejected.value) == sentence
 
 
 @pytest.mark.parametrize(
@@ -234,10 +234,10 @@ def test_it_is_told_that(plugins: list[Any], url: str, sentence: str) -> None:
         pytest.param("http://lowtide extender:8001/scheduler", id="has a space"),
     ],
 )
-def test_a_url_is_refused_that(url: str) -> None:
-    with pytest.raises(ConfigError) as refused:
+def test_a_url_is_rejected_that(url: str) -> None:
+    with pytest.raises(ConfigError) as rejected:
         printed(Filtering(), url=url)
-    assert str(refused.value) == (
+    assert str(rejected.value) == (
         "the URL must be such as http://lowtide-extender:8001/scheduler, with a port from 1 to "
         f"65535, and is {url}"
     )

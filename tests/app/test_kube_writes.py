@@ -11,7 +11,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from msgspec.structs import replace
 
-from lowtide.app.kube_writes import MOST_REFUSALS, KubeBinder, KubeWrites
+from lowtide.app.kube_writes import MOST_REJECTIONS, KubeBinder, KubeWrites
 from lowtide.framework.plugin import BindOutcome
 from lowtide.kube.connection import Connection
 from lowtide.kube.kube_events import KubeEvents
@@ -133,7 +133,7 @@ FORBIDDEN = failure(403, "Forbidden", "no right")
         pytest.param(
             FORBIDDEN,
             BindOutcome(error="no right (HTTP 403 Forbidden)"),
-            id="has failed when the server refuses",
+            id="has failed when the server rejects",
         ),
     ],
 )
@@ -308,7 +308,7 @@ def writes_of(connection: Connection, writer: Writer, **options: Any) -> KubeWri
     return KubeWrites(writer, events, clock, **{"is_busy": lambda: False, **options})
 
 
-def refusal(name: str, message: str = "nowhere") -> WriteCondition:
+def rejection(name: str, message: str = "nowhere") -> WriteCondition:
     return WriteCondition(make_pod(name, uid=f"uid-{name}"), "Unschedulable", message)
 
 
@@ -393,7 +393,7 @@ async def test_the_nomination_that_comes_with_a_condition(
     ("answer", "lines"),
     [
         pytest.param(
-            FORBIDDEN, ["The condition of a pod was not written"], id="is told when it is refused"
+            FORBIDDEN, ["The condition of a pod was not written"], id="is told when it is rejected"
         ),
         pytest.param(NOT_FOUND, [], id="is not missed where the pod is gone"),
     ],
@@ -448,7 +448,7 @@ async def test_a_condition_is_not_written_again_when_its_pod_was_bound(
     server.answers = {"PATCH": [*[BROKEN] * 4, (200, {})]}
     server.may_answer.clear()
     writes = writes_of(connection, writer)
-    under_way = refusal("web", "under way")
+    under_way = rejection("web", "under way")
     writes.write_condition(under_way)
     async with running(writes):
         await server.asked_times(1)
@@ -456,29 +456,29 @@ async def test_a_condition_is_not_written_again_when_its_pod_was_bound(
         await breathe()
         server.may_answer.set()
         await asyncio.wait_for(binding, 10)
-        writes.write_condition(refusal("other"))
+        writes.write_condition(rejection("other"))
         await server.asked_times(5)
     assert server.messages == [*[("web", "under way")] * 4, ("other", "nowhere")]
 
 
-async def test_refusals_of_a_condition_that_was_dropped_are_forgotten(
+async def test_rejections_of_a_condition_that_was_dropped_are_forgotten(
     connection: Connection, writer: Writer, server: ApiServer
 ) -> None:
     """As for a pod that was bound, and whose binding turned out to be none."""
     server.answers = {"PATCH": [FORBIDDEN]}
 
     async def drop_before_the_last(_: float) -> None:
-        if len(server.asked) == MOST_REFUSALS - 1:
+        if len(server.asked) == MOST_REJECTIONS - 1:
             writes.drop_condition(POD)
 
     writes = writes_of(connection, writer, sleep=drop_before_the_last)
     writes.write_condition(WriteCondition(POD, "Unschedulable", "nowhere"))
     await writes.flush(10)
-    assert len(server.asked) == MOST_REFUSALS - 1
+    assert len(server.asked) == MOST_REJECTIONS - 1
     server.asked.clear()
     writes.write_condition(WriteCondition(POD, "Unschedulable", "nowhere again"))
     await writes.flush(10)
-    assert len(server.asked) == MOST_REFUSALS - 1  # dropped again, not given up
+    assert len(server.asked) == MOST_REJECTIONS - 1  # dropped again, not given up
 
 
 @asynccontextmanager
@@ -504,7 +504,7 @@ async def test_conditions_are_written_a_few_at_once_and_only_the_newest_of_each_
     writes = writes_of(connection, writer)
     for message in ("older", "newest"):
         for number in range(20):
-            writes.write_condition(refusal(f"pod-{number}", message))
+            writes.write_condition(rejection(f"pod-{number}", message))
     async with running(writes):
         await server.asked_times(8)
         await breathe()
@@ -522,7 +522,7 @@ async def test_while_bindings_are_under_way_conditions_are_written_one_by_one_wi
     sleeps = Sleeps()
     writes = writes_of(connection, writer, is_busy=lambda: True, sleep=sleeps)
     for number in range(3):
-        writes.write_condition(refusal(f"pod-{number}"))
+        writes.write_condition(rejection(f"pod-{number}"))
     async with running(writes):
         await server.asked_times(3)
     assert (server.most_at_once, set(sleeps.seconds)) == (1, {0.05})
@@ -534,10 +534,10 @@ async def test_two_conditions_of_one_pod_never_swap(
     server.answers = {"PATCH": [(200, {})]}
     server.may_answer.clear()
     writes = writes_of(connection, writer)
-    writes.write_condition(refusal("web", "older"))
+    writes.write_condition(rejection("web", "older"))
     async with running(writes):
         await server.asked_times(1)
-        writes.write_condition(refusal("web", "newer"))
+        writes.write_condition(rejection("web", "newer"))
         await breathe()
         assert server.messages == [("web", "older")]
         server.may_answer.set()
@@ -551,18 +551,18 @@ async def test_a_binding_drops_the_condition_that_waits_and_waits_for_the_one_un
     server.answers = {"PATCH": [(200, {})]}
     server.may_answer.clear()
     writes = writes_of(connection, writer)
-    under_way = refusal("web", "under way")
+    under_way = rejection("web", "under way")
     writes.write_condition(under_way)
     async with running(writes):
         await server.asked_times(1)
-        writes.write_condition(refusal("web", "late"))
+        writes.write_condition(rejection("web", "late"))
         binding = asyncio.create_task(writes.before_binding(under_way.pod))
         await breathe()
         assert not binding.done()
         server.may_answer.set()
         await asyncio.wait_for(binding, 10)
         assert server.messages == [("web", "under way")]
-        writes.write_condition(refusal("other"))
+        writes.write_condition(rejection("other"))
         await server.asked_times(2)
     assert server.messages == [("web", "under way"), ("other", "nowhere")]
 
@@ -630,8 +630,8 @@ async def test_what_was_under_way_or_waiting_at_the_end_is_written_by_flush(
     server.answers = {"PATCH": [(200, {})]}
     server.may_answer.clear()
     writes = writes_of(connection, writer, is_busy=lambda: True)
-    writes.write_condition(refusal("begun", "older"))
-    writes.write_condition(refusal("waits"))
+    writes.write_condition(rejection("begun", "older"))
+    writes.write_condition(rejection("waits"))
     async with running(writes):
         await server.asked_times(1)
     server.may_answer.set()
@@ -650,7 +650,7 @@ async def test_flush_ends_when_its_time_is_up(
     server.may_answer.clear()
     writes = writes_of(connection, writer)
     for number in range(10):
-        writes.write_condition(refusal(f"pod-{number}"))
+        writes.write_condition(rejection(f"pod-{number}"))
     await asyncio.wait_for(writes.flush(0.2), 10)
     server.may_answer.set()
     (line,) = caplog.records
@@ -664,8 +664,8 @@ async def test_more_conditions_than_may_wait_are_left_out_and_told_once(
     server.answers = {"PATCH": [(200, {})]}
     writes = writes_of(connection, writer, most_waiting=2)
     for name in ("a", "b", "c", "d"):
-        writes.write_condition(refusal(name))
-    writes.write_condition(refusal("a", "newer"))
+        writes.write_condition(rejection(name))
+    writes.write_condition(rejection("a", "newer"))
     await writes.flush(10)
     assert sorted(server.messages) == [("a", "newer"), ("b", "nowhere")]
     told = [record.getMessage() for record in caplog.records if record.name == "scheduler"]

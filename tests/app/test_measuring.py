@@ -177,11 +177,11 @@ async def test_an_error_that_nobody_expects_counts_as_a_failed_poll(
     def break_it() -> None:
         site.state.is_broken = True
 
-    def mend_it() -> None:
+    def fix_it() -> None:
         site.state.is_broken = False
 
     measuring = await site.measure(
-        make_plugin(site.cluster), iter([break_it, lambda: None, mend_it, lambda: None])
+        make_plugin(site.cluster), iter([break_it, lambda: None, fix_it, lambda: None])
     )
     # Well, broken twice, and well again twice.
     assert polls_of(measuring) == {"success": 3, "failure": 2}

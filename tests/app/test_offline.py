@@ -89,9 +89,9 @@ def test_a_scheduler_that_no_profile_serves_is_told() -> None:
     asked = decider(
         config(profile("one", score="NodeResourcesFit"), profile("two", score="TaintToleration"))
     )
-    with pytest.raises(ScenarioError) as refused:
+    with pytest.raises(ScenarioError) as rejected:
         asked.answer(scenario(pod=make_pod(scheduler_name="three")))
-    assert str(refused.value) == (
+    assert str(rejected.value) == (
         "case: pod default/pod names scheduler 'three'; the configuration has one, two"
     )
 
@@ -247,11 +247,11 @@ def test_it_is_told_when_a_query_has_no_values() -> None:
     ]
 
 
-def test_values_that_are_no_numbers_are_refused() -> None:
+def test_values_that_are_no_numbers_are_rejected() -> None:
     asked = decider(config(profile("lowtide", score="LowLoad")), LowLoad=LowLoad)
-    with pytest.raises(ScenarioError) as refusal:
+    with pytest.raises(ScenarioError) as rejection:
         asked.answer(scenario(readings={"queries": {"up": {"a": "x"}}}))
-    assert str(refusal.value) == "case: readings.queries['up'].a is 'x', not a number"
+    assert str(rejection.value) == "case: readings.queries['up'].a is 'x', not a number"
 
 
 class LikesB:

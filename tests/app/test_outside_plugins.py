@@ -51,7 +51,7 @@ def install(site: Path, distribution: str, **offers: str) -> None:
     (folder / "entry_points.txt").write_text(f"[lowtide.plugins]\n{lines}")
 
 
-def refusal(name: str) -> str:
+def rejection(name: str) -> str:
     with pytest.raises(OutsidePluginError) as caught:
         InstalledPlugins().find(name)
     return str(caught.value)
@@ -133,13 +133,13 @@ def test_a_plugin_is_found_by_its_place(site: Path, name: str, want: str) -> Non
     ],
 )
 def test_it_is_told_in_a_sentence_when_a_plugin_is(site: Path, name: str, told: str) -> None:
-    assert refusal(name) == told
+    assert rejection(name) == told
 
 
-def test_a_plugin_that_two_distributions_offer_is_refused(site: Path) -> None:
+def test_a_plugin_that_two_distributions_offer_is_rejected(site: Path) -> None:
     install(site, "racks", SameRack="outside_plugins:SameRack")
     install(site, "towers", SameRack="outside_broken:SameRack")
-    told = refusal("SameRack")
+    told = rejection("SameRack")
     # In the order in which the folder lists them.
     offers = ["racks (outside_plugins:SameRack)", "towers (outside_broken:SameRack)"]
     ends = "; uninstall one, or write the module:Class that is meant"
@@ -164,6 +164,6 @@ def test_a_plugin_that_two_distributions_offer_is_refused(site: Path) -> None:
         ),
     ],
 )
-def test_an_offer_is_refused_when_its_class(site: Path, value: str, told: str) -> None:
+def test_an_offer_is_rejected_when_its_class(site: Path, value: str, told: str) -> None:
     install(site, "racks", SameRack=value)
-    assert refusal("SameRack") == f'"SameRack" is offered by racks ({value}){told}'
+    assert rejection("SameRack") == f'"SameRack" is offered by racks ({value}){told}'

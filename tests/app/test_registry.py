@@ -39,7 +39,7 @@ def test_the_built_in_plugins_and_an_outsiders() -> None:
     assert make_registry({"SameRack": SameRack}).names == (*names, "SameRack")
 
 
-def test_a_name_that_is_taken_is_refused() -> None:
+def test_a_name_that_is_taken_is_rejected() -> None:
     with pytest.raises(ConfigError, match="a plugin named NodeName already exists"):
         make_registry({"NodeName": SameRack})
 
@@ -70,9 +70,9 @@ def test_a_file_is_told_in_a_sentence_that(
     path = tmp_path / "config.yaml"
     if content is not None:
         path.write_bytes(content)
-    with pytest.raises(ConfigError) as refused:
+    with pytest.raises(ConfigError) as rejected:
         read_config(path)
-    assert str(refused.value).startswith(f"{path}: {sentence}")
+    assert str(rejected.value).startswith(f"{path}: {sentence}")
 
 
 @pytest.mark.parametrize(
@@ -82,21 +82,21 @@ def test_a_file_is_told_in_a_sentence_that(
             "",
             "profile lowtide: NetworkTraffic: the Prometheus address (prometheusAddress) is "
             "missing; it should look like http://prometheus.example:9090",
-            id="refuses a missing address",
+            id="rejects a missing address",
         ),
         pytest.param(
             "ftp://prometheus",
             "profile lowtide: NetworkTraffic: the Prometheus address 'ftp://prometheus' is "
             "malformed; it should look like http://prometheus.example:9090",
-            id="refuses a malformed one",
+            id="rejects a malformed one",
         ),
     ],
 )
 def test_addresses(address: str, sentence: str) -> None:
     built = make_registry({}).build(read_config(None, address), {Binder: NoBinder()})
-    with pytest.raises(ConfigError) as refusal:
+    with pytest.raises(ConfigError) as rejection:
         check_addresses(built.profiles)
-    assert refusal.value.problems == (sentence,)
+    assert rejection.value.problems == (sentence,)
 
 
 class Warmth:
@@ -113,9 +113,9 @@ class Warmth:
 
 def test_addresses_of_plugins_own_queries_are_checked() -> None:
     profile = make_profile([Warmth()])
-    with pytest.raises(ConfigError) as refusal:
+    with pytest.raises(ConfigError) as rejection:
         check_addresses({"lowtide": profile})
-    assert refusal.value.problems == (
+    assert rejection.value.problems == (
         "profile lowtide: Warmth: the Prometheus address 'ftp://cold' is malformed; it should look "
         "like http://prometheus.example:9090",
     )

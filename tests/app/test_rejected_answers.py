@@ -1,4 +1,4 @@
-"""What /metrics says of answers that were refused for their size."""
+"""What /metrics says of answers that were rejected for their size."""
 
 import asyncio
 
@@ -8,7 +8,7 @@ from tests.hostile import announced, hostile_server
 
 from lowtide.app.known_cluster import WatchedCluster
 from lowtide.app.measuring import Measuring
-from lowtide.app.rejected_answers import RejectedAnswers, refused_by
+from lowtide.app.rejected_answers import RejectedAnswers, rejected_by
 from lowtide.kube.connection import Connection
 from lowtide.kube.errors import Unreadable
 from lowtide.kube.kubeconfig import plain_access
@@ -17,7 +17,7 @@ from lowtide.plugins.network_traffic_args import NetworkTrafficArgs
 from lowtide.testing import ManualClock, make_profile
 
 
-async def test_each_refusal_is_counted_by_who_answered() -> None:
+async def test_each_rejection_is_counted_by_who_answered() -> None:
     clock = ManualClock()
     async with (
         hostile_server(announced) as url,
@@ -41,7 +41,7 @@ async def test_each_refusal_is_counted_by_who_answered() -> None:
         )
         registry = CollectorRegistry()
         registry.register(
-            RejectedAnswers(lambda: refused_by(connection, measuring=measuring, extenders=3))
+            RejectedAnswers(lambda: rejected_by(connection, measuring=measuring, extenders=3))
         )
         for _ in range(2):
             with pytest.raises(Unreadable):
@@ -53,6 +53,6 @@ async def test_each_refusal_is_counted_by_who_answered() -> None:
         said = generate_latest(registry).decode()
     assert 'lowtide_rejected_answers_total{source="api-server"} 2.0' in said
     assert 'lowtide_rejected_answers_total{source="extender"} 3.0' in said
-    polled = measuring.refused_answers
+    polled = measuring.rejected_answers
     assert polled > 0
     assert f'lowtide_rejected_answers_total{{source="prometheus"}} {polled}.0' in said

@@ -182,14 +182,14 @@ async def test_a_binding_is_not_sent_where_another_pod_took_the_room_while_it_wa
             await gate.reached()
             foreign = pod("foreign", schedulerName="other", nodeName="alone")
             cluster.store.create("pods", foreign, namespace="default")
-            # Pods are told in order: when the next one is refused, the foreign one is known.
+            # Pods are told in order: when the next one is rejected, the foreign one is known.
             cluster.store.create("pods", pod("next", cpu="3"), namespace="default")
             await until(cluster, lambda: bool(condition_of(cluster, "next")))
             gate.open()
             await until(cluster, lambda: bool(condition_of(cluster, "web")))
-            refused = condition_of(cluster, "web")
+            rejected = condition_of(cluster, "web")
         assert node_of(cluster, "web") is None
-        assert "node alone has changed meanwhile: Insufficient cpu" in refused["message"]
+        assert "node alone has changed meanwhile: Insufficient cpu" in rejected["message"]
     assert asked == []
 
 

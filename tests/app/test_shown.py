@@ -11,7 +11,7 @@ from tests.records.kept_decisions import GIGABIT, Keeping
 from tests.records.test_record import BUSY_AND_QUIET
 from tests.scheduler.conftest import START
 from tests.scheduler.test_machine_asked import UNREADABLE
-from tests.scheduler.test_unbound_pods import REFUSED
+from tests.scheduler.test_unbound_pods import REJECTED
 from tests.server.conftest import RawClient, running
 
 from lowtide.advisor.advisor import Advisor
@@ -154,7 +154,7 @@ async def test_the_decisions_about_one_pod() -> None:
     )
 
 
-async def test_a_node_with_its_pods_its_history_and_who_is_refused_there() -> None:
+async def test_a_node_with_its_pods_its_history_and_who_is_rejected_there() -> None:
     showing = Showing(make_node("node-1", cpu="1", taints=[{"key": "a", "effect": "NoExecute"}]))
     tolerations = [{"operator": "Exists"}]
     showing.keeping.decide(make_pod("web", cpu="500m", tolerations=tolerations))
@@ -237,7 +237,7 @@ async def test_a_gated_pod_is_told_by_whom_it_is_held() -> None:
         ("/api/decisions?limit=", "limit is a whole number from 0 up, not ''"),
     ],
 )
-async def test_what_is_no_number_is_refused(path: str, text: str) -> None:
+async def test_what_is_no_number_is_rejected(path: str, text: str) -> None:
     assert await Showing(*ZONED).ask(path) == (400, {"error": text})
 
 
@@ -285,14 +285,14 @@ async def test_what_cannot_be_judged_is_told_and_no_error_of_ours() -> None:
 async def test_a_plugin_of_an_extender_that_reads_what_cannot_be_read_is_told() -> None:
     plugins = {"lowtide": make_profile([Unreadable()])}
     advisor = Advisor(plugins, {"lowtide": ExtenderSettings()}, Heard())
-    for each in (make_node("node-1"), replace(make_pod("web"), status=REFUSED)):
+    for each in (make_node("node-1"), replace(make_pod("web"), status=REJECTED)):
         advisor.step(Added(each), START)
     showing = Showing()
     showing.shown = showing.shown_of(advisor)
     status, node = await showing.ask("/api/nodes/node-1")
     reason = "a plugin read what cannot be read: volume v"
-    refused = [{"pod": "default/web", "plugin": "", "reasons": [reason]}]
-    assert (status, node["rejections"]) == (200, refused)
+    rejected = [{"pod": "default/web", "plugin": "", "reasons": [reason]}]
+    assert (status, node["rejections"]) == (200, rejected)
     status, found = await showing.ask("/api/explain/default/web")
     assert (status, found["waiting_for"]) == (200, f"it cannot be judged now: {reason}")
 

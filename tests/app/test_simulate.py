@@ -1,4 +1,4 @@
-"""Every configuration on every draw: order, names, what is shared and what is refused."""
+"""Every configuration on every draw: order, names, what is shared and what is rejected."""
 
 import json
 from typing import Any

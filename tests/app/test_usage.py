@@ -124,9 +124,9 @@ def test_usage_that_a_plugin_reads_and_that_is_not_given_is_told_once() -> None:
 
 
 def test_usage_that_cannot_be_read_is_told() -> None:
-    with pytest.raises(ScenarioError) as refused:
+    with pytest.raises(ScenarioError) as rejected:
         decider(config()).answer(scenario({"k8s-node1": -5}))
-    assert str(refused.value) == (
+    assert str(rejected.value) == (
         "case: readings.usage.k8s-node1 is -5; it must be a number, 0 or more"
     )
 

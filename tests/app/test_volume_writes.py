@@ -261,7 +261,7 @@ async def test_waiting_for_a_volume_ends_with_a_word(
     assert error == f"binding volumes: {want}"
 
 
-async def test_a_write_that_is_refused_is_told_in_the_servers_words(
+async def test_a_write_that_is_rejected_is_told_in_the_servers_words(
     server: ApiServer, writer: Writer, state: ClusterState
 ) -> None:
     text = "the object has been modified"

@@ -115,7 +115,7 @@ def test_help_tells_the_names_and_what_an_exit_status_means() -> None:
         ),
     ],
 )
-def test_is_refused_before_anything_is_measured(arguments: list[str], said: str) -> None:
+def test_is_rejected_before_anything_is_measured(arguments: list[str], said: str) -> None:
     ended = _run("--only", "decide/one-shape/100", *arguments)
     assert ended.returncode == 2
     assert ended.stderr.splitlines()[-1] == f"make bench: error: {said}"

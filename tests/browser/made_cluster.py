@@ -38,7 +38,7 @@ FINDINGS = [
     {
         "severity": "note",
         "code": "query-rejected",
-        "text": "something could not be checked: it is refused",
+        "text": "something could not be checked: it is rejected",
         "nodes": [],
         "node_count": 0,
         "fix": "",
@@ -238,7 +238,7 @@ class MadeCluster:
         best = [] if message else self._best()
         margin = best[0]["total"] - best[1]["total"] if len(best) > 1 else None
         feasible = 0 if message else self.nodes - self.nodes // 10
-        refused = self.nodes - feasible
+        rejected = self.nodes - feasible
         return {
             "seq": number,
             "time": BEGIN + number,
@@ -260,11 +260,11 @@ class MadeCluster:
                 "expected_receive": 2.5e7,
                 "expected_transmit": 1.0e6,
             },
-            "reasons": {"Insufficient cpu": refused - 1, "node(s) were unschedulable": 1}
-            if refused > 1
+            "reasons": {"Insufficient cpu": rejected - 1, "node(s) were unschedulable": 1}
+            if rejected > 1
             else {},
             "message": message,
-            "unschedulable_plugins": ["NodeResourcesFit"] if refused > 1 else [],
+            "unschedulable_plugins": ["NodeResourcesFit"] if rejected > 1 else [],
             "preemption": None,
             "seconds": 0.00042,
             "seconds_by_plugin": {

@@ -73,16 +73,16 @@ def test_its_pods_resources_and_labels_are_told(
     assert page.evaluate("location.hash") == "#node=node-0003&pod=team/worker-3-0"
 
 
-def test_why_waiting_pods_are_refused_there_is_told(
+def test_why_waiting_pods_are_rejected_there_is_told(
     open_page: Callable[..., Page], serve: Callable[..., PageServer]
 ) -> None:
     server = serve()
     page = open_page(f"{server.url}/#node=node-0004")
-    refusals = page.locator('[data-part="rejections"]')
-    expect(refusals).to_contain_text("None.")
+    rejections = page.locator('[data-part="rejections"]')
+    expect(rejections).to_contain_text("None.")
     server.cluster.decide("team/large", message="0/30 nodes are available: 30 Insufficient cpu.")
-    expect(refusals.locator("tr")).to_have_count(1)
-    assert refusals.locator("td").all_inner_texts() == [
+    expect(rejections.locator("tr")).to_have_count(1)
+    assert rejections.locator("td").all_inner_texts() == [
         "team/large",
         "Insufficient cpu; Insufficient memory NodeResourcesFit",
     ]

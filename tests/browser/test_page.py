@@ -106,11 +106,11 @@ def test_the_health_of_the_readings_and_the_doctors_verdicts_are_shown(
     findings = page.locator("#health .findings summary")
     assert findings.all_inner_texts() == [
         "✗ fault the series of these nodes carry another name; it should be the node's",
-        "! note something could not be checked: it is refused",
+        "! note something could not be checked: it is rejected",
     ]
 
 
-def test_a_verdict_opens_by_keys_to_what_mends_it_and_stays_open(
+def test_a_verdict_opens_by_keys_to_what_fixes_it_and_stays_open(
     open_page: Callable[..., Page], serve: Callable[..., PageServer]
 ) -> None:
     server = serve()

@@ -78,7 +78,7 @@ def test_a_file_is_valid_that(run: Run, text: str) -> None:
     ],
 )
 @pytest.mark.parametrize("command", ["validate", "show"])
-def test_a_file_is_refused_in_a_sentence_that(
+def test_a_file_is_rejected_in_a_sentence_that(
     run: Run, command: str, text: str | None, lines: list[str]
 ) -> None:
     if text is not None:
@@ -151,7 +151,7 @@ def test_a_plugin_of_an_outsider_may_be_named(run: Run) -> None:
     assert run("config", "validate", "config.yaml", plugins={"SameRack": SameRack}).exit_code == 0
 
 
-def test_a_weight_below_zero_is_refused(run: Run) -> None:
+def test_a_weight_below_zero_is_rejected(run: Run) -> None:
     score = "{score: {enabled: [{name: NetworkTraffic, weight: -5}]}}"
     Path("f.yaml").write_text(
         "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"

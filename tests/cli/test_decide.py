@@ -247,7 +247,7 @@ def test_readings_that_no_plugin_reads_are_warned_of_once(run: Run) -> None:
         ),
     ],
 )
-def test_a_scenario_is_refused_that(run: Run, changed: dict[str, Any], sentence: str) -> None:
+def test_a_scenario_is_rejected_that(run: Run, changed: dict[str, Any], sentence: str) -> None:
     write("s.jsonl", scenario({"a": 1}, **changed))
     done = run("decide", "s.jsonl")
     assert (done.exit_code, done.stderr) == (1, f"lowtide: s.jsonl:1: case: {sentence}\n")

@@ -67,7 +67,7 @@ def test_json_tells_what_the_table_tells(run: Run) -> None:
     lines = table.stdout.splitlines()
     assert (lines[0], lines[-1]) == (
         f"Cluster {server}: not reached",
-        "2 faults to mend",
+        "2 faults to fix",
     )
 
 
@@ -77,9 +77,9 @@ def test_master_overrides_the_address_of_the_kubeconfig(run: Run) -> None:
     assert json.loads(run("doctor", *options).stdout)["server"] == server
 
 
-REFUSED = Finding(
+REJECTED = Finding(
     code=Code.QUERY_REJECTED,
-    text="it is refused",
+    text="it is rejected",
     fix="",
     severity=Severity.NOTE,
     unchecked=("jobs", "link speeds"),
@@ -92,10 +92,10 @@ NOTE = Finding(code=Code.NO_POD_TRAFFIC, text="", fix="", severity=Severity.NOTE
     [
         ((), "All is well"),
         ((NOTE,), "All is well; 1 note"),
-        ((REFUSED,), "No fault found; 2 checks could not be made: jobs, link speeds"),
+        ((REJECTED,), "No fault found; 2 checks could not be made: jobs, link speeds"),
         (
-            (Finding(code=Code.NO_NODES, text="", fix=""), NOTE, REFUSED),
-            "1 fault to mend; 1 note; 2 checks could not be made: jobs, link speeds",
+            (Finding(code=Code.NO_NODES, text="", fix=""), NOTE, REJECTED),
+            "1 fault to fix; 1 note; 2 checks could not be made: jobs, link speeds",
         ),
     ],
     ids=["nothing found", "a note", "checks that could not be made", "all of these"],
@@ -139,7 +139,7 @@ def test_without_a_kubeconfig_prometheus_is_asked_all_the_same(run: Run) -> None
         ("unreachable", f"Prometheus at {asked} is unreachable: Connection refused"),
     ]
     lines = run("doctor", *options).stdout.splitlines()
-    assert (lines[0], lines[-1]) == ("No cluster", "2 faults to mend")
+    assert (lines[0], lines[-1]) == ("No cluster", "2 faults to fix")
 
 
 def test_without_a_kubeconfig_its_service_proxy_cannot_be_asked(run: Run) -> None:

@@ -162,20 +162,21 @@ def test_a_pod_that_fits_nowhere_for_people(run: Run) -> None:
     )
     assert "0/2 nodes are available: 2 Insufficient cpu." in result.output
     assert result.output.splitlines()[-2:] == [
-        "What can be done: NodeResourcesFit refuses nodes: ask for less, or make room.",
-        "What would make it fit cannot be told from a record: it keeps how many nodes were refused "
+        "What can be done: NodeResourcesFit rejects nodes: ask for less, or make room.",
+        "What would make it fit cannot be told from a record: it keeps how many nodes were "
+        "rejected "
         "and why, not by which plugins each; ask the running process while the pod waits "
         "(no --decisions-file, or --address).",
     ]
 
 
-def test_why_not_a_node_where_all_were_refused_is_answered_from_a_file(run: Run) -> None:
+def test_why_not_a_node_where_all_were_rejected_is_answered_from_a_file(run: Run) -> None:
     write()
     result = run("explain", "huge", "--decisions-file", "decisions", "--why-not", "node-1")
     assert (result.exit_code, result.output.splitlines()[-1]) == (
         0,
-        "node-1, if it was among them: all 2 nodes were refused: 2 Insufficient cpu. "
-        "The record does not tell refused nodes apart.",
+        "node-1, if it was among them: all 2 nodes were rejected: 2 Insufficient cpu. "
+        "The record does not tell rejected nodes apart.",
     )
 
 

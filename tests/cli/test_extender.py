@@ -90,9 +90,9 @@ def test_a_url_that_is_none_is_told_in_one_sentence(run: Run) -> None:
     )
 
 
-@pytest.mark.timeout(30)  # it would run if it were not refused
+@pytest.mark.timeout(30)  # it would run if it were not rejected
 @pytest.mark.parametrize("mode", [PRINT, NOBODY], ids=["when printing", "at the start"])
-def test_a_profile_with_nothing_to_ask_is_refused(run: Run, mode: str) -> None:
+def test_a_profile_with_nothing_to_ask_is_rejected(run: Run, mode: str) -> None:
     write_config()
     done = run("extender", "--config=config.yaml", "--port=8001", mode)
     assert (done.exit_code, done.stdout, done.stderr) == (

@@ -31,7 +31,7 @@ def test_the_options(arguments: list[str], told: str) -> None:
 
 
 @pytest.mark.parametrize("level", ["-1", "two", "", "=", "²"])
-def test_a_level_that_is_none_is_refused(level: str) -> None:
+def test_a_level_that_is_none_is_rejected(level: str) -> None:
     result = CliRunner().invoke(command, [f"--v={level}"])
     assert result.exit_code == 2
     assert f"{level!r} is not a level; right would be 0 to 10" in result.stderr

@@ -103,7 +103,7 @@ def test_bad_input_is_told_in_one_sentence(run: Run, content: bytes, told: str) 
     assert result.stderr.count("\n") == 1
 
 
-def test_configuration_without_the_recorded_scheduler_is_refused(run: Run, recording: str) -> None:
+def test_configuration_without_the_recorded_scheduler_is_rejected(run: Run, recording: str) -> None:
     result = run("replay", recording, "--config", write_config("other.yaml", "theirs"))
     assert (result.stdout, result.stderr, result.exit_code) == (
         "",

@@ -222,7 +222,7 @@ def test_a_plot_can_be_read(run: Run, small: str) -> None:
         ),
     ],
 )
-def test_it_refuses(run: Run, small: str, arguments: list[str], status: int, problem: str) -> None:
+def test_it_rejects(run: Run, small: str, arguments: list[str], status: int, problem: str) -> None:
     result = run("simulate", small, *arguments)
     assert (result.exit_code, result.stderr.endswith(problem)) == (status, True)
 

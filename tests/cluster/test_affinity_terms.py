@@ -59,7 +59,7 @@ def test_every_list_is_read() -> None:
     )
     assert list(terms_of(pod).carried()) == [
         (Purpose.ATTRACTS, 0, a),
-        (Purpose.REFUSES, 0, c),
+        (Purpose.REJECTS, 0, c),
         (Purpose.WEIGHS, 3, b),
         (Purpose.WEIGHS, -4, d),
     ]

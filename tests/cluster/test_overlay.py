@@ -1,4 +1,4 @@
-"""Pods that are gone in thought, and come back one by one."""
+"""Pods that are gone hypothetically, and come back one by one."""
 
 import numpy as np
 import pytest

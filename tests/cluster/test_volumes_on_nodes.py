@@ -1,4 +1,5 @@
-"""Volumes on the nodes of a face: rows that are repeated, and pods that come and go in thought."""
+"""Volumes on the nodes of a face: rows that are repeated, and pods that come and go
+hypothetically."""
 
 from typing import Any
 

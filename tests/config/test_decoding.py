@@ -190,7 +190,7 @@ def test_a_bare_zero_is_a_duration() -> None:
                 "enableContentionProfiling, percentageOfNodesToScore, podInitialBackoffSeconds, "
                 "podMaxBackoffSeconds, profiles, extenders, delayCacheUntilActive",
             ),
-            id="refuses an unknown field and offers a near one",
+            id="rejects an unknown field and offers a near one",
         ),
         pytest.param(
             {"profiles": [{"plugins": {"score": {"enabled": [{"name": "A", "zebra": 1}]}}}]},
@@ -198,7 +198,7 @@ def test_a_bare_zero_is_a_duration() -> None:
                 ("profiles", 0, "plugins", "score", "enabled", 0, "zebra"),
                 "is not a known field; valid here are name, weight",
             ),
-            id="refuses an unknown field deep inside",
+            id="rejects an unknown field deep inside",
         ),
         pytest.param(
             {"leaderElection": {"LeaderElect": True}},
@@ -213,42 +213,42 @@ def test_a_bare_zero_is_a_duration() -> None:
         pytest.param(
             {"parallelism": "many"},
             Problem(("parallelism",), 'must be an integer, not the string "many"'),
-            id="refuses a string for an integer",
+            id="rejects a string for an integer",
         ),
         pytest.param(
             {"parallelism": True},
             Problem(("parallelism",), "must be an integer, not the boolean true"),
-            id="refuses a boolean for an integer",
+            id="rejects a boolean for an integer",
         ),
         pytest.param(
             {"parallelism": 0},
             Problem(("parallelism",), "must be at least 1, not 0"),
-            id="refuses no parallelism",
+            id="rejects no parallelism",
         ),
         pytest.param(
             {"percentageOfNodesToScore": 101},
             Problem(("percentageOfNodesToScore",), "must be at most 100, not 101"),
-            id="refuses more than 100 percent",
+            id="rejects more than 100 percent",
         ),
         pytest.param(
             {"profiles": [{"percentageOfNodesToScore": -1}]},
             Problem(("profiles", 0, "percentageOfNodesToScore"), "must be at least 0, not -1"),
-            id="refuses less than 0 percent in a profile",
+            id="rejects less than 0 percent in a profile",
         ),
         pytest.param(
             {"podInitialBackoffSeconds": 0},
             Problem(("podInitialBackoffSeconds",), "must be at least 1, not 0"),
-            id="refuses no first back-off",
+            id="rejects no first back-off",
         ),
         pytest.param(
             {"clientConnection": {"burst": -1}},
             Problem(("clientConnection", "burst"), "must be at least 0, not -1"),
-            id="refuses a negative burst",
+            id="rejects a negative burst",
         ),
         pytest.param(
             {"clientConnection": {"qps": "fast"}},
             Problem(("clientConnection", "qps"), 'must be a number, not the string "fast"'),
-            id="refuses a string for a number",
+            id="rejects a string for a number",
         ),
         pytest.param(
             {"profiles": [{"plugins": {"bind": {"enabled": [{"name": "A", "weight": 2**31}]}}}]},
@@ -256,12 +256,12 @@ def test_a_bare_zero_is_a_duration() -> None:
                 ("profiles", 0, "plugins", "bind", "enabled", 0, "weight"),
                 "must be at most 2147483647, not 2147483648",
             ),
-            id="refuses a weight of more than 32 bits",
+            id="rejects a weight of more than 32 bits",
         ),
         pytest.param(
             {"enableProfiling": "yes"},
             Problem(("enableProfiling",), 'must be true or false, not the string "yes"'),
-            id="refuses a string for a boolean",
+            id="rejects a string for a boolean",
         ),
         pytest.param(
             {"profiles": [{"schedulerName": True}]},
@@ -269,37 +269,37 @@ def test_a_bare_zero_is_a_duration() -> None:
                 ("profiles", 0, "schedulerName"),
                 "must be a string, not the boolean true; put the value in quotes",
             ),
-            id="refuses a boolean for a string",
+            id="rejects a boolean for a string",
         ),
         pytest.param(
             {"profiles": [{"schedulerName": ["a"]}]},
             Problem(("profiles", 0, "schedulerName"), "must be a string, not a list"),
-            id="refuses a list for a string",
+            id="rejects a list for a string",
         ),
         pytest.param(
             {"profiles": [{"schedulerName": ""}]},
             Problem(("profiles", 0, "schedulerName"), "must not be empty"),
-            id="refuses an empty name",
+            id="rejects an empty name",
         ),
         pytest.param(
             {"profiles": {"schedulerName": "a"}},
             Problem(("profiles",), "must be a list, not a mapping"),
-            id="refuses a mapping for a list",
+            id="rejects a mapping for a list",
         ),
         pytest.param(
             {"profiles": [None]},
             Problem(("profiles", 0), "must be a mapping, not null"),
-            id="refuses null in a list",
+            id="rejects null in a list",
         ),
         pytest.param(
             {"profiles": [{"pluginConfig": [{"name": "A", "args": [1]}]}]},
             Problem(("profiles", 0, "pluginConfig", 0, "args"), "must be a mapping, not a list"),
-            id="refuses args that are no mapping",
+            id="rejects args that are no mapping",
         ),
         pytest.param(
             {"profiles": [{"pluginConfig": [{"args": {}}]}]},
             Problem(("profiles", 0, "pluginConfig", 0, "name"), "is missing"),
-            id="refuses args without a name",
+            id="rejects args without a name",
         ),
         pytest.param(
             {"leaderElection": {"leaseDuration": 15}},
@@ -307,7 +307,7 @@ def test_a_bare_zero_is_a_duration() -> None:
                 ("leaderElection", "leaseDuration"),
                 "must be a duration such as 15s or 1m30s, not the integer 15",
             ),
-            id="refuses a duration without a unit",
+            id="rejects a duration without a unit",
         ),
         pytest.param(
             {"leaderElection": {"leaseDuration": "15 s"}},
@@ -315,22 +315,22 @@ def test_a_bare_zero_is_a_duration() -> None:
                 ("leaderElection", "leaseDuration"),
                 'must be a duration such as 15s or 1m30s, not the string "15 s"',
             ),
-            id="refuses a misspelt duration",
+            id="rejects a misspelt duration",
         ),
         pytest.param(
             {"extenders": [{"urlPrefix": "u", "tlsConfig": {"keyData": "secret!"}}]},
             Problem(("extenders", 0, "tlsConfig", "keyData"), "must be valid base64"),
-            id="refuses what is not base64 without repeating it",
+            id="rejects what is not base64 without repeating it",
         ),
         pytest.param(
             {"extenders": [{"urlPrefix": "u", "tlsConfig": {"caData": "é"}}]},
             Problem(("extenders", 0, "tlsConfig", "caData"), "must be valid base64"),
-            id="refuses letters that base64 does not have",
+            id="rejects letters that base64 does not have",
         ),
         pytest.param(
             {"extenders": [{"filterVerb": "f"}]},
             Problem(("extenders", 0, "urlPrefix"), "is missing"),
-            id="refuses an extender without a url",
+            id="rejects an extender without a url",
         ),
     ],
 )
@@ -385,7 +385,7 @@ class Mappings(msgspec.Struct):
             {"texts": ["a"]},
             Mappings(),
             [Problem(("texts",), "must be a mapping, not a list")],
-            id="refuses a list for a mapping",
+            id="rejects a list for a mapping",
         ),
     ],
 )
@@ -419,7 +419,7 @@ class Amounts(msgspec.Struct):
             {"of": True},
             Amounts(""),
             [Problem(("of",), "must be a string or a number, not the boolean true")],
-            id="refuses a boolean",
+            id="rejects a boolean",
         ),
         pytest.param(
             {"names": [None]},

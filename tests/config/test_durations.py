@@ -30,15 +30,15 @@ def test_a_duration(text: str, seconds: float) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        pytest.param("15", id="refuses a number without a unit"),
-        pytest.param("", id="refuses nothing"),
-        pytest.param("-", id="refuses a lone sign"),
-        pytest.param("s", id="refuses a lone unit"),
-        pytest.param("1d", id="refuses days"),
-        pytest.param("1 s", id="refuses a space"),
-        pytest.param("1s ", id="refuses a trailing space"),
-        pytest.param("2562048h", id="refuses what Go cannot hold"),
-        pytest.param("9" * 400 + "h", id="refuses what no float can hold"),
+        pytest.param("15", id="rejects a number without a unit"),
+        pytest.param("", id="rejects nothing"),
+        pytest.param("-", id="rejects a lone sign"),
+        pytest.param("s", id="rejects a lone unit"),
+        pytest.param("1d", id="rejects days"),
+        pytest.param("1 s", id="rejects a space"),
+        pytest.param("1s ", id="rejects a trailing space"),
+        pytest.param("2562048h", id="rejects what Go cannot hold"),
+        pytest.param("9" * 400 + "h", id="rejects what no float can hold"),
     ],
 )
 def test_no_duration(text: str) -> None:
@@ -48,6 +48,6 @@ def test_no_duration(text: str) -> None:
 
 
 @pytest.mark.timeout(60)  # where time grows with the square of the length, it takes hours
-def test_a_long_text_is_refused_at_once() -> None:
+def test_a_long_text_is_rejected_at_once() -> None:
     with pytest.raises(ValueError, match="is not a duration"):
         seconds_from_duration("1" * 2_000_000)

@@ -124,7 +124,7 @@ V1 = "kubescheduler.config.k8s.io/v1"
         pytest.param(
             "kind: KubeSchedulerConfiguration\n",
             [f"f.yaml:1: apiVersion: is missing; write {V1}"],
-            id="refuses a file without apiVersion",
+            id="rejects a file without apiVersion",
         ),
         pytest.param(
             "profiles: []\n",
@@ -132,7 +132,7 @@ V1 = "kubescheduler.config.k8s.io/v1"
                 f"f.yaml:1: apiVersion: is missing; write {V1}",
                 "f.yaml:1: kind: is missing; write KubeSchedulerConfiguration",
             ],
-            id="refuses a file without apiVersion and kind",
+            id="rejects a file without apiVersion and kind",
         ),
         pytest.param(
             HEADER.replace("/v1", "/v2"),
@@ -140,7 +140,7 @@ V1 = "kubescheduler.config.k8s.io/v1"
                 f"f.yaml:1: apiVersion: must be {V1}, "
                 'not the string "kubescheduler.config.k8s.io/v2"'
             ],
-            id="refuses a version it does not know",
+            id="rejects a version it does not know",
         ),
         pytest.param(
             HEADER.replace("KubeSchedulerConfiguration", "NodeAffinityArgs"),
@@ -148,7 +148,7 @@ V1 = "kubescheduler.config.k8s.io/v1"
                 "f.yaml:2: kind: must be KubeSchedulerConfiguration, "
                 'not the string "NodeAffinityArgs"'
             ],
-            id="refuses another kind of the same group",
+            id="rejects another kind of the same group",
         ),
         pytest.param(
             "apiVersion: v1\nkind: Pod\n",
@@ -156,7 +156,7 @@ V1 = "kubescheduler.config.k8s.io/v1"
                 'f.yaml:2: kind: is the string "Pod"; expected a KubeSchedulerConfiguration, '
                 "or a ConfigMap that holds one"
             ],
-            id="refuses another manifest",
+            id="rejects another manifest",
         ),
         pytest.param(
             HEADER + "profiles:\n- plugins:\n    scores: {}\n",
@@ -166,12 +166,12 @@ V1 = "kubescheduler.config.k8s.io/v1"
                 "score, reserve, permit, preBind, bind, postBind, multiPoint, placementGenerate, "
                 "placementScore"
             ],
-            id="refuses an unknown extension point",
+            id="rejects an unknown extension point",
         ),
         pytest.param(
             HEADER + "leaderElection:\n  leaderElect: true\n  leaderElect: false\n",
             ["f.yaml:4: leaderElection.leaderElect: is given again on line 5; keep one"],
-            id="refuses a duplicate field",
+            id="rejects a duplicate field",
         ),
         pytest.param(
             HEADER + "podMaxBackoffSeconds: ten\npodInitialBackoffSeconds: 20\n",

@@ -71,25 +71,25 @@ def test_found(text: str, place: str) -> None:
             "# nothing\n",
             "f.yaml: is empty; expected a KubeSchedulerConfiguration, "
             "or a ConfigMap that holds one",
-            id="refuses an empty file",
+            id="rejects an empty file",
         ),
         pytest.param(
             "- a\n",
             "f.yaml:1: is a list; expected a KubeSchedulerConfiguration, "
             "or a ConfigMap that holds one",
-            id="refuses a list",
+            id="rejects a list",
         ),
         pytest.param(
             DEPLOYMENT,
             'f.yaml:2: kind: is the string "Deployment"; expected a KubeSchedulerConfiguration, '
             "or a ConfigMap that holds one",
-            id="refuses another kind",
+            id="rejects another kind",
         ),
         pytest.param(
             f"{DEPLOYMENT}---\nkind: ConfigMap\ndata: {{a: b}}\n---\nx: 1\n---\n- y\n",
             "f.yaml: holds Deployment, ConfigMap, a mapping without kind, a list; "
             "expected a KubeSchedulerConfiguration, or a ConfigMap that holds one",
-            id="refuses a manifest without a configuration",
+            id="rejects a manifest without a configuration",
         ),
         pytest.param(
             "---\n- y\n" * 7,
@@ -100,7 +100,7 @@ def test_found(text: str, place: str) -> None:
         pytest.param(
             f"{CONFIGURATION}---\n{CONFIGURATION}",
             "f.yaml: holds 2 configurations, on lines 1 and 5; leave one in the file",
-            id="refuses two configurations",
+            id="rejects two configurations",
         ),
         pytest.param(
             CONFIG_MAP.replace("parallelism: 4", "parallelism: [4"),
@@ -111,11 +111,11 @@ def test_found(text: str, place: str) -> None:
         pytest.param(
             CONFIG_MAP + "  scheduler.yaml: x\n",
             'f.yaml:6: data["scheduler.yaml"]: is given again on line 10; keep one',
-            id="refuses a duplicate key around the configuration",
+            id="rejects a duplicate key around the configuration",
         ),
     ],
 )
-def test_refused(text: str, problem: str) -> None:
+def test_rejected(text: str, problem: str) -> None:
     with pytest.raises(ConfigError) as caught:
         find_configuration(text, file="f.yaml")
     assert caught.value.problems == (problem,)

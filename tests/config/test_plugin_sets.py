@@ -198,27 +198,27 @@ HUGE = f"A={2**62}"
         pytest.param(
             make_plugins("A", "A"),
             'plugins.multiPoint.enabled: "A" is enabled twice; enable it once',
-            id="refuses a plugin twice in multiPoint",
+            id="rejects a plugin twice in multiPoint",
         ),
         pytest.param(
             make_plugins(score=plugin_set("A", "B", "A")),
             'plugins.score.enabled[2].name: "A" is enabled twice; enable it once',
-            id="refuses a plugin twice at a point",
+            id="rejects a plugin twice at a point",
         ),
         pytest.param(
             make_plugins(score=plugin_set("A", "F")),
             'plugins.score.enabled[1].name: "F" does nothing at score; it can be enabled at filter',
-            id="refuses a plugin where it does nothing",
+            id="rejects a plugin where it does nothing",
         ),
         pytest.param(
             Plugins(multi_point=plugin_set("Bind")),
             "plugins.queueSort: must leave one plugin to sort the queue, not none",
-            id="refuses an unsorted queue",
+            id="rejects an unsorted queue",
         ),
         pytest.param(
             Plugins(multi_point=plugin_set("Sort")),
             "plugins.bind: must leave at least one plugin to bind pods, not none",
-            id="refuses a profile that cannot bind",
+            id="rejects a profile that cannot bind",
         ),
         pytest.param(
             Plugins(
@@ -226,16 +226,16 @@ HUGE = f"A={2**62}"
                 placement_generate=plugin_set("G", "G2"),
             ),
             "plugins.placementGenerate: must leave at most one plugin, not G, G2",
-            id="refuses two that generate placements",
+            id="rejects two that generate placements",
         ),
         pytest.param(
             make_plugins(score=plugin_set(HUGE)),
             f"plugins.score: the weights add up to {2**62}; the maximum is {(2**63 - 1) // 100}",
-            id="refuses weights that overflow",
+            id="rejects weights that overflow",
         ),
     ],
 )
-def test_refused(plugins: Plugins, problem: str) -> None:
+def test_rejected(plugins: Plugins, problem: str) -> None:
     with pytest.raises(ConfigError) as caught:
         expand(plugins, implements)
     assert caught.value.problems == (problem,)
@@ -279,7 +279,7 @@ def load(profiles: str) -> LoadedConfig:
                 "f.yaml:7: profiles[1].plugins.queueSort: must be the same in every profile, "
                 'but is Sort2 here and Sort in "a"'
             ],
-            id="refuse two ways to sort one queue",
+            id="reject two ways to sort one queue",
         ),
         pytest.param(
             """\
@@ -292,7 +292,7 @@ def load(profiles: str) -> LoadedConfig:
                 "f.yaml:7: profiles[1].pluginConfig: the args of Sort must be the same in every "
                 'profile, but differ from those in "a"'
             ],
-            id="refuse two args for one queue",
+            id="reject two args for one queue",
         ),
     ],
 )

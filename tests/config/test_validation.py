@@ -40,17 +40,17 @@ def test_leader_election_is_not_looked_at_when_it_is_off() -> None:
         pytest.param(
             LeaderElection(lease_duration_seconds=-1.0),
             Problem(("leaderElection", "leaseDuration"), "must be more than 0s, not -1s"),
-            id="refuses a negative lease",
+            id="rejects a negative lease",
         ),
         pytest.param(
             LeaderElection(renew_deadline_seconds=-1.0),
             Problem(("leaderElection", "renewDeadline"), "must be more than 0s, not -1s"),
-            id="refuses a negative deadline",
+            id="rejects a negative deadline",
         ),
         pytest.param(
             LeaderElection(retry_period_seconds=-0.5),
             Problem(("leaderElection", "retryPeriod"), "must be more than 0s, not -0.5s"),
-            id="refuses a negative retry period",
+            id="rejects a negative retry period",
         ),
         pytest.param(
             LeaderElection(lease_duration_seconds=10.0),
@@ -58,7 +58,7 @@ def test_leader_election_is_not_looked_at_when_it_is_off() -> None:
                 ("leaderElection", "leaseDuration"),
                 "must be more than renewDeadline, which is 10s, not 10s",
             ),
-            id="refuses a lease that ends with the deadline",
+            id="rejects a lease that ends with the deadline",
         ),
         pytest.param(
             LeaderElection(renew_deadline_seconds=2.4),  # 2 * 1.2
@@ -66,12 +66,12 @@ def test_leader_election_is_not_looked_at_when_it_is_off() -> None:
                 ("leaderElection", "renewDeadline"),
                 "must be more than 1.2 times retryPeriod, which is 2s, not 2.4s",
             ),
-            id="refuses a deadline that one retry can miss",
+            id="rejects a deadline that one retry can miss",
         ),
         pytest.param(
             LeaderElection(resource_lock="endpoints"),
             Problem(("leaderElection", "resourceLock"), 'must be "leases", not "endpoints"'),
-            id="refuses another lock",
+            id="rejects another lock",
         ),
         pytest.param(
             LeaderElection(resource_name="My_Lease"),
@@ -80,7 +80,7 @@ def test_leader_election_is_not_looked_at_when_it_is_off() -> None:
                 "must be a name of lower-case letters, digits, - and . such as lowtide, "
                 'not "My_Lease"',
             ),
-            id="refuses a lease name that the API server would refuse",
+            id="rejects a lease name that the API server would reject",
         ),
         pytest.param(
             LeaderElection(resource_namespace="../x"),
@@ -89,14 +89,14 @@ def test_leader_election_is_not_looked_at_when_it_is_off() -> None:
                 "must be a name of lower-case letters, digits and - such as kube-system, "
                 'not "../x"',
             ),
-            id="refuses a namespace that is none",
+            id="rejects a namespace that is none",
         ),
         pytest.param(
             LeaderElection(
                 lease_duration_seconds=0.5, renew_deadline_seconds=0.3, retry_period_seconds=0.1
             ),
             Problem(("leaderElection", "leaseDuration"), "must be at least 1s, not 0.5s"),
-            id="refuses a lease of less than a second",
+            id="rejects a lease of less than a second",
         ),
     ],
 )
@@ -123,7 +123,7 @@ def test_the_longest_backoff_is_not_below_the_first() -> None:
                 ("profiles", 1, "schedulerName"),
                 "is missing; with several profiles, each needs its own name",
             ),
-            id="refuses a second profile without a name",
+            id="rejects a second profile without a name",
         ),
         pytest.param(
             (Profile(scheduler_name="a"), Profile(scheduler_name="a")),
@@ -131,7 +131,7 @@ def test_the_longest_backoff_is_not_below_the_first() -> None:
                 ("profiles", 1, "schedulerName"),
                 '"a" is already the name of profiles[0]; each profile needs its own name',
             ),
-            id="refuses a name used twice",
+            id="rejects a name used twice",
         ),
         pytest.param(
             (Profile(plugin_config=(PluginConfig("A"), PluginConfig("B"), PluginConfig("A"))),),
@@ -139,7 +139,7 @@ def test_the_longest_backoff_is_not_below_the_first() -> None:
                 ("profiles", 0, "pluginConfig", 2, "name"),
                 '"A" is already configured by pluginConfig[0]; give its args once',
             ),
-            id="refuses a plugin configured twice",
+            id="rejects a plugin configured twice",
         ),
     ],
 )
@@ -158,12 +158,12 @@ def test_profiles(profiles: tuple[Profile, ...], problem: Problem) -> None:
                     "only one extender can bind, and extenders[0] already does; remove one",
                 )
             ],
-            id="refuses a second binder",
+            id="rejects a second binder",
         ),
         pytest.param(
             (extender(prioritize_verb="p"),),
             [Problem(("extenders", 0, "weight"), "must be at least 1 with prioritizeVerb, not 0")],
-            id="refuses scores without a weight",
+            id="rejects scores without a weight",
         ),
         pytest.param(
             (
@@ -176,7 +176,7 @@ def test_profiles(profiles: tuple[Profile, ...], problem: Problem) -> None:
                     '"e.com/r" is already managed; name it once',
                 )
             ],
-            id="refuses a resource managed twice",
+            id="rejects a resource managed twice",
         ),
         pytest.param(
             (extender(managed_resources=(ManagedResource("cpu"),)),),
@@ -186,7 +186,7 @@ def test_profiles(profiles: tuple[Profile, ...], problem: Problem) -> None:
                     'must be an extended resource such as example.com/gpu, not "cpu"',
                 )
             ],
-            id="refuses a built-in resource",
+            id="rejects a built-in resource",
         ),
         pytest.param(
             (extender(managed_resources=(ManagedResource("x.kubernetes.io/r"),)),),
@@ -196,7 +196,7 @@ def test_profiles(profiles: tuple[Profile, ...], problem: Problem) -> None:
                     'must be an extended resource such as example.com/gpu, not "x.kubernetes.io/r"',
                 )
             ],
-            id="refuses a resource of Kubernetes' own",
+            id="rejects a resource of Kubernetes' own",
         ),
         pytest.param(
             (extender(url_prefix="not a url", http_timeout_seconds=-5.0),),
@@ -207,7 +207,7 @@ def test_profiles(profiles: tuple[Profile, ...], problem: Problem) -> None:
                 ),
                 Problem(("extenders", 0, "httpTimeout"), "must be at least 0s, not -5s"),
             ],
-            id="refuses what cannot be asked",
+            id="rejects what cannot be asked",
         ),
         pytest.param(
             (extender(prioritize_verb="p", weight=1, bind_verb="b"), extender()),

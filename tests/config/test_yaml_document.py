@@ -89,37 +89,37 @@ def test_a_key_that_overrides_a_merged_one_keeps_its_own_line() -> None:
         pytest.param(
             "a:\n  b: 1\n  c: 2\n  b: 3\n",
             "f.yaml:2: a.b: is given again on line 4; keep one",
-            id="refuses a duplicate key",
+            id="rejects a duplicate key",
         ),
         pytest.param(
             '{"a": 1,\n "a": 1}',
             "f.yaml:1: a: is given again on line 2; keep one",
-            id="refuses a duplicate key in JSON",
+            id="rejects a duplicate key in JSON",
         ),
         pytest.param(
             "a: .inf\n",
             "f.yaml:1: a: must be a finite number or a quoted string, not .inf",
-            id="refuses infinity",
+            id="rejects infinity",
         ),
         pytest.param(
             "a: !secret x\n",
             "f.yaml:1: a: has the YAML tag !secret, which is not supported; remove it",
-            id="refuses a tag",
+            id="rejects a tag",
         ),
         pytest.param(
             "a: !!set {x}\n",
             "f.yaml:1: a: has the YAML tag !!set, which is not supported; remove it",
-            id="refuses a set",
+            id="rejects a set",
         ),
         pytest.param(
             "a:\n  <<: 3\n",
             "f.yaml:1: a: merges a value with << that is not a mapping",
-            id="refuses to merge a number",
+            id="rejects to merge a number",
         ),
         pytest.param(
             "a:\n  ? [x]\n  : 1\n",
             "f.yaml:1: a: has a key that is not a string",
-            id="refuses a list as a key",
+            id="rejects a list as a key",
         ),
     ],
 )
@@ -142,20 +142,20 @@ TOO_BIG = "is nested too deeply or holds more than 100000 values; a configuratio
         pytest.param(
             "a:\n\tb: 1\n",
             "f.yaml:2: is not valid YAML: found character '\\t' that cannot start any token",
-            id="refuses tabs",
+            id="rejects tabs",
         ),
         pytest.param(
             "a: \x01\n",
             "f.yaml:1: is not valid YAML: special characters are not allowed",
-            id="refuses control characters",
+            id="rejects control characters",
         ),
-        pytest.param("a: &x [*x]\n", f"f.yaml:1: {TOO_BIG}", id="refuses an endless alias"),
-        pytest.param("[" * 2000, f"f.yaml:1: {TOO_BIG}", id="refuses deep nesting"),
+        pytest.param("a: &x [*x]\n", f"f.yaml:1: {TOO_BIG}", id="rejects an endless alias"),
+        pytest.param("[" * 2000, f"f.yaml:1: {TOO_BIG}", id="rejects deep nesting"),
         pytest.param(
             "a0: &a0 [1]\n"
             + "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]\n" for i in range(1, 9)),
             f"f.yaml:1: {TOO_BIG}",
-            id="refuses aliases that multiply",
+            id="rejects aliases that multiply",
         ),
     ],
 )
@@ -165,7 +165,7 @@ def test_unreadable(text: str, problem: str) -> None:
     assert caught.value.problems == (problem,)
 
 
-def test_a_document_of_too_many_values_is_refused_before_all_of_it_is_read() -> None:
+def test_a_document_of_too_many_values_is_rejected_before_all_of_it_is_read() -> None:
     syntax_error = "]]"
     with pytest.raises(ConfigError, match="holds more than 100000 values"):
         read_documents("a: [" + "x, " * 200_001 + syntax_error, file="f.yaml")
@@ -176,7 +176,7 @@ def test_many_documents_may_hold_more_values_than_one() -> None:
     assert len(read_documents(text, file="f.yaml")) == 3
 
 
-def test_a_text_that_is_far_too_long_is_refused_unread() -> None:
+def test_a_text_that_is_far_too_long_is_rejected_unread() -> None:
     with pytest.raises(ConfigError) as caught:
         read_documents("a: " + "x" * 33 * 2**20, file="f.yaml")
     assert caught.value.problems == (

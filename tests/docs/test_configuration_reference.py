@@ -51,9 +51,9 @@ def bounds() -> list[Any]:
     cases = []
     for name, struct in {**ARGS, ENTRY: ExtenderSettings}.items():
         for row in rows_of(struct):
-            for allowed, refused in ends(row.bounds):
+            for allowed, rejected in ends(row.bounds):
                 told = f"{name} {row.path} {row.bounds}: {allowed}"
-                cases.append(pytest.param(name, row.path, allowed, refused, id=told))
+                cases.append(pytest.param(name, row.path, allowed, rejected, id=told))
     return cases
 
 
@@ -74,11 +74,11 @@ def beyond(number: str, unit: str, direction: int) -> str:
     return f"{int(number) + direction * step:g}{unit}"
 
 
-@pytest.mark.parametrize(("name", "path", "allowed", "refused"), bounds())
-def test_a_bound_holds(name: str, path: str, allowed: str, refused: str) -> None:
+@pytest.mark.parametrize(("name", "path", "allowed", "rejected"), bounds())
+def test_a_bound_holds(name: str, path: str, allowed: str, rejected: str) -> None:
     build(name, path, allowed)
     with pytest.raises(ConfigError):
-        build(name, path, refused)
+        build(name, path, rejected)
 
 
 def build(name: str, path: str, value: str) -> None:

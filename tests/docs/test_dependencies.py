@@ -57,7 +57,7 @@ def test_a_licence_is_read_from(fields: list[tuple[str, str]], licence: str) -> 
     assert licence_of("some", metadata(fields)) == licence
 
 
-def test_a_licence_that_nobody_has_looked_at_is_refused() -> None:
+def test_a_licence_that_nobody_has_looked_at_is_rejected() -> None:
     with pytest.raises(ValueError, match="some states its licence as 'Other'; add what that is"):
         licence_of("some", metadata([("License", "Other")]))
 

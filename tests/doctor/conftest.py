@@ -120,7 +120,7 @@ def make_evidence(
     request: TrafficRequest | None = None,
     pods: Sequence[ScrapedPod] = (),
     answers: Mapping[str, Sequence[Series]] | None = None,
-    refused: Mapping[str, PrometheusError] | None = None,
+    rejected: Mapping[str, PrometheusError] | None = None,
     scrape_interval_seconds: float | None = 15.0,
     window_seconds: int | None = None,
     ahead_seconds: float = 0.0,
@@ -130,7 +130,7 @@ def make_evidence(
     asked = request or make_request()
     listed = nodes_named(*NAMES) if nodes is None else nodes
     given: dict[str, Sequence[Series]] = {**answers_of(exporters, asked), **(answers or {})}
-    for name in refused or ():
+    for name in rejected or ():
         given.pop(name, None)
     here = NOW - ahead_seconds
     return Evidence(
@@ -139,7 +139,7 @@ def make_evidence(
         nodes=listed,
         pods=pods,
         answers=given,
-        refused=refused or {},
+        rejected=rejected or {},
         reading=TrafficMeter(asked).take(given, listed, (), here),
         window_seconds=window_seconds or asked.window_seconds,
         scrape_interval_seconds=scrape_interval_seconds,
@@ -159,7 +159,7 @@ def findings_of(evidence: Evidence) -> Told:
     ]
 
 
-def mends_of(evidence: Evidence) -> list[str]:
+def fixes_of(evidence: Evidence) -> list[str]:
     return [found.fix for found in examined(evidence).findings]
 
 

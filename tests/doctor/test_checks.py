@@ -14,9 +14,9 @@ from tests.doctor.conftest import (
     Told,
     exporter_on,
     findings_of,
+    fixes_of,
     make_evidence,
     make_request,
-    mends_of,
     nodes_named,
     texts_of,
 )
@@ -181,7 +181,7 @@ def test_exporters_in_the_pod_network(
     evidence = make_evidence(exporters, pods=pods)
     assert findings_of(evidence) == found
     if found and found[0][1] == "pod-network":
-        assert yaml.safe_load(mends_of(evidence)[0])["spec"]["hostNetwork"] is True
+        assert yaml.safe_load(fixes_of(evidence)[0])["spec"]["hostNetwork"] is True
 
 
 def test_a_reading_from_a_pods_network_is_not_called_fresh() -> None:
@@ -251,8 +251,8 @@ def test_sums_over_time_need_no_capacity() -> None:
 def test_capacities_are_stated_by_instance_type_where_there_is_one() -> None:
     nodes = nodes_named(*NAMES, labels={"node.kubernetes.io/instance-type": "m5.large"})
     exporters = [exporter_on(number, speed=-125_000.0) for number in (1, 2, 3)]
-    (mend,) = mends_of(make_evidence(exporters, nodes=nodes))
-    assert yaml.safe_load(mend) == {
+    (fix,) = fixes_of(make_evidence(exporters, nodes=nodes))
+    assert yaml.safe_load(fix) == {
         "linkCapacities": [
             {
                 "matchLabels": {"node.kubernetes.io/instance-type": "m5.large"},
@@ -302,7 +302,7 @@ def test_values_that_are_no_numbers_are_a_fault() -> None:
     [
         pytest.param(
             RECEIVE,
-            PrometheusError("refused", Fault.QUERY),
+            PrometheusError("rejected", Fault.QUERY),
             [("fault", "query-rejected", ())],
             id="is a fault where traffic is measured by it",
         ),
@@ -320,28 +320,28 @@ def test_values_that_are_no_numbers_are_a_fault() -> None:
         ),
         pytest.param(
             METRICS,
-            PrometheusError("refused", Fault.QUERY),
+            PrometheusError("rejected", Fault.QUERY),
             [("note", "query-rejected", ())],
             id="is a note where it is asked beside",
         ),
     ],
 )
 def test_a_query_without_an_answer(name: str, error: PrometheusError, found: Told) -> None:
-    assert findings_of(make_evidence(refused={name: error})) == found
+    assert findings_of(make_evidence(rejected={name: error})) == found
 
 
 def test_queries_that_fail_alike_are_told_once() -> None:
-    error = PrometheusError("refused", Fault.QUERY)
-    assert findings_of(make_evidence(refused=dict.fromkeys((RECEIVE, TRANSMIT, SPEED), error))) == [
-        ("fault", "query-rejected", ())
-    ]
-    beside = make_evidence(refused=dict.fromkeys((METRICS, SPEED), error))
+    error = PrometheusError("rejected", Fault.QUERY)
+    assert findings_of(
+        make_evidence(rejected=dict.fromkeys((RECEIVE, TRANSMIT, SPEED), error))
+    ) == [("fault", "query-rejected", ())]
+    beside = make_evidence(rejected=dict.fromkeys((METRICS, SPEED), error))
     assert texts_of(beside)[0] == (
-        "metrics that are scraped, link speeds could not be checked: refused"
+        "metrics that are scraped, link speeds could not be checked: rejected"
     )
-    refused, unknown = examined(beside).findings
-    assert refused.unchecked == ("metrics that are scraped", "link speeds")
-    assert refused.fix == ""
+    rejected, unknown = examined(beside).findings
+    assert rejected.unchecked == ("metrics that are scraped", "link speeds")
+    assert rejected.fix == ""
     assert unknown.text.startswith("the query for node_network_speed_bytes has no answer; ")
 
 
@@ -350,8 +350,8 @@ def test_every_question_has_a_name_for_people() -> None:
 
 
 def test_a_probe_without_an_answer_leaves_no_false_alarm() -> None:
-    refused = {SEEN: PrometheusError("refused", Fault.QUERY)}
-    evidence = make_evidence(refused=refused)
+    rejected = {SEEN: PrometheusError("rejected", Fault.QUERY)}
+    evidence = make_evidence(rejected=rejected)
     assert findings_of(evidence) == [("note", "query-rejected", ())]
     assert {row.state.value for row in examined(evidence).rows} == {"fresh"}
 

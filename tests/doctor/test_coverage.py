@@ -12,9 +12,9 @@ from tests.doctor.conftest import (
     Told,
     exporter_on,
     findings_of,
+    fixes_of,
     make_evidence,
     make_request,
-    mends_of,
     nodes_named,
     texts_of,
 )
@@ -108,15 +108,15 @@ def test_the_direction_that_is_missing_is_named() -> None:
 
 def test_a_collector_is_switched_on_where_exporters_are_known() -> None:
     exporters = [exporter_on(number, has_network=False) for number in (1, 2, 3)]
-    assert yaml.safe_load(mends_of(make_evidence(exporters))[0])["args"] == [
+    assert yaml.safe_load(fixes_of(make_evidence(exporters))[0])["args"] == [
         "--collector.netdev",
         "--collector.netclass",
     ]
 
 
-def test_no_cause_is_sought_where_the_query_itself_was_refused() -> None:
-    refused = {RECEIVE: PrometheusError("refused", Fault.QUERY)}
-    evidence = make_evidence(WELL[:2], refused=refused)
+def test_no_cause_is_sought_where_the_query_itself_was_rejected() -> None:
+    rejected = {RECEIVE: PrometheusError("rejected", Fault.QUERY)}
+    evidence = make_evidence(WELL[:2], rejected=rejected)
     assert findings_of(evidence) == [("fault", "query-rejected", ())]
 
 
@@ -124,7 +124,7 @@ def test_jobs_are_told_where_no_exporter_is_known() -> None:
     jobs = [Series({"job": job}, 3, NOW) for job in ("kubelet", "api")]
     evidence = make_evidence([], answers={JOBS: jobs})
     assert "it scrapes the jobs api, kubelet" in texts_of(evidence)[0]
-    assert yaml.safe_load(mends_of(evidence)[0])[0]["kubernetes_sd_configs"] == [{"role": "node"}]
+    assert yaml.safe_load(fixes_of(evidence)[0])[0]["kubernetes_sd_configs"] == [{"role": "node"}]
 
 
 def test_taints_and_strangers_are_told_where_no_exporter_runs() -> None:
@@ -138,7 +138,7 @@ def test_taints_and_strangers_are_told_where_no_exporter_runs() -> None:
 
 
 @pytest.mark.parametrize(
-    ("exporters", "label", "mend"),
+    ("exporters", "label", "fix"),
     [
         pytest.param(
             WELL,
@@ -176,12 +176,12 @@ def test_taints_and_strangers_are_told_where_no_exporter_runs() -> None:
         ),
     ],
 )
-def test_labels_that_match_nothing_are_mended_by(
-    exporters: list[Exporter], label: str, mend: object
+def test_labels_that_match_nothing_are_fixed_by(
+    exporters: list[Exporter], label: str, fix: object
 ) -> None:
     evidence = make_evidence(exporters, request=make_request(match_label=label))
     assert findings_of(evidence) == [("fault", "label-mismatch", ALL)]
-    assert yaml.safe_load(mends_of(evidence)[0]) == mend
+    assert yaml.safe_load(fixes_of(evidence)[0]) == fix
 
 
 def test_short_labels_are_given_the_domain_of_the_nodes() -> None:
@@ -191,7 +191,7 @@ def test_short_labels_are_given_the_domain_of_the_nodes() -> None:
         for n, name in enumerate(NAMES, start=1)
     ]
     evidence = make_evidence(exporters, nodes=nodes)
-    assert yaml.safe_load(mends_of(evidence)[0]) == {
+    assert yaml.safe_load(fixes_of(evidence)[0]) == {
         "metric_relabel_configs": [
             {
                 "source_labels": ["host"],
@@ -212,7 +212,7 @@ def test_without_any_clue_labels_and_names_are_shown_side_by_side() -> None:
         'job="node-exporter", nodename="vm-1" and the like, while the nodes are called '
         "north (10.0.0.1), east (10.0.0.2)"
     ]
-    assert yaml.safe_load(mends_of(evidence)[0])["relabel_configs"][0]["target_label"] == "node"
+    assert yaml.safe_load(fixes_of(evidence)[0])["relabel_configs"][0]["target_label"] == "node"
 
 
 def test_only_the_nodes_that_are_missing_are_named() -> None:
@@ -221,13 +221,13 @@ def test_only_the_nodes_that_are_missing_are_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("exporters", "found", "mend"),
+    ("exporters", "found", "fix"),
     [
         pytest.param(
             [Exporter("10.0.0.1:9100"), exporter_on(3)],
             [("fault", "ambiguous-match", ("twin-a", "twin-b"))],
             "relabel_configs",
-            id="is a fault, mended by a label that tells them apart",
+            id="is a fault, fixed by a label that tells them apart",
         ),
         pytest.param(
             [
@@ -242,7 +242,7 @@ def test_only_the_nodes_that_are_missing_are_named() -> None:
         ),
     ],
 )
-def test_a_series_that_two_nodes_claim(exporters: list[Exporter], found: Told, mend: str) -> None:
+def test_a_series_that_two_nodes_claim(exporters: list[Exporter], found: Told, fix: str) -> None:
     nodes = [
         make_node("twin-a", addresses=["10.0.0.1"]),
         make_node("twin-b", addresses=["10.0.0.1"]),
@@ -250,11 +250,11 @@ def test_a_series_that_two_nodes_claim(exporters: list[Exporter], found: Told, m
     ]
     evidence = make_evidence(exporters, nodes=nodes)
     assert findings_of(evidence) == found
-    assert list(yaml.safe_load(mends_of(evidence)[0])) == [mend]
+    assert list(yaml.safe_load(fixes_of(evidence)[0])) == [fix]
 
 
 @pytest.mark.parametrize(
-    ("devices", "asked", "found", "mend"),
+    ("devices", "asked", "found", "fix"),
     [
         pytest.param(
             [("lo", "ens5")] * 3,
@@ -280,13 +280,13 @@ def test_a_series_that_two_nodes_claim(exporters: list[Exporter], found: Told, m
     ],
 )
 def test_devices_that_are(
-    devices: list[tuple[str, ...]], asked: tuple[str, ...], found: Told, mend: object
+    devices: list[tuple[str, ...]], asked: tuple[str, ...], found: Told, fix: object
 ) -> None:
     exporters = [exporter_on(n, devices=each) for n, each in enumerate(devices, start=1)]
     evidence = make_evidence(exporters, request=make_request(devices=asked))
     assert findings_of(evidence) == found
-    if mend is not None:
-        assert yaml.safe_load(mends_of(evidence)[0]) == mend
+    if fix is not None:
+        assert yaml.safe_load(fixes_of(evidence)[0]) == fix
 
 
 @pytest.mark.parametrize(

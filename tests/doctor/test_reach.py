@@ -1,4 +1,4 @@
-"""Why Prometheus or the API server gives no answer, and what mends it."""
+"""Why Prometheus or the API server gives no answer, and what fixes it."""
 
 import pytest
 import yaml
@@ -14,7 +14,7 @@ SERVICE = "kube-service://monitoring/prometheus:9090"
 
 
 @pytest.mark.parametrize(
-    ("sentence", "fault", "address", "code", "mend"),
+    ("sentence", "fault", "address", "code", "fix"),
     [
         pytest.param(
             "has a certificate that is not accepted: self-signed certificate",
@@ -71,7 +71,7 @@ SERVICE = "kube-service://monitoring/prometheus:9090"
                     "bearerTokenFile": "/var/run/secrets/kubernetes.io/serviceaccount/token"
                 }
             },
-            id="a refusal by credentials",
+            id="a rejection by credentials",
         ),
         pytest.param(
             "did not answer within 10 s",
@@ -99,11 +99,11 @@ SERVICE = "kube-service://monitoring/prometheus:9090"
         ),
     ],
 )
-def test_the_args_mend(sentence: str, fault: Fault, address: str, code: Code, mend: object) -> None:
+def test_the_args_fix(sentence: str, fault: Fault, address: str, code: Code, fix: object) -> None:
     access = PrometheusAccess(addresses=(address,))
     found = no_answer(PrometheusError(sentence, fault), address, access, others_answer=False)
     assert (found.code, found.text, found.severity) == (code, sentence, Severity.FAULT)
-    assert yaml.safe_load(found.fix) == mend
+    assert yaml.safe_load(found.fix) == fix
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_the_args_mend(sentence: str, fault: Fault, address: str, code: Code, me
         ),
     ],
 )
-def test_a_command_mends(fault: Fault, address: str, first_line: str) -> None:
+def test_a_command_fixes(fault: Fault, address: str, first_line: str) -> None:
     access = PrometheusAccess(addresses=(address,))
     found = no_answer(PrometheusError("no", fault), address, access, others_answer=False)
     assert found.fix.splitlines()[0] == first_line

@@ -8,9 +8,9 @@ from tests.doctor.conftest import (
     Told,
     exporter_on,
     findings_of,
+    fixes_of,
     make_evidence,
     make_request,
-    mends_of,
     texts_of,
 )
 
@@ -70,7 +70,7 @@ def test_the_window_to_paste_holds_four_scrapes() -> None:
         "targets are scraped every 60s, and the window of 1m is shorter than 2 scrapes; so there "
         "is often no value at all; it should be at least 4m"
     ]
-    assert yaml.safe_load(mends_of(evidence)[0]) == {"window": "4m"}
+    assert yaml.safe_load(fixes_of(evidence)[0]) == {"window": "4m"}
 
 
 def test_a_window_that_was_widened_is_told() -> None:

@@ -203,7 +203,7 @@ async def test_an_extender_that_answers_without_an_end_fails() -> None:
         extender = extender_at(url, http_timeout_seconds=60)
         async with Extenders((extender,), Whole()) as extenders:
             answer = await extenders.answer(AskFilter(extender, POD, NAMES))
-            assert extenders.refused == 1
+            assert extenders.rejected == 1
     assert answer == ExtenderFailed(
         f"the extender at URL {url}/filter answered with more than 256 MiB, the limit; it should "
         "name nodes instead of sending them (nodeCacheCapable)"

@@ -54,7 +54,7 @@ def question(*, knows_nodes: bool) -> Asked:
 
 @both_forms
 async def test_filter(knows_nodes: bool) -> None:
-    asking = FakeAsking(refused={"two": "busy"}, unresolvable={"one": "no rack"})
+    asking = FakeAsking(rejected={"two": "busy"}, unresolvable={"one": "no rack"})
     async with client_of(asking, knows_nodes=knows_nodes) as client:
         got = await client.filter(POD, NODES)
     assert got == Filtered(("three",), {"two": "busy"}, {"one": "no rack"})
@@ -67,7 +67,7 @@ async def test_filter(knows_nodes: bool) -> None:
     [
         pytest.param(FakeAsking(), Filtered(tuple(NODES)), id="keeps every node"),
         pytest.param(
-            FakeAsking(refused=dict.fromkeys(NODES, "busy")),
+            FakeAsking(rejected=dict.fromkeys(NODES, "busy")),
             Filtered((), dict.fromkeys(NODES, "busy")),
             id="keeps none",
         ),
@@ -96,7 +96,7 @@ async def test_priorities(knows_nodes: bool) -> None:
 
 @both_forms
 async def test_preempt(knows_nodes: bool) -> None:
-    asking = FakeAsking(refused={"two": "busy"})
+    asking = FakeAsking(rejected={"two": "busy"})
     first, second = make_pod("first"), make_pod("second")
     evictions = [Eviction("one", (first, second), 3), Eviction("two", (second,), 0)]
     whole = {
@@ -142,11 +142,11 @@ async def test_recorded_questions_of_kube_scheduler(recorded: Recorded) -> None:
         else by_name(data["Nodes"]["items"])
     )
     pod = msgspec.Raw(json.dumps(data["Pod"]).encode())
-    refused = sorted(nodes)[0]
-    asking = FakeAsking(refused={refused: "busy"})
+    rejected = sorted(nodes)[0]
+    asking = FakeAsking(rejected={rejected: "busy"})
     async with client_of(asking, knows_nodes=recorded.is_by_name) as client:
         filtered = await client.filter(pod, nodes)
         priorities = await client.priorities(pod, nodes)
-    kept = tuple(name for name in nodes if name != refused)
-    assert filtered == Filtered(kept, {refused: "busy"})
+    kept = tuple(name for name in nodes if name != rejected)
+    assert filtered == Filtered(kept, {rejected: "busy"})
     assert priorities == {name: at for at, name in enumerate(nodes)}

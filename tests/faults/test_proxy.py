@@ -79,7 +79,7 @@ def test_nothing_passes_while_it_is_cut(proxy: Proxy) -> None:
     proxy.cut()
     with connect(proxy) as connection:
         assert _answer_or_end(connection) == b""
-    proxy.mend()
+    proxy.fix()
     with connect(proxy) as connection:
         assert said_back(connection)[0] == b"hello"
 
@@ -91,7 +91,7 @@ def _answer_or_end(connection: socket.socket) -> bytes:
         return b""
 
 
-def test_silence_refuses_nothing_and_loses_nothing(proxy: Proxy) -> None:
+def test_silence_rejects_nothing_and_loses_nothing(proxy: Proxy) -> None:
     with connect(proxy) as connection:
         said_back(connection)
         proxy.fall_silent()

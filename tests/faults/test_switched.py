@@ -8,7 +8,7 @@ import pytest
 
 from faults.switched import BROKEN, SLOW_SECONDS, Mood, Switched
 
-REFUSED = b"ConnectionRefusedError"
+REJECTED = b"ConnectionRefusedError"
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def said(switched: Switched, path: str = "/") -> bytes:
 @pytest.mark.parametrize(
     ("mood", "want"),
     [
-        pytest.param(Mood.DOWN, (REFUSED, REFUSED, []), id="refuses connections when it is down"),
+        pytest.param(Mood.DOWN, (REJECTED, REJECTED, []), id="rejects connections when it is down"),
         pytest.param(
             Mood.SLOW, (b"well", b"here", [SLOW_SECONDS]), id="takes its time when it is slow"
         ),

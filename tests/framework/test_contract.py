@@ -30,7 +30,7 @@ import numpy as np
 from lowtide.framework.plugin import (
     Allow, BindOutcome, BindPlugin, FilterPlugin, IntArray, Nodes, OneNode, PermitPlugin, Pod,
     PodRejection, PostBindPlugin, PostFilterPlugin, PostFiltered, PreBindPlugin, PreEnqueuePlugin,
-    PreFilterPlugin, Queued, QueueSortPlugin, Refused, Rejection, Reserved, ReservePlugin,
+    PreFilterPlugin, Queued, QueueSortPlugin, PostFilterContext, Rejection, Reserved, ReservePlugin,
     ScorePlugin, Wait, filter_each, score_each,
 )
 from lowtide.plugins.inter_pod_affinity import InterPodAffinity, InterPodAffinityArgs
@@ -52,7 +52,7 @@ class Does:
     def filter(self, a_pod: Pod, nodes: Nodes) -> Iterator[Rejection]:
         yield Rejection(nodes.unschedulable, "cordoned")
 
-    def post_filter(self, pod: Pod, nodes: Nodes, refused: Refused) -> PostFiltered:
+    def post_filter(self, pod: Pod, nodes: Nodes, rejected: PostFilterContext) -> PostFiltered:
         return PostFiltered()
 
     def score(self, pod: Pod, nodes: Nodes) -> IntArray:

@@ -42,7 +42,7 @@ def nowhere(
         pytest.param(
             nowhere(5, pod_rejection=PodRejection("pod affinity terms conflict")),
             "0/5 nodes are available: pod affinity terms conflict.",
-            id="when the pod itself is refused",
+            id="when the pod itself is rejected",
         ),
     ],
 )

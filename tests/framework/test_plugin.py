@@ -29,7 +29,7 @@ class SameRack:
 
     @filter_each
     def filter(self, pod: Pod, node: OneNode) -> str | None:
-        """Refuses other racks."""
+        """Rejects other racks."""
         if "rack" not in node.labels:
             return "node(s) have no rack"
         return None if node.labels["rack"] == pod.labels["rack"] else "node(s) in another rack"
@@ -70,7 +70,7 @@ def test_a_lifted_filter_gives_one_rejection_per_reason() -> None:
     ]
 
 
-def test_a_lifted_filter_that_refuses_nothing_yields_nothing() -> None:
+def test_a_lifted_filter_that_rejects_nothing_yields_nothing() -> None:
     assert list(Evicts().filter(POD, make_state([make_node("a")]).nodes())) == []
 
 
@@ -94,7 +94,7 @@ def test_lifted_methods_judge_taken_rows() -> None:
 
 
 def test_a_lifted_method_keeps_its_name_and_text() -> None:
-    assert (SameRack.filter.__name__, SameRack.filter.__doc__) == ("filter", "Refuses other racks.")
+    assert (SameRack.filter.__name__, SameRack.filter.__doc__) == ("filter", "Rejects other racks.")
 
 
 def test_lifted_plugins_decide() -> None:

@@ -65,7 +65,7 @@ def test_the_first_plugin_that_keeps_a_pod_out() -> None:
     assert PROFILE.may_enqueue(make_pod()) is None
 
 
-# What may change the mind of plugins that refused a pod.
+# What may change the mind of plugins that rejected a pod.
 
 
 class ByNodes:
@@ -90,7 +90,7 @@ class Hinting:
         return isinstance(change.thing, Namespace) or bool(change.thing.name == "helpful")
 
 
-REFUSING = Profile("lowtide", {"filter": [ByNodes(), Unsaid(), Hinting()]}, {})
+REJECTING = Profile("lowtide", {"filter": [ByNodes(), Unsaid(), Hinting()]}, {})
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ REFUSING = Profile("lowtide", {"filter": [ByNodes(), Unsaid(), Hinting()]}, {})
     ],
 )
 def test_a_pod_is_tried_again_on(names: list[str], touched: int, want: int) -> None:
-    assert REFUSING.retry_on(names, touched) == want
+    assert REJECTING.retry_on(names, touched) == want
 
 
 @pytest.mark.parametrize(
@@ -145,16 +145,16 @@ def test_a_pod_is_tried_again_on(names: list[str], touched: int, want: int) -> N
         pytest.param(["Unsaid"], Change(PODS), True, id="it does not say what it retries on"),
         pytest.param(["Unsaid"], Change(OBJECTS, after=Service()), False, id="it has no such kind"),
         pytest.param(["Extender"], Change(0), True, id="nobody knows what they go by"),
-        pytest.param([], Change(~0), False, id="nobody refused the pod"),
+        pytest.param([], Change(~0), False, id="nobody rejected the pod"),
     ],
 )
 def test_whether_a_change_may_help_where(names: list[str], change: Change, want: bool) -> None:
-    assert REFUSING.may_help(make_pod(), names, change) is want
+    assert REJECTING.may_help(make_pod(), names, change) is want
 
 
 def test_a_hint_that_fails_raises_a_plugin_error_that_names_the_plugin() -> None:
     with pytest.raises(PluginError, match=r"^Hinting\.may_help failed: AttributeError") as raised:
-        REFUSING.may_help(make_pod(), ["Hinting"], Change(PODS))
+        REJECTING.may_help(make_pod(), ["Hinting"], Change(PODS))
     assert raised.value.plugin_name == "Hinting"
 
 

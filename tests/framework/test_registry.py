@@ -276,7 +276,7 @@ FIT = "profiles:\n- pluginConfig:\n  - name: NodeResourcesFit\n    args:\n      
         ),
     ],
 )
-def test_args_are_refused_for(text: str, told: tuple[str, ...]) -> None:
+def test_args_are_rejected_for(text: str, told: tuple[str, ...]) -> None:
     assert problems(text) == told
 
 
@@ -323,7 +323,7 @@ def test_a_profile_may_say_how_the_extender_answers() -> None:
         ),
     ],
 )
-def test_what_the_extender_is_told_is_refused_for(args: str, told: str) -> None:
+def test_what_the_extender_is_told_is_rejected_for(args: str, told: str) -> None:
     assert problems(EXTENDER % args) == (
         f"scheduler.yaml:5: profiles[0].pluginConfig[0].args.{told}",
     )
@@ -427,7 +427,7 @@ def test_a_class_is_registered_under_its_own_name() -> None:
         ),
     ],
 )
-def test_what_is_no_plugin_is_refused_when_it(plugin: Any, told: str) -> None:
+def test_what_is_no_plugin_is_rejected_when_it(plugin: Any, told: str) -> None:
     with pytest.raises(ConfigError) as caught:
         Registry(BUILT_IN).with_plugins({"Idle": plugin})
     assert caught.value.problems == (f"the plugin Idle is no plugin: {told}",)
@@ -446,7 +446,7 @@ def test_a_constructor_that_does_not_take_what_is_given_is_told() -> None:
     )
 
 
-def test_a_constructor_that_refuses_its_args_is_told() -> None:
+def test_a_constructor_that_rejects_its_args_is_told() -> None:
     class Fussy(Plain):
         name = "Fussy"
 
@@ -589,9 +589,9 @@ def test_a_plugin_may_depend_only_on_what_is_watched() -> None:
 
     text = f"{HEAD}profiles: [{{plugins: {{filter: {{enabled: [{{name: Weather}}]}}}}}}]\n"
     registry = Registry(BUILT_IN).with_plugins({"Weather": Weather})
-    with pytest.raises(ConfigError) as refusal:
+    with pytest.raises(ConfigError) as rejection:
         registry.build(load_config(text, file="f.yaml"), {Binder: BINDER})
-    assert refusal.value.problems == (
+    assert rejection.value.problems == (
         "plugin Weather depends on int, which is not watched; "
         f"{', '.join(kind.name for kind in KIND_OF.values())} can be",
     )

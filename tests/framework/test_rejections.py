@@ -1,4 +1,4 @@
-"""Refusals that give way: to pods that have waited, and only where nothing else refuses."""
+"""Rejections that give way: to pods that have waited, and only where nothing else rejects."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -19,7 +19,7 @@ POD = make_pod()
 
 
 class Busy:
-    """Refuses these nodes, each until a pod has waited for so long."""
+    """Rejects these nodes, each until a pod has waited for so long."""
 
     def __init__(self, name: str = "Busy", **after: float | None) -> None:
         self.name = name
@@ -33,7 +33,7 @@ class Busy:
 
 
 class Closed:
-    """Refuses these nodes for good."""
+    """Rejects these nodes for good."""
 
     name = "Closed"
 
@@ -69,7 +69,7 @@ def left(verdict: Verdict, waited_seconds: float) -> str:
 @pytest.mark.parametrize(
     ("plugins", "left_after"),
     [
-        pytest.param([], {0: "abc"}, id="leaves everything where nothing refuses"),
+        pytest.param([], {0: "abc"}, id="leaves everything where nothing rejects"),
         pytest.param(
             [Busy(a=0, b=0, c=0)], {0: "abc"}, id="gives way at once where it is to give way at 0"
         ),
@@ -86,12 +86,12 @@ def left(verdict: Verdict, waited_seconds: float) -> str:
         pytest.param(
             [Closed("a", "b"), Busy(a=10, b=10, c=10)],
             {0: "", 10: "c", 1e9: "c"},
-            id="gives way only where nothing else refuses",
+            id="gives way only where nothing else rejects",
         ),
         pytest.param(
             [Busy("First", a=10, b=10, c=10), Busy("Second", a=20, b=5, c=None)],
             {0: "", 5: "", 10: "b", 20: "ab", 1e9: "ab"},
-            id="waits for the last of those that refuse a node",
+            id="waits for the last of those that reject a node",
         ),
         pytest.param(
             [Narrows("a", "b"), Busy(a=10, b=10, c=10)],
@@ -100,12 +100,12 @@ def left(verdict: Verdict, waited_seconds: float) -> str:
         ),
     ],
 )
-def test_a_refusal(plugins: list[Any], left_after: Mapping[float, str]) -> None:
+def test_a_rejection(plugins: list[Any], left_after: Mapping[float, str]) -> None:
     verdict = verdict_of(*plugins)
     assert {waited: left(verdict, waited) for waited in left_after} == left_after
 
 
-def test_what_gives_way_still_refuses_while_it_is_asked() -> None:
+def test_what_gives_way_still_rejects_while_it_is_asked() -> None:
     verdict = verdict_of(Busy(a=0, b=0))
     assert verdict.feasible.tolist() == [False, False, True]
     assert verdict.reason_counts() == {"busy": 2}
@@ -114,7 +114,7 @@ def test_what_gives_way_still_refuses_while_it_is_asked() -> None:
 @pytest.mark.parametrize(
     ("plugins", "waits"),
     [
-        pytest.param([], {0: math.inf}, id="nothing to wait for where nothing refuses"),
+        pytest.param([], {0: math.inf}, id="nothing to wait for where nothing rejects"),
         pytest.param(
             [Busy(a=60, b=60, c=30)],
             {0: 30, 29: 30, 30: 60, 60: math.inf},
@@ -126,15 +126,15 @@ def test_what_gives_way_still_refuses_while_it_is_asked() -> None:
         pytest.param(
             [Closed("a", "b", "c"), Busy(a=10, b=10, c=10)],
             {0: math.inf},
-            id="nothing where another plugin refuses every node",
+            id="nothing where another plugin rejects every node",
         ),
         pytest.param(
             [Busy("First", a=10, b=10, c=10), Busy("Second", a=20, b=50, c=None)],
             {0: 20, 10: 20, 20: 50, 50: math.inf},
-            id="the last moment of those that refuse a node",
+            id="the last moment of those that reject a node",
         ),
         pytest.param(
-            [Closed("a", "b", "c"), Busy()], {0: math.inf}, id="nothing where it refuses no node"
+            [Closed("a", "b", "c"), Busy()], {0: math.inf}, id="nothing where it rejects no node"
         ),
     ],
 )

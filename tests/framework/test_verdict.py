@@ -26,8 +26,8 @@ from lowtide.testing import make_node, make_pod, make_profile, make_state
 POD = make_pod()
 
 
-class Refuses:
-    """Refuses the nodes that it was given reasons for."""
+class Rejects:
+    """Rejects the nodes that it was given reasons for."""
 
     def __init__(self, name: str, reasons: dict[str, Sequence[str]], **helps: bool) -> None:
         self.name = name
@@ -41,7 +41,7 @@ class Refuses:
 
 
 class Narrows:
-    """Leaves these names, or refuses the pod."""
+    """Leaves these names, or rejects the pod."""
 
     def __init__(self, name: str, answer: Any) -> None:
         self.name = name
@@ -84,10 +84,10 @@ def three() -> ClusterState:
 # Filters.
 
 
-def test_a_node_is_refused_by_the_first_plugin_that_refuses_it() -> None:
+def test_a_node_is_rejected_by_the_first_plugin_that_rejects_it() -> None:
     plugins = [
-        Refuses("First", {"a": ["one"]}),
-        Refuses("Second", {"a": ["two"], "b": ["two"]}, two=True),
+        Rejects("First", {"a": ["one"]}),
+        Rejects("Second", {"a": ["two"], "b": ["two"]}, two=True),
     ]
     verdict = verdict_of(plugins, three())
     also = NodeRejection("Second", ("two",), eviction_helps=True)
@@ -102,7 +102,7 @@ def test_a_node_is_refused_by_the_first_plugin_that_refuses_it() -> None:
 
 
 def test_a_plugin_may_have_several_reasons_for_one_node() -> None:
-    verdict = verdict_of([Refuses("Fit", {"a": ["cpu", "memory"], "b": ["cpu"]})], three())
+    verdict = verdict_of([Rejects("Fit", {"a": ["cpu", "memory"], "b": ["cpu"]})], three())
     assert [verdict.rejection_at(row) for row in range(3)] == [
         NodeRejection("Fit", ("cpu", "memory"), eviction_helps=False),
         NodeRejection("Fit", ("cpu",), eviction_helps=False),
@@ -120,12 +120,12 @@ def test_a_plugin_may_have_several_reasons_for_one_node() -> None:
     ],
 )
 def test_eviction_helps(helps: dict[str, bool], wanted: bool) -> None:
-    verdict = verdict_of([Refuses("Fit", {"a": ["cpu", "memory"]}, **helps)], three())
+    verdict = verdict_of([Rejects("Fit", {"a": ["cpu", "memory"]}, **helps)], three())
     assert verdict.rejection_at(0) == NodeRejection("Fit", ("cpu", "memory"), wanted)
 
 
 def test_one_reason_of_two_plugins_is_counted_together() -> None:
-    plugins = [Refuses("First", {"a": ["full"]}), Refuses("Second", {"b": ["full"]})]
+    plugins = [Rejects("First", {"a": ["full"]}), Rejects("Second", {"b": ["full"]})]
     assert verdict_of(plugins, three()).reason_counts() == {"full": 2}
 
 
@@ -152,7 +152,7 @@ def test_without_plugins_every_node_is_feasible_and_worth_one() -> None:
 
 
 def test_without_nodes_there_is_nothing() -> None:
-    verdict = verdict_of([Refuses("First", {}), Scores()], make_state([]))
+    verdict = verdict_of([Rejects("First", {}), Scores()], make_state([]))
     assert (verdict.feasible.tolist(), verdict.rank().tolist()) == ([], [])
     assert (verdict.reason_counts(), verdict.rejected_by()) == ({}, frozenset())
 
@@ -163,7 +163,7 @@ def test_without_nodes_there_is_nothing() -> None:
 def test_names_narrow_the_nodes_before_any_filter() -> None:
     plugins = [
         Narrows("Affinity", frozenset({"a", "b", "unknown"})),
-        Refuses("First", {"a": ["one"], "c": ["one"]}),
+        Rejects("First", {"a": ["one"], "c": ["one"]}),
     ]
     verdict = verdict_of(plugins, three())
     assert verdict.feasible.tolist() == [False, True, False]
@@ -208,7 +208,7 @@ HELPED, HELPED_TOO = (PodRejection(text, eviction_helps=True) for text in ("full
         pytest.param([FINAL, HELPED], ("0", FINAL), id="ends with a final one"),
         pytest.param([HELPED, HELPED_TOO], ("1", HELPED_TOO), id="is the last without final ones"),
         pytest.param([frozenset("a"), HELPED], ("1", HELPED), id="is told beside a narrowing"),
-        pytest.param([None, None], None, id="is nothing when no plugin refuses the pod"),
+        pytest.param([None, None], None, id="is nothing when no plugin rejects the pod"),
     ],
 )
 def test_the_rejection_of_a_pod(answers: list[Any], wanted: Any) -> None:
@@ -220,7 +220,7 @@ def test_the_rejection_of_a_pod(answers: list[Any], wanted: Any) -> None:
 
 
 def test_the_rank_adds_up_weighted_scores_of_feasible_nodes() -> None:
-    plugins = [Refuses("First", {"b": ["one"]}), Scores("X"), Scores("Y", "highest_best")]
+    plugins = [Rejects("First", {"b": ["one"]}), Scores("X"), Scores("Y", "highest_best")]
     state = make_state([scored("a", 10), scored("b", 100), scored("c", 20)])
     verdict = verdict_of(plugins, state, X=3, Y=2)
     # X: 3*10, 3*20; Y: 2*(10*100//20), 2*(20*100//20)
@@ -288,7 +288,7 @@ def test_the_highest_counts_among_feasible_nodes_only() -> None:
     assert verdicts.verdict_on(POD).rank().tolist() == [6, 100, 66]
 
 
-def test_the_highest_is_looked_for_again_when_its_node_is_refused_though_its_score_stays() -> None:
+def test_the_highest_is_looked_for_again_when_its_node_is_rejected_though_its_score_stays() -> None:
     class Vacant:
         name = "Vacant"
 
@@ -421,7 +421,7 @@ def test_a_plugin_may_normalise_by_itself() -> None:
             return raw - int(raw[nodes.feasible].min())
 
     state = make_state([scored("a", 500), scored("b", 530), scored("c", 400)])
-    verdict = verdict_of([Refuses("First", {"c": ["one"]}), Distance()], state)
+    verdict = verdict_of([Rejects("First", {"c": ["one"]}), Distance()], state)
     assert verdict.rank().tolist() == [0, 30, -1]
 
 

@@ -1,4 +1,4 @@
-"""What a plugin may not answer: it is refused, and the plugin is named."""
+"""What a plugin may not answer: it is rejected, and the plugin is named."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -148,7 +148,7 @@ def test_a_plugin_is_named_when_it_answers_with(plugin: Any, message: str) -> No
     assert str(caught.value) == message
 
 
-def test_a_score_out_of_range_is_refused_among_fewer_nodes_too() -> None:
+def test_a_score_out_of_range_is_rejected_among_fewer_nodes_too() -> None:
     class Grows:
         name = "Grows"
 
@@ -163,7 +163,7 @@ def test_a_score_out_of_range_is_refused_among_fewer_nodes_too() -> None:
         verdict.rank_among(np.array([True, False, False]))
 
 
-def test_a_score_out_of_range_does_not_matter_where_the_node_is_refused() -> None:
+def test_a_score_out_of_range_does_not_matter_where_the_node_is_rejected() -> None:
     plugin = Answers(filter=masked(np.array([False, True, False])), score=whole(1, 500, 3))
     assert verdict_of([plugin], three()).rank().tolist() == [1, -1, 3]
 
@@ -204,11 +204,11 @@ def test_scores_of_few_rows_count_as_given_times_their_weight() -> None:
     assert ranks_with_pods(40, 1, 2, 1) == [70, 140, 70]
 
 
-def test_a_score_out_of_range_does_not_matter_where_one_of_few_rows_is_refused() -> None:
+def test_a_score_out_of_range_does_not_matter_where_one_of_few_rows_is_rejected() -> None:
     assert ranks_with_pods(40, 1, 3, 1) == [70, -1, 70]
 
 
-def test_a_score_out_of_range_is_refused_of_few_rows_too() -> None:
+def test_a_score_out_of_range_is_rejected_of_few_rows_too() -> None:
     with pytest.raises(PluginError, match="plugin 'Two' returns an invalid score 102"):
         ranks_with_pods(51, 1, 2, 1)
 
@@ -225,7 +225,7 @@ def test_a_plugin_is_named_when_it_fails_in(method: str) -> None:
     assert str(caught.value) == f"Answers.{method} failed: ZeroDivisionError('no quotient')"
 
 
-def test_reasons_that_differ_from_node_to_node_are_refused() -> None:
+def test_reasons_that_differ_from_node_to_node_are_rejected() -> None:
     class Chatty:
         name = "Chatty"
 

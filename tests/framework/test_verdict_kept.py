@@ -502,17 +502,17 @@ def test_a_plugin_that_loses_its_opinion_takes_its_points_along() -> None:
 
 @pytest.mark.parametrize("scale", [None, "highest_best", "lowest_best"])
 @pytest.mark.parametrize("beyond", ["300", "-300", str(2**40)])
-def test_what_was_beyond_counting_while_a_node_was_refused_leaves_nothing_behind(
+def test_what_was_beyond_counting_while_a_node_was_rejected_leaves_nothing_behind(
     beyond: str, scale: str | None
 ) -> None:
     profile = make_profile([Raw("a", scale=scale), Raw("b"), NodeUnschedulable()])
     others = [make_node(f"n{each}", labels={"a": "40", "b": "7"}) for each in (1, 2)]
-    refused = make_node("n0", labels={"a": beyond, "b": beyond}, unschedulable=True)
-    verdicts = VerdictCache(profile, make_state([refused, *others]))
+    rejected = make_node("n0", labels={"a": beyond, "b": beyond}, unschedulable=True)
+    verdicts = VerdictCache(profile, make_state([rejected, *others]))
     ranks(verdicts)
-    mended = make_node("n0", labels={"a": "20", "b": "3"})
-    verdicts.state.update_node(mended)
-    afresh = VerdictCache(profile, make_state([mended, *others]))
+    fixed = make_node("n0", labels={"a": "20", "b": "3"})
+    verdicts.state.update_node(fixed)
+    afresh = VerdictCache(profile, make_state([fixed, *others]))
     assert ranks(verdicts) == ranks(afresh)
 
 
@@ -576,7 +576,7 @@ def test_after_a_plugin_failed_nothing_half_done_is_used() -> None:
 
 
 class OnlyLabelled:
-    """Refuses the pod when no node has the label; narrows to those that have it."""
+    """Rejects the pod when no node has the label; narrows to those that have it."""
 
     name = "OnlyLabelled"
 
@@ -597,7 +597,7 @@ def test_a_pre_filter_always_sees_every_node() -> None:
     assert verdicts.verdict_on(POD).feasible.tolist() == [True, True, True, False, True, True]
 
 
-def test_a_node_that_came_while_the_pod_was_refused_is_searched_afterwards() -> None:
+def test_a_node_that_came_while_the_pod_was_rejected_is_searched_afterwards() -> None:
     state = make_state([make_node("n0", labels={"good": ""}), make_node("n1")])
     verdicts = VerdictCache(make_profile([OnlyLabelled()]), state)
     verdicts.verdict_on(POD)
@@ -685,14 +685,14 @@ def test_reasons_that_nobody_gives_any_more_are_let_go() -> None:
         def filter(self, pod: Pod, nodes: Nodes) -> Iterable[Rejection]:
             self.said += 1
             nodes.reading("x")
-            return [Rejection(np.ones(len(nodes), np.bool_), f"refused {self.said} times")]
+            return [Rejection(np.ones(len(nodes), np.bool_), f"rejected {self.said} times")]
 
     state = ten()
     verdicts = VerdictCache(make_profile([Talkative()]), state)
     for _ in range(100):
         state.publish("x", Reading())
         verdicts.verdict_on(POD)
-    assert verdicts.verdict_on(POD).reason_counts() == {"refused 100 times": 10}
+    assert verdicts.verdict_on(POD).reason_counts() == {"rejected 100 times": 10}
 
 
 def test_terms_that_pods_carry_concern_every_row() -> None:

@@ -15,8 +15,8 @@ from lowtide.framework.plugin import (
     PluginError,
     Pod,
     PodRejection,
+    PostFilterContext,
     PostFiltered,
-    Refused,
     Rejection,
     filter_each,
 )
@@ -45,7 +45,7 @@ class Answers:
     answer: Any = NOTHING
     asked: int = 0
 
-    def post_filter(self, pod: Pod, nodes: Nodes, refused: Refused) -> Any:
+    def post_filter(self, pod: Pod, nodes: Nodes, rejected: PostFilterContext) -> Any:
         self.asked += 1
         return self.answer
 
@@ -124,21 +124,21 @@ class PreFilters:
 class WasReached:
     name = "WasReached"
 
-    def post_filter(self, pod: Pod, nodes: Nodes, refused: Refused) -> PostFiltered:
+    def post_filter(self, pod: Pod, nodes: Nodes, rejected: PostFilterContext) -> PostFiltered:
         names = ("First", "Second", "Third", "Fourth")
-        return PostFiltered(" ".join(name for name in names if refused.was_reached(name)))
+        return PostFiltered(" ".join(name for name in names if rejected.was_reached(name)))
 
 
 @pytest.mark.parametrize(
     ("answer", "want"),
     [
-        pytest.param(None, "First Second Third", id="all, where none refuses the pod"),
+        pytest.param(None, "First Second Third", id="all, where none rejects the pod"),
         pytest.param(
             PodRejection("later", eviction_helps=True),
             "First Second Third",
-            id="all, where one refuses it for now",
+            id="all, where one rejects it for now",
         ),
-        pytest.param(PodRejection("no"), "First Second", id="some, where one refuses it for good"),
+        pytest.param(PodRejection("no"), "First Second", id="some, where one rejects it for good"),
     ],
 )
 def test_of_the_plugins_before_the_filters_were_reached(
@@ -172,9 +172,9 @@ class Counting:
 class InThought:
     name = "InThought"
 
-    def post_filter(self, pod: Pod, nodes: Nodes, refused: Refused) -> PostFiltered:
+    def post_filter(self, pod: Pod, nodes: Nodes, rejected: PostFilterContext) -> PostFiltered:
         face = nodes.take(np.array([1, 0])).without({1: ["default/victim"]})
-        on = refused.on(face)
+        on = rejected.on(face)
         return PostFiltered(" ".join(f"{at}:{on[at].plugin}" for at in sorted(on)))
 
 

@@ -100,7 +100,7 @@ def test_a_pending_pod_is_told_what_would_make_it_fit(
     assert found["why_not"]["rejections"] == ["NodeResourcesFit: Insufficient cpu"]
     (remedy,) = found["remedies"]
     assert remedy["message"] == (
-        "2 nodes refuse it only by NodeResourcesFit (Insufficient cpu), such as a, b; "
+        "2 nodes reject it only by NodeResourcesFit (Insufficient cpu), such as a, b; "
         "none has more than 2 cpu in all, and the pod asks for 3: "
         "ask for less, or add a larger node"
     )

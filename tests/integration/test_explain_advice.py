@@ -65,7 +65,7 @@ def test_an_extender_explains_by_the_numbers_that_decide_computes(
     assert [scores(each) for each in written] == [scores(prioritized), scores(filtered)]
 
 
-def test_a_pod_that_an_extender_refuses_is_told_what_would_make_it_fit(
+def test_a_pod_that_an_extender_rejects_is_told_what_would_make_it_fit(
     cluster: Any,
     configuration: Configuration,
     lowtide_scheduler: Start,
@@ -88,6 +88,6 @@ def test_a_pod_that_an_extender_refuses_is_told_what_would_make_it_fit(
     assert found["records"][0]["reasons"] == {"Insufficient cpu": 1}
     assert found["why_not"]["rejections"] == ["NodeResourcesFit: Insufficient cpu"]
     (remedy,) = found["remedies"]
-    assert remedy["message"].startswith("1 node refuses it only by NodeResourcesFit")
+    assert remedy["message"].startswith("1 node rejects it only by NodeResourcesFit")
     answer = decided(tmp_path, state_of(cluster), pod, plugins)
     assert found["records"][0]["message"] == answer["fit_error"]

@@ -47,10 +47,10 @@ def test_pods_go_where_the_extender_lets_them(
     lowtide_scheduler(configuration(extenders=[said]), cluster.kubeconfig)
     cluster.create_pod("waits")
     event = cluster.wait_for_event("waits", "FailedScheduling")
-    refused = f"0/3 nodes are available: 3 node(s) did not have label {LABEL}."
-    assert event["note"].startswith(refused)
+    rejected = f"0/3 nodes are available: 3 node(s) did not have label {LABEL}."
+    assert event["note"].startswith(rejected)
     cluster.send("PATCH", "/api/v1/nodes/with", {"metadata": {"labels": {LABEL: "true"}}})
-    # The scheduler may have seen that first, and have been refused once more.
+    # The scheduler may have seen that first, and have been rejected once more.
     wait_until(
         lambda: passes(extender, "with"), timeout_seconds=10, what="the extender knows the label"
     )

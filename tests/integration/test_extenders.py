@@ -77,10 +77,10 @@ def test_an_extender_that_is_gone_is_told_and_comes_back(
     may_be_ignored = {**absent, "ignorable": True}
     lowtide_scheduler(configuration("strict", extenders=[absent]), cluster.kubeconfig)
     lowtide_scheduler(configuration("easy", extenders=[may_be_ignored]), cluster.kubeconfig)
-    cluster.create_pod("refused", schedulerName="strict")
+    cluster.create_pod("rejected", schedulerName="strict")
     cluster.create_pod("placed", schedulerName="easy")
     assert cluster.wait_for_placement("placed") == "cool"
-    event = cluster.wait_for_event("refused", "FailedScheduling")
+    event = cluster.wait_for_event("rejected", "FailedScheduling")
     assert "the extender at URL http://127.0.0.1:9/filter cannot be reached" in event["note"]
 
 

@@ -26,8 +26,8 @@ BUDGETS = "/apis/policy/v1/poddisruptionbudgets"
 def is_served(plane: ControlPlane, kind: Kind[Any]) -> bool:
     try:
         plane.request("GET", f"{kind.api}/{kind.plural}?limit=1")
-    except ApiError as refusal:
-        if refusal.status != 404:
+    except ApiError as rejection:
+        if rejection.status != 404:
             raise
         return False
     return True

@@ -88,11 +88,11 @@ def test_metrics_server_that_is_away_is_told_once(
         embedded_cluster.wait_for_placement(name)
     assert set(embedded_cluster.placements().values()) == {"left", "right"}
 
-    def refused_polls() -> int:
+    def rejected_polls() -> int:
         met: int = embedded.call(lambda cluster: len(cluster.faults.met))
         return met
 
-    wait_until(lambda: refused_polls() >= 3, timeout_seconds=20, what="it is asked again")
+    wait_until(lambda: rejected_polls() >= 3, timeout_seconds=20, what="it is asked again")
     assert scheduler.log().count(NO_USAGE) == 1
 
 

@@ -9,7 +9,7 @@ Start = Callable[..., Process]
 Configuration = Callable[..., dict[str, Any]]
 
 ROOM = {"requests": {"cpu": "600m"}}
-REFUSED = (
+REJECTED = (
     "0/2 nodes are available: 1 Insufficient cpu, "
     "1 node(s) didn't match pod topology spread constraints. no new claims to deallocate, "
     "preemption: 0/2 nodes are available: 2 No preemption victims found for incoming pod."
@@ -59,7 +59,7 @@ def test_pods_of_a_service_are_spread_until_it_is_gone(
     assert cluster.scheduled_condition("fourth") == {
         "status": "False",
         "reason": "Unschedulable",
-        "message": REFUSED,
+        "message": REJECTED,
     }
     cluster.send("DELETE", f"{services}/web", None)
     assert cluster.wait_for_placement("fourth") == "large"

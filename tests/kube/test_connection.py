@@ -212,7 +212,7 @@ async def test_a_timeout_is_no_answer(connection: Connection, server: ApiServer)
 @pytest.mark.parametrize(
     "body", [pytest.param(None, id="to a read"), pytest.param(b"{}", id="to a write")]
 )
-async def test_a_refused_connection_is_no_answer(clock: ManualClock, body: bytes | None) -> None:
+async def test_a_rejected_connection_is_no_answer(clock: ManualClock, body: bytes | None) -> None:
     access = Access(Cluster("http://127.0.0.1:1"), User(), "default", "test")
     async with Connection(access, clock) as connection:
         with pytest.raises(NotConnected) as caught:
@@ -390,7 +390,7 @@ async def test_a_long_line_of_a_stream_arrives_in_time(
 
     server.answers = [long_line]
     async with aclosing(connection.stream("/x", params={}, silence_seconds=9)) as lines:
-        with suppress(KubeError):  # it may also be refused
+        with suppress(KubeError):  # it may also be rejected
             assert [len(line) async for line in lines] == [200 * 2**20]
 
 
@@ -401,11 +401,11 @@ async def test_a_stream_renews_credentials_after_401(
     token_file.write_text("first")
     access = Access(Cluster(server.url), User(token_file=token_file), "default", "test")
 
-    async def refuse_and_rotate(_: web.Request) -> web.StreamResponse:
+    async def reject_and_rotate(_: web.Request) -> web.StreamResponse:
         token_file.write_text("second")
         return web.Response(status=401)
 
-    server.answers = [refuse_and_rotate, web.Response(text="line\n")]
+    server.answers = [reject_and_rotate, web.Response(text="line\n")]
     async with (
         Connection(access, clock) as connection,
         aclosing(connection.stream("/x", params={}, silence_seconds=9)) as lines,
@@ -436,7 +436,7 @@ async def test_a_list_is_asked_for_packed_and_comes_unpacked_in_pieces(
     ("answers", "slept"),
     [
         pytest.param([429, 503, 200], [3.0, 3.0], id="as long as the server asks to wait"),
-        pytest.param([500], [], id="not after an error that time will not mend"),
+        pytest.param([500], [], id="not after an error that time will not fix"),
         pytest.param([429] * 10, [3.0] * 9, id="ten times at most"),
     ],
 )
@@ -632,14 +632,14 @@ async def test_the_lines_of_a_stream_are_whole_however_they_arrive(
 
 
 async def asked_of(answer: Pieces, ask: Callable[[Connection], Awaitable[object]]) -> str:
-    """Why there is no answer; one refusal is counted."""
+    """Why there is no answer; one rejection is counted."""
     async with (
         hostile_server(answer) as url,
         Connection(plain_access(url), lambda: 0.0) as connection,
     ):
         with pytest.raises(Unreadable) as caught:
             await ask(connection)
-        assert connection.intake.refused == 1
+        assert connection.intake.rejected == 1
         return str(caught.value).removeprefix(url)
 
 
@@ -676,7 +676,7 @@ async def follow(connection: Connection) -> None:
             follow,
             partial(gzip_bomb, b"500 Internal"),
             "GET /x with more than 1 MiB",
-            id="a refusal of a watch",
+            id="a rejection of a watch",
         ),
     ],
 )

@@ -106,7 +106,7 @@ async def test_a_token_file_is_read_at_once_after_a_401(clock: ManualClock, tmp_
     assert not await credentials.renew(presented)
     file.write_text("two")
     assert await credentials.renew(presented)
-    assert await credentials.renew(presented)  # another request that was refused earlier
+    assert await credentials.renew(presented)  # another request that was rejected earlier
     assert (await credentials.current()).authorization == "Bearer two"
 
 

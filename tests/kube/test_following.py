@@ -18,8 +18,8 @@ PODS, NODES = "/api/v1/pods", "/api/v1/nodes"
 FORBIDDEN = "pods are not for you (HTTP 403 Forbidden)"
 
 
-def refused(path: str) -> NotConnected:
-    return NotConnected(f"No answer from k to GET {path}: refused", "No answer from k: refused")
+def rejected(path: str) -> NotConnected:
+    return NotConnected(f"No answer from k to GET {path}: rejected", "No answer from k: rejected")
 
 
 def slow(path: str) -> NoAnswer:
@@ -30,7 +30,7 @@ def starting(_: str = "") -> ApiError:
     return ApiError(503, "Unavailable", "starting")
 
 
-def fail(*followings: Following, by: Callable[[str], KubeError] = refused) -> None:
+def fail(*followings: Following, by: Callable[[str], KubeError] = rejected) -> None:
     for following in followings:
         following.failed(by(following.path))
 
@@ -77,7 +77,7 @@ def nodes(outages: Outages) -> Following:
     return outages.following(NODE)
 
 
-REFUSED = str(refused(PODS))
+REJECTED = str(rejected(PODS))
 
 
 @pytest.mark.parametrize(
@@ -85,28 +85,28 @@ REFUSED = str(refused(PODS))
     [
         pytest.param([], None, id="nothing while nothing is wrong"),
         pytest.param([("failed", 0)], None, id="nothing of a cut that has only just happened"),
-        pytest.param([("failed", 2)], (0.0, REFUSED), id="what has lasted"),
+        pytest.param([("failed", 2)], (0.0, REJECTED), id="what has lasted"),
         pytest.param(
-            [("failed", 1), ("failed", 1)], (0.0, REFUSED), id="the first of several failures"
+            [("failed", 1), ("failed", 1)], (0.0, REJECTED), id="the first of several failures"
         ),
         pytest.param(
-            [("failed", 2), ("opened", 0)], (0.0, REFUSED), id="not yet that it is open again"
+            [("failed", 2), ("opened", 0)], (0.0, REJECTED), id="not yet that it is open again"
         ),
         pytest.param([("failed", 2), ("opened", 1)], None, id="nothing once it stays open"),
         pytest.param([("failed", 2), ("answered", 0)], None, id="nothing once it is answered"),
         pytest.param(
             [("failed", 2), ("opened", 0.5), ("ended", 0), ("failed", 2)],
-            (0.0, REFUSED),
+            (0.0, REJECTED),
             id="that it opens and ends at once",
         ),
         pytest.param(
             [("failed", 2), ("opened", 60), ("ended", 0), ("failed", 2)],
-            (62.0, REFUSED),
+            (62.0, REJECTED),
             id="a later cut by its own time",
         ),
         pytest.param(
             [("failed", 2), ("answered", 60), ("failed", 2)],
-            (62.0, REFUSED),
+            (62.0, REJECTED),
             id="a cut after an answer likewise",
         ),
         pytest.param(
@@ -115,25 +115,27 @@ REFUSED = str(refused(PODS))
             id="nothing when a watch that had stayed open is followed by the next",
         ),
         pytest.param(
-            [("refused", 5)], None, id="nothing of a kind that there never was, or that never might"
+            [("rejected", 5)],
+            None,
+            id="nothing of a kind that there never was, or that never might",
         ),
         pytest.param(
-            [("failed", 5), ("refused", 5)], None, id="nor of one that answers so after an outage"
+            [("failed", 5), ("rejected", 5)], None, id="nor of one that answers so after an outage"
         ),
         pytest.param(
-            [("refused", 5), ("failed", 2)],
-            (5.0, REFUSED),
+            [("rejected", 5), ("failed", 2)],
+            (5.0, REJECTED),
             id="after such an answer, an outage by its own time",
         ),
         pytest.param(
-            [("answered", 1), ("failed", 5), ("refused", 0)],
+            [("answered", 1), ("failed", 5), ("rejected", 0)],
             (1.0, FORBIDDEN),
-            id="that what was listed before is refused now, since nothing is heard of it",
+            id="that what was listed before is rejected now, since nothing is heard of it",
         ),
         pytest.param(
-            [("answered", 1), ("refused", 5), ("refused", 5)],
+            [("answered", 1), ("rejected", 5), ("rejected", 5)],
             (1.0, FORBIDDEN),
-            id="that it is refused, without an outage before",
+            id="that it is rejected, without an outage before",
         ),
     ],
 )
@@ -148,8 +150,8 @@ def test_it_tells(
         match what:
             case "failed":
                 fail(pods)
-            case "refused":
-                pods.refused(FORBIDDEN)
+            case "rejected":
+                pods.rejected(FORBIDDEN)
             case "opened":
                 pods.opened()
             case "ended":
@@ -168,7 +170,7 @@ def test_of_several_it_is_told_since_when_and_why_the_first_does_not_keep_up(
     clock.advance(10)
     fail(pods, by=slow)
     clock.advance(10)
-    assert outages.stale_watches() == StaleWatches(0.0, ["pods", "nodes"], str(refused(NODES)))
+    assert outages.stale_watches() == StaleWatches(0.0, ["pods", "nodes"], str(rejected(NODES)))
     nodes.answered()
     assert outages.stale_watches() == StaleWatches(10.0, ["pods"], str(slow(PODS)))
 
@@ -178,8 +180,8 @@ def test_what_was_never_listed_is_told_with_its_own_reason(
 ) -> None:
     assert outages.never_listed() == {"pods": "", "nodes": ""}
     fail(pods, nodes)
-    assert outages.never_listed() == dict.fromkeys(["pods", "nodes"], "No answer from k: refused")
-    pods.refused(FORBIDDEN)
+    assert outages.never_listed() == dict.fromkeys(["pods", "nodes"], "No answer from k: rejected")
+    pods.rejected(FORBIDDEN)
     nodes.answered()
     fail(nodes)
     assert outages.never_listed() == {"pods": FORBIDDEN}
@@ -207,7 +209,7 @@ def test_a_watch_has_stayed_open(
 
 # What is logged
 
-NOT_REACHED = "Cannot reach the cluster, trying again No answer from k: refused"
+NOT_REACHED = "Cannot reach the cluster, trying again No answer from k: rejected"
 NOT_FOLLOWED = f"Cannot follow {PODS}, trying again starting (HTTP 503 Unavailable)"
 AGAIN = "The cluster answers again"
 
@@ -226,7 +228,7 @@ def test_a_server_that_is_away_is_told_of_once_for_all_and_once_a_minute(
 
 
 def test_another_reason_is_told_at_once(pods: Following, said: Said) -> None:
-    for error in (refused, starting, refused):
+    for error in (rejected, starting, rejected):
         fail(pods, by=error)
     assert said.lines() == [NOT_REACHED, NOT_FOLLOWED]
 
@@ -363,7 +365,7 @@ def test_words_that_are_never_the_same_again_are_not_kept(
     assert len(kept) < 5
 
 
-def test_a_refusal_ends_an_outage(pods: Following, said: Said) -> None:
+def test_a_rejection_ends_an_outage(pods: Following, said: Said) -> None:
     fail(pods)
-    pods.refused(FORBIDDEN)
+    pods.rejected(FORBIDDEN)
     assert said.lines() == [NOT_REACHED, AGAIN]

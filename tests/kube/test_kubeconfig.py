@@ -333,7 +333,7 @@ def test_of_several_files_the_first_that_names_a_thing_wins(tmp_path: Path) -> N
         pytest.param("#" * (17 << 20), "{file} cannot be read: more than 16 MiB", id="is large"),
     ],
 )
-def test_refused_when_the_file(tmp_path: Path, document: object, want: str) -> None:
+def test_rejected_when_the_file(tmp_path: Path, document: object, want: str) -> None:
     with pytest.raises(KubeconfigError) as caught:
         load_file(tmp_path, document)
     starts = [part.format(file=tmp_path / "dir" / "file") for part in want.split("|")]

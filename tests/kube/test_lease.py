@@ -26,14 +26,14 @@ Happening = Callable[[web.Request], Awaitable[None]]
 
 
 class LeaseServer:
-    """One Lease with optimistic locking; `is_refusing` makes it answer 500 while set.
+    """One Lease with optimistic locking; `is_rejecting` makes it answer 500 while set.
 
     The next write meets `before_storing` and `before_answering`, where they are set."""
 
     def __init__(self) -> None:
         self.lease: dict[str, Any] | None = None
         self.writes: list[dict[str, Any]] = []
-        self.is_refusing = False
+        self.is_rejecting = False
         self.is_garbled = False
         self.before_storing: Happening | None = None
         self.before_answering: Happening | None = None
@@ -51,7 +51,7 @@ class LeaseServer:
         return spec
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
-        if self.is_refusing:
+        if self.is_rejecting:
             return web.json_response({"message": "etcd is away"}, status=500)
         if self.is_garbled:
             return web.Response(body=b'{"spec":"\xff"}')
@@ -401,7 +401,7 @@ async def test_a_release_that_fails_is_told(
 ) -> None:
     leader = compete("us")
     await leader.until_asleep()
-    lease_server.is_refusing = True
+    lease_server.is_rejecting = True
     await leader.stop()
     (line,) = caplog.records
     assert line.getMessage() == "Cannot release the lease"
@@ -445,7 +445,7 @@ async def test_a_leader_that_cannot_renew_stops_at_the_deadline_before_others_ma
 ) -> None:
     leader = compete("us")
     await leader.until_asleep()
-    lease_server.is_refusing = True
+    lease_server.is_rejecting = True
     began_at = clock.now
     for _ in range(4):
         await leader.advance()
@@ -464,7 +464,7 @@ async def test_a_clock_set_back_does_not_keep_a_dead_leader_leading(
     wall.now -= 3600
     await leader.advance()
     assert lease_server.spec["renewTime"] == "2027-01-15T07:00:02.000000Z"
-    lease_server.is_refusing = True
+    lease_server.is_rejecting = True
     for _ in range(4):
         await leader.advance()
     clock.advance(2)
@@ -475,7 +475,7 @@ async def test_a_clock_set_back_does_not_keep_a_dead_leader_leading(
 @pytest.mark.parametrize(
     "fault",
     [
-        pytest.param("is_refusing", id="that are errors of the server"),
+        pytest.param("is_rejecting", id="that are errors of the server"),
         pytest.param("is_garbled", id="that are answers of bytes that are no text"),
     ],
 )

@@ -19,6 +19,6 @@ def test_tokens_come_back_with_time_but_never_above_the_burst(clock: ManualClock
     assert waits == pytest.approx([0, 0, 0.1, 0, 0, 0.1])
 
 
-def test_a_limit_that_lets_nothing_through_is_refused(clock: ManualClock) -> None:
+def test_a_limit_that_lets_nothing_through_is_rejected(clock: ManualClock) -> None:
     with pytest.raises(ValueError, match="both must be above zero"):
         RateLimit(per_second=0, burst=2, clock=clock)

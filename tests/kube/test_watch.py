@@ -488,7 +488,7 @@ UNKNOWN = status(404, "NotFound", "not for you")
 
 
 @pytest.mark.parametrize(
-    ("refused", "code", "told", "slept"),
+    ("rejected", "code", "told", "slept"),
     [
         pytest.param(
             *(FORBIDDEN, 403, "not for you (HTTP 403 Forbidden)"),
@@ -508,12 +508,12 @@ async def test_unavailable(
     handed: Handed,
     clock: ManualClock,
     caplog: pytest.LogCaptureFixture,
-    refused: Answer,
+    rejected: Answer,
     code: int,
     told: str,
     slept: list[float],
 ) -> None:
-    server.answers = [*[refused] * 5, listed(5, thing("a", 4)), OPEN]
+    server.answers = [*[rejected] * 5, listed(5, thing("a", 4)), OPEN]
     with caplog.at_level(logging.WARNING):
         async with running(watch):
             events = await handed.count(3)
@@ -540,7 +540,7 @@ async def test_unavailable(
         ),
     ],
 )
-async def test_a_refusal(
+async def test_a_rejection(
     connection: Connection,
     server: ApiServer,
     clock: ManualClock,
@@ -882,11 +882,11 @@ async def test_cuts_in_a_row_are_told_of_however_long_each_was_in_coming(
     assert told(caplog) == ["Cannot follow /apis/test/v1/things, trying again"]
 
 
-async def test_a_kind_that_is_refused_after_an_outage_ends_it(
+async def test_a_kind_that_is_rejected_after_an_outage_ends_it(
     watch: Watch[Thing], server: ApiServer, handed: Handed, caplog: pytest.LogCaptureFixture
 ) -> None:
-    refused = status(403, "Forbidden", "not for you")
-    server.answers = [status(503, "Unavailable", "starting"), refused, listed(5), OPEN]
+    rejected = status(403, "Forbidden", "not for you")
+    server.answers = [status(503, "Unavailable", "starting"), rejected, listed(5), OPEN]
     caplog.set_level(logging.INFO, logger="kube")
     async with running(watch):
         assert await handed.count(1) == [Listed("Thing")]
@@ -958,4 +958,4 @@ async def test_a_list_without_objects_that_never_ends_is_given_up(
         "things": f"{url} sent a list of /apis/test/v1/things that has more than 256 MiB, the "
         "limit, in one piece"
     }
-    assert connection.intake.refused == 1
+    assert connection.intake.rejected == 1

@@ -50,8 +50,8 @@ async def test_bind_posts_the_binding(writer: Writer, server: ApiServer) -> None
         ),
         pytest.param(
             status(403, "Forbidden", "no right"),
-            Written(Outcome.REFUSED, "no right (HTTP 403 Forbidden)"),
-            id="is refused when the server says 403",
+            Written(Outcome.REJECTED, "no right (HTTP 403 Forbidden)"),
+            id="is rejected when the server says 403",
         ),
         pytest.param(
             status(500, "InternalError", "etcd"),
@@ -139,7 +139,7 @@ async def test_bind_gives_up_after_ten_429(
 ) -> None:
     server.answers = [status(429, "TooManyRequests", "later")]
     written = await writer.bind("default", "x", "u", "n")
-    assert written == Written(Outcome.REFUSED, "later (HTTP 429 TooManyRequests)")
+    assert written == Written(Outcome.REJECTED, "later (HTTP 429 TooManyRequests)")
     assert len(server.asked) == 10
 
 
@@ -152,7 +152,7 @@ async def test_a_binding_is_not_sent_that_came_to_be_wrong_while_it_waited(
     written = await writer.bind(
         "default", "x", "u", "n", lambda: None if clock.now < full_at else "it is full"
     )
-    assert written == Written(Outcome.REFUSED, "it is full", was_sent=False)
+    assert written == Written(Outcome.REJECTED, "it is full", was_sent=False)
     assert len(server.asked) == 1
 
 
@@ -162,11 +162,11 @@ async def test_nothing_is_written_by_one_who_lost_the_lease_while_waiting(
     server.answers = [status(429, "TooManyRequests", "later", Retry_After="20"), document({})]
     lost_at = clock.now + 10
     writer = Writer(connection, may_write=lambda: clock.now < lost_at, sleep=clock.sleep)
-    refused = Written(
-        Outcome.REFUSED, "this process does not hold the leader lease (HTTP 403 NotLeader)"
+    rejected = Written(
+        Outcome.REJECTED, "this process does not hold the leader lease (HTTP 403 NotLeader)"
     )
-    assert await writer.bind("default", "x", "u", "n") == refused
-    assert await writer.patch_pod_status("default", "x", "u", nominated_node_name="n") == refused
+    assert await writer.bind("default", "x", "u", "n") == rejected
+    assert await writer.patch_pod_status("default", "x", "u", nominated_node_name="n") == rejected
     assert len(server.asked) == 1
 
 
@@ -297,7 +297,7 @@ async def test_nothing_is_sent_by_one_who_lost_the_lease_while_waiting_for_its_t
     lost_at = clock.now + 0.05
     writer = Writer(limited_connection, may_write=lambda: clock.now < lost_at, sleep=clock.sleep)
     outcomes = [(await writer.bind("default", "x", "u", "n")).outcome for _ in range(3)]
-    assert outcomes == [Outcome.BOUND, Outcome.BOUND, Outcome.REFUSED]
+    assert outcomes == [Outcome.BOUND, Outcome.BOUND, Outcome.REJECTED]
     assert (len(server.asked), clock.slept) == (2, pytest.approx([0.1]))
 
 
@@ -331,7 +331,7 @@ async def test_delete_pod_deletes_only_the_pod_with_that_uid(
         ),
         pytest.param(
             status(403, "Forbidden", "no right"),
-            Written(Outcome.REFUSED, "no right (HTTP 403 Forbidden)"),
+            Written(Outcome.REJECTED, "no right (HTTP 403 Forbidden)"),
             1,
             id="is not repeated without permission to",
         ),

@@ -79,8 +79,8 @@ async def test_a_pod_is_bound_once(http: aiohttp.ClientSession) -> None:
     await create(http, "p")
     success = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
     assert await bind(http, "p", "a") == (201, {**success, "code": 201})
-    status, refusal = await bind(http, "p", "b")
-    assert (status, refusal["reason"], refusal["message"]) == (
+    status, rejection = await bind(http, "p", "b")
+    assert (status, rejection["reason"], rejection["message"]) == (
         409,
         "Conflict",
         'Operation cannot be fulfilled on pods/binding "p": pod p is already assigned to node "a"',
@@ -308,8 +308,8 @@ async def test_leases_conflict_on_a_stale_version(http: aiohttp.ClientSession) -
     lease["spec"]["holderIdentity"] = "one"
     assert (await ask(http, "PUT", f"{leases}/l", lease))[0] == 200
     lease["spec"]["holderIdentity"] = "two"
-    status, refusal = await ask(http, "PUT", f"{leases}/l", lease)
-    assert (status, refusal["details"]) == (
+    status, rejection = await ask(http, "PUT", f"{leases}/l", lease)
+    assert (status, rejection["details"]) == (
         409,
         {"name": "l", "kind": "leases.coordination.k8s.io"},
     )

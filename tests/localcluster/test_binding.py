@@ -46,32 +46,34 @@ def test_a_pod_is_bound(store: Store, clock: ManualClock) -> None:
             409,
             'Operation cannot be fulfilled on pods/binding "bound": '
             'pod bound is already assigned to node "n"',
-            id="refuses a second binding",
+            id="rejects a second binding",
         ),
         pytest.param(
             binding("gated"),
             409,
             'Operation cannot be fulfilled on pods/binding "gated": '
             "pod gated has non-empty .spec.schedulingGates",
-            id="refuses a gated pod",
+            id="rejects a gated pod",
         ),
         pytest.param(
             binding("leaving"),
             409,
             'Operation cannot be fulfilled on pods/binding "leaving": '
             "pod leaving is being deleted, cannot be assigned to a host",
-            id="refuses a pod that is being deleted",
+            id="rejects a pod that is being deleted",
         ),
-        pytest.param(binding("gone"), 404, 'pods "gone" not found', id="refuses a missing pod"),
+        pytest.param(binding("gone"), 404, 'pods "gone" not found', id="rejects a missing pod"),
         pytest.param(
             {"metadata": {"name": "free"}, "target": {"kind": "Node"}},
             500,
             "target.name: Required value",
-            id="refuses no node",
+            id="rejects no node",
         ),
     ],
 )
-def test_refusals(store: Store, clock: ManualClock, wanted: Json, code: int, message: str) -> None:
+def test_rejections(
+    store: Store, clock: ManualClock, wanted: Json, code: int, message: str
+) -> None:
     for name in ("free", "bound", "leaving"):
         store.create("pods", {"metadata": {"name": name}, "spec": SPEC})
     gated = {**SPEC, "schedulingGates": [{"name": "g"}]}
@@ -80,19 +82,19 @@ def test_refusals(store: Store, clock: ManualClock, wanted: Json, code: int, mes
         bind(store, binding(name), namespace="default", clock=clock)
     store.delete("pods", "default", "leaving")
     version = store.version
-    with pytest.raises(StatusError) as refused:
+    with pytest.raises(StatusError) as rejected:
         bind(store, wanted, namespace="default", clock=clock)
-    assert (refused.value.code, refused.value.message) == (code, message)
+    assert (rejected.value.code, rejected.value.message) == (code, message)
     assert store.version == version
 
 
 def test_another_uid_is_a_conflict(store: Store, clock: ManualClock) -> None:
     created = store.create("pods", {"metadata": {"name": "p"}, "spec": SPEC})
     uid = created["metadata"]["uid"]
-    with pytest.raises(StatusError) as refused:
+    with pytest.raises(StatusError) as rejected:
         bind(store, binding("p", uid="other"), namespace="default", clock=clock)
-    assert refused.value.code == 409
-    assert refused.value.message.endswith(
+    assert rejected.value.code == 409
+    assert rejected.value.message.endswith(
         f"Precondition failed: UID in precondition: other, UID in object meta: {uid}"
     )
     assert bind(store, binding("p", uid=uid), namespace="default", clock=clock)

@@ -50,7 +50,7 @@ async def test_a_single_node(cluster: LocalCluster, http: aiohttp.ClientSession)
         pytest.param("DELETE", NODES, 405, id="can only be read"),
     ],
 )
-async def test_refused(http: aiohttp.ClientSession, method: str, path: str, want: int) -> None:
+async def test_rejected(http: aiohttp.ClientSession, method: str, path: str, want: int) -> None:
     status, answer = await ask(http, path, method)
     assert (status, answer["kind"], answer["code"]) == (want, "Status", want)
 

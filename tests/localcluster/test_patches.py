@@ -110,19 +110,19 @@ def test_json_patch(operations: list[Json], want: Json) -> None:
     ("form", "patch"),
     [
         pytest.param(
-            PatchForm.JSON, [{"op": "remove", "path": "/no"}], id="refuses an absent path"
+            PatchForm.JSON, [{"op": "remove", "path": "/no"}], id="rejects an absent path"
         ),
         pytest.param(
             PatchForm.JSON,
             [{"op": "test", "path": "/a", "value": 2}],
-            id="refuses when a test fails",
+            id="rejects when a test fails",
         ),
-        pytest.param(PatchForm.JSON, [{"op": "grow", "path": "/a"}], id="refuses an unknown op"),
-        pytest.param(PatchForm.JSON, {"a": 1}, id="refuses an object as JSON patch"),
-        pytest.param(PatchForm.MERGE, [1], id="refuses a list as merge patch"),
+        pytest.param(PatchForm.JSON, [{"op": "grow", "path": "/a"}], id="rejects an unknown op"),
+        pytest.param(PatchForm.JSON, {"a": 1}, id="rejects an object as JSON patch"),
+        pytest.param(PatchForm.MERGE, [1], id="rejects a list as merge patch"),
     ],
 )
 def test_bad_patch(form: PatchForm, patch: Any) -> None:
-    with pytest.raises(StatusError) as refused:
+    with pytest.raises(StatusError) as rejected:
         patched({"a": 1}, patch, form)
-    assert refused.value.code == 400
+    assert rejected.value.code == 400

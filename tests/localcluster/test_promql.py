@@ -50,9 +50,9 @@ def test_and(text: str) -> None:
     ("matchers", "want"),
     [
         pytest.param('device="eth0"', True, id="matches an equal label"),
-        pytest.param('device!="eth0"', False, id="refuses an unequal label"),
+        pytest.param('device!="eth0"', False, id="rejects an unequal label"),
         pytest.param('device=~"eth.*|lo"', True, id="matches a whole expression"),
-        pytest.param('device=~"eth"', False, id="refuses part of a value"),
+        pytest.param('device=~"eth"', False, id="rejects part of a value"),
         pytest.param('device!~"lo|veth.*",job="node-exporter",', True, id="takes several"),
         pytest.param('instance=~"10\\\\.0\\\\.0\\\\.1:9100"', True, id="reads escapes"),
         pytest.param("node=''", True, id="takes an absent label as empty"),
@@ -81,6 +81,6 @@ def test_matchers(matchers: str, want: bool) -> None:
         "up and rate(up[1m])",
     ],
 )
-def test_other_queries_are_refused(text: str) -> None:
+def test_other_queries_are_rejected(text: str) -> None:
     with pytest.raises(QueryError):
         parse(text)

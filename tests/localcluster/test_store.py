@@ -71,16 +71,16 @@ def test_the_same_seed_gives_the_same_names_and_uids(clock: ManualClock) -> None
         ),
     ],
 )
-def test_create_refuses(
+def test_create_rejects(
     store: Store, item: Json, namespace: str | None, code: int, message: str
 ) -> None:
     store.create("pods", pod("taken"))
-    with pytest.raises(StatusError) as refused:
+    with pytest.raises(StatusError) as rejected:
         store.create("pods", item, namespace=namespace)
-    assert (refused.value.code, refused.value.message) == (code, message)
+    assert (rejected.value.code, rejected.value.message) == (code, message)
 
 
-def test_create_refuses_an_upper_case_name(store: Store) -> None:
+def test_create_rejects_an_upper_case_name(store: Store) -> None:
     with pytest.raises(StatusError, match=r'^Pod "UP" is invalid: metadata\.name: Invalid value'):
         store.create("pods", pod("UP"))
 
@@ -88,9 +88,9 @@ def test_create_refuses_an_upper_case_name(store: Store) -> None:
 def test_update_with_a_stale_version_conflicts(store: Store) -> None:
     first = store.create("nodes", {"metadata": {"name": "n"}})
     store.patch("nodes", "", "n", {"metadata": {"labels": {"a": "1"}}})
-    with pytest.raises(StatusError) as refused:
+    with pytest.raises(StatusError) as rejected:
         store.update("nodes", first)
-    assert refused.value.status() == {
+    assert rejected.value.status() == {
         "kind": "Status",
         "apiVersion": "v1",
         "metadata": {},
@@ -140,11 +140,11 @@ def test_a_changed_spec_raises_the_generation(store: Store) -> None:
         pytest.param({"spec": {"schedulingGates": [{"name": "g"}]}}, 422, id="a new gate"),
     ],
 )
-def test_patch_refuses(store: Store, patch: Json, code: int) -> None:
+def test_patch_rejects(store: Store, patch: Json, code: int) -> None:
     before = store.create("pods", pod())
-    with pytest.raises(StatusError) as refused:
+    with pytest.raises(StatusError) as rejected:
         store.patch("pods", "default", "p", patch, form=PatchForm.MERGE)
-    assert refused.value.code == code
+    assert rejected.value.code == code
     assert store.get("pods", "default", "p") is before
 
 
@@ -196,9 +196,9 @@ def test_a_finalizer_holds_an_object_until_it_is_taken_away(store: Store) -> Non
 )
 def test_delete_minds_preconditions(store: Store, conditions: dict[str, str], code: int) -> None:
     store.create("pods", pod())
-    with pytest.raises(StatusError) as refused:
+    with pytest.raises(StatusError) as rejected:
         store.delete("pods", "default", "p", **conditions)  # type: ignore[arg-type]
-    assert refused.value.code == code
+    assert rejected.value.code == code
     assert store.find("pods", "default", "p") is not None
 
 
@@ -239,9 +239,9 @@ def test_a_version_before_the_history_is_gone(clock: ManualClock, way: str) -> N
     else:
         for index in range(4):
             store.create("pods", pod(f"p{index}"))
-    with pytest.raises(StatusError) as refused:
+    with pytest.raises(StatusError) as rejected:
         store.changes_since("pods", old)
-    assert (refused.value.code, refused.value.reason) == (410, "Expired")
+    assert (rejected.value.code, rejected.value.reason) == (410, "Expired")
     assert store.changes_since("pods", store.version) == []
 
 

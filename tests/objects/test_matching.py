@@ -82,7 +82,7 @@ def test_one_toleration_of_several_is_enough() -> None:
         pytest.param("Exists", [], {"a", "b", "5", "-5", "five"}, id="Exists wants any value"),
         pytest.param("DoesNotExist", [], {None}, id="DoesNotExist wants none"),
         pytest.param("Gt", ["4"], {"5"}, id="Gt compares whole numbers"),
-        pytest.param("Gt", ["5"], set(), id="Gt refuses the bound itself"),
+        pytest.param("Gt", ["5"], set(), id="Gt rejects the bound itself"),
         pytest.param("Lt", ["5"], {"-5"}, id="Lt compares whole numbers"),
         pytest.param("Lt", ["-4"], {"-5"}, id="Lt takes negative bounds"),
         pytest.param("Gt", ["x"], set(), id="Gt matches nothing without a number"),
@@ -127,7 +127,7 @@ def test_what_kube_can_parse(operator: str, values: list[str], is_valid: bool) -
         pytest.param(None, False, id="matches nothing when there is none"),
         pytest.param({}, True, id="matches everything when it is empty"),
         pytest.param({"matchLabels": {"app": "web"}}, True, id="wants equal labels"),
-        pytest.param({"matchLabels": {"app": "db"}}, False, id="refuses other labels"),
+        pytest.param({"matchLabels": {"app": "db"}}, False, id="rejects other labels"),
         pytest.param({"matchLabels": {"zone": ""}}, False, id="tells absent from empty"),
         pytest.param(
             {"matchExpressions": [{"key": "zone", "operator": "DoesNotExist"}]},

@@ -99,7 +99,7 @@ def test_every_suffix(suffix: str, factor: int) -> None:
         pytest.param("٣", id="digits of another script"),
     ],
 )
-def test_refuses(text: str) -> None:
+def test_rejects(text: str) -> None:
     with pytest.raises(QuantityError):
         parse_nano(text)
 
@@ -111,7 +111,7 @@ def test_says_what_would_be_right() -> None:
 
 
 @pytest.mark.parametrize("suffix", ["K", "mi", "ki", "B", "GiB", "e", "e1.5", "x9", "m1"])
-def test_refuses_an_unknown_suffix(suffix: str) -> None:
+def test_rejects_an_unknown_suffix(suffix: str) -> None:
     with pytest.raises(QuantityError) as caught:
         parse_nano(f"1{suffix}")
     assert str(caught.value) == (
@@ -129,11 +129,11 @@ def test_refuses_an_unknown_suffix(suffix: str) -> None:
     ],
 )
 def test_reads_a_very_long_text(text: str, nano: int) -> None:
-    """Python's own int() refuses it, or takes minutes."""
+    """Python's own int() rejects it, or takes minutes."""
     assert parse_nano(text) == nano
 
 
-def test_refuses_an_exponent_of_more_than_64_bits() -> None:
+def test_rejects_an_exponent_of_more_than_64_bits() -> None:
     with pytest.raises(QuantityError, match="'1e9223372036854775808' has the unknown suffix"):
         parse_nano("1e9223372036854775808")
 

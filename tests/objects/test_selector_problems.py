@@ -34,48 +34,48 @@ def expression(key: str, operator: str, *values: str) -> dict[str, Any]:
             expression("app", "In"),
             "at.matchExpressions[0].values: Invalid value: []: "
             "for 'in', 'notin' operators, values set can't be empty",
-            id="refuses In without values",
+            id="rejects In without values",
         ),
         pytest.param(
             expression("app", "DoesNotExist", "a", "b"),
             'at.matchExpressions[0].values: Invalid value: ["a", "b"]: '
             "values set must be empty for exists and does not exist",
-            id="refuses DoesNotExist with values",
+            id="rejects DoesNotExist with values",
         ),
         pytest.param(
             expression("app", "Gt", "5"),
             'at.matchExpressions[0].operator: "Gt" is not a valid label selector operator',
-            id="refuses an operator of node selectors",
+            id="rejects an operator of node selectors",
         ),
         pytest.param(
             expression("", "Exists"),
             f'at.matchExpressions[0].key: Invalid value: "": {KEY}',
-            id="refuses an empty key",
+            id="rejects an empty key",
         ),
         pytest.param(
             expression("app", "NotIn", "a", "b c"),
             f'at.matchExpressions[0].values[1]: Invalid value: "b c": {VALUE}',
-            id="refuses a value with a blank",
+            id="rejects a value with a blank",
         ),
         pytest.param(
             {"matchLabels": {"a/b/c": "x"}},
             f'at.matchLabels: Invalid value: "a/b/c": {KEY}',
-            id="refuses a key with two slashes",
+            id="rejects a key with two slashes",
         ),
         pytest.param(
             {"matchLabels": {"/app": "x"}},
             f'at.matchLabels: Invalid value: "/app": {KEY}',
-            id="refuses an empty prefix",
+            id="rejects an empty prefix",
         ),
         pytest.param(
             {"matchLabels": {"a" * 64: "x"}},
             f'at.matchLabels: Invalid value: "{"a" * 64}": {KEY}',
-            id="refuses a key of 64 letters",
+            id="rejects a key of 64 letters",
         ),
         pytest.param(
             {"matchLabels": {"app": "-x"}},
             f'at.matchLabels[app]: Invalid value: "-x": {VALUE}',
-            id="refuses a value that begins with a dash",
+            id="rejects a value that begins with a dash",
         ),
     ],
 )

@@ -63,7 +63,7 @@ def test_takes_pods_in_the_recorded_order(profile: Profile, case: Case) -> None:
 
 
 def woken_besides(case: Case) -> list[dict[str, Any]]:
-    """What is recorded, with the one pod tried again after all where a careful plugin refused
+    """What is recorded, with the one pod tried again after all where a careful plugin rejected
     it."""
     *before, last = case.expected["steps"]
     plugins = set(case.scenario["steps"][1].get("plugins", ()))

@@ -297,7 +297,7 @@ def test_each_node_of_a_long_search_is_a_candidate_once() -> None:
     answer = found(big(), nodes, [*pods, *vips], budgets=[db])
     # 100 are wanted, and the first 10 cannot be had: 10 are missing when the next 100 are tried.
     assert [each.node_name for each in answer.candidates] == names[10:181]
-    assert sorted(answer.still_refused) == sorted(names[:10])
+    assert sorted(answer.still_rejected) == sorted(names[:10])
     assert victims(answer) == ("n180", ["on-n180"], 0)
 
 
@@ -323,7 +323,7 @@ def test_it_says_why_no_eviction_helps() -> None:
         "2 Preemption is not helpful for scheduling."
     )
     assert (answer.eviction, answer.nominated_node_name) == (None, "")
-    assert sorted(answer.still_refused) == ["important", "too-full"]
+    assert sorted(answer.still_rejected) == ["important", "too-full"]
 
 
 def being_preempted(reason: str = "PreemptionByScheduler") -> Pod:
@@ -375,7 +375,7 @@ def test_a_nominated_node_where_no_eviction_helps_any_more_is_not_waited_for() -
 
 
 class Busy:
-    """Refuses nodes for their load: at first, or for ever."""
+    """Rejects nodes for their load: at first, or for ever."""
 
     name = "Busy"
 
@@ -388,11 +388,11 @@ class Busy:
         yield Rejection(mask, "busy", gives_way_after=self._gives_way_after)
 
 
-def test_nobody_is_evicted_while_a_node_is_refused_for_its_load_alone() -> None:
+def test_nobody_is_evicted_while_a_node_is_rejected_for_its_load_alone() -> None:
     busy = Busy("idle", gives_way_after=30.0)
     answer = found(big(), [small("idle"), small("n")], [low("a", "n")], busy)
     assert answer == PostFiltered(
-        "preemption: not eligible while a node with room is refused for its load alone."
+        "preemption: not eligible while a node with room is rejected for its load alone."
     )
 
 
@@ -415,8 +415,8 @@ def test_a_pod_is_tried_again_when_the_load_of_nodes_it_may_preempt_on_has_given
     )
 
 
-class Refuses:
-    name = "Refuses"
+class Rejects:
+    name = "Rejects"
 
     def __init__(self, *, eviction_helps: bool) -> None:
         self._eviction_helps = eviction_helps
@@ -432,8 +432,8 @@ class Refuses:
         pytest.param(False, None, id="tries none where that does not help"),
     ],
 )
-def test_of_a_pod_that_is_refused_everywhere_the_plugin(eviction_helps: bool, want: Any) -> None:
-    answer = found(big(), [small("n")], [low("a", "n")], Refuses(eviction_helps=eviction_helps))
+def test_of_a_pod_that_is_rejected_everywhere_the_plugin(eviction_helps: bool, want: Any) -> None:
+    answer = found(big(), [small("n")], [low("a", "n")], Rejects(eviction_helps=eviction_helps))
     assert victims(answer) == want
 
 

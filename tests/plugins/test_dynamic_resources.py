@@ -1,4 +1,4 @@
-"""DynamicResources: no opinion on pods without claims; pods with claims are refused for now."""
+"""DynamicResources: no opinion on pods without claims; pods with claims are rejected for now."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -36,19 +36,19 @@ def nodes_with(*classes: DeviceClass) -> Nodes:
         pytest.param(
             CLAIMING,
             "Lowtide does not allocate resource claims: [a]",
-            id="refuses a pod with a claim",
+            id="rejects a pod with a claim",
         ),
         pytest.param(
             make_pod(requests={"example.com/gpu": 1, "cpu": 1}),
             "Lowtide does not allocate devices: example.com/gpu is served by device class "
             "gpu.example.com",
-            id="refuses a resource that a class names",
+            id="rejects a resource that a class names",
         ),
         pytest.param(
             make_pod(requests={"deviceclass.resource.kubernetes.io/gpu.example.com": 2}),
             "Lowtide does not allocate devices: deviceclass.resource.kubernetes.io/gpu.example.com "
             "is served by device class gpu.example.com",
-            id="refuses the resource that every class serves",
+            id="rejects the resource that every class serves",
         ),
         pytest.param(
             make_pod(requests={"example.com/gpu": 0}), None, id="lets a request for none pass"
@@ -75,7 +75,7 @@ def test_every_node_scores_nothing() -> None:
 
 
 @dataclass
-class RefusedBy:
+class RejectedBy:
     """What `post_filter` is told; only whether the plugin was reached matters here."""
 
     is_reached: bool
@@ -112,10 +112,10 @@ class RefusedBy:
             PLAIN,
             False,
             PostFiltered("not found", is_error=True),
-            id="fails where another plugin refused the pod before it was asked",
+            id="fails where another plugin rejected the pod before it was asked",
         ),
     ],
 )
 def test_post_filter(pod: Pod, is_reached: bool, said: PostFiltered) -> None:
-    found = DynamicResources().post_filter(pod, nodes_with(*CLASSES), RefusedBy(is_reached))
+    found = DynamicResources().post_filter(pod, nodes_with(*CLASSES), RejectedBy(is_reached))
     assert found == said

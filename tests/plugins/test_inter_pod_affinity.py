@@ -75,12 +75,12 @@ def namespace(name: str, **labels: str) -> Namespace:
     return msgspec.convert({"metadata": {"name": name, "labels": labels}}, Namespace)
 
 
-def refused(pod: Pod, *pods: Pod, nodes: Sequence[Node] | None = None) -> dict[str, list[str]]:
+def rejected(pod: Pod, *pods: Pod, nodes: Sequence[Node] | None = None) -> dict[str, list[str]]:
     return rejections(plugin(), pod, make_state(four_nodes() if nodes is None else nodes, pods))
 
 
-def refused_on(face: Nodes, pod: Pod) -> dict[str, tuple[str, bool]]:
-    """The reason, and whether evicting could help, of each node that is refused."""
+def rejected_on(face: Nodes, pod: Pod) -> dict[str, tuple[str, bool]]:
+    """The reason, and whether evicting could help, of each node that is rejected."""
     return {
         face.names[at]: (rejection.reason, rejection.eviction_helps)
         for rejection in plugin().filter(pod, face)
@@ -136,7 +136,7 @@ def everywhere_but(*names: str, reason: str) -> dict[str, list[str]]:
     ],
 )
 def test_required_affinity(near: Sequence[Any], pods: Sequence[Pod], accepted: list[str]) -> None:
-    assert refused(web(near=near), *pods) == everywhere_but(*accepted, reason=NOT_NEAR)
+    assert rejected(web(near=near), *pods) == everywhere_but(*accepted, reason=NOT_NEAR)
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_required_affinity(near: Sequence[Any], pods: Sequence[Pod], accepted: l
 def test_required_anti_affinity(
     away: Sequence[Any], pods: Sequence[Pod], left_out: list[str]
 ) -> None:
-    assert refused(web(away=away), *pods) == {name: [TOO_NEAR] for name in left_out}
+    assert rejected(web(away=away), *pods) == {name: [TOO_NEAR] for name in left_out}
 
 
 @pytest.mark.parametrize(
@@ -190,7 +190,7 @@ def test_required_anti_affinity(
     ],
 )
 def test_a_pod_that_is_there_keeps_others_away(pods: Sequence[Pod], left_out: list[str]) -> None:
-    assert refused(make_pod(labels={"app": "web"}), *pods) == {
+    assert rejected(make_pod(labels={"app": "web"}), *pods) == {
         name: [UNWANTED] for name in left_out
     }
 
@@ -199,7 +199,7 @@ def test_the_first_reason_counts() -> None:
     pod = web(near=[term()], away=[term(WEB, HOSTNAME)])
     others = [db(), web("one", on="a", away=[term(WEB)]), web("two", on="c", away=[term(WEB)])]
     face = make_state(four_nodes(), others).nodes()
-    assert refused_on(face, pod) == {
+    assert rejected_on(face, pod) == {
         "a": (TOO_NEAR, True),
         "b": (UNWANTED, True),
         "c": (NOT_NEAR, False),
@@ -248,7 +248,7 @@ def test_the_pod(more: Mapping[str, Any], accepted: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("selector", "is_refused"),
+    ("selector", "is_rejected"),
     [
         pytest.param({"matchLabels": {"team": "x"}}, True, id="minds a namespace with the label"),
         pytest.param({"matchLabels": {"team": "y"}}, False, id="leaves out one without it"),
@@ -260,20 +260,20 @@ def test_the_pod(more: Mapping[str, Any], accepted: list[str]) -> None:
         pytest.param({}, True, id="minds every namespace"),
     ],
 )
-def test_a_pod_that_is_there(selector: Mapping[str, Any], is_refused: bool) -> None:
+def test_a_pod_that_is_there(selector: Mapping[str, Any], is_rejected: bool) -> None:
     other = web("one", on="c", away=[term(WEB, namespaceSelector=selector)], namespace="red")
     state = make_state(four_nodes(), [other])
     state.put_object(namespace("blue", team="x"))
     pod = make_pod(namespace="blue", labels={"app": "web"})
-    want = {"c": [UNWANTED]} if is_refused else {}
+    want = {"c": [UNWANTED]} if is_rejected else {}
     assert rejections(plugin(), pod, state) == want
 
 
 def test_a_pod_that_matches_all_terms_is_in_the_namespaces_of_all() -> None:
     pods = [db("one", "a", namespace="blue"), db("two", "c", namespace="red")]
     blue, both = term(namespaces=["blue"]), term(namespaces=["blue", "red"])
-    assert refused(web(near=[both, blue]), *pods) == everywhere_but("a", "b", reason=NOT_NEAR)
-    assert refused(web(near=[blue, term(namespaces=["red"])]), *pods) == everywhere_but(
+    assert rejected(web(near=[both, blue]), *pods) == everywhere_but("a", "b", reason=NOT_NEAR)
+    assert rejected(web(near=[blue, term(namespaces=["red"])]), *pods) == everywhere_but(
         reason=NOT_NEAR
     )
 
@@ -288,49 +288,49 @@ def test_a_namespace_that_comes_makes_kept_verdicts_stale() -> None:
     assert decide(pod, verdicts, turn=0).node_name == "c"
 
 
-# Pods in thought.
+# Pods hypothetically.
 
 
 def test_a_promised_pod_counts_on_its_own_node_alone() -> None:
     face = make_state(four_nodes(), [web("far", on="c")]).nodes()
     promised = face.with_pods({0: [web("next", away=[term(WEB)])]})
     pod = web(away=[term(WEB, HOSTNAME)])
-    assert refused_on(promised, pod) == {"a": (TOO_NEAR, True), "c": (TOO_NEAR, True)}
+    assert rejected_on(promised, pod) == {"a": (TOO_NEAR, True), "c": (TOO_NEAR, True)}
     wanted = web(near=[term(WEB)], app="db")
-    assert refused_on(promised, wanted) == {"b": (NOT_NEAR, False), "bare": (NOT_NEAR, False)}
+    assert rejected_on(promised, wanted) == {"b": (NOT_NEAR, False), "bare": (NOT_NEAR, False)}
 
 
 def test_what_a_promised_pod_wants_counts_where_the_plugin_is_concerned() -> None:
     face = make_state(four_nodes(), [web("far", on="c", away=[term(WEB)])]).nodes()
     promised = face.with_pods({0: [web("next", away=[term(WEB)])]})
     plain = make_pod(labels={"app": "web"})
-    assert refused_on(promised, plain) == {"a": (UNWANTED, True), "c": (UNWANTED, True)}
+    assert rejected_on(promised, plain) == {"a": (UNWANTED, True), "c": (UNWANTED, True)}
 
 
 def test_what_a_promised_pod_wants_is_not_asked_where_nothing_else_concerns_the_pod() -> None:
     """kube-scheduler has skipped the plugin by then."""
     face = make_state(four_nodes(), [web("far", on="bare", away=[term(WEB)])]).nodes()
     promised = face.with_pods({0: [web("next", away=[term(WEB)])]})
-    assert refused_on(promised, make_pod(labels={"app": "web"})) == {}
+    assert rejected_on(promised, make_pod(labels={"app": "web"})) == {}
 
 
 def test_a_promised_pod_reaches_nobody_on_a_node_without_the_label() -> None:
     face = make_state(four_nodes(), [web("far", on="c", away=[term(WEB)])]).nodes()
     promised = face.with_pods({3: [web("next", away=[term(WEB)])]})
-    assert refused_on(promised, make_pod(labels={"app": "web"})) == {"c": (UNWANTED, True)}
-    assert refused_on(promised, web(away=[term(WEB)])) == {"c": (TOO_NEAR, True)}
+    assert rejected_on(promised, make_pod(labels={"app": "web"})) == {"c": (UNWANTED, True)}
+    assert rejected_on(promised, web(away=[term(WEB)])) == {"c": (TOO_NEAR, True)}
 
 
 def test_a_victim_is_gone_from_its_own_node_alone() -> None:
     others = [web("one", on="a", away=[term(WEB)]), db(on="a")]
     face = make_state(four_nodes(), others).nodes()
-    assert refused_on(face.without({0: ["default/one"]}), make_pod(labels={"app": "web"})) == {
+    assert rejected_on(face.without({0: ["default/one"]}), make_pod(labels={"app": "web"})) == {
         "b": (UNWANTED, True)
     }
-    assert refused_on(face.without({0: ["default/db"]}), web(app="x", away=[term()])) == {
+    assert rejected_on(face.without({0: ["default/db"]}), web(app="x", away=[term()])) == {
         "b": (TOO_NEAR, True)
     }
-    assert refused_on(face.without({0: ["default/db"]}), web(app="x", near=[term()])) == {
+    assert rejected_on(face.without({0: ["default/db"]}), web(app="x", near=[term()])) == {
         "a": (NOT_NEAR, False),
         "c": (NOT_NEAR, False),
         "bare": (NOT_NEAR, False),
@@ -341,8 +341,8 @@ def test_without_the_last_of_its_group_a_pod_is_the_first_there() -> None:
     face = make_state(four_nodes(), [web("one", on="a")]).nodes()
     pod = web(near=[term(WEB), term(WEB, HOSTNAME)])
     elsewhere = dict.fromkeys(("b", "c", "bare"), (NOT_NEAR, False))
-    assert refused_on(face, pod) == elsewhere
-    assert refused_on(face.without({0: ["default/one"]}), pod) == elsewhere
+    assert rejected_on(face, pod) == elsewhere
+    assert rejected_on(face.without({0: ["default/one"]}), pod) == elsewhere
 
 
 # Scores.
@@ -390,7 +390,7 @@ def of_nodes(a: int = 0, b: int = 0, c: int = 0, bare: int = 0) -> dict[str, int
             make_pod(labels={"app": "web"}),
             [web("one", on="a", away=[term(WEB)])],
             None,
-            id="leaves what pods refuse to the filter",
+            id="leaves what pods reject to the filter",
         ),
         pytest.param(
             web(rather=[weighted(10)], rather_not=[weighted(10)]),
@@ -466,7 +466,7 @@ def test_normalized(raw: list[int], feasible: list[int], want: list[int]) -> Non
 # Bad input.
 
 
-def test_a_pod_whose_terms_make_no_sense_is_refused_with_the_field() -> None:
+def test_a_pod_whose_terms_make_no_sense_is_rejected_with_the_field() -> None:
     bad = {"matchExpressions": [{"key": "app", "operator": "Near"}]}
     nodes = make_state(four_nodes()).nodes()
     at = f"{REQUIRED}[0].labelSelector.matchExpressions[0].operator"
@@ -496,12 +496,12 @@ def test_a_bad_term_of_a_pod_that_is_there_hurts_nobody() -> None:
         pytest.param(
             101,
             [("hardPodAffinityWeight", "Invalid value: 101: not in valid range [0, 100]")],
-            id="refuses 101",
+            id="rejects 101",
         ),
         pytest.param(
             -1,
             [("hardPodAffinityWeight", "Invalid value: -1: not in valid range [0, 100]")],
-            id="refuses -1",
+            id="rejects -1",
         ),
     ],
 )

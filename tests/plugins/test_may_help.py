@@ -1,4 +1,4 @@
-"""The hints of the plugins: which changes may help a pod that the plugin refused."""
+"""The hints of the plugins: which changes may help a pod that the plugin rejected."""
 
 from typing import Any
 
@@ -162,7 +162,7 @@ def case(name: str, pod: Pod, change: Change, want: bool, sentence: str) -> Any:
         case("InterPodAffinity", AWAY, pod_change(None, APP_A), False, "and not come"),
         case("InterPodAffinity", AWAY, pod_change(APP_B, None), False, "nor any other go"),
         case(
-            "InterPodAffinity", APP_A, pod_change(AWAY, None), True, "sees one go that refused it"
+            "InterPodAffinity", APP_A, pod_change(AWAY, None), True, "sees one go that rejected it"
         ),
         case("InterPodAffinity", APP_B, pod_change(AWAY, None), False, "not if it did not"),
         case("InterPodAffinity", NEAR, node_change(None, PLAIN), False, "needs the key"),
@@ -218,7 +218,7 @@ def case(name: str, pod: Pod, change: Change, want: bool, sentence: str) -> Any:
         case("VolumeZone", STORES, object_change(None, thing(StorageClass)), False, "no other"),
     ],
 )
-def test_what_may_help_a_pod_that_was_refused_by(
+def test_what_may_help_a_pod_that_was_rejected_by(
     name: str, pod: Pod, change: Change, want: bool
 ) -> None:
     assert plugin_called(name).may_help(pod, change) is want

@@ -114,7 +114,7 @@ def test_a_poll_interval_may_be_any_duration() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "5", "1d", "1m ", "soon", "1٣s", "9" * 400 + "h"])
-def test_a_time_is_refused(text: str) -> None:
+def test_a_time_is_rejected(text: str) -> None:
     told = f"must be a time such as 30s, 1m or 1h, not {text!r}"
     assert list(NetworkTrafficArgs(window=text).problems()) == [("window", told)]
     assert list(NetworkTrafficArgs(poll_interval=text).problems()) == [("pollInterval", told)]
@@ -322,7 +322,7 @@ def test_a_time_is_too_long(args: dict[str, Any], problem: tuple[str, str]) -> N
         ),
     ],
 )
-def test_what_is_refused_is(args: dict[str, Any], problem: tuple[str, str]) -> None:
+def test_what_is_rejected_is(args: dict[str, Any], problem: tuple[str, str]) -> None:
     assert list(NetworkTrafficArgs(**args).problems()) == [problem]
 
 
@@ -372,12 +372,12 @@ def test_the_address_may_be(args: dict[str, Any], addresses: tuple[str, ...]) ->
         pytest.param(
             {"window": 90},
             [("window", "must be a time such as 30s, 1m or 1h, not '90'")],
-            id="refuses a time without a unit, and does not ask for quotes",
+            id="rejects a time without a unit, and does not ask for quotes",
         ),
         pytest.param(
             {"query": ""},
             [("query", "must be PromQL that gives one value per node, or be left out, not ''")],
-            id="refuses an empty query",
+            id="rejects an empty query",
         ),
         pytest.param({"query": None}, [], id="takes a null query for none"),
     ],

@@ -58,7 +58,7 @@ def measured(plugin: NetworkTraffic, **percent: Any) -> ClusterState:
     return state
 
 
-def refused(plugin: NetworkTraffic, state: ClusterState, pod: Pod | None = None) -> dict[str, Any]:
+def rejected(plugin: NetworkTraffic, state: ClusterState, pod: Pod | None = None) -> dict[str, Any]:
     return rejections(plugin, pod or carrying(0), state)
 
 
@@ -68,26 +68,26 @@ def refused(plugin: NetworkTraffic, state: ClusterState, pod: Pod | None = None)
 @pytest.mark.parametrize("scoring", ["utilization", "relative"])
 def test_a_node_is_hot_from_the_hard_threshold_on(scoring: str) -> None:
     plugin = plugin_with(scoring=scoring)
-    assert refused(plugin, measured(plugin, a=10, b=89.9, c=90, d=250)) == {"c": [HOT], "d": [HOT]}
+    assert rejected(plugin, measured(plugin, a=10, b=89.9, c=90, d=250)) == {"c": [HOT], "d": [HOT]}
 
 
 def test_the_pod_itself_counts() -> None:
     plugin = plugin_with()
     state = measured(plugin, a=10, b=85)
-    assert refused(plugin, state, carrying(4)) == {}
-    assert refused(plugin, state, carrying(5)) == {"b": [HOT]}
-    assert refused(plugin, state, carrying(80)) == {"a": [HOT], "b": [HOT]}
+    assert rejected(plugin, state, carrying(4)) == {}
+    assert rejected(plugin, state, carrying(5)) == {"b": [HOT]}
+    assert rejected(plugin, state, carrying(80)) == {"a": [HOT], "b": [HOT]}
 
 
 def test_pods_on_their_way_count() -> None:
     plugin = plugin_with()
     state = measured(plugin, a=10, b=10)
     state.assume(carrying(50, "one"), "a")
-    assert refused(plugin, state, carrying(20)) == {}
+    assert rejected(plugin, state, carrying(20)) == {}
     state.assume(carrying(30, "two"), "a")
-    assert refused(plugin, state, carrying(1)) == {"a": [HOT]}
+    assert rejected(plugin, state, carrying(1)) == {"a": [HOT]}
     state.forget("default/one")
-    assert refused(plugin, state, carrying(20)) == {}
+    assert rejected(plugin, state, carrying(20)) == {}
 
 
 def test_a_node_that_was_hot_stays_so_until_it_has_cooled() -> None:
@@ -103,7 +103,7 @@ def test_a_node_that_was_hot_stays_so_until_it_has_cooled() -> None:
         }
         taken = meter.take(answers, [make_node("a")], (), now)
         state.publish(plugin.request, published(taken))
-        found.append(bool(refused(plugin, state)))
+        found.append(bool(rejected(plugin, state)))
     assert found == [False, True, True, True, False, False]
 
 
@@ -118,8 +118,8 @@ def test_a_node_that_was_hot_stays_so_until_it_has_cooled() -> None:
 def test_a_node_without_a_fresh_reading_is_not_hot(state: dict[str, Any]) -> None:
     plugin = plugin_with()
     table = measured(plugin, a=80, b=80, c=state)
-    assert refused(plugin, table, carrying(9)) == {}
-    assert refused(plugin, table, carrying(11)) == {"a": [HOT], "b": [HOT]}
+    assert rejected(plugin, table, carrying(9)) == {}
+    assert rejected(plugin, table, carrying(11)) == {"a": [HOT], "b": [HOT]}
 
 
 @pytest.mark.parametrize(
@@ -138,17 +138,17 @@ def test_a_node_without_a_fresh_reading_is_not_hot(state: dict[str, Any]) -> Non
 )
 def test_a_link_is_hot_by(args: dict[str, Any], is_hot: bool) -> None:
     plugin = plugin_with(**args)
-    assert refused(plugin, measured(plugin, a=95)) == ({"a": [HOT]} if is_hot else {})
+    assert rejected(plugin, measured(plugin, a=95)) == ({"a": [HOT]} if is_hot else {})
 
 
 def test_nothing_is_hot_before_the_first_reading() -> None:
     plugin = plugin_with()
-    assert refused(plugin, make_state([make_node("a")])) == {}
+    assert rejected(plugin, make_state([make_node("a")])) == {}
 
 
 def test_nothing_is_hot_while_too_few_nodes_are_fresh() -> None:
     plugin = plugin_with(not_fresh=NotFreshArgs(missing="reject"))
-    assert refused(plugin, measured(plugin, a=95, b={}, c={})) == {}
+    assert rejected(plugin, measured(plugin, a=95, b={}, c={})) == {}
 
 
 # Nodes that are not to be trusted.
@@ -159,22 +159,22 @@ def test_nothing_is_hot_while_too_few_nodes_are_fresh() -> None:
 @pytest.mark.parametrize(
     ("policy", "reasons"),
     [
-        pytest.param("neutral", {}, id="neutral refuses none"),
-        pytest.param("avoid", {}, id="avoid refuses none"),
-        pytest.param("reject", {"c": [NOT_TRUSTED]}, id="reject refuses it"),
+        pytest.param("neutral", {}, id="neutral rejects none"),
+        pytest.param("avoid", {}, id="avoid rejects none"),
+        pytest.param("reject", {"c": [NOT_TRUSTED]}, id="reject rejects it"),
     ],
 )
 def test_the_policy(policy: str, reasons: dict[str, list[str]], scoring: str, state: State) -> None:
     plugin = plugin_with(scoring=scoring, not_fresh=NotFreshArgs(**{state.value: policy}))  # type: ignore[arg-type]
     table = measured(plugin, a=10, b=20, c={"value": 1, "state": state.value})
-    assert refused(plugin, table) == reasons
+    assert rejected(plugin, table) == reasons
 
 
 def test_a_node_that_joined_since_is_missing() -> None:
     plugin = plugin_with(not_fresh=NotFreshArgs(missing="reject"))
     state = measured(plugin, a=10, b=20)
     state.add_node(make_node("new"))
-    assert refused(plugin, state) == {"new": [NOT_TRUSTED]}
+    assert rejected(plugin, state) == {"new": [NOT_TRUSTED]}
 
 
 # Who may pass.
@@ -204,10 +204,10 @@ def test_a_pod_may_go_to_a_hot_node_and_to_one_that_is_not_trusted(pod: Pod, pas
     plugin = plugin_with(not_fresh=NotFreshArgs(missing="reject"))
     state = measured(plugin, a=95, b=10, c={})
     want = {} if passes else {"a": [HOT], "c": [NOT_TRUSTED]}
-    assert refused(plugin, state, pod) == want
+    assert rejected(plugin, state, pod) == want
 
 
-# It never refuses every node.
+# It never rejects every node.
 
 
 @pytest.mark.parametrize(
@@ -286,7 +286,7 @@ TRAFFIC = {"enabled": [{"name": "NetworkTraffic"}]}
         pytest.param({"multiPoint": TRAFFIC}, True, id="where it is everything"),
     ],
 )
-def test_hot_nodes_are_refused(plugins: dict[str, Any], filters: bool) -> None:
+def test_hot_nodes_are_rejected(plugins: dict[str, Any], filters: bool) -> None:
     profile = profile_of(plugins)
     (request,) = profile.readings
     plugin = next(plugin for plugin in profile.plugins if isinstance(plugin, NetworkTraffic))

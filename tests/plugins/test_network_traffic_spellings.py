@@ -211,9 +211,9 @@ def test_args_of_today_are_left_alone() -> None:
 
 
 def test_a_mistake_is_told_under_the_name_that_was_written() -> None:
-    with pytest.raises(ConfigError) as refusal:
+    with pytest.raises(ConfigError) as rejection:
         build({"ip": "http://p", "deviceName": "wlan0", "timeRange": "soon"})
-    assert refusal.value.problems == (
+    assert rejection.value.problems == (
         "f.yaml:16: profiles[0].pluginConfig[0].args.timeRange: "
         "must be a time such as 30s, 1m or 1h, not 'soon'",
     )
@@ -253,10 +253,10 @@ def test_a_mistake_is_told_under_the_name_that_was_written() -> None:
         ),
     ],
 )
-def test_spellings_that_differ_are_refused(args: dict[str, Any], told: str) -> None:
-    with pytest.raises(ConfigError) as refusal:
+def test_spellings_that_differ_are_rejected(args: dict[str, Any], told: str) -> None:
+    with pytest.raises(ConfigError) as rejection:
         build(args)
-    (problem,) = refusal.value.problems
+    (problem,) = rejection.value.problems
     assert problem.partition("pluginConfig[0].args.")[2] == told
 
 

@@ -111,8 +111,8 @@ def plugin(**added: Any) -> NodeAffinity:
     ],
 )
 def test_filter(pod: Pod, accepted: str) -> None:
-    refused = {name: [OWN] for name in "abc" if name not in accepted}
-    assert rejections(plugin(), pod, make_state(nodes())) == refused
+    rejected = {name: [OWN] for name in "abc" if name not in accepted}
+    assert rejections(plugin(), pod, make_state(nodes())) == rejected
 
 
 def test_what_the_configuration_adds_is_required_first() -> None:
@@ -150,7 +150,7 @@ def test_what_the_configuration_adds_is_required_first() -> None:
         pytest.param(
             requiring({"matchFields": [*named("a")["matchFields"], *named("b")["matchFields"]]}),
             PodRejection("pod affinity terms conflict"),
-            id="refuses the pod when no name is left",
+            id="rejects the pod when no name is left",
         ),
     ],
 )

@@ -16,7 +16,7 @@ def restarting(action: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(
-    ("spec", "refused"),
+    ("spec", "rejected"),
     [
         pytest.param({}, set(), id="lets a plain pod go anywhere"),
         pytest.param(
@@ -53,7 +53,7 @@ def restarting(action: str) -> list[dict[str, Any]]:
         ),
     ],
 )
-def test_filter(spec: dict[str, Any], refused: set[str]) -> None:
+def test_filter(spec: dict[str, Any], rejected: set[str]) -> None:
     nodes = [
         make_node("none"),
         make_node("restarts", declared_features=["Another", RESTARTS]),
@@ -61,7 +61,7 @@ def test_filter(spec: dict[str, Any], refused: set[str]) -> None:
         make_node("both", declared_features=[NAMESPACES, RESTARTS]),
     ]
     found = rejections(NodeDeclaredFeatures(), make_pod(spec=spec), make_state(nodes))
-    assert found == {name: ["node(s) didn't match Pod's required features"] for name in refused}
+    assert found == {name: ["node(s) didn't match Pod's required features"] for name in rejected}
 
 
 def test_no_eviction_helps() -> None:

@@ -21,13 +21,13 @@ def plugin(label: str = LABEL, value: str | None = None) -> NodeLabel:
     [
         pytest.param({LABEL: "true"}, None, [], id="admits a node with the label"),
         pytest.param({LABEL: ""}, None, [], id="admits a node whose label is empty"),
-        pytest.param({}, None, [LABEL], id="refuses a node without the label"),
-        pytest.param({"other": "true"}, None, [LABEL], id="refuses a node with another label"),
+        pytest.param({}, None, [LABEL], id="rejects a node without the label"),
+        pytest.param({"other": "true"}, None, [LABEL], id="rejects a node with another label"),
         pytest.param({LABEL: "true"}, "true", [], id="admits the value"),
-        pytest.param({LABEL: "no"}, "true", [f"{LABEL}=true"], id="refuses another value"),
-        pytest.param({}, "true", [f"{LABEL}=true"], id="refuses a node without that value"),
+        pytest.param({LABEL: "no"}, "true", [f"{LABEL}=true"], id="rejects another value"),
+        pytest.param({}, "true", [f"{LABEL}=true"], id="rejects a node without that value"),
         pytest.param({LABEL: ""}, "", [], id="admits the empty value"),
-        pytest.param({LABEL: "x"}, "", [f"{LABEL}="], id="refuses what should be empty"),
+        pytest.param({LABEL: "x"}, "", [f"{LABEL}="], id="rejects what should be empty"),
     ],
 )
 def test_filter(labels: Mapping[str, str], value: str | None, want: list[str]) -> None:
@@ -135,7 +135,7 @@ def test_verdicts_in_words(value: str | None, want: list[str]) -> None:
                 "must be the key of the label that NodeLabel looks for, such as "
                 f"example.com/disk, and is '{'a' * 64}'"
             ],
-            id="refuses a key that is too long",
+            id="rejects a key that is too long",
         ),
         pytest.param(
             "a/b/c",
@@ -143,7 +143,7 @@ def test_verdicts_in_words(value: str | None, want: list[str]) -> None:
                 "must be the key of the label that NodeLabel looks for, such as "
                 "example.com/disk, and is 'a/b/c'"
             ],
-            id="refuses what no label can be called",
+            id="rejects what no label can be called",
         ),
     ],
 )
@@ -157,10 +157,10 @@ def test_args(label: str, want: list[str]) -> None:
         pytest.param("", True, id="takes the empty value"),
         pytest.param("m5.large_a-1", True, id="takes letters, digits, dots, bars and dashes"),
         pytest.param("a" * 63, True, id="takes the longest value"),
-        pytest.param("a" * 64, False, id="refuses a longer one"),
-        pytest.param("a b", False, id="refuses a space"),
-        pytest.param("-a", False, id="refuses a dash at the beginning"),
-        pytest.param("ä", False, id="refuses other letters"),
+        pytest.param("a" * 64, False, id="rejects a longer one"),
+        pytest.param("a b", False, id="rejects a space"),
+        pytest.param("-a", False, id="rejects a dash at the beginning"),
+        pytest.param("ä", False, id="rejects other letters"),
     ],
 )
 def test_a_value(value: str, is_right: bool) -> None:

@@ -9,13 +9,13 @@ REASON = "node(s) didn't match the requested node name"
 
 
 @pytest.mark.parametrize(
-    ("wanted", "refused"),
+    ("wanted", "rejected"),
     [
         pytest.param("", {}, id="accepts every node for a pod without a name"),
         pytest.param("b", {"a": [REASON]}, id="accepts the node that is named"),
         pytest.param("c", {"a": [REASON], "b": [REASON]}, id="accepts none when it is unknown"),
     ],
 )
-def test_filter(wanted: str, refused: dict[str, list[str]]) -> None:
+def test_filter(wanted: str, rejected: dict[str, list[str]]) -> None:
     state = make_state([make_node("a"), make_node("b")])
-    assert rejections(NodeName(), make_pod(on=wanted), state) == refused
+    assert rejections(NodeName(), make_pod(on=wanted), state) == rejected

@@ -8,7 +8,7 @@ from lowtide.objects.pod import Pod
 from lowtide.plugins.node_ports import NodePorts
 from lowtide.testing import make_node, make_pod, make_state, rejections
 
-REFUSED = {"a": ["node(s) didn't have free ports for the requested pod ports"]}
+REJECTED = {"a": ["node(s) didn't have free ports for the requested pod ports"]}
 
 
 def with_ports(name: str, *ports: dict[str, Any], on: str = "") -> Pod:
@@ -20,24 +20,24 @@ def port(number: int, protocol: str = "TCP", ip: str = "") -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "refused"),
+    ("wanted", "rejected"),
     [
         pytest.param([], {}, id="accepts a pod without ports"),
         pytest.param([{"containerPort": 80}], {}, id="accepts a port that is not the host's"),
-        pytest.param([port(80)], REFUSED, id="refuses a port that is held"),
+        pytest.param([port(80)], REJECTED, id="rejects a port that is held"),
         pytest.param([port(81)], {}, id="accepts another port"),
         pytest.param([port(80, "UDP")], {}, id="accepts another protocol"),
-        pytest.param([port(80, ip="10.0.0.1")], REFUSED, id="refuses one address beside all"),
-        pytest.param([port(53, "UDP")], REFUSED, id="refuses all addresses beside one"),
-        pytest.param([port(53, "UDP", "10.0.0.1")], REFUSED, id="refuses the same address"),
+        pytest.param([port(80, ip="10.0.0.1")], REJECTED, id="rejects one address beside all"),
+        pytest.param([port(53, "UDP")], REJECTED, id="rejects all addresses beside one"),
+        pytest.param([port(53, "UDP", "10.0.0.1")], REJECTED, id="rejects the same address"),
         pytest.param([port(53, "UDP", "10.0.0.2")], {}, id="accepts another address"),
-        pytest.param([port(81), port(80)], REFUSED, id="refuses when one port of two is held"),
+        pytest.param([port(81), port(80)], REJECTED, id="rejects when one port of two is held"),
     ],
 )
-def test_filter(wanted: list[dict[str, Any]], refused: dict[str, list[str]]) -> None:
+def test_filter(wanted: list[dict[str, Any]], rejected: dict[str, list[str]]) -> None:
     held = with_ports("held", port(80), port(53, "UDP", "10.0.0.1"), on="a")
     state = make_state([make_node("a"), make_node("b")], [held])
-    assert rejections(NodePorts(), with_ports("p", *wanted), state) == refused
+    assert rejections(NodePorts(), with_ports("p", *wanted), state) == rejected
 
 
 def test_a_sidecar_holds_and_wants_ports() -> None:
@@ -47,7 +47,7 @@ def test_a_sidecar_holds_and_wants_ports() -> None:
     held_before = make_pod("before", on="b", spec={"initContainers": [initial]})
     state = make_state([make_node("a"), make_node("b")], [holds, held_before])
     wants = make_pod("p", spec={"initContainers": [sidecar]})
-    assert rejections(NodePorts(), wants, state) == REFUSED
+    assert rejections(NodePorts(), wants, state) == REJECTED
 
 
 def test_evicting_who_holds_the_port_helps() -> None:

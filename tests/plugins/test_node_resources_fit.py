@@ -1,4 +1,4 @@
-"""NodeResourcesFit: too little left refuses; how much would be left is the score."""
+"""NodeResourcesFit: too little left rejects; how much would be left is the score."""
 
 from typing import Any
 
@@ -34,12 +34,12 @@ def scoring(kind: str, *resources: tuple[str, int], **more: Any) -> NodeResource
 
 
 @pytest.mark.parametrize(
-    ("pod", "refused"),
+    ("pod", "rejected"),
     [
         pytest.param(make_pod(), [], id="accepts a pod that asks nothing"),
         pytest.param(make_pod(cpu="500m"), [], id="accepts exactly what is left"),
         pytest.param(
-            make_pod(cpu="501m"), [("Insufficient cpu", True)], id="refuses one milli more"
+            make_pod(cpu="501m"), [("Insufficient cpu", True)], id="rejects one milli more"
         ),
         pytest.param(make_pod(cpu="2"), [("Insufficient cpu", True)], id="lets eviction help"),
         pytest.param(
@@ -60,14 +60,14 @@ def scoring(kind: str, *resources: tuple[str, int], **more: Any) -> NodeResource
         pytest.param(
             make_pod(requests={"hugepages-2Mi": "2Mi"}),
             [("Insufficient hugepages-2Mi", False)],
-            id="refuses what the node lacks",
+            id="rejects what the node lacks",
         ),
         pytest.param(make_pod(requests={GPU: 0}), [], id="passes over an explicit zero"),
         pytest.param(make_pod(requests={"gpu": 9}), [], id="passes over names that mean nothing"),
         pytest.param(make_pod(requests={"pods": 500}), [], id="passes over pods as a request"),
     ],
 )
-def test_filter(pod: Pod, refused: list[tuple[str, bool]]) -> None:
+def test_filter(pod: Pod, rejected: list[tuple[str, bool]]) -> None:
     node = make_node("a", cpu="2", memory="1Gi", example_com__gpu=1)
     nodes = make_state([node], [make_pod("p", on="a", cpu="1500m", memory="1Mi")]).nodes()
     found = [
@@ -75,10 +75,10 @@ def test_filter(pod: Pod, refused: list[tuple[str, bool]]) -> None:
         for each in plugin().filter(pod, nodes)
         if each.mask.any()
     ]
-    assert found == refused
+    assert found == rejected
 
 
-def test_each_node_is_refused_for_its_own_reasons() -> None:
+def test_each_node_is_rejected_for_its_own_reasons() -> None:
     state = make_state(
         [
             make_node("a", cpu="1"),
@@ -96,21 +96,21 @@ def test_each_node_is_refused_for_its_own_reasons() -> None:
 
 
 @pytest.mark.parametrize(
-    ("most", "refused"),
+    ("most", "rejected"),
     [
         pytest.param(3, {}, id="accepts the last one that has room"),
-        pytest.param(2, {"a": ["Too many pods"]}, id="refuses one too many"),
-        pytest.param(0, {"a": ["Too many pods"]}, id="refuses all on a node for no pods"),
+        pytest.param(2, {"a": ["Too many pods"]}, id="rejects one too many"),
+        pytest.param(0, {"a": ["Too many pods"]}, id="rejects all on a node for no pods"),
     ],
 )
-def test_the_number_of_pods(most: int, refused: dict[str, list[str]]) -> None:
+def test_the_number_of_pods(most: int, rejected: dict[str, list[str]]) -> None:
     running = [make_pod("p", on="a"), make_pod("q", on="a")]
     state = make_state([make_node("a", pods=most)], running)
-    assert rejections(plugin(), make_pod(), state) == refused
+    assert rejections(plugin(), make_pod(), state) == rejected
 
 
 @pytest.mark.parametrize(
-    ("ignoring", "refused"),
+    ("ignoring", "rejected"),
     [
         pytest.param({"ignoredResources": [GPU]}, {}, id="by name"),
         pytest.param({"ignoredResourceGroups": ["example.com"]}, {}, id="by group"),
@@ -122,10 +122,10 @@ def test_the_number_of_pods(most: int, refused: dict[str, list[str]]) -> None:
     ],
 )
 def test_extended_resources_are_ignored(
-    ignoring: dict[str, Any], refused: dict[str, list[str]]
+    ignoring: dict[str, Any], rejected: dict[str, list[str]]
 ) -> None:
     state = make_state([make_node("a")])
-    assert rejections(plugin(**ignoring), make_pod(requests={GPU: 1}), state) == refused
+    assert rejections(plugin(**ignoring), make_pod(requests={GPU: 1}), state) == rejected
 
 
 def test_kubes_own_resources_cannot_be_ignored() -> None:

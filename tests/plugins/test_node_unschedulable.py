@@ -6,13 +6,13 @@ from lowtide.plugins.node_unschedulable import NodeUnschedulable
 from lowtide.testing import make_node, make_pod, make_state, rejections
 
 KEY = "node.kubernetes.io/unschedulable"
-REFUSED = {"cordoned": ["node(s) were unschedulable"]}
+REJECTED = {"cordoned": ["node(s) were unschedulable"]}
 
 
 @pytest.mark.parametrize(
-    ("tolerations", "refused"),
+    ("tolerations", "rejected"),
     [
-        pytest.param([], REFUSED, id="refuses a cordoned node"),
+        pytest.param([], REJECTED, id="rejects a cordoned node"),
         pytest.param(
             [{"key": KEY, "operator": "Exists", "effect": "NoSchedule"}],
             {},
@@ -21,11 +21,11 @@ REFUSED = {"cordoned": ["node(s) were unschedulable"]}
         pytest.param([{"operator": "Exists"}], {}, id="accepts it for a pod that tolerates all"),
         pytest.param(
             [{"key": KEY, "operator": "Exists", "effect": "NoExecute"}],
-            REFUSED,
-            id="refuses it for a pod that tolerates another effect",
+            REJECTED,
+            id="rejects it for a pod that tolerates another effect",
         ),
     ],
 )
-def test_filter(tolerations: list[dict[str, str]], refused: dict[str, list[str]]) -> None:
+def test_filter(tolerations: list[dict[str, str]], rejected: dict[str, list[str]]) -> None:
     state = make_state([make_node("free"), make_node("cordoned", unschedulable=True)])
-    assert rejections(NodeUnschedulable(), make_pod(tolerations=tolerations), state) == refused
+    assert rejections(NodeUnschedulable(), make_pod(tolerations=tolerations), state) == rejected

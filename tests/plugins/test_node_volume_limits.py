@@ -44,7 +44,7 @@ def cluster(limit: int | None, *pods: Pod) -> ClusterState:
     return state
 
 
-def refused(pod: Pod, state: ClusterState) -> dict[str, str]:
+def rejected(pod: Pod, state: ClusterState) -> dict[str, str]:
     nodes = state.nodes()
     found = {}
     for rejection in NodeVolumeLimits().filter(pod, nodes):
@@ -53,10 +53,10 @@ def refused(pod: Pod, state: ClusterState) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    ("limit", "pod", "is_refused"),
+    ("limit", "pod", "is_rejected"),
     [
         pytest.param(3, using("web", "v3"), False, id="accepts as many as there may be"),
-        pytest.param(2, using("web", "v3"), True, id="refuses one more"),
+        pytest.param(2, using("web", "v3"), True, id="rejects one more"),
         pytest.param(3, using("web", "v3", "v4"), True, id="counts all that come"),
         pytest.param(3, using("web", "v3", "v1"), False, id="counts none that is there already"),
         pytest.param(0, using("web", "v1", "v2"), False, id="accepts what is there already"),
@@ -68,9 +68,9 @@ def refused(pod: Pod, state: ClusterState) -> dict[str, str]:
         pytest.param(0, using("web"), False, id="has nothing to say of pods without volumes"),
     ],
 )
-def test_a_node_with_two_volumes(limit: int | None, pod: Pod, is_refused: bool) -> None:
+def test_a_node_with_two_volumes(limit: int | None, pod: Pod, is_rejected: bool) -> None:
     state = cluster(limit, using("one", "v1", "v2", on="a"), using("other", "v1", on="a"))
-    assert refused(pod, state) == ({"a": TOO_MANY} if is_refused else {})
+    assert rejected(pod, state) == ({"a": TOO_MANY} if is_rejected else {})
 
 
 def test_what_is_attached_without_a_pod_counts_even_where_the_pod_would_use_it() -> None:
@@ -80,18 +80,18 @@ def test_what_is_attached_without_a_pod_counts_even_where_the_pod_would_use_it()
     spec = {"attacher": DRIVER, "nodeName": "a", "source": source}
     given = {"metadata": {"name": "x"}, "spec": spec}
     state.put_object(msgspec.convert(given, VolumeAttachment))
-    assert refused(using("web", "v1"), state) == {"a": TOO_MANY}
+    assert rejected(using("web", "v1"), state) == {"a": TOO_MANY}
 
 
-def test_a_claim_that_is_missing_refuses_every_node() -> None:
+def test_a_claim_that_is_missing_rejects_every_node() -> None:
     text = 'looking up PVC default/v9: persistentvolumeclaim "v9" not found'
-    assert refused(using("web", "v9"), cluster(3)) == {"a": text, "b": text}
+    assert rejected(using("web", "v9"), cluster(3)) == {"a": text, "b": text}
 
 
-def test_a_claim_that_is_not_the_pods_own_refuses_every_node() -> None:
+def test_a_claim_that_is_not_the_pods_own_rejects_every_node() -> None:
     state = cluster(3)
     pod = make_pod("v", spec={"volumes": [{"name": "1", "ephemeral": {}}]})
     meta = {"name": "v-1", "namespace": "default"}
     state.put_object(msgspec.convert({"metadata": meta}, PersistentVolumeClaim))
     text = "PVC default/v-1 was not created for pod default/v (pod is not owner)"
-    assert refused(pod, state) == {"a": text, "b": text}
+    assert rejected(pod, state) == {"a": text, "b": text}

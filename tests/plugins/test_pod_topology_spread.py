@@ -80,8 +80,8 @@ def two_zones() -> list[Node]:
     return [node("a", "x"), node("b", "x"), node("c", "y"), node("bare", None)]
 
 
-def refused(pod: Pod, state: ClusterState) -> dict[str, str]:
-    """The reason of each node that is refused; it has one."""
+def rejected(pod: Pod, state: ClusterState) -> dict[str, str]:
+    """The reason of each node that is rejected; it has one."""
     return {name: reason for name, (reason,) in rejections(plugin(), pod, state).items()}
 
 
@@ -97,11 +97,11 @@ def uneven(names: str) -> dict[str, str]:
     [
         # y has 0 pods, x would have 1: a skew of 1
         pytest.param(hard(), {}, "", id="accepts all while there are no pods"),
-        pytest.param(hard(), {"a": 1}, "ab", id="refuses the fuller zone, each node of it"),
+        pytest.param(hard(), {"a": 1}, "ab", id="rejects the fuller zone, each node of it"),
         pytest.param(hard(), {"a": 1, "c": 1}, "", id="accepts equally full zones"),
         pytest.param(hard(), {"a": 1, "b": 1, "c": 1}, "ab", id="adds the pods of a zone up"),
         pytest.param(hard(maxSkew=2), {"a": 1}, "", id="accepts up to maxSkew"),
-        pytest.param(hard(maxSkew=2), {"a": 2}, "ab", id="refuses above maxSkew"),
+        pytest.param(hard(maxSkew=2), {"a": 2}, "ab", id="rejects above maxSkew"),
         pytest.param(hard(), {"bare": 5}, "", id="counts no node without the label"),
         pytest.param(
             hard(labelSelector={"matchLabels": {"app": "db"}}),
@@ -132,7 +132,7 @@ def uneven(names: str) -> dict[str, str]:
 )
 def test_filter(constraint: dict[str, Any], counts: dict[str, int], names: str) -> None:
     state = make_state(two_zones(), pods_on(counts))
-    assert refused(web("web", "", constraint), state) == uneven(names)
+    assert rejected(web("web", "", constraint), state) == uneven(names)
 
 
 BY_REVISION = hard(matchLabelKeys=["hash"])
@@ -157,7 +157,7 @@ def test_which_pods_are_counted(
     constraint: dict[str, Any], running: Sequence[Pod], names: str
 ) -> None:
     pod = web("web", "", constraint, labels={"hash": "1"})
-    assert refused(pod, make_state(two_zones(), running)) == uneven(names)
+    assert rejected(pod, make_state(two_zones(), running)) == uneven(names)
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_which_pods_are_counted(
 )
 def test_affinity_policy(policies: dict[str, str], names: str) -> None:
     pod = web("web", "", hard(**policies), node_selector={"zone": "x"})
-    assert refused(pod, make_state(two_zones(), pods_on({"a": 1}))) == uneven(names)
+    assert rejected(pod, make_state(two_zones(), pods_on({"a": 1}))) == uneven(names)
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_taints_policy(
 ) -> None:
     nodes = [node("a", "x"), node("b", "x"), node("c", "y", taints=[GPU]), node("bare", None)]
     pod = web("web", "", hard(**policies), tolerations=tolerations)
-    assert refused(pod, make_state(nodes, pods_on({"a": 1}))) == uneven(names)
+    assert rejected(pod, make_state(nodes, pods_on({"a": 1}))) == uneven(names)
 
 
 def test_several_constraints() -> None:
@@ -200,10 +200,10 @@ def test_several_constraints() -> None:
     state = make_state(nodes, pods_on({"a": 1, "b": 2, "c": 3}))
     # Only d has both keys: y holds 0, and so does rack 1.
     pod = web("web", "", hard("rack"), hard())
-    assert refused(pod, state) == dict.fromkeys("abc", NO_LABEL)
+    assert rejected(pod, state) == dict.fromkeys("abc", NO_LABEL)
     # Hosts: d is the emptiest with 0; zones: x 3 and y 3.
     pod = web("web", "", hard(HOSTNAME, maxSkew=2), hard())
-    assert refused(pod, state) == {"b": UNEVEN, "c": UNEVEN}
+    assert rejected(pod, state) == {"b": UNEVEN, "c": UNEVEN}
 
 
 def test_the_first_constraint_that_a_node_does_not_meet_is_the_reason() -> None:
@@ -211,11 +211,11 @@ def test_the_first_constraint_that_a_node_does_not_meet_is_the_reason() -> None:
     nodes = [node("a", "x"), node("b", "x", labels=rack), node("c", "y", labels=rack)]
     state = make_state(nodes, pods_on({"b": 1}))
     wide = hard("rack", maxSkew=9)
-    assert refused(web("web", "", hard(), wide), state) == {"a": UNEVEN, "b": UNEVEN}
-    assert refused(web("web", "", wide, hard()), state) == {"a": NO_LABEL, "b": UNEVEN}
+    assert rejected(web("web", "", hard(), wide), state) == {"a": UNEVEN, "b": UNEVEN}
+    assert rejected(web("web", "", wide, hard()), state) == {"a": NO_LABEL, "b": UNEVEN}
 
 
-def test_what_is_refused_for_a_label_no_eviction_helps() -> None:
+def test_what_is_rejected_for_a_label_no_eviction_helps() -> None:
     nodes = make_state(two_zones(), pods_on({"a": 1})).nodes()
     found = list(plugin().filter(web("web", "", hard()), nodes))
     assert [(each.mask.tolist(), each.reason, each.eviction_helps) for each in found] == [
@@ -231,7 +231,7 @@ def test_what_is_refused_for_a_label_no_eviction_helps() -> None:
         pytest.param(web("web", "", soft()), id="with those that only prefer"),
     ],
 )
-def test_nothing_is_refused(pod: Pod) -> None:
+def test_nothing_is_rejected(pod: Pod) -> None:
     assert list(plugin().filter(pod, make_state(two_zones(), pods_on({"a": 9})).nodes())) == []
 
 
@@ -246,7 +246,7 @@ def test_a_cluster_without_nodes() -> None:
 # In thought.
 
 
-def refused_on(pod: Pod, nodes: Nodes) -> set[str]:
+def rejected_on(pod: Pod, nodes: Nodes) -> set[str]:
     found: list[Rejection] = list(plugin().filter(pod, nodes))
     return {nodes.names[at] for each in found for at in np.flatnonzero(each.mask)}
 
@@ -273,10 +273,10 @@ def test_pods_that_are_added_in_thought(
 ) -> None:
     nodes = make_state(three_zones(), pods_on(counts)).nodes()
     thought = nodes.with_pods({each: [web(f"new-{each}")] for each in at})
-    assert refused_on(web("web", "", hard()), thought) == expected
+    assert rejected_on(web("web", "", hard()), thought) == expected
     positions = np.array(at, np.intp)
     of_some = {nodes.names[each] for each in at} & expected
-    assert refused_on(web("web", "", hard()), thought.take(positions)) == of_some
+    assert rejected_on(web("web", "", hard()), thought.take(positions)) == of_some
 
 
 @pytest.mark.parametrize(
@@ -299,7 +299,7 @@ def test_pods_that_are_removed_in_thought(
 ) -> None:
     nodes = make_state(three_zones(), pods_on(counts)).nodes()
     thought = nodes.without({at: [f"default/{uid}" for uid in uids] for at, uids in gone.items()})
-    assert refused_on(web("web", "", hard()), thought) == expected
+    assert rejected_on(web("web", "", hard()), thought) == expected
 
 
 def test_in_thought_terminating_pods_and_empty_selectors_count() -> None:
@@ -307,24 +307,24 @@ def test_in_thought_terminating_pods_and_empty_selectors_count() -> None:
     nodes = make_state(three_zones(), pods_on({"a": 1}, deleted=True)).nodes()
     # y 1 more than x, which falls to -1: 0 - 1 + 1 - (-1)
     thought = nodes.without({0: ["default/web-a-0"]})
-    assert refused_on(web("web", "", hard()), thought) == set()
+    assert rejected_on(web("web", "", hard()), thought) == set()
     blank = web("web", "", hard(labelSelector={}))
-    assert refused_on(blank, nodes.with_pods({0: [web("new")]})) == {"a"}
+    assert rejected_on(blank, nodes.with_pods({0: [web("new")]})) == {"a"}
     none = web("web", "", {k: v for k, v in hard().items() if k != "labelSelector"})
-    assert refused_on(none, nodes.with_pods({0: [web("new"), web("newer")]})) == set()
+    assert rejected_on(none, nodes.with_pods({0: [web("new"), web("newer")]})) == set()
 
 
 def test_in_thought_too_few_domains_count_as_empty() -> None:
     nodes = make_state(three_zones(), pods_on({"a": 1, "b": 1, "c": 1})).nodes()
     pod = web("web", "", hard(minDomains=4, maxSkew=2))
-    assert refused_on(pod, nodes) == set()
-    assert refused_on(pod, nodes.with_pods({1: [web("new")]})) == {"b"}  # 1 + 1 + 1 - 0
+    assert rejected_on(pod, nodes) == set()
+    assert rejected_on(pod, nodes.with_pods({1: [web("new")]})) == {"b"}  # 1 + 1 + 1 - 0
 
 
 def test_nodes_that_are_not_counted_count_nothing_in_thought() -> None:
     pod = web("web", "", hard(), node_selector={"zone": "x"})
     nodes = make_state(three_zones(), pods_on({"a": 1})).nodes()
-    assert refused_on(pod, nodes.with_pods({1: [web("new"), web("newer")]})) == set()
+    assert rejected_on(pod, nodes.with_pods({1: [web("new"), web("newer")]})) == set()
 
 
 def test_nominated_pods_count_on_their_node() -> None:
@@ -453,7 +453,7 @@ def test_only_feasible_nodes_make_domains() -> None:
 
 
 class Hot:
-    """Refuses nodes by what is measured on them."""
+    """Rejects nodes by what is measured on them."""
 
     name = "Hot"
 
@@ -461,7 +461,7 @@ class Hot:
         yield Rejection(nodes.reading("heat")["heat"] > 0, "hot")
 
 
-def test_a_node_that_is_refused_by_a_new_reading_no_longer_makes_a_domain() -> None:
+def test_a_node_that_is_rejected_by_a_new_reading_no_longer_makes_a_domain() -> None:
     nodes = [node("a", "x"), node("b", "y"), node("c", "z")]
     state = make_state(nodes, pods_on({"a": 3, "b": 1}))
     verdicts, pod = VerdictCache(make_profile([Hot(), plugin()]), state), web("web", "", soft())
@@ -501,7 +501,7 @@ def test_hosts_are_counted_whatever_the_policies() -> None:
     "pod",
     [
         pytest.param(web(), id="without constraints, service and owner"),
-        pytest.param(web("web", "", hard()), id="with those that refuse"),
+        pytest.param(web("web", "", hard()), id="with those that reject"),
     ],
 )
 def test_no_opinion(pod: Pod) -> None:
@@ -526,7 +526,7 @@ def test_normalized(counts: dict[str, int], expected: dict[str, int]) -> None:
 
 
 @pytest.mark.parametrize("max_skew", [0, -1])
-def test_a_skew_that_the_api_server_would_refuse_counts_as_the_least_that_it_allows(
+def test_a_skew_that_the_api_server_would_reject_counts_as_the_least_that_it_allows(
     max_skew: int,
 ) -> None:
     state = make_state([node(name, name) for name in "abc"], pods_on({"b": 1, "c": 2}))

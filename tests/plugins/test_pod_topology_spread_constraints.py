@@ -321,10 +321,10 @@ profiles:
 
 
 def test_what_is_wrong_is_told_with_its_place() -> None:
-    with pytest.raises(ConfigError) as refused:
+    with pytest.raises(ConfigError) as rejected:
         Registry(BUILT_IN).build(load_config(CONFIG, file="c.yaml"), {Binder: NoBinder()})
     path = "profiles[0].pluginConfig[0].args"
-    kind, field = refused.value.problems
+    kind, field = rejected.value.problems
     assert kind.startswith("c.yaml:7")
     assert f'{path}.defaultingType: is the string "Sometimes"' in kind
     assert field.startswith("c.yaml:9")

@@ -1,4 +1,4 @@
-"""TaintToleration: untolerated taints refuse, those that only prefer lower the score."""
+"""TaintToleration: untolerated taints reject, those that only prefer lower the score."""
 
 import pytest
 
@@ -22,9 +22,9 @@ def nodes() -> list[Node]:
 
 
 @pytest.mark.parametrize(
-    ("tolerations", "refused"),
+    ("tolerations", "rejected"),
     [
-        pytest.param([], {"no-schedule", "no-execute", "both"}, id="refuses hard taints"),
+        pytest.param([], {"no-schedule", "no-execute", "both"}, id="rejects hard taints"),
         pytest.param(
             [{"key": "gpu", "operator": "Exists"}], {"both"}, id="accepts what is tolerated"
         ),
@@ -41,9 +41,9 @@ def nodes() -> list[Node]:
         pytest.param([{"operator": "Exists"}], set(), id="accepts all for who tolerates all"),
     ],
 )
-def test_filter(tolerations: list[dict[str, str]], refused: set[str]) -> None:
+def test_filter(tolerations: list[dict[str, str]], rejected: set[str]) -> None:
     found = rejections(TaintToleration(), make_pod(tolerations=tolerations), make_state(nodes()))
-    assert found == {name: ["node(s) had untolerated taint(s)"] for name in refused}
+    assert found == {name: ["node(s) had untolerated taint(s)"] for name in rejected}
 
 
 def preferring() -> list[Node]:
@@ -84,7 +84,7 @@ def test_score(tolerations: list[dict[str, str]], raw: list[int]) -> None:
 
 def test_fewer_is_better() -> None:
     decision = place([TaintToleration()], make_pod(), preferring())
-    # 100 - 0, 100 - 1*100//3, 100 - 3*100//3; the hard one is refused
+    # 100 - 0, 100 - 1*100//3, 100 - 3*100//3; the hard one is rejected
     assert {each.node_name: each.total for each in decision.best} == {
         "none": 100,
         "one": 67,

@@ -115,7 +115,7 @@ def cluster(*things: Any) -> ClusterState:
     return state
 
 
-def refused(pod: Pod, state: ClusterState) -> dict[str, list[str]]:
+def rejected(pod: Pod, state: ClusterState) -> dict[str, list[str]]:
     nodes = state.nodes()
     found: dict[str, list[str]] = {name: [] for name in nodes.names}
     for rejection in PLUGIN.filter(pod, nodes):
@@ -180,10 +180,10 @@ def refused(pod: Pod, state: ClusterState) -> dict[str, list[str]]:
         ),
     ],
 )
-def test_refuses_a_pod(pod: Pod, things: list[Any], want: str) -> None:
+def test_rejects_a_pod(pod: Pod, things: list[Any], want: str) -> None:
     state = cluster(*things)
     assert PLUGIN.pre_filter(pod, state.nodes()) == PodRejection(want)
-    assert refused(pod, state) == {"a": [], "b": []}
+    assert rejected(pod, state) == {"a": [], "b": []}
 
 
 BOUND = {"annotations": COMPLETED, "volumeName": "v"}
@@ -277,10 +277,10 @@ BOUND = {"annotations": COMPLETED, "volumeName": "v"}
         ),
     ],
 )
-def test_refuses_nodes(things: list[Any], a: list[str], b: list[str]) -> None:
+def test_rejects_nodes(things: list[Any], a: list[str], b: list[str]) -> None:
     state = cluster(*things)
     assert PLUGIN.pre_filter(using(), state.nodes()) is None
-    assert refused(using(), state) == {"a": a, "b": b}
+    assert rejected(using(), state) == {"a": a, "b": b}
 
 
 def capacity(size: str | None, largest: str | None = None, topology: Any = None) -> Any:
@@ -311,7 +311,7 @@ def test_makes_volumes(told: list[Any], a: list[str], b: list[str]) -> None:
     spec = {"storageCapacity": True}
     driver = msgspec.convert({"metadata": {"name": DRIVER}, "spec": spec}, CSIDriver)
     state = cluster(claim(class_name="made"), driver, *told)
-    assert refused(using(), state) == {"a": a, "b": b}
+    assert rejected(using(), state) == {"a": a, "b": b}
 
 
 def test_a_claim_whose_size_cannot_be_read_is_named() -> None:
@@ -332,9 +332,9 @@ AWS_DISK = {"awsElasticBlockStore": {"volumeID": "vol-1"}}
 def test_a_disk_of_an_old_driver_is_where_its_new_driver_says() -> None:
     """Node b has the CSI driver, and no label of its zones."""
     state = cluster(claim(**BOUND), volume("v", zone="y", **AWS_DISK), csi_node("b", AZURE, AWS))
-    assert refused(using(), state) == {"a": [MISMATCHED], "b": [MISMATCHED]}
+    assert rejected(using(), state) == {"a": [MISMATCHED], "b": [MISMATCHED]}
     state.update_node(make_node("b", labels={ZONE: "-", "topology.ebs.csi.aws.com/zone": "y"}))
-    assert refused(using(), state) == {"a": [MISMATCHED], "b": []}
+    assert rejected(using(), state) == {"a": [MISMATCHED], "b": []}
 
 
 def test_the_new_driver_is_where_its_csi_node_says_so_now() -> None:
@@ -343,23 +343,23 @@ def test_the_new_driver_is_where_its_csi_node_says_so_now() -> None:
     state = cluster(claim(**BOUND), volume("v", zone="y", **AWS_DISK))
     state.update_node(make_node("a", labels=zone))
     fits: dict[str, list[str]] = {"a": [], "b": []}
-    assert refused(using(), state) == fits
+    assert rejected(using(), state) == fits
     state.put_object(csi_node("b", AZURE, AWS))
-    assert refused(using(), state) == {**fits, "b": [MISMATCHED]}
+    assert rejected(using(), state) == {**fits, "b": [MISMATCHED]}
     state.put_object(csi_node("c", AWS))
     state.add_node(make_node("c", labels=zone))
-    assert refused(using(), state) == {**fits, "b": [MISMATCHED], "c": [MISMATCHED]}
+    assert rejected(using(), state) == {**fits, "b": [MISMATCHED], "c": [MISMATCHED]}
     state.put_object(csi_node("b", AZURE))
-    assert refused(using(), state) == {**fits, "c": [MISMATCHED]}
+    assert rejected(using(), state) == {**fits, "c": [MISMATCHED]}
     state.remove_node("a")
     assert state.nodes().names == ["c", "b"]
-    assert refused(using(), state) == {"c": [MISMATCHED], "b": []}
+    assert rejected(using(), state) == {"c": [MISMATCHED], "b": []}
     state.remove_object(csi_node("c"))
-    assert refused(using(), state) == {"c": [], "b": []}
+    assert rejected(using(), state) == {"c": [], "b": []}
     state.put_object(csi_node("c", AWS))
     state.remove_node("c")
     state.add_node(make_node("a", labels=zone))
-    assert refused(using(), state) == {"b": [], "a": []}
+    assert rejected(using(), state) == {"b": [], "a": []}
 
 
 # Reserving.
@@ -418,7 +418,7 @@ def test_a_volume_that_a_user_promised_is_not_marked_as_given_by_a_controller() 
                     "Invalid value: -1: invalid BindTimeoutSeconds, should not be a negative value",
                 )
             ],
-            id="refuses less than no time",
+            id="rejects less than no time",
         ),
         pytest.param(
             {"shape": []},
@@ -429,7 +429,7 @@ def test_a_volume_that_a_user_promised_is_not_marked_as_given_by_a_controller() 
                     "gate StorageCapacityScoring",
                 )
             ],
-            id="refuses a shape",
+            id="rejects a shape",
         ),
     ],
 )

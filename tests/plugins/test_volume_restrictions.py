@@ -53,7 +53,7 @@ def claim(name: str, mode: str, namespace: str = "default") -> PersistentVolumeC
     )
 
 
-def refused(pod: Pod, nodes: Nodes) -> dict[str, str]:
+def rejected(pod: Pod, nodes: Nodes) -> dict[str, str]:
     found = {}
     for rejection in VolumeRestrictions().filter(pod, nodes):
         assert rejection.eviction_helps
@@ -62,18 +62,18 @@ def refused(pod: Pod, nodes: Nodes) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "held", "is_refused"),
+    ("wanted", "held", "is_rejected"),
     [
-        pytest.param(gce("d"), gce("d"), True, id="refuses a disk that is written to"),
+        pytest.param(gce("d"), gce("d"), True, id="rejects a disk that is written to"),
         pytest.param(gce("d", True), gce("d", True), False, id="lets a disk be read twice"),
-        pytest.param(gce("d", True), gce("d"), True, id="refuses a disk that one writes to"),
+        pytest.param(gce("d", True), gce("d"), True, id="rejects a disk that one writes to"),
         pytest.param(gce("d"), gce("e"), False, id="accepts another disk"),
-        pytest.param(aws("d"), aws("d"), True, id="refuses an EBS volume, read or written"),
+        pytest.param(aws("d"), aws("d"), True, id="rejects an EBS volume, read or written"),
         pytest.param(aws("d"), aws("e"), False, id="accepts another EBS volume"),
         pytest.param(aws("d"), gce("d"), False, id="tells clouds apart"),
-        pytest.param(iscsi("i"), iscsi("i", True), True, id="refuses an iSCSI target"),
+        pytest.param(iscsi("i"), iscsi("i", True), True, id="rejects an iSCSI target"),
         pytest.param(iscsi("i", True), iscsi("i", True), False, id="lets a target be read twice"),
-        pytest.param(rbd("m", "n"), rbd("n", "o"), True, id="refuses an image of one cluster"),
+        pytest.param(rbd("m", "n"), rbd("n", "o"), True, id="rejects an image of one cluster"),
         pytest.param(rbd("m"), rbd("o"), False, id="accepts an image of another cluster"),
         pytest.param(rbd("m"), rbd("m", pool="q"), False, id="accepts another pool"),
         pytest.param(rbd("m"), rbd("m", image="j"), False, id="accepts another image"),
@@ -82,18 +82,18 @@ def refused(pod: Pod, nodes: Nodes) -> dict[str, str]:
         ),
     ],
 )
-def test_a_disk(wanted: dict[str, Any], held: dict[str, Any], is_refused: bool) -> None:
+def test_a_disk(wanted: dict[str, Any], held: dict[str, Any], is_rejected: bool) -> None:
     state = make_state([make_node("a"), make_node("b")], [using("holder", held, on="a")])
-    want = {"a": DISK_TAKEN} if is_refused else {}
-    assert refused(using("web", wanted), state.nodes()) == want
+    want = {"a": DISK_TAKEN} if is_rejected else {}
+    assert rejected(using("web", wanted), state.nodes()) == want
 
 
 def test_a_disk_is_free_where_its_holder_is_imagined_away() -> None:
     state = make_state([make_node("a"), make_node("b")], [using("holder", gce("d"), on="a")])
     nodes, web = state.nodes(), using("web", gce("d"))
-    assert refused(web, nodes.without({0: ["default/holder"]})) == {}
+    assert rejected(web, nodes.without({0: ["default/holder"]})) == {}
     both = nodes.with_pods({1: [using("new", gce("d"))]})
-    assert refused(web, both) == {"a": DISK_TAKEN, "b": DISK_TAKEN}
+    assert rejected(web, both) == {"a": DISK_TAKEN, "b": DISK_TAKEN}
 
 
 def nodes_with(*pods: Pod) -> Nodes:
@@ -114,7 +114,7 @@ EVERYWHERE = {"a": CLAIM_TAKEN, "b": CLAIM_TAKEN}
     ("holder", "name", "want"),
     [
         pytest.param(
-            using("h", the_claim("alone"), on="a"), "alone", EVERYWHERE, id="refuses every node"
+            using("h", the_claim("alone"), on="a"), "alone", EVERYWHERE, id="rejects every node"
         ),
         pytest.param(
             using("h", the_claim("shared"), on="a"), "shared", {}, id="lets others be shared"
@@ -134,23 +134,23 @@ EVERYWHERE = {"a": CLAIM_TAKEN, "b": CLAIM_TAKEN}
     ],
 )
 def test_a_claim_for_one_pod(holder: Pod, name: str, want: dict[str, str]) -> None:
-    assert refused(using("web", the_claim(name)), nodes_with(holder)) == want
+    assert rejected(using("web", the_claim(name)), nodes_with(holder)) == want
 
 
 def test_a_claim_is_free_on_the_node_where_its_holder_is_imagined_away() -> None:
     nodes = nodes_with(using("h", the_claim("alone"), on="a"))
     web = using("web", the_claim("alone"))
-    assert refused(web, nodes.without({0: ["default/h"]})) == {"b": CLAIM_TAKEN}
+    assert rejected(web, nodes.without({0: ["default/h"]})) == {"b": CLAIM_TAKEN}
 
 
 def test_a_claim_that_nobody_uses_is_not_taken_by_a_pod_that_is_only_promised_the_node() -> None:
     """As in kube-scheduler, which does not ask this plugin again in that case."""
     nodes = nodes_with().with_pods({0: [using("promised", the_claim("alone"))]})
-    assert refused(using("web", the_claim("alone")), nodes) == {}
-    assert refused(using("web", the_claim("alone"), gce("d")), nodes) == {"a": CLAIM_TAKEN}
+    assert rejected(using("web", the_claim("alone")), nodes) == {}
+    assert rejected(using("web", the_claim("alone"), gce("d")), nodes) == {"a": CLAIM_TAKEN}
 
 
-def test_a_pod_whose_claim_is_missing_is_refused() -> None:
+def test_a_pod_whose_claim_is_missing_is_rejected() -> None:
     plugin, nodes = VolumeRestrictions(), nodes_with()
     assert plugin.pre_filter(using("web", the_claim("alone")), nodes) is None
     assert plugin.pre_filter(using("web", the_claim("none")), nodes) == PodRejection(

@@ -40,13 +40,13 @@ def volume(**labels: str) -> tuple[Any, type]:
 
 
 @pytest.mark.parametrize(
-    ("of_volume", "of_node", "is_refused"),
+    ("of_volume", "of_node", "is_rejected"),
     [
         pytest.param({"zone": "x"}, {"zone": "x"}, False, id="accepts the zone of the volume"),
-        pytest.param({"zone": "x"}, {"zone": "y"}, True, id="refuses another"),
+        pytest.param({"zone": "x"}, {"zone": "y"}, True, id="rejects another"),
         pytest.param({"zone": "x__y"}, {"zone": "y"}, False, id="accepts one of several"),
         pytest.param({"zone": "x"}, {}, False, id="accepts a node without such labels"),
-        pytest.param({"zone": "x"}, {"region": "r"}, True, id="refuses one with others only"),
+        pytest.param({"zone": "x"}, {"region": "r"}, True, id="rejects one with others only"),
         pytest.param({"old": "x"}, {"zone": "x"}, False, id="takes the new label for the old"),
         pytest.param({"old": "x"}, {"old": "y", "zone": "x"}, True, id="but not where both are"),
         pytest.param({"zone": "x"}, {"old": "x"}, True, id="nor the old one for the new"),
@@ -55,13 +55,13 @@ def volume(**labels: str) -> tuple[Any, type]:
         pytest.param({}, {"zone": "y"}, False, id="accepts any for a volume without labels"),
     ],
 )
-def test_a_node(of_volume: dict[str, str], of_node: dict[str, str], is_refused: bool) -> None:
+def test_a_node(of_volume: dict[str, str], of_node: dict[str, str], is_rejected: bool) -> None:
     nodes = nodes_with(claim("v"), volume(**of_volume), **of_node)
     assert VolumeZone().pre_filter(POD, nodes) is None
     reasons = [
         rejection.reason for rejection in VolumeZone().filter(POD, nodes) if np.any(rejection.mask)
     ]
-    assert reasons == ([ELSEWHERE] if is_refused else [])
+    assert reasons == ([ELSEWHERE] if is_rejected else [])
 
 
 def storage_class(mode: str) -> tuple[Any, type]:
@@ -90,7 +90,7 @@ def storage_class(mode: str) -> tuple[Any, type]:
         ),
     ],
 )
-def test_a_pod_is_refused_for(things: list[tuple[Any, type]], want: str) -> None:
+def test_a_pod_is_rejected_for(things: list[tuple[Any, type]], want: str) -> None:
     nodes = nodes_with(*things)
     assert VolumeZone().pre_filter(POD, nodes) == PodRejection(want)
     assert list(VolumeZone().filter(POD, nodes)) == []

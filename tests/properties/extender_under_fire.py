@@ -72,13 +72,13 @@ _ANSWERS: dict[str, Any] = {
     "bind": BindingResult,
 }
 _DECODERS = {verb: msgspec.json.Decoder(kind).decode for verb, kind in _ANSWERS.items()}
-_decode_refusal = msgspec.json.Decoder(dict[str, str]).decode
+_decode_rejection = msgspec.json.Decoder(dict[str, str]).decode
 
 
 @dataclass
 class Counts:
     requests: Counter[str] = field(default_factory=Counter)
-    refusals: Counter[str] = field(default_factory=Counter)
+    rejections: Counter[str] = field(default_factory=Counter)
     neutral: Counter[str] = field(default_factory=Counter)
     plugin_errors: Counter[str] = field(default_factory=Counter)
 
@@ -88,8 +88,8 @@ class Counts:
     def neutral_answer(self, verb: str, reason: str) -> None:
         self.neutral[f"{verb} {reason}"] += 1
 
-    def refused(self, reason: str) -> None:
-        self.refusals[reason] += 1
+    def rejected(self, reason: str) -> None:
+        self.rejections[reason] += 1
 
     def plugin_error(self, plugin_name: str) -> None:
         self.plugin_errors[plugin_name] += 1
@@ -249,7 +249,7 @@ def check(recorded: Recorded, status: int, answer: bytes) -> None:
     """The answer is one that kube-scheduler can read, or a sentence that people can."""
     assert status in STATUSES, (status, answer[:1000])
     if status != 200:
-        said = _decode_refusal(answer)
+        said = _decode_rejection(answer)
         assert list(said) == ["error"]
         assert said["error"]
         return

@@ -25,7 +25,7 @@ class PlainInterPodAffinity:
 
     def filter(self, pod: Pod, nodes: Nodes) -> Iterator[Rejection]:
         real = everybody(nodes.everything)
-        if not near(pod).required and not away(pod).required and not refusals(pod, real, nodes):
+        if not near(pod).required and not away(pod).required and not rejections(pod, real, nodes):
             return
         for position in range(len(nodes)):
             node = nodes.node(position)
@@ -92,12 +92,12 @@ def why_not(pod: Pod, node: Node, placed: Placed, nodes: Nodes) -> str | None:
         for where, other in placed:
             if is_same(term, where, node) and wants(pod, term, other, nodes):
                 return "node(s) didn't match pod anti-affinity rules"
-    if any(is_same(term, where, node) for where, term in refusals(pod, placed, nodes)):
+    if any(is_same(term, where, node) for where, term in rejections(pod, placed, nodes)):
         return "node(s) didn't satisfy existing pods anti-affinity rules"
     return None
 
 
-def refusals(pod: Pod, placed: Placed, nodes: Nodes) -> list[tuple[Node, PodAffinityTerm]]:
+def rejections(pod: Pod, placed: Placed, nodes: Nodes) -> list[tuple[Node, PodAffinityTerm]]:
     """The terms by which others want this pod away, and where they are."""
     return [
         (where, term)

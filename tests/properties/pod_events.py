@@ -321,8 +321,8 @@ class PodEvents:
         """Mostly of a pod that is assumed on a node, which may wait."""
         uids = sorted(uid for uid in self.pending if self.machine.state.placed(uid) is not None)
         uid = self.chance.choice(uids or [uid_of(self.chance.choice(PODS))])
-        refusal = self.chance.choice([None] * 5 + ["the others are gone"])
-        return self.give(PermitAnswered(uid, self.chance.choice(GATES), refusal))
+        rejection = self.chance.choice([None] * 5 + ["the others are gone"])
+        return self.give(PermitAnswered(uid, self.chance.choice(GATES), rejection))
 
     def _extenders_answer(self) -> list[Action]:
         question, self._question = self._question, None

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.properties.test_twins import refusals
+from tests.properties.test_twins import rejections
 from tests.properties.twins import PlainFitScore, plain_fit
 
 from lowtide.app.registry import make_registry
@@ -75,7 +75,7 @@ def node_named(name: str) -> st.SearchStrategy[Node]:
 
 
 def affinity(weight: int, max_skew: int, priority: int) -> dict[str, Any]:
-    """Of a spec, all preferred: it refuses no node."""
+    """Of a spec, all preferred: it rejects no node."""
     term = {"topologyKey": HOSTNAME, "labelSelector": {"matchLabels": {"app": "web"}}}
     preferred = "preferredDuringSchedulingIgnoredDuringExecution"
     expressions = [{"key": "zone", "operator": "Exists"}]
@@ -212,8 +212,8 @@ def test_a_usual_pod_is_placed(
         pod = make_pod(f"new-{number}", cpu="1", memory="1Gi", annotations=annotations, spec=wish)
         decision = decide(pod, verdicts, turn=number, full=True)
         assert decision.node_name is not None
-        refused = decision.rejections.get(HEALTHY)
-        assert refused is None or refused.plugin == "NetworkTraffic", refused  # for its load
+        rejected = decision.rejections.get(HEALTHY)
+        assert rejected is None or rejected.plugin == "NetworkTraffic", rejected  # for its load
         for node in decision.best:
             for name, score in node.by_plugin.items():
                 assert 0 <= score.normalized <= 100, name
@@ -266,6 +266,6 @@ def test_resources_agree_with_twins_of_unbounded_integers(
     }
     nodes = faces(data.draw, *cluster)
     plugin = NodeResourcesFit(msgspec.convert({"scoringStrategy": strategy}, NodeResourcesFitArgs))
-    assert refusals([plugin], pod, nodes) == refusals(plain_fit(pod, []), pod, nodes)
+    assert rejections([plugin], pod, nodes) == rejections(plain_fit(pod, []), pod, nodes)
     found = plugin.score(pod, nodes).tolist()
     assert found == PlainFitScore(kind, weights, signature).score(pod, nodes).tolist()

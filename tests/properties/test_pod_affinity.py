@@ -87,7 +87,7 @@ def running(draw: st.DrawFn, name: str) -> Pod:
 
 @st.composite
 def faces(draw: st.DrawFn) -> Nodes:
-    """A table: of all nodes, or with pods added to and taken from some rows in thought."""
+    """A table: of all nodes, or with pods added to and taken from some rows hypothetically."""
     zones = st.fixed_dictionaries({}, optional={"zone": st.sampled_from(["x", "y"])})
     count = draw(st.integers(0, len(NAMES)))
     nodes = [make_node(name, labels=draw(zones)) for name in NAMES[:count]]
@@ -107,7 +107,7 @@ def faces(draw: st.DrawFn) -> Nodes:
     return face
 
 
-def refusals(plugin: Any, pod: Pod, nodes: Nodes) -> list[tuple[str, str, bool]]:
+def rejections(plugin: Any, pod: Pod, nodes: Nodes) -> list[tuple[str, str, bool]]:
     return sorted(
         (nodes.names[at], rejection.reason, rejection.eviction_helps)
         for rejection in plugin.filter(pod, nodes)
@@ -119,7 +119,7 @@ def refusals(plugin: Any, pod: Pod, nodes: Nodes) -> list[tuple[str, str, bool]]
 @given(pod=pending, nodes=faces())
 def test_filters_agree(pod: Pod, nodes: Nodes) -> None:
     plugin, twin = InterPodAffinity(InterPodAffinityArgs()), PlainInterPodAffinity(1, False)
-    assert refusals(plugin, pod, nodes) == refusals(twin, pod, nodes)
+    assert rejections(plugin, pod, nodes) == rejections(twin, pod, nodes)
 
 
 @STEADY
@@ -158,8 +158,8 @@ def test_judging_some_rows_is_taking_rows_of_judging_all(
     every_position = st.sampled_from(range(len(nodes))) if len(nodes) else st.nothing()
     positions = np.array(data.draw(st.lists(every_position, unique=True)), np.intp)
     some, kept = nodes.take(positions), {nodes.names[at] for at in positions}
-    of_all = [each for each in refusals(plugin, pod, nodes) if each[0] in kept]
-    assert refusals(plugin, pod, some) == of_all
+    of_all = [each for each in rejections(plugin, pod, nodes) if each[0] in kept]
+    assert rejections(plugin, pod, some) == of_all
     raw = plugin.score(pod, nodes)
     taken = plugin.score(pod, some)
     if raw is None or taken is None:

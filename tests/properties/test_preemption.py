@@ -254,7 +254,7 @@ def test_victims_agree(pod: Pod, cluster: Cluster, turn: int) -> None:
         return  # it fits somewhere
     names = [node.name for node in cluster.nodes]
     want = {name: plain_victims(pod, cluster, name) for name in names}
-    # Where the node is refused for what no eviction changes, kube-scheduler does not try.
+    # Where the node is rejected for what no eviction changes, kube-scheduler does not try.
     helped = {name: victims for name, victims in want.items() if victims is not None}
     event(f"{len(helped)} candidates")
     assert {

@@ -239,7 +239,7 @@ spreading = st.builds(
 
 @st.composite
 def faces(draw: st.DrawFn) -> Nodes:
-    """A table: of all nodes, or with pods added to and taken from some rows in thought."""
+    """A table: of all nodes, or with pods added to and taken from some rows hypothetically."""
     nodes = [draw(node_named(name)) for name in NAMES[: draw(st.integers(0, len(NAMES)))]]
     pods = [running(draw, f"p{number}") for number in range(draw(st.integers(0, 6)))]
     state = make_state(nodes, pods)
@@ -267,15 +267,15 @@ def running(draw: st.DrawFn, name: str) -> Pod:
 # What is compared.
 
 
-class Refusal(NamedTuple):
+class TwinRejection(NamedTuple):
     node_name: str
     reason: str
     eviction_helps: bool
 
 
-def refusals(plugins: Iterable[Any], pod: Pod, nodes: Nodes) -> list[Refusal]:
+def rejections(plugins: Iterable[Any], pod: Pod, nodes: Nodes) -> list[TwinRejection]:
     return sorted(
-        Refusal(nodes.names[at], rejection.reason, rejection.eviction_helps)
+        TwinRejection(nodes.names[at], rejection.reason, rejection.eviction_helps)
         for plugin in plugins
         if is_concerned(plugin, pod)
         for rejection in plugin.filter(pod, nodes)
@@ -302,7 +302,7 @@ def raw_scores(plugin: Any, pod: Pod, nodes: Nodes) -> list[int] | None:
 @STEADY
 @given(pod=pending, nodes=faces())
 def test_filters_agree(plugin: Any, twin: Any, pod: Pod, nodes: Nodes) -> None:
-    assert refusals([plugin], pod, nodes) == refusals([twin], pod, nodes)
+    assert rejections([plugin], pod, nodes) == rejections([twin], pod, nodes)
 
 
 @STEADY
@@ -317,7 +317,7 @@ def test_scores_by_taints_agree(pod: Pod, nodes: Nodes) -> None:
 @given(pod=pending, nodes=faces(), added=added_affinities)
 def test_node_affinity_agrees(pod: Pod, nodes: Nodes, added: Affinity) -> None:
     plugin, twin = NodeAffinity(NodeAffinityArgs(added_affinity=added)), PlainNodeAffinity(added)
-    assert refusals([plugin], pod, nodes) == refusals([twin], pod, nodes)
+    assert rejections([plugin], pod, nodes) == rejections([twin], pod, nodes)
     raw = raw_scores(plugin, pod, nodes)
     if raw is None:  # no opinion: every node would get 0
         raw = [0] * len(nodes)
@@ -328,7 +328,7 @@ def test_node_affinity_agrees(pod: Pod, nodes: Nodes, added: Affinity) -> None:
 @given(pod=pending, nodes=faces(), ignored=st.sampled_from([[], [TPU], ["cpu", TPU, GPU]]))
 def test_filters_by_resources_agree(pod: Pod, nodes: Nodes, ignored: list[str]) -> None:
     plugin = NodeResourcesFit(NodeResourcesFitArgs(ignored_resources=ignored))
-    assert refusals([plugin], pod, nodes) == refusals(plain_fit(pod, ignored), pod, nodes)
+    assert rejections([plugin], pod, nodes) == rejections(plain_fit(pod, ignored), pod, nodes)
 
 
 SIGNATURES = [[(0, 0), (100, 10)], [(10, 10), (40, 3), (90, 7)], [(50, 5)], [(50, 0), (100, 10)]]
@@ -378,7 +378,7 @@ def test_scores_by_balance_agree(pod: Pod, nodes: Nodes, resources: list[str]) -
 @given(pod=spreading, nodes=faces())
 def test_filters_by_spread_agree(pod: Pod, nodes: Nodes) -> None:
     plugin = PodTopologySpread(PodTopologySpreadArgs())
-    assert refusals([plugin], pod, nodes) == refusals([PlainPodTopologySpread()], pod, nodes)
+    assert rejections([plugin], pod, nodes) == rejections([PlainPodTopologySpread()], pod, nodes)
 
 
 @settings(STEADY, max_examples=200)
@@ -432,7 +432,7 @@ def test_scores_by_images_agree(pod: Pod, nodes: Nodes) -> None:
 @STEADY
 @given(pod=pulling, nodes=faces())
 def test_filters_by_declared_features_agree(pod: Pod, nodes: Nodes) -> None:
-    assert refusals([NodeDeclaredFeatures()], pod, nodes) == refusals(
+    assert rejections([NodeDeclaredFeatures()], pod, nodes) == rejections(
         [PlainNodeDeclaredFeatures()], pod, nodes
     )
 
@@ -476,8 +476,8 @@ def test_judging_some_rows_is_taking_rows_of_judging_all(
     kept = {nodes.names[at] for at in positions}
     for plugin in every_plugin(added):
         if hasattr(plugin, "filter"):
-            of_all = [each for each in refusals([plugin], pod, nodes) if each.node_name in kept]
-            assert refusals([plugin], pod, some) == of_all, plugin.name
+            of_all = [each for each in rejections([plugin], pod, nodes) if each.node_name in kept]
+            assert rejections([plugin], pod, some) == of_all, plugin.name
         if hasattr(plugin, "score"):
             raw = raw_scores(plugin, pod, nodes)
             taken = None if raw is None else [raw[at] for at in positions]

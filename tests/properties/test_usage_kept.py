@@ -101,8 +101,8 @@ def test_labels_agree_with_the_twin(cluster: list[Node], value: str | None) -> N
     vectorised = NodeLabel(NodeLabelArgs(label=LABEL, value=value))
     plain = rejections(PlainNodeLabel(value), make_pod(), state)
     assert rejections(vectorised, make_pod(), state) == plain
-    refuses_pod = vectorised.pre_filter(make_pod(), state.nodes()) is not None
-    assert refuses_pod == (bool(cluster) and len(plain) == len(cluster))
+    rejects_pod = vectorised.pre_filter(make_pod(), state.nodes()) is not None
+    assert rejects_pod == (bool(cluster) and len(plain) == len(cluster))
 
 
 def plain_scores(

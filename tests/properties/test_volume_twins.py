@@ -264,15 +264,15 @@ class Draw:
 seeds = st.integers(0, 2**32)
 
 
-class Refusal(NamedTuple):
+class TwinRejection(NamedTuple):
     node_name: str
     reason: str
     eviction_helps: bool
 
 
-def refusals(plugin: Any, pod: Pod, nodes: Nodes) -> list[Refusal]:
+def rejections(plugin: Any, pod: Pod, nodes: Nodes) -> list[TwinRejection]:
     return sorted(
-        Refusal(nodes.names[at], rejection.reason, rejection.eviction_helps)
+        TwinRejection(nodes.names[at], rejection.reason, rejection.eviction_helps)
         for rejection in (plugin.filter(pod, nodes) if is_concerned(plugin, pod) else ())
         for at in np.flatnonzero(rejection.mask)
     )
@@ -293,7 +293,7 @@ def refusals(plugin: Any, pod: Pod, nodes: Nodes) -> list[Refusal]:
 def test_filters_by_volumes_agree(plugin: Any, twin: Any, seed: int) -> None:
     draw = Draw(seed)
     pod, nodes = draw.pod("pending"), draw.face()
-    assert refusals(plugin, pod, nodes) == refusals(twin, pod, nodes)
+    assert rejections(plugin, pod, nodes) == rejections(twin, pod, nodes)
 
 
 @STEADY
@@ -302,9 +302,9 @@ def test_filters_by_the_zones_of_volumes_agree(seed: int) -> None:
     draw, plugin = Draw(seed), VolumeZone()
     pod, nodes = draw.pod("pending"), draw.face()
     if plugin.pre_filter(pod, nodes) is not None:
-        assert refusals(plugin, pod, nodes) == []
+        assert rejections(plugin, pod, nodes) == []
     else:
-        assert refusals(plugin, pod, nodes) == refusals(PlainVolumeZone(), pod, nodes)
+        assert rejections(plugin, pod, nodes) == rejections(PlainVolumeZone(), pod, nodes)
 
 
 # What is reserved is what the filter found.
@@ -315,8 +315,8 @@ def test_filters_by_the_zones_of_volumes_agree(seed: int) -> None:
 def test_what_fits_can_be_reserved(seed: int) -> None:
     draw, plugin = Draw(seed), VolumeBinding(VolumeBindingArgs(), NoBinder())
     pod, nodes = draw.pod("pending"), draw.state().nodes()
-    refused = {each.node_name for each in refusals(plugin, pod, nodes)}
-    for node_name in set(nodes.names) - refused:
+    rejected = {each.node_name for each in rejections(plugin, pod, nodes)}
+    for node_name in set(nodes.names) - rejected:
         answer = plugin.reserve(pod, node_name, nodes)
         assert not isinstance(answer, PodRejection)
         reserved = [] if answer is None else list(answer.objects)

@@ -1,5 +1,5 @@
 """A pod that could be placed is never left parked: whatever happens, those that the plugins' hints
-did not wake are still refused. Hints that are wrong are planted to see them caught.
+did not wake are still rejected. Hints that are wrong are planted to see them caught.
 
 Walks are drawn by a seed, not by hypothesis: what matters here is many dense steps."""
 
@@ -158,7 +158,7 @@ class Walk:
         self._known: dict[tuple[type, str], Any] = {}
 
     def run(self) -> int:
-        """How often a parked pod was found to be refused."""
+        """How often a parked pod was found to be rejected."""
         self._give(*(Listed(name) for name in ("Node", "Pod", *(k.__name__ for k in self._kinds))))
         for _ in range(self._chance.randrange(10)):
             self._object_comes_or_changes()
@@ -184,9 +184,10 @@ class Walk:
         for queued in self._machine.queue:
             if queued.stage is Stage.UNSCHEDULABLE:
                 decision = decide(queued.pod, self._machine._verdicts["lowtide"], turn=0)
-                refused_by = sorted(queued.rejected_by)
+                rejected_by = sorted(queued.rejected_by)
                 assert decision.node_name is None, (
-                    f"{queued.pod.key}, refused by {refused_by}, is left parked by {step.__name__}"
+                    f"{queued.pod.key}, rejected by {rejected_by}, is left parked by "
+                    f"{step.__name__}"
                 )
                 count += 1
         return count

@@ -162,7 +162,7 @@ class PlainExcess:
 
 
 def plain_fit(pod: Pod, ignored: Sequence[str]) -> Iterator[Any]:
-    """Twins that refuse together what NodeResourcesFit refuses."""
+    """Twins that reject together what NodeResourcesFit rejects."""
     yield PlainPodCount()
     for resource in {*FIRST, *pod_requests(pod)}:
         if is_extended(resource) and resource in ignored:
@@ -367,11 +367,13 @@ def _counted(
     whole = nodes.everything
     for at in range(len(whole)):
         node = whole.one(at)
-        is_refused = list(PlainNodeAffinity(NodeAffinity()).filter(pod, whole.take(np.array([at]))))
+        is_rejected = list(
+            PlainNodeAffinity(NodeAffinity()).filter(pod, whole.take(np.array([at])))
+        )
         is_tainted = list(PlainTaintToleration().filter(pod, whole.take(np.array([at]))))
         if any(each.topology_key not in node.labels for each in needed):
             continue
-        if constraint.honors_affinity and is_refused:
+        if constraint.honors_affinity and is_rejected:
             continue
         if constraint.honors_taints and is_tainted:
             continue
@@ -388,7 +390,7 @@ def _like(pod: Pod, constraint: Constraint, others: Sequence[Pod]) -> int:
 
 
 def _change(pod: Pod, constraint: Constraint, thought: Sequence[Pod], real: Sequence[Pod]) -> int:
-    """Pods that are on the node only in thought, less those that are gone in thought."""
+    """Pods that are on the node only hypothetically, less those that are gone hypothetically."""
     before, after = {each.uid for each in real}, {each.uid for each in thought}
     found = 0
     for other in (*thought, *real):

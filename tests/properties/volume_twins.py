@@ -32,7 +32,7 @@ REGIONS = ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/r
 
 
 class _Plain:
-    """Lifts `reasons`, which tells why one node is refused, and `eviction_helps`."""
+    """Lifts `reasons`, which tells why one node is rejected, and `eviction_helps`."""
 
     eviction_helps = False
 

@@ -1,4 +1,4 @@
-"""What users write about Prometheus, what is refused, and the value that becomes of it."""
+"""What users write about Prometheus, what is rejected, and the value that becomes of it."""
 
 from typing import Any
 
@@ -56,7 +56,7 @@ def test_nothing_written_is_the_address_alone() -> None:
         pytest.param("a", ["http://a/", "a"], ("a",), id="knows another spelling of the same"),
         pytest.param("http://u:p@a", ["a"], ("http://u:p@a", "a"), id="tells users apart"),
         pytest.param(" ", [], (), id="may have none"),
-        pytest.param("a b", ["a b"], ("a b",), id="leaves a malformed one to be refused"),
+        pytest.param("a b", ["a b"], ("a b",), id="leaves a malformed one to be rejected"),
     ],
 )
 def test_addresses(address: str, listed: list[str], want: tuple[str, ...]) -> None:
@@ -75,7 +75,7 @@ def test_equal_accesses_are_one_key() -> None:
         pytest.param(
             PrometheusArgs(addresses=["a", "http://u:secret@x:y"]),
             ("addresses", "must look like http://prometheus.example:9090, not 'http://x:y'"),
-            id="refuses a malformed address and hides the password",
+            id="rejects a malformed address and hides the password",
         ),
         pytest.param(
             PrometheusArgs(addresses=["kube-service://prometheus"]),
@@ -84,77 +84,77 @@ def test_equal_accesses_are_one_key() -> None:
                 "must look like kube-service://monitoring/prometheus:9090, "
                 "not 'kube-service://prometheus'",
             ),
-            id="refuses a malformed Service",
+            id="rejects a malformed Service",
         ),
         pytest.param(
             PrometheusArgs(addresses=[""]),
             ("addresses", "must look like http://prometheus.example:9090, not ''"),
-            id="refuses an empty address",
+            id="rejects an empty address",
         ),
         pytest.param(
             PrometheusArgs(cert_file="c"),
             ("certFile", "must be given together with keyFile"),
-            id="refuses a certificate without a key",
+            id="rejects a certificate without a key",
         ),
         pytest.param(
             PrometheusArgs(key_file="k"),
             ("keyFile", "must be given together with certFile"),
-            id="refuses a key without a certificate",
+            id="rejects a key without a certificate",
         ),
         pytest.param(
             PrometheusArgs(ca_file="c", insecure_skip_verify=True),
             ("insecureSkipVerify", "must be false with a caFile, which verifies the server"),
-            id="refuses to verify and not to verify",
+            id="rejects to verify and not to verify",
         ),
         pytest.param(
             PrometheusArgs(bearer_token_file="t", basic_auth=BasicAuthArgs("u", "p")),
             ("bearerTokenFile", "must not be combined with basicAuth: only one can be sent"),
-            id="refuses a token beside a password",
+            id="rejects a token beside a password",
         ),
         pytest.param(
             PrometheusArgs(basic_auth=BasicAuthArgs(password_file="p")),
             ("basicAuth", "must have a username"),
-            id="refuses a password of nobody",
+            id="rejects a password of nobody",
         ),
         pytest.param(
             PrometheusArgs(basic_auth=BasicAuthArgs("a:b")),
             ("basicAuth", "must have a username without a colon, which would end it"),
-            id="refuses a username with a colon",
+            id="rejects a username with a colon",
         ),
         pytest.param(
             PrometheusArgs(basic_auth=BasicAuthArgs("a\nb")),
             ("basicAuth", "must have a username without line breaks"),
-            id="refuses a username with a line break",
+            id="rejects a username with a line break",
         ),
         pytest.param(
             PrometheusArgs(headers={"X Y": "1"}),
             ("headers", "must have names such as X-Scope-OrgID, not 'X Y'"),
-            id="refuses what is no header's name",
+            id="rejects what is no header's name",
         ),
         pytest.param(
             PrometheusArgs(headers={"content-type": "1"}),
             ("headers", "must not have content-type, which Lowtide sets itself"),
-            id="refuses a header of the request itself",
+            id="rejects a header of the request itself",
         ),
         pytest.param(
             PrometheusArgs(headers={"authorization": "1"}, bearer_token_file="t"),
             ("headers", "must not have authorization together with bearerTokenFile or basicAuth"),
-            id="refuses two credentials",
+            id="rejects two credentials",
         ),
         pytest.param(
             PrometheusArgs(headers={"X-Key": "secret\r\nHost: x"}),
             ("headers", "must have a value without line breaks for X-Key"),
-            id="refuses a line break and does not repeat the value",
+            id="rejects a line break and does not repeat the value",
         ),
         pytest.param(
             PrometheusArgs(timeout_seconds=0.0),
             ("timeout", "must be longer than 0s, not 0s"),
-            id="refuses no time at all",
+            id="rejects no time at all",
         ),
         pytest.param(
             PrometheusArgs(timeout_seconds=-1.5),
             ("timeout", "must be longer than 0s, not -1.5s"),
-            id="refuses a negative time",
+            id="rejects a negative time",
         ),
     ],
 )
@@ -168,7 +168,7 @@ def test_problems(args: PrometheusArgs, want: tuple[str, str]) -> None:
         pytest.param(
             {"timeout": "soon"},
             (("timeout",), 'must be a duration such as 15s or 1m30s, not the string "soon"'),
-            id="refuses a time that is none",
+            id="rejects a time that is none",
         ),
         pytest.param(
             {"basicAuth": {"username": "u", "password": "secret"}},
@@ -177,7 +177,7 @@ def test_problems(args: PrometheusArgs, want: tuple[str, str]) -> None:
                 'is not a known field, did you mean "passwordFile"? '
                 "valid here are username, passwordFile",
             ),
-            id="refuses a password that is written down",
+            id="rejects a password that is written down",
         ),
         pytest.param(
             {"headers": {"X-Key": 12345}},
@@ -186,7 +186,7 @@ def test_problems(args: PrometheusArgs, want: tuple[str, str]) -> None:
         ),
     ],
 )
-def test_what_the_decoder_refuses(
+def test_what_the_decoder_rejects(
     written: dict[str, Any], want: tuple[tuple[str, ...], str]
 ) -> None:
     decoder = Decoder()

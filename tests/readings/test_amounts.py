@@ -28,7 +28,7 @@ def test_nothing_is_a_bandwidth_only_where_it_may_be() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "fast", "0", "-1G", "10Gbit", "10 G", "1G/s"])
-def test_a_bandwidth_is_refused(text: str) -> None:
+def test_a_bandwidth_is_rejected(text: str) -> None:
     with pytest.raises(QuantityError):
         bytes_per_second(text)
 

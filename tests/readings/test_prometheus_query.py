@@ -80,9 +80,9 @@ def test_who_is_who_is_asked_only_where_it_matters(label: MatchLabel, asks: bool
     ],
 )
 def test_a_query_needs_a(fields: dict[str, Any], told: str) -> None:
-    with pytest.raises(ValueError) as refusal:
+    with pytest.raises(ValueError) as rejection:
         PrometheusQuery(**{"access": ACCESS, "promql": "up", **fields})
-    assert str(refusal.value) == told
+    assert str(rejection.value) == told
 
 
 def test_a_plugin_reads_one_value_per_node() -> None:

@@ -9,11 +9,11 @@ from realparts.process import wait_until
 PATIENCE_SECONDS = 30.0
 
 
-def refusals_of(cluster: Cluster, pod_name: str) -> set[str]:
+def rejections_of(cluster: Cluster, pod_name: str) -> set[str]:
     """The messages of its FailedScheduling Events, once there is one."""
     wait_until(
         lambda: bool(cluster.events(pod_name, "FailedScheduling")),
         timeout_seconds=PATIENCE_SECONDS,
-        what=f"pod {pod_name} is refused",
+        what=f"pod {pod_name} is rejected",
     )
     return {event["note"] for event in cluster.events(pod_name, "FailedScheduling")}

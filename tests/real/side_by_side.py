@@ -77,7 +77,7 @@ TOLERATES = {"tolerations": [{"key": "only", "operator": "Exists"}]}
 PORT = {"ports": [{"containerPort": 80, "hostPort": 8080}]}
 FILLED_NODES = ("a1", "a2", "b1", "b2", "c1")
 
-# Each step is given when every pod of the steps before has its node or its refusal.
+# Each step is given when every pod of the steps before has its node or its rejection.
 STEPS: tuple[tuple[str, Sequence[dict[str, Any]]], ...] = (
     ("plain", [pod(f"plain-{n}", container=asks("50m")) for n in range(6)]),
     (
@@ -196,7 +196,7 @@ class SideBySide:
         self._given: list[str] = []
         self._seen: dict[str, dict[str, Any]] = {}  # the newest of each pod, kept when it is gone
         # As its own step left it: who is tried again later, and finds what by then, may differ.
-        self._refused: dict[str, tuple[str, str]] = {}
+        self._rejected: dict[str, tuple[str, str]] = {}
 
     def run(self) -> dict[str, Any]:
         self._prepare()
@@ -210,7 +210,7 @@ class SideBySide:
                     self._plane.request("POST", PODS, each)
                     self._given.append(each["metadata"]["name"])
                 self._wait(step)
-                self._note_refusals(pods)
+                self._note_rejections(pods)
             self._plane.request("PATCH", f"{PODS}/gated", {"spec": {"schedulingGates": None}})
             wait_until(
                 lambda: self._settled() >= set(self._given) and self._is_told(),
@@ -301,26 +301,26 @@ class SideBySide:
         wait_until(
             lambda: waited_for <= self._settled(),
             timeout_seconds=SETTLED_SECONDS,
-            what=f"after the step {step!r} every pod has its node or its refusal",
+            what=f"after the step {step!r} every pod has its node or its rejection",
         )
 
-    def _note_refusals(self, given: Sequence[Mapping[str, Any]]) -> None:
+    def _note_rejections(self, given: Sequence[Mapping[str, Any]]) -> None:
         for each in given:
             name = each["metadata"]["name"]
-            said = refusal(self._seen[name])
+            said = rejection(self._seen[name])
             if said is not None and said[0] == "Unschedulable":
-                self._refused[name] = said
+                self._rejected[name] = said
 
     def _settled(self) -> set[str]:
-        """Those that have their node, were refused and promised none, or are gone."""
+        """Those that have their node, were rejected and promised none, or are gone."""
         pods = {each["metadata"]["name"]: each for each in self._all(PODS)}
         self._seen.update(pods)
         found = set(self._given) - pods.keys()
         for name, each in pods.items():
-            said = refusal(each)
-            is_refused = said is not None and said[0] == "Unschedulable"
+            said = rejection(each)
+            is_rejected = said is not None and said[0] == "Unschedulable"
             is_promised = bool(each["status"].get("nominatedNodeName"))
-            if each["spec"].get("nodeName") or (is_refused and not is_promised):
+            if each["spec"].get("nodeName") or (is_rejected and not is_promised):
                 found.add(name)
         return found
 
@@ -342,7 +342,7 @@ class SideBySide:
             "gone": sorted(set(self._given) - pods.keys()),
             "placed": sorted(n for n, each in pods.items() if each["spec"].get("nodeName")),
             "forced": {name: self._seen[name]["spec"].get("nodeName") for name in FORCED},
-            "refused": self._refused,
+            "rejected": self._rejected,
             "events": self._events(),
             "zones": self._zones(pods),
             "apart": len({pods[f"apart-{n}"]["spec"]["nodeName"] for n in range(5)}),
@@ -351,7 +351,7 @@ class SideBySide:
         }
 
     def _events(self) -> dict[str, list[tuple[str, ...]]]:
-        """Of pods whose placement is forced or that are refused, each kind once."""
+        """Of pods whose placement is forced or that are rejected, each kind once."""
         found: dict[str, set[tuple[str, ...]]] = {}
         for each in self._all(f"/apis/events.k8s.io/v1/namespaces/{NAMESPACE}/events"):
             name = each["regarding"]["name"]
@@ -383,7 +383,7 @@ class SideBySide:
         return items
 
 
-def refusal(each: Mapping[str, Any]) -> tuple[str, str] | None:
+def rejection(each: Mapping[str, Any]) -> tuple[str, str] | None:
     """Reason and message of a pod that has no node."""
     for condition in each["status"].get("conditions") or ():
         if condition["type"] == "PodScheduled" and condition["status"] == "False":

@@ -35,10 +35,10 @@ def helm(parts: Callable[..., dict[str, Path]]) -> Path:
         ),
     ],
 )
-def test_the_chart_refuses(helm: Path, setting: str, sentence: str) -> None:
-    with pytest.raises(subprocess.CalledProcessError) as refused:
+def test_the_chart_rejects(helm: Path, setting: str, sentence: str) -> None:
+    with pytest.raises(subprocess.CalledProcessError) as rejected:
         templated(helm, "lowtide", setting)
-    assert sentence in refused.value.stderr
+    assert sentence in rejected.value.stderr
 
 
 def test_a_release_of_another_name_takes_nothing_from_the_first(helm: Path) -> None:

@@ -204,7 +204,7 @@ class Occasions:
             every_seconds=0.2,
         )
 
-    def refusals(self) -> None:
+    def rejections(self) -> None:
         """A pod that fits nowhere, tried again whenever another goes: the Event becomes a series
         when nothing of the pod has changed in between."""
         for number in range(2):
@@ -279,7 +279,7 @@ def test_a_scheduler_uses_every_right_and_no_other(audited: Audited) -> None:
     try:
         assert ask(url, "/metrics", STRANGER.token) == 403
         occasions = Occasions(audited)
-        occasions.refusals()
+        occasions.rejections()
         occasions.volumes()
         occasions.eviction()
         occasions.conflicts()

@@ -260,7 +260,7 @@ class Told:
         ]
 
     @property
-    def mends(self) -> list[str]:
+    def fixes(self) -> list[str]:
         return [each["fix"] for each in self.document["findings"]]
 
     @property
@@ -326,7 +326,7 @@ def test_labels_that_name_no_node(scene: Scene, tmp_path: Path) -> None:
     url = scene.prometheus["unknown names"].url
     told = doctor(tmp_path, scene.kubeconfig, prometheusAddress=url)
     assert (told.status, told.findings) == (1, [("fault", "label-mismatch", ALL)])
-    assert yaml.safe_load(told.mends[0])["relabel_configs"][0]["target_label"] == "node"
+    assert yaml.safe_load(told.fixes[0])["relabel_configs"][0]["target_label"] == "node"
     text = told.document["findings"][0]["text"]
     assert 'nodename="ip-10-0-0-1"' in text
     assert "north (127.0.21.1)" in text
@@ -336,7 +336,7 @@ def test_a_label_that_lowtide_does_not_go_by(scene: Scene, tmp_path: Path) -> No
     url = scene.prometheus["other label"].url
     told = doctor(tmp_path, scene.kubeconfig, prometheusAddress=url)
     assert (told.status, told.findings) == (1, [("fault", "label-mismatch", ALL)])
-    assert yaml.safe_load(told.mends[0]) == {
+    assert yaml.safe_load(told.fixes[0]) == {
         "metric_relabel_configs": [
             {"source_labels": ["machine"], "regex": "([^.:]+).*", "target_label": "node"}
         ]
@@ -347,17 +347,17 @@ def test_the_wrong_node_label_in_the_args(scene: Scene, tmp_path: Path) -> None:
     url = scene.prometheus["well"].url
     told = doctor(tmp_path, scene.kubeconfig, prometheusAddress=url, nodeLabel="kubernetes_node")
     assert (told.status, told.findings) == (1, [("fault", "label-mismatch", ALL)])
-    mended = doctor(
-        tmp_path, scene.kubeconfig, prometheusAddress=url, **yaml.safe_load(told.mends[0])
+    fixed = doctor(
+        tmp_path, scene.kubeconfig, prometheusAddress=url, **yaml.safe_load(told.fixes[0])
     )
-    assert (mended.status, mended.findings) == (0, [])
+    assert (fixed.status, fixed.findings) == (0, [])
 
 
 def test_exporters_in_the_pod_network(scene: Scene, tmp_path: Path) -> None:
     url = scene.prometheus["pods"].url
     told = doctor(tmp_path, scene.kubeconfig, prometheusAddress=url)
     assert (told.status, told.findings) == (1, [("fault", "pod-network", ALL)])
-    assert yaml.safe_load(told.mends[0])["spec"]["hostNetwork"] is True
+    assert yaml.safe_load(told.fixes[0])["spec"]["hostNetwork"] is True
     assert "runs in a pod's network" in told.document["findings"][0]["text"]
     assert told.verdicts == dict.fromkeys(ALL, "implausible")
 
@@ -366,7 +366,7 @@ def test_a_collector_that_is_off(scene: Scene, tmp_path: Path) -> None:
     url = scene.prometheus["no collector"].url
     told = doctor(tmp_path, scene.kubeconfig, prometheusAddress=url)
     assert (told.status, told.findings) == (1, [("fault", "metric-missing", ALL)])
-    assert yaml.safe_load(told.mends[0])["args"][0] == "--collector.netdev"
+    assert yaml.safe_load(told.fixes[0])["args"][0] == "--collector.netdev"
 
 
 def test_an_exporter_that_is_down_and_one_that_is_not_there(scene: Scene, tmp_path: Path) -> None:
@@ -376,7 +376,7 @@ def test_an_exporter_that_is_down_and_one_that_is_not_there(scene: Scene, tmp_pa
         1,
         [("fault", "target-down", ["east"]), ("fault", "exporter-missing", ["south"])],
     )
-    assert "spec.nodeName=east" in told.mends[0]
+    assert "spec.nodeName=east" in told.fixes[0]
     assert told.verdicts == {"east": "missing", "south": "missing", "north": "fresh"}
 
 
@@ -387,21 +387,21 @@ def test_a_scrape_interval_longer_than_the_window(scene: Scene, tmp_path: Path) 
         1,
         [("fault", "scrape-interval")],
     )
-    assert yaml.safe_load(told.mends[0]) == {"window": "4s"}
+    assert yaml.safe_load(told.fixes[0]) == {"window": "4s"}
 
 
 def test_devices_that_no_node_has(scene: Scene, tmp_path: Path) -> None:
     url = scene.prometheus["well"].url
     told = doctor(tmp_path, scene.kubeconfig, prometheusAddress=url, devices=["ens192"])
     assert (told.status, told.findings) == (1, [("fault", "device-mismatch", ALL)])
-    assert yaml.safe_load(told.mends[0]) == {"devices": ["ens5"]}
+    assert yaml.safe_load(told.fixes[0]) == {"devices": ["ens5"]}
 
 
 def test_virtual_links_on_an_idle_cluster(scene: Scene, tmp_path: Path) -> None:
     url = scene.prometheus["virtual"].url
     told = doctor(tmp_path, scene.kubeconfig, prometheusAddress=url)
     assert (told.status, told.findings) == (1, [("fault", "link-capacity", ALL)])
-    assert told.mends == [
+    assert told.fixes == [
         "kubectl annotate node east north south lowtide.dev/link-capacity=10G  # bits per second"
     ]
     assert "-125000" in told.document["findings"][0]["text"]
@@ -420,7 +420,7 @@ def test_two_nodes_at_one_address(scene: Scene, tmp_path: Path) -> None:
 def test_a_certificate_of_an_unknown_authority(scene: Scene, tmp_path: Path) -> None:
     told = doctor(tmp_path, scene.kubeconfig, prometheusAddress=scene.secured_url)
     assert (told.status, told.findings) == (1, [("fault", "tls", [])])
-    assert list(yaml.safe_load(told.mends[0])["prometheus"]) == ["caFile"]
+    assert list(yaml.safe_load(told.fixes[0])["prometheus"]) == ["caFile"]
 
 
 def test_a_certificate_for_another_name(scene: Scene, tmp_path: Path) -> None:
@@ -431,21 +431,21 @@ def test_a_certificate_for_another_name(scene: Scene, tmp_path: Path) -> None:
         prometheus={"caFile": str(scene.ca_file)},
     )
     assert (told.status, told.findings) == (1, [("fault", "tls", [])])
-    assert "https://NAME:" in told.mends[0]
+    assert "https://NAME:" in told.fixes[0]
 
 
 def test_plain_http_where_https_is_spoken(scene: Scene, tmp_path: Path) -> None:
     address = scene.secured_url.replace("https", "http")
     told = doctor(tmp_path, scene.kubeconfig, prometheusAddress=address)
     assert (told.status, told.findings) == (1, [("fault", "tls", [])])
-    assert yaml.safe_load(told.mends[0]) == {"prometheusAddress": scene.secured_url}
+    assert yaml.safe_load(told.fixes[0]) == {"prometheusAddress": scene.secured_url}
 
 
 def test_https_where_plain_http_is_spoken(scene: Scene, tmp_path: Path) -> None:
     plain = scene.prometheus["well"].url
     told = doctor(tmp_path, scene.kubeconfig, prometheusAddress=plain.replace("http", "https"))
     assert (told.status, told.findings) == (1, [("fault", "tls", [])])
-    assert yaml.safe_load(told.mends[0]) == {"prometheusAddress": plain}
+    assert yaml.safe_load(told.fixes[0]) == {"prometheusAddress": plain}
 
 
 def test_credentials_that_are_missing(scene: Scene, tmp_path: Path) -> None:
@@ -456,7 +456,7 @@ def test_credentials_that_are_missing(scene: Scene, tmp_path: Path) -> None:
         prometheus={"caFile": str(scene.ca_file)},
     )
     assert (told.status, told.findings) == (1, [("fault", "auth", [])])
-    assert "bearerTokenFile" in yaml.safe_load(told.mends[0])["prometheus"]
+    assert "bearerTokenFile" in yaml.safe_load(told.fixes[0])["prometheus"]
 
 
 def test_a_prometheus_that_scrapes_nothing(scene: Scene, tmp_path: Path) -> None:
@@ -475,7 +475,7 @@ def test_a_prometheus_that_scrapes_nothing(scene: Scene, tmp_path: Path) -> None
         1,
         [("fault", "metric-missing", ALL), ("note", "no-pod-traffic", [])],
     )
-    assert yaml.safe_load(told.mends[0])[0]["job_name"] == "node-exporter"
+    assert yaml.safe_load(told.fixes[0])[0]["job_name"] == "node-exporter"
 
 
 def test_a_prometheus_that_is_not_there(scene: Scene, tmp_path: Path) -> None:
@@ -515,9 +515,9 @@ def test_the_right_to_list_nodes_is_enough(
     may_list_nodes: Callable[[], None],
 ) -> None:
     kubeconfig, url = control_plane.kubeconfig("lowtide"), scene.prometheus["well"].url
-    refused = doctor(tmp_path, kubeconfig, prometheusAddress=url)
-    assert (refused.status, refused.findings) == (1, [("fault", "nodes-not-listed", [])])
-    assert "kubectl create clusterrole" in refused.mends[0]
+    rejected = doctor(tmp_path, kubeconfig, prometheusAddress=url)
+    assert (rejected.status, rejected.findings) == (1, [("fault", "nodes-not-listed", [])])
+    assert "kubectl create clusterrole" in rejected.fixes[0]
     may_list_nodes()
     for name in NODES:
         control_plane.request("POST", "/api/v1/nodes", {"metadata": {"name": name}})

@@ -63,7 +63,7 @@ def test_kubectl_explains_a_pod_through_the_api_server(
     reader: Path,
     lowtide_scheduler: Callable[..., Process],
 ) -> None:
-    # The API server refuses to ask pods on loopback.
+    # The API server rejects to ask pods on loopback.
     host = hosts(["one"]).by_name["one"]
     config = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",

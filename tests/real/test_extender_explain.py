@@ -1,4 +1,4 @@
-"""An extender behind the real kube-scheduler is asked why: a pod that is refused, and one that is
+"""An extender behind the real kube-scheduler is asked why: a pod that is rejected, and one that is
 placed, by the numbers that `lowtide decide` computes."""
 
 import copy
@@ -75,12 +75,12 @@ def test_extender_says_why_kube_scheduler_placed_a_pod_there(
         lambda: any(
             each["note"].startswith(said) for each in cluster.events("web", "FailedScheduling")
         ),
-        what="all nodes are refused for their label",
+        what="all nodes are rejected for their label",
     )
-    refused = explained("web", "--why-not=large")
-    assert refused["records"][0]["message"] == said
-    assert refused["why_not"]["rejections"] == [f"NodeLabel: all node do not have label {LABEL}"]
-    assert [(each["plugin"], each["nodes"]) for each in refused["remedies"]] == [("NodeLabel", 3)]
+    rejected = explained("web", "--why-not=large")
+    assert rejected["records"][0]["message"] == said
+    assert rejected["why_not"]["rejections"] == [f"NodeLabel: all node do not have label {LABEL}"]
+    assert [(each["plugin"], each["nodes"]) for each in rejected["remedies"]] == [("NodeLabel", 3)]
 
     for name in ("large", "small"):
         label = {"metadata": {"labels": {LABEL: "true"}}}

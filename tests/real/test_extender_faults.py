@@ -10,7 +10,7 @@ import pytest
 import yaml
 from tests.extender_process import BY_LABEL, LABEL, Extender, Json, StartExtender
 from tests.integration.conftest import Cluster
-from tests.real.extender_refusals import refusals_of
+from tests.real.extender_rejections import rejections_of
 from tests.real.extender_service import Kubelet, Service
 
 from realparts.control_plane import ControlPlane
@@ -158,8 +158,8 @@ def test_pods_wait_for_an_extender_that_must_not_be_ignored(
     assert node_of_pod(plane) == placed
     extender.start()
     wait_until_placed(plane, POD_COUNT)
-    refused = [name for name, node_name in node_of_pod(plane).items() if not has_label(node_name)]
-    assert refused == []
+    rejected = [name for name, node_name in node_of_pod(plane).items() if not has_label(node_name)]
+    assert rejected == []
     assert extender.answers("filter") >= POD_COUNT - len(placed)
 
 
@@ -206,7 +206,7 @@ def test_killed_replicas_come_back_though_pods_wait_for_them(
     kubelet.kill_all()
     cluster.create_pod("waits", schedulerName="traffic-scheduler")
     asked = f'Post "{service.url}/scheduler/filter": '
-    assert {note[: len(asked)] for note in refusals_of(cluster, "waits")} == {asked}
+    assert {note[: len(asked)] for note in rejections_of(cluster, "waits")} == {asked}
     is_so(
         lambda: len(kubelet.running_pods().keys() - killed) == replicas,
         "the default scheduler placed new pods of the extender",

@@ -66,7 +66,7 @@ in_every_way = pytest.mark.parametrize(
 class Told:
     """What became of the pods of one way, step by step; "" where none was placed in time."""
 
-    refusal: str
+    rejection: str
     with_one_label: str
     with_two_labels: str
     with_usage: str
@@ -144,7 +144,7 @@ class Teller:
             return ""
         return placed()[0]
 
-    def refusal(self, way: Way) -> str:
+    def rejection(self, way: Way) -> str:
         """What the Event says of the pod that waits."""
 
         def said() -> list[str]:
@@ -156,7 +156,7 @@ class Teller:
             ]
 
         try:
-            self._is_so(lambda: bool(said()), f"a pod of {way.name} is refused")
+            self._is_so(lambda: bool(said()), f"a pod of {way.name} is rejected")
         except TimeoutError:
             return ""
         return said()[0]
@@ -216,7 +216,7 @@ def told_by(
     for way in WAYS:
         teller.deploy(way)
     for way in WAYS:
-        told[way.name]["refusal"] = teller.refusal(way)
+        told[way.name]["refusal"] = teller.rejection(way)
         assert teller.is_pending(way)
     teller.label("k8s-node1")
     for way in WAYS:
@@ -283,7 +283,7 @@ def test_pods_are_placed_as_the_article_tells(story: Story, way: Way) -> None:
     told = story.told[way.name]
     assert told.with_two_labels in {"k8s-node1", "k8s-node2"}  # nothing is measured yet
     assert told == Told(
-        refusal=f"all node do not have label {LABEL}",
+        rejection=f"all node do not have label {LABEL}",
         with_one_label="k8s-node1",
         with_two_labels=told.with_two_labels,
         with_usage="k8s-node2",

@@ -19,7 +19,7 @@ from tests.extender_process import (
     that_binds,
 )
 from tests.integration.conftest import Cluster
-from tests.real.extender_refusals import refusals_of
+from tests.real.extender_rejections import rejections_of
 
 from realparts.control_plane import ControlPlane
 from realparts.process import wait_until
@@ -153,7 +153,7 @@ def test_extender_has_a_say_in_preemption(
 
 
 @in_both_forms
-def test_extender_refuses_every_victim(
+def test_extender_rejects_every_victim(
     cluster: Cluster,
     extender: Extender,
     kube_scheduler_asks: Callable[..., None],
@@ -170,7 +170,7 @@ def test_extender_refuses_every_victim(
         timeout_seconds=20,
         what="the extender was asked",
     )
-    assert refusals_of(cluster, "urgent")
+    assert rejections_of(cluster, "urgent")
     assert cluster.placements() == {"urgent": None, "spared": "without"}
 
 
@@ -184,7 +184,7 @@ def test_verdicts_of_the_extender_stand_in_the_event(
     cluster.create_pod("web", schedulerName=cluster.namespace)
     said = f"0/2 nodes are available: 2 node(s) did not have label {LABEL}."
     # What follows is kube-scheduler's, about preemption.
-    assert {note[: len(said)] for note in refusals_of(cluster, "web")} == {said}
+    assert {note[: len(said)] for note in rejections_of(cluster, "web")} == {said}
 
 
 @pytest.mark.long

@@ -202,9 +202,9 @@ def test_an_outsiders_plugin_places_pods_when_it_is_registered(
         timeout_seconds=20,
         what="the pods are where the plugin lets them go",
     )
-    refused = "0/2 nodes are available: 2 node(s) are in another row"
+    rejected = "0/2 nodes are available: 2 node(s) are in another row"
     wait_until(
-        lambda: why_pending(control_plane, namespace, "lost") == [refused],
+        lambda: why_pending(control_plane, namespace, "lost") == [rejected],
         timeout_seconds=20,
         what="the pod that fits nowhere is told so in the plugin's words",
     )

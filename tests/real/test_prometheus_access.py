@@ -105,7 +105,7 @@ async def test_certificates_and_a_password_let_in(guarded: Guarded) -> None:
         assert steps == {15.0}
         text, fault = await failure(prometheus, "up{")
         assert text.startswith(
-            f"Prometheus at {address} refused the query up{{ with HTTP 400: bad_data: "
+            f"Prometheus at {address} rejected the query up{{ with HTTP 400: bad_data: "
         )
         assert fault is Fault.QUERY
 
@@ -118,11 +118,11 @@ async def test_a_password_that_rotates(guarded: Guarded) -> None:
         found.append(await failure(prometheus))
         guarded.password_file.write_text("high tide")
         found.append(await values(prometheus))
-    refused = (
+    rejected = (
         f'Prometheus at {address} answered HTTP 401 Unauthorized with "Unauthorized"; '
         "it should be given credentials that it accepts"
     )
-    assert found == [[1.0], (refused, Fault.AUTH), [1.0]]
+    assert found == [[1.0], (rejected, Fault.AUTH), [1.0]]
 
 
 async def test_a_client_without_a_certificate(guarded: Guarded) -> None:
@@ -246,6 +246,6 @@ async def test_a_service_behind_the_api_server(
         assert (await values(prometheus), prometheus.address) == ([1.0], service)
         text, fault = await failure(prometheus, 'up{a="&')
         assert (text.partition(": ")[0], fault) == (
-            f'Prometheus at {service} refused the query up{{a="& with HTTP 400',
+            f'Prometheus at {service} rejected the query up{{a="& with HTTP 400',
             Fault.QUERY,
         )

@@ -67,9 +67,9 @@ def test_api_server_is_ready_and_of_the_pinned_version(control_plane: ControlPla
 
 
 def test_rbac_is_on(control_plane: ControlPlane) -> None:
-    with pytest.raises(ApiError) as refusal:
+    with pytest.raises(ApiError) as rejection:
         control_plane.request("GET", "/api/v1/secrets", user="system:kube-scheduler")
-    assert (refusal.value.status, refusal.value.message) == (
+    assert (rejection.value.status, rejection.value.message) == (
         403,
         'secrets is forbidden: User "system:kube-scheduler" cannot list resource "secrets" '
         'in API group "" at the cluster scope',

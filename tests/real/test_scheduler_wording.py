@@ -48,7 +48,7 @@ def taint_counts(plane: ControlPlane) -> dict[str, int]:
     return {node["metadata"]["name"]: len(node["spec"].get("taints") or ()) for node in nodes}
 
 
-def test_refusals_are_worded_as_kube_schedulers(
+def test_rejections_are_worded_as_kube_schedulers(
     control_plane: ControlPlane,
     namespace: str,
     nodes: None,
@@ -94,7 +94,7 @@ def test_refusals_are_worded_as_kube_schedulers(
         wait_until(
             lambda: len(messages(scheduler_name)) == len(PODS),  # noqa: B023
             timeout_seconds=20,
-            what=f"{scheduler_name} refused every pod",
+            what=f"{scheduler_name} rejected every pod",
         )
     assert messages("lowtide") == messages("stock")
     assert messages("stock")["too-large"].startswith("0/3 nodes are available: 1 Insufficient cpu")

@@ -81,8 +81,8 @@ def _get(url: str, token: str = "") -> tuple[int, str]:
         request = urllib.request.Request(url, headers=headers)
         with urllib.request.urlopen(request, timeout=15, context=context) as response:
             return response.status, response.read().decode()
-    except urllib.error.HTTPError as refused:
-        return refused.code, refused.read().decode()
+    except urllib.error.HTTPError as rejected:
+        return rejected.code, rejected.read().decode()
 
 
 def _is_ready(process: Process) -> bool:
@@ -125,8 +125,8 @@ def test_the_api_server_says_who_may_see_what(
     assert "--port" in scheduler.log()
     # livenessProbe and startupProbe of the seeds' static pod.
     assert _get(f"{scheduler.url}/healthz") == (200, "ok")
-    refused, why = _get(f"{scheduler.url}/metrics")
-    assert (refused, json.loads(why)["error"].partition(";")[0]) == (
+    rejected, why = _get(f"{scheduler.url}/metrics")
+    assert (rejected, json.loads(why)["error"].partition(";")[0]) == (
         403,
         "system:anonymous may not get /metrics",
     )

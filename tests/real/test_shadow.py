@@ -101,7 +101,7 @@ def test_it_compares_and_writes_nothing(
     assert {pod: where[pod.partition("/")[2]] for pod, _ in named} == dict(named)
     # How often they agree is up to the order in which bindings are seen, which overtake each other:
     # kube-scheduler counts pods from its own decision on. No plugin is broken by that.
-    assert summary["agreement"]["refused there"] == again["agreement"]["refused there"] == 0
+    assert summary["agreement"]["rejected there"] == again["agreement"]["rejected there"] == 0
     print(
         f"agreement {summary['agreed'] / pods:.0%}, from the recording {again['agreed'] / pods:.0%}"
     )

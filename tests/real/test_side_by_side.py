@@ -1,5 +1,5 @@
 """The same workload given to kube-scheduler and to Lowtide, each on a fresh cluster: the same pods
-are placed and refused, with the same words, and every constraint holds."""
+are placed and rejected, with the same words, and every constraint holds."""
 
 from collections.abc import Callable
 from typing import Any

@@ -152,7 +152,7 @@ def test_pods_get_their_volumes_before_their_nodes(
         wait_until(
             lambda: 'persistentvolumeclaim "late" not found' in message_of("early"),
             timeout_seconds=20,
-            what="the pod without a claim is refused",
+            what="the pod without a claim is rejected",
         )
         control_plane.request("POST", f"{path}/persistentvolumeclaims", claim("late", "made"))
         for name in ("one", "two", "three"):
@@ -172,7 +172,7 @@ def test_pods_get_their_volumes_before_their_nodes(
         wait_until(
             lambda: "didn't find available persistent volumes to bind" in message_of(left_out),
             timeout_seconds=20,
-            what="the third pod on two volumes is refused",
+            what="the third pod on two volumes is rejected",
         )
 
     bound = {

@@ -45,13 +45,13 @@ def test_questions_are_answered_on_one_connection(server: AnsweringServer) -> No
 
 
 def test_what_it_does_not_know_is_not_found(server: AnsweringServer) -> None:
-    with pytest.raises(urllib.error.HTTPError) as refusal:
+    with pytest.raises(urllib.error.HTTPError) as rejection:
         urllib.request.urlopen(f"{server.url}/nothing", timeout=10)
-    refusal.value.close()
-    assert refusal.value.code == 404
+    rejection.value.close()
+    assert rejection.value.code == 404
 
 
-def test_a_stop_ends_connections_and_refuses_others_until_the_next_start(
+def test_a_stop_ends_connections_and_rejects_others_until_the_next_start(
     server: AnsweringServer,
 ) -> None:
     connection = connect(server)

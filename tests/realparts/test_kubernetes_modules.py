@@ -38,6 +38,6 @@ def test_the_staging_modules_are_said_again_with_published_versions() -> None:
     ]
 
 
-def test_a_module_without_staging_modules_is_refused() -> None:
+def test_a_module_without_staging_modules_is_rejected() -> None:
     with pytest.raises(MissingPart, match="v1\\.28\\.2 has no staging modules"):
         module_text("lowtide/some", "1.28.2", "module k8s.io/kubernetes\n\ngo 1.20\n")

@@ -59,7 +59,7 @@ def test_another_version_of_kubernetes_is_a_part_of_its_own() -> None:
         ),
     ],
 )
-def test_a_name_of_no_part_is_refused(name: str, told: str) -> None:
+def test_a_name_of_no_part_is_rejected(name: str, told: str) -> None:
     with pytest.raises(MissingPart, match=f"^{re.escape(told)}"):
         part_named(name)
 

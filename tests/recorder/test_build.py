@@ -58,6 +58,6 @@ def test_another_version_is_not_pinned() -> None:
 
 
 @pytest.mark.parametrize("text", ["1.36", "v1.36.4", "latest", "1.36.4/../x"])
-def test_what_is_no_version_is_refused(text: str) -> None:
+def test_what_is_no_version_is_rejected(text: str) -> None:
     with pytest.raises(MissingPart, match="is no version of Kubernetes; one is like"):
         obtain_recorder(text, lambda line: None)

@@ -47,9 +47,9 @@ def test_the_same_cases_make_the_same_bytes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        pytest.param("{", "line 2 is not JSON", id="refuses half an object"),
-        pytest.param("[]", "line 2 is not a case; one has id", id="refuses a list"),
-        pytest.param('{"id": "x"}', "line 2 is not a case", id="refuses a case without scenario"),
+        pytest.param("{", "line 2 is not JSON", id="rejects half an object"),
+        pytest.param("[]", "line 2 is not a case; one has id", id="rejects a list"),
+        pytest.param('{"id": "x"}', "line 2 is not a case", id="rejects a case without scenario"),
     ],
 )
 def test_a_bad_line_is_named(tmp_path: Path, text: str, said: str) -> None:

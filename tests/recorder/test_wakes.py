@@ -1,4 +1,4 @@
-"""Scenarios of one refused pod and one change: repeatable, and with something of everything."""
+"""Scenarios of one rejected pod and one change: repeatable, and with something of everything."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ def test_another_seed_makes_others() -> None:
     assert made(seed=1)[0]["scenario"] != made(seed=2)[0]["scenario"]
 
 
-def test_every_plugin_refuses_and_everything_changes() -> None:
+def test_every_plugin_rejects_and_everything_changes() -> None:
     steps = [case["scenario"]["steps"] for case in made()]
     assert {plugin for _, taken, _ in steps for plugin in taken["plugins"]} == set(PLUGINS)
     assert {changed["do"] for _, _, changed in steps} == {
@@ -28,7 +28,7 @@ def test_every_plugin_refuses_and_everything_changes() -> None:
     }
 
 
-def test_a_pod_has_what_it_is_refused_for() -> None:
+def test_a_pod_has_what_it_is_rejected_for() -> None:
     for case in made():
         added, taken, _ = case["scenario"]["steps"]
         spec = added["pod"]["spec"]

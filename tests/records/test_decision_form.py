@@ -15,7 +15,7 @@ RECORDED = DecisionForm(
     totals=[150, 140],
     scores={"Fit": [100, 90], "NetworkTraffic": [50, 50]},
 )
-REFUSED = DecisionForm(
+REJECTED = DecisionForm(
     pod="default/web",
     uid="uid",
     scheduler_name="lowtide",
@@ -67,20 +67,20 @@ REFUSED = DecisionForm(
             id="tells of equal nodes",
         ),
         pytest.param(
-            REFUSED,
-            replace(REFUSED, unschedulable_plugins=["Taints"], reasons={"tainted": 3}),
-            "Fit refused it by the recording, Taints by the replay",
-            id="tells who refused",
+            REJECTED,
+            replace(REJECTED, unschedulable_plugins=["Taints"], reasons={"tainted": 3}),
+            "Fit rejected it by the recording, Taints by the replay",
+            id="tells who rejected",
         ),
         pytest.param(
-            REFUSED,
-            replace(REFUSED, reasons={}),
+            REJECTED,
+            replace(REJECTED, reasons={}),
             "3 Insufficient cpu are the reasons by the recording, no reasons by the replay",
             id="tells the reasons",
         ),
         pytest.param(
-            replace(REFUSED, eviction=EvictionForm("a", ["one"])),
-            replace(REFUSED, eviction=EvictionForm("a", ["two"])),
+            replace(REJECTED, eviction=EvictionForm("a", ["one"])),
+            replace(REJECTED, eviction=EvictionForm("a", ["two"])),
             "other pods are evicted",
             id="tells of other victims",
         ),

@@ -65,7 +65,7 @@ def test_objects_come_back_equal_with_every_field_set_and_with_none(event: Any, 
         ExtendersAnswered(Filtered(("a",), {"b": "full"}, {"c": "never"})),
         ExtendersAnswered(Priorities(({"a": 3}, {}))),
         ExtendersAnswered(Preempted({"a": (("uid-1", "uid-2"), 1)})),
-        ExtendersAnswered(ExtenderFailed("refused")),
+        ExtendersAnswered(ExtenderFailed("rejected")),
     ],
     ids=lambda event: type(event).__name__,
 )
@@ -131,7 +131,7 @@ def test_hashed_events_have_no_words_and_no_names_of_others() -> None:
         ExtendersAnswered(Filtered(("zebra",), {"zebra": "zebra"}, {"zebra": "zebra"})),
         ExtendersAnswered(Preempted({"zebra": (("ns/zebra",), 1)})),
         ExtendersAnswered(Priorities(({"zebra": 1},))),
-        ExtendersAnswered(ExtenderFailed("zebra refused")),
+        ExtendersAnswered(ExtenderFailed("zebra rejected")),
     ]
     written = b"".join(encode(writer.event_line(event, 1.0)) for event in events)
     assert b"zebra" not in written

@@ -39,31 +39,31 @@ def test_a_node_that_was_not_kept_takes_a_running_scheduler() -> None:
 @pytest.mark.parametrize(
     ("nodes", "words"),
     [
-        ((make_node("a", cpu="1"),), "the only node was refused: 1 Insufficient cpu"),
+        ((make_node("a", cpu="1"),), "the only node was rejected: 1 Insufficient cpu"),
         (
             (
                 make_node("a", unschedulable=True),
                 make_node("b", cpu="1"),
                 make_node("c", cpu="1"),
             ),
-            "all 3 nodes were refused: 2 Insufficient cpu, 1 node(s) were unschedulable",
+            "all 3 nodes were rejected: 2 Insufficient cpu, 1 node(s) were unschedulable",
         ),
     ],
     ids=["one node", "several nodes, the commonest reason first"],
 )
-def test_a_record_that_refuses_every_node_tells_of_each(
+def test_a_record_that_rejects_every_node_tells_of_each(
     nodes: tuple[Node, ...], words: str
 ) -> None:
-    refused = Keeping(*nodes).record(make_pod("huge", cpu="64"))
-    found = explained("default/huge", [refused], [], node_name="a")
+    rejected = Keeping(*nodes).record(make_pod("huge", cpu="64"))
+    found = explained("default/huge", [rejected], [], node_name="a")
     assert found.why_not == WhyNot("a", None, all_rejected=words)
 
 
-def test_a_record_that_refuses_the_pod_itself_tells_why() -> None:
-    refused = msgspec.structs.replace(
+def test_a_record_that_rejects_the_pod_itself_tells_why() -> None:
+    rejected = msgspec.structs.replace(
         record(), nodes=2, message="0/2 nodes are available: no such claim."
     )
-    found = explained(POD, [refused], [], node_name="a").why_not
+    found = explained(POD, [rejected], [], node_name="a").why_not
     assert found is not None
     assert found.all_rejected == "0/2 nodes are available: no such claim."
 
@@ -80,9 +80,9 @@ def test_a_running_scheduler_judges_any_node_now() -> None:
             POD, records, [], node_name=node_name, now=now, state=machine.state
         ).why_not
 
-    refused = why_not("small")
-    assert refused is not None
-    assert (refused.rejections, refused.is_current) == (
+    rejected = why_not("small")
+    assert rejected is not None
+    assert (rejected.rejections, rejected.is_current) == (
         ["NodeResourcesFit: Insufficient cpu"],
         True,
     )
@@ -103,17 +103,17 @@ def test_a_victim_is_told_for_whom_it_made_room() -> None:
 def test_of_a_record_alone_it_is_said_what_it_cannot_tell_and_who_can() -> None:
     keeping = Keeping(make_node("a", cpu="1"), make_node("b", unschedulable=True))
     pod = make_pod("huge", cpu="64")
-    refused = keeping.record(pod)
-    found = explained("default/huge", [refused], [])
+    rejected = keeping.record(pod)
+    found = explained("default/huge", [rejected], [])
     assert found.hints == [
-        "NodeResourcesFit refuses nodes: ask for less, or make room",
-        "NodeUnschedulable refuses nodes: uncordon them",
+        "NodeResourcesFit rejects nodes: ask for less, or make room",
+        "NodeUnschedulable rejects nodes: uncordon them",
     ]
     assert found.no_remedies_reason is not None
     assert found.no_remedies_reason.endswith("ask the running process while the pod waits")
     machine = keeping.bench.machine
     now = machine.decided_now(pod, 0.0)
-    with_state = explained("default/huge", [refused], [], now=now, state=machine.state)
+    with_state = explained("default/huge", [rejected], [], now=now, state=machine.state)
     assert (with_state.hints, with_state.no_remedies_reason) == ([], None)
     assert with_state.remedies
 

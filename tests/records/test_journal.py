@@ -44,7 +44,7 @@ def test_a_last_line_that_was_cut_is_left_out(tmp_path: Path) -> None:
     assert list(read_journal(path)) == numbered(1)
 
 
-def test_a_file_of_something_else_is_refused_by_its_line(tmp_path: Path) -> None:
+def test_a_file_of_something_else_is_rejected_by_its_line(tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("hello\n")
     with pytest.raises(JournalError, match=r"notes.txt:1: no decision record"):

@@ -137,7 +137,7 @@ def warned(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [each.getMessage() for each in caplog.records if each.levelno >= logging.WARNING]
 
 
-def test_file_that_cannot_be_opened_is_refused_at_once(tmp_path: Path) -> None:
+def test_file_that_cannot_be_opened_is_rejected_at_once(tmp_path: Path) -> None:
     path = tmp_path / "missing" / "run"
     want = f"{path}: cannot be written to: No such file or directory; a recording is a file in a "
     with (

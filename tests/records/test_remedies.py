@@ -26,7 +26,7 @@ def test_the_node_with_most_left_is_named() -> None:
     (found,) = remedies(make_pod("big", cpu="2"), make_node("a", cpu="2"), make_node("b", cpu="1"))
     assert (found.plugin, found.nodes) == ("NodeResourcesFit", 2)
     assert found.message == (
-        "2 nodes refuse it only by NodeResourcesFit (Insufficient cpu), such as a, b; "
+        "2 nodes reject it only by NodeResourcesFit (Insufficient cpu), such as a, b; "
         "a has most cpu left, 1500m, and the pod asks for 2: ask for less, or make room"
     )
 
@@ -53,12 +53,12 @@ def test_where_no_node_is_large_enough_no_room_can_be_made(
     pod = make_pod("big", requests=requests)
     (found,) = remedies(pod, make_node("a", cpu="8"), make_node("b", cpu="4"))
     assert found.message == (
-        f"2 nodes refuse it only by NodeResourcesFit ({reason}), such as a, b; "
+        f"2 nodes reject it only by NodeResourcesFit ({reason}), such as a, b; "
         f"{words}: ask for less, or add a larger node"
     )
 
 
-def test_what_frees_most_nodes_comes_first_and_what_two_plugins_refuse_is_left_out() -> None:
+def test_what_frees_most_nodes_comes_first_and_what_two_plugins_reject_is_left_out() -> None:
     found = remedies(
         make_pod("big", cpu="2"),
         make_node("tainted", cpu="4", taints=[TAINT]),

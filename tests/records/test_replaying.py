@@ -110,7 +110,7 @@ def a_busy_hour(run: RecordedRun) -> None:
     east = {"topology.kubernetes.io/zone": "east"}
     run.add(ours("in-the-east", cpu="100m", node_selector=east), ours("large", cpu="64"))
     run.place_all()
-    run.add(ours("refused", cpu="100m"))
+    run.add(ours("rejected", cpu="100m"))
     (*_, bind) = run.step(Turn())
     assert isinstance(bind, Bind)
     run.step(BindingEnded(bind.pod.uid, BindOutcome("node-3 does not answer")))
@@ -307,7 +307,7 @@ def test_other_configuration_is_told_decision_by_decision(tmp_path: Path) -> Non
     assert made.warnings == ("run: nothing reads the recorded TrafficRequest",)
 
 
-def test_configuration_for_other_pods_is_refused(tmp_path: Path) -> None:
+def test_configuration_for_other_pods_is_rejected(tmp_path: Path) -> None:
     with RecordedRun(tmp_path / "run") as run:
         run.listed()
     other = tmp_path / "other.yaml"

@@ -10,7 +10,7 @@ from lowtide.framework.plugin import Eviction, PodRejection, PostFiltered
 from lowtide.plugins.node_affinity import NodeAffinity, NodeAffinityArgs
 from lowtide.plugins.node_resources_fit import NodeResourcesFit, NodeResourcesFitArgs
 from lowtide.plugins.taint_toleration import TaintToleration
-from lowtide.scenario.answer import answered, effective_profile, gated, refused_unread
+from lowtide.scenario.answer import answered, effective_profile, gated, rejected_unread
 from lowtide.testing import make_node, make_pod, place
 
 NOWHERE = "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint(s)."
@@ -52,7 +52,7 @@ def test_a_placed_pod_with_every_node_and_score() -> None:
     }
 
 
-def test_a_pod_that_fits_nowhere_with_all_that_refuse_it() -> None:
+def test_a_pod_that_fits_nowhere_with_all_that_reject_it() -> None:
     plugins = [TaintToleration(), NodeResourcesFit(NodeResourcesFitArgs())]
     nodes = [make_node("a", taints=[TAINT], cpu="1"), make_node("b", cpu="1")]
     bound = [make_pod("p", on="b", cpu="1")]
@@ -96,7 +96,7 @@ def test_what_other_plugins_say_stands_beside() -> None:
         pytest.param(False, "UnschedulableAndUnresolvable", id="cannot be helped"),
     ],
 )
-def test_a_pod_that_is_refused_as_a_whole(eviction_helps: bool, code: str) -> None:
+def test_a_pod_that_is_rejected_as_a_whole(eviction_helps: bool, code: str) -> None:
     decision = decision_of(
         pod_rejection=PodRejection("no such volume", eviction_helps),
         rejected_by=frozenset(["VolumeBinding"]),
@@ -110,7 +110,7 @@ def test_a_pod_that_is_refused_as_a_whole(eviction_helps: bool, code: str) -> No
 
 
 def test_a_pod_whose_spec_cannot_be_read() -> None:
-    assert refused_unread("case", "spec.overhead: 'x' is not a quantity", node_count=3) == {
+    assert rejected_unread("case", "spec.overhead: 'x' is not a quantity", node_count=3) == {
         "id": "case",
         "prefilter": {
             "code": "UnschedulableAndUnresolvable",
@@ -129,7 +129,7 @@ def test_what_could_be_done_about_it() -> None:
         eviction=eviction,
         candidates=(Eviction("z", victims[:1], budget_violations=2), eviction),
         tied_nodes=("n",),
-        still_refused={"y": NodeRejection("A", ("a",), eviction_helps=False)},
+        still_rejected={"y": NodeRejection("A", ("a",), eviction_helps=False)},
     )
     decision = decision_of(reason_counts={"a": 1}, post_filtered=found)
     answer = answered("case", decision, ["n"])

@@ -157,7 +157,7 @@ def test_a_file_is_told_in_a_sentence_that(
         ),
     ],
 )
-def test_a_small_file_is_refused_when_its_line(
+def test_a_small_file_is_rejected_when_its_line(
     tmp_path: Path, content: bytes, sentence: str
 ) -> None:
     path = tmp_path / "cases.jsonl.gz"

@@ -28,7 +28,7 @@ def test_values_are_by_query_and_by_node() -> None:
         ),
     ],
 )
-def test_values_are_refused_that_are(given: Any, told: str) -> None:
-    with pytest.raises(ScenarioError) as refusal:
+def test_values_are_rejected_that_are(given: Any, told: str) -> None:
+    with pytest.raises(ScenarioError) as rejection:
         query_values({"up": given})
-    assert str(refusal.value) == told
+    assert str(rejection.value) == told

@@ -181,19 +181,19 @@ def test_the_traffic_of_the_scenarios_pods_is_in_what_was_measured() -> None:
         ),
     ],
 )
-def test_a_reading_is_refused_that(given: Any, sentence: str) -> None:
-    with pytest.raises(ScenarioError) as refused:
+def test_a_reading_is_rejected_that(given: Any, sentence: str) -> None:
+    with pytest.raises(ScenarioError) as rejected:
         one(given)
-    assert str(refused.value) == sentence
+    assert str(rejected.value) == sentence
 
 
-def test_a_reading_of_a_node_that_is_not_there_is_refused_too() -> None:
+def test_a_reading_of_a_node_that_is_not_there_is_rejected_too() -> None:
     with pytest.raises(ScenarioError):
         traffic_reading(request(), {"gone": "much"}, [make_node("a")])
 
 
-def test_a_number_of_hundreds_of_digits_is_refused() -> None:
-    with pytest.raises(ScenarioError) as refused:
+def test_a_number_of_hundreds_of_digits_is_rejected() -> None:
+    with pytest.raises(ScenarioError) as rejected:
         traffic_reading(request(), {"a": 10**400}, [make_node("a")])
     told = "readings.traffic.a has 401 digits, too many for a number"
-    assert str(refused.value) == told
+    assert str(rejected.value) == told

@@ -1,4 +1,4 @@
-"""Scenarios from decoded JSON: what is filled in, and what is refused with a sentence."""
+"""Scenarios from decoded JSON: what is filled in, and what is rejected with a sentence."""
 
 from typing import Any
 
@@ -119,10 +119,10 @@ def test_lists_that_are_null_are_empty() -> None:
         ),
     ],
 )
-def test_a_scenario_is_refused_when_it(data: Any, sentence: str) -> None:
-    with pytest.raises(ScenarioError) as refused:
+def test_a_scenario_is_rejected_when_it(data: Any, sentence: str) -> None:
+    with pytest.raises(ScenarioError) as rejected:
         scenario_from(data, name="n")
-    assert str(refused.value) == sentence
+    assert str(rejected.value) == sentence
 
 
 def test_a_scenario_that_is_no_object_is_told() -> None:
@@ -141,7 +141,7 @@ def test_a_scenario_that_is_no_object_is_told() -> None:
         pytest.param("weather", "here: 'weather' is not a field of a scenario", id="unheard of"),
     ],
 )
-def test_an_unknown_part_is_refused(key: str, sentence: str) -> None:
-    with pytest.raises(ScenarioError) as refusal:
+def test_an_unknown_part_is_rejected(key: str, sentence: str) -> None:
+    with pytest.raises(ScenarioError) as rejection:
         scenario_from({"pod": {"metadata": {"name": "web"}}, key: []}, name="here")
-    assert str(refusal.value) == sentence
+    assert str(rejection.value) == sentence

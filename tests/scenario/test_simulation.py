@@ -1,4 +1,4 @@
-"""The file form of simulations: what it means, and what is refused with which words."""
+"""The file form of simulations: what it means, and what is rejected with which words."""
 
 from pathlib import Path
 
@@ -102,7 +102,7 @@ settle: 1s
             ("owners:", "speed: 3\nowners:"),
             "s.yaml:4: speed: is not a known field; valid here are nodes, owners, arrivals, "
             "knowledge, prometheus, settle",
-            id="refuses a key that there is not",
+            id="rejects a key that there is not",
         ),
         pytest.param(
             ("links:", "link: [1G], links:"),
@@ -114,33 +114,33 @@ settle: 1s
             ("[10G]", "[10X]"),
             "s.yaml:3: nodes[0].links[0]: must be a bandwidth in bits per second such as 10G or "
             '240M, not the string "10X"',
-            id="refuses a link that is no bandwidth",
+            id="rejects a link that is no bandwidth",
         ),
         pytest.param(
             ("[10G]", "[]"),
             "s.yaml:3: nodes[0].links: must have at least one bandwidth such as 10G",
-            id="refuses nodes without links",
+            id="rejects nodes without links",
         ),
         pytest.param(
             ("count: 2", "count: 0"),
             "s.yaml:3: nodes[0].count: must be at least 1, not 0",
-            id="refuses a group of none",
+            id="rejects a group of none",
         ),
         pytest.param(
             ("count: 2", "cpu: true, count: 2"),
             "s.yaml:3: nodes[0].cpu: must be a quantity such as 500m or 64Gi, not the boolean true",
-            id="refuses an amount that is no quantity",
+            id="rejects an amount that is no quantity",
         ),
         pytest.param(
             ("count: 2", "labels: {zone: [a, 3]}, count: 2"),
             "s.yaml:3: nodes[0].labels.zone: must be a string or a list of strings, not a list",
-            id="refuses a label that is no string",
+            id="rejects a label that is no string",
         ),
         pytest.param(
             ("count: 2", "background: {share: [0.6, 0.1]}, count: 2"),
             "s.yaml:3: nodes[0].background.share: must be two shares from 0 to 1 such as "
             "[0.05, 0.6], not [0.6, 0.1]",
-            id="refuses shares that go down",
+            id="rejects shares that go down",
         ),
         pytest.param(
             ("count: 2", "background: {swing: 2, noise: -1, period: 0s}, count: 2"),
@@ -152,7 +152,7 @@ settle: 1s
         pytest.param(
             ("{median: 240M}", "{sigma: 1}"),
             "s.yaml:5: owners[0].traffic.median: is missing",
-            id="refuses pods without traffic",
+            id="rejects pods without traffic",
         ),
         pytest.param(
             ("240M}", "240M, podSigma: -0.5, transmit: -1}, lifetime: 0s, requests: {cpu: x}"),
@@ -161,24 +161,24 @@ settle: 1s
             "s.yaml:5: owners[0].requests.cpu: must be a quantity such as 500m or 64Gi, "
             'not the string "x"\n'
             "s.yaml:5: owners[0].lifetime: must be longer than 0s, not 0s",
-            id="refuses what no pod can be",
+            id="rejects what no pod can be",
         ),
         pytest.param(
             ("owners:", "knowledge: all\nowners:"),
             's.yaml:4: knowledge: is the string "all"; valid here are annotated, seen, unknown',
-            id="refuses a level of knowledge that there is not",
+            id="rejects a level of knowledge that there is not",
         ),
         pytest.param(
             ("owners:", "arrivals: {over: -1s}\nsettle: -2s\nowners:"),
             "s.yaml:4: arrivals.over: must be at least 0s, not -1s\n"
             "s.yaml:5: settle: must be at least 1s, not -2s",
-            id="refuses times that are negative",
+            id="rejects times that are negative",
         ),
         pytest.param(
             ("owners:", "prometheus: {scrapeInterval: 0s, delay: -1s}\nowners:"),
             "s.yaml:4: prometheus.scrapeInterval: must be from 100ms to 10m, not 0s\n"
             "s.yaml:4: prometheus.delay: must be at least 0s, not -1s",
-            id="refuses scrapes without end",
+            id="rejects scrapes without end",
         ),
         pytest.param(
             ("[10G]", "[10, 1e30]"),
@@ -186,35 +186,35 @@ settle: 1s
             "integer 10\n"
             "s.yaml:3: nodes[0].links[1]: must be from 1M to 100T, in bits per second, not the "
             "number 1e+30",
-            id="refuses links that nobody has",
+            id="rejects links that nobody has",
         ),
         pytest.param(
             ("240M}", "5}"),
             "s.yaml:5: owners[0].traffic.median: must be from 1k to 100T, in bits per second, not "
             "the integer 5",
-            id="refuses traffic without a unit",
+            id="rejects traffic without a unit",
         ),
         pytest.param(
             ("240M}", "240M}, requests: {nvidia.com/gpu: 1}"),
             's.yaml:5: owners[0].requests["nvidia.com/gpu"]: is not simulated; valid are cpu and '
             "memory",
-            id="refuses requests that no node can meet",
+            id="rejects requests that no node can meet",
         ),
         pytest.param(
             ("owners:", "arrivals: {over: 721h}\nsettle: 100000h\nowners:"),
             "s.yaml:4: arrivals.over: must be at most 720h, not 721h\n"
             "s.yaml:5: settle: must be at most 720h, not 100000h",
-            id="refuses runs without end",
+            id="rejects runs without end",
         ),
         pytest.param(
             ("owners:", "prometheus: {delay: 2h}\nowners:"),
             "s.yaml:4: prometheus.delay: must be at most 1h, not 2h",
-            id="refuses samples that come too late",
+            id="rejects samples that come too late",
         ),
         pytest.param(
             ("nodes:\n- {count: 2, links: [10G]}", "nodes: []"),
             "s.yaml:2: nodes: must have at least one group",
-            id="refuses a cluster without nodes",
+            id="rejects a cluster without nodes",
         ),
     ],
 )

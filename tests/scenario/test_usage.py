@@ -68,7 +68,7 @@ def test_one_node(given: Any, want: tuple[Any, ...]) -> None:
         ),
     ],
 )
-def test_refused(given: Any, want: str) -> None:
-    with pytest.raises(ScenarioError) as refused:
+def test_rejected(given: Any, want: str) -> None:
+    with pytest.raises(ScenarioError) as rejected:
         usage_samples({"a": given})
-    assert str(refused.value) == want
+    assert str(rejected.value) == want

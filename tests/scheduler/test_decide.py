@@ -41,7 +41,7 @@ class ByName:
 
 
 class Only:
-    """Refuses every node but these."""
+    """Rejects every node but these."""
 
     name = "Only"
 
@@ -53,17 +53,17 @@ class Only:
         return None if node.name in self._names else "not one of them"
 
 
-class RefusesPods:
-    name = "RefusesPods"
+class RejectsPods:
+    name = "RejectsPods"
 
     def pre_filter(self, pod: Pod, nodes: Nodes) -> PodRejection:
         return PodRejection("nobody wants it")
 
 
-class RefusesNothing:
+class RejectsNothing:
     """Stands for the filters that every profile has."""
 
-    name = "RefusesNothing"
+    name = "RejectsNothing"
 
     def filter(self, pod: Pod, nodes: Nodes) -> Iterator[Rejection]:
         return iter(())
@@ -80,7 +80,7 @@ def decided(
     weights: Mapping[str, int] | None = None,
     **options: Any,
 ) -> Decision:
-    verdicts = VerdictCache(make_profile([RefusesNothing(), *plugins], weights), state or three())
+    verdicts = VerdictCache(make_profile([RejectsNothing(), *plugins], weights), state or three())
     return decide(pod or make_pod(), verdicts, **{"turn": 0, **options})
 
 
@@ -115,7 +115,7 @@ def test_twenty_are_kept_unless_all_are_asked_for() -> None:
     assert len(decided(ByName(n49=1), state=state, full=True).best) == 50
 
 
-def test_nodes_that_were_refused_are_not_among_the_best() -> None:
+def test_nodes_that_were_rejected_are_not_among_the_best() -> None:
     decision = decided(Only("a", "c"), ByName(a=1, b=99, c=2))
     assert (decision.node_name, decision.feasible_count, decision.rejections) == ("c", 2, {})
     assert [node.node_name for node in decision.best] == ["c", "a"]
@@ -135,11 +135,11 @@ def test_a_single_feasible_node_is_chosen_without_scoring() -> None:
 
 
 def test_in_full_a_single_feasible_node_is_scored_and_the_others_explained() -> None:
-    refused = NodeRejection("Only", ("not one of them",), eviction_helps=False)
+    rejected = NodeRejection("Only", ("not one of them",), eviction_helps=False)
     decision = decided(Only("b"), ByName(b=5), full=True)
     assert (decision.best, decision.rejections) == (
         (by_name("b", 5),),
-        {"a": refused, "c": refused},
+        {"a": rejected, "c": rejected},
     )
 
 
@@ -153,12 +153,12 @@ def test_no_feasible_node_is_told_by_reasons_and_plugins() -> None:
     assert decision.fit_error == "0/3 nodes are available: 3 not one of them."
 
 
-def test_a_refused_pod_is_told_by_the_plugin_that_refused_it() -> None:
-    decision = decided(RefusesPods(), ByName(a=1))
+def test_a_rejected_pod_is_told_by_the_plugin_that_rejected_it() -> None:
+    decision = decided(RejectsPods(), ByName(a=1))
     assert (decision.node_name, decision.pod_rejection, decision.rejected_by) == (
         None,
         PodRejection("nobody wants it"),
-        frozenset(["RefusesPods"]),
+        frozenset(["RejectsPods"]),
     )
     assert decision.fit_error == "0/3 nodes are available: nobody wants it."
 
@@ -245,7 +245,7 @@ def test_a_promise_leaves_the_state_and_the_verdicts_as_they_were() -> None:
     assert decide(pod, verdicts, turn=0).node_name == "a"
 
 
-def test_in_full_a_node_refused_for_a_promise_is_explained() -> None:
+def test_in_full_a_node_rejected_for_a_promise_is_explained() -> None:
     decision = decided(fit(), pod=make_pod(cpu="500m"), state=promised(), full=True)
     # Pods could be evicted from the first; the second is too small for good.
     assert decision.rejections == {

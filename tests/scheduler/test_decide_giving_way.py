@@ -1,4 +1,4 @@
-"""decide: refusals that give way when nothing else is left."""
+"""decide: rejections that give way when nothing else is left."""
 
 import math
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from lowtide.testing import make_node, make_pod, make_profile, make_state
 
 
 class Busy:
-    """Refuses these nodes until a pod has waited for so long."""
+    """Rejects these nodes until a pod has waited for so long."""
 
     name = "Busy"
 
@@ -30,7 +30,7 @@ class Busy:
 
 
 class Crowded:
-    """Refuses nodes that hold a pod, also one that is only promised to them."""
+    """Rejects nodes that hold a pod, also one that is only promised to them."""
 
     name = "Crowded"
 
@@ -74,7 +74,7 @@ def decided(
 @pytest.mark.parametrize(
     ("plugins", "waited_seconds", "chosen"),
     [
-        pytest.param([Busy("bc", 0)], 0, "a", id="avoids what is refused while another is left"),
+        pytest.param([Busy("bc", 0)], 0, "a", id="avoids what is rejected while another is left"),
         pytest.param([Busy("bc", 60)], 1e9, "a", id="avoids it however long the pod waited"),
         pytest.param([Busy("abc", 0)], 0, "c", id="takes the best of what gives way at once"),
         pytest.param([Busy("abc", 60)], 59.9, None, id="takes none before the time is over"),
@@ -95,7 +95,7 @@ def test_a_decision(
 @pytest.mark.parametrize(
     ("plugins", "waited_seconds", "after"),
     [
-        pytest.param([Busy("abc", 60)], 10, 60.0, id="when the refusals give way"),
+        pytest.param([Busy("abc", 60)], 10, 60.0, id="when the rejections give way"),
         pytest.param([Closed("abc")], 10, math.inf, id="never where nothing gives way"),
         pytest.param(
             [Closed("abc"), Busy("abc", 60)], 10, math.inf, id="never where that would not help"
@@ -117,7 +117,7 @@ def test_the_sentence_counts_what_would_give_way() -> None:
     )
 
 
-def test_only_what_gave_way_is_scored_and_nothing_is_told_of_its_refusal() -> None:
+def test_only_what_gave_way_is_scored_and_nothing_is_told_of_its_rejection() -> None:
     decision = decided(Closed("c"), Busy("abc", 0), full=True)
     assert [(each.node_name, each.total) for each in decision.best] == [("b", 1), ("a", 0)]
     busy = NodeRejection("Busy", ("node(s) were busy",), eviction_helps=False)
@@ -134,7 +134,7 @@ def test_only_what_gave_way_is_scored_and_nothing_is_told_of_its_refusal() -> No
     ],
 )
 @pytest.mark.parametrize("full", [False, True], ids=["briefly", "in full"])
-def test_a_refusal_for_the_sake_of_a_promised_pod(
+def test_a_rejection_for_the_sake_of_a_promised_pod(
     waited_seconds: float, chosen: str | None, full: bool
 ) -> None:
     state = make_state([make_node("a")])
@@ -162,13 +162,13 @@ CROWDED = NodeRejection("Crowded", ("crowded",), eviction_helps=False)
     ],
 )
 @pytest.mark.parametrize("full", [False, True], ids=["briefly", "in full"])
-def test_a_decision_says_which_refusal_gave_way(
+def test_a_decision_says_which_rejection_gave_way(
     plugins: list[Any], pod: Pod, gave_way: NodeRejection | None, full: bool
 ) -> None:
     assert decided(*plugins, pod=pod, full=full).gave_way == gave_way
 
 
-def test_a_decision_says_that_a_refusal_for_the_sake_of_a_promised_pod_gave_way() -> None:
+def test_a_decision_says_that_a_rejection_for_the_sake_of_a_promised_pod_gave_way() -> None:
     state = make_state([make_node("a")])
     state.nominate(make_pod("promised", priority=9), "a")
     assert decided(Crowded(0), state=state).gave_way == CROWDED

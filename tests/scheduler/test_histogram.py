@@ -40,7 +40,7 @@ def test_it_tells_what_prometheus_clients_tells(amounts: list[float]) -> None:
     assert told(ours) == told(theirs)
 
 
-def test_a_registry_refuses_a_second_one_of_the_same_name() -> None:
+def test_a_registry_rejects_a_second_one_of_the_same_name() -> None:
     registry = CollectorRegistry()
     Histogram("h", "What it is", buckets=BUCKETS, registry=registry)
     with pytest.raises(ValueError, match="h"):

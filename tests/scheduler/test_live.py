@@ -652,7 +652,7 @@ async def test_every_decision_is_told() -> None:
     ]
 
 
-async def test_an_attempt_lasts_until_a_plugin_refuses_the_pod_that_it_made_wait() -> None:
+async def test_an_attempt_lasts_until_a_plugin_rejects_the_pod_that_it_made_wait() -> None:
     bench = Bench(Says("Gang", web=Wait(30)))
     async with bench.running():
         bench.add("web")

@@ -1,4 +1,5 @@
-"""Pods that wait for what plugins prepare, volumes say: they hold up nobody, and may be refused."""
+"""Pods that wait for what plugins prepare, volumes say: they hold up nobody, and may be
+rejected."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -84,7 +85,7 @@ class TellsOfBindings:
             id="all of them",
         ),
         pytest.param(
-            "no volume was made", OUTCOME_BOUND, {"PreBind Error": 2.0}, id="until one refuses"
+            "no volume was made", OUTCOME_BOUND, {"PreBind Error": 2.0}, id="until one rejects"
         ),
         pytest.param(
             *(None, OUTCOME_ERROR),

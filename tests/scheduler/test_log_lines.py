@@ -152,7 +152,7 @@ def test_scores_that_a_plugin_cannot_put_into_words_do_not_hinder(log: io.String
     ]
 
 
-def test_a_refusal_that_gave_way_is_told(log: io.StringIO) -> None:
+def test_a_rejection_that_gave_way_is_told(log: io.StringIO) -> None:
     configure_logs(verbosity=2, format="text", stream=log, clock=lambda: 0.0, pid=1)
     decision = Decision(
         make_pod("web"),
@@ -166,7 +166,7 @@ def test_a_refusal_that_gave_way_is_told(log: io.StringIO) -> None:
     log_decision(Decided(decision, attempts=1, first_seen_at=0.0), make_profile([]), nodes)
     assert lines_of(log) == [
         '"Attempting to schedule pod" pod="default/web"',
-        '"A refusal gave way, as no other node was left" pod="default/web" node="a" '
+        '"A rejection gave way, as no other node was left" pod="default/web" node="a" '
         'plugin="Busy" reasons=["node(s) were busy"]',
     ]
 

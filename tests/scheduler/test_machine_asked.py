@@ -76,7 +76,7 @@ APART = {
     [
         # Zone y has one such pod, and zone x has none but the pod itself.
         pytest.param(SPREAD, {"a", "b"}, id="required topology spread"),
-        # The pod refuses its own like in its zone, and so does the other one in zone y.
+        # The pod rejects its own like in its zone, and so does the other one in zone y.
         pytest.param(APART, {"a", "b"}, id="required anti-affinity"),
     ],
 )
@@ -98,13 +98,13 @@ def test_a_placed_pod_is_judged_everywhere_as_if_it_had_no_node(
     assert bench.machine.state.log.position == position
 
 
-def test_why_a_waiting_pod_is_refused_on_a_node() -> None:
+def test_why_a_waiting_pod_is_rejected_on_a_node() -> None:
     bench = Bench(small_node("small"), make_node("cordoned", unschedulable=True))
     pod = make_pod("big", cpu="2")
     bench.give(Added(pod))
     bench.take_turns()
-    refused = {name: bench.machine.rejection_of(pod, name) for name in ("small", "cordoned", "no")}
-    assert {name: each and (each.plugin, each.reasons) for name, each in refused.items()} == {
+    rejected = {name: bench.machine.rejection_of(pod, name) for name in ("small", "cordoned", "no")}
+    assert {name: each and (each.plugin, each.reasons) for name, each in rejected.items()} == {
         "small": ("NodeResourcesFit", ("Insufficient cpu",)),
         "cordoned": ("NodeUnschedulable", ("node(s) were unschedulable",)),
         "no": None,

@@ -107,7 +107,7 @@ def test_a_node_that_nothing_is_said_of_is_not_counted() -> None:
     )
 
 
-def test_any_change_wakes_a_pod_that_an_extender_refused() -> None:
+def test_any_change_wakes_a_pod_that_an_extender_rejected() -> None:
     made = bench(FILTERS)
     asked_about(made)
     answered(made, Filtered((), {"a": "", "b": ""}))
@@ -130,12 +130,12 @@ def test_extenders_add_to_the_ranks() -> None:
 @pytest.mark.parametrize(
     "score",
     [
-        pytest.param(-100, id="sinks below what is refused"),
+        pytest.param(-100, id="sinks below what is rejected"),
         pytest.param(-(2**62), id="sinks below all numbers"),
         pytest.param(2**62, id="rises above all numbers"),
     ],
 )
-def test_a_node_that_was_refused_is_never_chosen_where_the_only_rank(score: int) -> None:
+def test_a_node_that_was_rejected_is_never_chosen_where_the_only_rank(score: int) -> None:
     made = Bench(
         small_node("a"), small_node("b"), small_node("full", cpu="50m"), extenders=(PREFERS,)
     )
@@ -244,7 +244,7 @@ def test_a_nominated_node_is_asked_about_alone() -> None:
     assert binds(answered(made, Filtered(("b",)))) == [("web", "b")]
 
 
-def test_where_the_nominated_node_is_refused_all_are_asked_about() -> None:
+def test_where_the_nominated_node_is_rejected_all_are_asked_about() -> None:
     made = bench(FILTERS)
     promised = make_pod("web", cpu="100m", nominated="b")
     asked_about(made, promised)

@@ -27,7 +27,7 @@ from lowtide.testing import make_node, make_pod, make_profile
 LINK = 1e9  # bytes per second
 HOT = (
     "0/2 nodes are available: 2 node(s) had a hot network link. no new claims to deallocate, "
-    "preemption: not eligible while a node with room is refused for its load alone."
+    "preemption: not eligible while a node with room is rejected for its load alone."
 )
 
 

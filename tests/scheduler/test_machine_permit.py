@@ -55,7 +55,7 @@ def test_waiting_is_not_a_binding_under_way() -> None:
     assert waiting(Says("Gang", web=Wait(30))).machine.binding_count == 0
 
 
-def test_a_pod_that_is_refused_gives_its_place_back_and_is_told() -> None:
+def test_a_pod_that_is_rejected_gives_its_place_back_and_is_told() -> None:
     plugin = Says("Gang", web=Wait(30))
     bench = waiting(plugin)
     told = bench.give(PermitAnswered(WEB.uid, "Gang", "the others are gone"))
@@ -75,7 +75,7 @@ class Stumbles:
         return ()
 
 
-def test_a_refusal_outside_of_a_turn_does_not_tell_how_long_another_turn_took() -> None:
+def test_a_rejection_outside_of_a_turn_does_not_tell_how_long_another_turn_took() -> None:
     clock = ManualClock(0.0)
 
     def looked_at() -> float:
@@ -146,7 +146,7 @@ def test_one_answer_may_let_waiting_pods_go() -> None:
     assert binds(bench.take_turns()) == [("last", "node-a"), ("web", "node-a")]
 
 
-def test_one_answer_may_refuse_waiting_pods() -> None:
+def test_one_answer_may_reject_waiting_pods() -> None:
     plugin = Says("Gang", web=Wait(30), last=Reject("too few", also=frozenset([WEB.uid])))
     bench = Bench(small_node(cpu="2"), profiles=[default_profile(plugin)])
     bench.give(Added(WEB))

@@ -52,7 +52,7 @@ def bench_with_one_volume() -> Bench:
     return bench
 
 
-def refusals(bench: Bench) -> list[str]:
+def rejections(bench: Bench) -> list[str]:
     return [message.partition(" no new claims")[0] for _, message in conditions(bench.actions)]
 
 
@@ -60,7 +60,7 @@ def test_a_volume_is_given_to_one_pod_only() -> None:
     bench = bench_with_one_volume()
     bench.give(Added(using("one")), Added(using("two")))
     assert binds(bench.take_turns()) == [("one", "node-a")]
-    assert refusals(bench) == [NOTHING_LEFT]
+    assert rejections(bench) == [NOTHING_LEFT]
     (reserved,) = bench.machine.state.known_objects.assumed("default/one")
     assert reserved.spec.claim_ref == volume(promised="one").spec.claim_ref
     assert reserved.metadata.annotations == {"pv.kubernetes.io/bound-by-controller": "yes"}
@@ -112,10 +112,10 @@ def test_a_verdict_from_before_a_reservation_is_not_kept() -> None:
     bench = bench_with_one_volume()
     bench.give(Added(using("two")), Added(using("one")), Turn(), Turn())
     assert binds(bench.actions) == [("two", "node-a")]
-    assert refusals(bench) == [NOTHING_LEFT]
+    assert rejections(bench) == [NOTHING_LEFT]
 
 
-def test_a_claim_that_goes_between_decision_and_reservation_refuses_the_pod() -> None:
+def test_a_claim_that_goes_between_decision_and_reservation_rejects_the_pod() -> None:
     """Which cannot be in one step; a plugin asked about it says so all the same."""
     bench = bench_with_one_volume()
     plugin = next(
@@ -129,7 +129,7 @@ def test_a_claim_that_goes_between_decision_and_reservation_refuses_the_pod() ->
 
 
 class OneVolumeAtATime:
-    """Reserves a volume that does not exist yet, and refuses pods while there is any."""
+    """Reserves a volume that does not exist yet, and rejects pods while there is any."""
 
     name = "OneVolumeAtATime"
     kinds = (PersistentVolume,)
@@ -146,7 +146,7 @@ def test_a_new_object_is_gone_when_the_binding_fails_and_that_wakes_who_waits() 
     bench = Bench(make_node("node-a"), profiles=[default_profile(OneVolumeAtATime())])
     bench.give(Added(make_pod("one")), Added(make_pod("two")))
     assert binds(bench.take_turns()) == [("one", "node-a")]
-    assert refusals(bench) == ["0/1 nodes are available: 1 there is a volume."]
+    assert rejections(bench) == ["0/1 nodes are available: 1 there is a volume."]
     bench.end("one", OUTCOME_ERROR)
     assert bench.machine.state.objects(PersistentVolume) == {}
     assert binds(bench.take_turns()) == [("two", "node-a")]
@@ -186,8 +186,8 @@ class RemembersPorts:
         self.told.append(("unreserve", pod.name, memory))
 
 
-class RefusesReservations:
-    name = "RefusesReservations"
+class RejectsReservations:
+    name = "RejectsReservations"
 
     def reserve(self, pod: Pod, node_name: str, nodes: Nodes) -> PodRejection:
         return PodRejection("not here")
@@ -214,9 +214,9 @@ def test_a_pod_that_waits_is_remembered_as_long() -> None:
     assert plugin.told == [("permit", "one", 30001), ("unreserve", "one", 30001)]
 
 
-def test_nothing_is_remembered_where_another_plugin_refused_the_pod_before() -> None:
+def test_nothing_is_remembered_where_another_plugin_rejected_the_pod_before() -> None:
     plugin = RemembersPorts()
-    bench = Bench(make_node("node-a"), profiles=[default_profile(RefusesReservations(), plugin)])
+    bench = Bench(make_node("node-a"), profiles=[default_profile(RejectsReservations(), plugin)])
     bench.give(Added(make_pod("one")), Turn())
     assert plugin.told == [("unreserve", "one", None)]
 

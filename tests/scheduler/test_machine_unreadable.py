@@ -90,7 +90,7 @@ def claim(size: str) -> PersistentVolumeClaim:
     return msgspec.convert({"metadata": meta, "spec": spec}, PersistentVolumeClaim)
 
 
-def test_a_pod_whose_claim_cannot_be_read_is_tried_again_when_the_claim_is_mended() -> None:
+def test_a_pod_whose_claim_cannot_be_read_is_tried_again_when_the_claim_is_fixed() -> None:
     made = {"provisioner": "csi.example.com", "volumeBindingMode": "WaitForFirstConsumer"}
     bench = Bench(small_node())
     bench.give(

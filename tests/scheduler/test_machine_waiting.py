@@ -198,7 +198,7 @@ FULL = make_pod("full", on="node-a", cpu="900m")
         ),
     ],
 )
-def test_a_refused_pod_is_placed_when(pod: Pod, node: Node, event: Event) -> None:
+def test_a_rejected_pod_is_placed_when(pod: Pod, node: Node, event: Event) -> None:
     bench = Bench(node)
     bench.give(Added(FULL), Added(pod))
     assert binds(bench.take_turns()) == []
@@ -219,7 +219,7 @@ def test_a_refused_pod_is_placed_when(pod: Pod, node: Node, event: Event) -> Non
         ),
     ],
 )
-def test_a_refused_pod_stays_parked_when(event: Event) -> None:
+def test_a_rejected_pod_stays_parked_when(event: Event) -> None:
     bench = Bench(small_node())
     bench.give(Added(BIG))
     bench.take_turns()
@@ -227,7 +227,7 @@ def test_a_refused_pod_stays_parked_when(event: Event) -> None:
     assert (bench.lengths, bench.take_turns()) == ({"unschedulable": 1}, [])
 
 
-def test_a_refused_pod_is_tried_every_five_minutes_at_least() -> None:
+def test_a_rejected_pod_is_tried_every_five_minutes_at_least() -> None:
     bench = Bench(small_node())
     bench.give(Added(BIG))
     bench.take_turns()
@@ -362,31 +362,31 @@ def test_the_others_are_placed_beside_a_pod_with_an_invalid(spec: Any, field: st
 
 
 class Recording:
-    """Reserves and permits, or refuses; keeps in one list what it was asked."""
+    """Reserves and permits, or rejects; keeps in one list what it was asked."""
 
     def __init__(
         self,
         name: str,
         asked: list[str],
         *,
-        reserve_refuses: str | None = None,
-        permit_refuses: str | None = None,
+        reserve_rejects: str | None = None,
+        permit_rejects: str | None = None,
     ) -> None:
         self.name = name
         self._asked = asked
-        self._reserve_refuses = reserve_refuses
-        self._permit_refuses = permit_refuses
+        self._reserve_rejects = reserve_rejects
+        self._permit_rejects = permit_rejects
 
     def reserve(self, pod: Pod, node_name: str, nodes: Nodes) -> PodRejection | None:
         self._asked.append(f"{self.name} reserves {node_name} for {pod.name}")
-        return PodRejection(self._reserve_refuses) if self._reserve_refuses else None
+        return PodRejection(self._reserve_rejects) if self._reserve_rejects else None
 
     def unreserve(self, pod: Pod, node_name: str) -> None:
         self._asked.append(f"{self.name} unreserves")
 
     def permit(self, pod: Pod, node_name: str, nodes: Nodes) -> Allow | Reject:
         self._asked.append(f"{self.name} is asked")
-        return Reject(self._permit_refuses) if self._permit_refuses else Allow()
+        return Reject(self._permit_rejects) if self._permit_rejects else Allow()
 
 
 def bench_with(*plugins: Any) -> Bench:
@@ -414,10 +414,10 @@ def test_a_failed_binding_takes_reservations_back_in_reverse_order() -> None:
     assert asked[4:] == TAKEN_BACK
 
 
-def test_a_pod_whose_reservation_is_refused_is_parked() -> None:
+def test_a_pod_whose_reservation_is_rejected_is_parked() -> None:
     asked: list[str] = []
     bench = bench_with(
-        Recording("One", asked), Recording("Two", asked, reserve_refuses="no volume for it")
+        Recording("One", asked), Recording("Two", asked, reserve_rejects="no volume for it")
     )
     bench.give(Added(make_pod("web")))
     actions = bench.take_turns()
@@ -431,9 +431,9 @@ def test_a_pod_whose_reservation_is_refused_is_parked() -> None:
     assert (bench.on_node("node-a"), bench.lengths) == ({}, {"unschedulable": 1})
 
 
-def test_a_pod_that_is_not_permitted_is_parked_by_the_plugin_that_refused() -> None:
+def test_a_pod_that_is_not_permitted_is_parked_by_the_plugin_that_rejected() -> None:
     asked: list[str] = []
-    bench = bench_with(Recording("One", asked, permit_refuses="not today"), Recording("Two", asked))
+    bench = bench_with(Recording("One", asked, permit_rejects="not today"), Recording("Two", asked))
     bench.give(Added(make_pod("web")))
     decided, *told = bench.take_turns()
     assert isinstance(decided, Decided)
@@ -453,7 +453,7 @@ def test_a_pod_that_is_not_permitted_is_parked_by_the_plugin_that_refused() -> N
 
 
 class NeedsCompany:
-    """Reads the pods of other nodes: refuses while no pod of app `first` runs anywhere."""
+    """Reads the pods of other nodes: rejects while no pod of app `first` runs anywhere."""
 
     name = "NeedsCompany"
 
@@ -507,15 +507,15 @@ def test_a_pod_whose_port_is_taken_everywhere_wakes_when_a_node_comes() -> None:
     assert binds(bench.take_turns()) == [("web", "node-b")]
 
 
-class RefusesAll:
-    name = "RefusesAll"
+class RejectsAll:
+    name = "RejectsAll"
 
     def reserve(self, pod: Pod, node_name: str, nodes: Nodes) -> PodRejection:
         return PodRejection("not now")
 
 
-def test_pods_refused_after_the_choice_do_not_wake_each_other_for_ever() -> None:
-    bench = Bench(small_node(), profiles=[default_profile(RefusesAll())])
+def test_pods_rejected_after_the_choice_do_not_wake_each_other_for_ever() -> None:
+    bench = Bench(small_node(), profiles=[default_profile(RejectsAll())])
     bench.give(Added(make_pod("one")), Added(make_pod("other")))
     for _ in range(2):
         bench.give(Turn())

@@ -205,7 +205,7 @@ def test_present_numbers_are_read_at_each_scrape() -> None:
     }
 
 
-def test_a_second_scheduler_in_one_registry_is_refused() -> None:
+def test_a_second_scheduler_in_one_registry_is_rejected() -> None:
     registry = CollectorRegistry()
     registry.register(PresentGauges())
     with pytest.raises(ValueError, match="scheduler_pending_pods"):
@@ -234,7 +234,7 @@ def test_a_second_scheduler_in_one_registry_is_refused() -> None:
                 ("Filter", "Unschedulable"): 2.0,
                 ("PostFilter", "Success"): 3.0,
             },
-            id="of one that fits nowhere, those that filter refuse",
+            id="of one that fits nowhere, those that filter reject",
         ),
         pytest.param(
             {"filter": 1.0, "score": 2.0, "reserve": 3.0},
@@ -244,7 +244,7 @@ def test_a_second_scheduler_in_one_registry_is_refused() -> None:
                 ("Score", "Success"): 2.0,
                 ("Reserve", "Unschedulable"): 3.0,
             },
-            id="of one that was refused its node when that was reserved, that does",
+            id="of one that was rejected its node when that was reserved, that does",
         ),
         pytest.param(
             {"reserve": 3.0, "permit": 4.0},

@@ -43,10 +43,10 @@ def overdue(pods: Pods, now: float) -> list[tuple[str, str]]:
 
 def test_who_waits_no_longer_is_never_overdue() -> None:
     pods = make_pods()
-    allowed, refused = added(pods, "allowed", A=10), added(pods, "refused", A=20)
+    allowed, rejected = added(pods, "allowed", A=10), added(pods, "rejected", A=20)
     pods.end_deadline(allowed, "A")
     assert next_deadline_at(pods) == 20
-    pods.move(refused, Stage.NOT_PENDING)
+    pods.move(rejected, Stage.NOT_PENDING)
     assert next_deadline_at(pods) == math.inf
     assert overdue(pods, 1000) == []
 

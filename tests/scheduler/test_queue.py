@@ -114,12 +114,12 @@ def test_errors_back_off_1_2_4_8_10_10_seconds_and_end_on_a_whole_second(start: 
     assert waits == [2.0, 3.0, 5.0, 9.0, 11.0, 11.0]
 
 
-def test_refusals_back_off_by_their_own_count_and_errors_by_theirs() -> None:
+def test_rejections_back_off_by_their_own_count_and_errors_by_theirs() -> None:
     queue = queue_of(make_pod())
     waits = []
-    for fails in ("refused", "error", "error", "refused", "error"):
+    for fails in ("rejected", "error", "error", "rejected", "error"):
         queued = take(queue)
-        if fails == "refused":
+        if fails == "rejected":
             queue.park(queued, PLUGIN, NODE, NOW)
             queue.wake(Change(NODE), NOW)
         else:
@@ -141,12 +141,12 @@ def test_the_backoff_of_the_configuration_is_used() -> None:
 
 
 def test_a_pod_that_backs_off_is_taken_early_when_no_pod_is_ready() -> None:
-    queue = parked(make_pod("refused"))
+    queue = parked(make_pod("rejected"))
     queue.wake(Change(NODE), NOW)
     queue.comes(make_pod("ready", priority=-5), NOW)
-    assert places(queue) == {"refused": Stage.BACKOFF, "ready": Stage.ACTIVE}
+    assert places(queue) == {"rejected": Stage.BACKOFF, "ready": Stage.ACTIVE}
     assert queue.is_ready(NOW)
-    assert names_in_order(queue, NOW) == ["ready", "refused"]
+    assert names_in_order(queue, NOW) == ["ready", "rejected"]
 
 
 def test_of_those_that_back_off_the_one_that_is_due_first_is_taken() -> None:
@@ -194,14 +194,14 @@ def test_a_pod_that_nothing_can_wake_stays() -> None:
 
 
 def test_waking_does_not_shorten_the_backoff() -> None:
-    queue = parked(make_pod("refused"))
+    queue = parked(make_pod("rejected"))
     queue.wake(Change(NODE), NOW + 1)
-    assert places(queue) == {"refused": Stage.BACKOFF}
+    assert places(queue) == {"rejected": Stage.BACKOFF}
     assert queue.is_ready(NOW + 2)
-    assert places(queue) == {"refused": Stage.ACTIVE}
+    assert places(queue) == {"rejected": Stage.ACTIVE}
 
 
-def test_what_is_parked_remembers_who_refused_it() -> None:
+def test_what_is_parked_remembers_who_rejected_it() -> None:
     queue = parked(make_pod())
     (queued,) = queue
     assert (queued.rejected_by, queued.unschedulable_count, queued.error_count) == (PLUGIN, 1, 0)
@@ -239,7 +239,9 @@ class Hints:
         return self.answers.get(record.pod.name, False)
 
 
-def test_the_question_is_put_once_for_pods_of_one_signature_that_the_same_plugins_refused() -> None:
+def test_the_question_is_put_once_for_pods_of_one_signature_that_the_same_plugins_rejected() -> (
+    None
+):
     hints = Hints()
     queue = QueueOfPods(may_help=hints.may_help)
     for name, cpu, plugins in (

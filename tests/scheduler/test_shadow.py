@@ -43,7 +43,7 @@ def on(pod: Pod, node_name: str) -> Pod:
     [
         pytest.param(make_pod("web", cpu="1"), "roomy", Agreement.SAME, "roomy", id="the same"),
         pytest.param(make_pod("web", cpu="1"), "small", Agreement.DIFFERENT, "roomy", id="worse"),
-        pytest.param(make_pod("web", cpu="3"), "small", Agreement.REFUSED, "roomy", id="refused"),
+        pytest.param(make_pod("web", cpu="3"), "small", Agreement.REJECTED, "roomy", id="rejected"),
         pytest.param(make_pod("web", cpu="99"), "small", Agreement.NOWHERE, "small", id="nowhere"),
         pytest.param(
             make_pod("web", labels={"breaks": "yes"}),
@@ -128,7 +128,7 @@ def test_with_several_profiles_each_pod_is_judged_by_its_own() -> None:
         assert found.agreement is Agreement.SAME
 
 
-def test_a_refusal_gives_way_to_a_pod_that_has_waited() -> None:
+def test_a_rejection_gives_way_to_a_pod_that_has_waited() -> None:
     class Patient:
         name = "Patient"
 

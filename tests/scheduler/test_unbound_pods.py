@@ -7,16 +7,16 @@ from lowtide.objects.pod import PodCondition, PodStatus
 from lowtide.scheduler.unbound_pods import UnboundPods
 from lowtide.testing import make_pod
 
-REFUSED = PodStatus(conditions=[PodCondition(type="PodScheduled", status="False")])
+REJECTED = PodStatus(conditions=[PodCondition(type="PodScheduled", status="False")])
 
 
 def test_they_are_counted_by_why_they_wait() -> None:
     pending = UnboundPods()
     pending.keep(make_pod("new"), 0.0)
-    pending.keep(replace(make_pod("refused"), status=REFUSED), 0.0)
-    pending.keep(replace(make_pod("gated", gates=["example.com/wait"]), status=REFUSED), 0.0)
+    pending.keep(replace(make_pod("rejected"), status=REJECTED), 0.0)
+    pending.keep(replace(make_pod("gated", gates=["example.com/wait"]), status=REJECTED), 0.0)
     assert pending.lengths() == {"active": 1, "unschedulable": 1, "gated": 1}
-    assert [each.pod.name for each in pending if each.is_refused] == ["refused", "gated"]
+    assert [each.pod.name for each in pending if each.is_rejected] == ["rejected", "gated"]
 
 
 def test_a_pod_waits_from_when_it_was_seen_first() -> None:

@@ -20,9 +20,9 @@ from lowtide.server.http import Server
 
 @dataclass
 class FakeAsking:
-    """Refuses nodes by name, gives the third node 2 points, and so on; remembers questions."""
+    """Rejects nodes by name, gives the third node 2 points, and so on; remembers questions."""
 
-    refused: dict[str, str] = field(default_factory=dict)
+    rejected: dict[str, str] = field(default_factory=dict)
     unresolvable: dict[str, str] = field(default_factory=dict)
     error: str = ""
     bind_error: str = ""
@@ -33,12 +33,12 @@ class FakeAsking:
 
     async def filter(self, asked: Asked) -> FilterAdvice:
         self._hear(asked)
-        out = {*self.refused, *self.unresolvable}
+        out = {*self.rejected, *self.unresolvable}
         kept = [at for at, name in enumerate(asked.names) if name not in out]
         every = len(kept) == len(asked.names)
         return FilterAdvice(
             None if every else kept,
-            {name: self.refused[name] for name in asked.names if name in self.refused},
+            {name: self.rejected[name] for name in asked.names if name in self.rejected},
             {name: self.unresolvable[name] for name in asked.names if name in self.unresolvable},
             self.error,
         )
@@ -49,7 +49,7 @@ class FakeAsking:
 
     async def preempt(self, asked: AskedPreemption) -> PreemptionAdvice:
         self._hear(asked)
-        return PreemptionAdvice(frozenset(asked.victims) - {*self.refused})
+        return PreemptionAdvice(frozenset(asked.victims) - {*self.rejected})
 
     async def bind(self, pod: Pod, node_name: str) -> str:
         self._hear((pod, node_name))
@@ -80,7 +80,7 @@ class FakeMetrics:
     def neutral_answer(self, verb: str, reason: str) -> None:
         self.neutral.append((verb, reason))
 
-    def refused(self, reason: str) -> None:
+    def rejected(self, reason: str) -> None:
         self.reasons.append(reason)
 
 
@@ -103,7 +103,7 @@ async def served(
         serves_bind=serves_bind,
     )
     routes += health_routes(healthz=[], livez=[], readyz=[])
-    server = Server(routes, port=0, on_refused=metrics.refused)
+    server = Server(routes, port=0, on_rejected=metrics.rejected)
     await server.start()
     try:
         yield server.address.url

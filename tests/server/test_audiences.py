@@ -24,9 +24,9 @@ def test_a_path_that_is_not_in_the_table_is_not_served(path: str) -> None:
     async def answer(_: web.Request) -> web.Response:
         return web.Response()
 
-    with pytest.raises(ServerError) as refused:
+    with pytest.raises(ServerError) as rejected:
         make_server(Serving(port=0), [web.get(path, answer)])
-    assert str(refused.value) == (
+    assert str(rejected.value) == (
         f"cannot serve {path}: the table of audiences does not say who may ask for it; "
         f"it has {', '.join(AUDIENCES)}"
     )

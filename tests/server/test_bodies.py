@@ -110,7 +110,7 @@ async def test_comes_back_as_it_was_sent(request_bytes: bytes, want: bytes) -> N
         pytest.param(in_chunks(EXACT + b"!", 10_000), id="in chunks"),
     ],
 )
-async def test_a_body_over_the_limit_is_refused(request_bytes: bytes) -> None:
+async def test_a_body_over_the_limit_is_rejected(request_bytes: bytes) -> None:
     answer, again = await echoed(Echo(), request_bytes)
     assert (answer.status, answer.body.decode(), again.body) == (
         413,
@@ -119,7 +119,7 @@ async def test_a_body_over_the_limit_is_refused(request_bytes: bytes) -> None:
     )
 
 
-async def test_a_body_over_the_limit_is_refused_before_it_is_sent() -> None:
+async def test_a_body_over_the_limit_is_rejected_before_it_is_sent() -> None:
     server = Echo(limit_bytes=1000).make_server()
     async with running(server):
         client = await RawClient.connected(server.address.port)
@@ -133,7 +133,7 @@ async def test_a_body_over_the_limit_is_refused_before_it_is_sent() -> None:
     )
 
 
-async def test_a_body_that_is_encoded_is_refused() -> None:
+async def test_a_body_that_is_encoded_is_rejected() -> None:
     answer, again = await echoed(Echo(), with_length(b"zipped", b"Content-Encoding: gzip"))
     assert (answer.status, answer.body.decode(), again.body) == (
         415,
@@ -298,7 +298,7 @@ async def test_who_does_not_fit_waits_in_the_order_of_coming() -> None:
     ]
 
 
-async def test_who_waits_too_long_is_refused_and_holds_up_nobody() -> None:
+async def test_who_waits_too_long_is_rejected_and_holds_up_nobody() -> None:
     budget = BodyBudget(100, in_line_seconds=0.01)
     with budget.share() as first, budget.share() as large, budget.share() as small:
         await first.grow(60)
@@ -327,7 +327,7 @@ async def test_who_leaves_the_line_lets_in_those_behind() -> None:
         await every.grow(100)
 
 
-async def test_where_everybody_waits_for_the_others_the_last_is_refused_at_once() -> None:
+async def test_where_everybody_waits_for_the_others_the_last_is_rejected_at_once() -> None:
     budget = BodyBudget(100, in_line_seconds=60.0)
     with budget.share() as first:
         await first.grow(50)
@@ -363,8 +363,8 @@ async def test_a_body_under_way_keeps_out_others_until_it_is_over() -> None:
         await half.send(POST + b"Content-Length: 100\r\n\r\n" + b"x" * 50)
         while True:  # until the half is there
             await other.send(with_length(b"y" * 51))
-            refused = await other.answer()
-            if refused.status == 503:
+            rejected = await other.answer()
+            if rejected.status == 503:
                 break
         await half.send(b"x" * 50)
         whole = await half.answer()
@@ -372,6 +372,6 @@ async def test_a_body_under_way_keeps_out_others_until_it_is_over() -> None:
         after = await other.answer()
         for client in (*silent, half, other):
             await client.close()
-    assert (refused.status, refused.body.decode()) == (503, TOO_MANY)
+    assert (rejected.status, rejected.body.decode()) == (503, TOO_MANY)
     assert (whole.status, whole.body) == (200, b"x" * 100)
     assert (after.status, after.body) == (200, b"y" * 100)

@@ -123,8 +123,8 @@ async def test_removed_files_keep_the_certificate_in_use(
 @pytest.mark.parametrize(
     ("password", "is_written"),
     [
-        pytest.param(None, False, id="refuses files that are not there"),
-        pytest.param(b"secret", True, id="refuses a key with a password, and asks nobody for it"),
+        pytest.param(None, False, id="rejects files that are not there"),
+        pytest.param(b"secret", True, id="rejects a key with a password, and asks nobody for it"),
     ],
 )
 async def test_files_that_cannot_be_used(
@@ -267,10 +267,10 @@ def no_certificate(path: str) -> tuple[int, str]:
 @pytest.mark.parametrize(
     ("path", "want"),
     [
-        pytest.param("/hello", no_certificate("/hello"), id="refuses a verb"),
+        pytest.param("/hello", no_certificate("/hello"), id="rejects a verb"),
         pytest.param("/nowhere", (404, "404: Not Found"), id="has no other paths"),
         pytest.param(
-            "/healthz/ping", no_certificate("/healthz/ping"), id="refuses the checks of health"
+            "/healthz/ping", no_certificate("/healthz/ping"), id="rejects the checks of health"
         ),
         pytest.param("/healthz", (200, "ok"), id="answers /healthz"),
         pytest.param("/livez", (200, "ok"), id="answers /livez"),
@@ -299,14 +299,14 @@ async def test_a_certificate_of_another_ca_fails_the_handshake(
         answers = [
             await site.ask(f"{url}/{path}", site.other_client) for path in ("hello", "livez")
         ]
-    refused = (
-        '"The certificate of a client is refused" err="unable to get local issuer certificate"'
+    rejected = (
+        '"The certificate of a client is rejected" err="unable to get local issuer certificate"'
     )
     assert answers == [None, None]
-    assert messages(log_lines) == [f'{refused} ca="{site.client_ca}"']
+    assert messages(log_lines) == [f'{rejected} ca="{site.client_ca}"']
 
 
-async def test_refused_certificates_are_told_of_every_10_seconds(
+async def test_rejected_certificates_are_told_of_every_10_seconds(
     site: Site, log_lines: io.StringIO
 ) -> None:
     clock = ManualClock()
@@ -334,7 +334,7 @@ async def test_a_changed_ca_counts_for_the_next_client(site: Site, log_lines: io
     hello_to = (200, "hello")
     assert (before, both, after) == ([hello_to, None], [hello_to, hello_to], [None, hello_to])
     told = f'"Reloaded the CA of clients" file="{site.client_ca}"'
-    assert [line for line in messages(log_lines) if "is refused" not in line] == [told, told]
+    assert [line for line in messages(log_lines) if "is rejected" not in line] == [told, told]
 
 
 async def test_a_broken_ca_file_keeps_the_ca_in_use(site: Site, log_lines: io.StringIO) -> None:

@@ -99,7 +99,7 @@ async def test_who_was_answered_longest_ago_gives_way_where_all_have_asked() -> 
     assert [answer.body for answer in answers] == [b"hello", b"hello"]
 
 
-async def test_newcomers_are_refused_while_all_others_wait_for_answers(
+async def test_newcomers_are_rejected_while_all_others_wait_for_answers(
     log_lines: io.StringIO,
 ) -> None:
     slow = SlowRoutes()
@@ -111,10 +111,10 @@ async def test_newcomers_are_refused_while_all_others_wait_for_answers(
             await client.send(b"GET /slow HTTP/1.1\r\nHost: localhost\r\n\r\n")
         await slow.wait_until_asked(2)
         for _ in range(3):
-            refused = await RawClient.connected(port)
+            rejected = await RawClient.connected(port)
             with suppress(ConnectionResetError):
-                assert await refused.reader.read() == b""
-            await refused.close()
+                assert await rejected.reader.read() == b""
+            await rejected.close()
         slow.may_answer.set()
         bodies = [(await client.answer()).body for client in asking]
         for client in asking:

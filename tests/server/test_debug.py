@@ -87,9 +87,9 @@ async def test_one_profile_is_taken_at_a_time() -> None:
         after = await clients[0].ask("/debug/profile?seconds=0.1")
         for client in clients:
             await client.close()
-    taken, refused = sorted(answers, key=lambda answer: answer.status)
-    assert (taken.status, refused.status, after.status) == (200, 409, 200)
-    assert refused.body == b"a profile is being taken; ask when it is done\n"
+    taken, rejected = sorted(answers, key=lambda answer: answer.status)
+    assert (taken.status, rejected.status, after.status) == (200, 409, 200)
+    assert rejected.body == b"a profile is being taken; ask when it is done\n"
 
 
 def is_sampling() -> bool:

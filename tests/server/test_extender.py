@@ -66,7 +66,7 @@ async def answered(asking: FakeAsking, verb: str, body: Any) -> tuple[int, Any]:
 
 
 async def test_filter() -> None:
-    asking = FakeAsking(refused={"two": "busy"})
+    asking = FakeAsking(rejected={"two": "busy"})
     assert await answered(asking, "filter", BY_NAME) == (
         200,
         {
@@ -91,7 +91,7 @@ async def test_prioritize() -> None:
 
 @pytest.mark.parametrize("verb", ["preempt", "preemption"])
 async def test_preempt(verb: str) -> None:
-    asking = FakeAsking(refused={"two": "busy"})
+    asking = FakeAsking(rejected={"two": "busy"})
     assert await answered(asking, verb, PREEMPTION) == (
         200,
         {"NodeNameToMetaVictims": {"one": {"Pods": [{"UID": "u-1"}], "NumPDBViolations": 0}}},
@@ -155,7 +155,7 @@ async def test_amounts_that_cannot_be_read_are_a_bad_request() -> None:
 
 @pytest.mark.parametrize("verb", BODIES)
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "OPTIONS"])
-async def test_other_methods_are_refused(verb: str, method: str) -> None:
+async def test_other_methods_are_rejected(verb: str, method: str) -> None:
     async with served(FakeAsking(), FakeMetrics()) as url:
         assert await sent(f"{url}/scheduler/{verb}", b"", method) == (
             405,
@@ -218,7 +218,7 @@ async def test_the_prefix(prefix: str, path: str) -> None:
         assert (status, said["NodeNames"]) == (200, ["one", "two"])
 
 
-async def test_a_body_beyond_the_limit_is_refused() -> None:
+async def test_a_body_beyond_the_limit_is_rejected() -> None:
     metrics = FakeMetrics()
     async with served(FakeAsking(), metrics, most_body_bytes=1024) as url:
         status, _, said = await sent(f"{url}/scheduler/filter", b" " * 1025)
@@ -228,7 +228,7 @@ async def test_a_body_beyond_the_limit_is_refused() -> None:
     assert metrics.reasons == ["too-large"]
 
 
-async def test_too_many_nodes_are_refused() -> None:
+async def test_too_many_nodes_are_rejected() -> None:
     body = {**BY_NAME, "NodeNames": [""] * 150_001}
     assert await answered(FakeAsking(), "filter", body) == (
         413,
@@ -284,12 +284,12 @@ async def test_answers_that_are_not_read_yet_count_as_bodies() -> None:
         filter_url = f"{url}/scheduler/filter"
         async with aiohttp.ClientSession(headers=JSON) as session:
             async with session.post(filter_url, data=io.BytesIO(body)) as unread:
-                async with session.post(filter_url, data=io.BytesIO(body)) as refused:
-                    problem = await refused.json()
+                async with session.post(filter_url, data=io.BytesIO(body)) as rejected:
+                    problem = await rejected.json()
                 assert len(await unread.read()) > size_bytes
             async with session.post(filter_url, data=io.BytesIO(body)) as after:
                 assert len(await after.read()) > size_bytes
-    assert [each.status for each in (unread, refused, after)] == [200, 503, 200]
+    assert [each.status for each in (unread, rejected, after)] == [200, 503, 200]
     assert problem == {
         "error": f"requests under way hold {len(body)} bytes already, the limit that "
         "--max-body-mib sets for all of them at once; ask again"
@@ -433,7 +433,7 @@ async def test_a_binding_that_goes_wrong_by_a_bug_is_an_error() -> None:
 
 
 async def test_each_request_is_told_of(caplog: pytest.LogCaptureFixture) -> None:
-    asking = FakeAsking(refused={"two": "busy"})
+    asking = FakeAsking(rejected={"two": "busy"})
     with caplog.at_level(logging.INFO - 4):
         async with served(asking, FakeMetrics()) as url:
             for verb, body in BODIES.items():
@@ -454,7 +454,7 @@ async def test_each_request_is_told_of(caplog: pytest.LogCaptureFixture) -> None
     ]
 
 
-async def test_refusals_are_warned_of_but_not_each(caplog: pytest.LogCaptureFixture) -> None:
+async def test_rejections_are_warned_of_but_not_each(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         async with served(FakeAsking(), FakeMetrics()) as url:
             for _ in range(3):

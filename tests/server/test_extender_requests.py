@@ -351,7 +351,7 @@ def test_too_much_at_once(
     )
 
 
-def test_too_much_at_once_is_refused_before_it_is_read() -> None:
+def test_too_much_at_once_is_rejected_before_it_is_read() -> None:
     """What comes after that is no JSON."""
     items = b"{}," * (MOST_NODES + 1)
     with pytest.raises(TooMuchAskedError):
@@ -383,13 +383,13 @@ def of_values(count: int) -> list[dict[str, Any]]:
         ),
     ],
 )
-def test_an_object_that_no_api_server_has_is_refused(asked: Any, problem: str) -> None:
+def test_an_object_that_no_api_server_has_is_rejected(asked: Any, problem: str) -> None:
     with pytest.raises(TooMuchAskedError) as error:
         read(msgspec.json.encode(asked))
     assert (error.value.status, str(error.value)) == (413, problem)
 
 
-def test_many_values_in_all_are_refused() -> None:
+def test_many_values_in_all_are_rejected() -> None:
     with pytest.raises(TooMuchAskedError) as error:
         read(b'{"Pod": {}, "Nodes": [' + b"," * (MOST_COMMAS + 1))
     assert str(error.value) == "the body has more than 4000000 values in it"

@@ -89,19 +89,19 @@ async def asked(url: str, token: str = "") -> tuple[int, str]:
                 "system:anonymous may not get /metrics; a ClusterRole with nonResourceURLs: "
                 '["/metrics"] and verbs: ["get"] would let him',
             ),
-            id="refuses somebody unknown",
+            id="rejects somebody unknown",
         ),
         pytest.param(
             "/metrics",
             "Bearer bad",
             (401, "/metrics is for known users; the token is not valid here"),
-            id="refuses a token that is nobody's",
+            id="rejects a token that is nobody's",
         ),
         pytest.param(
             "/metrics",
             "Basic good",
             (401, "/metrics is for known users; the token is not valid here"),
-            id="refuses what is no token",
+            id="rejects what is no token",
         ),
         pytest.param("/metrics", "bearer good", (200, "hello"), id="lets whom the API server lets"),
         pytest.param(

@@ -82,14 +82,14 @@ async def test_a_port_in_use_is_one_sentence() -> None:
             "127.0.0.1",
             65536,
             "cannot serve on 127.0.0.1:65536: a port is a number from 0 to 65535",
-            id="refuses a port that does not exist",
+            id="rejects a port that does not exist",
         ),
         pytest.param(
             "192.0.2.1",
             0,
             "cannot serve on 192.0.2.1:0: Cannot assign requested address; "
             "the bind address must be an address of this machine, such as 127.0.0.1 or 0.0.0.0",
-            id="refuses the address of another machine",
+            id="rejects the address of another machine",
         ),
     ],
 )
@@ -323,7 +323,7 @@ async def test_new_connections_are_answered_for_a_while_when_the_server_stops() 
 async def test_nobody_who_came_in_is_lost_when_the_server_stops(
     tmp_path: Path, is_tls: bool
 ) -> None:
-    """Connections without end, until one is refused; each asks one thing."""
+    """Connections without end, until one is rejected; each asks one thing."""
     tls = tls_files(tmp_path)
     write_pair(tls, name="server")
     client_tls = ssl.create_default_context(cafile=tls.certificate) if is_tls else None

@@ -101,7 +101,7 @@ async def test_the_server_stops_as_it_is_told() -> None:
         ),
     ],
 )
-def test_refuses(serving: Serving, want: str) -> None:
+def test_rejects(serving: Serving, want: str) -> None:
     with pytest.raises(ServerError) as caught:
         make_server(serving, HEALTH)
     assert str(caught.value) == want

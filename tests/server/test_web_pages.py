@@ -1,4 +1,4 @@
-"""What a web page could make a browser send is refused; what others send is answered."""
+"""What a web page could make a browser send is rejected; what others send is answered."""
 
 import json
 
@@ -8,7 +8,7 @@ from aiohttp.test_utils import make_mocked_request
 from tests.server.conftest import RawAnswer, RawClient, running
 
 from lowtide.server.http import Server
-from lowtide.server.web_pages import Refusal, refusal_of
+from lowtide.server.web_pages import RejectedRequest, rejection_of
 
 JSON = {"Content-Type": "application/json"}
 BROWSER = {"Sec-Fetch-Site": "same-origin", "Sec-Fetch-Mode": "cors", "Sec-Fetch-Dest": "empty"}
@@ -19,16 +19,16 @@ FOLLOWED = {
 }
 
 
-def refused(
+def rejected(
     method: str,
     path: str,
     headers: dict[str, str],
     *,
     host: str = "127.0.0.1:8001",
     is_on_loopback: bool = True,
-) -> Refusal | None:
+) -> RejectedRequest | None:
     request = make_mocked_request(method, path, headers={"Host": host, **headers})
-    return refusal_of(request, is_on_loopback=is_on_loopback)
+    return rejection_of(request, is_on_loopback=is_on_loopback)
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def refused(
 def test_is_answered(
     method: str, path: str, headers: dict[str, str], host: str, *, is_on_loopback: bool
 ) -> None:
-    assert refused(method, path, headers, host=host, is_on_loopback=is_on_loopback) is None
+    assert rejected(method, path, headers, host=host, is_on_loopback=is_on_loopback) is None
 
 
 @pytest.mark.parametrize(
@@ -83,14 +83,14 @@ def test_is_answered(
     ],
 )
 def test_is_answered_beyond_loopback(method: str, headers: dict[str, str], host: str) -> None:
-    assert refused(method, "/x", headers, host=host, is_on_loopback=False) is None
+    assert rejected(method, "/x", headers, host=host, is_on_loopback=False) is None
 
 
 @pytest.mark.parametrize("path", ["/livez", "/metrics", "/scheduler/bind", "/", "/nothing"])
 @pytest.mark.parametrize("host", ["rebound.example:8001", "", "10.0.0.5", "[::1", "a@b"])
-def test_on_loopback_another_host_is_refused(path: str, host: str) -> None:
-    found = refused("GET", path, {}, host=host)
-    assert found == Refusal(
+def test_on_loopback_another_host_is_rejected(path: str, host: str) -> None:
+    found = rejected("GET", path, {}, host=host)
+    assert found == RejectedRequest(
         403,
         "host",
         f"the request is for the host {host!r}; a server on loopback answers to localhost, "
@@ -114,9 +114,9 @@ def test_on_loopback_another_host_is_refused(path: str, host: str) -> None:
     ],
 )
 @pytest.mark.parametrize("is_on_loopback", [True, False], ids=["on loopback", "beyond loopback"])
-def test_an_origin_is_refused(method: str, origin: str, *, is_on_loopback: bool) -> None:
-    found = refused(method, "/livez", {**JSON, "Origin": origin}, is_on_loopback=is_on_loopback)
-    assert found == Refusal(
+def test_an_origin_is_rejected(method: str, origin: str, *, is_on_loopback: bool) -> None:
+    found = rejected(method, "/livez", {**JSON, "Origin": origin}, is_on_loopback=is_on_loopback)
+    assert found == RejectedRequest(
         403,
         "origin",
         f"a web page of {origin!r} sent this {method} request; only requests of the page served "
@@ -138,12 +138,12 @@ def test_an_origin_is_refused(method: str, origin: str, *, is_on_loopback: bool)
         ),
     ],
 )
-def test_a_request_of_another_site_is_refused(
+def test_a_request_of_another_site_is_rejected(
     method: str, path: str, headers: dict[str, str]
 ) -> None:
-    found = refused(method, path, headers)
+    found = rejected(method, path, headers)
     site = headers["Sec-Fetch-Site"]
-    assert found == Refusal(
+    assert found == RejectedRequest(
         403,
         "origin",
         f"a web page of another site sent this request (Sec-Fetch-Site: {site}); "
@@ -155,8 +155,8 @@ def test_a_request_of_another_site_is_refused(
     "given", ["text/plain", "", "application/x-www-form-urlencoded", "application/jsonx"]
 )
 def test_what_is_posted_has_to_be_json(given: str) -> None:
-    found = refused("POST", "/scheduler/bind", {"Content-Type": given} if given else {})
-    assert found == Refusal(
+    found = rejected("POST", "/scheduler/bind", {"Content-Type": given} if given else {})
+    assert found == RejectedRequest(
         415,
         "content-type",
         f"the request has the Content-Type {given!r}; right would be application/json",
@@ -168,9 +168,9 @@ async def _answer(_: web.Request) -> web.Response:
 
 
 async def asked(head: str) -> tuple[RawAnswer, list[str]]:
-    """The answer of a server to a request, and why it was refused."""
+    """The answer of a server to a request, and why it was rejected."""
     reasons: list[str] = []
-    server = Server([web.route("*", "/x", _answer)], port=0, on_refused=reasons.append)
+    server = Server([web.route("*", "/x", _answer)], port=0, on_rejected=reasons.append)
     async with running(server):
         client = await RawClient.connected(server.address.port)
         await client.send(f"{head}\r\n\r\n".encode())
@@ -180,7 +180,7 @@ async def asked(head: str) -> tuple[RawAnswer, list[str]]:
 
 
 @pytest.mark.parametrize("path", ["/x", "/nothing"])
-async def test_a_server_refuses_on_every_path_and_tells_why(path: str) -> None:
+async def test_a_server_rejects_on_every_path_and_tells_why(path: str) -> None:
     answer, reasons = await asked(f"GET {path} HTTP/1.1\r\nHost: rebound.example")
     assert (answer.status, reasons) == (403, ["host"])
     assert json.loads(answer.body)["error"].startswith("the request is for the host 'rebound.")

@@ -235,7 +235,7 @@ def test_a_pod_that_ended_is_not_there_although_a_range_reaches_it() -> None:
         ),
     ],
 )
-def test_it_refuses_to_be_asked(promql: str, problem: str) -> None:
+def test_it_rejects_to_be_asked(promql: str, problem: str) -> None:
     model = Model()
     model.advance(100)
     with pytest.raises(QueryError) as caught:

@@ -23,25 +23,25 @@ def test_agreement_is_counted_and_differences_are_told() -> None:
     report = ShadowReport(since=10.0)
     assert report.note(shadowed("1", "roomy"), 11.0) is None
     different = report.note(shadowed("1", "small"), 12.0)
-    refused = report.note(shadowed("3", "small"), 13.0)
+    rejected = report.note(shadowed("3", "small"), 13.0)
     assert different is not None
-    assert refused is not None
+    assert rejected is not None
     assert (different.predicted_node, different.agreement) == ("roomy", "different")
     assert different.reason == "NodeResourcesFit"
     assert different.points is not None
     assert different.points > 0
-    assert refused.reason == "NodeResourcesFit: Insufficient cpu"
+    assert rejected.reason == "NodeResourcesFit: Insufficient cpu"
     summary = report.summary(20.0, nodes=2, pending=4)
     assert (summary.pods, summary.agreed, summary.pending) == (3, 1, 4)
     assert summary.agreement == {
         "same": 1,
         "as good": 0,
         "different": 1,
-        "refused there": 1,
+        "rejected there": 1,
         "nowhere": 0,
         "failed": 0,
     }
-    assert summary.differences == [different, refused]
+    assert summary.differences == [different, rejected]
 
 
 def test_the_highest_that_was_seen_stays() -> None:

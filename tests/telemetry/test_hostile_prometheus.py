@@ -21,7 +21,7 @@ async def ask():
     access = PrometheusAccess(addresses=(sys.argv[1],), timeout_seconds=60)
     async with Prometheus(access, clock=lambda: 0.0) as client:
         answers, failures = await client.query_all({str(n): "up" for n in range(6)})
-        print(client.refused)
+        print(client.rejected)
     print(sorted({str(each) for each in failures.values()}), len(failures))
 
 asyncio.run(ask())
@@ -40,7 +40,7 @@ print(peak_mib())
 )
 async def test_too_large_an_answer(answer: Pieces) -> None:
     async with hostile_server(answer) as url:
-        refused, said, peak_mib = (await run_limited(ASK, url)).splitlines()
+        rejected, said, peak_mib = (await run_limited(ASK, url)).splitlines()
     assert (
         said
         == str(
@@ -51,5 +51,5 @@ async def test_too_large_an_answer(answer: Pieces) -> None:
         )
         + " 6"
     )
-    assert int(refused) == 6
+    assert int(rejected) == 6
     assert float(peak_mib) < 600

@@ -46,7 +46,7 @@ class FakePrometheus:
         self.pod_traffic: dict[str, str] = {}
         self.scrapes_are_apart: float = 15.0
         self.least_window = ""  # over another there are no rates
-        self.refused: set[str] = set()
+        self.rejected: set[str] = set()
         self.asked: list[str] = []
         self.takes_seconds = 0.0
         self.while_asked: Callable[[], None] = lambda: None
@@ -63,7 +63,7 @@ class FakePrometheus:
         if "node_network_receive" in query and not query.endswith("[15m]"):
             self._clock.advance(self.takes_seconds)
             self.while_asked()
-        if query in self.refused or ("probe" in self.refused and query.endswith("[15m]")):
+        if query in self.rejected or ("probe" in self.rejected and query.endswith("[15m]")):
             return web.Response(status=503, text="no thanks")
         if query.endswith("[15m]"):
             return _success("matrix", self._samples())
@@ -291,8 +291,8 @@ async def test_an_error_while_the_reading_is_made_arrives(bench: Bench) -> None:
 
 
 async def test_each_outage_has_its_own_two_lines(bench: Bench, log_lines: LogLines) -> None:
-    for refused in (set[str](), EVERYTHING, set[str](), set[str](), {RECEIVE}, set[str]()):
-        bench.fake.refused = refused
+    for rejected in (set[str](), EVERYTHING, set[str](), set[str](), {RECEIVE}, set[str]()):
+        bench.fake.rejected = rejected
         await bench.poll(every_seconds=15)
     assert [line[:28] for line in log_lines()] == [
         'W "Prometheus gives no traff',
@@ -304,9 +304,9 @@ async def test_each_outage_has_its_own_two_lines(bench: Bench, log_lines: LogLin
 
 async def test_an_outage_is_said_once_and_its_end_once(bench: Bench, log_lines: LogLines) -> None:
     await bench.poll(every_seconds=15)
-    bench.fake.refused = EVERYTHING
+    bench.fake.rejected = EVERYTHING
     await bench.poll(5, every_seconds=15)
-    bench.fake.refused = set()
+    bench.fake.rejected = set()
     await bench.poll()
     assert bench.states() == [
         {"a": "fresh", "b": "fresh"},
@@ -332,7 +332,7 @@ async def test_an_outage_is_said_once_and_its_end_once(bench: Bench, log_lines: 
 
 
 async def test_an_outage_from_the_start_leaves_every_node_missing(bench: Bench) -> None:
-    bench.fake.refused = EVERYTHING
+    bench.fake.rejected = EVERYTHING
     await bench.poll()
     assert bench.poller.first_result.is_set()
     assert dict(bench.published[0].by_node()) == {"a": NodeReading(), "b": NodeReading()}
@@ -341,7 +341,7 @@ async def test_an_outage_from_the_start_leaves_every_node_missing(bench: Bench) 
 async def test_a_query_that_fails_alone_does_not_spoil_the_others(
     bench: Bench, log_lines: LogLines
 ) -> None:
-    bench.fake.refused = {SPEED}
+    bench.fake.rejected = {SPEED}
     await bench.poll(every_seconds=60)
     bench.fake.traffic["a"] = "6"
     await bench.poll(2, every_seconds=60)
@@ -355,8 +355,14 @@ async def test_a_query_that_fails_alone_does_not_spoil_the_others(
 async def test_each_question_beside_is_told_of_once_as_long_as_the_same_ones_fail(
     bench: Bench, log_lines: LogLines
 ) -> None:
-    for refused in ({SPEED, POD_RECEIVE}, {SPEED, POD_RECEIVE}, {SPEED}, set[str](), {POD_RECEIVE}):
-        bench.fake.refused = refused
+    for rejected in (
+        {SPEED, POD_RECEIVE},
+        {SPEED, POD_RECEIVE},
+        {SPEED},
+        set[str](),
+        {POD_RECEIVE},
+    ):
+        bench.fake.rejected = rejected
         await bench.poll(4, every_seconds=15)  # all of them are asked in that time
     asked = [line.partition("asked=")[2].partition(" ")[0] for line in log_lines()]
     assert asked == ['"speed"', '"pod_receive"', '"pod_receive"']
@@ -365,7 +371,7 @@ async def test_each_question_beside_is_told_of_once_as_long_as_the_same_ones_fai
 async def test_while_no_traffic_is_given_nothing_is_said_of_questions_beside(
     bench: Bench, log_lines: LogLines
 ) -> None:
-    bench.fake.refused = EVERYTHING
+    bench.fake.rejected = EVERYTHING
     await bench.poll(3)
     (line,) = log_lines()
     assert line.startswith('W "Prometheus gives no traffic" err=')
@@ -456,9 +462,9 @@ async def test_scrapes_are_probed_once_an_hour(bench: Bench, log_lines: LogLines
 async def test_a_probe_that_fails_is_repeated_without_a_word(
     bench: Bench, log_lines: LogLines
 ) -> None:
-    bench.fake.refused = {"probe"}
+    bench.fake.rejected = {"probe"}
     await bench.poll(2)
-    bench.fake.refused = set()
+    bench.fake.rejected = set()
     await bench.poll(2)
     assert sum(query.endswith("[15m]") for query in bench.fake.asked) == 3
     assert log_lines() == []
@@ -493,7 +499,7 @@ async def test_a_clock_that_is_set_back_stops_nothing(bench: Bench) -> None:
     bench.steady_behind_seconds = -7200
     bench.fake.ahead_seconds = 7200
     await bench.poll(every_seconds=45)
-    bench.fake.refused = EVERYTHING
+    bench.fake.rejected = EVERYTHING
     await bench.poll(every_seconds=61)
     assert bench.asked() == sorted([RECEIVE, RECEIVE, POD_RECEIVE, POD_TRANSMIT])
     await bench.poll()

@@ -302,7 +302,7 @@ def secrets_of(request: web.Request) -> str:
     return f"{sent.get('Authorization')} and {sent.get('X-Api-Key')} or hush-hush"
 
 
-@pytest.mark.parametrize("answer", [repeat, warn], ids=["in its refusal", "in its warning"])
+@pytest.mark.parametrize("answer", [repeat, warn], ids=["in its rejection", "in its warning"])
 @pytest.mark.parametrize(
     ("user", "settings"),
     [
@@ -369,23 +369,23 @@ def test_where_queries_go(address: str, want: str) -> None:
             "",
             "the Prometheus address (prometheusAddress) is missing; "
             "it should look like http://prometheus.example:9090",
-            id="refuses an empty address",
+            id="rejects an empty address",
         ),
         pytest.param(
             "http://u:secret@x:99999",
             "the Prometheus address 'http://x:99999' is malformed; "
             "it should look like http://prometheus.example:9090",
-            id="refuses a malformed one and hides the password",
+            id="rejects a malformed one and hides the password",
         ),
     ],
 )
 def test_malformed_addresses(address: str, want: str) -> None:
     addresses = (address,) if address else ()
-    for refused in (
+    for rejected in (
         lambda: query_url(address),
         lambda: Prometheus(PrometheusAccess(addresses=addresses), clock=ManualClock()),
     ):
         with pytest.raises(PrometheusError) as caught:
-            refused()
+            rejected()
         assert (str(caught.value), caught.value.fault) == (want, Fault.ADDRESS)
     assert "secret" not in shown_address(address)

@@ -57,13 +57,13 @@ def test_a_token_of_the_same_length_and_time_is_read_again(token_file: Path) -> 
     assert seen == ["Bearer one", "Bearer two"]
 
 
-def test_after_a_refusal_a_file_that_looks_the_same_is_read_again(token_file: Path) -> None:
+def test_after_a_rejection_a_file_that_looks_the_same_is_read_again(token_file: Path) -> None:
     credentials = Credentials(access(bearer_token_file=str(token_file)))
     before = token_file.stat()
     seen = [credentials.authorization()]
     token_file.write_text("two\n")
     os.utime(token_file, ns=(before.st_atime_ns, before.st_mtime_ns))
-    seen += [credentials.authorization(), credentials.authorization(is_refused=True)]
+    seen += [credentials.authorization(), credentials.authorization(is_rejected=True)]
     assert seen == ["Bearer one", "Bearer one", "Bearer two"]
 
 

@@ -19,7 +19,7 @@ from lowtide.telemetry.prometheus_answers import (
 VECTOR = '{"status":"success","data":{"resultType":"vector","result":[%s]}}'
 MATRIX = '{"status":"success","data":{"resultType":"matrix","result":[%s]}}'
 ONE_ROW = '{"metric":{"instance":"a:9100","device":"eth0"},"value":[1435781451.781,"%s"]}'
-REFUSED = '{"status":"error","errorType":"%s","error":"%s"}'
+REJECTED = '{"status":"error","errorType":"%s","error":"%s"}'
 
 
 def answer(body: str | bytes, status: int = 200, location: str = "") -> Answer:
@@ -79,7 +79,7 @@ DEEP = '{"a":' * 100_000 + "1" + "}" * 100_000
         pytest.param(VECTOR % DEEP, "instead of Prometheus's JSON", id="a row"),
     ],
 )
-def test_what_is_nested_too_deep_is_refused(body: str, want: str) -> None:
+def test_what_is_nested_too_deep_is_rejected(body: str, want: str) -> None:
     with pytest.raises(AddressFailure) as caught:
         AnswerReader().vector(answer(body), "up")
     assert want in caught.value.text
@@ -106,14 +106,14 @@ def test_what_is_nested_too_deep_is_refused(body: str, want: str) -> None:
         ),
     ],
 )
-def test_what_would_take_much_memory_is_refused(rows: str, want: str) -> None:
+def test_what_would_take_much_memory_is_rejected(rows: str, want: str) -> None:
     with pytest.raises(AddressFailure) as caught:
         AnswerReader().vector(answer(VECTOR % rows), "up")
     assert want in caught.value.text
     assert caught.value.fault is Fault.QUERY
 
 
-def test_very_many_samples_are_refused() -> None:
+def test_very_many_samples_are_rejected() -> None:
     row = json.dumps({"metric": {}, "values": [[1, "2"]] * (2 << 20)})
     with pytest.raises(AddressFailure, match="can only be read as one piece"):
         AnswerReader().matrix(answer(MATRIX % row), "up")
@@ -207,27 +207,27 @@ def test_matrices(written: str, want: float) -> None:
             id="says that it may not ask",
         ),
         pytest.param(
-            answer(REFUSED % ("forbidden", "not your tenant"), 403),
+            answer(REJECTED % ("forbidden", "not your tenant"), 403),
             Fault.AUTH,
-            "refused the query up with HTTP 403: forbidden: not your tenant",
+            "rejected the query up with HTTP 403: forbidden: not your tenant",
             id="passes on who may not ask",
         ),
         pytest.param(
-            answer(REFUSED % ("bad_data", "parse error:\\n unexpected"), 400),
+            answer(REJECTED % ("bad_data", "parse error:\\n unexpected"), 400),
             Fault.QUERY,
-            "refused the query up with HTTP 400: bad_data: parse error: unexpected",
+            "rejected the query up with HTTP 400: bad_data: parse error: unexpected",
             id="passes on what Prometheus finds wrong",
         ),
         pytest.param(
-            answer(REFUSED % ("execution", "many-to-many matching"), 422),
+            answer(REJECTED % ("execution", "many-to-many matching"), 422),
             Fault.QUERY,
-            "refused the query up with HTTP 422: execution: many-to-many matching",
+            "rejected the query up with HTTP 422: execution: many-to-many matching",
             id="passes on what Prometheus cannot compute",
         ),
         pytest.param(
-            answer(REFUSED % ("timeout", "query timed out"), 503),
+            answer(REJECTED % ("timeout", "query timed out"), 503),
             Fault.SERVER,
-            "refused the query up with HTTP 503: timeout: query timed out",
+            "rejected the query up with HTTP 503: timeout: query timed out",
             id="tells a busy server from a wrong query",
         ),
         pytest.param(
@@ -251,7 +251,7 @@ def test_matrices(written: str, want: float) -> None:
             answer('{"status":"success","data":{"resultType":"scalar","result":[1.0,"1"]}}'),
             Fault.QUERY,
             "answered a scalar to the query up, which should give a vector",
-            id="refuses a scalar",
+            id="rejects a scalar",
         ),
         pytest.param(
             answer('{"status":"success","data":{"resultType":"%s","result":[]}}' % ("x" * 300)),
@@ -263,27 +263,27 @@ def test_matrices(written: str, want: float) -> None:
             answer(MATRIX % ""),
             Fault.QUERY,
             "answered a matrix to the query up, which should give a vector",
-            id="refuses a matrix",
+            id="rejects a matrix",
         ),
         pytest.param(
             answer('{"status":"success"}'),
             Fault.NOT_PROMETHEUS,
             "answered nothing to the query up, which should give a vector",
-            id="refuses an answer without data",
+            id="rejects an answer without data",
         ),
         pytest.param(
             answer(VECTOR % (ONE_ROW % "many")),
             Fault.QUERY,
             "answered a vector that cannot be read to the query up: "
             "could not convert string to float: 'many'",
-            id="refuses a value that is no number",
+            id="rejects a value that is no number",
         ),
         pytest.param(
             answer(VECTOR % '{"metric":{},"histogram":[1.0,{}]}'),
             Fault.QUERY,
             "answered a vector that cannot be read to the query up: "
             "Object missing required field `value` - at `$[0]`",
-            id="refuses a histogram",
+            id="rejects a histogram",
         ),
         pytest.param(
             answer("", 302, "https://u:p@login.example/?secret=1"),
@@ -314,13 +314,13 @@ def test_bad_answers(given: Answer, fault: Fault, want: str) -> None:
         pytest.param(
             VECTOR % "",
             "answered a vector to the query up[1m], which should give a matrix",
-            id="refuses a vector for a matrix",
+            id="rejects a vector for a matrix",
         ),
         pytest.param(
             MATRIX % '{"metric":{},"values":[[1,"x"]]}',
             "answered a matrix that cannot be read to the query up[1m]: "
             "could not convert string to float: 'x'",
-            id="refuses a sample that is no number",
+            id="rejects a sample that is no number",
         ),
     ],
 )

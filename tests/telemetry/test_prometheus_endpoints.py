@@ -1,4 +1,4 @@
-"""One address against small real servers: TLS, credentials that are refused, methods, proxies."""
+"""One address against small real servers: TLS, credentials that are rejected, methods, proxies."""
 
 import asyncio
 import ssl
@@ -81,7 +81,7 @@ async def test_headers_are_sent(site: Site) -> None:
     assert fake.header("X-Scope-OrgID") == ["team"]
 
 
-async def test_get_is_used_once_post_was_refused(site: Site) -> None:
+async def test_get_is_used_once_post_was_rejected(site: Site) -> None:
     fake = FakePrometheus(
         lambda request: Said() if request.method == "GET" else Said("Method Not Allowed", 405)
     )
@@ -196,7 +196,7 @@ async def test_a_token_that_was_replaced_is_read_at_once_after_a_401(
     assert fake.header("Authorization") == ["Bearer old", "Bearer new"]
 
 
-async def test_a_token_that_is_refused_is_not_sent_twice(site: Site, tmp_path: Path) -> None:
+async def test_a_token_that_is_rejected_is_not_sent_twice(site: Site, tmp_path: Path) -> None:
     token_file = tmp_path / "token"
     token_file.write_text("old")
     fake = FakePrometheus(UNAUTHORIZED)
@@ -246,11 +246,11 @@ async def test_a_ca_that_rotates(
 ) -> None:
     async with FakePrometheus().serving(serving_context(server_pair)) as address:
         endpoint = site.endpoint(address, ca_file=str(stranger.ca_file))
-        refused = await failure(endpoint)
+        rejected = await failure(endpoint)
         signer.ca_file.replace(stranger.ca_file)
         answer = await endpoint.ask("up")
     assert answer.status == 200
-    assert refused == (
+    assert rejected == (
         f"has a certificate that is not accepted with the CA in {stranger.ca_file}: "
         "unable to get local issuer certificate; caFile should name the CA that signed it",
         Fault.TLS,

@@ -18,7 +18,7 @@ from lowtide.telemetry.query_poller import WHO_IS_WHO, QueryPoller
 from lowtide.testing import ManualClock, make_node
 
 PROMQL = "max by (instance, job) (node_load1)"
-REFUSED = Said('{"status":"error","errorType":"execution","error":"no"}', status=500)
+REJECTED = Said('{"status":"error","errorType":"execution","error":"no"}', status=500)
 
 
 def vector(*found: tuple[dict[str, str], float]) -> Said:
@@ -141,7 +141,7 @@ async def test_what_is_known_ages_and_failing_is_said_once(
 ) -> None:
     known = {"a": 0.5, "b": 2.0}
     assert await bench.poll(after_seconds=0) == known
-    bench.load = REFUSED
+    bench.load = REJECTED
     assert await bench.poll() == known
     assert await bench.poll() == known  # 60 s
     assert await bench.poll(after_seconds=1) == {}

@@ -1,4 +1,4 @@
-"""A cluster on a manual clock: pods come, wait, are bound, refused and evicted in a test."""
+"""A cluster on a manual clock: pods come, wait, are bound, rejected and evicted in a test."""
 
 from collections.abc import Hashable, Iterator
 
@@ -42,7 +42,7 @@ class Patient:
 def test_a_pod_is_bound_when_it_has_had_its_turn() -> None:
     cluster = Cluster([FIT], [make_node("a")])
     cluster.add(make_pod("web", cpu="1"), make_pod("db", namespace="data"))
-    assert (cluster.bound, cluster.waiting, cluster.refused) == ({}, {}, {})
+    assert (cluster.bound, cluster.waiting, cluster.rejected) == ({}, {}, {})
     decisions = cluster.take_turns()
     assert [(each.pod.name, each.node_name) for each in decisions] == [("web", "a"), ("db", "a")]
     assert cluster.bound == {"web": "a", "data/db": "a"}
@@ -67,23 +67,23 @@ def test_a_pod_waits_no_longer_than_its_plugin_said() -> None:
     assert (cluster.waiting, clock.now) == ({"slow": "a"}, 79.0)
     cluster.pass_time(1)
     assert (cluster.waiting, cluster.bound) == ({}, {})
-    assert cluster.refused == {
+    assert cluster.rejected == {
         "slow": "0/1 nodes are available: 1 rejected due to timeout after waiting 30s "
         "at plugin Patient."
     }
 
 
-def test_a_refused_pod_is_told_why_and_tried_again_when_something_changed() -> None:
+def test_a_rejected_pod_is_told_why_and_tried_again_when_something_changed() -> None:
     cluster = Cluster([FIT, Patient()], [make_node("small", cpu="1")])
     cluster.add(make_pod("never"), make_pod("big", cpu="2"))
     cluster.take_turns()
-    assert cluster.refused == {
+    assert cluster.rejected == {
         "never": "0/1 nodes are available: 1 not today.",
         "big": "0/1 nodes are available: 1 Insufficient cpu.",
     }
     cluster.change(make_node("small", cpu="3"))
     cluster.take_turns()
-    assert (cluster.bound, list(cluster.refused)) == ({"big": "small"}, ["never"])
+    assert (cluster.bound, list(cluster.rejected)) == ({"big": "small"}, ["never"])
 
 
 def test_what_is_removed_is_gone() -> None:
@@ -91,10 +91,10 @@ def test_what_is_removed_is_gone() -> None:
     cluster = Cluster([FIT], [make_node("a", cpu="4")])
     cluster.add(web, make_pod("next", cpu="3"))
     cluster.take_turns()
-    assert (cluster.bound, list(cluster.refused)) == ({"web": "a"}, ["next"])
+    assert (cluster.bound, list(cluster.rejected)) == ({"web": "a"}, ["next"])
     cluster.remove(web)
     cluster.pass_time(10)
-    assert (cluster.bound, cluster.refused) == ({"next": "a"}, {})
+    assert (cluster.bound, cluster.rejected) == ({"next": "a"}, {})
 
 
 def test_time_lets_a_pod_come_back_though_nothing_changed() -> None:
@@ -166,7 +166,7 @@ def test_a_plugin_sees_objects_of_its_kinds() -> None:
     cluster = Cluster([Open()], [make_node("a")])
     cluster.add(make_pod("web", namespace="n"))
     cluster.take_turns()
-    assert list(cluster.refused) == ["n/web"]
+    assert list(cluster.rejected) == ["n/web"]
     cluster.add(Namespace(ObjectMeta(name="n")))
     cluster.pass_time(10)
     assert cluster.bound == {"n/web": "a"}

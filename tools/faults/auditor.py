@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from faults.constraints import overcommitted, refusals
+from faults.constraints import overcommitted, rejections
 
 Json = Mapping[str, Any]
 
@@ -267,8 +267,8 @@ class Auditor:
             self._object_to(pod, f"it is on {node_name}, which is no node")
             return
         there = self._on_node[node_name]
-        for refusal in refusals(pod, node, there.values()):
-            self._object_to(pod, f"it is on {node_name}, but {refusal}")
+        for rejection in rejections(pod, node, there.values()):
+            self._object_to(pod, f"it is on {node_name}, but {rejection}")
         there[uid] = pod
         for resource, (asked, allocatable) in overcommitted(node, there.values()).items():
             self.overcommitted_nodes.add(node_name)

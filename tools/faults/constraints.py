@@ -50,7 +50,7 @@ def overcommitted(node: Json, pods: Iterable[Json]) -> dict[str, tuple[float, fl
     }
 
 
-def refusals(pod: Json, node: Json, others: Iterable[Json]) -> list[str]:
+def rejections(pod: Json, node: Json, others: Iterable[Json]) -> list[str]:
     """Sentences about what the pod, or a pod that was there before, does not allow."""
     labels = node["metadata"].get("labels", {})
     return [

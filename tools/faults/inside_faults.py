@@ -60,8 +60,8 @@ def disk_full(arena: Arena) -> None:
                     if arena.auditor.bound_count == before:
                         arena.auditor.object_to("disk full: no pod was bound meanwhile")
                     filler.unlink()
-    except PermissionError as refusal:
-        arena.figures.left_out.append(f"disk full: {refusal}")
+    except PermissionError as rejection:
+        arena.figures.left_out.append(f"disk full: {rejection}")
 
 
 def plugin_fails(arena: Arena) -> None:

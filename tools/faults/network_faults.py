@@ -43,7 +43,7 @@ def cut_off(arena: Arena) -> None:
         with trial.inject("cut off"):
             arena.proxy.cut()
             time.sleep(arena.size.cut_seconds)
-            arena.proxy.mend()
+            arena.proxy.fix()
 
 
 def silent(arena: Arena) -> None:
@@ -68,7 +68,7 @@ def watches_expired(arena: Arena) -> None:
             trial.post(arena.size.burst_pods)
             _compact(arena)
             arena.plane.restart_api_server()
-            arena.proxy.mend()
+            arena.proxy.fix()
         if not _is_expired(arena, version):
             arena.auditor.object_to(f"watches expired: version {version} is still known")
         (replica,) = trial.supervisor.replicas
@@ -85,8 +85,8 @@ def _is_expired(arena: Arena, version: str) -> bool:
     path = f"{PODS}?watch=true&resourceVersion={version}&timeoutSeconds=1"
     try:
         return '"code":410' in arena.plane.client().text("GET", path)
-    except ApiError as refusal:
-        return refusal.status == 410
+    except ApiError as rejection:
+        return rejection.status == 410
 
 
 def _compact(arena: Arena) -> None:

@@ -19,8 +19,8 @@ class Weather:
     """How the network is; a change counts for connections that are there, too."""
 
     delay_seconds: float = 0.0
-    is_silent: bool = False  # nothing passes, nothing is refused: a half-open connection
-    is_cut: bool = False  # connections are refused
+    is_silent: bool = False  # nothing passes, nothing is rejected: a half-open connection
+    is_cut: bool = False  # connections are rejected
 
 
 class Proxy:
@@ -59,11 +59,11 @@ class Proxy:
         self._loop.call_soon_threadsafe(self._calm.set)
 
     def cut(self) -> None:
-        """Ends all connections and refuses new ones."""
+        """Ends all connections and rejects new ones."""
         self.weather.is_cut = True
         self.reset_all()
 
-    def mend(self) -> None:
+    def fix(self) -> None:
         self.weather.is_cut = False
 
     def reset_all(self) -> None:

@@ -1,4 +1,4 @@
-"""A server that a fault breaks and mends: it answers well, or is down, slow, or talks nonsense.
+"""A server that a fault breaks and fixes: it answers well, or is down, slow, or talks nonsense.
 
 Used by measuring_faults for all that readings come from."""
 
@@ -44,7 +44,7 @@ class Switched:
 
     @contextmanager
     def broken(self, mood: Mood) -> Iterator[None]:
-        """In this mood, and well again afterwards; while it is down, connections are refused."""
+        """In this mood, and well again afterwards; while it is down, connections are rejected."""
         self._mood = mood
         if mood is Mood.DOWN:
             self.server.stop()

@@ -101,8 +101,8 @@ class Load:
     def _is_posted(self, pod: Object) -> bool:
         try:
             self._client.request("POST", PODS, pod)
-        except ApiError as refusal:
-            return refusal.status == 409  # it was posted, and the answer was lost
+        except ApiError as rejection:
+            return rejection.status == 409  # it was posted, and the answer was lost
         except OSError:
             return False
         return True

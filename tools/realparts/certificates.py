@@ -93,7 +93,7 @@ class Authority:
             .serial_number(x509.random_serial_number())
             .not_valid_before(self._now - BACKDATED)
             .not_valid_after(self._now + LIFETIME)
-            # Python 3.13 refuses chains without the two key identifiers.
+            # Python 3.13 rejects chains without the two key identifiers.
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
             .add_extension(
                 x509.AuthorityKeyIdentifier.from_issuer_public_key(own_key), critical=False
@@ -109,7 +109,7 @@ def write_signing_key(file: Path) -> None:
 def _pem(key: ec.EllipticCurvePrivateKey) -> bytes:
     return key.private_bytes(
         serialization.Encoding.PEM,
-        serialization.PrivateFormat.TraditionalOpenSSL,  # the API server refuses PKCS 8 here
+        serialization.PrivateFormat.TraditionalOpenSSL,  # the API server rejects PKCS 8 here
         serialization.NoEncryption(),
     )
 

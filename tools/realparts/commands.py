@@ -85,7 +85,7 @@ def api_server(
         "--authorization-mode=RBAC",
         "--bind-address=127.0.0.1",
         "--advertise-address=127.0.0.1",
-        "--endpoint-reconciler-type=none",  # it refuses to advertise loopback
+        "--endpoint-reconciler-type=none",  # it rejects to advertise loopback
         f"--secure-port={site.ports.api_server}",
         "--service-cluster-ip-range=10.96.0.0/16",
         "--delete-collection-workers=8",

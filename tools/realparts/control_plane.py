@@ -320,7 +320,7 @@ class ControlPlane:
             self.processes["kube-controller-manager"].wait_until_ready(self._takes_pods)
 
     def _takes_pods(self) -> bool:
-        """Pods are refused until the controllers made the default service account."""
+        """Pods are rejected until the controllers made the default service account."""
         accounts = self.request("GET", "/api/v1/namespaces/default/serviceaccounts")["items"]
         return any(account["metadata"]["name"] == "default" for account in accounts)
 
@@ -333,8 +333,8 @@ class ControlPlane:
     def _is_scheduler_ready(self, url: str) -> bool:
         try:
             return self._answers(f"{url}/readyz")
-        except urllib.error.HTTPError as refusal:
-            if refusal.code != 404:
+        except urllib.error.HTTPError as rejection:
+            if rejection.code != 404:
                 raise
             return self._answers(f"{url}/healthz")  # all that older ones have
 

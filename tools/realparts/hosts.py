@@ -86,9 +86,9 @@ class Hosts:
 
     def start(self) -> None:
         """When this returns, every exporter answers. Raises MissingPart without root."""
-        refusal = _run("unshare", "--net", "--uts", "--mount", "true")
-        if os.geteuid() != 0 or refusal:
-            reason = refusal or "this user is not root"
+        rejection = _run("unshare", "--net", "--uts", "--mount", "true")
+        if os.geteuid() != 0 or rejection:
+            reason = rejection or "this user is not root"
             raise MissingPart(f"root is missing: it makes the network namespaces ({reason})")
         if len(self.names) > HOSTS_IN_A_BLOCK:
             raise HostsError(f"{len(self.names)} hosts are too many; {HOSTS_IN_A_BLOCK} fit")
@@ -191,7 +191,7 @@ class Hosts:
         self.exporters[name] = exporter
 
     def _linked_host(self, index: int, name: str, keeper: Process) -> Host:
-        """Makes the veth pair. The kernel refuses a second interface of one name, so the first
+        """Makes the veth pair. The kernel rejects a second interface of one name, so the first
         name it takes tells a block of addresses that no other run on this machine uses."""
         taken = self._block()
         candidates = range(BLOCKS) if taken is None else (taken,)

@@ -34,7 +34,7 @@ from realparts.steps import (  # noqa: E402
 
 @dataclass(frozen=True, slots=True)
 class GoModule:
-    """Built in a folder whose go.mod pins `module`, because `go install` refuses `replace`."""
+    """Built in a folder whose go.mod pins `module`, because `go install` rejects `replace`."""
 
     name: str
     folder: str

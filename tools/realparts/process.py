@@ -58,7 +58,7 @@ def wait_until(
     what: str,
     every_seconds: float = POLL_SECONDS,
 ) -> None:
-    """Asks `check` again and again until it says yes; a refused connection counts as no.
+    """Asks `check` again and again until it says yes; a rejected connection counts as no.
 
     Ask seldom (`every_seconds`) what costs the server much, such as a list of many pods."""
     deadline = time.monotonic() + timeout_seconds

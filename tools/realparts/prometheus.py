@@ -21,7 +21,7 @@ TIMEOUT_SECONDS = 10.0
 
 
 class QueryError(Exception):
-    """Prometheus refused a query; its own words are told."""
+    """Prometheus rejected a query; its own words are told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,12 +157,12 @@ class Prometheus:
         try:
             with self._open(path) as response:
                 return str(response.read().decode())
-        except urllib.error.HTTPError as refusal:
-            with refusal:
-                words = refusal.read().decode(errors="replace")[:500]
-            if refusal.code in (400, 422):
-                raise QueryError(f"GET {path} was answered {refusal.code}: {words}") from None
-            raise ConnectionError(f"GET {path} was answered {refusal.code}: {words}") from None
+        except urllib.error.HTTPError as rejection:
+            with rejection:
+                words = rejection.read().decode(errors="replace")[:500]
+            if rejection.code in (400, 422):
+                raise QueryError(f"GET {path} was answered {rejection.code}: {words}") from None
+            raise ConnectionError(f"GET {path} was answered {rejection.code}: {words}") from None
 
     def _open(self, path: str, method: str = "GET") -> Any:
         headers = {} if self.web is None else {"Authorization": self.web.authorization}

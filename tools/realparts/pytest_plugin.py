@@ -99,8 +99,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     try:
         part_named(of_version("kube-apiserver", config.getoption(KUBERNETES)))
-    except MissingPart as refusal:
-        raise pytest.UsageError(f"{KUBERNETES}: {refusal}") from refusal
+    except MissingPart as rejection:
+        raise pytest.UsageError(f"{KUBERNETES}: {rejection}") from rejection
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -114,10 +114,10 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     for name in sorted({part for item in session.items for part in parts_needed_by(item)}):
         try:
             obtain(name, say=say)
-        except MissingPart as refusal:
-            if str(refusal) not in missing.values():
-                say(f"REAL TESTS CANNOT RUN: {refusal}")
-            missing[name] = str(refusal)
+        except MissingPart as rejection:
+            if str(rejection) not in missing.values():
+                say(f"REAL TESTS CANNOT RUN: {rejection}")
+            missing[name] = str(rejection)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

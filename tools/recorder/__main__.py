@@ -27,8 +27,8 @@ def main(arguments: list[str]) -> int:
     options = _parser().parse_args(arguments)
     try:
         return int(options.run(options))
-    except (MissingPart, BadCases, OSError) as refusal:
-        say_on_stderr(f"recorder: {refusal}")
+    except (MissingPart, BadCases, OSError) as rejection:
+        say_on_stderr(f"recorder: {rejection}")
         return 1
 
 

@@ -1,4 +1,4 @@
-"""Makes scenarios of a scheduling queue: pods come, are taken, refused, fail, wake and go, at
+"""Makes scenarios of a scheduling queue: pods come, are taken, rejected, fail, wake and go, at
 stated times.
 
 Called by __main__. The same seed makes the same scenarios. Nothing happens at the same moment
@@ -20,7 +20,7 @@ ROOMY = {
     "ephemeral-storage": "1Ti",
 }
 PAUSES_SECONDS = (0.001, 0.01, 0.2, 0.2, 0.7, 0.7, 1.3, 2.5, 6.0)
-LONG_PAUSE_SECONDS = 345.0  # longer than a refused pod waits, and the look for those that do
+LONG_PAUSE_SECONDS = 345.0  # longer than a rejected pod waits, and the look for those that do
 
 
 def make_queues(*, seed: int, cases: int, steps: int) -> list[Json]:

@@ -1,6 +1,6 @@
-"""Makes scenarios of one refused pod and one change: does it wake the pod?
+"""Makes scenarios of one rejected pod and one change: does it wake the pod?
 
-Called by __main__. The pod is refused by plugins that it gives something to think about, waits
+Called by __main__. The pod is rejected by plugins that it gives something to think about, waits
 until its back-off is over, and then a node or a pod on a node comes, changes or goes."""
 
 import random
@@ -19,7 +19,7 @@ PLUGINS = (
 )
 ZONE = "topology.kubernetes.io/zone"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
-REFUSED_AT_SECONDS = 2.0
+REJECTED_AT_SECONDS = 2.0
 CHANGED_AT_SECONDS = 20.0  # after every back-off, before the look for pods that wait too long
 
 
@@ -38,7 +38,7 @@ def _steps(chance: random.Random) -> list[Json]:
     plugins = chance.sample(PLUGINS, chance.choice((1, 1, 1, 2)))
     return [
         {"at": 1.0, "do": "add", "pod": _waiting_pod(chance, plugins)},
-        {"at": REFUSED_AT_SECONDS, "do": "pop", "then": "refuse", "plugins": plugins},
+        {"at": REJECTED_AT_SECONDS, "do": "pop", "then": "refuse", "plugins": plugins},
         {"at": CHANGED_AT_SECONDS, **_change(chance)},
     ]
 
@@ -55,7 +55,7 @@ def _change(chance: random.Random) -> Json:
 
 
 def _waiting_pod(chance: random.Random, plugins: list[str]) -> Json:
-    """It has what those plugins refuse pods for; InterPodAffinity may do so for other pods'
+    """It has what those plugins reject pods for; InterPodAffinity may do so for other pods'
     sake."""
     has_port = "NodePorts" in plugins or chance.random() < 0.5
     spec = _spec(chance, has_port=has_port)

@@ -163,8 +163,8 @@ class Churn:
     def _delete(self, client: ApiClient, path: str, what: str) -> None:
         try:
             client.request("DELETE", path, DELETE_NOW)
-        except ApiError as refusal:
-            if refusal.status != NOT_FOUND:
+        except ApiError as rejection:
+            if rejection.status != NOT_FOUND:
                 raise
         else:
             self._count(what)

@@ -16,7 +16,7 @@ from lowtide.advisor.advice import (
     PreemptionAdvice,
     PriorityAdvice,
 )
-from lowtide.advisor.asked_rows import AskedRows, Refusals, RowFinder
+from lowtide.advisor.asked_rows import AskedRejections, AskedRows, RowFinder
 from lowtide.advisor.bookings import Bookings
 from lowtide.advisor.listener import Listener
 from lowtide.advisor.preempting import fitting_without_victims
@@ -103,7 +103,7 @@ class Advisor:
         placed = self.state.placed(pod.uid)
         if placed is not None and not placed.is_assumed:
             self.state.remove_pod(pod.uid)  # the server was set back
-        if pod.is_refused:
+        if pod.is_rejected:
             self._bookings.drop(pod.uid)
         if pod.status.nominated_node_name:
             self.state.nominate(pod, pod.status.nominated_node_name)
@@ -157,7 +157,7 @@ class Advisor:
     def preempt(
         self, asked: AskedPreemption, *, now: float, waited_seconds: float = 0.0
     ) -> PreemptionAdvice:
-        """Of refusals that give way in time, only where no other node is left."""
+        """Of rejections that give way in time, only where no other node is left."""
         self._bookings.expire(now)
         self._bookings.drop(asked.pod.uid)  # it is not in its own way
 
@@ -191,59 +191,61 @@ class Advisor:
         if self._listener.tells(verdicts.profile):
             nodes = self.state.nodes().take(rows.known)
             self._listener.filtered(asked.pod, verdicts.profile, nodes)
-        refusals = Refusals(asked.names, rows)
-        refusals.add_unknown(UNKNOWN_NODE)
-        feasible = self._left(asked, verdict, rows, refusals, waited_seconds, asking)
+        rejections = AskedRejections(asked.names, rows)
+        rejections.add_unknown(UNKNOWN_NODE)
+        feasible = self._left(asked, verdict, rows, rejections, waited_seconds, asking)
         decision = (
             self._best(asked, verdicts, feasible, asking)[0]
             if feasible.any()
-            else self._nothing(asked, verdicts, refusals)
+            else self._nothing(asked, verdicts, rejections)
         )
         self._answered(FILTER, decision, asking, now, waited_seconds)
         if decision.node_name is None:
             error = self._why_nothing(asked, verdicts, rows, decision)
-            return FilterAdvice((), refusals.failed, refusals.unresolvable, error)
-        kept = rows.positions(feasible) if refusals.are_any else None
-        return FilterAdvice(kept, refusals.failed, refusals.unresolvable)
+            return FilterAdvice((), rejections.failed, rejections.unresolvable, error)
+        kept = rows.positions(feasible) if rejections.are_any else None
+        return FilterAdvice(kept, rejections.failed, rejections.unresolvable)
 
     def _left(
         self,
         asked: Asked,
         verdict: Verdict,
         rows: AskedRows,
-        refusals: Refusals,
+        rejections: AskedRejections,
         waited_seconds: float,
         asking: Asking,
     ) -> BoolArray:
-        """By row: which of the asked nodes are left; why the others are not is in `refusals`."""
+        """By row: which of the asked nodes are left; why the others are not is in `rejections`."""
         if verdict.pod_rejection is not None:
             plugin_name, rejection = verdict.pod_rejection
             helps = rejection.eviction_helps
-            refusals.add(rows.known, (rejection.reason,), by=plugin_name, eviction_helps=helps)
-            for each, refused in verdict.rejected_alike(rows.known):
-                refusals.add(refused, each.reasons, by=each.plugin, eviction_helps=helps)
+            rejections.add(rows.known, (rejection.reason,), by=plugin_name, eviction_helps=helps)
+            for each, rejected in verdict.rejected_alike(rows.known):
+                rejections.add(rejected, each.reasons, by=each.plugin, eviction_helps=helps)
             return np.zeros(self.state.count, np.bool_)
         fit = feasibility(
             asked.pod, verdict, waited_seconds=waited_seconds, among=rows.among, asking=asking
         )
-        for each, refused in verdict.rejected_alike(rows.known[~fit.feasible[rows.known]]):
+        for each, rejected in verdict.rejected_alike(rows.known[~fit.feasible[rows.known]]):
             helps = each.eviction_helps
-            refusals.add(refused, each.reasons, by=each.plugin, eviction_helps=helps)
+            rejections.add(rejected, each.reasons, by=each.plugin, eviction_helps=helps)
         for row, each in fit.rejected.items():
             if rows.among[row] and not fit.feasible[row]:
                 at, helps = np.array([row], np.intp), each.eviction_helps
-                refusals.add(at, each.reasons, by=each.plugin, eviction_helps=helps)
+                rejections.add(at, each.reasons, by=each.plugin, eviction_helps=helps)
         return fit.feasible
 
-    def _nothing(self, asked: Asked, verdicts: VerdictCache, refusals: Refusals) -> Decision:
+    def _nothing(
+        self, asked: Asked, verdicts: VerdictCache, rejections: AskedRejections
+    ) -> Decision:
         return Decision(
             pod=asked.pod,
             scheduler_name=verdicts.profile.scheduler_name,
             node_name=None,
             node_count=len(asked.names),
             feasible_count=0,
-            rejected_by=refusals.refused_by,
-            reason_counts=refusals.counts(),
+            rejected_by=rejections.rejected_by,
+            reason_counts=rejections.counts(),
         )
 
     def _best(
@@ -296,7 +298,7 @@ class Advisor:
     def _why_nothing(
         self, asked: Asked, verdicts: VerdictCache, rows: AskedRows, decision: Decision
     ) -> str:
-        """Where the profile wants it said in one sentence: in the words of a plugin that refuses
+        """Where the profile wants it said in one sentence: in the words of a plugin that rejects
         the pod as a whole, where one does on these nodes.
 
         Nothing where the plugins leave a node that was not asked about: whoever asks has taken it

@@ -93,7 +93,7 @@ class RowFinder:
 
 
 class NodeReasons(Mapping[str, str]):
-    """By node: why it is refused. Of many nodes few reasons are said, so they are kept together,
+    """By node: why it is rejected. Of many nodes few reasons are said, so they are kept together,
     and the names are looked up only where somebody wants them."""
 
     def __init__(self, names: Sequence[str], groups: Sequence[tuple[str, list[int]]]) -> None:
@@ -114,8 +114,8 @@ class NodeReasons(Mapping[str, str]):
         return {self.names[at]: reason for reason, positions in self.groups for at in positions}
 
 
-class Refusals:
-    """Why which of the asked nodes is refused; what is said of a node last counts."""
+class AskedRejections:
+    """Why which of the asked nodes is rejected; what is said of a node last counts."""
 
     def __init__(self, names: Sequence[str], rows: AskedRows) -> None:
         self._names = names
@@ -136,7 +136,7 @@ class Refusals:
         return bool(self._number.any())
 
     @property
-    def refused_by(self) -> frozenset[str]:
+    def rejected_by(self) -> frozenset[str]:
         """The plugins."""
         return frozenset(self._by)
 
@@ -150,7 +150,7 @@ class Refusals:
         return self._where(eviction_helps=False)
 
     def counts(self) -> Counter[str]:
-        """How many nodes are refused for which reason."""
+        """How many nodes are rejected for which reason."""
         counts: Counter[str] = Counter()
         numbers = np.bincount(self._number, minlength=len(self._said) + 1).tolist()
         for (reason, _), count in zip(self._said, numbers[1:], strict=True):

@@ -21,7 +21,7 @@ class _Booking:
 
 
 class Bookings:
-    """A guess: it makes a node less attractive, and never refuses one, as only what is measured
+    """A guess: it makes a node less attractive, and never rejects one, as only what is measured
     knows of it."""
 
     def __init__(self, state: ClusterState) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from lowtide.app.clocks import Clock
 from lowtide.app.known_cluster import WatchedCluster
 from lowtide.app.measuring import Measuring
-from lowtide.app.rejected_answers import refused_by
+from lowtide.app.rejected_answers import rejected_by
 from lowtide.app.tasks import end, failures, started
 from lowtide.app.watching import make_watches
 from lowtide.cluster.reading import Reading
@@ -100,7 +100,7 @@ class Beside:
 
     def rejected_answers(self) -> Mapping[str, int]:
         """For /metrics."""
-        return refused_by(self._connection, self._measuring_connection, measuring=self.measuring)
+        return rejected_by(self._connection, self._measuring_connection, measuring=self.measuring)
 
     @property
     def has_seen(self) -> bool:

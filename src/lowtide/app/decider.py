@@ -15,7 +15,7 @@ class WaitingPod(Protocol):
     def pod(self) -> Pod: ...
 
     @property
-    def is_refused(self) -> bool:
+    def is_rejected(self) -> bool:
         """Whether no node was found for it when it was tried last."""
 
 

@@ -164,7 +164,7 @@ class Diagnosing:
         for each in found:
             if each.severity == _FAULT and (each.code, each.text) not in before:
                 log.warning(
-                    "The doctor found a fault; the page and `lowtide doctor` say what mends it",
+                    "The doctor found a fault; the page and `lowtide doctor` say what fixes it",
                     code=each.code,
                     fault=each.text,
                     nodes=each.node_count,
@@ -172,7 +172,7 @@ class Diagnosing:
 
 
 def _shown(findings: "Sequence[Finding]") -> list[FindingShown]:
-    """Without notes that nothing mends: who looks at a page can do nothing about them."""
+    """Without notes that nothing fixes: who looks at a page can do nothing about them."""
     from lowtide.doctor.findings import Severity, worst_first
 
     useful = [each for each in findings if each.fix or each.severity is Severity.FAULT]

@@ -43,7 +43,7 @@ class Report:
     node_count: int | None  # None where they could not be listed
     requests: tuple[Examined, ...]
     findings: tuple[Finding, ...]
-    is_reached: bool = True  # the server has answered, if only with a refusal
+    is_reached: bool = True  # the server has answered, if only with a rejection
 
     @property
     def is_well(self) -> bool:

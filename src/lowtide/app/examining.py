@@ -126,7 +126,7 @@ class Examining:
         queries = meter.due(now, nodes) | probes(request)
         # Labels that the scheduler does not look at may tell why it finds nothing.
         queries |= traffic_queries(request, meter.window_seconds, has_all_labels=True)
-        answers, refused = await self._ask(prometheus, queries)
+        answers, rejected = await self._ask(prometheus, queries)
         reading = await self.aside(partial(meter.take, answers, nodes, (), now))
         interval_seconds, is_widened = await self._scrape_interval(meter, prometheus, answers)
         if is_widened:
@@ -142,7 +142,7 @@ class Examining:
             nodes=nodes,
             pods=pods,
             answers=answers,
-            refused=refused,
+            rejected=rejected,
             reading=reading,
             window_seconds=meter.window_seconds,
             scrape_interval_seconds=interval_seconds,

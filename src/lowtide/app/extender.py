@@ -31,7 +31,7 @@ from lowtide.app.kube_writes import KubeBinder
 from lowtide.app.measuring import FIRST_READING_SECONDS, Measuring
 from lowtide.app.no_binder import NoBinder
 from lowtide.app.notes import Notes
-from lowtide.app.rejected_answers import RejectedAnswers, refused_by
+from lowtide.app.rejected_answers import RejectedAnswers, rejected_by
 from lowtide.app.shown import Shown
 from lowtide.app.tasks import end, failures, started
 from lowtide.app.watching import make_watches
@@ -121,7 +121,7 @@ class ExtenderApp:
         self._registry.register(MeasuredGauges(self._measuring.numbers))
         self._registry.register(
             RejectedAnswers(
-                lambda: refused_by(
+                lambda: rejected_by(
                     self._connection, self._measuring_connection, measuring=self._measuring
                 )
             )
@@ -284,7 +284,7 @@ class ExtenderApp:
             clock=parts.clock,
             wall_clock=parts.wall_clock,
             drain=parts.drain,
-            on_refused=self._metrics.refused,
+            on_rejected=self._metrics.rejected,
         )
         log.info("Serving schedulers", address=f"{self.server.address.url}{parts.url_prefix}")
 

@@ -33,7 +33,7 @@ async def started_server(
     clock: Clock,
     wall_clock: Clock,
     drain: Drain = DEFAULT_DRAIN,
-    on_refused: Callable[[str], None] = lambda reason: None,
+    on_rejected: Callable[[str], None] = lambda reason: None,
 ) -> Server:
     """Of the page, those routes, and the verbs that other schedulers ask; the stack stops it."""
     guard = await stack.enter_async_context(
@@ -45,7 +45,7 @@ async def started_server(
         verbs=verbs,
         guard=guard,
         drain=drain,
-        on_refused=on_refused,
+        on_rejected=on_rejected,
     )
     await server.start()
     stack.push_async_callback(server.stop)

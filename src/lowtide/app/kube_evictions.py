@@ -79,7 +79,7 @@ class KubeEvictions:
         if written.outcome is Outcome.WRITTEN:
             written = await self._writer.delete_pod(victim.namespace, victim.name, victim.uid)
         if written.outcome is Outcome.CONFLICT and await self._may_be_there(victim):
-            written = Written(Outcome.REFUSED, written.message)
+            written = Written(Outcome.REJECTED, written.message)
         about = {"preemptor": action.pod.key, "victim": victim.key, "node": action.node_name}
         if written.outcome is Outcome.WRITTEN:
             log.v(2, "Preemptor Pod preempted victim Pod", **about)

@@ -39,7 +39,7 @@ percentageOfNodesToScore: 100
 """
 _FILTER = """\
   filterVerb: filter
-  # Before pods are evicted for another one: nodes that the plugins refuse are left out.
+  # Before pods are evicted for another one: nodes that the plugins reject are left out.
   preemptVerb: preempt
 """
 _PRIORITIZE = """\
@@ -65,7 +65,7 @@ _IGNORABLE = """\
 """
 _NOT_IGNORABLE = """\
   # Where no node is left, Lowtide answers with an Error (emptyResult: error). Were it ignorable,
-  # kube-scheduler would ignore that, and place the pod on a node that was refused. So pods wait
+  # kube-scheduler would ignore that, and place the pod on a node that was rejected. So pods wait
   # while Lowtide is away.
   ignorable: false
 """
@@ -122,7 +122,7 @@ def kube_scheduler_config(
 def _is_https(url: str) -> bool:
     try:
         parts = urlsplit(url)
-        # urlsplit itself refuses ports above 65535, when asked for the port.
+        # urlsplit itself rejects ports above 65535, when asked for the port.
         is_right = (
             parts.scheme in ("http", "https")
             and bool(parts.hostname)

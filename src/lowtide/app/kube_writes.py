@@ -24,8 +24,8 @@ from lowtide.scheduler.events import EvictionEnded
 log = Log("scheduler")
 
 CONCURRENT_CONDITIONS = 8
-# A server that has just started knows no permissions yet: for some seconds it refuses everything.
-MOST_REFUSALS = 5
+# A server that has just started knows no permissions yet: for some seconds it rejects everything.
+MOST_REJECTIONS = 5
 # As many pods as Kubernetes is built for; autoscalers go by the conditions of all of them.
 MOST_WAITING_CONDITIONS = 150_000
 _REREAD_SECONDS = (0.1, 0.5, 1.0, 2.0, 5.0)
@@ -90,13 +90,13 @@ class KubeBinder:
     async def _read(self, pod: Pod) -> Pod | None:
         """Tries until the API server answers; KubeError when trying again is no use."""
         waits = iter(_REREAD_SECONDS)
-        refusals = 0
+        rejections = 0
         while True:
             try:
                 return await self._writer.get_pod(pod.namespace, pod.name)
             except KubeError as error:
-                refusals += is_forbidden(error)
-                is_too_early = is_forbidden(error) and refusals < MOST_REFUSALS
+                rejections += is_forbidden(error)
+                is_too_early = is_forbidden(error) and rejections < MOST_REJECTIONS
                 if not may_pass(error) and not is_too_early:
                     self._warn_of_missing_permission(error)
                     raise
@@ -148,7 +148,7 @@ class KubeWrites:
         self._waiting: dict[str, WriteCondition] = {}
         self._under_way: dict[str, asyncio.Event] = {}
         self._outdated: set[str] = set()  # of those under way
-        self._refusals: Counter[str] = Counter()  # of what waits again
+        self._rejections: Counter[str] = Counter()  # of what waits again
         self._backoff = Backoff()
         self._has_work = asyncio.Event()
         self._is_full = False
@@ -194,7 +194,7 @@ class KubeWrites:
     def drop_condition(self, pod: Pod) -> None:
         """The pod is bound: a condition that says otherwise is out of date."""
         self._waiting.pop(pod.uid, None)
-        self._refusals.pop(pod.uid, None)
+        self._rejections.pop(pod.uid, None)
         if pod.uid in self._under_way:
             self._outdated.add(pod.uid)
 
@@ -275,16 +275,16 @@ class KubeWrites:
         return is_settled
 
     def _is_settled(self, pod: Pod, outcome: Outcome) -> bool:
-        if outcome is Outcome.REFUSED:
-            self._refusals[pod.uid] += 1
-            return self._refusals[pod.uid] >= MOST_REFUSALS
+        if outcome is Outcome.REJECTED:
+            self._rejections[pod.uid] += 1
+            return self._rejections[pod.uid] >= MOST_REJECTIONS
         return outcome is not Outcome.UNKNOWN
 
     def _end_write(self, action: WriteCondition, *, is_settled: bool) -> None:
         """Where it is not settled it waits again, unless there is a newer one."""
         uid = action.pod.uid
         if is_settled or uid in self._outdated:
-            self._refusals.pop(uid, None)
+            self._rejections.pop(uid, None)
         else:
             newer = self._waiting.get(uid)
             self._waiting[uid] = action if newer is None else _in_place_of(action, newer)

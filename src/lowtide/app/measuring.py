@@ -145,9 +145,9 @@ class Measuring:
         )
 
     @property
-    def refused_answers(self) -> int:
-        """How many answers of Prometheus were refused for their size, since the start."""
-        return sum(client.refused for client in self._clients)
+    def rejected_answers(self) -> int:
+        """How many answers of Prometheus were rejected for their size, since the start."""
+        return sum(client.rejected for client in self._clients)
 
     def diagnosis(self) -> Diagnosis | None:
         """What the doctor says to it; None while nothing was examined."""

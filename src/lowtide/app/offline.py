@@ -26,7 +26,7 @@ from lowtide.readings.prometheus_query import PrometheusQuery, query_reading
 from lowtide.readings.reading import TrafficReading
 from lowtide.readings.request import TrafficRequest
 from lowtide.readings.usage import UsageRequest
-from lowtide.scenario.answer import answered, effective_profile, gated, refused_unread
+from lowtide.scenario.answer import answered, effective_profile, gated, rejected_unread
 from lowtide.scenario.queries import query_values
 from lowtide.scenario.readings import traffic_reading
 from lowtide.scenario.scenario import Scenario, ScenarioError
@@ -66,7 +66,7 @@ class Decider:
             decision = decide(scenario.pod, VerdictCache(profile, state), turn=0, full=True)
             answer = answered(scenario.id, decision, state.names)
         except QuantityError as error:
-            answer = refused_unread(scenario.id, str(error), state.count)
+            answer = rejected_unread(scenario.id, str(error), state.count)
         except PluginError as error:
             raise ScenarioError(f"{scenario.id}: pod {scenario.pod.key}: {error}") from None
         if scenario.config is not None:

@@ -1,4 +1,4 @@
-"""The metric of answers that were refused for their size; the modes hand in where it is read."""
+"""The metric of answers that were rejected for their size; the modes hand in where it is read."""
 
 from collections.abc import Callable, Iterator, Mapping
 
@@ -18,17 +18,17 @@ class RejectedAnswers(Collector):
         self._source = source
 
     def describe(self) -> Iterator[Metric]:
-        # Names only: a registry refuses a second metric that is called the same.
+        # Names only: a registry rejects a second metric that is called the same.
         yield _family({})
 
     def collect(self) -> Iterator[Metric]:
         yield _family(self._source())
 
 
-def refused_by(*connections: Connection, measuring: Measuring, extenders: int = 0) -> Counts:
+def rejected_by(*connections: Connection, measuring: Measuring, extenders: int = 0) -> Counts:
     return {
-        "api-server": sum(connection.intake.refused for connection in connections),
-        "prometheus": measuring.refused_answers,
+        "api-server": sum(connection.intake.rejected for connection in connections),
+        "prometheus": measuring.rejected_answers,
         "extender": extenders,
     }
 
@@ -36,7 +36,7 @@ def refused_by(*connections: Connection, measuring: Measuring, extenders: int = 
 def _family(counts: Counts) -> Metric:
     family = CounterMetricFamily(
         "lowtide_rejected_answers",
-        "Answers that were refused because they are larger than a limit, by who answered",
+        "Answers that were rejected because they are larger than a limit, by who answered",
         labels=("source",),
     )
     for who, count in counts.items():

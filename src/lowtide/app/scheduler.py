@@ -24,7 +24,7 @@ from lowtide.app.known_cluster import BelievedCluster
 from lowtide.app.kube_writes import KubeBinder, KubeWrites
 from lowtide.app.measuring import FIRST_READING_SECONDS, Measuring
 from lowtide.app.notes import Notes
-from lowtide.app.rejected_answers import RejectedAnswers, refused_by
+from lowtide.app.rejected_answers import RejectedAnswers, rejected_by
 from lowtide.app.shown import Shown
 from lowtide.app.tasks import end, failures, started
 from lowtide.app.volume_writes import KubeBindings, KubeVolumes
@@ -275,12 +275,12 @@ class SchedulerApp:
         self._parts.on_decision(decided)
 
     def _rejected_answers(self) -> Mapping[str, int]:
-        return refused_by(
+        return rejected_by(
             self._connection,
             self._lease_connection,
             self._measuring_connection,
             measuring=self._measuring,
-            extenders=0 if self._extenders is None else self._extenders.refused,
+            extenders=0 if self._extenders is None else self._extenders.rejected,
         )
 
     def _say_more(self, event: WriteKubeEvent) -> WriteKubeEvent:
@@ -412,7 +412,7 @@ class SchedulerApp:
         return "process is shutting down" if self._stopping.is_set() else None
 
     def _present_numbers(self) -> PresentNumbers:
-        refused: Counter[tuple[str, str]] = Counter(
+        rejected: Counter[tuple[str, str]] = Counter(
             (plugin, queued.pod.spec.scheduler_name)
             for queued in self.machine.queue
             for plugin in queued.rejected_by
@@ -420,7 +420,7 @@ class SchedulerApp:
         return PresentNumbers(
             pending_pods=self.machine.queue.lengths(),
             incoming_pods=self.machine.queue.incoming,
-            unschedulable_pods=refused,
+            unschedulable_pods=rejected,
             cached_nodes=self.machine.state.count,
             cached_pods=self.machine.state.placed_count,
             assumed_pods=self.machine.state.assumed_count,

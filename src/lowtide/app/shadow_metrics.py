@@ -16,7 +16,7 @@ class ShadowNumbers(Collector):
         self._summary = summary
 
     def describe(self) -> Iterator[Metric]:
-        # Names only: a registry refuses a second metric that is called the same.
+        # Names only: a registry rejects a second metric that is called the same.
         yield from _metrics(None)
 
     def collect(self) -> Iterator[Metric]:

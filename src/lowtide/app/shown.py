@@ -317,11 +317,11 @@ class Shown:
         )
 
     def _rejections(self, node_name: str) -> list[RejectionShown]:
-        """Of some pods that were refused everywhere: why this node is none for them. To ask about
+        """Of some pods that were rejected everywhere: why this node is none for them. To ask about
         each costs what a decision does."""
         found: list[RejectionShown] = []
-        refused = (each for each in self._decider.queue if each.is_refused)
-        for queued in islice(refused, MOST_REJECTIONS):
+        rejected = (each for each in self._decider.queue if each.is_rejected)
+        for queued in islice(rejected, MOST_REJECTIONS):
             try:
                 rejection = self._decider.rejection_of(queued.pod, node_name)
             except (PluginError, QuantityError) as error:

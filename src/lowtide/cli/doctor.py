@@ -61,10 +61,10 @@ def doctor(
     prometheus_address: str | None,
     output: str,
 ) -> None:
-    """Checks the way of the metrics and says how to mend it.
+    """Checks the way of the metrics and says how to fix it.
 
     From the exporters to the scores: prints for each node which series matched by which label, its
-    devices, link speed, age and verdict; then each fault, with lines to paste that mend it. Reads
+    devices, link speed, age and verdict; then each fault, with lines to paste that fix it. Reads
     only; permission to list nodes is enough. Exit status 0: no fault was found.
     """
     start_logging(0, "text")
@@ -144,7 +144,7 @@ def verdict_of(report: Report) -> str:
     faults = sum(1 for each in report.findings if each.severity is Severity.FAULT)
     notes = sum(1 for each in report.findings if not each.unchecked) - faults
     words = "All is well" if not report.unchecked else "No fault found"
-    parts = [words if report.is_well else f"{_counted(faults, 'fault')} to mend"]
+    parts = [words if report.is_well else f"{_counted(faults, 'fault')} to fix"]
     if notes:
         parts.append(_counted(notes, "note"))
     if report.unchecked:

@@ -93,14 +93,14 @@ class Printed:
         if asked.all_rejected is not None:
             self._say(
                 f"{asked.node}, if it was among them: {asked.all_rejected.rstrip('.')}. "
-                "The record does not tell refused nodes apart."
+                "The record does not tell rejected nodes apart."
             )
         elif asked.rejections:
-            self._say(f"{asked.node} is refused {when} by {'; '.join(asked.rejections)}.")
+            self._say(f"{asked.node} is rejected {when} by {'; '.join(asked.rejections)}.")
         elif asked.node == asked.chosen:
             self._say(f"{asked.node} is the node that is chosen {when}.")
         elif asked.total is None:
-            self._say(f"{asked.node} is not refused {when}, and was not scored.")
+            self._say(f"{asked.node} is not rejected {when}, and was not scored.")
         else:
             self._compared(asked, when, "" if asked_to else f": {TURNS}")
 

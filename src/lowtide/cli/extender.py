@@ -68,7 +68,7 @@ class UrlPrefix(click.ParamType[str]):
     type=click.IntRange(1, 4096),
     default=128,
     show_default=True,
-    help="A request with more is refused; 5000 whole nodes are about 70.",
+    help="A request with more is rejected; 5000 whole nodes are about 70.",
 )
 @click.option(
     "--print-kube-scheduler-config",

@@ -22,7 +22,7 @@ class Purpose(Enum):
     """What a term that a pod carries means for another pod that it matches."""
 
     ATTRACTS = "required affinity"
-    REFUSES = "required anti-affinity"
+    REJECTS = "required anti-affinity"
     WEIGHS = "preferred, for or against"
 
 
@@ -79,7 +79,7 @@ class PodTerms:
         for term in self.affinity:
             yield Purpose.ATTRACTS, 0, term
         for term in self.anti_affinity:
-            yield Purpose.REFUSES, 0, term
+            yield Purpose.REJECTS, 0, term
         for preference in self.preferences:
             yield Purpose.WEIGHS, preference.weight, preference.term
 
@@ -117,7 +117,7 @@ class _Reader:
         required = self._terms(
             near.required if near else [], "requiredAffinityTerms", f"podAffinity.{_REQUIRED}[{{}}]"
         )
-        refused = self._terms(
+        rejected = self._terms(
             far.required if far else [],
             "requiredAntiAffinityTerms",
             f"podAntiAffinity.{_REQUIRED}[{{}}]",
@@ -134,7 +134,7 @@ class _Reader:
         )
         return PodTerms(
             affinity=required,
-            anti_affinity=refused,
+            anti_affinity=rejected,
             preferences=(
                 *(
                     Preference(as_int32(given.weight), term)

@@ -185,7 +185,7 @@ class _Builder:
         if isinstance(node, yaml.ScalarNode):
             return self._scalar(node, path)
         if node.tag not in _COLLECTION_TAGS:
-            self._refuse_tag(node, path)
+            self._reject_tag(node, path)
         self._open_nodes.add(id(node))
         try:
             if isinstance(node, yaml.MappingNode):
@@ -203,7 +203,7 @@ class _Builder:
         if node.tag == _STRING:
             return str(node.value)
         if node.tag not in _SCALAR_TAGS:
-            self._refuse_tag(node, path)
+            self._reject_tag(node, path)
             return str(node.value)
         value = plain_scalar(node.value)
         if isinstance(value, float) and not math.isfinite(value):
@@ -250,7 +250,7 @@ class _Builder:
         value = self._scalar(node, path)
         return value if isinstance(value, str) else json.dumps(value)
 
-    def _refuse_tag(self, node: yaml.Node, path: Path) -> None:
+    def _reject_tag(self, node: yaml.Node, path: Path) -> None:
         tag = node.tag.replace("tag:yaml.org,2002:", "!!")
         self._note(Problem(path, f"has the YAML tag {tag}, which is not supported; remove it"))
 

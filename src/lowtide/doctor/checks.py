@@ -5,7 +5,7 @@ App gathers the evidence and calls `examined`; nothing here asks anybody."""
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from lowtide.doctor import mends
+from lowtide.doctor import fixes
 from lowtide.doctor.coverage import coverage
 from lowtide.doctor.evidence import Evidence, Survey, survey_of
 from lowtide.doctor.findings import Code, Finding, Severity, worst_first
@@ -35,7 +35,7 @@ class Examination:
 def examined(evidence: Evidence, rest: Rest = no_rest) -> Examination:
     """Rests between its pieces: with thousands of nodes all of them take long."""
     survey = survey_of(evidence, rest)
-    found = list(_refused(evidence))
+    found = list(_rejected(evidence))
     for check in (coverage, pod_network, times, _implausible, speeds):
         rest()
         found += check(survey)
@@ -49,18 +49,20 @@ def examined(evidence: Evidence, rest: Rest = no_rest) -> Examination:
     )
 
 
-def _refused(evidence: Evidence) -> Iterator[Finding]:
+def _rejected(evidence: Evidence) -> Iterator[Finding]:
     """Queries without an answer, though Prometheus answers others. What is measured matters; what
     is only asked beside it leaves something unknown. Of many that fail alike one is told."""
     measuring = [
-        evidence.refused[name] for name in directions(evidence.request) if name in evidence.refused
+        evidence.rejected[name]
+        for name in directions(evidence.request)
+        if name in evidence.rejected
     ]
     for fault, error in {each.fault: each for each in reversed(measuring)}.items():
-        yield Finding(code=CODES[fault], text=str(error), fix=_mend_of_query(evidence, error))
+        yield Finding(code=CODES[fault], text=str(error), fix=_fix_of_query(evidence, error))
     if measuring:
         return
     beside: dict[Fault, dict[str, PrometheusError]] = {}
-    for name, error in evidence.refused.items():
+    for name, error in evidence.rejected.items():
         beside.setdefault(error.fault, {})[LOOKED_AT.get(name, name)] = error
     for fault, errors in beside.items():
         first = next(iter(errors.values()))
@@ -68,19 +70,19 @@ def _refused(evidence: Evidence) -> Iterator[Finding]:
             code=CODES[fault],
             text=f"{', '.join(errors)} could not be checked: {first}",
             # Such a query is the doctor's own: no setting makes it one that is answered.
-            fix="" if fault is Fault.QUERY else _mend_of_query(evidence, first),
+            fix="" if fault is Fault.QUERY else _fix_of_query(evidence, first),
             severity=Severity.NOTE,
             unchecked=tuple(errors),
         )
 
 
-def _mend_of_query(evidence: Evidence, error: PrometheusError) -> str:
+def _fix_of_query(evidence: Evidence, error: PrometheusError) -> str:
     request = evidence.request
     if error.fault is not Fault.QUERY:
-        return mends.args("prometheus:", f"  timeout: {3 * request.access.timeout_seconds:g}s")
+        return fixes.args("prometheus:", f"  timeout: {3 * request.access.timeout_seconds:g}s")
     if request.template:
-        return mends.args(mends.OWN_QUERY)
-    return mends.args("devices: []  # all but virtual ones; or an expression that RE2 takes")
+        return fixes.args(fixes.OWN_QUERY)
+    return fixes.args("devices: []  # all but virtual ones; or an expression that RE2 takes")
 
 
 def _implausible(survey: Survey) -> Iterator[Finding]:
@@ -94,7 +96,7 @@ def _implausible(survey: Survey) -> Iterator[Finding]:
             code=Code.IMPLAUSIBLE_VALUE,
             text="the traffic of these nodes is negative, infinite or not a number; it should be "
             "a number of bytes from 0 up",
-            fix=mends.args("measure: rate"),
+            fix=fixes.args("measure: rate"),
             nodes=survey.names(rows),
         )
 
@@ -114,9 +116,9 @@ def _pod_traffic(evidence: Evidence) -> Iterator[Finding]:
         code=Code.NO_POD_TRAFFIC,
         text=f"{problem}, so what pods carry cannot be learned; each new pod is taken to carry "
         f"{_taken_for_granted(evidence.request)} until it is measured",
-        fix=mends.args("podTraffic: 100M  # bits per second of an ordinary pod")
+        fix=fixes.args("podTraffic: 100M  # bits per second of an ordinary pod")
         if is_scraped
-        else mends.SCRAPE_PODS,
+        else fixes.SCRAPE_PODS,
         severity=Severity.NOTE,
     )
 

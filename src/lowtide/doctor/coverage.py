@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from lowtide.doctor import mends
+from lowtide.doctor import fixes
 from lowtide.doctor.evidence import MATCH_LABELS, Survey, Target
 from lowtide.doctor.findings import Code, Finding, Severity
 from lowtide.doctor.naming import Naming, naming_of, other_setting
@@ -40,9 +40,9 @@ _DEVICES_NAMED: Final = 5
 
 
 def coverage(survey: Survey) -> Iterator[Finding]:
-    """Only of what was answered: a query that was refused is a finding of its own."""
+    """Only of what was answered: a query that was rejected is a finding of its own."""
     evidence = survey.evidence
-    if any(name in evidence.refused for name in directions(evidence.request)):
+    if any(name in evidence.rejected for name in directions(evidence.request)):
         return
     yield from _ambiguous(survey)
     missing = {row for row, reading in enumerate(survey.readings) if reading.state is State.MISSING}
@@ -80,7 +80,7 @@ def _own_query(survey: Survey, missing: set[int]) -> Iterator[Finding]:
             code=Code.QUERY_EMPTY,
             text=f"the query of the args gives no series: {promql}; "
             "it should give one value per node",
-            fix=mends.args(mends.OWN_QUERY),
+            fix=fixes.args(fixes.OWN_QUERY),
             nodes=survey.names(missing),
         )
         return
@@ -91,7 +91,7 @@ def _own_query(survey: Survey, missing: set[int]) -> Iterator[Finding]:
         yield Finding(
             code=Code.QUERY_EMPTY,
             text="the query of the args gives no value for some nodes",
-            fix=mends.pods_on(survey.names(missing)),
+            fix=fixes.pods_on(survey.names(missing)),
             nodes=survey.names(missing),
         )
 
@@ -118,7 +118,7 @@ def _ambiguous(survey: Survey) -> Iterator[Finding]:
         code=Code.AMBIGUOUS_MATCH,
         text=f"the series with {_shown(one, survey)} may belong to {names}, which share a name or "
         "an address, or which its labels name both; it counts for neither",
-        fix=mends.args(f"nodeLabel: {setting}") if setting else mends.NODE_LABEL_RELABELLING,
+        fix=fixes.args(f"nodeLabel: {setting}") if setting else fixes.NODE_LABEL_RELABELLING,
         nodes=survey.names(claimed),
         severity=Severity.FAULT if is_lost else Severity.NOTE,
     )
@@ -165,7 +165,7 @@ def _metric_missing(survey: Survey, absent: list[str], missing: set[int]) -> Fin
     return Finding(
         code=Code.METRIC_MISSING,
         text=text,
-        fix=mends.NETWORK_COLLECTORS if is_known else mends.SCRAPE_EXPORTERS,
+        fix=fixes.NETWORK_COLLECTORS if is_known else fixes.SCRAPE_EXPORTERS,
         nodes=survey.names(missing),
     )
 
@@ -192,7 +192,7 @@ def _wrong_devices(survey: Survey, missing: set[int]) -> Found:
     finding = Finding(
         code=Code.DEVICE_MISMATCH,
         text=f"the devices asked for ({asked}) are on none of these nodes, which have {shown}",
-        fix=mends.kept_devices(devices[:_DEVICES_NAMED] or ["eth.*", "en.*"]),
+        fix=fixes.kept_devices(devices[:_DEVICES_NAMED] or ["eth.*", "en.*"]),
         nodes=survey.names(rows),
     )
     yield finding, rows
@@ -230,7 +230,7 @@ def pod_network_finding(survey: Survey, rows: set[int]) -> Finding:
         code=Code.POD_NETWORK,
         text="node_exporter runs in a pod's network there and counts the pod's traffic, "
         "not the node's; it should run in the host's",
-        fix=mends.HOST_NETWORK,
+        fix=fixes.HOST_NETWORK,
         nodes=survey.names(rows),
     )
 
@@ -250,7 +250,7 @@ def _wrong_labels(survey: Survey, missing: set[int]) -> Found:
                 rows,
                 f"nodes are looked for by nodeLabel: {given}, and the series that belong to them "
                 f"have {_shown(series[0], survey)}",
-                mends.args(f"nodeLabel: {setting}"),
+                fixes.args(f"nodeLabel: {setting}"),
             ),
             rows,
         )
@@ -258,7 +258,7 @@ def _wrong_labels(survey: Survey, missing: set[int]) -> Found:
     naming = naming_of(series, survey.identities, missing)
     if naming is not None:
         rows = missing & naming.rows
-        yield _label_finding(survey, rows, _naming_text(naming), naming.mend), rows
+        yield _label_finding(survey, rows, _naming_text(naming), naming.fix), rows
         missing = missing - rows
     is_none_matched = not survey.measured and other is None and naming is None
     if missing and is_none_matched:
@@ -268,14 +268,14 @@ def _wrong_labels(survey: Survey, missing: set[int]) -> Found:
                 missing,
                 f"no series belongs to any node: they have {_shown(series[0], survey)} "
                 f"and the like, while the nodes are called {_nodes_shown(survey, missing)}",
-                mends.NODE_LABEL_RELABELLING,
+                fixes.NODE_LABEL_RELABELLING,
             ),
             set(missing),
         )
 
 
-def _label_finding(survey: Survey, rows: set[int], text: str, mend: str) -> Finding:
-    return Finding(code=Code.LABEL_MISMATCH, text=text, fix=mend, nodes=survey.names(rows))
+def _label_finding(survey: Survey, rows: set[int], text: str, fix: str) -> Finding:
+    return Finding(code=Code.LABEL_MISMATCH, text=text, fix=fix, nodes=survey.names(rows))
 
 
 def _naming_text(naming: Naming) -> str:
@@ -324,7 +324,7 @@ def _down(survey: Survey, missing: set[int]) -> Found:
             code=Code.TARGET_DOWN,
             text="Prometheus cannot scrape node_exporter there (up is 0); it should run and be "
             "reachable from Prometheus",
-            fix=mends.pods_on(survey.names(rows)),
+            fix=fixes.pods_on(survey.names(rows)),
             nodes=survey.names(rows),
         ),
         rows,
@@ -344,7 +344,7 @@ def _without_collector(survey: Survey, missing: set[int]) -> Found:
             code=Code.METRIC_MISSING,
             text=f"node_exporter is scraped there but gives no {metric}: its collector netdev is "
             "off, or the series are dropped",
-            fix=mends.NETWORK_COLLECTORS,
+            fix=fixes.NETWORK_COLLECTORS,
             nodes=survey.names(rows),
         ),
         rows,
@@ -362,6 +362,6 @@ def _exporter_missing(survey: Survey, missing: set[int]) -> Finding:
         code=Code.EXPORTER_MISSING,
         text="Prometheus has no series of these nodes and no target there: node_exporter does not "
         f"run or is not scraped{''.join(hints)}",
-        fix=mends.EXPORTER_EVERYWHERE,
+        fix=fixes.EXPORTER_EVERYWHERE,
         nodes=survey.names(missing),
     )

@@ -53,7 +53,7 @@ class ScrapedPod:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Evidence:
-    """Of one request. What was not answered is in `refused` and not in `answers`.
+    """Of one request. What was not answered is in `rejected` and not in `answers`.
 
     `reading` is what the scheduler would publish, with rates over `window_seconds`, which may be
     wider than requested. `now` is by Prometheus's clock, which is `ahead_seconds` ahead of ours."""
@@ -63,7 +63,7 @@ class Evidence:
     nodes: Sequence[Node]
     pods: Sequence[ScrapedPod]
     answers: Mapping[str, Sequence[Series]]
-    refused: Mapping[str, PrometheusError]
+    rejected: Mapping[str, PrometheusError]
     reading: TrafficReading
     window_seconds: int
     scrape_interval_seconds: float | None

@@ -1,4 +1,4 @@
-"""What the doctor finds: a fault or a note, where, and the lines to paste that mend it.
+"""What the doctor finds: a fault or a note, where, and the lines to paste that fix it.
 
 Made by the checks, printed by the command."""
 

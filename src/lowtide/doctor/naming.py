@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from lowtide.doctor import mends
+from lowtide.doctor import fixes
 from lowtide.doctor.evidence import MATCH_LABELS, Survey, is_address
 from lowtide.readings.matching import NodeIdentity, host_of
 from lowtide.readings.request import MatchLabel
@@ -28,8 +28,8 @@ class Naming:
     replacement: str = ""
 
     @property
-    def mend(self) -> str:
-        return mends.copied_label(self.label, pattern=self.pattern, replacement=self.replacement)
+    def fix(self) -> str:
+        return fixes.copied_label(self.label, pattern=self.pattern, replacement=self.replacement)
 
 
 def matched_by(survey: Survey, series: Series, row: int) -> str:

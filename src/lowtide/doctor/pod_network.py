@@ -5,7 +5,7 @@ import math
 from collections.abc import Iterator
 from typing import Final
 
-from lowtide.doctor import mends
+from lowtide.doctor import fixes
 from lowtide.doctor.coverage import pod_network_finding
 from lowtide.doctor.evidence import Survey, Target
 from lowtide.doctor.findings import Code, Finding, Severity
@@ -33,7 +33,7 @@ def pod_network(survey: Survey) -> Iterator[Finding]:
             text="node_exporter seems to run in a pod's network there: it shows no devices but lo "
             f"and eth0, with less than {SCRAPES_BYTES_PER_SECOND / 1000:.0f} kB/s, and its "
             "target is at no address of the node; it should run in the host's network",
-            fix=mends.HOST_NETWORK,
+            fix=fixes.HOST_NETWORK,
             nodes=survey.names(rows),
         )
     if not survey.evidence.pods and any(not target.rows for target in likely):
@@ -41,7 +41,7 @@ def pod_network(survey: Survey) -> Iterator[Finding]:
             code=Code.POD_NETWORK,
             text="the targets that belong to no node show no devices but lo and eth0, as "
             "node_exporter does in a pod's network; it should run in the host's",
-            fix=mends.HOST_NETWORK,
+            fix=fixes.HOST_NETWORK,
             severity=Severity.NOTE,
         )
 

@@ -6,7 +6,7 @@ Called by app with the errors it met on the way."""
 from collections.abc import Iterable
 from typing import Final
 
-from lowtide.doctor import mends
+from lowtide.doctor import fixes
 from lowtide.doctor.findings import Code, Finding, Severity
 from lowtide.readings.access import PrometheusAccess
 from lowtide.telemetry.errors import Fault, PrometheusError
@@ -34,7 +34,7 @@ def no_traffic_plugin(scheduler_names: Iterable[str]) -> Finding:
         code=Code.NO_TRAFFIC_PLUGIN,
         text=f"no profile ({', '.join(scheduler_names)}) has NetworkTraffic enabled, so no traffic "
         "is measured; NetworkTraffic and the address of a Prometheus should be configured",
-        fix=mends.TRAFFIC_PLUGIN,
+        fix=fixes.TRAFFIC_PLUGIN,
     )
 
 
@@ -42,7 +42,7 @@ def nodes_not_listed(problem: str, *, is_forbidden: bool) -> Finding:
     return Finding(
         code=Code.NODES_NOT_LISTED,
         text=f"the nodes cannot be listed: {problem}",
-        fix=mends.LIST_NODES if is_forbidden else mends.SHOW_CLUSTER,
+        fix=fixes.LIST_NODES if is_forbidden else fixes.SHOW_CLUSTER,
     )
 
 
@@ -50,7 +50,7 @@ def no_nodes(server: str) -> Finding:
     return Finding(
         code=Code.NO_NODES,
         text=f"the cluster at {server} has no nodes, so there is nothing to match series with",
-        fix=mends.SHOW_CLUSTER,
+        fix=fixes.SHOW_CLUSTER,
     )
 
 
@@ -62,24 +62,24 @@ def no_answer(
     return Finding(
         code=code,
         text=str(error),
-        fix=_mend(code, str(error), address, access),
+        fix=_fix(code, str(error), address, access),
         severity=Severity.NOTE if others_answer else Severity.FAULT,
     )
 
 
-def _mend(code: Code, sentence: str, address: str, access: PrometheusAccess) -> str:
+def _fix(code: Code, sentence: str, address: str, access: PrometheusAccess) -> str:
     is_service = address.startswith("kube-service://")
     match code:
         case Code.TLS:
-            return _tls_mend(sentence, address)
+            return _tls_fix(sentence, address)
         case Code.AUTH if is_service:
-            return mends.service_proxy_permission(address)
+            return fixes.service_proxy_permission(address)
         case Code.AUTH:
-            return mends.credentials(access)
+            return fixes.credentials(access)
         case Code.TIMEOUT:
-            return mends.args("prometheus:", f"  timeout: {3 * access.timeout_seconds:g}s")
+            return fixes.args("prometheus:", f"  timeout: {3 * access.timeout_seconds:g}s")
         case Code.CREDENTIALS:
-            return mends.args(
+            return fixes.args(
                 "prometheus:",
                 "  # files that exist where the scheduler runs; from elsewhere ask through the "
                 "API server:",
@@ -87,24 +87,24 @@ def _mend(code: Code, sentence: str, address: str, access: PrometheusAccess) -> 
                 "  bearerTokenFile: FILE",
             )
         case Code.ADDRESS:
-            return mends.args("prometheusAddress: http://prometheus.monitoring:9090")
+            return fixes.args("prometheusAddress: http://prometheus.monitoring:9090")
         case Code.NOT_PROMETHEUS:
-            return mends.path_prefix(address)
+            return fixes.path_prefix(address)
         case Code.SERVER:
             return "lowtide doctor  # again in a minute; its own log says why it has no answer"
         case _:
-            return mends.where_prometheus_is(address)
+            return fixes.where_prometheus_is(address)
 
 
-def _tls_mend(sentence: str, address: str) -> str:
+def _tls_fix(sentence: str, address: str) -> str:
     if _HTTP_TO_HTTPS in sentence:
-        return mends.other_scheme(address, "https")
+        return fixes.other_scheme(address, "https")
     if any(words in sentence for words in _OTHER_NAME):
-        return mends.name_in_certificate(address)
+        return fixes.name_in_certificate(address)
     if any(words in sentence for words in _HTTPS_TO_HTTP):
-        return mends.other_scheme(address, "http")
+        return fixes.other_scheme(address, "http")
     if "has expired" in sentence:
-        return mends.renewed_certificate(address)
+        return fixes.renewed_certificate(address)
     if "certFile" in sentence:
-        return mends.client_certificate()
-    return mends.trusted_authority(address)
+        return fixes.client_certificate()
+    return fixes.trusted_authority(address)

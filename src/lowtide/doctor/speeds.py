@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from lowtide.doctor import mends
+from lowtide.doctor import fixes
 from lowtide.doctor.evidence import Survey
 from lowtide.doctor.findings import Code, Finding, Severity
 from lowtide.doctor.questions import METRICS, SPEED_METRIC
@@ -32,7 +32,7 @@ def speeds(survey: Survey) -> Iterator[Finding]:
             code=Code.LINK_CAPACITY,
             text=f"{_why(survey, guessed)}; the busiest other node stands for a full link, which "
             "is a guess; the capacity should be stated",
-            fix=mends.stated_capacities([evidence.nodes[row] for row in sorted(guessed)]),
+            fix=fixes.stated_capacities([evidence.nodes[row] for row in sorted(guessed)]),
             nodes=survey.names(guessed),
             severity=Severity.NOTE,
         )
@@ -42,7 +42,7 @@ def speeds(survey: Survey) -> Iterator[Finding]:
             code=Code.LINK_CAPACITY,
             text=f"{_why(survey, unknown)}, and no other node's traffic tells more, so the "
             "capacity is not known; it should be stated",
-            fix=mends.stated_capacities([evidence.nodes[row] for row in sorted(unknown)]),
+            fix=fixes.stated_capacities([evidence.nodes[row] for row in sorted(unknown)]),
             nodes=survey.names(unknown),
             severity=Severity.FAULT if is_needed else Severity.NOTE,
         )
@@ -50,7 +50,7 @@ def speeds(survey: Survey) -> Iterator[Finding]:
 
 def _why(survey: Survey, rows: set[int]) -> str:
     evidence = survey.evidence
-    if SPEED in evidence.refused:
+    if SPEED in evidence.rejected:
         return f"the query for {SPEED_METRIC} has no answer"
     series = evidence.answer(SPEED)
     told = [

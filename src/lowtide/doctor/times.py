@@ -5,7 +5,7 @@ import math
 from collections.abc import Iterator
 from typing import Final
 
-from lowtide.doctor import mends
+from lowtide.doctor import fixes
 from lowtide.doctor.coverage import is_selected
 from lowtide.doctor.evidence import Evidence, Survey
 from lowtide.doctor.findings import Code, Finding, Severity
@@ -82,19 +82,19 @@ def _window(survey: Survey) -> Iterator[Finding]:
         + ("" if is_too_short else ", which is too few for a good rate")
         + _what_happens(evidence, is_too_short=is_too_short)
         + f"; it should be at least {duration(needed)}",
-        fix=_window_mend(request.window_seconds, needed),
+        fix=_window_fix(request.window_seconds, needed),
         nodes=survey.names(without_rate),
         severity=Severity.FAULT if is_too_short else Severity.NOTE,
     )
 
 
-def _window_mend(window_seconds: int, needed_seconds: int) -> str:
+def _window_fix(window_seconds: int, needed_seconds: int) -> str:
     scrape_interval_seconds = window_seconds // SCRAPES_IN_WINDOW
     lines = [f"window: {duration(needed_seconds)}"]
     if scrape_interval_seconds:
         interval = duration(scrape_interval_seconds)
         lines.append(f"# or in prometheus.yml, for node_exporter: scrape_interval: {interval}")
-    return mends.args(*lines)
+    return fixes.args(*lines)
 
 
 def _what_happens(evidence: Evidence, *, is_too_short: bool) -> str:
@@ -129,7 +129,7 @@ def _clocks(evidence: Evidence) -> Iterator[Finding]:
     yield Finding(
         code=Code.CLOCK_SKEW,
         text=f"Prometheus's clock is {abs(ahead_seconds):.0f} s {direction} the clock here{effect}",
-        fix=mends.SYNCHRONIZE_CLOCKS,
+        fix=fixes.SYNCHRONIZE_CLOCKS,
         severity=Severity.FAULT if makes_stale else Severity.NOTE,
     )
 
@@ -149,6 +149,6 @@ def _stale(survey: Survey) -> Iterator[Finding]:
         code=Code.STALE_SAMPLES,
         text=f"the counters of these nodes were not scraped lately{oldest}: their targets are "
         "down, gone or slow",
-        fix=mends.pods_on(survey.names(rows)),
+        fix=fixes.pods_on(survey.names(rows)),
         nodes=survey.names(rows),
     )

@@ -80,9 +80,9 @@ class Extenders:
         await self._stack.aclose()
 
     @property
-    def refused(self) -> int:
-        """How many answers were refused for their size, since the start."""
-        return sum(client.intake.refused for client in self._clients.values())
+    def rejected(self) -> int:
+        """How many answers were rejected for their size, since the start."""
+        return sum(client.intake.rejected for client in self._clients.values())
 
     async def answer(self, question: Question) -> Answer:
         try:

@@ -72,7 +72,7 @@ class ExtenderClient:
     async def filter(self, pod: msgspec.Raw, nodes: Mapping[str, msgspec.Raw]) -> Filtered:
         """`nodes` are those that are left, by name."""
         said = await self._post(self.extender.filter_verb, self._args(pod, nodes), _FILTERED)
-        self._refuse_error(said)
+        self._reject_error(said)
         if self.extender.node_cache_capable and said.node_names is not None:
             kept = said.node_names
         else:
@@ -119,7 +119,7 @@ class ExtenderClient:
         said = await self._post(
             self.extender.bind_verb, args, _BOUND, connect_seconds=self._bind_connect_seconds
         )
-        self._refuse_error(said)
+        self._reject_error(said)
 
     def _args(
         self, pod: msgspec.Raw, nodes: Mapping[str, msgspec.Raw]
@@ -201,7 +201,7 @@ class ExtenderClient:
             )
         return body
 
-    def _refuse_error(self, said: FilterResult[NodesNamed] | BindingResult) -> None:
+    def _reject_error(self, said: FilterResult[NodesNamed] | BindingResult) -> None:
         if said.error:
             raise ExtenderCallError(said.error)
 

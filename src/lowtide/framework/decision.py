@@ -90,7 +90,8 @@ NO_SCORES = ScoreTable((), np.empty(0, np.intp), np.empty(0, np.int64), (), (), 
 
 
 class NodeRejection(msgspec.Struct, frozen=True):
-    """Why a node was refused: by the first plugin that refuses it, as kube-scheduler reports it."""
+    """Why a node was rejected: by the first plugin that rejects it, as kube-scheduler reports
+    it."""
 
     plugin: str
     reasons: tuple[str, ...]
@@ -114,7 +115,7 @@ class Decision(msgspec.Struct, frozen=True):
     rejections: Mapping[str, NodeRejection] = {}  # only if asked for
     narrowed_to: frozenset[str] | None = None
     gives_way_after: float = math.inf  # seconds of waiting in all, after which to try again
-    gave_way: NodeRejection | None = None  # why the node was refused while others were hoped for
+    gave_way: NodeRejection | None = None  # why the node was rejected while others were hoped for
     post_filtered: PostFiltered | None = None  # what could be done for a pod that fits nowhere
     post_filtered_by: str = ""  # the first plugin that could do nothing, or that met an error
     signature: bytes = b""  # of the pod, where it has a node: kept verdicts know it by that

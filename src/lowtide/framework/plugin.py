@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 __all__ = ["Plugin", "PluginOptions", "PreEnqueuePlugin", "PreFilterPlugin", "QueueSortPlugin"]
 __all__ += ["FilterPlugin", "PermitPlugin", "PostFilterPlugin", "ReservePlugin", "ScorePlugin"]
 __all__ += ["BindPlugin", "PostBindPlugin", "PreBindPlugin", "Scale", "filter_each", "score_each"]
-__all__ += ["Binder", "Change", "Nodes", "OneNode", "Pod", "Queued", "Refused"]
+__all__ += ["Binder", "Change", "Nodes", "OneNode", "Pod", "PostFilterContext", "Queued"]
 __all__ += ["LARGEST_RAW", "MAX_SCORE", "BoolArray", "FloatArray", "IntArray"]
 __all__ += ["LABELS", "NODE", "NODES", "OBJECTS", "OTHERS", "PODS", "READING", "TAKEN"]
 __all__ += ["Allow", "BindOutcome", "Eviction", "PluginError", "PodRejection", "PostFiltered"]
@@ -68,9 +68,9 @@ class PluginError(Exception):
 
 
 class Rejection(msgspec.Struct, frozen=True):
-    """The nodes a filter refuses for one reason; whether evicting pods there could help.
+    """The nodes a filter rejects for one reason; whether evicting pods there could help.
 
-    A refusal that gives way counts only while there is another node: when every node is refused,
+    A rejection that gives way counts only while there is another node: when every node is rejected,
     and some for such reasons alone, the pod goes to one of those once it has waited that long."""
 
     mask: BoolArray
@@ -81,7 +81,7 @@ class Rejection(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class PodRejection:
-    """The pod is refused on every node."""
+    """The pod is rejected on every node."""
 
     reason: str
     eviction_helps: bool = False
@@ -107,7 +107,7 @@ class PostFiltered:
     eviction: Eviction | None = None
     candidates: tuple[Eviction, ...] = ()  # this eviction and the others that would do
     tied_nodes: tuple[str, ...] = ()  # of those candidates that are as good as this one
-    still_refused: "Mapping[str, NodeRejection]" = field(default_factory=dict)  # tried in vain
+    still_rejected: "Mapping[str, NodeRejection]" = field(default_factory=dict)  # tried in vain
     said_before: str = ""  # of an eviction: what plugins said that could do nothing
 
 
@@ -132,12 +132,12 @@ class Allow:
 @dataclass(frozen=True, slots=True)
 class Reject:
     reason: str
-    also: frozenset[str] = frozenset()  # uids of waiting pods that it refuses with this one
+    also: frozenset[str] = frozenset()  # uids of waiting pods that it rejects with this one
 
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """The pod is refused when the plugin has not let it go after so long, 15 minutes at most."""
+    """The pod is rejected when the plugin has not let it go after so long, 15 minutes at most."""
 
     seconds: float
 
@@ -189,8 +189,8 @@ class FilterPlugin(Plugin, Protocol):
 
 
 class PostFilterPlugin(Plugin, Protocol):
-    def post_filter(self, pod: Pod, nodes: Nodes, refused: "Refused", /) -> PostFiltered:
-        """No node was left: what can be done about it. `refused` knows where and why."""
+    def post_filter(self, pod: Pod, nodes: Nodes, rejected: "PostFilterContext", /) -> PostFiltered:
+        """No node was left: what can be done about it. `rejected` knows where and why."""
 
 
 class ScorePlugin(Plugin, Protocol):
@@ -288,8 +288,9 @@ class PluginOptions(Protocol):
 # What plugins are handed.
 
 
-class Refused(Protocol):
-    """Where the pod was refused, and whether it would fit in thought; `post_filter` is given it.
+class PostFilterContext(Protocol):
+    """Where the pod was rejected, and whether it would fit hypothetically; `post_filter` is given
+    it.
 
     In thought too, a node is asked about with the pods that are nominated to it and matter as
     much or more."""
@@ -300,14 +301,14 @@ class Refused(Protocol):
 
     @property
     def gives_way_after(self) -> float:
-        """Seconds of waiting in all after which some refusal has given way and a node is left."""
+        """Seconds of waiting in all after which some rejection has given way and a node is left."""
 
     @property
     def eviction_may_help(self) -> BoolArray:
-        """By row: whether the first plugin that refuses the node does so because of its pods."""
+        """By row: whether the first plugin that rejects the node does so because of its pods."""
 
     def was_reached(self, plugin_name: str) -> bool:
-        """Whether this plugin was asked by `pre_filter`; after a refusal for good no other is."""
+        """Whether this plugin was asked by `pre_filter`; after a rejection for good no other is."""
 
     def on(self, nodes: Nodes) -> "Mapping[int, NodeRejection]":
         """By position: why the pod does not fit there."""
@@ -342,7 +343,7 @@ def filter_each(judge: FilterOne) -> FilterAll: ...
 @overload
 def filter_each(*, eviction_helps: bool) -> Callable[[FilterOne], FilterAll]: ...
 def filter_each(judge: Any = None, *, eviction_helps: bool = False) -> Any:
-    """Lifts a filter that judges one node: it returns why it refuses the node, or None."""
+    """Lifts a filter that judges one node: it returns why it rejects the node, or None."""
 
     def lift(judge: FilterOne) -> FilterAll:
         @wraps(judge)

@@ -68,7 +68,7 @@ class Concerned(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Waking:
-    """What can change the mind of a plugin that refused a pod."""
+    """What can change the mind of a plugin that rejected a pod."""
 
     plugin: Any
     occasions: int | None  # None: what it touched
@@ -192,7 +192,7 @@ class Profile:
         return occasions
 
     def may_help(self, pod: Pod, plugin_names: Iterable[str], change: Change) -> bool:
-        """Whether one of these plugins, which refused the pod, may accept it after the change.
+        """Whether one of these plugins, which rejected the pod, may accept it after the change.
         Raises PluginError where a plugin cannot say."""
         return any(self._may_change_mind(name, pod, change) for name in plugin_names)
 

@@ -70,7 +70,7 @@ class Scores:
         self.raw[row] = raw
         if not 0 <= raw <= MAX_SCORE:
             if feasible[row]:
-                self._refuse(raw)
+                self._reject(raw)
             raw = min(max(raw, 0), MAX_SCORE)
         gained = self.weight * (raw - self.normalized.item(row))
         self.normalized[row] = raw
@@ -123,7 +123,7 @@ class Scores:
             return normalized
         wrong = feasible & ((normalized < 0) | (normalized > MAX_SCORE))
         if wrong.any():
-            self._refuse(int(normalized[wrong][0]))
+            self._reject(int(normalized[wrong][0]))
         return normalized.clip(0, MAX_SCORE)
 
     def _write(self, rows: Rows | slice, values: IntArray) -> IntArray:
@@ -161,7 +161,7 @@ class Scores:
         self._has_highest = True
         return not had_highest or self._highest != before
 
-    def _refuse(self, score: int) -> NoReturn:
+    def _reject(self, score: int) -> NoReturn:
         raise PluginError(
             f"plugin {self.plugin.name!r} returns an invalid score {score}, "
             f"it should in the range of [0, {MAX_SCORE}] after normalizing",

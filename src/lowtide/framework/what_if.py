@@ -135,7 +135,7 @@ def rejections_beside(
 
 
 class PostFilterContext:
-    """A pod that fits nowhere, as `post_filter` sees it (`plugin.Refused`). `promised` are nodes
+    """A pod that fits nowhere, as `post_filter` sees it (`plugin.Rejected`). `promised` are nodes
     that reject it because of the pods nominated to them; rejections that give way do so to a pod
     that has waited `waited_seconds`."""
 
@@ -233,7 +233,7 @@ def post_filtered(
         found = PostFiltered(
             ", ".join(reasons),
             nominated_node_name=_either(answer.nominated_node_name, found.nominated_node_name),
-            still_refused=answer.still_refused or found.still_refused,
+            still_rejected=answer.still_rejected or found.still_rejected,
         )
     return (found, plugins[0].name) if plugins else None
 

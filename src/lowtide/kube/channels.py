@@ -89,7 +89,7 @@ class Channel(asyncio.Protocol):
             self._fail(error)
             return
         except TooLargeError:
-            self._fail(self._intake.refusal(OBJECT_BYTES))
+            self._fail(self._intake.rejection(OBJECT_BYTES))
             return
         if answer is not None:
             self._received.clear()

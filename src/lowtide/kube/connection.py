@@ -211,7 +211,7 @@ class Connection:
                     rest.clear()
                 rest += begun
                 if any(len(each) > OBJECT_BYTES for each in (rest, *lines)):
-                    error = self.intake.refusal(OBJECT_BYTES)
+                    error = self.intake.rejection(OBJECT_BYTES)
                     raise no_answer(self._cluster, "GET", target, error)
                 for line in lines:
                     if line:

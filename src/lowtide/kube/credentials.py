@@ -18,7 +18,7 @@ from lowtide.secret_files import TOKEN, read_secret, reason_of
 
 CHECK_EVERY_SECONDS = 60.0
 RENEW_BEFORE_EXPIRY_SECONDS = 60.0
-# A server that refuses every credential must not make us start the exec plugin for each request.
+# A server that rejects every credential must not make us start the exec plugin for each request.
 EXEC_AGAIN_AFTER_SECONDS = 5.0
 
 log = Log("kube")
@@ -57,7 +57,7 @@ class Credentials:
             return self._presented
         async with self._lock:
             if self._presented is None or self._is_due():
-                await self._refresh(refused=False)
+                await self._refresh(rejected=False)
             assert self._presented is not None
             return self._presented
 
@@ -65,17 +65,17 @@ class Credentials:
         """Also when the clock was set back, because then it is not known how long it has been."""
         return not self._checked_at <= self._clock() < self._check_at
 
-    async def renew(self, refused: Presented) -> bool:
+    async def renew(self, rejected: Presented) -> bool:
         """After a 401: reads everything again; tells whether there is something new to present."""
         async with self._lock:
-            if self._presented is refused:
-                await self._refresh(refused=True)
-            return self._presented is not refused
+            if self._presented is rejected:
+                await self._refresh(rejected=True)
+            return self._presented is not rejected
 
-    async def _refresh(self, *, refused: bool) -> None:
+    async def _refresh(self, *, rejected: bool) -> None:
         now = self._clock()
-        self._read_token_file(refused=refused)
-        await self._run_exec(now, refused=refused)
+        self._read_token_file(rejected=rejected)
+        await self._run_exec(now, rejected=rejected)
         tls = self._tls_context()
         authorization = self._authorization()
         shown = self._presented
@@ -86,13 +86,13 @@ class Credentials:
             renew_at = max(self._renew_at(self._exec.expires_at), self._exec_retry_at, now)
             self._check_at = min(self._check_at, renew_at)
 
-    def _read_token_file(self, *, refused: bool) -> None:
+    def _read_token_file(self, *, rejected: bool) -> None:
         path = self._access.user.token_file
         if path is None:
             return
         try:
             stamp = _stamp(path)
-            if stamp == self._token_stamp and not refused:
+            if stamp == self._token_stamp and not rejected:
                 return
             self._file_token = read_secret(path, "token", TOKEN)
             self._token_stamp = stamp
@@ -107,7 +107,7 @@ class Credentials:
         life_seconds = max(expires_at - self._exec_at, 0.0)
         return expires_at - min(RENEW_BEFORE_EXPIRY_SECONDS, life_seconds / 5)
 
-    async def _run_exec(self, now: float, *, refused: bool) -> None:
+    async def _run_exec(self, now: float, *, rejected: bool) -> None:
         plugin = self._access.user.exec_plugin
         if plugin is None:
             return
@@ -115,7 +115,7 @@ class Credentials:
         if known is not None:
             is_due = known.expires_at is not None and now >= self._renew_at(known.expires_at)
             was_just_tried = self._exec_tried_at <= now < self._exec_retry_at
-            if was_just_tried or not (is_due or refused):
+            if was_just_tried or not (is_due or rejected):
                 return
         self._exec_tried_at, self._exec_retry_at = now, now + EXEC_AGAIN_AFTER_SECONDS
         try:

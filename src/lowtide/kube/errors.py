@@ -71,5 +71,5 @@ def may_pass(error: KubeError) -> bool:
 def is_forbidden(error: KubeError) -> bool:
     """That may pass, too: for some seconds, a server that has just started knows no permissions
     yet. But not where a namespace takes nothing new, as it is about to go."""
-    is_refused = isinstance(error, ApiError) and error.status == 403
-    return is_refused and _GOING not in str(error)
+    is_rejected = isinstance(error, ApiError) and error.status == 403
+    return is_rejected and _GOING not in str(error)

@@ -130,7 +130,7 @@ def event_name(about: str, nanoseconds: int) -> str:
 
 
 def cut_note(note: str) -> str:
-    """The API server refuses notes above 1024 bytes."""
+    """The API server rejects notes above 1024 bytes."""
     encoded = note.encode()
     if len(encoded) <= NOTE_BYTES:
         return note

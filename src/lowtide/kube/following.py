@@ -38,7 +38,7 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
     reason: str  # the same for all kinds that fail by it
     is_logged: bool = False
     is_away: bool = False  # no kind can be followed
-    is_refusal: bool = False
+    is_rejection: bool = False
 
 
 class Following:
@@ -71,9 +71,9 @@ class Following:
         )
         self._become(failure, is_answered=False)
 
-    def refused(self, why: str) -> None:
+    def rejected(self, why: str) -> None:
         """The list is answered, by that there is none: it is forbidden, or the kind unknown."""
-        failure = Failure(since=self._since(), why=why, reason=why, is_refusal=True)
+        failure = Failure(since=self._since(), why=why, reason=why, is_rejection=True)
         self._become(failure, is_answered=True)
 
     def answered(self) -> None:
@@ -111,7 +111,7 @@ class Following:
         return self._clock() if before is None or self._is_lacking(before) else before.since
 
     def _is_lacking(self, failure: Failure) -> bool:
-        return failure.is_refusal and not self.was_listed
+        return failure.is_rejection and not self.was_listed
 
     def _is_steady(self) -> bool:
         opened_at = self._opened_at

@@ -29,7 +29,7 @@ SHORTEST_WATCH_SECONDS = 300
 LONGEST_WATCH_SECONDS = 600
 SLACK_SECONDS = 30.0
 LIST_TIMEOUT_SECONDS = 120.0
-# A server that has just started knows no permissions yet, and refuses everybody for some seconds.
+# A server that has just started knows no permissions yet, and rejects everybody for some seconds.
 RIGHTS_AWAITED_SECONDS = 10.0
 # After so many objects, and each piece of a list, other tasks (the lease, bindings) get their turn.
 OBJECTS_PER_TURN = 1000
@@ -183,7 +183,7 @@ class Watch(Generic[T]):
             try:
                 pieces.add(more)
             except TooLargeError as error:
-                self._connection.intake.refused += 1
+                self._connection.intake.rejected += 1
                 problem = f"{self._connection.server} sent a list of {self._path} that has {error}"
                 raise Unreadable(f"{problem}, in one piece") from None
             while (piece := pieces.next_piece()) is not None:
@@ -345,20 +345,20 @@ class Watch(Generic[T]):
             return 0.0 if is_first else seconds
         if status in (403, 404):
             if self._version is None:
-                return self._seconds_after_refusal(status, str(error))
+                return self._seconds_after_rejection(status, str(error))
             # The list tells whether the kind is gone; if only watching is forbidden, it is polled.
             self._list_again()
         self._rights_awaited_seconds = RIGHTS_AWAITED_SECONDS
         self._following.failed(error)
         return self._backoff.next_seconds()
 
-    def _seconds_after_refusal(self, status: int, message: str) -> float:
+    def _seconds_after_rejection(self, status: int, message: str) -> float:
         """Until a kind that is forbidden has been so for a while, it counts as not listed yet:
         to go on without its objects would be wrong if there are some."""
         if status == 404:
             # Of a path that it does not know, a server says no more than "404 page not found".
             message = f"this API server has no {self._path} (HTTP 404)"
-        self._following.refused(message)
+        self._following.rejected(message)
         seconds = self._backoff.next_seconds()  # soon at first, then seldom
         if status == 403 and not self._unavailable and self._rights_awaited_seconds > 0:
             seconds = min(seconds, self._rights_awaited_seconds)

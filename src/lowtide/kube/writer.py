@@ -35,7 +35,7 @@ class Outcome(Enum):
     WRITTEN = "written"
     CONFLICT = "conflict"  # 409: bound already, being deleted, or another pod of this name
     GONE = "gone"  # 404
-    REFUSED = "refused"  # any other 4xx, or we may not write, or not this any more
+    REJECTED = "rejected"  # any other 4xx, or we may not write, or not this any more
     UNKNOWN = "unknown"  # no answer, 3xx or 5xx: read the pod again before deciding anything
 
 
@@ -74,7 +74,7 @@ class Writer:
         objection: Callable[[], str | None] = lambda: None,
     ) -> Written:
         """Sent once; again only after 429, which tells that the server did nothing. `objection`
-        is asked as `may_write` is: what it says is refused."""
+        is asked as `may_write` is: what it says is rejected."""
 
         def check() -> None:
             self._check_may_write()
@@ -194,7 +194,7 @@ def _may_pass(error: KubeError) -> bool:
 def _written(error: KubeError) -> Written:
     message = str(error)
     if isinstance(error, Withdrawn):
-        return Written(Outcome.REFUSED, message, was_sent=False)
+        return Written(Outcome.REJECTED, message, was_sent=False)
     if not isinstance(error, ApiError) or error.status >= 500:
         was_sent = not isinstance(error, NotConnected | CredentialsError)
         return Written(Outcome.UNKNOWN, message, was_sent)
@@ -203,4 +203,4 @@ def _written(error: KubeError) -> Written:
         return Written(Outcome.CONFLICT, message)
     if error.status == 404:
         return Written(Outcome.GONE, message)
-    return Written(Outcome.REFUSED, message)
+    return Written(Outcome.REJECTED, message)

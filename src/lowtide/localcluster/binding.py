@@ -1,4 +1,4 @@
-"""The binding sub-resource of pods: assigns a pod to a node once, refuses everything else.
+"""The binding sub-resource of pods: assigns a pod to a node once, rejects everything else.
 
 Called by ApiServer, and by tests that need bound pods in the store."""
 

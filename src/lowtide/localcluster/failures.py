@@ -1,4 +1,4 @@
-"""What the embedded API server refuses, in the real server's wording.
+"""What the embedded API server rejects, in the real server's wording.
 
 Raised by the store and the plugins of the kinds, turned into a Status object by ApiServer."""
 

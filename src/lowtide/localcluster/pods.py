@@ -76,7 +76,7 @@ def prepare_workload(workload: Json, now: str) -> None:
 
 
 def check_pod_update(new: Json, old: Json) -> None:
-    """Refuses changes of a pod's spec that the real server refuses, nodeName above all."""
+    """Rejects changes of a pod's spec that the real server rejects, nodeName above all."""
     before, after = old["spec"], new["spec"]
     name = new["metadata"]["name"]
     gates_before = [gate["name"] for gate in before.get("schedulingGates") or []]

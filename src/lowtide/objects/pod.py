@@ -224,7 +224,7 @@ class Pod(Wire, frozen=True, dict=True, gc=True):
         return self.status.phase in ("Succeeded", "Failed")
 
     @property
-    def is_refused(self) -> bool:
+    def is_rejected(self) -> bool:
         """True if a scheduler reported that the pod is not scheduled (PodScheduled is False)."""
         return any(c.type == "PodScheduled" and c.status == "False" for c in self.status.conditions)
 

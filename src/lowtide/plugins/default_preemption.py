@@ -10,14 +10,14 @@ import msgspec
 import numpy as np
 
 from lowtide.framework.decision import NodeRejection
-from lowtide.framework.plugin import Eviction, Nodes, Pod, PostFiltered, Refused
+from lowtide.framework.plugin import Eviction, Nodes, Pod, PostFilterContext, PostFiltered
 from lowtide.objects.policy import PodDisruptionBudget
 from lowtide.plugins.default_preemption_victims import Budgets, dry_run, start_time_of
 
 _NEVER = "not eligible due to preemptionPolicy=Never."
 _TERMINATING = "not eligible due to a terminating pod on the nominated node."
-# Of Lowtide's own: kube-scheduler has no refusals that give way.
-_GIVES_WAY = "not eligible while a node with room is refused for its load alone."
+# Of Lowtide's own: kube-scheduler has no rejections that give way.
+_GIVES_WAY = "not eligible while a node with room is rejected for its load alone."
 _NOT_HELPFUL = "Preemption is not helpful for scheduling"
 _NO_VICTIMS = NodeRejection(
     "", ("No preemption victims found for incoming pod",), eviction_helps=False
@@ -66,19 +66,19 @@ class DefaultPreemption:
     def __init__(self, args: DefaultPreemptionArgs) -> None:
         self._args = args
 
-    def post_filter(self, pod: Pod, nodes: Nodes, refused: Refused) -> PostFiltered:
+    def post_filter(self, pod: Pod, nodes: Nodes, rejected: PostFilterContext) -> PostFiltered:
         """It says what to do; the machine has it done."""
-        not_eligible = _why_not_eligible(pod, nodes, refused)
+        not_eligible = _why_not_eligible(pod, nodes, rejected)
         if not_eligible is not None:
             return PostFiltered(f"preemption: {not_eligible}")
-        found = self._search(pod, nodes, refused)
+        found = self._search(pod, nodes, rejected)
         if not found.evictions and found.errors:
             return PostFiltered(f"preemption: {'; '.join(found.errors)}", is_error=True)
         if not found.evictions:
-            reason = f"preemption: {_in_words(found.refused, len(nodes))}"
-            return PostFiltered(reason, nominated_node_name="", still_refused=found.refused)
-        chosen = self.choose(found.evictions, refused.turn)
-        return replace(chosen, still_refused=found.refused)
+            reason = f"preemption: {_in_words(found.rejected, len(nodes))}"
+            return PostFiltered(reason, nominated_node_name="", still_rejected=found.rejected)
+        chosen = self.choose(found.evictions, rejected.turn)
+        return replace(chosen, still_rejected=found.rejected)
 
     def choose(self, evictions: Sequence[Eviction], turn: int) -> PostFiltered:
         """The one that does the least harm; equal ones take turns."""
@@ -91,23 +91,23 @@ class DefaultPreemption:
             tied_nodes=tuple(each.node_name for each in tied),
         )
 
-    def _search(self, pod: Pod, nodes: Nodes, refused: Refused) -> "_Found":
+    def _search(self, pod: Pod, nodes: Nodes, rejected: PostFilterContext) -> "_Found":
         """Goes over the nodes, from another one each time, until enough candidates are found and
         one of them breaks no budget."""
-        rows = np.flatnonzero(refused.eviction_may_help)
+        rows = np.flatnonzero(rejected.eviction_may_help)
         has_victims = nodes.lowest_priority[rows] < pod.spec.priority
         total = _Found(dict.fromkeys(nodes.take(rows[~has_victims]).names, _NO_VICTIMS))
         if not has_victims.any():
             return total
         wanted = self._args.candidates_among(len(rows))
-        rows = np.roll(rows, -(refused.turn % len(rows)))
+        rows = np.roll(rows, -(rejected.turn % len(rows)))
         rows = rows[nodes.lowest_priority[rows] < pod.spec.priority]
         budgets = Budgets(nodes)
         breaks_none = False  # whether some candidate breaks no budget
         while len(rows):
             batch, rows = rows[:wanted], rows[wanted:]
-            tried = dry_run(pod, nodes, batch, refused, budgets)
-            total.refused.update(tried.refused)
+            tried = dry_run(pod, nodes, batch, rejected, budgets)
+            total.rejected.update(tried.rejected)
             # Where few are missing, most of another batch would be looked at in vain.
             missing = wanted - len(total.evictions)
             at_once = max(missing, _FEWEST_AT_ONCE) if missing > 0 else wanted
@@ -126,7 +126,7 @@ class DefaultPreemption:
 class _Found:
     """Where evicting does not help, by name; whom to evict elsewhere; what went wrong."""
 
-    refused: dict[str, NodeRejection]
+    rejected: dict[str, NodeRejection]
     evictions: list[Eviction] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
 
@@ -135,14 +135,14 @@ def _expected_victims(node_name: str) -> str:
     return f'expected at least one victim pod on node "{node_name}"'
 
 
-def _why_not_eligible(pod: Pod, nodes: Nodes, refused: Refused) -> str | None:
+def _why_not_eligible(pod: Pod, nodes: Nodes, rejected: PostFilterContext) -> str | None:
     if pod.spec.preemption_policy == "Never":
         return _NEVER
-    if refused.gives_way_after < math.inf:
+    if rejected.gives_way_after < math.inf:
         return _GIVES_WAY
     row = nodes.position_of(pod.status.nominated_node_name)
     # Where nothing that is evicted helps, other nodes are looked at again.
-    if row is None or not refused.eviction_may_help[row]:
+    if row is None or not rejected.eviction_may_help[row]:
         return None
     is_awaited = any(
         each.spec.priority < pod.spec.priority and _is_being_preempted(each)
@@ -181,8 +181,8 @@ def _harm(eviction: Eviction) -> tuple[float, ...]:
     )
 
 
-def _in_words(refused: dict[str, NodeRejection], node_count: int) -> str:
-    counts = Counter(reason for each in refused.values() for reason in each.reasons)
-    counts[_NOT_HELPFUL] += node_count - len(refused)
+def _in_words(rejected: dict[str, NodeRejection], node_count: int) -> str:
+    counts = Counter(reason for each in rejected.values() for reason in each.reasons)
+    counts[_NOT_HELPFUL] += node_count - len(rejected)
     counted = sorted(f"{count} {reason}" for reason, count in counts.items() if count)
     return f"0/{node_count} nodes are available: {', '.join(counted)}."

@@ -1,5 +1,5 @@
-"""Whom preemption would evict from each node: all that matter less go in thought, and come back one
-by one as long as the pod still fits, first those that a PodDisruptionBudget protects.
+"""Whom preemption would evict from each node: all that matter less go hypothetically, and come back
+one by one as long as the pod still fits, first those that a PodDisruptionBudget protects.
 
 Called by DefaultPreemption; every step asks the filters about all nodes at once."""
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from lowtide.cluster.columns import Rows
 from lowtide.framework.decision import NodeRejection
-from lowtide.framework.plugin import Eviction, Nodes, Pod, Refused
+from lowtide.framework.plugin import Eviction, Nodes, Pod, PostFilterContext
 from lowtide.objects.matching import is_valid_requirement, matches_selector
 from lowtide.objects.meta import LabelSelector
 from lowtide.objects.policy import PodDisruptionBudget
@@ -22,13 +22,13 @@ from lowtide.objects.times import epoch_seconds
 
 @dataclass(frozen=True, slots=True)
 class DryRun:
-    """Some nodes without all pods that matter less than another; `refused` tells, by name, where
+    """Some nodes without all pods that matter less than another; `rejected` tells, by name, where
     that one does not fit even then."""
 
     emptied: Nodes
     lower: Sequence[Sequence[Pod]]  # by position: the pods that are gone
-    refused: dict[str, NodeRejection]
-    asked: Refused
+    rejected: dict[str, NodeRejection]
+    asked: PostFilterContext
     budgets: "Budgets"
 
     def evictions(self, at_once: int) -> Iterator[Eviction]:
@@ -36,7 +36,7 @@ class DryRun:
         no more once nobody asks any further."""
         first = [0, *accumulate(map(len, self.lower))]
         names = self.emptied.names
-        left = [at for at, name in enumerate(names) if name not in self.refused]
+        left = [at for at, name in enumerate(names) if name not in self.rejected]
         for start in range(0, len(left), at_once):
             searches = [
                 _search(at, names[at], self.lower[at], first[at], self.budgets)
@@ -72,12 +72,14 @@ class Budgets:
         ]
 
 
-def dry_run(pod: Pod, nodes: Nodes, rows: Rows, refused: Refused, budgets: Budgets) -> DryRun:
+def dry_run(
+    pod: Pod, nodes: Nodes, rows: Rows, rejected: PostFilterContext, budgets: Budgets
+) -> DryRun:
     """`rows` are those of the whole table `nodes`, each with some pod that matters less."""
     emptied, lower = nodes.take(rows).without_lower(pod.spec.priority)
     names = emptied.names
-    still_refused = {names[at]: rejection for at, rejection in refused.on(emptied).items()}
-    return DryRun(emptied, lower, still_refused, refused, budgets)
+    still_rejected = {names[at]: rejection for at, rejection in rejected.on(emptied).items()}
+    return DryRun(emptied, lower, still_rejected, rejected, budgets)
 
 
 def start_time_of(pod: Pod) -> float:
@@ -137,7 +139,7 @@ def _breaking(by_importance: Mapping[int, Pod], budgets: Budgets) -> dict[int, N
 
 
 def _reprieve(
-    searches: Sequence[_Search], nodes: Nodes, refused: Refused, count: int
+    searches: Sequence[_Search], nodes: Nodes, rejected: PostFilterContext, count: int
 ) -> Sequence[bool]:
     """By number, of `count` candidates that are all gone from `nodes`: who has to go. One step
     tries one pod of every node: asking about all costs little more than asking about one."""
@@ -146,7 +148,7 @@ def _reprieve(
         tried = [search for search in searches if step < len(search.queue)]
         positions = np.array([search.position for search in tried], np.intp)
         numbers = np.array([search.queue[step] for search in tried], np.intp)
-        fits = refused.fits(nodes.take(positions).returning(numbers))
+        fits = rejected.fits(nodes.take(positions).returning(numbers))
         nodes = nodes.returning(numbers[fits])
         has_to_go[numbers[~fits]] = True
     answer: list[bool] = has_to_go.tolist()

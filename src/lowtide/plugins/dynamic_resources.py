@@ -1,5 +1,5 @@
 """DynamicResources: devices that pods claim. None is allocated yet, so a pod that claims one is
-refused everywhere; to every other pod the plugin answers as kube-scheduler's does."""
+rejected everywhere; to every other pod the plugin answers as kube-scheduler's does."""
 
 import numpy as np
 
@@ -9,8 +9,8 @@ from lowtide.framework.plugin import (
     Nodes,
     Pod,
     PodRejection,
+    PostFilterContext,
     PostFiltered,
-    Refused,
 )
 from lowtide.objects.devices import DeviceClass
 from lowtide.objects.requests import asked_requests
@@ -41,8 +41,8 @@ class DynamicResources:
     def score(self, pod: Pod, nodes: Nodes) -> IntArray:
         return np.zeros(len(nodes), np.int64)
 
-    def post_filter(self, pod: Pod, nodes: Nodes, refused: Refused) -> PostFiltered:
-        if not refused.was_reached(self.name):
+    def post_filter(self, pod: Pod, nodes: Nodes, rejected: PostFilterContext) -> PostFiltered:
+        if not rejected.was_reached(self.name):
             return PostFiltered("not found", is_error=True)
         is_asked = self.pre_filter(pod, nodes) is not None
         return PostFiltered("still not schedulable" if is_asked else "no new claims to deallocate")

@@ -1,5 +1,5 @@
 """InterPodAffinity: near some pods and away from others, as the pod asks and as the pods ask that
-are there already; what is required refuses nodes, what is preferred raises or lowers scores."""
+are there already; what is required rejects nodes, what is preferred raises or lowers scores."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -68,7 +68,7 @@ class InterPodAffinity:
         self._ignores_preferences_of_others = args.ignore_preferred_terms_of_existing_pods
 
     def pre_filter(self, pod: Pod, nodes: Nodes) -> PodRejection | None:
-        """Refuses a pod whose terms make no sense."""
+        """Rejects a pod whose terms make no sense."""
         problems = terms_of(pod).problems
         if not problems:
             return None
@@ -77,19 +77,19 @@ class InterPodAffinity:
 
     def filter(self, pod: Pod, nodes: Nodes) -> Iterator[Rejection]:
         own = terms_of(pod)
-        refusing = _refusing(pod, nodes.everything)
-        if not own.affinity and not own.anti_affinity and not refusing:
+        rejecting = _rejecting(pod, nodes.everything)
+        if not own.affinity and not own.anti_affinity and not rejecting:
             # So it is with overlays too: pods that are only promised a node are not asked then.
             return
-        is_refused = np.zeros(len(nodes), np.bool_)
+        is_rejected = np.zeros(len(nodes), np.bool_)
         if own.affinity:
-            is_refused = _is_not_near(pod, own, nodes)
-            yield Rejection(is_refused, _NOT_NEAR)
+            is_rejected = _is_not_near(pod, own, nodes)
+            yield Rejection(is_rejected, _NOT_NEAR)
         if own.anti_affinity:
-            is_too_near = _is_too_near(own, nodes) & ~is_refused
+            is_too_near = _is_too_near(own, nodes) & ~is_rejected
             yield Rejection(is_too_near, _TOO_NEAR, eviction_helps=True)
-            is_refused = is_refused | is_too_near
-        is_unwanted = _is_unwanted(pod, refusing, nodes) & ~is_refused
+            is_rejected = is_rejected | is_too_near
+        is_unwanted = _is_unwanted(pod, rejecting, nodes) & ~is_rejected
         yield Rejection(is_unwanted, _NOT_WANTED_THERE, eviction_helps=True)
 
     def may_help(self, pod: Pod, change: Change) -> bool:
@@ -143,7 +143,7 @@ class InterPodAffinity:
         namespace_labels = _labels_of(pod.namespace, whole)
         for carried in whole.terms_about(pod):
             weight = self._hard_weight if carried.purpose is Purpose.ATTRACTS else carried.weight
-            if carried.purpose is Purpose.REFUSES or (
+            if carried.purpose is Purpose.REJECTS or (
                 carried.purpose is Purpose.ATTRACTS and not weight
             ):
                 continue
@@ -190,21 +190,21 @@ def _is_too_near(own: PodTerms, nodes: Nodes) -> BoolArray:
     return is_too_near
 
 
-def _refusing(pod: Pod, whole: Nodes) -> _Reach:
+def _rejecting(pod: Pod, whole: Nodes) -> _Reach:
     """The pods whose anti-affinity is about this one, as often as it is."""
     found: _Reach = {}
     namespace_labels = _labels_of(pod.namespace, whole)
     for carried in whole.terms_about(pod):
-        if carried.purpose is Purpose.REFUSES and carried.term.matches(pod, namespace_labels):
+        if carried.purpose is Purpose.REJECTS and carried.term.matches(pod, namespace_labels):
             key, pods = carried.term.topology_key, whole.pods_carrying(carried)
             if _are_in_domain(pods, key, whole):
                 found[key] = found.get(key, 0) + pods
     return found
 
 
-def _is_unwanted(pod: Pod, refusing: Mapping[str, IntArray], nodes: Nodes) -> BoolArray:
-    """Where such pods are in the domain, those that are there in thought only counted too."""
-    by_key = {key: _in_domain(pods, key, nodes) for key, pods in refusing.items()}
+def _is_unwanted(pod: Pod, rejecting: Mapping[str, IntArray], nodes: Nodes) -> BoolArray:
+    """Where such pods are in the domain, those that are there hypothetically only counted too."""
+    by_key = {key: _in_domain(pods, key, nodes) for key, pods in rejecting.items()}
     namespace_labels = _labels_of(pod.namespace, nodes)
     for position, other, times in nodes.imagined():
         for term in terms_of(other).anti_affinity:
@@ -245,10 +245,10 @@ def _may_pod_help(pod: Pod, change: Change) -> bool:
     if change.before is None:
         return False
     stops = (change.is_over(partial(_may_mean, term, pod)) for term in away)
-    return any(stops) or change.is_over(lambda other: _may_refuse(other, pod))
+    return any(stops) or change.is_over(lambda other: _may_reject(other, pod))
 
 
-def _may_refuse(other: Pod, pod: Pod) -> bool:
+def _may_reject(other: Pod, pod: Pod) -> bool:
     return any(_may_mean(term, other, pod) for term in _required_away(other))
 
 

@@ -72,7 +72,7 @@ class HotNodesArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_f
     """From this use of the link on a node scores half, and less and less beyond. Bounds: 0 to
     `hardPercent`."""
     hard_percent: Percent = 90
-    """As a filter, a node whose link is used so far is refused. Bounds: 1 to 100."""
+    """As a filter, a node whose link is used so far is rejected. Bounds: 1 to 100."""
     cooling_percent: Percent = 10
     """Once hot, a node stays so until its link is used so much less. Bounds: below
     `hardPercent`."""

@@ -66,9 +66,9 @@ class NodeAffinity:
             yield Rejection(~added, "node(s) didn't match scheduler-enforced node affinity")
         matches = matches_required(pod, nodes)
         if matches is not None:
-            # A node that the added affinity refuses is not asked about the pod's own.
-            refused = ~matches if added is None else added & ~matches
-            yield Rejection(refused, "node(s) didn't match Pod's node affinity/selector")
+            # A node that the added affinity rejects is not asked about the pod's own.
+            rejected = ~matches if added is None else added & ~matches
+            yield Rejection(rejected, "node(s) didn't match Pod's node affinity/selector")
 
     def may_help(self, pod: Pod, change: Change) -> bool:
         return change.is_of_taints or change.is_new(lambda node: self._accepts(pod, node))

@@ -1,4 +1,4 @@
-"""NodeResourcesFit: refuses nodes with too little left, and scores by how much would be left."""
+"""NodeResourcesFit: rejects nodes with too little left, and scores by how much would be left."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise

@@ -62,7 +62,7 @@ class NodeVolumeLimits:
 
 
 def _missing_claim(pod: Pod, nodes: Nodes) -> str | None:
-    """Why the pod's volumes cannot be counted; other plugins refuse such a pod before."""
+    """Why the pod's volumes cannot be counted; other plugins reject such a pod before."""
     for volume in pod.spec.volumes:
         name = volume.claim_name(pod.name)
         if name is None:

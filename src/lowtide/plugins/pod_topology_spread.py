@@ -1,5 +1,5 @@
 """PodTopologySpread: keeps pods that belong together evenly spread over zones, hosts or whatever
-a label of nodes tells apart; some constraints refuse nodes, others only lower scores."""
+a label of nodes tells apart; some constraints reject nodes, others only lower scores."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -72,15 +72,15 @@ class PodTopologySpread:
         if not constraints:
             return
         table = _Table(pod, nodes.everything, constraints)
-        is_refused = np.zeros(len(nodes), np.bool_)
+        is_rejected = np.zeros(len(nodes), np.bool_)
         for constraint in constraints:
-            # The first constraint that a node does not meet says why it is refused.
-            lacks_label = (nodes.label_numbers(constraint.topology_key)[0] < 0) & ~is_refused
+            # The first constraint that a node does not meet says why it is rejected.
+            lacks_label = (nodes.label_numbers(constraint.topology_key)[0] < 0) & ~is_rejected
             yield Rejection(lacks_label, _NO_LABEL)
-            is_refused |= lacks_label
-            is_uneven = (_skew(constraint, table, nodes) > constraint.max_skew) & ~is_refused
+            is_rejected |= lacks_label
+            is_uneven = (_skew(constraint, table, nodes) > constraint.max_skew) & ~is_rejected
             yield Rejection(is_uneven, _UNEVEN, eviction_helps=True)
-            is_refused |= is_uneven
+            is_rejected |= is_uneven
 
     def may_help(self, pod: Pod, change: Change) -> bool:
         own = pod.spec.topology_spread_constraints
@@ -288,7 +288,7 @@ def _skew(constraint: Constraint, table: _Table, nodes: Nodes) -> IntArray:
 
 
 def _imagined_on(constraint: Constraint, table: _Table, nodes: Nodes) -> IntArray | None:
-    """What each node's domain gains or loses in thought; None where nothing is thought."""
+    """What each node's domain gains or loses hypothetically; None where nothing is thought."""
     if constraint.selection is None:
         return None
     imagined = nodes.imagined_matching(constraint.selection)

@@ -1,4 +1,4 @@
-"""TaintToleration: refuses nodes with a taint the pod does not tolerate, and prefers nodes with
+"""TaintToleration: rejects nodes with a taint the pod does not tolerate, and prefers nodes with
 few `PreferNoSchedule` taints that it does not tolerate."""
 
 from collections.abc import Iterator, Sequence
@@ -17,9 +17,9 @@ class TaintToleration:
     scale = "lowest_best"
 
     def filter(self, pod: Pod, nodes: Nodes) -> Iterator[Rejection]:
-        refused = has_untolerated(pod, nodes)
-        if np.count_nonzero(refused):
-            yield Rejection(refused, "node(s) had untolerated taint(s)")
+        rejected = has_untolerated(pod, nodes)
+        if np.count_nonzero(rejected):
+            yield Rejection(rejected, "node(s) had untolerated taint(s)")
 
     def may_help(self, pod: Pod, change: Change) -> bool:
         return change.is_new(lambda node: not _keep_away(node.spec.taints, pod))

@@ -26,7 +26,7 @@ _AVAILABLE = "Available"
 
 @dataclass(slots=True)
 class Found:
-    """By position: why a node is refused; where none of it holds, what would be used there."""
+    """By position: why a node is rejected; where none of it holds, what would be used there."""
 
     is_mismatched: BoolArray  # a bound volume cannot be used there
     lacks_volumes: BoolArray  # no volume is available, and none can be made
@@ -37,7 +37,7 @@ class Found:
     made: list[tuple[PersistentVolumeClaim, BoolArray]] = field(default_factory=list)
 
     @property
-    def is_refused(self) -> BoolArray:
+    def is_rejected(self) -> BoolArray:
         return self.is_mismatched | self.lacks_volumes | self.lacks_space | self.is_lost
 
     def bindings_at(self, position: int) -> list[tuple[PersistentVolumeClaim, PersistentVolume]]:
@@ -94,7 +94,7 @@ class _Finding:
     # Claims that have a volume.
 
     def _check_bound(self, claims: PodClaims) -> None:
-        """A node is refused by the first volume that does not fit."""
+        """A node is rejected by the first volume that does not fit."""
         is_open = np.ones(len(self._nodes), np.bool_)
         for claim in claims.bound:
             volume = self._nodes.objects(PersistentVolume).get(("", claim.spec.volume_name))
@@ -178,7 +178,7 @@ class _Finding:
     # Volumes that can be made.
 
     def _check_made(self, wanted: list[tuple[PersistentVolumeClaim, BoolArray]]) -> None:
-        """A node is refused by the first claim that no volume can be made for."""
+        """A node is rejected by the first claim that no volume can be made for."""
         is_open = np.ones(len(self._nodes), np.bool_)
         for claim, is_wanted in wanted:
             is_asked = is_open & is_wanted

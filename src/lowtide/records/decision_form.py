@@ -106,7 +106,7 @@ def what_differs(recorded: DecisionForm, replayed: DecisionForm) -> str:
     for name, told in (
         ("nodes", "nodes are known"),
         ("feasible", "nodes fit"),
-        ("unschedulable_plugins", "refused it"),
+        ("unschedulable_plugins", "rejected it"),
         ("reasons", "are the reasons"),
     ):
         one, other = getattr(recorded, name), getattr(replayed, name)

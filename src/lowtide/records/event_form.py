@@ -186,8 +186,8 @@ class EventWriter:
                 return EvictionEndedLine(
                     now, self._uid(uid), pods, sorted(map(self._uid, gone)), self._words(error)
                 )
-            case PermitAnswered(uid, plugin_name, refusal):
-                return PermitAnsweredLine(now, self._uid(uid), plugin_name, self._words(refusal))
+            case PermitAnswered(uid, plugin_name, rejection):
+                return PermitAnsweredLine(now, self._uid(uid), plugin_name, self._words(rejection))
             case ExtendersAnswered(answer):
                 return ExtendersAnsweredLine(now, form_of_answer(answer, self._hashed))
 

@@ -12,7 +12,8 @@ from lowtide.records.record import DecisionRecord
 from lowtide.records.remedies import Remedy, hints_of, remedies_of, why_not
 
 WITHOUT_STATE = (
-    "what would make it fit cannot be told from a record: it keeps how many nodes were refused and "
+    "what would make it fit cannot be told from a record: it keeps how many nodes were rejected "
+    "and "
     "why, not by which plugins each; ask the running process while the pod waits"
 )
 
@@ -137,8 +138,8 @@ def _why_not(
         if found is not None:
             return found
     if now is None or state is None:
-        if record is not None and _refuses_every_node(record):
-            return WhyNot(node_name, None, all_rejected=_all_refused(record))
+        if record is not None and _rejects_every_node(record):
+            return WhyNot(node_name, None, all_rejected=_all_rejected(record))
         raise UnknownNodeError(
             f"the record says nothing of node {node_name}: it keeps the best "
             f"{0 if record is None else len(record.best)} nodes; ask the running process"
@@ -157,7 +158,7 @@ def _why_not(
     )
 
 
-def _refuses_every_node(record: DecisionRecord) -> bool:
+def _rejects_every_node(record: DecisionRecord) -> bool:
     return (
         record.node is None
         and record.nodes > 0
@@ -166,12 +167,12 @@ def _refuses_every_node(record: DecisionRecord) -> bool:
     )
 
 
-def _all_refused(record: DecisionRecord) -> str:
-    """With how many nodes have each reason; what refuses the pod itself is in the message."""
+def _all_rejected(record: DecisionRecord) -> str:
+    """With how many nodes have each reason; what rejects the pod itself is in the message."""
     nodes = "the only node was" if record.nodes == 1 else f"all {record.nodes} nodes were"
     most_first = sorted(record.reasons.items(), key=lambda each: (-each[1], each[0]))
     counted = ", ".join(f"{count} {reason}" for reason, count in most_first)
-    return f"{nodes} refused: {counted}" if counted else str(record.message)
+    return f"{nodes} rejected: {counted}" if counted else str(record.message)
 
 
 def _compared(chosen: NodeScore, other: NodeScore) -> list[PluginComparison]:

@@ -1,5 +1,5 @@
 """Writes a recording while the scheduler runs, on a thread aside: the machine only hands over what
-it applied. A file that cannot be opened is refused; what goes wrong later, or a full disk, is told
+it applied. A file that cannot be opened is rejected; what goes wrong later, or a full disk, is told
 once, and the scheduler goes on.
 
 `app/scheduler` has it started and ended; `scheduler/live` tells it of each event."""

@@ -13,7 +13,7 @@ from lowtide.objects.requests import CPU, MEMORY, pod_requests
 
 _NODES_NAMED = 3
 
-# What can be done about what a plugin refuses.
+# What can be done about what a plugin rejects.
 _ADVICE: Mapping[str, str] = {
     "NodeUnschedulable": "uncordon them",
     "NodeName": "take spec.nodeName away",
@@ -34,7 +34,7 @@ _LARGER = "ask for less, or add a larger node"
 
 
 class Remedy(msgspec.Struct, frozen=True):
-    """So many nodes refuse the pod by this plugin, and by no other."""
+    """So many nodes reject the pod by this plugin, and by no other."""
 
     plugin: str
     nodes: int
@@ -51,7 +51,7 @@ def remedies_of(decision: Decision, state: ClusterState) -> list[Remedy]:
         (plugin,) = decision.rejected_by
         reason = decision.pod_rejection.reason
         return [
-            Remedy(plugin, decision.node_count, [reason], f"{plugin} refuses the pod: {reason}")
+            Remedy(plugin, decision.node_count, [reason], f"{plugin} rejects the pod: {reason}")
         ]
     alone: dict[tuple[str, tuple[str, ...]], list[str]] = defaultdict(list)
     for name, rejection in decision.rejections.items():
@@ -64,7 +64,7 @@ def remedies_of(decision: Decision, state: ClusterState) -> list[Remedy]:
 def _remedy(
     plugin: str, reasons: tuple[str, ...], names: list[str], decision: Decision, state: ClusterState
 ) -> Remedy:
-    counted = "1 node refuses" if len(names) == 1 else f"{len(names)} nodes refuse"
+    counted = "1 node rejects" if len(names) == 1 else f"{len(names)} nodes reject"
     words = f"{counted} it only by {plugin} ({', '.join(reasons)}), such as {_some(names)}"
     advice = _ADVICE.get(plugin)
     if plugin == "NodeResourcesFit":
@@ -104,16 +104,16 @@ def _shortages(names: list[str], decision: Decision, state: ClusterState) -> Ite
 
 def hints_of(rejected_by: Iterable[str]) -> list[str]:
     """What can be done about each of these plugins, where it is not known which nodes they
-    refuse."""
+    reject."""
     return [
-        f"{plugin} refuses nodes: {_ADVICE[plugin]}"
+        f"{plugin} rejects nodes: {_ADVICE[plugin]}"
         for plugin in sorted(rejected_by)
         if plugin in _ADVICE
     ]
 
 
 def why_not(decision: Decision, node_name: str) -> list[str]:
-    """Each plugin that refuses the node, or the pod on every node, with its reasons."""
+    """Each plugin that rejects the node, or the pod on every node, with its reasons."""
     if decision.pod_rejection is not None:
         return [f"{plugin}: {decision.pod_rejection.reason}" for plugin in decision.rejected_by]
     rejection = decision.rejections.get(node_name)

@@ -22,7 +22,7 @@ def gated(scenario_id: str, plugin: str, rejection: PodRejection) -> dict[str, A
     return {"id": scenario_id, "preenqueue": {plugin: verdict}}
 
 
-def refused_unread(scenario_id: str, reason: str, node_count: int) -> dict[str, Any]:
+def rejected_unread(scenario_id: str, reason: str, node_count: int) -> dict[str, Any]:
     """The answer for a pod whose spec cannot be read, so that no plugin was called."""
     fit_error = f"0/{node_count} nodes are available: {reason}."
     return {
@@ -104,9 +104,9 @@ def _postfilter(found: PostFiltered, plugin: str) -> dict[str, Any]:
             }
             for each in sorted(found.candidates, key=lambda each: each.node_name)
         }
-    if found.still_refused:
+    if found.still_rejected:
         result["dry_run_rejected"] = {
-            name: _verdict(rejection) for name, rejection in sorted(found.still_refused.items())
+            name: _verdict(rejection) for name, rejection in sorted(found.still_rejected.items())
         }
     return result
 

@@ -146,13 +146,13 @@ class BindingCycle:
         record = self._pods.by_uid.get(event.uid)
         if record is None or record.stage is not Stage.WAITING:
             return []
-        if event.refusal is None:
+        if event.rejection is None:
             self._pods.end_deadline(record, event.plugin_name)
             return [] if record.deadlines else [self._bind(record)]
         decision = record.decision
         assert decision is not None
         self.stop_waiting(record, now)
-        rejected = rejected_after_all(event.plugin_name, event.refusal, decision)
+        rejected = rejected_after_all(event.plugin_name, event.rejection, decision)
         return self._failures.no_node(record, rejected, UNTIMED, now)
 
     def stop_waiting(self, record: PendingPod, now: float) -> None:

@@ -29,7 +29,7 @@ from lowtide.scheduler.extending import (
     ExtenderError,
     agreed_by_extenders,
     points_of_extenders,
-    refused_by_extenders,
+    rejected_by_extenders,
 )
 from lowtide.scheduler.feasibility import Feasibility, feasibility
 
@@ -262,19 +262,19 @@ class _Helpers(msgspec.Struct, frozen=True):
     ) -> ExtenderDialogue[tuple[Feasibility, int | None]]:
         """What extenders leave. If it is the node that the pod is nominated to, they are not asked
         about others."""
-        if nominated is not None and not (yield from self._refused(pod, [nominated])):
+        if nominated is not None and not (yield from self._rejected(pod, [nominated])):
             return fit, nominated
         if not fit.count:
             return fit, None
-        refused = yield from self._refused(pod, np.flatnonzero(fit.feasible).tolist())
-        return fit.without(refused), None
+        rejected = yield from self._rejected(pod, np.flatnonzero(fit.feasible).tolist())
+        return fit.without(rejected), None
 
-    def _refused(self, pod: Pod, rows: list[int]) -> ExtenderDialogue[dict[int, NodeRejection]]:
+    def _rejected(self, pod: Pod, rows: list[int]) -> ExtenderDialogue[dict[int, NodeRejection]]:
         """Of these rows, those that an extender leaves out."""
         names = self._verdict.state.names
         row_of = {names[row]: row for row in rows}
-        refused = yield from refused_by_extenders(self._extenders, pod, tuple(row_of))
-        return {row_of[name]: rejection for name, rejection in refused.items()}
+        rejected = yield from rejected_by_extenders(self._extenders, pod, tuple(row_of))
+        return {row_of[name]: rejection for name, rejection in rejected.items()}
 
     def points(self, pod: Pod, ranked: IntArray) -> ExtenderDialogue[IntArray]:
         """What the extenders add to these ranks. Where a node is not feasible, that is so much that

@@ -45,7 +45,7 @@ class PermitAnswered(msgspec.Struct, frozen=True):
 
     uid: str
     plugin_name: str
-    refusal: str | None = None
+    rejection: str | None = None
 
 
 class ExtendersAnswered(msgspec.Struct, frozen=True):

@@ -15,7 +15,7 @@ from lowtide.objects.pod import Pod
 # Of a scale of its own, 0..10, against the plugins' 0..100.
 POINTS_PER_PRIORITY = 10
 MOST_POINTS = 2**61  # so that all plugins together can be added in 64 bits
-EXTENDER = "Extender"  # the name under which refusals by any extender are known
+EXTENDER = "Extender"  # the name under which rejections by any extender are known
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +99,11 @@ def in_order(extenders: tuple[Extender, ...]) -> tuple[Extender, ...]:
     return tuple(sorted(extenders, key=lambda extender: extender.ignorable))
 
 
-def refused_by_extenders(
+def rejected_by_extenders(
     extenders: tuple[Extender, ...], pod: Pod, node_names: tuple[str, ...]
 ) -> ExtenderDialogue[dict[str, NodeRejection]]:
     """Each is asked about the nodes that those before it left, as long as there are any."""
-    refused: dict[str, NodeRejection] = {}
+    rejected: dict[str, NodeRejection] = {}
     left = node_names
     for extender in in_order(extenders):
         if not left or not extender.filter_verb or not is_interested(extender, pod):
@@ -115,14 +115,14 @@ def refused_by_extenders(
         kept = set(filtered.kept)
         for name in left:
             if name in filtered.unresolvable:
-                refused[name] = _rejection(filtered.unresolvable[name], eviction_helps=False)
+                rejected[name] = _rejection(filtered.unresolvable[name], eviction_helps=False)
             elif name in filtered.failed:
-                refused[name] = _rejection(filtered.failed[name], eviction_helps=True)
+                rejected[name] = _rejection(filtered.failed[name], eviction_helps=True)
             elif name not in kept:
                 # As in kube-scheduler: nothing is said of it, and nothing helps.
-                refused[name] = NodeRejection(EXTENDER, (), eviction_helps=False)
-        left = tuple(name for name in left if name not in refused)
-    return refused
+                rejected[name] = NodeRejection(EXTENDER, (), eviction_helps=False)
+        left = tuple(name for name in left if name not in rejected)
+    return rejected
 
 
 def points_of_extenders(

@@ -29,7 +29,7 @@ class PresentGauges(Collector):
         self.source: Callable[[], PresentNumbers] | None = None
 
     def describe(self) -> Iterator[Metric]:
-        # Names only: a registry refuses a second metric that is called the same.
+        # Names only: a registry rejects a second metric that is called the same.
         yield from _families(None)
 
     def collect(self) -> Iterator[Metric]:
@@ -57,8 +57,8 @@ _ROWS = (
     ),
     _Row(
         "scheduler_unschedulable_pods",
-        "Pods that wait because a plugin refused every node, by plugin; a pod that several "
-        "plugins refused is counted under each",
+        "Pods that wait because a plugin rejected every node, by plugin; a pod that several "
+        "plugins rejected is counted under each",
         ("plugin", "profile"),
         lambda numbers: numbers.unschedulable_pods.items(),
     ),

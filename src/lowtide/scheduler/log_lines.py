@@ -74,7 +74,7 @@ def log_decision(decided: Decided, profile: Profile, nodes: Nodes) -> None:
     if decision.gave_way is not None:
         log.v(
             2,
-            "A refusal gave way, as no other node was left",
+            "A rejection gave way, as no other node was left",
             pod=decision.pod.key,
             node=decision.node_name,
             plugin=decision.gave_way.plugin,

@@ -91,11 +91,11 @@ class SchedulerMetrics:
         self, profile: str, seconds_by_method: Mapping[str, float], *, is_placed: bool
     ) -> None:
         """A point at which no plugin had to be asked took no time and is not counted."""
-        refusing = frozenset[str]() if is_placed else _refusing(seconds_by_method)
+        rejecting = frozenset[str]() if is_placed else _rejecting(seconds_by_method)
         for method, seconds in seconds_by_method.items():
             point = _POINTS.get(method)
             if point is not None:
-                status = "Unschedulable" if method in refusing else "Success"
+                status = "Unschedulable" if method in rejecting else "Success"
                 self._point_seconds.observe(seconds, point, status, profile)
 
     def hooks_ran(self, profile: str, point: str, seconds: float, *, is_good: bool) -> None:
@@ -176,7 +176,8 @@ class AttemptMetrics:
         self._seconds.observe(seconds, result, profile)
 
 
-def _refusing(methods: Container[str]) -> frozenset[str]:
-    """By which a pod was refused that was asked about by these: after a refusal nobody is asked."""
+def _rejecting(methods: Container[str]) -> frozenset[str]:
+    """By which a pod was rejected that was asked about by these: after a rejection nobody is
+    asked."""
     last = next((each for each in ("permit", "reserve") if each in methods), None)
     return _METHODS_THAT_FILTER if last is None else frozenset([last])

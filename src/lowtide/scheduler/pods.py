@@ -126,7 +126,7 @@ class PendingPod:
         self.pod, self._signature = pod, b""
 
     @property
-    def is_refused(self) -> bool:
+    def is_rejected(self) -> bool:
         """Whether plugins left it no node when it was tried last."""
         return bool(self.rejected_by)
 

@@ -26,7 +26,7 @@ class Agreement(enum.Enum):
     SAME = "same"
     AS_GOOD = "as good"  # another node, with as many points
     DIFFERENT = "different"
-    REFUSED = "refused there"  # a plugin would not have let it go where it went
+    REJECTED = "rejected there"  # a plugin would not have let it go where it went
     NOWHERE = "nowhere"  # no node would have been left
     FAILED = "failed"  # a plugin, or the pod cannot be read
 
@@ -152,8 +152,8 @@ class Shadow:
             return Shadowed(pod, node_name, Agreement.DIFFERENT, decision)
         rejection = verdict.rejection_at(row)
         if rejection is not None:  # unless it gave way on the node that would have been chosen
-            is_refused = decision.gave_way is None
-            agreement = Agreement.REFUSED if is_refused else Agreement.DIFFERENT
+            is_rejected = decision.gave_way is None
+            agreement = Agreement.REJECTED if is_rejected else Agreement.DIFFERENT
             return Shadowed(pod, node_name, agreement, decision, rejection=rejection)
         ranked = verdict.rank(asking)
         total, best_total = int(ranked[row]), int(ranked.max())

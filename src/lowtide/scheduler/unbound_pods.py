@@ -16,8 +16,8 @@ class UnboundPod:
     first_seen_at: float
 
     @property
-    def is_refused(self) -> bool:
-        return self.pod.is_refused
+    def is_rejected(self) -> bool:
+        return self.pod.is_rejected
 
 
 class UnboundPods:
@@ -50,5 +50,5 @@ class UnboundPods:
     def lengths(self) -> dict[str, int]:
         """By the names that the machine's queue has for it. Which of them back off is not told."""
         gated = sum(bool(each.pod.spec.scheduling_gates) for each in self)
-        refused = sum(each.is_refused and not each.pod.spec.scheduling_gates for each in self)
-        return {"active": len(self) - gated - refused, "unschedulable": refused, "gated": gated}
+        rejected = sum(each.is_rejected and not each.pod.spec.scheduling_gates for each in self)
+        return {"active": len(self) - gated - rejected, "unschedulable": rejected, "gated": gated}

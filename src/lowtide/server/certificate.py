@@ -63,7 +63,7 @@ class Certificate:
         return context
 
     def _make_connection_class(self) -> type[ssl.SSLObject]:
-        tell = self._tell_of_refusal
+        tell = self._tell_of_rejection
 
         class TellingConnection(ssl.SSLObject):
             """Loops close a connection whose handshake fails, and say nothing."""
@@ -77,12 +77,12 @@ class Certificate:
 
         return TellingConnection
 
-    def _tell_of_refusal(self, reason: str) -> None:
+    def _tell_of_rejection(self, reason: str) -> None:
         now = self._clock()
         if self._told_at is None or now - self._told_at >= _TOLD_AGAIN_SECONDS:
             self._told_at = now
             _LOG.warning(
-                "The certificate of a client is refused", err=reason, ca=str(self._client_ca)
+                "The certificate of a client is rejected", err=reason, ca=str(self._client_ca)
             )
 
     def _at_handshake(

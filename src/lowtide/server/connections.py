@@ -27,7 +27,7 @@ class Connection(asyncio.Protocol):
         self.has_asked = False
         self.is_asking = False
         self.is_lost = False
-        self._is_refused = False
+        self._is_rejected = False
 
     def seconds_silent(self, now: float) -> float:
         return now - (self.accepted_at if self.heard_at is None else self.heard_at)
@@ -45,14 +45,14 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         if not self._connections.opened(self._handler, self):
-            self._is_refused = True
+            self._is_rejected = True
             assert isinstance(transport, asyncio.WriteTransport)
             transport.abort()
             return
         self._handler.connection_made(transport)
 
     def data_received(self, data: bytes) -> None:
-        if self._is_refused:
+        if self._is_rejected:
             return
         if not self.is_asking and self.heard_at is None:
             self.heard_at = self._connections.clock()
@@ -68,7 +68,7 @@ class Connection(asyncio.Protocol):
         self._handler.resume_writing()
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        if self._is_refused:
+        if self._is_rejected:
             return
         self._handler.connection_lost(exc)
         self.is_lost = True

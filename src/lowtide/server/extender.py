@@ -90,7 +90,7 @@ class Metrics(Protocol):
 
     def neutral_answer(self, verb: str, reason: str) -> None: ...
 
-    def refused(self, reason: str) -> None: ...
+    def rejected(self, reason: str) -> None: ...
 
 
 def extender_routes(
@@ -125,10 +125,12 @@ def extender_routes(
 
     async def unknown(request: web.Request) -> web.Response:
         if request.path == f"{root}/bind":
-            return handling.refuse("bind", 404, "no-bind", _BIND_IS_OFF)
-        metrics.refused("path")
+            return handling.reject("bind", 404, "no-bind", _BIND_IS_OFF)
+        metrics.rejected("path")
         known = ", ".join(paths)
-        return _refusal(404, f"{request.path} is no path of this extender; right would be {known}")
+        return _rejection(
+            404, f"{request.path} is no path of this extender; right would be {known}"
+        )
 
     # Whatever else is served goes before it; of "/" alone the routes have to be added before.
     elsewhere = web.route("*", "/{path:.*}", unknown)
@@ -160,8 +162,8 @@ class _Handling:
 
     async def handle(self, request: web.Request, name: str, verb: Verb) -> web.Response:
         if request.method != "POST":
-            self._metrics.refused("method")
-            return _refusal(
+            self._metrics.rejected("method")
+            return _rejection(
                 405,
                 f"{request.path} is asked by POST, not by {request.method}",
                 headers={"Allow": "POST"},
@@ -173,7 +175,7 @@ class _Handling:
             except Exception as failure:
                 _LOG.exception("A request has met a bug", verb=name)
                 problem = f"{type(failure).__name__}: {failure}"
-                response = _refusal(503, f"Lowtide has a problem with this request: {problem}")
+                response = _rejection(503, f"Lowtide has a problem with this request: {problem}")
             self._metrics.observe(name, str(response.status), self._clock() - begun)
             await write_response(request, response)
         return response
@@ -184,11 +186,11 @@ class _Handling:
         begun = self._clock()
         unready = self._asking.why_not_ready()
         if unready is not None:
-            return self.refuse(name, 503, "not-ready", f"Lowtide cannot answer yet: {unready}")
+            return self.reject(name, 503, "not-ready", f"Lowtide cannot answer yet: {unready}")
         try:
             answer = await verb(await read_body(request, self._budget.most_bytes, share))
         except (BodyError, BadRequestError) as error:
-            return self.refuse(name, error.status, error.reason, str(error))
+            return self.reject(name, error.status, error.reason, str(error))
         share.become(len(answer.body))
         _LOG.v(
             4,
@@ -204,15 +206,15 @@ class _Handling:
             part_after(response)
         return response
 
-    def refuse(self, verb: str, status: int, reason: str, error: str) -> web.Response:
-        self._metrics.refused(reason)
+    def reject(self, verb: str, status: int, reason: str, error: str) -> web.Response:
+        self._metrics.rejected(reason)
         now = self._clock()
         if self._told_at is None or now - self._told_at >= _TOLD_AGAIN_SECONDS:
             self._told_at = now
             _LOG.warning("A request is not answered", verb=verb, status=status, err=error)
         else:
             _LOG.v(4, "A request is not answered", verb=verb, status=status, err=error)
-        return _refusal(status, error)
+        return _rejection(status, error)
 
 
 class _Answering:
@@ -302,7 +304,7 @@ def _outcome(said: str, neutral: str) -> str:
     return f"neutral: {neutral}" if neutral else said
 
 
-def _refusal(status: int, error: str, headers: Mapping[str, str] | None = None) -> web.Response:
+def _rejection(status: int, error: str, headers: Mapping[str, str] | None = None) -> web.Response:
     return web.Response(
         body=error_answer(error), status=status, headers=headers, content_type="application/json"
     )

@@ -28,9 +28,9 @@ class ExtenderMetrics:
             ("verb", "reason"),
             registry=registry,
         )
-        self._refused = Counter(
+        self._rejected = Counter(
             "lowtide_extender_rejected_requests_total",
-            "Requests that are refused, by reason: host, origin, content-type, path, method, "
+            "Requests that are rejected, by reason: host, origin, content-type, path, method, "
             "no-bind, not-ready, busy, too-large, too-slow, content-encoding, broken-off, "
             "unreadable",
             ("reason",),
@@ -50,8 +50,8 @@ class ExtenderMetrics:
     def neutral_answer(self, verb: str, reason: str) -> None:
         self._neutral.labels(verb, reason).inc()
 
-    def refused(self, reason: str) -> None:
-        self._refused.labels(reason).inc()
+    def rejected(self, reason: str) -> None:
+        self._rejected.labels(reason).inc()
 
     def plugin_error(self, plugin_name: str) -> None:
         self._plugin_errors.labels(plugin_name).inc()

@@ -35,10 +35,10 @@ from lowtide.server.bad_request import (
 )
 from lowtide.server.name_lists import NameLists
 from lowtide.server.request_limits import (
-    refuse_large_object,
-    refuse_too_many_names,
-    refuse_too_many_nodes,
-    refuse_too_many_values,
+    reject_large_object,
+    reject_too_many_names,
+    reject_too_many_nodes,
+    reject_too_many_values,
 )
 
 T = TypeVar("T")
@@ -118,12 +118,12 @@ def quick_nodes_request(body: Body, lists: NameLists) -> NodesRequest | None:
     if len(body) > _QUICK_BYTES:
         return None
     try:
-        _refuse_other_than_utf8(body)
+        _reject_other_than_utf8(body)
         args = _decode_args_by_names(body)
         if len(memoryview(args.pod)) > _QUICK_POD_BYTES:
             return None
         pod = _decode_pod(args.pod)
-        _refuse_large_numbers(pod.spec, "Pod.spec")
+        _reject_large_numbers(pod.spec, "Pod.spec")
         return NodesRequest(Asked(pod, lists.of(bytes(args.node_names))), None, is_by_name=True)
     except (*UNREADABLE, BadRequestError):
         return None
@@ -131,10 +131,10 @@ def quick_nodes_request(body: Body, lists: NameLists) -> NodesRequest | None:
 
 def nodes_request(body: Body, *, within_seconds: float = _NODES_SECONDS) -> NodesRequest:
     """To be called aside from the event loop, as it may take that long."""
-    _refuse_other_than_utf8(body)
+    _reject_other_than_utf8(body)
     args = _words(_ARGS, body, _NODES_FORM, counted="Nodes.items")
     pod = _pod(args.pod)
-    _refuse_large_numbers(pod.spec, "Pod.spec")
+    _reject_large_numbers(pod.spec, "Pod.spec")
     is_by_name = args.node_names != _NULL
     names = _names(args.node_names) if is_by_name else ()
     if args.nodes is None:
@@ -145,35 +145,35 @@ def nodes_request(body: Body, *, within_seconds: float = _NODES_SECONDS) -> Node
         return NodesRequest(Asked(pod, names), None, is_by_name)
     seen = _nodes_seen(args.nodes.items or (), within_seconds)
     names = [node.metadata.name for node in seen]
-    _refuse_unusable(names, lambda at: f"Nodes.items[{at}].metadata.name", "the name of a node")
+    _reject_unusable(names, lambda at: f"Nodes.items[{at}].metadata.name", "the name of a node")
     return NodesRequest(Asked(pod, names, seen), args.nodes, is_by_name)
 
 
 def read_names(json: bytes) -> Sequence[str]:
     """Raises what is wrong with them."""
-    refuse_too_many_names(json)
+    reject_too_many_names(json)
     names: Sequence[str] = NodeNames.of(json) or _decode_names(json)
     if not isinstance(names, NodeNames) or not _are_usable(names):
-        _refuse_unusable_names(names)
+        _reject_unusable_names(names)
     return names
 
 
 def preemption_request(body: Body) -> PreemptionRequest:
-    _refuse_other_than_utf8(body)
+    _reject_other_than_utf8(body)
     args = _words(_PREEMPTION, body, _PREEMPTION_FORM, counted="the victims by node")
     pod = _pod(args.pod)
-    _refuse_large_numbers(pod.spec, "Pod.spec")
+    _reject_large_numbers(pod.spec, "Pod.spec")
     victims = _victims(args)
     uids: dict[str, tuple[str, ...]] = {}
     for name, of_node in victims.items():
         uids[name] = tuple(each.uid for each in of_node.pods or ())
-        _refuse_unusable(uids[name], _victim_place(name), "the uid of a pod")
-    _refuse_unusable(list(uids), lambda _: "a key of the victims by node", "the name of a node")
+        _reject_unusable(uids[name], _victim_place(name), "the uid of a pod")
+    _reject_unusable(list(uids), lambda _: "a key of the victims by node", "the name of a node")
     return PreemptionRequest(AskedPreemption(pod, uids), victims)
 
 
 def binding_request(body: Body) -> BindingRequest:
-    _refuse_other_than_utf8(body)
+    _reject_other_than_utf8(body)
     args = _words(_BINDING, body, _BINDING_FORM, counted="the body")
     for field, value in (
         ("PodName", args.pod_name),
@@ -196,14 +196,14 @@ def _are_usable(names: NodeNames) -> bool:
     return bool(lengths.all()) and lengths.max(initial=0) <= _LONGEST_NAME and not names.may_repeat
 
 
-def _refuse_unusable_names(names: Sequence[str]) -> None:
-    _refuse_unusable(names, lambda at: f"NodeNames[{at}]", "the name of a node")
+def _reject_unusable_names(names: Sequence[str]) -> None:
+    _reject_unusable(names, lambda at: f"NodeNames[{at}]", "the name of a node")
 
 
 def _words(decoder: WordsDecoder[T], body: Body, right: str, *, counted: str) -> T:
-    refuse_too_many_values(body)
+    reject_too_many_values(body)
     try:
-        refuse_too_many_nodes(body, counted)
+        reject_too_many_nodes(body, counted)
         if len(body) > _RESPELLED_BYTES:
             return decoder.decode_as_spelled(body)
         return decoder.decode(body)
@@ -212,7 +212,7 @@ def _words(decoder: WordsDecoder[T], body: Body, right: str, *, counted: str) ->
 
 
 def _pod(raw: msgspec.Raw) -> Pod:
-    refuse_large_object(raw, "Pod")
+    reject_large_object(raw, "Pod")
     try:
         return _POD.decode(raw)
     except UNREADABLE as error:
@@ -231,7 +231,7 @@ def _nodes_seen(items: Sequence[msgspec.Raw], within_seconds: float) -> list[Nod
     ends_at = time.monotonic() + within_seconds
     try:
         for item in items:
-            refuse_large_object(item, f"Nodes.items[{len(seen)}]")
+            reject_large_object(item, f"Nodes.items[{len(seen)}]")
             seen.append(_NODE.decode(item))
             if time.monotonic() > ends_at:
                 raise TooMuchAskedError(
@@ -265,7 +265,7 @@ def _victim_place(node_name: str) -> Callable[[int], str]:
     return lambda at: f"the uid of Pods[{at}], victims on node {shown(node_name)},"
 
 
-def _refuse_other_than_utf8(body: Body) -> None:
+def _reject_other_than_utf8(body: Body) -> None:
     """What is not read of a node is sent back as it came, so it has to be checked too."""
     if body.isascii():
         return
@@ -281,7 +281,7 @@ def _refuse_other_than_utf8(body: Body) -> None:
         ) from None
 
 
-def _refuse_unusable(names: Sequence[str], place: Callable[[int], str], right: str) -> None:
+def _reject_unusable(names: Sequence[str], place: Callable[[int], str], right: str) -> None:
     """Each name has to be there, not too long, and to be there once; `place` says where the one at
     a position stands."""
     longest = max(map(len, names), default=0)
@@ -304,13 +304,13 @@ def _refuse_unusable(names: Sequence[str], place: Callable[[int], str], right: s
         first[name] = at
 
 
-def _refuse_large_numbers(spec: msgspec.Struct, path: str) -> None:
+def _reject_large_numbers(spec: msgspec.Struct, path: str) -> None:
     """Numbers of a pod are of 32 bits in Kubernetes; quantities are not numbers."""
     if _LONG_NUMBER.search(_encode(spec)):
-        _refuse_large_numbers_in(spec, path)
+        _reject_large_numbers_in(spec, path)
 
 
-def _refuse_large_numbers_in(value: Any, path: str) -> None:
+def _reject_large_numbers_in(value: Any, path: str) -> None:
     if isinstance(value, int) and not _LEAST_INT32 <= value <= _LARGEST_INT32:
         raise BadRequestError(
             f"{path} is {shown(value)}; "
@@ -318,8 +318,8 @@ def _refuse_large_numbers_in(value: Any, path: str) -> None:
         )
     if isinstance(value, list):
         for at, each in enumerate(value):
-            _refuse_large_numbers_in(each, f"{path}[{at}]")
+            _reject_large_numbers_in(each, f"{path}[{at}]")
     elif isinstance(value, msgspec.Struct):
         for field in msgspec.structs.fields(value):
             each = getattr(value, field.name)
-            _refuse_large_numbers_in(each, f"{path}.{field.encode_name}")
+            _reject_large_numbers_in(each, f"{path}.{field.encode_name}")

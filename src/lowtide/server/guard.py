@@ -30,25 +30,25 @@ class Guard:
         401 or 403 for others."""
 
         async def answer(request: web.Request) -> web.StreamResponse:
-            refusal = await self._refusal(request, path or request.path)
-            return await handler(request) if refusal is None else refusal
+            rejection = await self._rejection(request, path or request.path)
+            return await handler(request) if rejection is None else rejection
 
         return answer
 
-    async def _refusal(self, request: web.Request, path: str) -> web.Response | None:
+    async def _rejection(self, request: web.Request, path: str) -> web.Response | None:
         if path in self._open_paths or path.startswith(self._open_prefixes):
             return None
         try:
             user = await self._user_of(request)
             if user is None:
-                return _refused(401, f"{path} is for known users; the token is not valid here")
+                return _rejected(401, f"{path} is for known users; the token is not valid here")
             verb = request.method.lower()
             if _MASTERS in user.groups or await self._reviews.may(user, verb, path):
                 return None
         except KubeError as error:
             _LOG.warning("The API server does not say who may ask", path=path, err=str(error))
-            return _refused(503, f"the API server does not say who may {request.method} {path}")
-        return _refused(
+            return _rejected(503, f"the API server does not say who may {request.method} {path}")
+        return _rejected(
             403,
             f'{user.username} may not {verb} {path}; a ClusterRole with nonResourceURLs: ["{path}"]'
             f' and verbs: ["{verb}"] would let him',
@@ -75,6 +75,6 @@ def _user_of_certificate(subject: Iterable[Iterable[tuple[str, str]]]) -> User:
     return User(username=names[0] if names else "", groups=(*groups, _AUTHENTICATED))
 
 
-def _refused(status: int, why: str) -> web.Response:
+def _rejected(status: int, why: str) -> web.Response:
     headers = {"WWW-Authenticate": "Bearer"} if status == 401 else None
     return web.json_response({"error": why}, status=status, headers=headers)

@@ -23,7 +23,7 @@ from lowtide.server.errors import ServerError
 from lowtide.server.loopback import is_loopback
 from lowtide.server.newcomers import ignore_newcomers
 from lowtide.server.self_signed import SelfSigned
-from lowtide.server.web_pages import Refusal, refusal_of
+from lowtide.server.web_pages import RejectedRequest, rejection_of
 
 _LOG = Log(__name__)
 DEFAULT_MAX_BODY_BYTES = 1024 * 1024
@@ -31,7 +31,7 @@ _LOOK_SECONDS = 0.01
 _BACKLOG = 1024
 # What is left when the drain is over has had its time (0 would wait for ever).
 _CUT_OFF_SECONDS = 0.1
-# A client that is refused may not have sent all of its body, and reads only after that.
+# A client that is rejected may not have sent all of its body, and reads only after that.
 _UNREAD_BODY_SECONDS = 2.0
 # Half of the descriptors that a process has by default, so that it can still ask the API server. A
 # kube-scheduler keeps a few dozen at the most.
@@ -83,7 +83,7 @@ class Server:
 
     Port 0 takes any free port; `address` says which. With `client_ca`, clients are asked for a
     certificate of it, and may show none: routes look at that themselves. What a web page of another
-    site makes a browser send is refused (`web_pages`), and `on_refused` gets the reason.
+    site makes a browser send is rejected (`web_pages`), and `on_rejected` gets the reason.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class Server:
         drain: Drain = DEFAULT_DRAIN,
         head_seconds: float = _HEAD_SECONDS,
         most_connections: int = _MOST_CONNECTIONS,
-        on_refused: Callable[[str], None] = lambda reason: None,
+        on_rejected: Callable[[str], None] = lambda reason: None,
     ) -> None:
         self._routes = tuple(routes)
         self._port = port
@@ -114,7 +114,7 @@ class Server:
         self._started: _Started | None = None
         self._is_draining = False
         self._is_on_loopback = is_loopback(bind_address)
-        self._on_refused = on_refused
+        self._on_rejected = on_rejected
         self._logged_at: float | None = None
 
     @property
@@ -202,24 +202,24 @@ class Server:
     async def _answer(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Knows of each request until its answer is written to the last byte."""
         with self._connections.asking(request):
-            refusal = refusal_of(request, is_on_loopback=self._is_on_loopback)
-            if refusal is None:
+            rejection = rejection_of(request, is_on_loopback=self._is_on_loopback)
+            if rejection is None:
                 response = await handler(request)
             else:
-                response = self._refuse(request, refusal)
+                response = self._reject(request, rejection)
             await write_response(request, response)
             return response
 
-    def _refuse(self, request: web.Request, refusal: Refusal) -> web.Response:
-        self._on_refused(refusal.reason)
+    def _reject(self, request: web.Request, rejection: RejectedRequest) -> web.Response:
+        self._on_rejected(rejection.reason)
         now = self._connections.clock()
-        said = {"path": request.path, "status": refusal.status, "err": refusal.error}
+        said = {"path": request.path, "status": rejection.status, "err": rejection.error}
         if self._logged_at is None or now - self._logged_at >= _LOGGED_AGAIN_SECONDS:
             self._logged_at = now
-            _LOG.warning("A request is refused", **said)
+            _LOG.warning("A request is rejected", **said)
         else:
-            _LOG.v(4, "A request is refused", **said)
-        return web.json_response({"error": refusal.error}, status=refusal.status)
+            _LOG.v(4, "A request is rejected", **said)
+        return web.json_response({"error": rejection.error}, status=rejection.status)
 
     async def _part_when_draining(self, _: web.Request, response: web.StreamResponse) -> None:
         if self._is_draining:

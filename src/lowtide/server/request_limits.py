@@ -1,4 +1,4 @@
-"""How much of a request to the extender is read. What is beyond is refused before anything is made
+"""How much of a request to the extender is read. What is beyond is rejected before anything is made
 of it: a small piece of JSON can become objects of a hundred times its bytes, and the interpreter
 does nothing else while one piece is decoded."""
 
@@ -55,7 +55,7 @@ class _Nodes(msgspec.Struct):
 
 
 class _Args(msgspec.Struct, rename="pascal"):
-    """Of whatever verb. A list of names is counted by `refuse_too_many_names`."""
+    """Of whatever verb. A list of names is counted by `reject_too_many_names`."""
 
     nodes: _Nodes | None = None
     node_name_to_victims: dict[str, _Victims] | None = None
@@ -65,7 +65,7 @@ class _Args(msgspec.Struct, rename="pascal"):
 _count: Callable[[bytes | bytearray], Any] = msgspec.json.Decoder(_Args).decode
 
 
-def refuse_too_many_nodes(body: bytes | bytearray, field: str) -> None:
+def reject_too_many_nodes(body: bytes | bytearray, field: str) -> None:
     """By a reading that makes nothing of the body. It also raises what msgspec does, for what is
     not of that form. `field` says what is counted."""
     if len(body) <= _UNCOUNTED_BYTES:
@@ -74,20 +74,20 @@ def refuse_too_many_nodes(body: bytes | bytearray, field: str) -> None:
         _count(body)
 
 
-def refuse_too_many_values(body: bytes | bytearray) -> None:
+def reject_too_many_values(body: bytes | bytearray) -> None:
     """Of whatever kind; with that many, each scan of the body is short."""
     starts = range(0, len(body), _COUNTED_AT_ONCE_BYTES)
     if sum(body.count(b",", at, at + _COUNTED_AT_ONCE_BYTES) for at in starts) > MOST_COMMAS:
         raise TooMuchAskedError(f"the body has more than {MOST_COMMAS} values in it")
 
 
-def refuse_too_many_names(json: bytes | msgspec.Raw) -> None:
+def reject_too_many_names(json: bytes | msgspec.Raw) -> None:
     """No name has a comma in it."""
     if bytes(json).count(b",") >= MOST_NODES:
         raise TooMuchAskedError(f"NodeNames has more than {MOST_NODES} entries")
 
 
-def refuse_large_object(json: msgspec.Raw, place: str) -> None:
+def reject_large_object(json: msgspec.Raw, place: str) -> None:
     """Of a pod or a node."""
     data = memoryview(json)
     if data.nbytes <= MOST_VALUES:

@@ -107,7 +107,7 @@ def make_server(
     guard: Guard | None = None,
     max_body_bytes: int = DEFAULT_MAX_BODY_BYTES,
     drain: Drain = DEFAULT_DRAIN,
-    on_refused: Callable[[str], None] = lambda reason: None,
+    on_rejected: Callable[[str], None] = lambda reason: None,
 ) -> Server:
     """The server of those routes, each for its audience, and of the debug endpoints where they are
     wanted. Verbs are what other schedulers ask, which show no token: they are for everybody who
@@ -128,7 +128,7 @@ def make_server(
         client_ca=serving.client_ca,
         max_body_bytes=max_body_bytes,
         drain=drain,
-        on_refused=on_refused,
+        on_rejected=on_rejected,
     )
 
 
@@ -174,7 +174,7 @@ def _for_certified_or(others: Handler, handler: Handler) -> Handler:
 
 def _for_viewers(handler: Handler, guard: Guard | None) -> Handler:
     for_here = _by_a_local_name(handler)
-    for_others = _refuse if guard is None else guard.for_known(handler, PAGE_RIGHT)
+    for_others = _reject if guard is None else guard.for_known(handler, PAGE_RIGHT)
 
     async def answer(request: web.Request) -> web.StreamResponse:
         return await (for_here if is_from_this_machine(request) else for_others)(request)
@@ -195,6 +195,6 @@ def _by_a_local_name(handler: Handler) -> Handler:
     return answer
 
 
-async def _refuse(_: web.Request) -> web.StreamResponse:
+async def _reject(_: web.Request) -> web.StreamResponse:
     why = "the page and its API are for this machine; --page serves them to everybody"
     return web.json_response({"error": why}, status=403)

@@ -1,4 +1,4 @@
-"""Refuses what a web page could make a browser send here, on every path of every listener:
+"""Rejects what a web page could make a browser send here, on every path of every listener:
 `http.Server` asks before any route does.
 
 A page reaches a server in a user's network through that user's browser: by the server's address, or
@@ -18,7 +18,7 @@ _DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class RejectedRequest:
     """`reason` is a word for /metrics, `error` a sentence for whoever asked."""
 
     status: int
@@ -26,25 +26,25 @@ class Refusal:
     error: str
 
 
-def refusal_of(request: web.BaseRequest, *, is_on_loopback: bool) -> Refusal | None:
+def rejection_of(request: web.BaseRequest, *, is_on_loopback: bool) -> RejectedRequest | None:
     """None: the request is answered."""
     host = request.headers.get("Host", "")
     if is_on_loopback and not is_loopback(host_of(host)):
-        return Refusal(403, "host", wrong_host(host))
+        return RejectedRequest(403, "host", wrong_host(host))
     origin = request.headers.get("Origin")
     if origin is not None and not (request.method in _READING and _is_own(origin, host)):
         error = f"a web page of {origin!r} sent this {request.method} request; only requests of "
-        return Refusal(
+        return RejectedRequest(
             403, "origin", error + "the page served here, or of no web page, are allowed"
         )
     site = request.headers.get("Sec-Fetch-Site", "")
     if site in _OTHER_SITES and not _opens_the_page(request):
         error = f"a web page of another site sent this request (Sec-Fetch-Site: {site}); "
-        return Refusal(403, "origin", error + f"open {request.path} in a window of its own")
+        return RejectedRequest(403, "origin", error + f"open {request.path} in a window of its own")
     if request.method == "POST" and request.content_type != JSON:
         given = request.headers.get("Content-Type", "")
         error = f"the request has the Content-Type {given!r}; right would be {JSON}"
-        return Refusal(415, "content-type", error)
+        return RejectedRequest(415, "content-type", error)
     return None
 
 

@@ -17,7 +17,7 @@ MOST_DIFFERENCES: Final = 10_000
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
-    """`reason` is the plugin that speaks most for the other node, or what refuses the one it is on;
+    """`reason` is the plugin that speaks most for the other node, or what rejects the one it is on;
     `points` is how much better the other node is, where both were scored."""
 
     time: float

@@ -6,7 +6,7 @@ from enum import Enum
 class Fault(Enum):
     """Where the mistake is to be looked for."""
 
-    QUERY = "query"  # every Prometheus would refuse it, so no other one is asked
+    QUERY = "query"  # every Prometheus would reject it, so no other one is asked
     ADDRESS = "address"  # malformed, or of a kind that cannot be asked here
     UNREACHABLE = "unreachable"
     TIMEOUT = "timeout"

@@ -32,7 +32,7 @@ class MeasuredGauges(Collector):
         self._source = source
 
     def describe(self) -> Iterator[Metric]:
-        # Names only: a registry refuses a second metric that is called the same.
+        # Names only: a registry rejects a second metric that is called the same.
         yield from _gauges(None)
 
     def collect(self) -> Iterator[Metric]:

@@ -103,9 +103,9 @@ class Prometheus:
         return self._answered.endpoint.address
 
     @property
-    def refused(self) -> int:
-        """How many answers were refused for their size, since the start."""
-        return self._intake.refused
+    def rejected(self) -> int:
+        """How many answers were rejected for their size, since the start."""
+        return self._intake.rejected
 
     async def query(self, promql: str) -> list[Series]:
         """The vector that this query gives now; PrometheusError when there is none."""

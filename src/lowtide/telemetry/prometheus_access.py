@@ -40,13 +40,13 @@ class Credentials:
         self._tls_stamps: tuple[_Stamp, ...] | None = None
         self._tls_complaint = _Complaint()
 
-    def authorization(self, *, is_refused: bool = False) -> str | None:
+    def authorization(self, *, is_rejected: bool = False) -> str | None:
         """The header's value; after a 401 the files are read again even if they look the same."""
         access = self._access
         if access.bearer_token_file:
-            return f"Bearer {self._token.read(is_refused=is_refused)}"
+            return f"Bearer {self._token.read(is_rejected=is_rejected)}"
         if access.username:
-            password = self._password.read(is_refused=is_refused) if access.password_file else ""
+            password = self._password.read(is_rejected=is_rejected) if access.password_file else ""
             return basic_authorization(access.username, password)
         return None
 
@@ -98,10 +98,10 @@ class _SecretFile:
         self._text: str | None = None
         self._complaint = _Complaint()
 
-    def read(self, *, is_refused: bool) -> str:
+    def read(self, *, is_rejected: bool) -> str:
         try:
             stamp = _stamp(self._path)
-            if self._text is None or is_refused or stamp != self._stamp:
+            if self._text is None or is_rejected or stamp != self._stamp:
                 self._text = read_secret(self._path, self._what, self._form)
                 self._stamp = stamp
             self._complaint.withdraw()

@@ -162,7 +162,7 @@ class AnswerReader:
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             _fail_not_prometheus(answer)
         if document.status != "success":
-            _fail_refused(answer, promql, document)
+            _fail_rejected(answer, promql, document)
         self._warn(answer, document.warnings or [])
         if document.data is None or document.data.result_type != wanted:
             given = (
@@ -224,7 +224,7 @@ def _fail_not_prometheus(answer: Answer) -> NoReturn:
     raise AddressFailure(answer.address, text, Fault.NOT_PROMETHEUS)
 
 
-def _fail_refused(answer: Answer, promql: str, document: _Document) -> NoReturn:
+def _fail_rejected(answer: Answer, promql: str, document: _Document) -> NoReturn:
     is_allowed = answer.status not in NOT_ALLOWED
     if document.kind == "Status":
         raise AddressFailure(
@@ -237,7 +237,7 @@ def _fail_refused(answer: Answer, promql: str, document: _Document) -> NoReturn:
     fault = Fault.QUERY if answer.status in QUERY_REJECTED else Fault.SERVER
     raise AddressFailure(
         answer.address,
-        f"refused the query {promql} with HTTP {answer.status}: {said}",
+        f"rejected the query {promql} with HTTP {answer.status}: {said}",
         fault if is_allowed else Fault.AUTH,
     )
 

@@ -100,10 +100,10 @@ class UrlEndpoint:
     async def _ask(self, method: str, promql: str) -> Answer:
         shown: str | None = None
         try:
-            shown = self._authorization(is_refused=False)
+            shown = self._authorization(is_rejected=False)
             answer = await self._send(method, promql, shown)
             if answer.status == HTTPStatus.UNAUTHORIZED:
-                before, shown = shown, self._authorization(is_refused=True)
+                before, shown = shown, self._authorization(is_rejected=True)
                 if shown != before:
                     answer = await self._send(method, promql, shown)
         except CredentialsError as error:
@@ -142,11 +142,11 @@ class UrlEndpoint:
                 response.headers.get("Location", ""),
             )
 
-    def _authorization(self, *, is_refused: bool) -> str | None:
+    def _authorization(self, *, is_rejected: bool) -> str | None:
         user, password = self._address.user, self._address.password
         if user is not None or password is not None:
             return basic_authorization(user or "", password or "")
-        return self._credentials.authorization(is_refused=is_refused)
+        return self._credentials.authorization(is_rejected=is_rejected)
 
     def _headers(self, authorization: str | None) -> dict[str, str]:
         shown = {} if authorization is None else {AUTHORIZATION: authorization}
@@ -168,7 +168,7 @@ class UrlEndpoint:
             return _late(self.address, self._access)
         reason = _reason(error, quote)
         if _is_broken_off(error) and self._address.query_url.scheme == "https":
-            # Some servers refuse a client's certificate, or that there is none, without a word.
+            # Some servers reject a client's certificate, or that there is none, without a word.
             text = f"broke the TLS connection off: {reason}; {_CLIENT_CERTIFICATE_HINT}"
             return AddressFailure(self.address, text, Fault.TLS)
         return AddressFailure(self.address, f"is unreachable: {reason}", Fault.UNREACHABLE)

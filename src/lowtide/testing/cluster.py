@@ -21,7 +21,7 @@ from lowtide.scheduler.machine import Machine
 from lowtide.testing.clock import ManualClock
 from lowtide.testing.placing import make_profile
 
-REFUSED = "FailedScheduling"
+REJECTED = "FailedScheduling"
 
 
 class Cluster:
@@ -97,7 +97,7 @@ class Cluster:
         return self._placed(is_assumed=True)
 
     @property
-    def refused(self) -> dict[str, str]:
+    def rejected(self) -> dict[str, str]:
         """What each pod is told that had its turn, and has no node."""
         return {
             _name(pod): self._told[uid]
@@ -131,7 +131,7 @@ class Cluster:
             case Evict(pod=pod, victims=victims):
                 self._give(EvictionEnded(pod.uid, evicted=victims))
                 self.remove(*victims)
-            case WriteKubeEvent(pod=pod, reason=reason, note=note) if reason == REFUSED:
+            case WriteKubeEvent(pod=pod, reason=reason, note=note) if reason == REJECTED:
                 self._told[pod.uid] = note
             case PluginFailed(plugin_name=plugin_name, error=error):
                 raise PluginError(error, plugin_name=plugin_name)

@@ -59,7 +59,7 @@ def is_concerned(plugin: Any, pod: Pod) -> bool:
 
 
 def rejections(plugin: Any, pod: Pod, state: ClusterState) -> dict[str, list[str]]:
-    """Why one filter refuses which nodes; nodes that it accepts are left out."""
+    """Why one filter rejects which nodes; nodes that it accepts are left out."""
     nodes = state.nodes()
     found: dict[str, list[str]] = {}
     for rejection in plugin.filter(pod, nodes) if is_concerned(plugin, pod) else ():

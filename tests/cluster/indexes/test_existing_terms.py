@@ -39,7 +39,7 @@ def found(state: ClusterState, **labels: str) -> Found:
 
 
 def away_from_web(**counts: int) -> Found:
-    return {(Purpose.REFUSES, 0, HOSTNAME): counts}
+    return {(Purpose.REJECTS, 0, HOSTNAME): counts}
 
 
 def cluster() -> ClusterState:
@@ -82,7 +82,7 @@ def test_a_term_that_nobody_carries_any_more_is_forgotten() -> None:
 
 def test_a_term_on_many_nodes_is_kept_as_a_column_through_changes() -> None:
     state = make_state(map(make_node, MANY), [away(name, name) for name in MANY])
-    assert len(found(state, app="web")[Purpose.REFUSES, 0, HOSTNAME]) == len(MANY)
+    assert len(found(state, app="web")[Purpose.REJECTS, 0, HOSTNAME]) == len(MANY)
     assert len(list(state.existing_terms.columns)) == 1
     state.remove_node("node-3")  # node-39 moves into its row
     state.remove_pod("default/node-5")
@@ -90,7 +90,7 @@ def test_a_term_on_many_nodes_is_kept_as_a_column_through_changes() -> None:
     state.add_node(make_node("node-3"))
     want = dict.fromkeys(MANY, 1) | {"node-39": 2}
     del want["node-5"]
-    assert found(state, app="web") == {(Purpose.REFUSES, 0, HOSTNAME): want}
+    assert found(state, app="web") == {(Purpose.REJECTS, 0, HOSTNAME): want}
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -113,7 +113,7 @@ def test_a_column_is_true_after_any_changes(seed: int) -> None:
         table = state.nodes()
         pods_on = {each: len(table.pods(at)) for at, each in enumerate(table.names)}
         want = {each: count for each, count in pods_on.items() if count}
-        assert found(state, app="web") == {(Purpose.REFUSES, 0, HOSTNAME): want}
+        assert found(state, app="web") == {(Purpose.REJECTS, 0, HOSTNAME): want}
     assert len(list(state.existing_terms.columns)) == 1
 
 
@@ -124,7 +124,7 @@ def test_a_column_grows_with_the_table() -> None:
         state.add_node(make_node(f"late-{number}"))
     state.place(away("more", "late-199"))
     want = dict.fromkeys([*MANY, "late-199"], 1)
-    assert found(state, app="web") == {(Purpose.REFUSES, 0, HOSTNAME): want}
+    assert found(state, app="web") == {(Purpose.REJECTS, 0, HOSTNAME): want}
 
 
 def test_terms_differ_by_purpose_weight_and_key() -> None:

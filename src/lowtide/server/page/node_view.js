@@ -1,4 +1,4 @@
-// One node: its traffic over time, what it holds, and why pods that wait are refused there.
+// One node: its traffic over time, what it holds, and why pods that wait are rejected there.
 
 import {byId, figures, make, meter, podLink} from "./elements.js";
 import {addedWords, amount, count, counted, measuredWords, percent} from "./wording.js";
@@ -44,10 +44,10 @@ export class NodeView {
     try {
       node = await ask(`api/nodes/${encodeURIComponent(this.name)}`, signal);
     } catch (error) {
-      if (error instanceof NotFound) this.part("refused", error.message, () => make("p", {class: "note"}, error.message));
+      if (error instanceof NotFound) this.part("rejected", error.message, () => make("p", {class: "note"}, error.message));
       throw error;
     }
-    this.part("refused", "", () => "");
+    this.part("rejected", "", () => "");
     this.part("state", [node.reading, node.unschedulable, node.taints, node.requested, node.allocatable], () => statePart(node));
     // The card's padding is taken off.
     const widthPx = Math.max(this.place.clientWidth - 28, 200);
