@@ -107,7 +107,7 @@ async def test_a_loop_that_hangs_in_its_log_ends_the_process_untold(
     """As when nobody reads what it writes: the lock of the log is not free then."""
     ended = Ended()
     (handler,) = (each for each in logging.getLogger().handlers if isinstance(each, LineHandler))
-    with Watchdog(hung_seconds=3, look_seconds=0.02, telling_seconds=0.1, end=ended):
+    with Watchdog(hung_seconds=3, look_seconds=0.02, logging_seconds=0.1, end=ended):
         handler.acquire()
         try:
             assert ended.letting_go.wait(5)

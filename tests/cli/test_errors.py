@@ -2,7 +2,7 @@
 
 import pytest
 
-from lowtide.cli.errors import told_in_one_sentence
+from lowtide.cli.errors import reported_in_one_sentence
 from lowtide.scenario.scenario import ScenarioError
 
 
@@ -18,6 +18,6 @@ from lowtide.scenario.scenario import ScenarioError
     ],
 )
 def test_error(error: Exception, told: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended, told_in_one_sentence():
+    with pytest.raises(SystemExit) as ended, reported_in_one_sentence():
         raise error
     assert (ended.value.code, capsys.readouterr().err) == (1, f"lowtide: {told}\n")

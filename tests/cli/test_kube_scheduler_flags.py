@@ -5,7 +5,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from lowtide.cli.kube_scheduler_flags import kube_scheduler_flags, tell_ignored
+from lowtide.cli.kube_scheduler_flags import kube_scheduler_flags, log_ignored
 from lowtide.logs import configure_logs
 
 
@@ -44,7 +44,7 @@ def test_each_is_told_once() -> None:
     stream = io.StringIO()
     configure_logs(verbosity=0, format="text", stream=stream, clock=lambda: 0.0)
     try:
-        tell_ignored(["--port", "--vmodule"])
+        log_ignored(["--port", "--vmodule"])
     finally:
         root.handlers[:] = handlers
         root.setLevel(level)

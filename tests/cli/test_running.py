@@ -12,7 +12,7 @@ from typing import Any, Final
 import pytest
 
 from lowtide.app import backstop, watchdog
-from lowtide.cli.running import tell_unhandled
+from lowtide.cli.running import log_unhandled
 
 CLOSED = "unable to perform operation on <TCPTransport closed=True>; the handler is closed"
 
@@ -215,16 +215,18 @@ def test_a_process_that_is_stopped_from_the_terminal_may_be_continued_at_any_tim
 
 
 @pytest.mark.parametrize(
-    ("error", "is_told"),
+    ("error", "is_reported"),
     [
         pytest.param(RuntimeError(CLOSED), False, id="not of a connection that we closed"),
         pytest.param(RuntimeError("else"), True, id="of anything else"),
     ],
 )
-async def test_it_tells(error: Exception, is_told: bool, caplog: pytest.LogCaptureFixture) -> None:
+async def test_it_tells(
+    error: Exception, is_reported: bool, caplog: pytest.LogCaptureFixture
+) -> None:
     context: dict[str, Any] = {"message": "Fatal error on SSL protocol", "exception": error}
-    tell_unhandled(asyncio.get_running_loop(), context)
-    assert bool(caplog.records) is is_told
+    log_unhandled(asyncio.get_running_loop(), context)
+    assert bool(caplog.records) is is_reported
 
 
 def fill(pipe: int) -> None:

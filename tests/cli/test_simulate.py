@@ -160,12 +160,12 @@ def test_an_interrupt_ends_all_processes_quietly() -> None:
     text = f"""
 import os, signal
 from lowtide.app.simulate import run_all, usual_configs
-from lowtide.cli.errors import told_in_one_sentence
+from lowtide.cli.errors import reported_in_one_sentence
 from lowtide.scenario.simulation import simulation_from
 
 simulation = simulation_from({SMALL!r}, file="small.yaml")
 interrupt = lambda: os.killpg(0, signal.SIGINT)
-with told_in_one_sentence():
+with reported_in_one_sentence():
     run_all(simulation, usual_configs(), range(1, 9), plugins={{}}, on_run=interrupt)
 """
     ended = subprocess.run(

@@ -91,9 +91,9 @@ def test_the_last_word_on_a_nomination_counts() -> None:
 def test_nobody_else_is_asked_when_a_plugin(answer: PostFiltered, by: str) -> None:
     last = Answers("Three")
     decision = decided(Answers("One", PostFiltered("no luck")), Answers("Two", answer), last)
-    said_before = "" if answer.eviction is None else "no luck"
+    logged_before = "" if answer.eviction is None else "no luck"
     assert (decision.post_filtered, decision.post_filtered_by, last.asked) == (
-        replace(answer, said_before=said_before),
+        replace(answer, logged_before=logged_before),
         by,
         0,
     )

@@ -21,7 +21,7 @@ from lowtide.records.record import (
     lead_in_words,
     priorities_in_words,
 )
-from lowtide.scheduler.actions import Decided, Priorities
+from lowtide.scheduler.actions import AnsweredPriorities, Decided
 from lowtide.testing import ManualClock, make_node, make_pod
 
 NODES = [make_node("node-1"), make_node("node-2")]
@@ -185,7 +185,7 @@ def test_what_another_scheduler_was_answered_is_beside_our_points() -> None:
     keeping = Keeping(*NODES)
     (kept,) = keeping.decide(make_pod("web"))
     assert DecisionRecord.of(kept).priorities is None
-    told = Priorities(np.array([7, 7]), highest=7, highest_count=4)
+    told = AnsweredPriorities(np.array([7, 7]), highest=7, highest_count=4)
     decided = replace(kept.decided, asked="prioritize", priorities=told)
     record = DecisionRecord.of(keeping.ring.note(decided, START))
     assert record.priorities == PrioritiesRecord({"node-1": 7, "node-2": 7}, 7, 4)

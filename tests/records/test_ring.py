@@ -6,7 +6,7 @@ from tests.records.kept_decisions import Keeping
 
 from lowtide.framework.decision import ScoreTable
 from lowtide.records.record import DecisionRecord
-from lowtide.scheduler.actions import Priorities
+from lowtide.scheduler.actions import AnsweredPriorities
 from lowtide.scheduler.decide import KEPT_NODES
 from lowtide.testing import make_node, make_pod
 
@@ -76,7 +76,7 @@ def test_of_advice_about_more_nodes_than_are_kept_the_priorities_are_cut_too() -
         decided.decided,
         decision=replace(decided.decided.decision, scores=scores),
         asked="prioritize",
-        priorities=Priorities.of(answered, answered),
+        priorities=AnsweredPriorities.of(answered, answered),
     )
     told = DecisionRecord.of(keeping.ring.note(advice, 0.0)).priorities
     assert told is not None

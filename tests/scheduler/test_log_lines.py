@@ -217,20 +217,22 @@ class Judging:
 
 
 @pytest.mark.parametrize(
-    ("verbosity", "at_info", "is_told"),
+    ("verbosity", "at_info", "is_reported"),
     [
         pytest.param(0, True, True, id="by default where the profile wants it"),
         pytest.param(1, False, False, id="not by default"),
         pytest.param(2, False, True, id="with -v 2"),
     ],
 )
-def test_answers_are_told(verbosity: int, at_info: bool, is_told: bool, log: io.StringIO) -> None:
+def test_answers_are_told(
+    verbosity: int, at_info: bool, is_reported: bool, log: io.StringIO
+) -> None:
     configure_logs(verbosity=verbosity, format="text", stream=log, clock=lambda: 0.0, pid=1)
     profile = make_profile([Judging(), Telling()], weights={"Telling": 3})
     nodes = make_state([make_node(name) for name in "abc"]).nodes().take(np.array([2, 0]))
     log_filter(make_pod("web"), profile, nodes, at_info=at_info)
     log_priorities(scores_of("Telling", "ca", weight=3), profile, nodes, at_info=at_info)
-    assert lines_of(log) == is_told * [
+    assert lines_of(log) == is_reported * [
         "c for web",
         "a for web",
         "c: 0 0 0",

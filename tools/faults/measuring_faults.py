@@ -106,10 +106,10 @@ def _break(source: Source, mood: Mood, trial: Trial) -> None:
     """For as long as faults last, and until the scheduler has met it: it gives up a slow answer
     after 10 s. Pods are bound all the time; then it has to go by the source again."""
     (replica,) = trial.supervisor.replicas
-    name, said_before = f"{source.name} {mood}", len(replica.process.log())
+    name, logged_before = f"{source.name} {mood}", len(replica.process.log())
 
     def said() -> str:
-        return replica.process.log()[said_before:]
+        return replica.process.log()[logged_before:]
 
     def is_met() -> bool:
         return all(trouble.begins in said() for trouble in source.troubles[mood])

@@ -131,13 +131,13 @@ class Listening:
         counts: Counts,
         clock: Clock,
         *,
-        told_profiles: frozenset[str] = frozenset(),
+        reported_profiles: frozenset[str] = frozenset(),
         on_answer: Callable[[Decided, float], None] = lambda decided, began_at: None,
         on_placed: Callable[[str, str], None] = lambda uid, node_name: None,
     ) -> None:
         self._counts = counts
         self._clock = clock
-        self._told_profiles = told_profiles  # whose answers are told at any level
+        self._reported_profiles = reported_profiles  # whose answers are told at any level
         self._told = _Told()
         self.answered = on_answer
         self.went_to = on_placed
@@ -148,13 +148,13 @@ class Listening:
             log.error("A plugin failed; it has no say in the answer", err=str(error))
 
     def tells(self, profile: Profile) -> bool:
-        return profile.scheduler_name in self._told_profiles or log.enabled(2)
+        return profile.scheduler_name in self._reported_profiles or log.enabled(2)
 
     def filtered(self, pod: Pod, profile: Profile, nodes: Nodes) -> None:
-        log_filter(pod, profile, nodes, at_info=profile.scheduler_name in self._told_profiles)
+        log_filter(pod, profile, nodes, at_info=profile.scheduler_name in self._reported_profiles)
 
     def scored(self, profile: Profile, scores: ScoreTable, nodes: Nodes) -> None:
-        at_info = profile.scheduler_name in self._told_profiles
+        at_info = profile.scheduler_name in self._reported_profiles
         log_priorities(scores, profile, nodes, at_info=at_info)
 
 

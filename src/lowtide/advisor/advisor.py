@@ -35,7 +35,7 @@ from lowtide.objects.extender import MOST_PRIORITY
 from lowtide.objects.pod import Pod, PodSpec
 from lowtide.objects.quantity import QuantityError
 from lowtide.objects.requests import scored_requests
-from lowtide.scheduler.actions import Decided, Priorities
+from lowtide.scheduler.actions import AnsweredPriorities, Decided
 from lowtide.scheduler.decide import DecisionWriter, decided_now
 from lowtide.scheduler.events import Event
 from lowtide.scheduler.feasibility import Feasibility, feasibility
@@ -270,7 +270,7 @@ class Advisor:
         asking: Asking,
         now: float,
         waited_seconds: float,
-        told: Priorities | None = None,
+        told: AnsweredPriorities | None = None,
     ) -> None:
         """Books the pod on the best node, so that the next pods find it less free before this one
         is seen to be bound; what was decided is to be told."""
@@ -335,7 +335,7 @@ class Advisor:
             self._listener.scored(verdicts.profile, scores, self.state.nodes())
         by_row = ranked * MOST_PRIORITY // most if most else 0 * ranked
         answered = rows.spread(by_row)
-        told = Priorities.of(answered, by_row[decision.scores.rows])
+        told = AnsweredPriorities.of(answered, by_row[decision.scores.rows])
         self._answered(PRIORITIZE, decision, asking, now, waited_seconds, told)
         return PriorityAdvice(answered.tolist())
 

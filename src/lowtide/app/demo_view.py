@@ -27,7 +27,7 @@ class PlainView:
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._said_at = 0.0
+        self._logged_at = 0.0
 
     def start(self, story: DemoStory) -> None:
         if story.page_url:
@@ -43,8 +43,8 @@ class PlainView:
         self._say(f"{placed.at_seconds:5.1f} s  {why(placed)}")
 
     def show(self, story: DemoStory, now: float) -> None:
-        if now - self._said_at >= _SECONDS_BETWEEN_LINES:
-            self._said_at = now
+        if now - self._logged_at >= _SECONDS_BETWEEN_LINES:
+            self._logged_at = now
             seconds = now - story.started_at
             self._say(f"{seconds:5.1f} s  busiest node: {in_words(story.busiest)}")
 

@@ -120,7 +120,7 @@ class Diagnosing:
         for wanted in wanted_of(self._profiles):
             findings += (await examining.examine(wanted, self._known.nodes())).findings
         found = _shown(findings)
-        self._tell_new(found)
+        self._log_new(found)
         self._found, self._found_at = found, self._clock()
 
     def _make_examining(self) -> "Examining":
@@ -159,7 +159,7 @@ class Diagnosing:
 
         return await self._aside(named)
 
-    def _tell_new(self, found: Sequence[FindingShown]) -> None:
+    def _log_new(self, found: Sequence[FindingShown]) -> None:
         before = {(each.code, each.text) for each in self._found or ()}
         for each in found:
             if each.severity == _FAULT and (each.code, each.text) not in before:

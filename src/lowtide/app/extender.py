@@ -97,7 +97,7 @@ class ExtenderApp:
         listening = Listening(
             self._metrics,
             parts.clock,
-            told_profiles=frozenset(
+            reported_profiles=frozenset(
                 name for name, each in built.extender_settings.items() if each.log_answers
             ),
             on_answer=self._note,

@@ -142,7 +142,7 @@ def _reran(
             if recorded is not None:
                 recorded.take(step, rerun.request)
         rerun.end()
-        more = [f"{named.name}: {told}" for told in rerun.told_of_readings()]
+        more = [f"{named.name}: {told}" for told in rerun.notes_on_readings()]
         return compared(named.name, rerun), [*warnings, *more, *recording.warnings]
 
 

@@ -23,7 +23,7 @@ from lowtide.logs import Log
 log = Log("watchdog")
 
 HUNG_SECONDS: Final = 30
-TELLING_SECONDS: Final = 2.0
+LOGGING_SECONDS: Final = 2.0
 # Later than the watchdog has ended a process in which Python code runs, also a slow one.
 BACKSTOP_SECONDS: Final = 40.0
 EXIT_CODE: Final = 70  # as sysexits.h calls an error of the software itself
@@ -44,13 +44,13 @@ class Watchdog:
         *,
         hung_seconds: int = HUNG_SECONDS,
         look_seconds: float = 1.0,
-        telling_seconds: float = TELLING_SECONDS,
+        logging_seconds: float = LOGGING_SECONDS,
         backstop_seconds: float = BACKSTOP_SECONDS,
         end: Callable[[int], None] = os._exit,
     ) -> None:
         self._most_looks = hung_seconds
         self._look_seconds = look_seconds
-        self._telling_seconds = telling_seconds
+        self._logging_seconds = logging_seconds
         self._end = end
         self._backstop = Backstop(backstop_seconds)
         self._backstop_lock = threading.Lock()
@@ -105,7 +105,7 @@ class Watchdog:
                 self._put_off()
             if looks >= self._most_looks:
                 try:
-                    self._try_to_tell(loop_thread, looks * self._look_seconds)
+                    self._try_to_log(loop_thread, looks * self._look_seconds)
                 finally:
                     self._end(EXIT_CODE)
                 return
@@ -114,11 +114,11 @@ class Watchdog:
         with self._backstop_lock:
             self._backstop.put_off()
 
-    def _try_to_tell(self, loop_thread: int, seconds: float) -> None:
+    def _try_to_log(self, loop_thread: int, seconds: float) -> None:
         frame = sys._current_frames().get(loop_thread)
         telling = threading.Thread(target=self._tell, args=[frame, seconds], daemon=True)
         telling.start()
-        telling.join(self._telling_seconds)
+        telling.join(self._logging_seconds)
 
     def _tell(self, frame: FrameType | None, seconds: float) -> None:
         where = "" if frame is None else "".join(traceback.format_stack(frame))

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from lowtide.app.backstop import Backstop
-from lowtide.cli.errors import told_in_one_sentence
+from lowtide.cli.errors import reported_in_one_sentence
 
 # When a command has ended, Python waits for threads that still run.
 LONGEST_END_SECONDS = 40.0
@@ -50,7 +50,7 @@ def lowtide() -> None:
 def main(plugins: Mapping[str, type[Any]] | None = None) -> None:
     """Runs the command line; `plugins` are an outsider's plugins by name."""
     try:
-        with told_in_one_sentence():
+        with reported_in_one_sentence():
             sys.exit(
                 lowtide.main(prog_name="lowtide", obj=dict(plugins or {}), standalone_mode=True)
             )

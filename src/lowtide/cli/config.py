@@ -11,7 +11,7 @@ from rich.table import Table
 
 from lowtide.app.no_binder import NoBinder
 from lowtide.app.registry import check_addresses, make_registry, read_config
-from lowtide.cli.errors import told_in_one_sentence
+from lowtide.cli.errors import reported_in_one_sentence
 from lowtide.config.load import LoadedConfig
 from lowtide.framework.plugin import Binder
 from lowtide.framework.registry import Built
@@ -33,7 +33,7 @@ def validate(plugins: dict[str, type[Any]], file: Path) -> None:
     FILE may also be a manifest with a ConfigMap that holds the configuration. Exit status 0: all is
     well.
     """
-    with told_in_one_sentence():
+    with reported_in_one_sentence():
         loaded, built = _build(plugins, file)
         check_addresses(built.profiles)
         _warn(loaded, built)
@@ -51,7 +51,7 @@ def show(plugins: dict[str, type[Any]], file: Path | None, output: str) -> None:
     That is what runs at each extension point, and its weight. Without FILE, the profile of a run
     without a configuration.
     """
-    with told_in_one_sentence():
+    with reported_in_one_sentence():
         loaded, built = _build(plugins, file)
     if output == "json":
         click.echo(json.dumps(_as_json(built), indent=2))

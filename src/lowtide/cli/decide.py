@@ -11,7 +11,7 @@ from rich.table import Table
 
 from lowtide.app.offline import Decider
 from lowtide.app.registry import make_registry, read_config
-from lowtide.cli.errors import told_in_one_sentence
+from lowtide.cli.errors import reported_in_one_sentence
 from lowtide.scenario.files import read_scenarios
 from lowtide.scenario.scenario import Scenario, ScenarioError
 
@@ -38,7 +38,7 @@ def decide(
     manifests: nodes, bound pods, and the pods to place. A scenario's own configuration wins over
     --config. What cannot be read is told on stderr, and the exit status is then 1.
     """
-    with told_in_one_sentence():
+    with reported_in_one_sentence():
         decider = Decider(make_registry(plugins), read_config(config_file))
         failed = False
         for path in scenarios:

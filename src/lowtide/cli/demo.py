@@ -9,7 +9,7 @@ from rich.console import Console
 from lowtide.app.clocks import steady_clock
 from lowtide.app.demo import Demo
 from lowtide.app.demo_view import LiveView, PlainView
-from lowtide.cli.errors import told_in_one_sentence
+from lowtide.cli.errors import reported_in_one_sentence
 from lowtide.cli.logging_options import start_logging
 from lowtide.cli.running import run, stop_on_signals
 
@@ -41,7 +41,7 @@ def demo(for_seconds: float | None, plain: bool, page_port: int) -> None:
     start_logging(-1, "text")
     console = Console(width=None if sys.stdout.isatty() else 160)
     view = LiveView(console) if console.is_terminal and not plain else PlainView(console)
-    with told_in_one_sentence():
+    with reported_in_one_sentence():
         demo = Demo(
             view,
             clock=steady_clock(),

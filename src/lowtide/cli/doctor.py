@@ -19,7 +19,7 @@ from lowtide.app.examining import Examined
 from lowtide.app.no_binder import NoBinder
 from lowtide.app.registry import make_registry, read_config
 from lowtide.cli.cluster_options import cluster_options
-from lowtide.cli.errors import told_in_one_sentence
+from lowtide.cli.errors import reported_in_one_sentence
 from lowtide.cli.logging_options import start_logging
 from lowtide.cli.running import run
 from lowtide.config.load import LoadedConfig
@@ -68,7 +68,7 @@ def doctor(
     only; permission to list nodes is enough. Exit status 0: no fault was found.
     """
     start_logging(0, "text")
-    with told_in_one_sentence():
+    with reported_in_one_sentence():
         loaded = read_config(config_file, None if config_file else prometheus_address)
         built = make_registry(plugins).build(loaded, {Binder: NoBinder()})
         for warning in (*loaded.warnings, *built.warnings):

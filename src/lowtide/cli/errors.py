@@ -37,7 +37,7 @@ INTERRUPTED = 128 + signal.SIGINT
 
 
 @contextmanager
-def told_in_one_sentence() -> Iterator[None]:
+def reported_in_one_sentence() -> Iterator[None]:
     try:
         yield
     except EXPECTED as error:

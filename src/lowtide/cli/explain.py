@@ -15,7 +15,7 @@ from lowtide.app.explain import (
     explanation_through_api_server,
     pod_key,
 )
-from lowtide.cli.errors import told_in_one_sentence
+from lowtide.cli.errors import reported_in_one_sentence
 from lowtide.cli.explanation import Printed
 from lowtide.kube.kubeconfig import load_access
 
@@ -72,7 +72,7 @@ def explain(
     """
     if address is not None and decisions_file is not None:
         raise click.UsageError("--address and --decisions-file exclude each other")
-    with told_in_one_sentence():
+    with reported_in_one_sentence():
         if decisions_file is not None:
             key = pod_key(pod, namespace, DEFAULT_NAMESPACE)
             found = explanation_from_file(decisions_file, key, node_name)

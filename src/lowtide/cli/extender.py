@@ -16,7 +16,7 @@ from lowtide.app.no_binder import NoBinder
 from lowtide.app.registry import build_for_cluster, make_registry, read_config
 from lowtide.cli.cluster_options import access_for, cluster_options
 from lowtide.cli.decisions_options import MEBIBYTE, decisions_options
-from lowtide.cli.errors import told_in_one_sentence
+from lowtide.cli.errors import reported_in_one_sentence
 from lowtide.cli.logging_options import logging_options, start_logging
 from lowtide.cli.running import run, stop_on_signals
 from lowtide.cli.serving_options import serving_options
@@ -110,7 +110,7 @@ def extender(
     start_logging(verbosity, logging_format)
     if url is not None and not prints_config:
         raise click.UsageError("--url is for --print-kube-scheduler-config")
-    with told_in_one_sentence():
+    with reported_in_one_sentence():
         loaded = read_config(config_file)
         registry = make_registry(plugins)
         if prints_config:

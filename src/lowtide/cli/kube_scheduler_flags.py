@@ -42,7 +42,7 @@ _WHY: Final = {
 
 
 def kube_scheduler_flags(command: Command) -> Callable[..., Any]:
-    """Adds them, hidden. They are told once logging is set up, by `tell_ignored`."""
+    """Adds them, hidden. They are told once logging is set up, by `log_ignored`."""
 
     @wraps(command)
     def without_them(*arguments: Any, **given: Any) -> Any:
@@ -58,7 +58,7 @@ def kube_scheduler_flags(command: Command) -> Callable[..., Any]:
     return decorated
 
 
-def tell_ignored(flags: list[str]) -> None:
+def log_ignored(flags: list[str]) -> None:
     for flag in flags:
         log.warning("A flag of kube-scheduler's changes nothing here", flag=flag, why=_WHY[flag])
 

@@ -14,7 +14,7 @@ from lowtide.app.no_binder import NoBinder
 from lowtide.app.permissions import Mode, Need, Needs, needs_of, permissions_of
 from lowtide.app.registry import make_registry, read_config
 from lowtide.app.roles import TABLE_HEADINGS, Account, manifest_of, objects_of, table_of
-from lowtide.cli.errors import told_in_one_sentence
+from lowtide.cli.errors import reported_in_one_sentence
 from lowtide.framework.plugin import Binder
 from lowtide.framework.registry import Registry
 from lowtide.server.loopback import is_loopback
@@ -70,7 +70,7 @@ def rbac(
     if bind_address is not None and chosen is not Mode.SHADOW:
         raise click.UsageError("--bind-address is for --mode shadow")
     whose = _account(account or f"kube-system/lowtide-{mode}", name)
-    with told_in_one_sentence():
+    with reported_in_one_sentence():
         needs = needs_by(make_registry(plugins), chosen, config_file)
         if bind_address is not None and not is_loopback(bind_address):
             needs = replace(needs, needs=needs.needs | {Need.SERVING})

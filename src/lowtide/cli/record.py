@@ -12,7 +12,7 @@ from lowtide.app.record import RecordApp
 from lowtide.app.recording import recorder_maker
 from lowtide.app.registry import build_for_cluster, make_registry
 from lowtide.cli.beside_options import BesideOptions, beside_options
-from lowtide.cli.errors import told_in_one_sentence
+from lowtide.cli.errors import reported_in_one_sentence
 from lowtide.cli.logging_options import logging_options, start_logging
 from lowtide.cli.running import run, stop_on_signals
 from lowtide.logs import Log
@@ -50,7 +50,7 @@ def record(
     variables are never written.
     """
     start_logging(verbosity, logging_format)
-    with told_in_one_sentence():
+    with reported_in_one_sentence():
         loaded = beside.config.read()
         profiles = build_for_cluster(make_registry(plugins), loaded, NoBinder(), log).profiles
         clock = steady_clock()

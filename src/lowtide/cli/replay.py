@@ -23,7 +23,7 @@ from lowtide.app.replay import (
     shadowed,
 )
 from lowtide.app.replay import replay as replayed
-from lowtide.cli.errors import told_in_one_sentence
+from lowtide.cli.errors import reported_in_one_sentence
 from lowtide.cli.output_files import OutputFile, write_text
 from lowtide.cli.shadow import print_summary
 from lowtide.records.replaying import Difference
@@ -79,7 +79,7 @@ def replay(
     if (plot or report) and not config_files:
         raise click.UsageError("--plot and --report compare configurations: give --config too")
     look_seldom_for_garbage()
-    with told_in_one_sentence():
+    with reported_in_one_sentence():
         if config_files:
             with _bar() as progress:
                 comparison = compare(recording, make_registry(plugins), config_files, progress)

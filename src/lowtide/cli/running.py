@@ -21,7 +21,7 @@ def run(work: Coroutine[Any, Any, Result], watchdog: Watchdog | None = None) -> 
     watching = watchdog or Watchdog()
     with watching, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         loop = runner.get_loop()
-        loop.set_exception_handler(tell_unhandled)
+        loop.set_exception_handler(log_unhandled)
         loop.add_signal_handler(signal.SIGTSTP, watching.stop_process)
         return runner.run(watching.watch(work))
 
@@ -38,7 +38,7 @@ def compare_on_signal(compare: Callable[[], None]) -> None:
     asyncio.get_running_loop().add_signal_handler(signal.SIGUSR2, compare)
 
 
-def tell_unhandled(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+def log_unhandled(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
     """As the loop does by itself, but for TLS that comes to a connection which we have closed:
     uvloop calls that fatal, and nobody waits for it any more."""
     if str(context.get("exception", "")).endswith("the handler is closed"):

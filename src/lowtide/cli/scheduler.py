@@ -12,8 +12,8 @@ from lowtide.app.scheduler import MakeRecorder, SchedulerApp, SchedulerParts
 from lowtide.cli.cluster_options import access_for, cluster_options
 from lowtide.cli.config_options import ConfigOptions, config_options
 from lowtide.cli.decisions_options import decisions_options
-from lowtide.cli.errors import told_in_one_sentence
-from lowtide.cli.kube_scheduler_flags import kube_scheduler_flags, tell_ignored
+from lowtide.cli.errors import reported_in_one_sentence
+from lowtide.cli.kube_scheduler_flags import kube_scheduler_flags, log_ignored
 from lowtide.cli.logging_options import logging_options, start_logging
 from lowtide.cli.recording_options import recording_options
 from lowtide.cli.running import compare_on_signal, run, stop_on_signals
@@ -87,8 +87,8 @@ def scheduler(
     schedulerName `lowtide` with kube-scheduler's default plugins.
     """
     start_logging(verbosity, logging_format)
-    tell_ignored(ignored_flags)
-    with told_in_one_sentence():
+    log_ignored(ignored_flags)
+    with reported_in_one_sentence():
         loaded = config.read()
         settings = _with_election(loaded.config, election)
         problems = [f"{path_text(each.path)}: {each.text}" for each in validate(settings)]

@@ -16,7 +16,7 @@ from lowtide.app.no_binder import NoBinder
 from lowtide.app.registry import build_for_cluster, make_registry
 from lowtide.app.shadow import ShadowApp
 from lowtide.cli.beside_options import BesideOptions, beside_options
-from lowtide.cli.errors import told_in_one_sentence
+from lowtide.cli.errors import reported_in_one_sentence
 from lowtide.cli.logging_options import logging_options, start_logging
 from lowtide.cli.output_files import OutputFile, write_text
 from lowtide.cli.running import run, stop_on_signals
@@ -66,7 +66,7 @@ def shadow(
     why, and how busy the hottest link would have been. Meanwhile the page shows it.
     """
     start_logging(verbosity, logging_format)
-    with told_in_one_sentence():
+    with reported_in_one_sentence():
         loaded = beside.config.read()
         profiles = build_for_cluster(make_registry(plugins), loaded, NoBinder(), log).profiles
         served = serving if serving.port else NOT_SERVING

@@ -16,7 +16,7 @@ from rich.table import Table
 
 from lowtide.app.registry import read_config
 from lowtide.app.simulate import ConfigRuns, NamedConfig, run_all, usual_configs, warnings_of
-from lowtide.cli.errors import told_in_one_sentence
+from lowtide.cli.errors import reported_in_one_sentence
 from lowtide.cli.output_files import OutputFile, write_text
 from lowtide.scenario.simulation import read_simulation
 from lowtide.simulator.plot import chart
@@ -89,7 +89,7 @@ def simulate(
     arrive, and how Prometheus measures. Without --config the recommended profile, the first
     plugins' plugin and kube-scheduler's defaults are compared. The same seed gives the same result.
     """
-    with told_in_one_sentence():
+    with reported_in_one_sentence():
         simulation = read_simulation(scenario)
         configs = _configs(config_files)
         for warning in warnings_of(configs, plugins) if config_files else ():

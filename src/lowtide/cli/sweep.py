@@ -14,7 +14,7 @@ from rich.table import Table
 from lowtide.app.registry import read_config
 from lowtide.app.simulate import NamedConfig, warnings_of
 from lowtide.app.sweep import SweepRun, SweepTask, run_tasks
-from lowtide.cli.errors import told_in_one_sentence
+from lowtide.cli.errors import reported_in_one_sentence
 from lowtide.cli.simulate import Seeds, runs_progress
 from lowtide.scenario.simulation import read_simulation
 
@@ -70,7 +70,7 @@ def sweep(
     `lowtide record` or `lowtide scheduler --record`. Printed are medians over the seeds. The result
     does not depend on where it ran.
     """
-    with told_in_one_sentence():
+    with reported_in_one_sentence():
         configs = [NamedConfig(str(file), read_config(file)) for file in config_files]
         warnings = warnings_of(configs, plugins)
         tasks = [

@@ -121,7 +121,7 @@ class Footprints:
                 spec.resources,
                 has_affinity_terms(pod),
                 bool(spec.volumes),
-                _told_by_kubelet(pod),
+                _reported_by_kubelet(pod),
             ]
         )
         found = self._by_key.get(key)
@@ -132,7 +132,7 @@ class Footprints:
         return found
 
 
-def _told_by_kubelet(pod: Pod) -> list[Any] | None:
+def _reported_by_kubelet(pod: Pod) -> list[Any] | None:
     """What runs may take something else than its spec says, while it is resized. None where
     nothing is told of that, as where the feature is off."""
     status = pod.status

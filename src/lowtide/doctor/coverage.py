@@ -69,7 +69,7 @@ def coverage(survey: Survey) -> Iterator[Finding]:
         yield _exporter_missing(survey, missing)
 
 
-Found = Iterator[tuple[Finding, set[int]]]
+FoundOnRows = Iterator[tuple[Finding, set[int]]]
 
 
 def _own_query(survey: Survey, missing: set[int]) -> Iterator[Finding]:
@@ -170,7 +170,7 @@ def _metric_missing(survey: Survey, absent: list[str], missing: set[int]) -> Fin
     )
 
 
-def _wrong_devices(survey: Survey, missing: set[int]) -> Found:
+def _wrong_devices(survey: Survey, missing: set[int]) -> FoundOnRows:
     request = survey.evidence.request
     seen: dict[int, set[str]] = {}
     for target in survey.targets:
@@ -208,7 +208,7 @@ def is_selected(request: TrafficRequest, device: str) -> bool:
     )
 
 
-def _in_pods_unmatched(survey: Survey, missing: set[int]) -> Found:
+def _in_pods_unmatched(survey: Survey, missing: set[int]) -> FoundOnRows:
     """Exporters at a pod's address, which no label brings to a node."""
     rows_by_name = {one.name: row for row, one in enumerate(survey.identities)}
     rows = {
@@ -235,7 +235,7 @@ def pod_network_finding(survey: Survey, rows: set[int]) -> Finding:
     )
 
 
-def _wrong_labels(survey: Survey, missing: set[int]) -> Found:
+def _wrong_labels(survey: Survey, missing: set[int]) -> FoundOnRows:
     """Series are there, and their labels lead to no node."""
     series = survey.unmatched
     if not series:
@@ -305,7 +305,7 @@ def _shown(one: Series, survey: Survey) -> str:
     return ", ".join(f'{name}="{value}"' for name, value in labels.items()) or "no such label"
 
 
-def _down(survey: Survey, missing: set[int]) -> Found:
+def _down(survey: Survey, missing: set[int]) -> FoundOnRows:
     evidence = survey.evidence
     of_exporters = [*evidence.answer(EXPORTERS), *evidence.answer(UNAME)]
     jobs = {target.labels.get("job", "") for target in survey.targets}
@@ -331,7 +331,7 @@ def _down(survey: Survey, missing: set[int]) -> Found:
     )
 
 
-def _without_collector(survey: Survey, missing: set[int]) -> Found:
+def _without_collector(survey: Survey, missing: set[int]) -> FoundOnRows:
     evidence = survey.evidence
     exporters = [*evidence.answer(EXPORTERS), *evidence.answer(UNAME)]
     known = {row for target in survey.targets for row in target.rows}

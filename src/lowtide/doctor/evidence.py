@@ -10,7 +10,7 @@ from typing import Final, get_args
 from lowtide.doctor.questions import HOST_DEVICES, SEEN
 from lowtide.objects.node import Node
 from lowtide.readings.links import links_of
-from lowtide.readings.matching import NodeIdentity, NodeMatcher, Rows, host_of, identity_of
+from lowtide.readings.matching import MatchedRows, NodeIdentity, NodeMatcher, host_of, identity_of
 from lowtide.readings.reading import NodeReading, TrafficReading
 from lowtide.readings.request import (
     RECEIVE,
@@ -80,7 +80,7 @@ class Target:
     the nodes it may belong to: one is a match."""
 
     labels: Labels
-    rows: Rows
+    rows: MatchedRows
     devices: frozenset[str]  # lo among them, most virtual ones not
     sampled_at: float
     bytes_per_second: float  # the highest of its devices; NaN where there is no rate

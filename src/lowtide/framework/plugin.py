@@ -108,7 +108,7 @@ class PostFiltered:
     candidates: tuple[Eviction, ...] = ()  # this eviction and the others that would do
     tied_nodes: tuple[str, ...] = ()  # of those candidates that are as good as this one
     still_rejected: "Mapping[str, NodeRejection]" = field(default_factory=dict)  # tried in vain
-    said_before: str = ""  # of an eviction: what plugins said that could do nothing
+    logged_before: str = ""  # of an eviction: what plugins said that could do nothing
 
 
 @dataclass(frozen=True, slots=True)

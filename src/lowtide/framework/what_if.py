@@ -226,7 +226,7 @@ def post_filtered(
                 plugin_name=plugin.name,
             )
         if answer.eviction is not None:
-            return replace(answer, said_before=", ".join(reasons)), ""
+            return replace(answer, logged_before=", ".join(reasons)), ""
         if answer.is_error:
             return answer, plugin.name
         reasons += [answer.reason] if answer.reason else []

@@ -129,7 +129,7 @@ class Outages:
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._followings: list[Following] = []
-        self._told_at: dict[str, float] = {}  # by reason
+        self._reported_at: dict[str, float] = {}  # by reason
 
     def following(self, kind: Kind[Any]) -> Following:
         made = Following(kind, self._clock, self._note)
@@ -157,24 +157,24 @@ class Outages:
 
     def _note(self, before: Failure | None, now: Failure | None) -> None:
         if before is not None and before.is_logged:
-            self._tell_end(before.reason)
+            self._log_end(before.reason)
         if now is not None and now.is_logged:
             self._tell(now)
 
     def _tell(self, failure: Failure) -> None:
         reason, now = failure.reason, self._clock()
-        self._told_at = {
-            each: at for each, at in self._told_at.items() if now - at < TOLD_EVERY_SECONDS
+        self._reported_at = {
+            each: at for each, at in self._reported_at.items() if now - at < TOLD_EVERY_SECONDS
         }
-        if reason in self._told_at:
+        if reason in self._reported_at:
             return
-        self._told_at[reason] = now
+        self._reported_at[reason] = now
         if failure.is_away:
             log.warning("Cannot reach the cluster, trying again", err=reason)
         else:
             log.warning(f"Cannot follow {self._named(reason)}, trying again", err=reason)
 
-    def _tell_end(self, reason: str) -> None:
+    def _log_end(self, reason: str) -> None:
         """Where the last kind that failed by it does no more, and not all others fail, too."""
         for each in self._followings:
             each.settle()
@@ -182,7 +182,7 @@ class Outages:
         logged = {each.reason for each in left if each.is_logged}
         if reason in logged or not any(each.is_answered for each in self._followings):
             return
-        self._told_at = {each: at for each, at in self._told_at.items() if each in logged}
+        self._reported_at = {each: at for each, at in self._reported_at.items() if each in logged}
         if not any(each.is_away for each in left if each.is_logged):
             log.info("The cluster answers again")
 

@@ -11,7 +11,7 @@ from msgspec import inspect
 
 from lowtide.objects.meta import ObjectMeta, Wire
 from lowtide.objects.node import NodeAddress, NodeSpec
-from lowtide.objects.pod import Amounts
+from lowtide.objects.pod import Quantities
 
 MOST_PRIORITY = 10  # kube-scheduler does not check this limit; it multiplies whatever it gets
 
@@ -92,7 +92,7 @@ class PreemptionResult(Words, frozen=True):
 
 
 class NodeStatusSeen(Wire, frozen=True):
-    allocatable: Amounts = {}
+    allocatable: Quantities = {}
     addresses: list[NodeAddress] = []
     declared_features: list[str] = []
 

@@ -1,7 +1,7 @@
 """Node with the fields that plugins read."""
 
 from lowtide.objects.meta import ObjectMeta, Wire
-from lowtide.objects.pod import Amounts
+from lowtide.objects.pod import Quantities
 
 
 class Taint(Wire, frozen=True):
@@ -26,7 +26,7 @@ class ContainerImage(Wire, frozen=True):
 
 
 class NodeStatus(Wire, frozen=True):
-    allocatable: Amounts = {}
+    allocatable: Quantities = {}
     addresses: list[NodeAddress] = []
     images: list[ContainerImage] = []
     declared_features: list[str] = []

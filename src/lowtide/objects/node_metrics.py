@@ -1,7 +1,7 @@
 """NodeMetrics, a node's usage as metrics-server reports it. Read by `kube.metrics_api`."""
 
 from lowtide.objects.meta import ObjectMeta, Wire
-from lowtide.objects.pod import Amounts
+from lowtide.objects.pod import Quantities
 
 
 class NodeMetrics(Wire, frozen=True):
@@ -10,7 +10,7 @@ class NodeMetrics(Wire, frozen=True):
     metadata: ObjectMeta = ObjectMeta()
     timestamp: str = ""
     window: str = ""
-    usage: Amounts = {}
+    usage: Quantities = {}
 
 
 class NodeMetricsList(Wire, frozen=True):

@@ -17,13 +17,13 @@ from lowtide.objects.quantity import Quantity
 from lowtide.objects.times import epoch_seconds
 from lowtide.objects.volumes import Volume
 
-Amounts = dict[str, Quantity]
+Quantities = dict[str, Quantity]
 T = TypeVar("T")
 
 
 class ResourceRequirements(Wire, frozen=True):
-    requests: Amounts = {}
-    limits: Amounts = {}
+    requests: Quantities = {}
+    limits: Quantities = {}
 
 
 class ContainerPort(Wire, frozen=True):
@@ -134,7 +134,7 @@ class PodResourceClaim(Wire, frozen=True):
 class PodSpec(Wire, frozen=True):
     containers: list[Container] = []
     init_containers: list[Container] = []
-    overhead: Amounts = {}
+    overhead: Quantities = {}
     resources: ResourceRequirements | None = None
     node_name: str = ""
     node_selector: dict[str, str] = {}
@@ -171,7 +171,7 @@ class ContainerState(Wire, frozen=True):
 class ContainerStatus(Wire, frozen=True):
     name: str = ""
     state: ContainerState = ContainerState()
-    allocated_resources: Amounts = {}
+    allocated_resources: Quantities = {}
     resources: ResourceRequirements | None = None
 
 
@@ -182,7 +182,7 @@ class PodStatus(Wire, frozen=True):
     conditions: list[PodCondition] = []
     container_statuses: list[ContainerStatus] = []
     init_container_statuses: list[ContainerStatus] = []
-    allocated_resources: Amounts = {}
+    allocated_resources: Quantities = {}
     resources: ResourceRequirements | None = None
 
 

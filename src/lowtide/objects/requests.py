@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from lowtide.objects.pod import Amounts, Container, ContainerStatus, Pod, PodStatus, once
+from lowtide.objects.pod import Container, ContainerStatus, Pod, PodStatus, Quantities, once
 from lowtide.objects.quantity import LARGEST, QuantityError, milli, parse_nano, units
 
 CPU = "cpu"
@@ -90,7 +90,7 @@ def to_int(resource: str, nano: int) -> int:
     return milli(nano) if resource == CPU else units(nano)
 
 
-def amounts_as_int(amounts: Amounts, where: str) -> dict[str, int]:
+def amounts_as_int(amounts: Quantities, where: str) -> dict[str, int]:
     return {name: to_int(name, nano) for name, nano in _parse(amounts, where).items()}
 
 
@@ -113,7 +113,7 @@ def are_large(amounts: Mapping[str, int]) -> bool:
 NOTHING = NodeAmounts({}, is_clamped=False)
 
 
-def node_amounts(allocatable: Amounts) -> NodeAmounts:
+def node_amounts(allocatable: Quantities) -> NodeAmounts:
     amounts: dict[str, int] = {}
     is_clamped = False
     for name, quantity in allocatable.items():
@@ -218,7 +218,7 @@ def _replace_by_pod_level(pod: Pod, nano: NanoAmounts) -> None:
             nano[name] = amount
 
 
-def _is_requested(resource: str, pod_level: Amounts, containers: Iterable[Container]) -> bool:
+def _is_requested(resource: str, pod_level: Quantities, containers: Iterable[Container]) -> bool:
     return resource in pod_level or any(resource in c.resources.requests for c in containers)
 
 
@@ -238,7 +238,7 @@ def _spec_limits(container: Container) -> NanoAmounts:
     return _parse(container.resources.limits, f"container {container.name!r} resources.limits")
 
 
-def _parse(amounts: Amounts, where: str) -> NanoAmounts:
+def _parse(amounts: Quantities, where: str) -> NanoAmounts:
     if not amounts:
         return {}
     try:

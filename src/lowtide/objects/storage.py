@@ -1,7 +1,7 @@
 """Claims, volumes, storage classes and CSI drivers with the fields that the volume plugins read."""
 
 from lowtide.objects.meta import LabelSelector, ObjectMeta, Wire, as_int32
-from lowtide.objects.pod import Amounts, NodeSelector, ResourceRequirements
+from lowtide.objects.pod import NodeSelector, Quantities, ResourceRequirements
 from lowtide.objects.quantity import Quantity
 from lowtide.objects.volumes import MigratedDisks
 
@@ -32,7 +32,7 @@ class VolumeNodeAffinity(Wire, frozen=True):
 
 
 class PersistentVolumeSpec(MigratedDisks, frozen=True):
-    capacity: Amounts = {}
+    capacity: Quantities = {}
     access_modes: list[str] = []
     storage_class_name: str = ""
     volume_mode: str = "Filesystem"

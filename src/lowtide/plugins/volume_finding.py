@@ -25,7 +25,7 @@ _AVAILABLE = "Available"
 
 
 @dataclass(slots=True)
-class Found:
+class FoundVolumes:
     """By position: why a node is rejected; where none of it holds, what would be used there."""
 
     is_mismatched: BoolArray  # a bound volume cannot be used there
@@ -53,7 +53,7 @@ class Found:
         return [claim for claim, is_made in self.made if is_made[position]]
 
 
-def find_volumes(claims: PodClaims, nodes: Nodes) -> Found:
+def find_volumes(claims: PodClaims, nodes: Nodes) -> FoundVolumes:
     return _Finding(nodes).run(claims)
 
 
@@ -66,7 +66,7 @@ class _Finding:
     def __init__(self, nodes: Nodes) -> None:
         self._nodes = nodes
         self._places = NodePlaces(nodes)
-        self._found = Found(
+        self._found = FoundVolumes(
             is_mismatched=np.zeros(len(nodes), np.bool_),
             lacks_volumes=np.zeros(len(nodes), np.bool_),
             lacks_space=np.zeros(len(nodes), np.bool_),
@@ -74,7 +74,7 @@ class _Finding:
         )
         self._numbers: dict[str, int] = {}  # of volumes, by name
 
-    def run(self, claims: PodClaims) -> Found:
+    def run(self, claims: PodClaims) -> FoundVolumes:
         self._check_bound(claims)
         # Where a claim's volume is being made for another node, nothing else is looked at.
         is_open = np.ones(len(self._nodes), np.bool_)
@@ -196,8 +196,8 @@ class _Finding:
 
     def _has_space(self, claim: PersistentVolumeClaim, storage_class: StorageClass) -> BoolArray:
         driver = self._nodes.objects(CSIDriver).get(("", storage_class.provisioner))
-        is_told = driver is not None and driver.spec.storage_capacity
-        if not is_told or "storage" not in claim.spec.resources.requests:
+        is_reported = driver is not None and driver.spec.storage_capacity
+        if not is_reported or "storage" not in claim.spec.resources.requests:
             return np.ones(len(self._nodes), np.bool_)
         wanted = units(requested_nano(claim))
         has_space = np.zeros(len(self._nodes), np.bool_)

@@ -36,7 +36,7 @@ class CapacitySource(enum.Enum):
 SOURCES: Final = tuple(CapacitySource)
 
 
-def is_said(source: IntArray) -> BoolArray:
+def is_given(source: IntArray) -> BoolArray:
     """True where the capacity was reported or configured, not guessed from other nodes' traffic."""
     stated: BoolArray = source <= SOURCES.index(CapacitySource.CONFIG)
     return stated

@@ -16,7 +16,7 @@ from lowtide.readings.capacity import (
     CapacitySource,
     Stated,
     capacities_without_speed,
-    is_said,
+    is_given,
 )
 from lowtide.readings.demand import Owners, Traffic
 from lowtide.readings.links import HIGHEST_SPEED_BYTES_PER_SECOND, Links
@@ -71,7 +71,7 @@ def judged(
     capacity, source = _by_speed(*guessed, links, rates)
     share = _shares(guessed[0], links, rates)
     state = _states(links, rates.value, at, request, now)
-    may_be_hot = (state == FRESH) & is_said(source)
+    may_be_hot = (state == FRESH) & is_given(source)
     return TrafficReading(
         request=request,
         published_at=now,

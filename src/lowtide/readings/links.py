@@ -15,7 +15,7 @@ import numpy as np
 from lowtide.cluster.columns import BoolArray, FloatArray, IntArray
 from lowtide.readings.amounts import LEAST_BYTES_PER_SECOND
 from lowtide.readings.answers import Answers, KeptAnswer, KeptAnswers, Shape
-from lowtide.readings.matching import NodeMatcher, Rows
+from lowtide.readings.matching import MatchedRows, NodeMatcher
 from lowtide.readings.request import FLAGS, NUMBER, PARENT, SPEED
 
 # Speeds from here on are implausible. Virtual devices report -125000, some drivers all ones.
@@ -97,7 +97,7 @@ class LinkFinder:
     def __init__(self) -> None:
         self._answers = KeptAnswers()
         self._matcher = NodeMatcher((), (), "auto")
-        self._rows: list[Rows] = []  # of each target matched so far, by the target's number
+        self._rows: list[MatchedRows] = []  # of each target matched so far, by the target's number
         self._matched: dict[Shape, _Matched] = {}
         self._picked: dict[str, _Picked] = {}
 
@@ -237,7 +237,7 @@ def _is_among(some: IntArray, others: IntArray) -> BoolArray:
     return is_among
 
 
-def _matched(shape: Shape, rows_of_targets: Sequence[Rows]) -> _Matched:
+def _matched(shape: Shape, rows_of_targets: Sequence[MatchedRows]) -> _Matched:
     row_of_target = [rows[0] if len(rows) == 1 else _NO_ROW for rows in rows_of_targets]
     row = np.array(row_of_target, np.int64)[shape.target]
     is_between = np.array([len(rows) > 1 for rows in rows_of_targets], np.bool_)

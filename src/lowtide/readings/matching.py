@@ -12,7 +12,7 @@ from lowtide.objects.node import Node
 from lowtide.readings.request import MatchLabel
 from lowtide.readings.series import Series
 
-Rows = tuple[int, ...]
+MatchedRows = tuple[int, ...]
 Key = TypeVar("Key")
 Target = tuple[str, str, str, str, str]  # the values of TARGET_LABELS, "" for a missing label
 
@@ -44,11 +44,11 @@ class NodeMatcher:
         self, identities: Sequence[NodeIdentity], uname: Iterable[Series], label: MatchLabel
     ) -> None:
         self._label = label
-        self._by_name: dict[str, Rows] = {}
+        self._by_name: dict[str, MatchedRows] = {}
         by_hostname = _Index[str]()
         by_instance = _Index[str]()
         for row, identity in enumerate(identities):
-            rows: Rows = (row,)
+            rows: MatchedRows = (row,)
             self._by_name[identity.name] = rows
             for alias in {identity.name.lower(), identity.hostname.lower()} - {""}:
                 by_hostname.include(alias, rows)
@@ -68,16 +68,16 @@ class NodeMatcher:
         self._uname_of_target = of_target.sorted()
         self._uname_of_instance = of_instance.sorted()
 
-    def candidates(self, series: Iterable[Series]) -> list[Rows]:
+    def candidates(self, series: Iterable[Series]) -> list[MatchedRows]:
         """For each series, the rows that its labels may mean. Only a single row is a match."""
-        judged: dict[Target, Rows] = {}
+        judged: dict[Target, MatchedRows] = {}
         targets = targets_of(one.labels for one in series)
         for target in targets:
             if target not in judged:
                 judged[target] = self.rows_of(target)
         return [judged[target] for target in targets]
 
-    def rows_of(self, target: Target) -> Rows:
+    def rows_of(self, target: Target) -> MatchedRows:
         """The rows that these labels may mean: none, one match, or several candidates."""
         node, kubernetes_node, nodename, instance, job = target
         match self._label:
@@ -99,7 +99,7 @@ class NodeMatcher:
                     )
                 )
 
-    def _rows_by_nodename(self, nodename: str, instance: str, job: str) -> Rows:
+    def _rows_by_nodename(self, nodename: str, instance: str, job: str) -> MatchedRows:
         if nodename:
             return self._by_hostname.get(nodename.lower(), ())
         rows = self._uname_of_target.get((instance, job))
@@ -128,14 +128,14 @@ class _Index(Generic[Key]):
     def __init__(self) -> None:
         self._rows: dict[Key, set[int]] = {}
 
-    def include(self, key: Key, rows: Rows) -> None:
+    def include(self, key: Key, rows: MatchedRows) -> None:
         self._rows.setdefault(key, set()).update(rows)
 
-    def sorted(self) -> dict[Key, Rows]:
+    def sorted(self) -> dict[Key, MatchedRows]:
         return {key: tuple(sorted(rows)) for key, rows in self._rows.items()}
 
 
-def _agreed(named: Rows, addressed: Rows) -> Rows:
+def _agreed(named: MatchedRows, addressed: MatchedRows) -> MatchedRows:
     if named == addressed:
         return named
     return tuple(sorted({*named} & {*addressed} or {*named} | {*addressed}))

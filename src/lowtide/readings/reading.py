@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lowtide.cluster.columns import BoolArray, FloatArray, IntArray
-from lowtide.readings.capacity import SOURCES, CapacitySource, is_said
+from lowtide.readings.capacity import SOURCES, CapacitySource, is_given
 from lowtide.readings.demand import PodTraffic
 from lowtide.readings.peaks import Peaks
 from lowtide.readings.request import TrafficRequest
@@ -82,7 +82,7 @@ class TrafficReading:
 
     @property
     def has_known_capacity(self) -> BoolArray:
-        return is_said(self.capacity_source)
+        return is_given(self.capacity_source)
 
     @property
     def is_braked(self) -> bool:

@@ -14,7 +14,7 @@ from lowtide.cluster.columns import BoolArray, FloatArray
 from lowtide.cluster.reading import Reading
 from lowtide.config.durations import seconds_from_duration
 from lowtide.objects.node_metrics import NodeMetrics
-from lowtide.objects.pod import Amounts, Pod
+from lowtide.objects.pod import Pod, Quantities
 from lowtide.objects.quantity import QuantityError, parse_nano
 from lowtide.objects.requests import CPU, MEMORY, nonzero_requests, to_int
 from lowtide.objects.times import epoch_seconds
@@ -86,7 +86,7 @@ def sample_of(metrics: NodeMetrics) -> UsageSample:
     )
 
 
-def amount_of(amounts: Amounts, resource: str) -> float:
+def amount_of(amounts: Quantities, resource: str) -> float:
     """Millicores for cpu, bytes for memory; NaN if the amount is missing or cannot be parsed."""
     try:
         return float(to_int(resource, parse_nano(amounts[resource])))

@@ -15,7 +15,7 @@ from lowtide.objects.pod import Pod
 from lowtide.scheduler.extending import Question
 
 
-class Priorities(msgspec.Struct, frozen=True):
+class AnsweredPriorities(msgspec.Struct, frozen=True):
     """What another scheduler was answered, 0 to 10: for the nodes that the decision keeps, the
     highest of all, and how many nodes have that."""
 
@@ -43,7 +43,7 @@ class Decided(msgspec.Struct, frozen=True):
     spent: Spent = NOTHING_SPENT  # by the plugins that had to be asked
     asked: str = ""
     neutral: str = ""
-    priorities: Priorities | None = None
+    priorities: AnsweredPriorities | None = None
 
 
 class Bind(msgspec.Struct, frozen=True):

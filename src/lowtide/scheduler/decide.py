@@ -342,5 +342,5 @@ class _Helpers(msgspec.Struct, frozen=True):
             if left and hasattr(plugin, "choose"):
                 chosen: PostFiltered = ask(plugin, "choose", left, self._turn)
                 return chosen
-        said = [answer.said_before, "preemption: no candidate node for preemption"]
+        said = [answer.logged_before, "preemption: no candidate node for preemption"]
         return PostFiltered(", ".join(filter(None, said)))

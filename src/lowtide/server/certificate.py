@@ -48,7 +48,7 @@ class Certificate:
         self._client_ca = client_ca
         self._clock = clock
         self._wall_clock = wall_clock
-        self._told_at: float | None = None
+        self._reported_at: float | None = None
         self._stamps: dict[Path, object] = {}
         self._current: ssl.SSLContext | None = None
 
@@ -63,7 +63,7 @@ class Certificate:
         return context
 
     def _make_connection_class(self) -> type[ssl.SSLObject]:
-        tell = self._tell_of_rejection
+        tell = self._log_rejection
 
         class TellingConnection(ssl.SSLObject):
             """Loops close a connection whose handshake fails, and say nothing."""
@@ -77,10 +77,10 @@ class Certificate:
 
         return TellingConnection
 
-    def _tell_of_rejection(self, reason: str) -> None:
+    def _log_rejection(self, reason: str) -> None:
         now = self._clock()
-        if self._told_at is None or now - self._told_at >= _TOLD_AGAIN_SECONDS:
-            self._told_at = now
+        if self._reported_at is None or now - self._reported_at >= _TOLD_AGAIN_SECONDS:
+            self._reported_at = now
             _LOG.warning(
                 "The certificate of a client is rejected", err=reason, ca=str(self._client_ca)
             )

@@ -82,7 +82,7 @@ class Connections:
     def __init__(self, clock: Clock, most: int) -> None:
         self.clock = clock
         self._most = most
-        self._told_at: float | None = None
+        self._reported_at: float | None = None
         self.accepted = 0  # since the start
         # Nobody tells of a TLS handshake that fails: then the loop just lets go of it.
         self._arriving: WeakSet[Connection] = WeakSet()
@@ -134,7 +134,7 @@ class Connections:
     def _makes_room(self) -> bool:
         """Who takes up all of them without asking must not keep out the kubelet's probes; nor those
         who do ask, as another scheduler: its connections are the last to go."""
-        self._tell_that_it_is_full()
+        self._log_that_it_is_full()
         idle = [each for each in self._open.items() if not each[1].is_asking]
         if not idle:
             return False
@@ -143,10 +143,10 @@ class Connections:
         connection.close()
         return True
 
-    def _tell_that_it_is_full(self) -> None:
+    def _log_that_it_is_full(self) -> None:
         now = self.clock()
-        if self._told_at is None or now - self._told_at >= _TOLD_AGAIN_SECONDS:
-            self._told_at = now
+        if self._reported_at is None or now - self._reported_at >= _TOLD_AGAIN_SECONDS:
+            self._reported_at = now
             _LOG.warning(
                 "Too many connections; those that ask nothing are closed, or else new ones",
                 most=self._most,

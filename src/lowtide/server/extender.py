@@ -158,7 +158,7 @@ class _Handling:
         self._metrics = metrics
         self._clock = clock
         self._budget = BodyBudget(most_body_bytes)
-        self._told_at: float | None = None
+        self._reported_at: float | None = None
 
     async def handle(self, request: web.Request, name: str, verb: Verb) -> web.Response:
         if request.method != "POST":
@@ -209,8 +209,8 @@ class _Handling:
     def reject(self, verb: str, status: int, reason: str, error: str) -> web.Response:
         self._metrics.rejected(reason)
         now = self._clock()
-        if self._told_at is None or now - self._told_at >= _TOLD_AGAIN_SECONDS:
-            self._told_at = now
+        if self._reported_at is None or now - self._reported_at >= _TOLD_AGAIN_SECONDS:
+            self._reported_at = now
             _LOG.warning("A request is not answered", verb=verb, status=status, err=error)
         else:
             _LOG.v(4, "A request is not answered", verb=verb, status=status, err=error)

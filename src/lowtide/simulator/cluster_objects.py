@@ -12,7 +12,6 @@ from lowtide.objects.kinds import KIND_OF
 from lowtide.objects.meta import ObjectMeta, OwnerReference
 from lowtide.objects.node import Node, NodeAddress, NodeStatus
 from lowtide.objects.pod import (
-    Amounts,
     Container,
     ContainerState,
     ContainerStateRunning,
@@ -20,6 +19,7 @@ from lowtide.objects.pod import (
     Pod,
     PodSpec,
     PodStatus,
+    Quantities,
     ResourceRequirements,
 )
 from lowtide.readings.amounts import BITS_PER_BYTE
@@ -45,7 +45,7 @@ def nodes_of(simulation: Simulation) -> list[Node]:
         for number in range(group.count):
             name = f"node-{len(made) + 1:04d}"
             labels = {"kubernetes.io/hostname": name, **group.labels_of(number)}
-            allocatable: Amounts = {
+            allocatable: Quantities = {
                 "cpu": str(group.cpu),
                 "memory": str(group.memory),
                 "pods": group.pods,
@@ -130,7 +130,7 @@ def running(pod: Pod, node_name: str, started_at: float) -> Pod:
 
 
 def _spec(group: OwnerGroup, scheduler_name: str) -> PodSpec:
-    requests: Amounts = {resource: str(amount) for resource, amount in group.requests.items()}
+    requests: Quantities = {resource: str(amount) for resource, amount in group.requests.items()}
     container = Container(name="main", resources=ResourceRequirements(requests=requests))
     return PodSpec(containers=[container], scheduler_name=scheduler_name)
 

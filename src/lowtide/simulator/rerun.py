@@ -114,7 +114,7 @@ class Rerun:
         """Lets what is under way come to its end; nothing more arrives."""
         self._go_on_until(self._now + 60.0)
 
-    def told_of_readings(self) -> list[str]:
+    def notes_on_readings(self) -> list[str]:
         """What they could not tell exactly; complete at the end."""
         return [each.inexactness for each in self._anew.values() if each.inexactness]
 
