@@ -93,11 +93,11 @@ class Bench:
 def all_benches(turns: Sequence[str]) -> tuple[Bench, ...]:
     return (
         *(
-            _drain(Workload.of(name, nodes), turns)
+            _drain(Workload.named(name, nodes), turns)
             for nodes in (5000, 1000, 100)
             for name in DRAINED
         ),
-        _drain(Workload.of("fair", 5000), turns),
+        _drain(Workload.named("fair", 5000), turns),
         _steady(),
         _traffic(),
         _burst("equal"),
@@ -140,7 +140,7 @@ def _drain(workload: Workload, turns: Sequence[str]) -> Bench:
 def _traffic() -> Bench:
     def run(rounds: int, say: Say) -> Iterator[DrainResult | SeedsResult]:
         say("traffic: Prometheus scrapes 5000 nodes until there are rates ...")
-        with Traffic(Workload.of("traffic", 5000)) as drain:
+        with Traffic(Workload.named("traffic", 5000)) as drain:
             for number in range(1, rounds + 1):
                 for turn in (NONE, LOWTIDE):
                     say(f"traffic: round {number} of {rounds}, {turn} ...")

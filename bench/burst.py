@@ -63,7 +63,7 @@ class Drawn:
     draw: Draw
 
     @classmethod
-    def of(cls, links: str, seed: int) -> Self:
+    def drawn_with(cls, links: str, seed: int) -> Self:
         simulation = read_simulation(HERE / "scenarios" / f"{links}-burst.yaml")
         (group,) = simulation.nodes
         nodes = (msgspec.structs.replace(group, count=NODES),)
@@ -129,7 +129,7 @@ class Burst:
         self._stack.close()
 
     def run(self, seed: int) -> Iterator[BurstResult]:
-        drawn = Drawn.of(self._links, seed)
+        drawn = Drawn.drawn_with(self._links, seed)
         with self._measured(drawn) as prometheus:
             for scheduler in SCHEDULERS:
                 yield self._placed_by(scheduler, drawn, prometheus)

@@ -69,7 +69,7 @@ class Cycle:
         """One poll, and the pods until the next."""
         self._without.cpu_seconds = self._with.cpu_seconds = 0.0
         with _no_garbage_collection():
-            self._with.step(self._readings.at(self._now), self._now)
+            self._with.step(self._readings.published_at(self._now), self._now)
             publish_seconds = self._with.cpu_seconds
             for _ in range(PODS_PER_POLL):
                 self._place_one()

@@ -114,7 +114,7 @@ class Decide:
 
     def run(self, number: int) -> DecideResult:
         """A reading, and the pods until the next."""
-        self._machine.step(self._readings.at(self._now), self._now)
+        self._machine.step(self._readings.published_at(self._now), self._now)
         count = self._workload.pods
         for each in range(count):
             pod = self._workload.make_pod(self._made + each)

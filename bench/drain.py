@@ -95,7 +95,7 @@ class DrainResult:
     others_cpu_share: float  # of all CPU that was spent, by what has no part in the benchmark
 
     @classmethod
-    def of(
+    def from_seen(
         cls,
         workload: Workload,
         seen: Seen,
@@ -207,7 +207,7 @@ class Drain:
         self._plane.empty_namespace(MEASURED)
         if not seen.bound_at:
             raise RuntimeError(f"{scheduler} bound no pod of {self._workload}:\n{process.log()}")
-        return DrainResult.of(
+        return DrainResult.from_seen(
             self._workload, seen, spent, scheduler=scheduler, round=number, started_at=started_at
         )
 

@@ -104,7 +104,9 @@ def make_machine(
 def plugins_that_judge(profile: Profile) -> set[str]:
     """Those that filter or score; the others sort, bind and so on."""
     return {
-        plugin.name for point in ("preFilter", "filter", "score") for plugin in profile.at(point)
+        plugin.name
+        for point in ("preFilter", "filter", "score")
+        for plugin in profile.plugins_for_point(point)
     }
 
 
@@ -198,7 +200,7 @@ class Readings:
         self._meter.scrapes_are_apart(SCRAPE_SECONDS, lag_seconds=SCRAPE_SECONDS / 2)
         self._chance = np.random.default_rng(1)
 
-    def at(self, now: float) -> ReadingPublished:
+    def published_at(self, now: float) -> ReadingPublished:
         answers = {
             name: [
                 Series(dict(row.labels), row.value, now)

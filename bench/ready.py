@@ -99,8 +99,8 @@ class Ready:
         process = start(self._plane, self._folder, config, port=free_port())
         try:
             with nullcontext() if self._flame is None else self._flame.of_scheduler(process.url):
-                ready_at = _Moment(lambda: _wait_until_ready(process)).at()
-                bound_at = bound.at()
+                ready_at = _Moment(lambda: _wait_until_ready(process)).unix_time()
+                bound_at = bound.unix_time()
             result = self._result(number, process, ready_at - started_at, bound_at - started_at)
         finally:
             process.stop()
@@ -165,7 +165,7 @@ class _Moment:
         self._over_at = 0.0
         threading.Thread(target=self._run, args=(wait,), daemon=True).start()
 
-    def at(self) -> float:
+    def unix_time(self) -> float:
         if not self._is_over.wait(LONGEST_SECONDS):
             raise TimeoutError(f"the scheduler was not ready within {LONGEST_SECONDS:.0f} seconds")
         return self._over_at

@@ -49,7 +49,7 @@ class Workload:
     pods: int
 
     @classmethod
-    def of(cls, name: str, nodes: int) -> "Workload":
+    def named(cls, name: str, nodes: int) -> "Workload":
         kind = KINDS[name]
         return cls(name, nodes, min(kind.most_pods, int(kind.pods_per_node * nodes)))
 

@@ -298,7 +298,9 @@ def test_invalid_scores_have_no_say() -> None:
     broken = Broken()
     profile = make_profile([broken, FewestPods()])
     only_scores = Profile(
-        profile.scheduler_name, {"score": profile.at("score")}, {"Broken": 1, "FewestPods": 1}
+        profile.scheduler_name,
+        {"score": profile.plugins_for_point("score")},
+        {"Broken": 1, "FewestPods": 1},
     )
     made = Advisor({"lowtide": only_scores}, {profile.scheduler_name: ExtenderSettings()}, heard)
     with_nodes(made, {"a": {}, "b": {}})

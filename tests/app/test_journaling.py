@@ -22,7 +22,9 @@ async def test_what_is_noted_is_written(tmp_path: Path) -> None:
         journaling.note(each)
     await journaling.flush()
     await journaling.flush()
-    assert list(read_journal(tmp_path / "decisions")) == [DecisionRecord.of(each) for each in kept]
+    assert list(read_journal(tmp_path / "decisions")) == [
+        DecisionRecord.from_kept(each) for each in kept
+    ]
 
 
 async def test_a_file_that_cannot_be_written_is_told_of_once_and_counted(

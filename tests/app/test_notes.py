@@ -60,7 +60,7 @@ def traffic() -> tuple[dict[str, Profile], ReadingPublished]:
 
 def added(notes: Notes, key: str) -> dict[str, float]:
     """By node: what was placed there since it was measured, as the newest record has it."""
-    record = DecisionRecord.of(next(notes.ring.of(key)))
+    record = DecisionRecord.from_kept(next(notes.ring.decisions_about(key)))
     return {each.node: each.measured.added_receive for each in record.best if each.measured}
 
 
@@ -84,7 +84,7 @@ def test_advice_is_kept_without_the_pod_that_it_is_about() -> None:
         made.handed_out()
     assert added(notes, "default/first") == {"quiet": 0.0, "busy": 0.0}
     assert added(notes, "default/second") == {"quiet": POD_BYTES, "busy": 0.0}
-    record = DecisionRecord.of(next(notes.ring.of("default/second")))
+    record = DecisionRecord.from_kept(next(notes.ring.decisions_about("default/second")))
     assert record.reading is not None
     assert record.reading.expected_receive == POD_BYTES
 
@@ -94,7 +94,7 @@ def test_advice_on_a_node_that_only_the_request_knows_is_kept_without_what_is_me
     nodes = [NodeSeen(metadata=ObjectMeta(name=name)) for name in ("new", "busy")]
     made.filter(Asked(make_pod("web"), ["new", "busy"], nodes), now=1.0)
     made.handed_out()
-    record = DecisionRecord.of(next(notes.ring.of("default/web")))
+    record = DecisionRecord.from_kept(next(notes.ring.decisions_about("default/web")))
     assert {each.node: each.measured for each in record.best} == {"new": None, "busy": None}
 
 
@@ -149,4 +149,4 @@ def test_the_traffic_that_is_shown_is_remembered() -> None:
     _, reading = traffic()
     notes.note_reading(reading.source, reading.reading)
     notes.note_reading("another", reading.reading)
-    assert notes.history.of("quiet").receive == [GIGABIT]
+    assert notes.history.node_history("quiet").receive == [GIGABIT]

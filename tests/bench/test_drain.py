@@ -39,8 +39,8 @@ def test_the_pace(
         },
         own_cpu_seconds=0.1,
     )
-    result = DrainResult.of(
-        Workload.of("basic", 20),
+    result = DrainResult.from_seen(
+        Workload.named("basic", 20),
         seen,
         Spent(cpu_seconds=1.0, rss_bytes=1),
         scheduler=LOWTIDE,
@@ -55,7 +55,7 @@ class Interrupted(Drain):
     """While its server is filled."""
 
     def __init__(self, stop: Callable[[], object]) -> None:
-        super().__init__(Workload.of("basic", 20))
+        super().__init__(Workload.named("basic", 20))
         self._stop = stop
 
     def _set_up(self) -> None:

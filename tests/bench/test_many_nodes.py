@@ -16,7 +16,7 @@ def test_what_is_published_is_a_reading_of_all_nodes_of_the_machine() -> None:
     nodes = [make_node(node_name(each), addresses=[node_address(each)]) for each in range(3)]
     machine = make_machine("http://127.0.0.1:9090", nodes)
     readings = Readings(machine)
-    first, second = (readings.at(now).reading for now in (1000.0, 1015.0))
+    first, second = (readings.published_at(now).reading for now in (1000.0, 1015.0))
     assert list(first.names) == list(second.names) == [node.name for node in nodes]
     for name in (RECEIVE, TRANSMIT):
         carried = np.array([first.columns[name], second.columns[name]]) / LINK_BYTES_PER_SECOND

@@ -40,7 +40,7 @@ def test_the_drained_are_those_of_the_issue() -> None:
     ],
 )
 def test_pods_of_a_workload(name: str, nodes: int, want: int) -> None:
-    assert Workload.of(name, nodes).pods == want
+    assert Workload.named(name, nodes).pods == want
 
 
 @pytest.mark.parametrize("name", ["spread-preferred", "anti-affinity", "affinity"])
@@ -49,14 +49,14 @@ def test_pods_before_are_on_nodes_of_their_own_in_every_zone(name: str) -> None:
         node["metadata"]["name"]: node["metadata"]["labels"][ZONE]
         for node in map(make_zoned_node, range(100))
     }
-    taken = [pod["spec"]["nodeName"] for pod in Workload.of(name, 100).make_pods_before()]
+    taken = [pod["spec"]["nodeName"] for pod in Workload.named(name, 100).make_pods_before()]
     assert len(set(taken)) == len(taken) == 20
     assert Counter(zones[node] for node in taken) == dict.fromkeys(zones.values(), 2)
 
 
 @pytest.mark.parametrize("name", KINDS)
 def test_measured_pods_are_in_one_namespace_and_have_names_of_their_own(name: str) -> None:
-    workload = Workload.of(name, NODES)
+    workload = Workload.named(name, NODES)
     pods = [pod["metadata"] for pod in workload.make_pods()]
     assert {pod["namespace"] for pod in pods} == {MEASURED}
     assert len({pod["name"] for pod in pods}) == workload.pods
@@ -72,7 +72,7 @@ def drain() -> Iterator[Drain]:
 @pytest.mark.real("etcd", "kube-apiserver")
 @pytest.mark.parametrize("name", DRAINED)
 def test_lowtide_drains_it_on_the_real_api_server(drain: Drain, name: str) -> None:
-    pods = min(MOST_PODS, Workload.of(name, NODES).pods)
+    pods = min(MOST_PODS, Workload.named(name, NODES).pods)
     drain.change_to(Workload(name, NODES, pods))
     result = drain.run(LOWTIDE, number=1)
     assert (result.pods, result.events, result.unbound) == (pods, pods, 0)

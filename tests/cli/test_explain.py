@@ -28,7 +28,7 @@ def write(file: str = "decisions") -> None:
     keeping = Keeping(make_node("node-1"), make_node("node-2"))
     keeping.publish(BUSY_AND_QUIET, sampled_at=START - 4)
     kept = keeping.decide(make_pod("web", cpu="1"), make_pod("huge", cpu="64"))
-    Journal(Path(file)).write(DecisionRecord.of(each) for each in kept)
+    Journal(Path(file)).write(DecisionRecord.from_kept(each) for each in kept)
 
 
 @contextmanager
@@ -241,7 +241,7 @@ def test_what_another_scheduler_places_is_told(
     keeping = Keeping(make_node("node-1"), make_node("node-2"))
     keeping.publish(BUSY_AND_QUIET, sampled_at=START - 4)
     (kept,) = keeping.decide(make_pod("web", cpu="1"))
-    record = replace(DecisionRecord.of(kept), extender_verb=asked, actual_node=is_on)
+    record = replace(DecisionRecord.from_kept(kept), extender_verb=asked, actual_node=is_on)
     Journal(Path("decisions")).write([record])
     said = run("explain", "web", "--decisions-file", "decisions").output
     assert said.startswith(f"default/web{words}attempt 1, ")
@@ -277,7 +277,9 @@ def test_what_kube_scheduler_was_answered_is_beside_our_points(run: Run) -> None
 def test_a_pod_that_fits_nowhere_and_has_a_node_is_told(run: Run) -> None:
     keeping = Keeping(make_node("node-1"))
     (kept,) = keeping.decide(make_pod("huge", cpu="64"))
-    Journal(Path("decisions")).write([replace(DecisionRecord.of(kept), actual_node="node-1")])
+    Journal(Path("decisions")).write(
+        [replace(DecisionRecord.from_kept(kept), actual_node="node-1")]
+    )
     said = run("explain", "huge", "--decisions-file", "decisions").output
     assert said.startswith("default/huge fits nowhere, and is on node-1 (attempt 1, ")
 
@@ -297,7 +299,7 @@ def test_an_answer_in_which_the_plugins_had_no_say_is_told(
     decided = Decided(
         decision, 1, START, asked="filter", neutral="the plugins took longer than 5 ms"
     )
-    record = DecisionRecord.of(keeping.ring.note(decided, START, is_on))
+    record = DecisionRecord.from_kept(keeping.ring.note(decided, START, is_on))
     Journal(Path("decisions")).write([record])
     said = run("explain", "web", "--decisions-file", "decisions").output
     why = "the plugins had no say: the plugins took longer than 5 ms"

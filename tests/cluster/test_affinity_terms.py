@@ -35,7 +35,7 @@ def near(*terms: dict[str, Any]) -> Pod:
 
 
 def web_in(*namespaces: str) -> PodSelection:
-    return PodSelection.of(
+    return PodSelection.from_requirements(
         labels_required({"app": "web"}), namespaces=namespaces, counts_terminating=True
     )
 

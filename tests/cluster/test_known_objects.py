@@ -41,7 +41,7 @@ def contents(known: KnownObjects) -> dict[str, Any]:
 
 
 def seen(known: KnownObjects) -> str:
-    return known.of(PersistentVolume)["", "v"].status.phase
+    return known.objects_by_key(PersistentVolume)["", "v"].status.phase
 
 
 def test_what_is_assumed_is_seen_and_what_the_watch_said_is_kept(known: KnownObjects) -> None:
@@ -125,7 +125,7 @@ def test_a_new_object_that_is_taken_back_is_gone(known: KnownObjects, listener: 
     new = volume("Assumed", name="new")
     known.assume("pod", [new])
     assert known.take_back("pod") == ((volume("Assumed"), volume("Available")), (new, None))
-    assert list(known.of(PersistentVolume)) == [("", "v")]
+    assert list(known.objects_by_key(PersistentVolume)) == [("", "v")]
     assert list(known.inside(PersistentVolume, "")) == ["v"]
     assert listener.heard[-1] == (new, None, True)
 
@@ -137,16 +137,16 @@ def test_a_new_object_that_is_assumed_twice_stays_until_both_are_taken_back(
     known.assume("pod", [first])
     known.assume("other", [second])
     assert known.take_back("other") == ((second, first),)
-    assert known.of(PersistentVolume)["", "new"] == first
+    assert known.objects_by_key(PersistentVolume)["", "new"] == first
     known.take_back("pod")
-    assert ("", "new") not in known.of(PersistentVolume)
+    assert ("", "new") not in known.objects_by_key(PersistentVolume)
 
 
 def test_a_new_object_that_the_watch_has_brought_stays(known: KnownObjects) -> None:
     known.assume("pod", [volume("Assumed", name="new")])
     known.put(volume("Bound", "2", name="new"))
     known.take_back("pod")
-    assert known.of(PersistentVolume)["", "new"] == volume("Bound", "2", name="new")
+    assert known.objects_by_key(PersistentVolume)["", "new"] == volume("Bound", "2", name="new")
 
 
 def test_what_a_bound_pod_shares_stays_assumed_when_the_other_fails(known: KnownObjects) -> None:
@@ -166,7 +166,7 @@ def test_nothing_is_kept_of_a_namespace_whose_objects_are_gone(known: KnownObjec
 
 def test_an_object_that_goes_is_gone_whatever_is_assumed(known: KnownObjects) -> None:
     known.remove(volume("Available"))
-    assert known.of(PersistentVolume) == {}
+    assert known.objects_by_key(PersistentVolume) == {}
     assert known.take_back("pod") == ()
     assert known.watched(PersistentVolume, "", "v") is None
 
@@ -195,4 +195,4 @@ def test_kinds_and_namespaces_are_kept_apart(known: KnownObjects) -> None:
     known.put(claim)
     assert known.inside(PersistentVolumeClaim, "default") == {"v": claim}
     assert known.inside(PersistentVolumeClaim, "other") == {}
-    assert known.of(PersistentVolume) == {("", "v"): volume("Assumed")}
+    assert known.objects_by_key(PersistentVolume) == {("", "v"): volume("Assumed")}

@@ -10,7 +10,9 @@ from lowtide.cluster.pod_selection import PodSelection, labels_required
 from lowtide.objects.quantity import LARGEST
 from lowtide.testing import make_node, make_pod, make_state
 
-WEB = PodSelection.of(labels_required({"app": "web"}), namespaces=None, counts_terminating=True)
+WEB = PodSelection.from_requirements(
+    labels_required({"app": "web"}), namespaces=None, counts_terminating=True
+)
 
 
 def emptied() -> Nodes:

@@ -55,7 +55,7 @@ class ByName:
     def __init__(self) -> None:
         self.asked = 0
 
-    def of(self, pod: Pod) -> tuple[float, ...]:
+    def expected_for(self, pod: Pod) -> tuple[float, ...]:
         self.asked += 1
         return (float(len(pod.name)),)
 

@@ -463,7 +463,9 @@ ZONED = {"app": "web", "topology.kubernetes.io/zone": "z"}
 def test_a_pod_that_is_bound_and_labelled_changes_for_plugins_by_its_labels_alone() -> None:
     state = make_state([make_node("a")])
     state.assume(make_pod("p", cpu="1", labels={"app": "web"}), "a")
-    zoned = PodSelection.of(labels_required(ZONED), namespaces=["default"], counts_terminating=True)
+    zoned = PodSelection.from_requirements(
+        labels_required(ZONED), namespaces=["default"], counts_terminating=True
+    )
     assert state.nodes().pods_matching(zoned).tolist() == [0]
     before, seen = state.log.position, table(state)
     state.place(make_pod("p", on="a", cpu="1", labels=ZONED))

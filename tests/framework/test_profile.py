@@ -40,15 +40,15 @@ PROFILE = Profile(
 
 
 def test_only_plugins_with_the_method_serve_a_point() -> None:
-    assert PROFILE.at("preEnqueue") == (FIRST, SECOND)
-    assert PROFILE.at("preFilter") == ()
-    assert PROFILE.at("filter") == ()
+    assert PROFILE.plugins_for_point("preEnqueue") == (FIRST, SECOND)
+    assert PROFILE.plugins_for_point("preFilter") == ()
+    assert PROFILE.plugins_for_point("filter") == ()
     assert PROFILE.scorers == (Weighted(SCORER, 3),)
 
 
 def test_a_profile_without_a_plugin_has_the_others_as_they_were() -> None:
     less = PROFILE.without({"first"})
-    assert (less.scheduler_name, less.at("preEnqueue")) == ("lowtide", (SECOND,))
+    assert (less.scheduler_name, less.plugins_for_point("preEnqueue")) == ("lowtide", (SECOND,))
     assert less.scorers == PROFILE.scorers
 
 

@@ -89,7 +89,7 @@ def test_the_default_profile_is_kube_schedulers() -> None:
     built = Registry(BUILT_IN).build(load_default(), SUPPLIES)
     profile = built.profiles["lowtide"]
     assert {
-        point: [plugin.name for plugin in profile.at(point)]
+        point: [plugin.name for plugin in profile.plugins_for_point(point)]
         for point in ("preEnqueue", "queueSort", "preFilter", "filter", "postFilter", "bind")
     } == {
         "preEnqueue": ["SchedulingGates"],
@@ -146,7 +146,7 @@ def test_a_profile_has_what_it_names() -> None:
 
 
 async def test_a_need_is_supplied() -> None:
-    (binder,) = build("").profiles["default-scheduler"].at("bind")
+    (binder,) = build("").profiles["default-scheduler"].plugins_for_point("bind")
     assert isinstance(binder, DefaultBinder)
     outcome = await binder.bind(make_pod("p"), "a")
     assert outcome == BindOutcome(error="fake: default/p to a")
@@ -154,7 +154,9 @@ async def test_a_need_is_supplied() -> None:
 
 def test_every_plugin_is_made_once_per_profile() -> None:
     profile = build("").profiles["default-scheduler"]
-    (filters,) = [plugin for plugin in profile.at("filter") if plugin.name == "NodeAffinity"]
+    (filters,) = [
+        plugin for plugin in profile.plugins_for_point("filter") if plugin.name == "NodeAffinity"
+    ]
     (scores,) = [each.plugin for each in profile.scorers if each.plugin.name == "NodeAffinity"]
     assert filters is scores
 
@@ -364,7 +366,7 @@ def test_an_outsiders_plugin_is_not_in_a_profile_that_does_not_name_it() -> None
 
 def test_an_outsiders_plugin_needs_no_constructor() -> None:
     built = build("profiles:\n- plugins: {filter: {enabled: [{name: Plain}]}}", Plain=Plain)
-    assert isinstance(built.profiles["default-scheduler"].at("filter")[-1], Plain)
+    assert isinstance(built.profiles["default-scheduler"].plugins_for_point("filter")[-1], Plain)
 
 
 def test_an_outsiders_args_are_checked_by_itself() -> None:

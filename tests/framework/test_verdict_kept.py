@@ -34,7 +34,9 @@ POD = make_pod()
 
 Read = Callable[[Nodes], object]
 
-EVERY_POD = PodSelection.of(labels_required({}), namespaces=None, counts_terminating=True)
+EVERY_POD = PodSelection.from_requirements(
+    labels_required({}), namespaces=None, counts_terminating=True
+)
 READS: dict[str, Read] = {
     "its node": lambda nodes: nodes.unschedulable,
     "what its pods take": lambda nodes: nodes.pod_count,

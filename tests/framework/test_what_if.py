@@ -25,7 +25,9 @@ from lowtide.testing import make_node, make_pod, place
 
 VICTIM = make_pod("victim", on="a")
 EVICTION = Eviction("a", (VICTIM,), 0)
-EVERY_POD = PodSelection.of(labels_required({}), namespaces=None, counts_terminating=True)
+EVERY_POD = PodSelection.from_requirements(
+    labels_required({}), namespaces=None, counts_terminating=True
+)
 NOTHING = PostFiltered("nothing to be done")
 
 

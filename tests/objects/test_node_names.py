@@ -22,7 +22,7 @@ NAMES = st.text(st.sampled_from("ab-.é"), max_size=20)
     ],
 )
 def test_they_are_what_json_says(json: bytes) -> None:
-    names = NodeNames.of(json)
+    names = NodeNames.from_json(json)
     assert names is not None
     want = msgspec.json.decode(json)
     assert (list(names), len(names), names[0], names[-1:]) == (
@@ -52,7 +52,7 @@ def test_they_are_what_json_says(json: bytes) -> None:
     ],
 )
 def test_with_this_in_it_a_list_is_read_by_others(json: bytes) -> None:
-    assert NodeNames.of(json) is None
+    assert NodeNames.from_json(json) is None
 
 
 @given(table=st.lists(NAMES, unique=True), asked=st.lists(NAMES))

@@ -186,7 +186,7 @@ def test_what_is_asked_for_the_configuration_as_it_is_printed_is(
     assert ("uname" in link_queries(request)) == names_nodes
     assert pod_queries(request, request.window_seconds) == {}
     (profile,) = built.profiles.values()
-    assert "NetworkTraffic" not in [plugin.name for plugin in profile.at("filter")]
+    assert "NetworkTraffic" not in [plugin.name for plugin in profile.plugins_for_point("filter")]
 
 
 def test_one_warning_prints_the_spelling_of_today() -> None:

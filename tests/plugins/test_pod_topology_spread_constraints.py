@@ -48,7 +48,9 @@ def equal(**labels: str) -> list[LabelRequirement]:
 
 
 def selecting(*requirements: LabelRequirement, namespace: str = "default") -> PodSelection:
-    return PodSelection.of(requirements, namespaces=[namespace], counts_terminating=False)
+    return PodSelection.from_requirements(
+        requirements, namespaces=[namespace], counts_terminating=False
+    )
 
 
 def constraint(**different: Any) -> Constraint:
@@ -71,7 +73,9 @@ def found(
     state: ClusterState | None = None,
 ) -> list[Constraint]:
     nodes = (state or ClusterState()).nodes()
-    return Constraints((args or PodTopologySpreadArgs()).constraints).of(pod, nodes, action)
+    return Constraints((args or PodTopologySpreadArgs()).constraints).constraints_for(
+        pod, nodes, action
+    )
 
 
 @pytest.mark.parametrize(

@@ -362,7 +362,7 @@ running = st.builds(
     second=st.none() | st.integers(0, 59),
 )
 SELECTIONS = [
-    PodSelection.of(
+    PodSelection.from_requirements(
         labels_required(labels), namespaces=namespaces, counts_terminating=counts_terminating
     )
     for labels, namespaces, counts_terminating in (

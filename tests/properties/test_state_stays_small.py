@@ -50,7 +50,7 @@ LONGEST_LOG = 16 * 64
 class PodsCarryTwo:
     fields = ("expected",)
 
-    def of(self, pod: Pod) -> tuple[float, ...]:
+    def expected_for(self, pod: Pod) -> tuple[float, ...]:
         return (2.0,)
 
 

@@ -286,7 +286,7 @@ class PlainPodTopologySpread:
                 yield Rejection(mask, reason, eviction_helps="label" not in reason)
 
     def _reason(self, pod: Pod, nodes: Nodes, position: int) -> str | None:
-        constraints = Constraints(self._defaults).of(pod, nodes, "DoNotSchedule")
+        constraints = Constraints(self._defaults).constraints_for(pod, nodes, "DoNotSchedule")
         for each in constraints:
             value = nodes.node(position).labels.get(each.topology_key)
             if value is None:
@@ -305,7 +305,7 @@ class PlainPodTopologySpread:
         return None
 
     def score(self, pod: Pod, nodes: Nodes) -> IntArray | None:
-        constraints = Constraints(self._defaults).of(pod, nodes, "ScheduleAnyway")
+        constraints = Constraints(self._defaults).constraints_for(pod, nodes, "ScheduleAnyway")
         if not constraints:
             return None
         needed = constraints if pod.spec.topology_spread_constraints else []

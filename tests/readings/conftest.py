@@ -46,4 +46,4 @@ def read(
 
 def read_one(answers: Mapping[str, Sequence[Series]], **fields: Any) -> NodeReading:
     """The reading of node a alone."""
-    return read(answers, **fields).of("a")
+    return read(answers, **fields).node_reading("a")

@@ -47,7 +47,7 @@ def capacities(
     """What is found for nodes whose highest rates so far are these; None where not known."""
     nodes = [each for each, _ in peaks]
     seen = np.array([math.nan if peak is None else peak for _, peak in peaks], np.float64)
-    stated, names = StatedCapacities(configured).of(nodes), [each.name for each in nodes]
+    stated, names = StatedCapacities(configured).stated_for(nodes), [each.name for each in nodes]
     highest = Peaks().with_rates(seen, names, stated.kind, stated.kinds)
     found, sources = capacities_without_speed(stated, highest, names)
     return {
@@ -247,7 +247,7 @@ def test_the_highest_rate_of_a_type_outlives_its_node() -> None:
     both = [make_series(10, node="a"), make_series(90, node="b")]
     meter.take({"receive": both}, [here, gone], (), NOW)
     reading = meter.take({"receive": [make_series(5, node="a")]}, [here], (), NOW + 15)
-    assert reading.of("a").capacity_bytes_per_second == 90
+    assert reading.node_reading("a").capacity_bytes_per_second == 90
     # A node that is called like the one that is gone is not judged by that one's highest rate.
     later = meter.take({"receive": both}, [here, gone], (), NOW + 30)
     assert [each.capacity_bytes_per_second for _, each in later.by_node()] == [90, 10]
@@ -265,15 +265,21 @@ def test_the_highest_rate_is_of_the_busiest_link_in_either_direction() -> None:
     meter = TrafficMeter(make_request(direction="sum"))
     answers = {"receive": receive, "transmit": transmit}
     reading = meter.take(answers, [node("a"), node("b")], (), NOW)
-    assert reading.of("a").receive == 10
-    assert reading.of("b").capacity_bytes_per_second == 18
+    assert reading.node_reading("a").receive == 10
+    assert reading.node_reading("b").capacity_bytes_per_second == 18
 
 
 def test_what_is_said_is_read_again_when_a_node_changes_comes_or_goes() -> None:
     stated = StatedCapacities((LARGE,))
     one, other, third = node("a", annotated="8k"), node("b", "large"), node("c")
     found = [
-        dict(zip([each.name for each in nodes], stated.of(nodes).capacity.tolist(), strict=True))
+        dict(
+            zip(
+                [each.name for each in nodes],
+                stated.stated_for(nodes).capacity.tolist(),
+                strict=True,
+            )
+        )
         for nodes in (
             [one, other],
             [one, other, third],

@@ -204,8 +204,8 @@ def test_pods_of_one_owner_are_expected_to_carry_their_mean() -> None:
         pod("d1", owner=DB, started=1),
     ]
     expected = learned(pods, {"w1": 10, "w2": 20, "d1": 90}, {"w1": 1, "w2": 2, "d1": 9})
-    assert expected.of(pod("w3", owner=WEB)) == Traffic(15.0, 1.5)
-    assert expected.of(pod("d2", owner=DB)) == Traffic(90.0, 9.0)
+    assert expected.expected_for(pod("w3", owner=WEB)) == Traffic(15.0, 1.5)
+    assert expected.expected_for(pod("d2", owner=DB)) == Traffic(90.0, 9.0)
 
 
 def test_of_an_owner_that_was_not_seen_the_mean_of_all_pods_is_expected() -> None:
@@ -216,12 +216,12 @@ def test_of_an_owner_that_was_not_seen_the_mean_of_all_pods_is_expected() -> Non
     ]
     expected = learned(pods, {"w1": 10, "w2": 20, "alone": 90})
     for unknown in (pod("b", owner=BATCH), pod("naked")):
-        assert expected.of(unknown) == Traffic(40.0, 40.0)  # (10 + 20 + 90) / 3
+        assert expected.expected_for(unknown) == Traffic(40.0, 40.0)  # (10 + 20 + 90) / 3
 
 
 def test_before_any_pod_was_seen_the_default_is_expected() -> None:
-    assert Owners().expectation(DEFAULT).of(pod(owner=WEB)) == DEFAULT
-    assert learned([pod("w1", owner=WEB, started=1)], {}).of(pod(owner=WEB)) == DEFAULT
+    assert Owners().expectation(DEFAULT).expected_for(pod(owner=WEB)) == DEFAULT
+    assert learned([pod("w1", owner=WEB, started=1)], {}).expected_for(pod(owner=WEB)) == DEFAULT
 
 
 def test_the_pods_of_another_namespace_are_not_alike() -> None:
@@ -230,8 +230,8 @@ def test_the_pods_of_another_namespace_are_not_alike() -> None:
         pod("w1", owner=WEB, started=1, namespace="shop"),
     ]
     expected = learned(pods, {"w1": 10})
-    assert expected.of(pod("w2", owner=WEB)) == Traffic(10.0, 10.0)
-    assert learned(pods[1:], {"w1": 10}).of(pod("w2", owner=WEB)) == DEFAULT
+    assert expected.expected_for(pod("w2", owner=WEB)) == Traffic(10.0, 10.0)
+    assert learned(pods[1:], {"w1": 10}).expected_for(pod("w2", owner=WEB)) == DEFAULT
 
 
 def test_a_statement_counts_before_what_was_learned_and_limits_cap_it() -> None:
@@ -239,10 +239,10 @@ def test_a_statement_counts_before_what_was_learned_and_limits_cap_it() -> None:
     stated = {"lowtide.dev/traffic": "8M"}
     slow = {"kubernetes.io/ingress-bandwidth": "16M"}
     malformed = {"lowtide.dev/traffic": "much"}
-    assert expected.of(pod(owner=WEB, annotations=stated)) == Traffic(1e6, 1e6)
-    assert expected.of(pod(owner=WEB, annotations=slow)) == Traffic(2e6, 10e6)
-    assert expected.of(pod(owner=WEB, annotations=malformed)) == Traffic(10e6, 10e6)
-    assert expected.of(pod(annotations=slow)) == Traffic(2e6, 10e6)
+    assert expected.expected_for(pod(owner=WEB, annotations=stated)) == Traffic(1e6, 1e6)
+    assert expected.expected_for(pod(owner=WEB, annotations=slow)) == Traffic(2e6, 10e6)
+    assert expected.expected_for(pod(owner=WEB, annotations=malformed)) == Traffic(10e6, 10e6)
+    assert expected.expected_for(pod(annotations=slow)) == Traffic(2e6, 10e6)
 
 
 @pytest.mark.parametrize(
@@ -266,7 +266,10 @@ def test_a_statement_counts_before_what_was_learned_and_limits_cap_it() -> None:
 )
 def test_nothing_is_learned_from_a_pod_that(seen: Pod, want: Traffic) -> None:
     expected = learned([pod("w1", owner=WEB, started=1), seen], {"w1": 10, "w2": 90})
-    assert (expected.of(pod(owner=WEB)), expected.of(pod(owner=DB))) == (want, want)
+    assert (expected.expected_for(pod(owner=WEB)), expected.expected_for(pod(owner=DB))) == (
+        want,
+        want,
+    )
 
 
 @pytest.mark.parametrize(
@@ -280,21 +283,23 @@ def test_nothing_is_learned_from_a_pod_that(seen: Pod, want: Traffic) -> None:
 )
 def test_a_pod_that_ran(started: int, want: float) -> None:
     expected = learned([pod("w1", owner=WEB, started=started)], {"w1": 90})
-    assert expected.of(pod(owner=WEB)) == Traffic(want, want)
+    assert expected.expected_for(pod(owner=WEB)) == Traffic(want, want)
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -1.0])
 def test_what_is_not_plausible_is_not_learned(value: float) -> None:
     pods = [pod("w1", owner=WEB, started=1), pod("w2", owner=WEB, started=1)]
-    assert learned(pods, {"w1": 10, "w2": value}).of(pod(owner=WEB)) == Traffic(10.0, 10.0)
+    assert learned(pods, {"w1": 10, "w2": value}).expected_for(pod(owner=WEB)) == Traffic(
+        10.0, 10.0
+    )
 
 
 def test_an_owner_whose_pods_are_gone_is_remembered() -> None:
     owners = Owners()
     learned([pod("w1", owner=WEB, started=1)], {"w1": 10}, owners=owners)
     expected = learned([pod("d1", owner=DB, started=1)], {"d1": 90}, owners=owners)
-    assert expected.of(pod(owner=WEB)) == Traffic(10.0, 10.0)
-    assert expected.of(pod(owner=BATCH)) == Traffic(90.0, 90.0)
+    assert expected.expected_for(pod(owner=WEB)) == Traffic(10.0, 10.0)
+    assert expected.expected_for(pod(owner=BATCH)) == Traffic(90.0, 90.0)
 
 
 def test_newer_answers_count_for_half() -> None:
@@ -302,15 +307,15 @@ def test_newer_answers_count_for_half() -> None:
     pods = [pod("w1", owner=WEB, started=1)]
     before = learned(pods, {"w1": 10}, owners=owners)
     after = learned(pods, {"w1": 30}, {"w1": 14}, owners=owners)
-    assert after.of(pod(owner=WEB)) == Traffic(20.0, 12.0)
-    assert after.of(pod(owner=DB)) == Traffic(30.0, 14.0)  # the mean of all that run now
-    assert before.of(pod(owner=WEB)) == Traffic(10.0, 10.0)  # what was handed out stays
+    assert after.expected_for(pod(owner=WEB)) == Traffic(20.0, 12.0)
+    assert after.expected_for(pod(owner=DB)) == Traffic(30.0, 14.0)  # the mean of all that run now
+    assert before.expected_for(pod(owner=WEB)) == Traffic(10.0, 10.0)  # what was handed out stays
 
 
 def test_answers_without_a_pod_leave_what_is_known() -> None:
     owners = Owners()
     learned([pod("w1", owner=WEB, started=1)], {"w1": 10}, owners=owners)
-    assert learned([], {}, owners=owners).of(pod(owner=DB)) == Traffic(10.0, 10.0)
+    assert learned([], {}, owners=owners).expected_for(pod(owner=DB)) == Traffic(10.0, 10.0)
 
 
 def test_only_so_many_owners_are_remembered_the_newest_of_all() -> None:
@@ -322,12 +327,12 @@ def test_only_so_many_owners_are_remembered_the_newest_of_all() -> None:
     names = [f"p{number}" for number in range(count)]
     many = [pod(name, owner=("StatefulSet", name), started=1) for name in names]
     expected = learned(many, dict.fromkeys(names, 1.0), owners=owners)
-    assert expected.of(pod(owner=WEB)) == Traffic(8.0, 8.0)
-    assert expected.of(pod(owner=DB)) == Traffic(1.0, 1.0)  # forgotten: the mean of all
+    assert expected.expected_for(pod(owner=WEB)) == Traffic(8.0, 8.0)
+    assert expected.expected_for(pod(owner=DB)) == Traffic(1.0, 1.0)  # forgotten: the mean of all
 
 
 def test_a_pod_whose_container_starts_again_goes_on_counting() -> None:
     owners = Owners()
     learned([pod("w1", owner=WEB, started=1)], {"w1": 10}, owners=owners)
     again = learned([pod("w1", owner=WEB, started=58)], {"w1": 30}, owners=owners)
-    assert again.of(pod(owner=WEB)) == Traffic(20.0, 20.0)
+    assert again.expected_for(pod(owner=WEB)) == Traffic(20.0, 20.0)

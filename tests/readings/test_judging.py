@@ -163,7 +163,7 @@ def test_devices_without_a_speed_share_what_is_known_of_the_node() -> None:
         "receive": [make_series(20), make_series(30, device="eth1")],
         "speed": [make_series(1000), make_series(-125000, device="eth1")],
     }
-    found = read(answers, [node]).of("a")
+    found = read(answers, [node]).node_reading("a")
     # eth1 carries most: 30 of the annotation's 100 bytes per second
     assert (found.capacity_bytes_per_second, found.capacity_source, found.share) == (
         100,
@@ -279,7 +279,7 @@ def test_a_pod_that_nothing_is_known_of_is_taken_for(
             make_series(speed, node=name) for name, speed in zip("abc", speeds, strict=False)
         ],
     }
-    assert read(answers, nodes, **fields).pods.of(make_pod()) == (want, want)
+    assert read(answers, nodes, **fields).pods.expected_for(make_pod()) == (want, want)
 
 
 # Hot nodes.
@@ -296,7 +296,7 @@ def hot_after(*percent: float | None) -> list[bool]:
             "receive": [] if each is None else [make_series(each, at=now)],
             "speed": [make_series(100.0, at=now)],
         }
-        found.append(meter.take(answers, [NODE_A], (), now).of("a").is_hot)
+        found.append(meter.take(answers, [NODE_A], (), now).node_reading("a").is_hot)
     return found
 
 
@@ -348,4 +348,4 @@ def test_where_nodes_are_compared_with_the_busiest_a_pod_is_taken_for_a_part_of_
     }
     nodes = [make_node("a"), make_node("b")]
     reading = read(answers, nodes, is_relative=True)
-    assert reading.pods.of(make_pod()) == (30, 30)  # 5 % of 600
+    assert reading.pods.expected_for(make_pod()) == (30, 30)  # 5 % of 600

@@ -264,7 +264,7 @@ def test_a_reading_is_half_a_scrape_older_than_its_answer() -> None:
     one = meter()
     one.scrapes_are_apart(10.0, lag_seconds=5.0)
     reading = one.take({"receive": [make_series(1)]}, [A], (), NOW)
-    assert (reading.sampled_at, reading.of("a").at) == (NOW - 5, NOW)
+    assert (reading.sampled_at, reading.node_reading("a").at) == (NOW - 5, NOW)
 
 
 @pytest.mark.parametrize(
@@ -293,7 +293,7 @@ def test_without_any_answer_what_is_known_ages() -> None:
     one = meter()
     one.take({"receive": [make_series(5)]}, [A], (), NOW)
     found = [one.take({}, [A], (), NOW + seconds) for seconds in (30, 60, 75)]
-    assert [reading.of("a").value for reading in found] == [5, 5, 5]
+    assert [reading.node_reading("a").value for reading in found] == [5, 5, 5]
     assert [states(reading)["a"] for reading in found] == ["fresh", "fresh", "stale"]
     assert [reading.published_at for reading in found] == [NOW + 30, NOW + 60, NOW + 75]
 
@@ -311,7 +311,7 @@ def test_a_direction_that_fails_keeps_its_last_answer_with_its_time() -> None:
         one.take({"receive": [make_series(9, at=NOW + late)]}, [A], (), NOW + late)
         for late in (30, 75)
     ]
-    assert [(r.of("a").value, r.of("a").at, states(r)["a"]) for r in found] == [
+    assert [(r.node_reading("a").value, r.node_reading("a").at, states(r)["a"]) for r in found] == [
         (9, NOW, "fresh"),
         (9, NOW, "stale"),
     ]
@@ -327,7 +327,9 @@ def test_links_that_are_not_asked_keep_their_last_answer() -> None:
     one = meter()
     answers = {"receive": [make_series(50)], "speed": [make_series(100)]}
     one.take(answers, [A], (), NOW)
-    found = one.take({"receive": [make_series(20, at=NOW + 15)]}, [A], (), NOW + 15).of("a")
+    found = one.take({"receive": [make_series(20, at=NOW + 15)]}, [A], (), NOW + 15).node_reading(
+        "a"
+    )
     assert (found.capacity_bytes_per_second, found.share) == (100, 0.2)
 
 
@@ -335,7 +337,7 @@ def test_links_that_fail_keep_their_last_answer() -> None:
     one = meter()
     one.take({"receive": [make_series(50)], "speed": [make_series(100)]}, [A], (), NOW)
     reading = one.take({"receive": [make_series(20)]}, [A, B], (), NOW + 300)
-    assert reading.of("a").share == 0.2
+    assert reading.node_reading("a").share == 0.2
 
 
 def test_a_node_that_joins_is_matched_with_the_uname_that_is_known() -> None:
@@ -344,7 +346,7 @@ def test_a_node_that_joins_is_matched_with_the_uname_that_is_known() -> None:
     traffic = Series({**labels, "device": "eth0"}, 5.0, NOW)
     uname = Series({**labels, "nodename": "b"}, 1.0, NOW)
     one.take({"receive": [traffic], "uname": [uname]}, [A], (), NOW)
-    assert one.take({"receive": [traffic]}, [A, B], (), NOW).of("b").value == 5
+    assert one.take({"receive": [traffic]}, [A, B], (), NOW).node_reading("b").value == 5
 
 
 def test_a_node_is_matched_anew_when_its_exporter_is_called_otherwise() -> None:
@@ -354,7 +356,7 @@ def test_a_node_is_matched_anew_when_its_exporter_is_called_otherwise() -> None:
     for name in ("a", "b"):
         uname = [Series({"instance": "x:9100", "job": "n", "nodename": name}, 1.0, NOW)]
         reading = one.take({"receive": traffic, "uname": uname}, [A, B], (), NOW)
-        found.append({each: reading.of(each).value for each in "ab"})
+        found.append({each: reading.node_reading(each).value for each in "ab"})
     assert found == [{"a": 5, "b": None}, {"a": None, "b": 5}]
 
 
@@ -363,7 +365,7 @@ def test_a_node_that_changes_its_address_is_matched_anew() -> None:
     traffic = [Series({"instance": "10.0.0.2:9100", "device": "eth0"}, 5.0, NOW)]
     first = one.take({"receive": traffic}, [make_node("a", addresses=["10.0.0.1"])], (), NOW)
     second = one.take({"receive": traffic}, [make_node("a", addresses=["10.0.0.2"])], (), NOW)
-    assert [first.of("a").value, second.of("a").value] == [None, 5]
+    assert [first.node_reading("a").value, second.node_reading("a").value] == [None, 5]
 
 
 # Clocks.
@@ -376,14 +378,14 @@ def test_how_far_prometheus_clock_is_from_ours_does_not_matter(ahead_seconds: fl
     for seconds in (0, 15, 30, 60):
         series = make_series(5, at=NOW + seconds + ahead_seconds)
         answers = {"receive": [series]} if seconds < 30 else {}
-        found.append(one.take(answers, [A], (), NOW + seconds).of("a"))
+        found.append(one.take(answers, [A], (), NOW + seconds).node_reading("a"))
     assert [(each.at, each.state.value) for each in found] == [
         (NOW, "fresh"),
         (NOW + 15, "fresh"),
         (NOW + 15, "fresh"),
         (NOW + 15, "fresh"),
     ]
-    assert one.take({}, [A], (), NOW + 76).of("a").state.value == "stale"
+    assert one.take({}, [A], (), NOW + 76).node_reading("a").state.value == "stale"
     one.probed([[NOW + ahead_seconds + at for at in (40, 50, 60)]], NOW + 76)
     answers = {"receive": [make_series(5, at=NOW + 90 + ahead_seconds)]}
     assert one.take(answers, [A], (), NOW + 90).sampled_at == NOW + 90 - 16
@@ -391,11 +393,13 @@ def test_how_far_prometheus_clock_is_from_ours_does_not_matter(ahead_seconds: fl
 
 def test_an_answer_that_is_the_same_again_and_again_grows_old() -> None:
     one, answers = meter(), {"receive": [make_series(5, at=NOW - 300)]}
-    found = [one.take(answers, [A], (), NOW + 15 * number).of("a") for number in range(6)]
+    found = [one.take(answers, [A], (), NOW + 15 * number).node_reading("a") for number in range(6)]
     assert [each.state.value for each in found] == ["fresh"] * 5 + ["stale"]
     # And one that goes on, though by a clock that was set back, is new.
     later = [
-        one.take({"receive": [make_series(5, at=at)]}, [A], (), NOW + 500 + at).of("a").state.value
+        one.take({"receive": [make_series(5, at=at)]}, [A], (), NOW + 500 + at)
+        .node_reading("a")
+        .state.value
         for at in (15, 30)
     ]
     assert later[-1] == "fresh"
@@ -412,7 +416,9 @@ def test_our_clock_being_set_neither_stops_questions_nor_keeps_readings_fresh() 
         one.take({}, [A], (), further, steady_now=61.0),
         one.take({"receive": [make_series(5, at=NOW + 75)]}, [A], (), back, steady_now=75.0),
     ]
-    assert [(each.of("a").at, states(each)["a"], each.published_at) for each in found] == [
+    assert [
+        (each.node_reading("a").at, states(each)["a"], each.published_at) for each in found
+    ] == [
         (back - 60, "fresh", back),
         (back - 60, "stale", further),
         (back, "fresh", back),

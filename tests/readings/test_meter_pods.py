@@ -42,7 +42,7 @@ def expected(
         one.take({**traffic, **answers}, [A], [web("web-1")], NOW + 15 * number)
         for number, answers in enumerate(polls)
     ]
-    return [tuple(reading.pods.of(web())) for reading in readings]  # type: ignore[misc]
+    return [tuple(reading.pods.expected_for(web())) for reading in readings]  # type: ignore[misc]
 
 
 def test_what_pods_carry_is_learned_and_kept_between_its_polls() -> None:
@@ -83,7 +83,7 @@ def test_answers_that_come_before_pods_are_known_teach_at_the_next_poll() -> Non
     one.pods_probed([[NOW - 10, NOW]], NOW)
     running = web("web-1", started="1970-01-01T00:14:10Z")  # 150 s before
     later = [one.take({"receive": [make_series(1)]}, [A], [running], NOW + at) for at in (15, 30)]
-    assert [tuple(reading.pods.of(web())) for reading in later] == [(60, 6), (60, 6)]
+    assert [tuple(reading.pods.expected_for(web())) for reading in later] == [(60, 6), (60, 6)]
 
 
 def test_pods_are_measured_when_the_older_of_both_answers_was_given() -> None:
@@ -94,7 +94,7 @@ def test_pods_are_measured_when_the_older_of_both_answers_was_given() -> None:
     first = {"pod_receive": of_pods(30, NOW - 1), "pod_transmit": of_pods(3, NOW + 1)}
     then = {"pod_receive": of_pods(30, NOW + 1), "pod_transmit": of_pods(3, NOW + 1)}
     found = [
-        one.take({**traffic, **answers}, [A], [running], NOW + 1).pods.of(web())
+        one.take({**traffic, **answers}, [A], [running], NOW + 1).pods.expected_for(web())
         for answers in (first, then)
     ]
     scale = 300 / 151

@@ -38,9 +38,9 @@ def test_a_reading_of_no_nodes() -> None:
 
 def test_a_node_may_be_asked_for_by_name() -> None:
     reading = four_states()
-    assert reading.of("older") == dict(reading.by_node())["older"]
-    assert reading.of("older").value == 2
-    assert reading.of("nobody") == NodeReading()
+    assert reading.node_reading("older") == dict(reading.by_node())["older"]
+    assert reading.node_reading("older").value == 2
+    assert reading.node_reading("nobody") == NodeReading()
 
 
 def test_it_was_sampled_when_its_newest_sample_was() -> None:
@@ -114,4 +114,4 @@ def test_the_brake_counts_a_node_that_is(series: Series) -> None:
 
 def test_what_pods_are_expected_to_carry_goes_along() -> None:
     reading = read({"receive": [make_series(1)]}, pod_bytes_per_second=7.0)
-    assert reading.pods.of(make_pod()) == (7.0, 7.0)
+    assert reading.pods.expected_for(make_pod()) == (7.0, 7.0)

@@ -140,7 +140,7 @@ def test_a_clock_ahead_of_ours_does_not_measure_pods_of_the_future() -> None:
     ],
 )
 def test_a_pod_is_expected_to_use(pod: Any, want: tuple[int, int]) -> None:
-    assert PodRequests().of(pod) == want
+    assert PodRequests().expected_for(pod) == want
 
 
 def test_what_was_placed_counts_until_it_is_measured() -> None:

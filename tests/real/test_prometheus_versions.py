@@ -222,7 +222,7 @@ def request_of(client: Prometheus, window_seconds: int) -> TrafficRequest:
 
 
 def measured(reading: TrafficReading) -> tuple[State, float | None, float | None]:
-    node = reading.of(NODE)
+    node = reading.node_reading(NODE)
     return node.state, node.receive, node.transmit
 
 
@@ -260,10 +260,10 @@ async def test_a_node_whose_exporter_dies_is_missing_although_its_window_still_h
         async with Prometheus(access, clock=time.monotonic) as client:
             await own.wait_for_scrapes(WINDOW_SECONDS + 1)
             polling = Polling(client, request_of(client, 60))
-            assert (await polling.poll()).of(NODE).state is State.FRESH
+            assert (await polling.poll()).node_reading(NODE).state is State.FRESH
             own.exporter.is_dead = True
             await own.wait_until_over(1, "1 - up")
-            found = (await polling.poll()).of(NODE)
+            found = (await polling.poll()).node_reading(NODE)
             (rate,) = await client.query(f"rate({RECEIVED}[60s])")
     assert (found.state, found.value) == (State.MISSING, None)
     assert rate.value > 0  # which alone would be taken for an ever quieter node
@@ -317,7 +317,7 @@ async def test_traffic_is_learned_from_a_pod_that_started_within_the_window(
         await scraped.wait_until_over(share_of_window * POD_WINDOW_SECONDS, covered)
         polling = Polling(client, request, [running])
         await polling.poll()  # and then it probes how often kubelets are scraped
-        found.append((await polling.poll()).pods.of(pod_of_web("web-2")))
+        found.append((await polling.poll()).pods.expected_for(pod_of_web("web-2")))
     truth = tuple(pytest.approx(per_second, rel=0.25) for per_second in POD_PER_SECOND)
     assert found == [UNKNOWN, truth, truth, truth]
 

@@ -60,4 +60,4 @@ class Keeping:
         return [self.ring.note(each, began_at) for each in actions if isinstance(each, Decided)]
 
     def record(self, pod: Any) -> DecisionRecord:
-        return DecisionRecord.of(self.decide(pod)[-1])
+        return DecisionRecord.from_kept(self.decide(pod)[-1])

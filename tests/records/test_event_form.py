@@ -31,7 +31,7 @@ SOURCE = UsageRequest()
 
 
 class AllKept(KeptParts):
-    def of(self, thing: Any) -> Any:
+    def without_left_out(self, thing: Any) -> Any:
         return thing
 
 

@@ -73,7 +73,7 @@ def test_a_running_scheduler_judges_any_node_now() -> None:
     pod = make_pod("web", cpu="1")
     kept = keeping.decide(pod)
     machine = keeping.bench.machine
-    records, now = [DecisionRecord.of(each) for each in kept], machine.decided_now(pod, 0.0)
+    records, now = [DecisionRecord.from_kept(each) for each in kept], machine.decided_now(pod, 0.0)
 
     def why_not(node_name: str) -> WhyNot | None:
         return explained(

@@ -77,7 +77,7 @@ NAME_STAYS = {"DeviceClass", "CSIDriver"}
 @pytest.mark.parametrize("kind", [POD, NODE, *KIND_OF.values()], ids=lambda kind: kind.name)
 def test_every_name_in_an_object_is_hashed_and_nothing_else(kind: Any) -> None:
     full = Filler().full(kind.type)
-    before, after = texts_in(full), texts_in(HASHED.of(full))
+    before, after = texts_in(full), texts_in(HASHED.with_hashed_names(full))
     stays = STAYS | {"ObjectMeta.name"} if kind.name in NAME_STAYS else STAYS
     assert after == {where: text for where, text in before.items() if where in stays}
 
@@ -109,8 +109,10 @@ def test_name(name: str, words_left: str) -> None:
 def test_same_name_is_the_same_everywhere_and_other_under_another_salt() -> None:
     assert HashedNames(b"salt").name("web") == HASHED.name("web")
     assert HashedNames(b"other").name("web") != HASHED.name("web")
-    node = HASHED.of(make_node("node-a", labels={"kubernetes.io/hostname": "node-a"}))
-    pod = HASHED.of(make_pod(on="node-a"))
+    node = HASHED.with_hashed_names(
+        make_node("node-a", labels={"kubernetes.io/hostname": "node-a"})
+    )
+    pod = HASHED.with_hashed_names(make_pod(on="node-a"))
     assert node.labels == {"kubernetes.io/hostname": node.name}
     assert pod.spec.node_name == node.name
 
@@ -129,17 +131,21 @@ def test_owner_is_found_behind_the_replica_set_and_the_job() -> None:
     for owner, (kind, name) in owners.items():
         pod = make_pod(labels={"pod-template-hash": "7d9f"})
         owned = replace(pod, metadata=replace(pod.metadata, owner_references=[owner]))
-        assert owner_of(HASHED.of(owned)) == (HASHED.name("default"), kind, HASHED.name(name))
+        assert owner_of(HASHED.with_hashed_names(owned)) == (
+            HASHED.name("default"),
+            kind,
+            HASHED.name(name),
+        )
 
 
 def test_numbers_are_compared_as_before() -> None:
-    labels = HASHED.of(make_node(labels={"generation": "12"})).labels
+    labels = HASHED.with_hashed_names(make_node(labels={"generation": "12"})).labels
     assert matches_all([LabelRequirement("generation", "Gt", ["11"])], labels)
     assert not matches_all([LabelRequirement("generation", "Gt", ["12"])], labels)
 
 
 def test_class_of_devices_serves_its_resource_as_before() -> None:
-    kind = HASHED.of(Filler().full(DeviceClass))
+    kind = HASHED.with_hashed_names(Filler().full(DeviceClass))
     assert kind.serves(kind.spec.extended_resource_name)
     assert kind.spec == Filler().full(DeviceClass).spec
 
@@ -171,5 +177,5 @@ def test_what_a_configuration_looks_for_is_hashed_too() -> None:
 
 
 def test_addresses_of_hosts_are_hidden_with_their_numbers() -> None:
-    node = HASHED.of(make_node(addresses=["10.1.2.3"]))
+    node = HASHED.with_hashed_names(make_node(addresses=["10.1.2.3"]))
     assert b"10.1" not in encode(node)

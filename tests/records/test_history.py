@@ -20,11 +20,11 @@ def test_each_reading_adds_a_point() -> None:
     history = History()
     history.note(reading(a=10.0, b=20.0), 1.0)
     history.note(reading(b=40.0), 2.0)
-    found = history.of("b")
+    found = history.node_history("b")
     assert (found.times, found.receive, found.transmit) == ([1.0, 2.0], [20.0, 40.0], [1.0, 1.0])
     assert (found.share, found.capacity) == (pytest.approx([0.2, 0.4]), 100.0)
-    assert history.of("a").times == [1.0]
-    assert history.of("c") == NodeHistory([], [], [], [], None)
+    assert history.node_history("a").times == [1.0]
+    assert history.node_history("c") == NodeHistory([], [], [], [], None)
 
 
 def test_the_oldest_go_when_there_are_too_many_or_they_take_too_much() -> None:
@@ -32,11 +32,11 @@ def test_the_oldest_go_when_there_are_too_many_or_they_take_too_much() -> None:
     for history in (few, small):
         for second in range(4):
             history.note(reading(a=float(second)), float(second))
-    assert few.of("a").times == [2.0, 3.0]
-    assert small.of("a").times == [1.0, 2.0, 3.0]
+    assert few.node_history("a").times == [2.0, 3.0]
+    assert small.node_history("a").times == [1.0, 2.0, 3.0]
 
 
 def test_what_is_no_traffic_is_left_out() -> None:
     history = History()
     history.note(make_reading({"a": {"cpu": 0.5}}), 1.0)
-    assert history.of("a").times == []
+    assert history.node_history("a").times == []

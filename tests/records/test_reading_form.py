@@ -124,7 +124,7 @@ def test_names_and_owners_are_hashed() -> None:
 class OddExpectation:
     fields = ("odd",)
 
-    def of(self, pod: Pod) -> tuple[float, ...]:
+    def expected_for(self, pod: Pod) -> tuple[float, ...]:
         return (1.0,)
 
 

@@ -68,7 +68,7 @@ def test_what_was_placed_before_is_added_and_the_pod_itself_is_not() -> None:
     by_pod = [
         {
             each.node: each.measured.added_receive
-            for each in DecisionRecord.of(kept).best
+            for each in DecisionRecord.from_kept(kept).best
             if each.measured
         }
         for kept in (first, second)
@@ -80,11 +80,11 @@ def test_what_is_kept_does_not_change_with_what_comes_later() -> None:
     keeping = Keeping(*NODES)
     keeping.publish(BUSY_AND_QUIET, sampled_at=START - 4)
     (kept,) = keeping.decide(make_pod("web"))
-    before = DecisionRecord.of(kept)
+    before = DecisionRecord.from_kept(kept)
     keeping.publish({"node-1": {"receive": 0.0}}, sampled_at=START)
     keeping.decide(make_pod("next"))
     keeping.bench.delete(*NODES)
-    assert DecisionRecord.of(kept) == before
+    assert DecisionRecord.from_kept(kept) == before
 
 
 def test_a_pod_that_fits_nowhere_has_reasons_instead_of_scores() -> None:
@@ -143,7 +143,7 @@ def test_a_decision_in_short() -> None:
     keeping = Keeping(*NODES)
     keeping.publish(BUSY_AND_QUIET, sampled_at=START)
     record = keeping.record(make_pod("web"))
-    line = DecisionLine.of(next(keeping.ring.of("default/web")))
+    line = DecisionLine.from_kept(next(keeping.ring.decisions_about("default/web")))
     assert record.chosen is not None
     total = record.chosen.total
     assert total is not None
@@ -184,10 +184,10 @@ def test_how_far_a_node_is_ahead_of_the_next(margin: int, asked: str, words: str
 def test_what_another_scheduler_was_answered_is_beside_our_points() -> None:
     keeping = Keeping(*NODES)
     (kept,) = keeping.decide(make_pod("web"))
-    assert DecisionRecord.of(kept).priorities is None
+    assert DecisionRecord.from_kept(kept).priorities is None
     told = AnsweredPriorities(np.array([7, 7]), highest=7, highest_count=4)
     decided = replace(kept.decided, asked="prioritize", priorities=told)
-    record = DecisionRecord.of(keeping.ring.note(decided, START))
+    record = DecisionRecord.from_kept(keeping.ring.note(decided, START))
     assert record.priorities == PrioritiesRecord({"node-1": 7, "node-2": 7}, 7, 4)
 
 
@@ -271,7 +271,7 @@ def test_nothing_measured_is_kept_where_the_table_has_changed_meanwhile() -> Non
     keeping.bench.delete(NODES[0])
     kept = keeping.ring.note(Decided(decision, 1, START), START)
     assert kept.measured is None
-    assert DecisionRecord.of(kept).node == decision.node_name
+    assert DecisionRecord.from_kept(kept).node == decision.node_name
 
 
 def test_a_promised_node_is_no_only_one() -> None:

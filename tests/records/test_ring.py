@@ -28,7 +28,8 @@ def test_what_was_decided_about_a_pod_comes_newest_first() -> None:
     keeping.bench.delete(make_pod("web", cpu="2"))
     keeping.decide(make_pod("web", cpu="500m"))
     found = [
-        (each.number, each.decided.decision.node_name) for each in keeping.ring.of("default/web")
+        (each.number, each.decided.decision.node_name)
+        for each in keeping.ring.decisions_about("default/web")
     ]
     assert found == [(3, "node"), (1, None)]
 
@@ -53,7 +54,12 @@ def test_where_somebody_else_put_a_pod_is_told_of_the_newest_advice_alone() -> N
     ring.went_to("default/unknown", "node")
     ring.note(decided.decided, 0.0)
     ring.went_to("default/own", "node")
-    assert [each.is_on for each in ring.of("default/own")] == [None, "elsewhere", None, None]
+    assert [each.is_on for each in ring.decisions_about("default/own")] == [
+        None,
+        "elsewhere",
+        None,
+        None,
+    ]
 
 
 def test_of_advice_about_more_nodes_than_are_kept_the_priorities_are_cut_too() -> None:
@@ -76,9 +82,9 @@ def test_of_advice_about_more_nodes_than_are_kept_the_priorities_are_cut_too() -
         decided.decided,
         decision=replace(decided.decided.decision, scores=scores),
         asked="prioritize",
-        priorities=AnsweredPriorities.of(answered, answered),
+        priorities=AnsweredPriorities.from_answered(answered, answered),
     )
-    told = DecisionRecord.of(keeping.ring.note(advice, 0.0)).priorities
+    told = DecisionRecord.from_kept(keeping.ring.note(advice, 0.0)).priorities
     assert told is not None
     assert list(told.by_node) == list(scores.node_names[:KEPT_NODES])
     assert list(told.by_node.values()) == answered[:KEPT_NODES].tolist()

@@ -21,7 +21,7 @@ def request(direction: Direction = "max", **fields: Any) -> TrafficRequest:
 
 def one(given: Any, direction: Direction = "max", **fields: Any) -> NodeReading:
     asked = request(direction, **fields)
-    return traffic_reading(asked, {"a": given}, [make_node("a")]).of("a")
+    return traffic_reading(asked, {"a": given}, [make_node("a")]).node_reading("a")
 
 
 def test_plain_values_are_fresh_and_never_judged() -> None:

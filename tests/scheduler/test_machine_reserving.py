@@ -120,7 +120,7 @@ def test_a_claim_that_goes_between_decision_and_reservation_rejects_the_pod() ->
     bench = bench_with_one_volume()
     plugin = next(
         plugin
-        for plugin in bench.machine.profiles["lowtide"].at("reserve")
+        for plugin in bench.machine.profiles["lowtide"].plugins_for_point("reserve")
         if plugin.name == "VolumeBinding"
     )
     bench.give(Deleted(claim("one")))

@@ -38,7 +38,7 @@ BOTH = NodesRequest(WHOLE.asked, NODES, is_by_name=True)
 
 def as_bytes() -> NodesRequest:
     """The same question, with the names as they came."""
-    names = NodeNames.of(b'["one","two","three"]')
+    names = NodeNames.from_json(b'["one","two","three"]')
     assert names is not None
     return NodesRequest(Asked(Pod(), names), None, is_by_name=True)
 

@@ -18,10 +18,10 @@ def test_the_same_bytes_give_the_same_list() -> None:
         return msgspec.json.decode(json, type=list[str])
 
     lists = NameLists(names)
-    first = lists.of(b'["a","b"]')
+    first = lists.read_names(b'["a","b"]')
     assert first == ["a", "b"]
-    assert lists.of(b'["a","b"]') is first
-    assert lists.of(b'["b","a"]') == ["b", "a"]
+    assert lists.read_names(b'["a","b"]') is first
+    assert lists.read_names(b'["b","a"]') == ["b", "a"]
     assert read == [b'["a","b"]', b'["b","a"]']
 
 
@@ -34,7 +34,7 @@ def test_the_oldest_are_forgotten() -> None:
 
     lists = NameLists(names, most_bytes=6)
     for json in (b"[1]", b"[2]", b"[1]", b"[3]", b"[1]", b"[2]"):
-        lists.of(json)
+        lists.read_names(json)
     assert read == [b"[1]", b"[2]", b"[3]", b"[2]"]
 
 
@@ -42,14 +42,14 @@ def test_what_cannot_be_read_is_not_kept() -> None:
     lists = NameLists(lambda json: msgspec.json.decode(json, type=list[str]))
     for _ in range(2):
         with pytest.raises(msgspec.ValidationError):
-            lists.of(b"[1]")
+            lists.read_names(b"[1]")
 
 
 def test_of_many_short_lists_few_are_kept() -> None:
     before = _live_name_lists()
     lists = NameLists(read_names)
     for number in range(1000):
-        lists.of(b'["a","b-%d"]' % number)
+        lists.read_names(b'["a","b-%d"]' % number)
     assert _live_name_lists() - before == MOST_LISTS
 
 
@@ -66,7 +66,7 @@ def test_it_keeps_only_so_many(limits: dict[str, int], want: int) -> None:
     before = _live_name_lists()
     lists = NameLists(read_names, **limits)
     for number in range(10):
-        lists.of(b'["a","b-%d"]' % number)
+        lists.read_names(b'["a","b-%d"]' % number)
     assert _live_name_lists() - before == want
 
 

@@ -61,14 +61,14 @@ def assert_same(one: Reading, other: Reading) -> None:
 def test_it_is_as_if_it_had_been_asked_so(changes: dict[str, Any]) -> None:
     request = asking(**changes)
     anew = JudgedAnew(RECORDED, request)
-    assert_same(anew.of(reading(RECORDED)), reading(request))
+    assert_same(anew.judged(reading(RECORDED)), reading(request))
     assert (taken_as_recorded(RECORDED, request), anew.inexactness) == ([], "")
 
 
 def test_what_was_hot_is_hot_until_it_has_cooled() -> None:
     anew = JudgedAnew(RECORDED, asking(hot_share=0.8, cooling_share=0.2))
     hot = [
-        anew.of(reading(RECORDED, {"one": (gigabits, 1), "two": (1, 1)})).columns[IS_HOT][0]
+        anew.judged(reading(RECORDED, {"one": (gigabits, 1), "two": (1, 1)})).columns[IS_HOT][0]
         for gigabits in (7, 8, 7, 5, 7)
     ]
     assert hot == [0, 1, 1, 0, 0]
@@ -79,7 +79,7 @@ def test_traffic_on_several_links_is_told_of() -> None:
     value = recorded.columns[VALUE_COLUMN] + np.array([1e6, 0.0, 0.0])
     several = replace(recorded, columns={**recorded.columns, VALUE_COLUMN: value})
     anew = JudgedAnew(RECORDED, asking(direction="receive"))
-    anew.of(several)
+    anew.judged(several)
     assert anew.inexactness == (
         "asks for the direction receive instead of max; on 1 nodes with traffic on several links "
         "only the busiest one is judged by it"

@@ -266,7 +266,7 @@ async def test_what_pods_carry_is_learned(bench: Bench) -> None:
     bench.pods = [running_pod("web")]
     bench.fake.pod_traffic = {"web": "30"}
     await bench.poll()
-    assert bench.published[0].pods.of(make_pod("other")) == (30.0, 30.0)
+    assert bench.published[0].pods.expected_for(make_pod("other")) == (30.0, 30.0)
 
 
 async def test_pods_that_go_while_the_reading_is_made_are_learned_from(bench: Bench) -> None:
@@ -274,7 +274,7 @@ async def test_pods_that_go_while_the_reading_is_made_are_learned_from(bench: Be
     bench.fake.pod_traffic = {"web": "30"}
     bench.while_aside = bench.pods.clear
     await bench.poll()
-    assert bench.published[0].pods.of(make_pod("other")) == (30.0, 30.0)
+    assert bench.published[0].pods.expected_for(make_pod("other")) == (30.0, 30.0)
 
 
 async def test_an_error_while_the_reading_is_made_arrives(bench: Bench) -> None:
@@ -345,7 +345,7 @@ async def test_a_query_that_fails_alone_does_not_spoil_the_others(
     await bench.poll(every_seconds=60)
     bench.fake.traffic["a"] = "6"
     await bench.poll(2, every_seconds=60)
-    assert [one.of("a").value for one in bench.published] == [5.0, 6.0, 6.0]
+    assert [one.node_reading("a").value for one in bench.published] == [5.0, 6.0, 6.0]
     assert bench.states() == [{"a": "fresh", "b": "fresh"}] * 3
     (line,) = log_lines()
     assert line.startswith('W "Prometheus does not answer a question beside" err=')

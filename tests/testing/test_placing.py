@@ -101,7 +101,9 @@ def test_a_profile_has_each_plugin_where_it_has_a_method() -> None:
     profile = make_profile([quiet, not_full], {"Quiet": 4}, name="mine")
     assert profile.scheduler_name == "mine"
     assert [(each.plugin, each.weight) for each in profile.scorers] == [(quiet, 4)]
-    assert {point: profile.at(point) for point in ("filter", "preEnqueue", "bind")} == {
+    assert {
+        point: profile.plugins_for_point(point) for point in ("filter", "preEnqueue", "bind")
+    } == {
         "filter": (not_full,),
         "preEnqueue": (not_full,),
         "bind": (),

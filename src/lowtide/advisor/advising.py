@@ -383,7 +383,7 @@ class Advising:
         """Here, where the names were read a moment ago: another core would have to fetch them."""
         if asked.nodes is not None:
             return asked
-        return replace(asked, rows=self._finder.of(asked.names))
+        return replace(asked, rows=self._finder.find_rows(asked.names))
 
     def _budget_of(self, asked: Asked) -> float:
         settings = self._advisor.settings_for(asked.pod)

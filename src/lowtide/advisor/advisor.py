@@ -335,7 +335,7 @@ class Advisor:
             self._listener.scored(verdicts.profile, scores, self.state.nodes())
         by_row = ranked * MOST_PRIORITY // most if most else 0 * ranked
         answered = rows.spread(by_row)
-        told = AnsweredPriorities.of(answered, by_row[decision.scores.rows])
+        told = AnsweredPriorities.from_answered(answered, by_row[decision.scores.rows])
         self._answered(PRIORITIZE, decision, asking, now, waited_seconds, told)
         return PriorityAdvice(answered.tolist())
 
@@ -368,7 +368,7 @@ class Advisor:
     def _rows_of(self, asked: Asked) -> AskedRows:
         found = asked.rows
         if found is None or found.version != self.state.table_version:
-            found = self._finder.of(asked.names)
+            found = self._finder.find_rows(asked.names)
         return found
 
     def _without_broken_plugins(self, pod: Pod, work: Work[T], *, is_look: bool = False) -> T:

@@ -68,7 +68,7 @@ class RowFinder:
         self._known: OrderedDict[int, tuple[Sequence[str], AskedRows]] = OrderedDict()  # by id
         self._known_names = 0
 
-    def of(self, names: Sequence[str]) -> AskedRows:
+    def find_rows(self, names: Sequence[str]) -> AskedRows:
         if self._version != self._state.table_version:
             self._read_table()
         known = self._known.get(id(names))

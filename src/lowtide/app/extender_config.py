@@ -15,7 +15,10 @@ from lowtide.framework.registry import Built
 
 def check_profiles(profiles: Mapping[str, Profile]) -> None:
     """ConfigError where no plugin has anything to say to a scheduler that asks."""
-    if any(each.at("preFilter") or each.at("filter") or each.scorers for each in profiles.values()):
+    if any(
+        each.plugins_for_point("preFilter") or each.plugins_for_point("filter") or each.scorers
+        for each in profiles.values()
+    ):
         return
     raise ConfigError(
         [

@@ -64,4 +64,4 @@ class Journaling:
             self._has_failed, self._lost = False, 0
 
     def _write(self, batch: list[Kept]) -> None:
-        self._journal.write(DecisionRecord.of(kept) for kept in batch)
+        self._journal.write(DecisionRecord.from_kept(kept) for kept in batch)

@@ -78,4 +78,4 @@ class WatchedCluster:
 
 def _allocatable_of(node: Node) -> Allocatable:
     amounts = node_amounts(node.status.allocatable)
-    return Allocatable(amounts.of(CPU), amounts.of(MEMORY))
+    return Allocatable(amounts.amount_of(CPU), amounts.amount_of(MEMORY))

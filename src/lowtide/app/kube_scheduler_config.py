@@ -160,7 +160,10 @@ def _verbs(profiles: Mapping[str, Profile], settings: Iterable[ExtenderSettings]
 
 
 def _filters(profiles: Mapping[str, Profile]) -> bool:
-    return any(each.at("preFilter") or each.at("filter") for each in profiles.values())
+    return any(
+        each.plugins_for_point("preFilter") or each.plugins_for_point("filter")
+        for each in profiles.values()
+    )
 
 
 def _manner(settings: list[ExtenderSettings], *, preempts: bool) -> Iterator[str]:

@@ -287,7 +287,7 @@ class SchedulerApp:
         kept = self._notes.ring.newest_of(event.pod.uid)
         if event.reason != "Scheduled" or kept is None:
             return event
-        return replace(event, note=f"{event.note}; {in_short(DecisionRecord.of(kept))}")
+        return replace(event, note=f"{event.note}; {in_short(DecisionRecord.from_kept(kept))}")
 
     def _publish(self, source: Hashable, reading: Reading) -> None:
         self.live.handle(ReadingPublished(source, reading))

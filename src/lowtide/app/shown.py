@@ -193,19 +193,19 @@ class Shown:
         most = min(limit, MOST_DECISIONS)
         last = self._ring.last_number
         kept = self._ring.after(max(after if after <= last else 0, last - most))
-        return DecisionsShown(last, [DecisionLine.of(each) for each in kept])
+        return DecisionsShown(last, [DecisionLine.from_kept(each) for each in kept])
 
     def pod(self, key: str) -> PodShown | None:
-        records = [DecisionRecord.of(kept) for kept in self._ring.of(key)]
+        records = [DecisionRecord.from_kept(kept) for kept in self._ring.decisions_about(key)]
         return PodShown(key, records) if records else None
 
     def explanation(self, key: str, node_name: str | None) -> Explanation | None:
         """None where nothing is known of the pod."""
-        kept = list(self._ring.of(key))
+        kept = list(self._ring.decisions_about(key))
         queued = next((each for each in self._decider.queue if each.pod.key == key), None)
-        others = [DecisionRecord.of(each) for each in islice(self._ring.evicting(key), 1)]
+        others = [DecisionRecord.from_kept(each) for each in islice(self._ring.evicting(key), 1)]
         pod = queued.pod if queued else kept[0].decided.decision.pod if kept else None
-        records = [DecisionRecord.of(each) for each in kept]
+        records = [DecisionRecord.from_kept(each) for each in kept]
         if pod is None and not others:
             return None
         gate = None if queued is None else self._decider.gate_of(queued.pod)
@@ -249,7 +249,7 @@ class Shown:
             },
             pods=[_pod_on_node(each) for each in placed],
             reading=self._reading(row),
-            history=self._history.of(name),
+            history=self._history.node_history(name),
             rejections=self._rejections(name),
         )
 

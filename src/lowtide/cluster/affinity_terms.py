@@ -166,7 +166,7 @@ class _Reader:
         is_own = not given.namespaces and given.namespace_selector is None
         selection = None
         if given.label_selector is not None:
-            selection = PodSelection.of(
+            selection = PodSelection.from_requirements(
                 requirements_of(given.label_selector),
                 namespaces=[self._pod.namespace] if is_own else given.namespaces,
                 counts_terminating=True,
@@ -181,6 +181,6 @@ class _Reader:
 
 def _in_order(selector: LabelSelector) -> tuple[LabelRequirement, ...]:
     """The same selector gives the same requirements, in whatever order they were written."""
-    return PodSelection.of(
+    return PodSelection.from_requirements(
         requirements_of(selector), namespaces=None, counts_terminating=True
     ).requirements

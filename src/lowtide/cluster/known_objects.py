@@ -32,7 +32,7 @@ class KnownObjects:
         self._replaced: dict[tuple[type, str, str], _Replaced] = {}
         self._assumed: dict[str, tuple[Any, ...]] = {}  # by the uid of the pod it is reserved for
 
-    def of(self, kind: type[T]) -> Mapping[tuple[str, str], T]:
+    def objects_by_key(self, kind: type[T]) -> Mapping[tuple[str, str], T]:
         """By namespace and name."""
         return self._by_kind.get(kind, {})
 
@@ -43,13 +43,13 @@ class KnownObjects:
     def watched(self, kind: type[T], namespace: str, name: str) -> T | None:
         """As the watch says, whatever is assumed."""
         replaced = self._replaced.get((kind, namespace, name))
-        found: T | None = self.of(kind).get((namespace, name))
+        found: T | None = self.objects_by_key(kind).get((namespace, name))
         return found if replaced is None else replaced.watched
 
     def like(self, thing: T) -> T | None:
         """The one of its kind and name, as plugins see it now."""
         kind, namespace, name = _full_key(thing)
-        found: T | None = self.of(kind).get((namespace, name))
+        found: T | None = self.objects_by_key(kind).get((namespace, name))
         return found
 
     def put(self, thing: Any) -> bool:

@@ -23,7 +23,7 @@ class PodSelection:
         object.__setattr__(self, "_hash", hashed)
 
     @classmethod
-    def of(
+    def from_requirements(
         cls,
         requirements: Iterable[LabelRequirement],
         *,

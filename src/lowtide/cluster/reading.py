@@ -23,7 +23,7 @@ class Expectation(Protocol):
     @property
     def fields(self) -> tuple[str, ...]: ...
 
-    def of(self, pod: Pod) -> tuple[float, ...]:
+    def expected_for(self, pod: Pod) -> tuple[float, ...]:
         """One amount per field."""
         ...
 
@@ -84,7 +84,10 @@ class Reading:
             return None
         # Whole numbers: adding and taking away leaves exactly what was there.
         return tuple(
-            [float(round(min(share * one, _MOST_EXPECTED))) for one in self.expects.of(pod)]
+            [
+                float(round(min(share * one, _MOST_EXPECTED)))
+                for one in self.expects.expected_for(pod)
+            ]
         )
 
 

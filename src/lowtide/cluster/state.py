@@ -148,7 +148,7 @@ class ClusterState(Table):
 
     def objects(self, kind: type[T]) -> Mapping[tuple[str, str], T]:
         """Objects other than nodes and pods, by namespace and name."""
-        return self.known_objects.of(kind)
+        return self.known_objects.objects_by_key(kind)
 
     def objects_in(self, kind: type[T], namespace: str) -> Mapping[str, T]:
         """Those of one namespace, by name."""

@@ -95,7 +95,7 @@ def named_plugins(config: KubeSchedulerConfiguration) -> Iterator[tuple[Path, st
     for index, profile in enumerate(config.profiles):
         path: Path = ("profiles", index)
         for point in (*EXTENSION_POINTS, MULTI_POINT):
-            for number, plugin in enumerate(profile.plugins.at(point).enabled):
+            for number, plugin in enumerate(profile.plugins.plugin_set(point).enabled):
                 yield (*path, "plugins", point, "enabled", number, "name"), plugin.name
         for number, entry in enumerate(profile.plugin_config):
             yield (*path, "pluginConfig", number, "name"), entry.name
@@ -115,7 +115,7 @@ def _expand(plugins: Plugins, implements: Implements) -> tuple[Expansion, list[P
 def _at_point(point: str, plugins: Plugins, implements: Implements) -> list[str]:
     """Return the names at a point in order: those that override multiPoint's, the other ones of
     multiPoint, then the rest of the point's own."""
-    own: PluginSet = plugins.at(point)
+    own: PluginSet = plugins.plugin_set(point)
     own_names = [plugin.name for plugin in own.enabled]
     disabled = {plugin.name for plugin in own.disabled}
     if ALL in disabled:
@@ -137,7 +137,7 @@ def _weighed(point: str, names: Sequence[str], plugins: Plugins) -> tuple[Enable
     if point not in WEIGHTED_POINTS:
         return tuple(EnabledPlugin(name) for name in names)
     weights: dict[str, int] = {}
-    for plugin in chain(plugins.at(point).enabled, plugins.multi_point.enabled):
+    for plugin in chain(plugins.plugin_set(point).enabled, plugins.multi_point.enabled):
         weights.setdefault(plugin.name, plugin.weight)
     return tuple(EnabledPlugin(name, weights[name] or 1) for name in names)
 
@@ -145,7 +145,7 @@ def _weighed(point: str, names: Sequence[str], plugins: Plugins) -> tuple[Enable
 def _repeated(plugins: Plugins) -> Iterator[Problem]:
     for point in (*EXTENSION_POINTS, MULTI_POINT):
         seen: set[str] = set()
-        for index, plugin in enumerate(plugins.at(point).enabled):
+        for index, plugin in enumerate(plugins.plugin_set(point).enabled):
             if plugin.name in seen:
                 # Merging the defaults has moved multiPoint's entries, so their index is unknown.
                 place: Path = () if point == MULTI_POINT else (index, "name")
@@ -158,7 +158,7 @@ def _repeated(plugins: Plugins) -> Iterator[Problem]:
 
 def _misplaced(plugins: Plugins, implements: Implements) -> Iterator[Problem]:
     for point in EXTENSION_POINTS:
-        for index, plugin in enumerate(plugins.at(point).enabled):
+        for index, plugin in enumerate(plugins.plugin_set(point).enabled):
             if implements(plugin.name, point):
                 continue
             points = ", ".join(one for one in EXTENSION_POINTS if implements(plugin.name, one))

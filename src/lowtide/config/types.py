@@ -61,7 +61,7 @@ class Plugins(_Fields, frozen=True):
     placement_generate: PluginSet = PluginSet()
     placement_score: PluginSet = PluginSet()
 
-    def at(self, point: str) -> PluginSet:
+    def plugin_set(self, point: str) -> PluginSet:
         """Return the set of an extension point by its name in the file, such as `preFilter`."""
         plugin_set: PluginSet = getattr(self, _ATTRIBUTES[point])
         return plugin_set

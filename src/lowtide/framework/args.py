@@ -115,7 +115,7 @@ def names_enabled(profile: Profile) -> frozenset[str]:
     return frozenset(
         plugin.name
         for point in (*EXTENSION_POINTS, MULTI_POINT)
-        for plugin in profile.plugins.at(point).enabled
+        for plugin in profile.plugins.plugin_set(point).enabled
     )
 
 

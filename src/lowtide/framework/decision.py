@@ -45,7 +45,7 @@ class ScoreTable(msgspec.Struct, frozen=True):
     def unpacked(self) -> tuple[NodeScore, ...]:
         return tuple(self._at(number) for number in range(len(self.node_names)))
 
-    def of(self, node_name: str | None) -> NodeScore | None:
+    def node_score(self, node_name: str | None) -> NodeScore | None:
         """Of that node alone; None where it has none."""
         if node_name not in self.node_names:
             return None

@@ -106,7 +106,7 @@ class Profile:
                 zero_if_skipped=getattr(plugin, "skips_by_pre_score", False)
                 and plugin not in asked_before,
             )
-            for plugin in self.at("score")
+            for plugin in self.plugins_for_point("score")
         )
         self._having_concerns = tuple(
             plugin for plugin in self.plugins if hasattr(plugin, "concerns")
@@ -116,7 +116,7 @@ class Profile:
         self.kinds_that_wake = frozenset(
             kind
             for point in _REJECTING_POINTS
-            for plugin in self.at(point)
+            for plugin in self.plugins_for_point(point)
             for kind in getattr(plugin, "kinds", ())
         )
         self._waking = {plugin.name: _waking(plugin) for plugin in self.plugins}
@@ -133,7 +133,7 @@ class Profile:
         """The same, which knows how long each plugin takes."""
         return Profile(self.scheduler_name, self.plugins_at, self._weights, clock)
 
-    def at(self, point: str) -> tuple[Any, ...]:
+    def plugins_for_point(self, point: str) -> tuple[Any, ...]:
         """The plugins at this point that do something there, in order."""
         return self._acting_at[point]
 
@@ -172,7 +172,9 @@ class Profile:
 
     def _all_but(self, others: Collection[int]) -> Concerned:
         def left(point: str) -> PluginsAt:
-            return PluginsAt([plugin for plugin in self.at(point) if id(plugin) not in others])
+            return PluginsAt(
+                [plugin for plugin in self.plugins_for_point(point) if id(plugin) not in others]
+            )
 
         scorers = tuple(
             each for each in self.scorers if each.zero_if_skipped or id(each.plugin) not in others

@@ -217,7 +217,7 @@ def post_filtered(
     those that cannot. None where the profile has no such plugin."""
     reasons: list[str] = []
     found = PostFiltered()
-    plugins = profile.at("postFilter")
+    plugins = profile.plugins_for_point("postFilter")
     for plugin in plugins:
         answer, _ = asking.observed(state, plugin, "post_filter", pod, state.nodes(), context)
         if not isinstance(answer, PostFiltered):

@@ -53,7 +53,7 @@ class _Believed(Generic[T]):
         self._clock = clock
         self._answers: dict[Hashable, tuple[float, T]] = {}
 
-    def of(self, key: Hashable) -> tuple[T] | None:
+    def answer_for(self, key: Hashable) -> tuple[T] | None:
         found = self._answers.get(key)
         if found is None or self._clock() >= found[0]:
             return None
@@ -93,10 +93,10 @@ class Reviews:
             return None
         # Not the token itself: memory may be dumped.
         key = hashlib.sha256(token.encode()).digest()
-        known = self._users.of(key)
+        known = self._users.answer_for(key)
         if known is not None:
             return known[0]
-        if self._nobodys.of(key) is not None:
+        if self._nobodys.answer_for(key) is not None:
             return None
         review = {
             "apiVersion": "authentication.k8s.io/v1",
@@ -120,7 +120,7 @@ class Reviews:
     async def may(self, user: User, verb: str, path: str) -> bool:
         extra = tuple((name, tuple(values)) for name, values in sorted(user.extra.items()))
         key = user.username, user.uid, user.groups, extra, verb, path
-        believed = self._allowed.of(key)
+        believed = self._allowed.answer_for(key)
         if believed is not None:
             return believed[0]
         review = {

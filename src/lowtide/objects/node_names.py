@@ -32,7 +32,7 @@ class NodeNames(Sequence[str]):
         self._starts = starts
 
     @classmethod
-    def of(cls, json: bytes) -> "NodeNames | None":
+    def from_json(cls, json: bytes) -> "NodeNames | None":
         """Read a JSON list that is valid UTF-8; None if it is not in the form above."""
         if not (json.startswith(_OPEN) and json.endswith(_CLOSE)) or b"\\" in json:
             return None

@@ -101,7 +101,7 @@ class NodeAmounts(NamedTuple):
     by_resource: Mapping[str, int]
     is_clamped: bool  # at least one amount was changed, or equals LARGEST
 
-    def of(self, resource: str) -> int:
+    def amount_of(self, resource: str) -> int:
         return self.by_resource.get(resource, 0)
 
 

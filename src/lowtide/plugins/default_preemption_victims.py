@@ -55,7 +55,7 @@ class Budgets:
         self._by_namespace: dict[str, _NamespaceBudgets] = {}
         self.are_any = bool(nodes.objects(PodDisruptionBudget))
 
-    def of(self, pod: Pod) -> list[tuple[str, PodDisruptionBudget]]:
+    def budgets_for(self, pod: Pod) -> list[tuple[str, PodDisruptionBudget]]:
         """By namespace and name, but for those that know already that the pod goes."""
         if not pod.labels:
             return []
@@ -131,7 +131,7 @@ def _breaking(by_importance: Mapping[int, Pod], budgets: Budgets) -> dict[int, N
     breaking: dict[int, None] = {}
     spent: Counter[str] = Counter()  # by the budget's namespace and name
     for number, pod in by_importance.items():
-        for name, budget in budgets.of(pod):
+        for name, budget in budgets.budgets_for(pod):
             spent[name] += 1
             if spent[name] > budget.status.disruptions_allowed:
                 breaking[number] = None

@@ -280,7 +280,7 @@ def _all_at_once(terms: Sequence[AffinityTerm], nodes: Nodes) -> PodSelection | 
     if len(known) < len(selections):
         return None
     listed = [each.namespaces for each in known if each.namespaces is not None]
-    return PodSelection.of(
+    return PodSelection.from_requirements(
         [requirement for each in known for requirement in each.requirements],
         namespaces=frozenset.intersection(*listed) if listed else None,
         counts_terminating=True,

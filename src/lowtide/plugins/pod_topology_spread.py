@@ -68,7 +68,7 @@ class PodTopologySpread:
         return None
 
     def filter(self, pod: Pod, nodes: Nodes) -> Iterator[Rejection]:
-        constraints = self._constraints.of(pod, nodes, DO_NOT_SCHEDULE)
+        constraints = self._constraints.constraints_for(pod, nodes, DO_NOT_SCHEDULE)
         if not constraints:
             return
         table = _Table(pod, nodes.everything, constraints)
@@ -95,7 +95,7 @@ class PodTopologySpread:
         return any(_may_pod_help(given, pod, change) for given in hard)
 
     def score(self, pod: Pod, nodes: Nodes) -> IntArray | None:
-        constraints = self._constraints.of(pod, nodes, SCHEDULE_ANYWAY)
+        constraints = self._constraints.constraints_for(pod, nodes, SCHEDULE_ANYWAY)
         if not constraints:
             return None
         needed = self._needed(pod, constraints)
@@ -112,7 +112,7 @@ class PodTopologySpread:
         """The fewest pods are best; a node that was passed over gets 0."""
         has_keys, feasible = None, nodes.feasible
         if not self._is_lenient(pod):
-            constraints = self._constraints.of(pod, nodes, SCHEDULE_ANYWAY)
+            constraints = self._constraints.constraints_for(pod, nodes, SCHEDULE_ANYWAY)
             has_keys = _has_keys(constraints, nodes)
         is_scored = feasible if has_keys is None else feasible & has_keys
         scored = raw if np.count_nonzero(is_scored) == len(raw) else raw[is_scored]
@@ -162,10 +162,10 @@ class _Table:
         """These nodes by the constraint's key, else all of them."""
         key = constraint.topology_key
         if nodes is not None and not nodes.is_whole:
-            return _Parted.by(key, nodes)
+            return _Parted.by_key(key, nodes)
         parted = self._parted.get(key)
         if parted is None:
-            parted = self._parted[key] = _Parted.by(key, self._nodes)
+            parted = self._parted[key] = _Parted.by_key(key, self._nodes)
         return parted
 
     def pods_by_value(self, constraint: Constraint) -> IntArray:
@@ -198,7 +198,7 @@ class _Parted(NamedTuple):
     lacking: BoolArray | None  # the nodes without the label; None where all have it
 
     @classmethod
-    def by(cls, key: str, nodes: Nodes) -> "_Parted":
+    def by_key(cls, key: str, nodes: Nodes) -> "_Parted":
         numbers, values = nodes.label_numbers(key)
         if nodes.all_labelled(key):
             return cls(numbers, len(values) + 1, None)

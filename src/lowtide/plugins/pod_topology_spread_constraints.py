@@ -129,7 +129,7 @@ class Constraints:
         }
         self._made_last: _Made | None = None
 
-    def of(self, pod: Pod, nodes: Nodes, action: str) -> list[Constraint]:
+    def constraints_for(self, pod: Pod, nodes: Nodes, action: str) -> list[Constraint]:
         own = pod.spec.topology_spread_constraints
         if own:
             return [
@@ -188,7 +188,9 @@ def _own_selection(given: TopologySpreadConstraint, pod: Pod) -> PodSelection | 
 
 
 def _selection(requirements: Requirements, pod: Pod) -> PodSelection:
-    return PodSelection.of(requirements, namespaces=[pod.namespace], counts_terminating=False)
+    return PodSelection.from_requirements(
+        requirements, namespaces=[pod.namespace], counts_terminating=False
+    )
 
 
 def _controller_of(pod: Pod, nodes: Nodes) -> Controller | None:

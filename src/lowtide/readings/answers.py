@@ -54,7 +54,7 @@ class KeptAnswers:
             at=np.array([one.at for one in series], np.float64),
         )
 
-    def of(self, name: str) -> KeptAnswer:
+    def answer_named(self, name: str) -> KeptAnswer:
         if name not in self._by_name:
             self.take(name, ())
         return self._by_name[name]

@@ -62,7 +62,7 @@ class StatedCapacities:
         self._per_node: list[_NodeCapacity] = []
         self._stated = _stated([])
 
-    def of(self, nodes: Sequence[Node]) -> Stated:
+    def stated_for(self, nodes: Sequence[Node]) -> Stated:
         per_node = self._per_node[: len(nodes)]
         is_other = map(operator.is_not, nodes, self._nodes)
         for row in compress(range(len(nodes)), is_other):

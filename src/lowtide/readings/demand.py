@@ -52,7 +52,7 @@ class PodTraffic:
         self._by_owner = by_owner
         self._of_any = of_unknown if of_all is None else of_all
 
-    def of(self, pod: Pod) -> Traffic:
+    def expected_for(self, pod: Pod) -> Traffic:
         if not pod.metadata.annotations:
             return self._of_same_owner(pod)
         stated = stated_traffic(pod)

@@ -62,7 +62,7 @@ def judged(
     """Judge the links at `now`. `stated` has the stated capacities of the nodes. The times in
     `links` come from a clock that is `ahead_seconds` ahead of the clock of `now`."""
     names = [node.metadata.name for node in nodes]
-    rates = Rates.of(links, request, window_seconds, len(nodes))
+    rates = Rates.from_links(links, request, window_seconds, len(nodes))
     # A Prometheus clock that is ahead of ours must not keep its answers fresh for longer.
     at = np.min([each.at for each in links.by_direction.values()], axis=0)
     at = np.minimum(at - ahead_seconds, now)
@@ -104,7 +104,7 @@ class Rates:
     peak: FloatArray
 
     @classmethod
-    def of(
+    def from_links(
         cls, links: Links, request: TrafficRequest, window_seconds: float, node_count: int
     ) -> "Rates":
         by_direction = {name: each.value for name, each in links.by_direction.items()}

@@ -118,7 +118,7 @@ class LinkFinder:
 
     def some_labels(self, name: str, count: int) -> Sequence[dict[str, str]]:
         """The labels of at most `count` series of an answer, spread over all of them."""
-        labels = self._answers.of(name).shape.labels
+        labels = self._answers.answer_named(name).shape.labels
         return labels[:: len(labels) // count + 1]
 
     def links(self, asked: Sequence[str], node_count: int) -> Links:
@@ -148,7 +148,7 @@ class LinkFinder:
 
     def _pick(self, name: str) -> _Picked:
         if name not in self._picked:
-            answer = self._answers.of(name)
+            answer = self._answers.answer_named(name)
             if name == SPEED:
                 answer = replace(answer, value=_plausible_speeds(answer.value))
             self._picked[name] = _picked(answer, self._match(answer.shape))

@@ -249,7 +249,7 @@ class TrafficMeter:
             now=now,
             window_seconds=self.window_seconds,
             owners=self._owners,
-            stated=self._stated.of(self._nodes),
+            stated=self._stated.stated_for(self._nodes),
             ahead_seconds=ahead_seconds,
         )
         # A rate covers the time from the first to the last scrape in its window, and the last one

@@ -92,7 +92,7 @@ class TrafficReading:
         # Rounded, because 0.29 * 100 is slightly below 29 in floating point.
         return not_fresh > round(self.request.brake_share * count, 6)
 
-    def of(self, node_name: str) -> NodeReading:
+    def node_reading(self, node_name: str) -> NodeReading:
         try:
             return self._reading_at(list(self.names).index(node_name))
         except ValueError:

@@ -69,7 +69,7 @@ class PodRequests:
 
     fields = (EXPECTED_CPU_MILLI, EXPECTED_MEMORY_BYTES)
 
-    def of(self, pod: Pod) -> tuple[float, ...]:
+    def expected_for(self, pod: Pod) -> tuple[float, ...]:
         try:
             return nonzero_requests(pod)
         except QuantityError:

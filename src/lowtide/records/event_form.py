@@ -199,8 +199,8 @@ class EventWriter:
         return msgspec.Raw(encode(self._kept_of(thing)))
 
     def _kept_of(self, thing: Any) -> Any:
-        kept = self._kept.of(thing)
-        return kept if self._hashed is None else self._hashed.of(kept)
+        kept = self._kept.without_left_out(thing)
+        return kept if self._hashed is None else self._hashed.with_hashed_names(kept)
 
     def _uid(self, uid: str) -> str:
         return uid if self._hashed is None else self._hashed.uid(uid)

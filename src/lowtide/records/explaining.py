@@ -146,7 +146,7 @@ def _why_not(
         )
     if state.row_of(node_name) is None:
         raise UnknownNodeError(f"no node is called {node_name}")
-    chosen, other = now.scores.of(now.node_name), now.scores.of(node_name)
+    chosen, other = now.scores.node_score(now.node_name), now.scores.node_score(node_name)
     return WhyNot(
         node_name,
         now.node_name,

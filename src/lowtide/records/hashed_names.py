@@ -121,7 +121,7 @@ class HashedNames:
         digest = blake2b(text.encode("utf-8", "surrogatepass"), key=self._salt)
         return f"x{digest.hexdigest()[: 2 * _DIGEST_BYTES]}"
 
-    def of(self, thing: Any) -> Any:
+    def with_hashed_names(self, thing: Any) -> Any:
         """An object with every name in it hashed."""
         hashed = self._struct(thing)
         if isinstance(thing, _NAMED_AS_THEY_ARE):

@@ -50,7 +50,7 @@ class History:
         while len(self._moments) > self._most_readings or self._bytes > self._most_bytes:
             self._bytes -= self._moments.popleft().values.nbytes
 
-    def of(self, node_name: str) -> NodeHistory:
+    def node_history(self, node_name: str) -> NodeHistory:
         times: list[float] = []
         found: list[list[float | None]] = [[] for _ in _FIELDS]
         positions: dict[int, int | None] = {}  # most readings share one list of names

@@ -49,7 +49,7 @@ class KeptParts:
         self._salt = salt
         self._kept = READ_ANNOTATIONS.union(annotations)
 
-    def of(self, thing: Any) -> Any:
+    def without_left_out(self, thing: Any) -> Any:
         """The same object without what is not kept."""
         if isinstance(thing, Pod) and any(each.message for each in thing.status.conditions):
             conditions = [replace(each, message="") for each in thing.status.conditions]

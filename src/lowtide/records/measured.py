@@ -66,7 +66,7 @@ class MeasuredNodes:
         self._dates = Dates(math.nan, 0.0)
         self._read: FloatArray = np.empty((0, len(FIELDS)))
 
-    def of(self, rows: Rows, position: int | None, uid: str) -> Measured | None:
+    def measured_on(self, rows: Rows, position: int | None, uid: str) -> Measured | None:
         """On these rows; the pod of that uid counts already on the one at `position`. None while
         nothing was read."""
         ledger = self._state.ledgers.ledger(self._request)

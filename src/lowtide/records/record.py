@@ -115,7 +115,7 @@ class DecisionRecord(msgspec.Struct, frozen=True, kw_only=True):
     priorities: PrioritiesRecord | None = None
 
     @classmethod
-    def of(cls, kept: Kept) -> Self:
+    def from_kept(cls, kept: Kept) -> Self:
         decided, decision = kept.decided, kept.decided.decision
         best = _best(decision, kept.measured)
         margin, runner_up = _margin(decision)
@@ -170,7 +170,7 @@ class DecisionLine(msgspec.Struct, frozen=True, kw_only=True):
     neutral_reason: str = ""
 
     @classmethod
-    def of(cls, kept: Kept) -> Self:
+    def from_kept(cls, kept: Kept) -> Self:
         decision = kept.decided.decision
         names, node = decision.scores.node_names, decision.node_name
         position = names.index(node) if node in names else None

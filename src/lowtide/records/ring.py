@@ -77,7 +77,7 @@ class Ring:
         measured = None
         if measuring is not None:
             rows, position = self._rows(decision, is_on or decision.node_name)
-            measured = measuring.of(rows, position, pod.uid) if len(rows) else None
+            measured = measuring.measured_on(rows, position, pod.uid) if len(rows) else None
         self._count += 1
         now = self._clock()
         kept = Kept(self._count, now, decided, now - began_at, measured, is_on)
@@ -128,7 +128,7 @@ class Ring:
             if eviction is not None and any(each.key == pod_key for each in eviction.victims):
                 yield kept
 
-    def of(self, pod_key: str) -> Iterator[Kept]:
+    def decisions_about(self, pod_key: str) -> Iterator[Kept]:
         """What was decided about a pod, by namespace/name, the newest first."""
         return (kept for kept in reversed(self._kept) if kept.decided.decision.pod.key == pod_key)
 

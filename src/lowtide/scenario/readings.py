@@ -40,7 +40,7 @@ def traffic_reading(request: TrafficRequest, given: Given, nodes: Sequence[Node]
         now=0.0,
         window_seconds=request.window_seconds,
         owners=Owners(),
-        stated=StatedCapacities(request.capacities).of(nodes),
+        stated=StatedCapacities(request.capacities).stated_for(nodes),
     )
     states = [
         _state(fields.get("state"), STATES[code], name)

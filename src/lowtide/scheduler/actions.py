@@ -24,7 +24,7 @@ class AnsweredPriorities(msgspec.Struct, frozen=True):
     highest_count: int
 
     @classmethod
-    def of(cls, answered: IntArray, of_kept: IntArray) -> Self:
+    def from_answered(cls, answered: IntArray, of_kept: IntArray) -> Self:
         highest = int(answered.max())
         return cls(of_kept, highest, int(np.count_nonzero(answered == highest)))
 

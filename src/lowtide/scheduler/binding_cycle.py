@@ -87,7 +87,7 @@ class BindingCycle:
     def _reserve(self, record: PendingPod, asking: Asking) -> tuple[str, str] | None:
         """The first plugin that rejects the pod, and why. What plugins reserve is assumed in the
         state."""
-        for plugin in record.profile.at("reserve"):
+        for plugin in record.profile.plugins_for_point("reserve"):
             nodes = self._state.nodes()
             answer, _ = asking.observed(
                 self._state, plugin, "reserve", record.pod, record.node_name, nodes
@@ -114,7 +114,7 @@ class BindingCycle:
         answers: list[PermitAnswered],
     ) -> tuple[str, str] | None:
         """The first plugin that rejects the pod, and why. What others say is added."""
-        for plugin in record.profile.at("permit"):
+        for plugin in record.profile.plugins_for_point("permit"):
             memory = memory_of(record.memories, plugin)
             nodes = self._state.nodes()
             answer, _ = asking.observed(
@@ -211,7 +211,7 @@ class BindingCycle:
     def _unreserve(self, record: PendingPod) -> list[str]:
         """In reverse order; returns what went wrong on the way."""
         errors = []
-        for plugin in reversed(record.profile.at("reserve")):
+        for plugin in reversed(record.profile.plugins_for_point("reserve")):
             try:
                 if hasattr(plugin, "unreserve"):
                     memory = memory_of(record.memories, plugin)

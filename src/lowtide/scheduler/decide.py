@@ -338,7 +338,7 @@ class _Helpers(msgspec.Struct, frozen=True):
             return PostFiltered(f"preemption: {error}", is_error=True)
         if left == answer.candidates:
             return answer
-        for plugin in self._profile.at("postFilter"):
+        for plugin in self._profile.plugins_for_point("postFilter"):
             if left and hasattr(plugin, "choose"):
                 chosen: PostFiltered = ask(plugin, "choose", left, self._turn)
                 return chosen

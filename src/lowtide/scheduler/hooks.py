@@ -33,7 +33,7 @@ class Hooks:
 
     async def prepare(self, bind: Bind) -> str | None:
         """Why the pod cannot be bound after all."""
-        if not bind.profile.at("preBind"):
+        if not bind.profile.plugins_for_point("preBind"):
             return None
         return await self._timed("PreBind", bind, _prepared(bind), lambda problem: problem is None)
 
@@ -44,7 +44,7 @@ class Hooks:
             answer = await self._extenders.bind(bind.pod, bind.node_name)
         if answer is None:
             answer = await self._timed("Bind", bind, _bound(bind), lambda said: said.error is None)
-        if answer.error is None and bind.profile.at("postBind"):
+        if answer.error is None and bind.profile.plugins_for_point("postBind"):
             await self._timed("PostBind", bind, _told(bind), lambda _: True)
         return answer
 
@@ -63,7 +63,7 @@ class Hooks:
 
 
 async def _prepared(bind: Bind) -> str | None:
-    for plugin in bind.profile.at("preBind"):
+    for plugin in bind.profile.plugins_for_point("preBind"):
         problem = await plugin.pre_bind(
             bind.pod, bind.node_name, **memory_of(bind.memories, plugin)
         )
@@ -73,7 +73,7 @@ async def _prepared(bind: Bind) -> str | None:
 
 
 async def _bound(bind: Bind) -> BindOutcome:
-    for plugin in bind.profile.at("bind"):
+    for plugin in bind.profile.plugins_for_point("bind"):
         answer: BindOutcome | None = await plugin.bind(
             bind.pod, bind.node_name, **memory_of(bind.memories, plugin)
         )
@@ -84,7 +84,7 @@ async def _bound(bind: Bind) -> BindOutcome:
 
 async def _told(bind: Bind) -> None:
     """The pod is bound, whatever becomes of this."""
-    for plugin in bind.profile.at("postBind"):
+    for plugin in bind.profile.plugins_for_point("postBind"):
         try:
             await plugin.post_bind(bind.pod, bind.node_name, **memory_of(bind.memories, plugin))
         except Exception:

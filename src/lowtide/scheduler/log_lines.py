@@ -95,7 +95,7 @@ def log_filter(pod: Pod, profile: Profile, nodes: Nodes, *, at_info: bool) -> No
     if not log.enabled(level):
         return
     told = nodes if len(nodes) <= NODES_TOLD else nodes.take(np.arange(NODES_TOLD))
-    for plugin in profile.at("filter"):
+    for plugin in profile.plugins_for_point("filter"):
         if not hasattr(plugin, "filter_in_words"):
             continue
         try:

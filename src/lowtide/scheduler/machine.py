@@ -73,7 +73,7 @@ class Machine:
             name: VerdictCache(profile, self.state) for name, profile in profiles.items()
         }
         first = next(iter(profiles.values()))  # every profile sorts the queue alike
-        (sorter,) = first.at("queueSort")
+        (sorter,) = first.plugins_for_point("queueSort")
         self.pods = Pods(sorter.sort_key)
         self.queue = Queue(
             self.pods,

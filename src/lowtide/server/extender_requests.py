@@ -124,7 +124,9 @@ def quick_nodes_request(body: Body, lists: NameLists) -> NodesRequest | None:
             return None
         pod = _decode_pod(args.pod)
         _reject_large_numbers(pod.spec, "Pod.spec")
-        return NodesRequest(Asked(pod, lists.of(bytes(args.node_names))), None, is_by_name=True)
+        return NodesRequest(
+            Asked(pod, lists.read_names(bytes(args.node_names))), None, is_by_name=True
+        )
     except (*UNREADABLE, BadRequestError):
         return None
 
@@ -152,7 +154,7 @@ def nodes_request(body: Body, *, within_seconds: float = _NODES_SECONDS) -> Node
 def read_names(json: bytes) -> Sequence[str]:
     """Raises what is wrong with them."""
     reject_too_many_names(json)
-    names: Sequence[str] = NodeNames.of(json) or _decode_names(json)
+    names: Sequence[str] = NodeNames.from_json(json) or _decode_names(json)
     if not isinstance(names, NodeNames) or not _are_usable(names):
         _reject_unusable_names(names)
     return names

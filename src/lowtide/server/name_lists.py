@@ -33,7 +33,7 @@ class NameLists:
         self._names = 0
         self._bytes = 0
 
-    def of(self, json: bytes) -> Sequence[str]:
+    def read_names(self, json: bytes) -> Sequence[str]:
         """Raises what reading them does."""
         names = self._by_json.get(json)
         if names is not None:

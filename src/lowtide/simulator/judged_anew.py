@@ -67,7 +67,7 @@ class JudgedAnew:
             "links only the busiest one is judged by it"
         )
 
-    def of(self, reading: Reading) -> Reading:
+    def judged(self, reading: Reading) -> Reading:
         if RECEIVE_COLUMN not in reading.columns or not self.is_needed:
             return reading
         columns, others = dict(reading.columns), dict(reading.of_others)

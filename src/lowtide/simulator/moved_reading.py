@@ -43,7 +43,7 @@ def moved_reading(reading: Reading, request: TrafficRequest, pods: Iterable[Move
         measured = 1.0 - reading.still_to_come(each.pod)
         if measured <= 0:
             continue
-        amounts = measured * np.array(expects.of(each.pod)[:2])
+        amounts = measured * np.array(expects.expected_for(each.pod)[:2])
         for name, sign in ((each.from_node, -1.0), (each.to_node, 1.0)):
             position = position_of.get(name or "")
             if position is not None:

@@ -64,7 +64,7 @@ def _drawn(
     measure: str = _UTILIZATION,
 ) -> str:
     compared = [] if reference is None else [np.array([reference])]
-    axes = _Axes.of([*lines.values(), *compared], float(moments[-1]))
+    axes = _Axes.fitted_to([*lines.values(), *compared], float(moments[-1]))
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
@@ -99,7 +99,7 @@ class _Axes:
     is_logarithmic: bool
 
     @classmethod
-    def of(cls, lines: Sequence[FloatArray], ends_at: float) -> "_Axes":
+    def fitted_to(cls, lines: Sequence[FloatArray], ends_at: float) -> "_Axes":
         highest = max(float(line.max()) for line in lines) or 1.0
         lowest = max(min(float(line.min()) for line in lines), highest * _LOWEST)
         if highest / lowest <= _WIDE:

@@ -47,7 +47,7 @@ class Targets:
         number: IntArray = (moment - self.phase) // self.interval
         return number
 
-    def at(self, number: IntArray) -> IntArray:
+    def scraped_at(self, number: IntArray) -> IntArray:
         """The millisecond of each node's scrape of that number."""
         moment: IntArray = self.phase + number * self.interval
         return moment
@@ -106,7 +106,7 @@ class PrometheusModel:
         due = self._exporters.last_until(_milliseconds(now))
         while (late := np.flatnonzero(self._scraped < due)).size:
             self._scraped[late] += 1
-            moments = self._exporters.at(self._scraped) / 1000
+            moments = self._exporters.scraped_at(self._scraped) / 1000
             counters = np.floor(self._world.counters_at(moments))
             position = self._scraped[late] % self._samples.shape[1]
             self._samples[:, position, late] = counters[:, late]
@@ -204,7 +204,11 @@ class PrometheusModel:
             return values
 
         ranges = RangeOfSamples(
-            oldest, newest, self._exporters.at(oldest), self._exporters.at(newest), value_of
+            oldest,
+            newest,
+            self._exporters.scraped_at(oldest),
+            self._exporters.scraped_at(newest),
+            value_of,
         )
         return evaluated(query.function, ranges, start, end)
 

@@ -262,7 +262,7 @@ class Rerun:
                 self.links.look(told, self._machine.state, now)
             then, reading = recorded, told
             if anew is not None and anew.is_needed:
-                then = anew.of(recorded)
+                then = anew.judged(recorded)
                 reading = moved_reading(then, source, moved)
             reading = self._hot[source].judged(then, reading)
         self._step(ReadingPublished(source, reading), now)

@@ -73,7 +73,7 @@ class Run:
         self._reference = reference
         self._meters = [TrafficMeter(request) for request in requests]
         self._window_seconds = _longest_window(simulation, requests)
-        self._times = _Times.of(simulation, draw, self._window_seconds)
+        self._times = _Times.from_simulation(simulation, draw, self._window_seconds)
         self._nodes = nodes_of(simulation)
         self._number_of = {node.name: number for number, node in enumerate(self._nodes)}
         self._machine = Machine(profiles)
@@ -269,7 +269,7 @@ class _Times:
     ends_at: float
 
     @classmethod
-    def of(cls, simulation: Simulation, draw: Draw, window_seconds: float) -> "_Times":
+    def from_simulation(cls, simulation: Simulation, draw: Draw, window_seconds: float) -> "_Times":
         """Earlier pods are measured whole and asked for at least twice; then they are forgotten
         by every window before the first arrival."""
         delay_seconds = simulation.prometheus.delay_seconds

@@ -58,12 +58,12 @@ def check_plugin(
     mixed with plain ones, under other names. `objects` of its kinds come and go. The queries in its
     `readings` have random values."""
     profile = make_profile([plugin])
-    if not any(profile.at(point) for point in ("preFilter", "filter", "score")):
+    if not any(profile.plugins_for_point(point) for point in ("preFilter", "filter", "score")):
         raise ValueError(f"{plugin.name} has no pre_filter, filter or score to check")
     for number in range(clusters):
         draw = random.Random(f"{seed}/{number}")
         cluster = _RandomCluster(draw, [*_PODS, *pods, *pods], [*_NODES, *nodes, *nodes], objects)
-        _Check(plugin, profile, cluster.state, draw).of(cluster, [*pods, *_PODS])
+        _Check(plugin, profile, cluster.state, draw).check_cluster(cluster, [*pods, *_PODS])
 
 
 class _RandomCluster:
@@ -149,7 +149,7 @@ class _Check:
         self._draw = draw
         self._kept = VerdictCache(profile, state)
 
-    def of(self, cluster: _RandomCluster, pods: Sequence[Pod]) -> None:
+    def check_cluster(self, cluster: _RandomCluster, pods: Sequence[Pod]) -> None:
         queries = [each for each in readings_of(self._plugin) if isinstance(each, PrometheusQuery)]
         for _ in range(_EVENTS):
             cluster.change(queries)
@@ -200,10 +200,10 @@ class _Check:
 
     def _asked(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> "_Answers":
         found: _Answers = {}
-        if self._profile.at("preFilter"):
+        if self._profile.plugins_for_point("preFilter"):
             answer = ask(self._plugin, "pre_filter", pod, nodes.everything)
             found["pre_filter"] = dict.fromkeys(nodes.names, repr(answer))
-        if self._profile.at("filter"):
+        if self._profile.plugins_for_point("filter"):
             reasons: dict[str, list[str]] = {name: [] for name in nodes.names}
             for each in ask(self._plugin, "filter", pod, nodes):
                 for at in np.flatnonzero(each.mask):
@@ -212,7 +212,7 @@ class _Check:
                 name: repr(", ".join(sorted(each))) if each else _ACCEPTED
                 for name, each in reasons.items()
             }
-        if self._profile.at("score"):
+        if self._profile.plugins_for_point("score"):
             raw = ask(self._plugin, "score", pod, nodes.with_feasible(feasible))
             values = [None] * len(nodes) if raw is None else raw.tolist()
             found["score"] = dict(zip(nodes.names, map(repr, values), strict=True))

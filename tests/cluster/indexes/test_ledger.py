@@ -28,7 +28,7 @@ class Carries:
 
     fields = ("in", "out")
 
-    def of(self, pod: Pod) -> tuple[float, ...]:
+    def expected_for(self, pod: Pod) -> tuple[float, ...]:
         amount = float(pod.labels.get("in", self.otherwise))
         return amount, 2 * amount
 

@@ -24,7 +24,7 @@ def selecting(
     counts_terminating: bool = False,
     **labels: str,
 ) -> PodSelection:
-    return PodSelection.of(
+    return PodSelection.from_requirements(
         [*requirements, *labels_required(labels)],
         namespaces=namespaces,
         counts_terminating=counts_terminating,
@@ -225,7 +225,7 @@ def test_a_column_that_was_dropped_is_kept_true_no_more() -> None:
 
 def test_in_whatever_order_requirements_come_they_share_a_column() -> None:
     first = selecting(LabelRequirement("x", "Exists"), app="web", tier="front")
-    second = PodSelection.of(
+    second = PodSelection.from_requirements(
         requirements_of(
             LabelSelector({"tier": "front", "app": "web"}, [LabelRequirement("x", "Exists")])
         ),

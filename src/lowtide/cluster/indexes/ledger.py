@@ -42,7 +42,11 @@ class Ledger:
     def expected(self, pod: Pod) -> Mapping[str, float]:
         """What the pod would add to a node, by field."""
         expects = self._reading.expects
-        return {} if expects is None else dict(zip(expects.fields, expects.of(pod), strict=True))
+        return (
+            {}
+            if expects is None
+            else dict(zip(expects.fields, expects.expected_for(pod), strict=True))
+        )
 
     @property
     def expected_fields(self) -> tuple[str, ...]:
