@@ -177,7 +177,7 @@ async def test_a_look_at_a_binding_that_fails_changes_nothing(
         await breathe()
         assert bench.live.machine.state.assumed_count == 1
         assert bench.live.machine.next_change_at() > bench.clock.now
-    assert "A binding cannot be looked up" in caplog.messages
+    assert "Looking up a binding failed" in caplog.messages
 
 
 async def test_a_standby_looks_up_no_bindings() -> None:
@@ -424,7 +424,7 @@ async def test_after_a_failed_binding_there_is_nothing_to_do_after_it() -> None:
         pytest.param(
             "bind",
             asyncio.CancelledError(),
-            "it was cancelled by a plugin",
+            "a plugin cancelled it",
             id="because something of its own was cancelled",
         ),
     ],
@@ -538,7 +538,7 @@ async def test_a_task_that_fails_is_told_and_ends_the_run_but_the_binding_has_en
         await asyncio.wait_for(running, 10)
     assert (bench.live.is_busy, bench.writes.notes) == (False, [assigned("web")])
     told = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
-    assert told == ["The end of a binding cannot be handled"]
+    assert told == ["Handling the outcome of a binding failed"]
 
 
 async def test_a_task_that_fails_while_draining_ends_the_run_with_its_error() -> None:

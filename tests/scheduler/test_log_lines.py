@@ -117,14 +117,14 @@ class Telling:
         pytest.param(
             Telling(fails_in="normalize"),
             [
-                '"A reading cannot be told" '
+                '"Logging a reading failed" '
                 "err=\"Telling.normalize failed: ZeroDivisionError('no quotient')\""
             ],
             id="as an error where the plugin fails",
         ),
         pytest.param(
             Telling(fails_in="in_words"),
-            ['"A reading cannot be told" err="Telling.in_words failed: KeyError(\'word\')"'],
+            ['"Logging a reading failed" err="Telling.in_words failed: KeyError(\'word\')"'],
             id="as an error where the plugin has no words",
         ),
     ],
@@ -148,7 +148,7 @@ def test_scores_that_a_plugin_cannot_put_into_words_do_not_hinder(log: io.String
     log_decision(Decided(decision, attempts=1, first_seen_at=0.0), profile, state.nodes())
     assert lines_of(log) == [
         '"Attempting to schedule pod" pod="default/web"',
-        '"Scores cannot be told" err="Telling.in_words failed: KeyError(\'word\')"',
+        '"Logging scores failed" err="Telling.in_words failed: KeyError(\'word\')"',
     ]
 
 
@@ -280,7 +280,7 @@ def test_verdicts_cannot_be_told_where(failure: Exception, log: io.StringIO) -> 
     nodes = make_state([make_node("a")]).nodes()
     log_filter(make_pod("web"), make_profile([Judging(failure)]), nodes, at_info=True)
     (line,) = lines_of(log)
-    assert line.startswith('"Verdicts cannot be told" err="')
+    assert line.startswith('"Logging the answers of filters failed" err="')
 
 
 def test_of_scores_that_are_not_there_nothing_is_told(log: io.StringIO) -> None:
@@ -315,7 +315,7 @@ def test_an_annotation_that_cannot_be_read_is_told(
     thing: object, want: str, log: io.StringIO
 ) -> None:
     log_event(Added(thing), make_state([]))
-    assert "An annotation cannot be read, and does not count" in log.getvalue()
+    assert "Ignoring an annotation that cannot be read" in log.getvalue()
     assert want in log.getvalue()
 
 
