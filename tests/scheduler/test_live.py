@@ -132,18 +132,20 @@ async def test_a_pod_is_bound_and_its_outcome_handed_back() -> None:
 @pytest.mark.parametrize(
     ("found", "warnings", "told"),
     [
-        pytest.param(OUTCOME_BOUND, [], [assigned("web")], id="is counted on its node"),
+        pytest.param(
+            OUTCOME_BOUND, [], [assigned("web")], id="counts on its node if its pod is bound"
+        ),
         pytest.param(
             BindOutcome(error="it has no node"),
             ["A binding was answered with success, but not applied"],
             [assigned("web"), "it has no node"],
-            id="is tried again when it has no node",
+            id="is tried again if its pod has no node",
         ),
         pytest.param(
             BindOutcome(error="it is gone", is_gone=True),
             [],
             [assigned("web")],
-            id="is forgotten when it is gone",
+            id="is forgotten if its pod is gone",
         ),
     ],
 )
@@ -420,12 +422,14 @@ async def test_after_a_failed_binding_there_is_nothing_to_do_after_it() -> None:
     [
         pytest.param("pre_bind", RuntimeError("broken"), "broken", id="in pre_bind"),
         pytest.param("bind", RuntimeError("broken"), "broken", id="in bind"),
-        pytest.param("bind", TimeoutError(), "TimeoutError", id="without a word"),
+        pytest.param(
+            "bind", TimeoutError(), "TimeoutError", id="with an exception that has no message"
+        ),
         pytest.param(
             "bind",
             asyncio.CancelledError(),
             "a plugin cancelled it",
-            id="because something of its own was cancelled",
+            id="because the plugin cancelled a task of its own",
         ),
     ],
 )

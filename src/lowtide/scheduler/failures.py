@@ -38,22 +38,22 @@ class Failures:
             until = record.first_seen_at + decision.gives_way_after
             self._queue.park(record, rejected_by, retry_on, now, until=until)
         decided = Decided(decision, record.attempts, record.first_seen_at, asking.spent)
-        return [decided, *self._written(record, UNSCHEDULABLE, decision.fit_error_final)]
+        return [decided, *self._reports(record, UNSCHEDULABLE, decision.fit_error_final)]
 
     def error(self, record: PendingPod, error: str, now: float) -> list[Action]:
         """An error that is not the pod's fault; it is tried again after a backoff."""
         self._nominations.drop(record.uid, now)
         self._queue.retry(record, now)
         failed = AttemptFailed(record.pod, error)
-        return [failed, *self._written(record, SCHEDULER_ERROR, error)]
+        return [failed, *self._reports(record, SCHEDULER_ERROR, error)]
 
     def unreadable(self, record: PendingPod, error: str, now: float) -> list[Action]:
         """The pod cannot be read, or an object that it uses, such as a claim. Only a change of one
         of them can help."""
         self._queue.park(record, frozenset([NO_PLUGIN]), OBJECTS, now)
-        return self._written(record, UNSCHEDULABLE, error)
+        return self._reports(record, UNSCHEDULABLE, error)
 
-    def _written(self, record: PendingPod, reason: str, message: str) -> list[Action]:
+    def _reports(self, record: PendingPod, reason: str, message: str) -> list[Action]:
         """The Event and the condition with this message, and the pod's nomination."""
         nominated = self._nominations.to_write(record)
         condition = WriteCondition(record.pod, reason, message, nominated)

@@ -35,7 +35,7 @@ class Hooks:
         """Run the PreBind plugins. Return why the pod cannot be bound; None if it can."""
         if not bind.profile.plugins_for_point("preBind"):
             return None
-        return await self._timed("PreBind", bind, _prepared(bind), lambda problem: problem is None)
+        return await self._timed("PreBind", bind, _pre_bind(bind), lambda problem: problem is None)
 
     async def bind(self, bind: Bind) -> BindOutcome:
         """Bind by the extender that binds this pod, or else by the first plugin that does."""
@@ -43,9 +43,11 @@ class Hooks:
         if self._extenders is not None:
             answer = await self._extenders.bind(bind.pod, bind.node_name)
         if answer is None:
-            answer = await self._timed("Bind", bind, _bound(bind), lambda said: said.error is None)
+            answer = await self._timed(
+                "Bind", bind, _bind(bind), lambda outcome: outcome.error is None
+            )
         if answer.error is None and bind.profile.plugins_for_point("postBind"):
-            await self._timed("PostBind", bind, _told(bind), lambda _: True)
+            await self._timed("PostBind", bind, _post_bind(bind), lambda _: True)
         return answer
 
     async def _timed(
@@ -62,7 +64,7 @@ class Hooks:
         return answer
 
 
-async def _prepared(bind: Bind) -> str | None:
+async def _pre_bind(bind: Bind) -> str | None:
     for plugin in bind.profile.plugins_for_point("preBind"):
         problem = await plugin.pre_bind(
             bind.pod, bind.node_name, **memory_of(bind.memories, plugin)
@@ -72,7 +74,7 @@ async def _prepared(bind: Bind) -> str | None:
     return None
 
 
-async def _bound(bind: Bind) -> BindOutcome:
+async def _bind(bind: Bind) -> BindOutcome:
     for plugin in bind.profile.plugins_for_point("bind"):
         answer: BindOutcome | None = await plugin.bind(
             bind.pod, bind.node_name, **memory_of(bind.memories, plugin)
@@ -82,7 +84,7 @@ async def _bound(bind: Bind) -> BindOutcome:
     return BindOutcome(error="no plugin binds pods in this profile")
 
 
-async def _told(bind: Bind) -> None:
+async def _post_bind(bind: Bind) -> None:
     """Only log errors: the pod is bound already."""
     for plugin in bind.profile.plugins_for_point("postBind"):
         try:

@@ -45,7 +45,7 @@ log = Log("scheduler")
 # With 64, an API server on two cores usually closed the watches of other clients while 3000 pods
 # were scheduled, because they could not keep up. With 32 it seldom did.
 MOST_BINDINGS_IN_FLIGHT = 32
-_TURNS_BETWEEN_BREATHS = 8
+_TURNS_BETWEEN_YIELDS = 8
 _HELD_BACK_SECONDS = 1.0
 _LONGEST_WAIT_SECONDS = 3600.0
 _ENDS = "the process ends"
@@ -103,7 +103,7 @@ class Live:
         self._something_happened = asyncio.Event()
         self._hooks = Hooks(metrics, clock, extenders)
         self._tasks = Tasks()
-        self._cut: set[str] = set()  # by uid: pods left to the next leader
+        self._left_pods: set[str] = set()  # uids of pods left to the next leader
         self._attempts = Attempts(machine.pods, metrics, clock)
         self._preparing_count = 0
         self._failure: Exception | None = None
@@ -161,7 +161,7 @@ class Live:
             self._attempts.turn_began_at = now = self._clock()
             self._perform(self._step(Turn(), now))
             turns += 1
-            if turns % _TURNS_BETWEEN_BREATHS == 0:
+            if turns % _TURNS_BETWEEN_YIELDS == 0:
                 await asyncio.sleep(0)
 
     def _may_take_turn(self) -> bool:
@@ -213,7 +213,7 @@ class Live:
     # Actions of the machine.
 
     def _perform(self, actions: list[Action]) -> None:
-        for action in actions if not self._cut else self._without_cut(actions):
+        for action in actions if not self._left_pods else self._without_left_pods(actions):
             match action:
                 case Decided():
                     self._note_decision(action)
@@ -237,11 +237,13 @@ class Live:
                     log.error("A plugin failed", plugin=plugin_name, err=error)
                     self._metrics.plugin_failed(plugin_name)
 
-    def _without_cut(self, actions: list[Action]) -> list[Action]:
+    def _without_left_pods(self, actions: list[Action]) -> list[Action]:
         """Without reports about pods that are left to the next leader."""
-        told = WriteCondition | WriteKubeEvent | AttemptFailed
+        reports = WriteCondition | WriteKubeEvent | AttemptFailed
         return [
-            each for each in actions if not (isinstance(each, told) and each.pod.uid in self._cut)
+            each
+            for each in actions
+            if not (isinstance(each, reports) and each.pod.uid in self._left_pods)
         ]
 
     def _note_decision(self, decided: Decided) -> None:
@@ -346,7 +348,7 @@ class Live:
     def _leave(self, pod: Pod, ended: Event) -> None:
         """The process ends before the pod is known to be bound. The next leader sees the pod, so
         nothing is reported."""
-        self._cut.add(pod.uid)
+        self._left_pods.add(pod.uid)
         self._hand_back(ended)
 
     async def _prepare(self, bind: Bind) -> str | None:

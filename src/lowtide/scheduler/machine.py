@@ -43,7 +43,7 @@ from lowtide.scheduler.queue import INITIAL_BACKOFF_SECONDS, MAX_BACKOFF_SECONDS
 
 # Added to the time a pod has waited. A pod parked until a moment has then waited long enough at
 # that moment, despite floating-point rounding.
-_LOST_SECONDS = 1e-6
+_ROUNDING_SECONDS = 1e-6
 
 
 class Cycle(msgspec.Struct):
@@ -234,7 +234,7 @@ class Machine:
             self._preemption.forget(record, record.eviction)
 
     def _victim_gone(self, uid: str, now: float) -> None:
-        for preemptor in self._preemption.gone(uid):
+        for preemptor in self._preemption.victim_gone(uid):
             self.queue.victims_are_gone(preemptor, now)
 
     # One pod's turn.
@@ -266,7 +266,7 @@ class Machine:
             pod,
             self._verdicts[profile.scheduler_name],
             turn=self._turns,
-            waited_seconds=now - record.first_seen_at + _LOST_SECONDS,
+            waited_seconds=now - record.first_seen_at + _ROUNDING_SECONDS,
             full=self._keeps_every_score,
             extenders=self._extenders,
             signature=record.signature,
@@ -311,7 +311,7 @@ class Machine:
         return actions
 
     def _eviction_ended(self, event: EvictionEnded, now: float) -> list[Action]:
-        preemptor, events = self._preemption.written(event)
+        preemptor, events = self._preemption.writes_ended(event)
         if preemptor is not None:
             if event.error is None:
                 self.queue.victims_are_gone(preemptor, now)

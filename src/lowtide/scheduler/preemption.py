@@ -77,7 +77,7 @@ class Preemption:
         priority = record.pod.spec.priority
         return tuple(each for each in nominated if each.spec.priority < priority)
 
-    def written(self, event: EvictionEnded) -> tuple[PendingPod | None, list[WriteKubeEvent]]:
+    def writes_ended(self, event: EvictionEnded) -> tuple[PendingPod | None, list[WriteKubeEvent]]:
         """The pod if it is not held any longer, and the Events for the evicted pods."""
         record = self._preemptors.get(event.uid)
         if record is None or record.eviction is None:
@@ -93,7 +93,7 @@ class Preemption:
             self._end(record)
         return (record if is_over else None), events
 
-    def gone(self, victim_uid: str) -> list[PendingPod]:
+    def victim_gone(self, victim_uid: str) -> list[PendingPod]:
         """A victim is terminating or gone. Return the pods that are not held any longer."""
         released = []
         for record in list(self._preemptors.values()):

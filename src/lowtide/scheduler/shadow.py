@@ -86,7 +86,7 @@ class Shadow:
         """The decision that a known pod would get now, for explanations."""
         waited_seconds = self.queue.waited_seconds(pod.uid, now)
         return decided_now(
-            _without_promise(pod),
+            _without_nomination(pod),
             self._verdicts_for(pod),
             turn=self._turns,
             waited_seconds=waited_seconds,
@@ -122,7 +122,7 @@ class Shadow:
         return self._verdicts.get(pod.spec.scheduler_name, first)
 
     def _compared(self, pod: Pod, node_name: str, waited_seconds: float) -> Shadowed:
-        verdicts, pod = self._verdicts_for(pod), _without_promise(pod)
+        verdicts, pod = self._verdicts_for(pod), _without_nomination(pod)
         self._turns += 1
         asking = Asking(verdicts.profile.clock)
         try:
@@ -161,18 +161,18 @@ class Shadow:
             return Shadowed(pod, node_name, Agreement.AS_GOOD, decision, total, best_total)
         chosen, because = self.state.row_of(decision.node_name or ""), ""
         if chosen is not None:
-            because = _speaks_for(verdict.scores_of(np.array([chosen, row]), ranked))
+            because = _plugin_in_favour(verdict.scores_of(np.array([chosen, row]), ranked))
         return Shadowed(
             pod, node_name, Agreement.DIFFERENT, decision, total, best_total, because=because
         )
 
 
-def _without_promise(pod: Pod) -> Pod:
+def _without_nomination(pod: Pod) -> Pod:
     """The nomination is the other scheduler's; our plugins do not follow it."""
     return replace(pod, status=replace(pod.status, nominated_node_name=""))
 
 
-def _speaks_for(scores: ScoreTable) -> str:
+def _plugin_in_favour(scores: ScoreTable) -> str:
     """The plugin that prefers the first of two nodes most; "" if none prefers it."""
     gains = np.array(scores.weights) * (scores.normalized[:, 0] - scores.normalized[:, 1])
     if not len(gains) or gains.max() <= 0:
