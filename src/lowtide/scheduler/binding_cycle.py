@@ -290,7 +290,7 @@ class BindingCycle:
 
 
 def _is_looked_up(record: PendingPod) -> bool:
-    """Whether its binding is being looked up, or is next in line: it has no deadline then."""
+    """Whether its binding is being looked up, or waits in line for that: without a deadline."""
     return record.stage is Stage.UNCONFIRMED and not record.deadlines
 
 

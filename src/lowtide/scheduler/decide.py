@@ -218,7 +218,7 @@ class DecisionWriter(msgspec.Struct, frozen=True):
     def _rejected_besides(
         self, fit: Feasibility
     ) -> Iterator[tuple[NodeRejection | None, NodeRejection]]:
-        """For each such row, the rejection by the filters alone and the one that counts."""
+        """For each row of `fit.rejected`: the filters' own rejection, and the one that counts."""
         for row, rejection in fit.rejected.items():
             yield self._verdict.rejection_at(row), rejection
 

@@ -18,7 +18,7 @@ class Feasibility(msgspec.Struct, frozen=True):
     feasible: BoolArray  # by row
     count: int  # of feasible rows
     rejected: Mapping[int, NodeRejection]  # by row: for room of nominated pods, or by extenders
-    has_given_way: bool = False  # every row was rejected; feasible ones gave way
+    has_given_way: bool = False  # every row was rejected; in `feasible` that gave way
     is_narrowed: bool = False  # whether `feasible` differs from what passes the filters
 
     def without(self, rejected: Mapping[int, NodeRejection]) -> "Feasibility":

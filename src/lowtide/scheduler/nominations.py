@@ -55,7 +55,7 @@ class Nominations:
             self._wake(promise_dropped(pod), now)
 
     def take_back(self, uid: str, now: float) -> None:
-        """Take it back for a pod of higher priority. The action Evict of that pod writes it."""
+        """Remove the nomination for a pod of higher priority, whose action `Evict` writes that."""
         record = self._pods.by_uid.get(uid)
         if record is not None:
             _ask(record, "")

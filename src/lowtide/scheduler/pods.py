@@ -109,9 +109,7 @@ class PendingPod:
     decision: Decision | None = None
     node_name: str = ""  # where it is assumed
     is_doubtful: bool = False  # whether others changed its node after it was chosen
-    memories: dict[str, Any] = field(
-        default_factory=dict
-    )  # by plugin: what `reserve` returned to remember
+    memories: dict[str, Any] = field(default_factory=dict)  # by plugin: kept since its `reserve`
     deadlines: dict[str, "Deadline"] = field(default_factory=dict)  # by what they wait for
 
     # Nominations that we asked to write and that its status has not shown yet, newest last. ""

@@ -1,7 +1,8 @@
 """When pending pods have their turns: at once, after a backoff, when a change may help, or when
 no plugin gates them any more.
 
-The machine adds pods, pops them, and returns those that got no node.
+The machine adds pods and pops them. It parks a pod that fits nowhere until a change wakes it, and
+retries a pod after an error.
 """
 
 import math
@@ -191,7 +192,7 @@ class Queue:
             self._initial_backoff_seconds * 2.0 ** min(failures - 1, 30), self._max_backoff_seconds
         )
         record.queued_at = now
-        # kube-scheduler rounds to whole seconds and checks once a second.
+        # kube-scheduler rounds down to whole seconds and checks once a second.
         record.backoff_until = math.floor(now + seconds) + 1.0
 
     def _enter(self, record: PendingPod, stage: Stage, because: str = "") -> None:

@@ -10,7 +10,7 @@ from lowtide.objects.times import epoch_seconds
 
 @dataclass(frozen=True, slots=True)
 class UnboundPod:
-    """`first_seen_at` is its creation if this process saw it only later, after a start, say."""
+    """It waits since its creation, even if this process saw it only later."""
 
     pod: Pod
     first_seen_at: float
