@@ -51,7 +51,9 @@ class WholeGroup:
     def _members(self, pod: Pod, nodes: Nodes) -> frozenset[str]:
         """The uids of all that have a node. Only nodes that hold some are looked into."""
         group = LabelRequirement(self._args.group_label, "In", [self._group(pod)])
-        selection = PodSelection.from_requirements([group], namespaces=[pod.namespace], counts_terminating=False)
+        selection = PodSelection.from_requirements(
+            [group], namespaces=[pod.namespace], counts_terminating=False
+        )
         held = np.flatnonzero(nodes.pods_matching(selection))
         pods = (each for position in held.tolist() for each in nodes.pods(position))
         return frozenset(each.uid for each in pods if selection.counts(each))

@@ -28,25 +28,29 @@ WHAT_OTHERS_DO = pytest.mark.parametrize(
     ("events", "objection"),
     [
         pytest.param([], None, id="nothing has happened"),
-        pytest.param([foreign("theirs", "600m")], FULL, id="another's pod leaves no room"),
-        pytest.param([foreign("theirs", "500m")], None, id="another's pod leaves room enough"),
+        pytest.param(
+            [foreign("theirs", "600m")], FULL, id="a pod of another scheduler leaves no room"
+        ),
+        pytest.param(
+            [foreign("theirs", "500m")], None, id="a pod of another scheduler leaves enough room"
+        ),
         pytest.param(
             [foreign("theirs", "600m"), Deleted(make_pod("theirs", cpu="600m", on="node-a"))],
             None,
-            id="another's pod came, and has gone",
+            id="a pod of another scheduler came and went again",
         ),
         pytest.param(
             [Modified(make_pod("theirs", cpu="600m", on="node-b", scheduler_name="other"))],
             None,
-            id="another's pod went elsewhere",
+            id="a pod of another scheduler went to another node",
         ),
         pytest.param(
             [foreign("theirs", "100m"), foreign("theirs", "600m")],
             FULL,
-            id="another's pod was resized",
+            id="a pod of another scheduler was resized",
         ),
         pytest.param(
-            [Added(small_node(cpu="100m"))], FULL, id="the node was listed again, and is smaller"
+            [Added(small_node(cpu="100m"))], FULL, id="the node was listed again with less room"
         ),
         pytest.param(
             [Deleted(small_node())], "node node-a is gone", id="the node does not exist any more"
@@ -59,7 +63,7 @@ WHAT_OTHERS_DO = pytest.mark.parametrize(
         pytest.param(
             [Modified(make_node("node-a", cpu="1", labels={"new": "label"}))],
             None,
-            id="the node has changed in what does not matter",
+            id="the node changed in something that no plugin reads",
         ),
     ],
 )

@@ -222,10 +222,12 @@ def fit() -> NodeResourcesFit:
 @pytest.mark.parametrize(
     ("state", "node_name"),
     [
-        pytest.param(promised(priority=5), None, id="is kept for a pod that matters more"),
-        pytest.param(promised(priority=0), None, id="is kept for a pod that matters as much"),
-        pytest.param(promised(priority=-1), "a", id="is not kept for a pod that matters less"),
-        pytest.param(promised(uid="default/pod"), "a", id="is not kept for the pod from itself"),
+        pytest.param(promised(priority=5), None, id="is kept for a pod of higher priority"),
+        pytest.param(promised(priority=0), None, id="is kept for a pod of the same priority"),
+        pytest.param(promised(priority=-1), "a", id="is not kept for a pod of lower priority"),
+        pytest.param(
+            promised(uid="default/pod"), "a", id="is not kept free of the nominated pod itself"
+        ),
     ],
 )
 def test_a_promised_place(state: ClusterState, node_name: str | None) -> None:

@@ -74,15 +74,33 @@ def decided(
 @pytest.mark.parametrize(
     ("plugins", "waited_seconds", "chosen"),
     [
-        pytest.param([Busy("bc", 0)], 0, "a", id="avoids what is rejected while another is left"),
-        pytest.param([Busy("bc", 60)], 1e9, "a", id="avoids it however long the pod waited"),
-        pytest.param([Busy("abc", 0)], 0, "c", id="takes the best of what gives way at once"),
-        pytest.param([Busy("abc", 60)], 59.9, None, id="takes none before the time is over"),
-        pytest.param([Busy("abc", 60)], 60, "c", id="takes the best when the time is over"),
         pytest.param(
-            [Closed("bc"), Busy("abc", 0)], 0, "a", id="takes only what the other plugins left"
+            [Busy("bc", 0)], 0, "a", id="avoids rejected nodes while another node is left"
         ),
-        pytest.param([Closed("abc"), Busy("abc", 0)], 0, None, id="takes none where none is left"),
+        pytest.param(
+            [Busy("bc", 60)], 1e9, "a", id="avoids rejected nodes however long the pod waited"
+        ),
+        pytest.param(
+            [Busy("abc", 0)], 0, "c", id="takes the best node if rejections give way at once"
+        ),
+        pytest.param(
+            [Busy("abc", 60)], 59.9, None, id="takes no node before the rejections give way"
+        ),
+        pytest.param(
+            [Busy("abc", 60)], 60, "c", id="takes the best node once the rejections give way"
+        ),
+        pytest.param(
+            [Closed("bc"), Busy("abc", 0)],
+            0,
+            "a",
+            id="takes only a node that no other plugin rejects",
+        ),
+        pytest.param(
+            [Closed("abc"), Busy("abc", 0)],
+            0,
+            None,
+            id="takes no node if other plugins reject them all",
+        ),
     ],
 )
 @pytest.mark.parametrize("full", [False, True], ids=["briefly", "in full"])
@@ -96,9 +114,9 @@ def test_a_decision(
     ("plugins", "waited_seconds", "after"),
     [
         pytest.param([Busy("abc", 60)], 10, 60.0, id="when the rejections give way"),
-        pytest.param([Closed("abc")], 10, math.inf, id="never where nothing gives way"),
+        pytest.param([Closed("abc")], 10, math.inf, id="never if no rejection gives way"),
         pytest.param(
-            [Closed("abc"), Busy("abc", 60)], 10, math.inf, id="never where that would not help"
+            [Closed("abc"), Busy("abc", 60)], 10, math.inf, id="never if giving way would not help"
         ),
     ],
 )
@@ -129,8 +147,8 @@ def test_only_what_gave_way_is_scored_and_nothing_is_told_of_its_rejection() -> 
 @pytest.mark.parametrize(
     ("waited_seconds", "chosen"),
     [
-        pytest.param(59, None, id="stands before the time is over"),
-        pytest.param(60, "a", id="gives way when the time is over"),
+        pytest.param(59, None, id="stands before its time to give way"),
+        pytest.param(60, "a", id="gives way at its time"),
     ],
 )
 @pytest.mark.parametrize("full", [False, True], ids=["briefly", "in full"])
@@ -155,9 +173,9 @@ CROWDED = NodeRejection("Crowded", ("crowded",), eviction_helps=False)
         pytest.param([Busy("abc", 0)], make_pod(), BUSY, id="of the best of several nodes"),
         pytest.param([Busy("abc", 0), Closed("bc")], make_pod(), BUSY, id="of the only node left"),
         pytest.param([Busy("abc", 0)], make_pod(nominated="a"), BUSY, id="of a nominated node"),
-        pytest.param([Busy("bc", 0)], make_pod(), None, id="of no node where none had to give way"),
+        pytest.param([Busy("bc", 0)], make_pod(), None, id="none, if no rejection had to give way"),
         pytest.param(
-            [Closed("abc"), Busy("abc", 0)], make_pod(), None, id="of no node for no node"
+            [Closed("abc"), Busy("abc", 0)], make_pod(), None, id="none, if the pod fits nowhere"
         ),
     ],
 )

@@ -15,12 +15,26 @@ FULL = make_pod("full", on="a", cpu="1")
 @pytest.mark.parametrize(
     ("nominated", "feasible", "promised", "is_narrowed"),
     [
-        pytest.param({}, ["b", "c"], [], False, id="nobody is promised a node"),
-        pytest.param({"cpu": "1"}, ["b", "c"], ["a"], False, id="it was full anyway"),
-        pytest.param({"at": "b", "cpu": "1"}, ["c"], ["b"], True, id="it would be full then"),
-        pytest.param({"at": "b", "cpu": "500m"}, ["b", "c"], [], False, id="both have room"),
+        pytest.param({}, ["b", "c"], [], False, id="no pod is nominated"),
         pytest.param(
-            {"at": "b", "cpu": "1", "priority": -1}, ["b", "c"], [], False, id="it matters less"
+            {"cpu": "1"}, ["b", "c"], ["a"], False, id="the node is full without the nominated pod"
+        ),
+        pytest.param(
+            {"at": "b", "cpu": "1"},
+            ["c"],
+            ["b"],
+            True,
+            id="the node would be full with the nominated pod",
+        ),
+        pytest.param(
+            {"at": "b", "cpu": "500m"}, ["b", "c"], [], False, id="the node has room for both pods"
+        ),
+        pytest.param(
+            {"at": "b", "cpu": "1", "priority": -1},
+            ["b", "c"],
+            [],
+            False,
+            id="the nominated pod has lower priority",
         ),
     ],
 )

@@ -132,18 +132,20 @@ async def test_a_pod_is_bound_and_its_outcome_handed_back() -> None:
 @pytest.mark.parametrize(
     ("found", "warnings", "told"),
     [
-        pytest.param(OUTCOME_BOUND, [], [assigned("web")], id="is counted on its node"),
+        pytest.param(
+            OUTCOME_BOUND, [], [assigned("web")], id="counts on its node if its pod is bound"
+        ),
         pytest.param(
             BindOutcome(error="it has no node"),
             ["A binding was answered with success, but not applied"],
             [assigned("web"), "it has no node"],
-            id="is tried again when it has no node",
+            id="is tried again if its pod has no node",
         ),
         pytest.param(
             BindOutcome(error="it is gone", is_gone=True),
             [],
             [assigned("web")],
-            id="is forgotten when it is gone",
+            id="is forgotten if its pod is gone",
         ),
     ],
 )
@@ -177,7 +179,7 @@ async def test_a_look_at_a_binding_that_fails_changes_nothing(
         await breathe()
         assert bench.live.machine.state.assumed_count == 1
         assert bench.live.machine.next_change_at() > bench.clock.now
-    assert "A binding cannot be looked up" in caplog.messages
+    assert "Looking up a binding failed" in caplog.messages
 
 
 async def test_a_standby_looks_up_no_bindings() -> None:
@@ -420,12 +422,14 @@ async def test_after_a_failed_binding_there_is_nothing_to_do_after_it() -> None:
     [
         pytest.param("pre_bind", RuntimeError("broken"), "broken", id="in pre_bind"),
         pytest.param("bind", RuntimeError("broken"), "broken", id="in bind"),
-        pytest.param("bind", TimeoutError(), "TimeoutError", id="without a word"),
+        pytest.param(
+            "bind", TimeoutError(), "TimeoutError", id="with an exception that has no message"
+        ),
         pytest.param(
             "bind",
             asyncio.CancelledError(),
-            "it was cancelled by a plugin",
-            id="because something of its own was cancelled",
+            "a plugin cancelled it",
+            id="because the plugin cancelled a task of its own",
         ),
     ],
 )
@@ -538,7 +542,7 @@ async def test_a_task_that_fails_is_told_and_ends_the_run_but_the_binding_has_en
         await asyncio.wait_for(running, 10)
     assert (bench.live.is_busy, bench.writes.notes) == (False, [assigned("web")])
     told = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
-    assert told == ["The end of a binding cannot be handled"]
+    assert told == ["Handling the outcome of a binding failed"]
 
 
 async def test_a_task_that_fails_while_draining_ends_the_run_with_its_error() -> None:

@@ -100,7 +100,7 @@ async def test_whatever_goes_wrong_in_asking_fails_the_attempt() -> None:
 
 async def test_what_cannot_be_handled_ends_the_run() -> None:
     bench = Bench(FakeExtenders(Priorities(())))  # no answer to what was asked
-    with pytest.raises(TypeError, match="which is no Filtered"):
+    with pytest.raises(TypeError, match="it must be a Filtered"):
         async with asyncio.timeout(10):
             await bench.live.run()
 

@@ -82,15 +82,18 @@ class TellsOfBindings:
         pytest.param(
             *(None, OUTCOME_BOUND),
             {"PreBind Success": 2.0, "Bind Success": 0.5, "PostBind Success": 0.25},
-            id="all of them",
+            id="of every extension point if the pod is bound",
         ),
         pytest.param(
-            "no volume was made", OUTCOME_BOUND, {"PreBind Error": 2.0}, id="until one rejects"
+            "no volume was made",
+            OUTCOME_BOUND,
+            {"PreBind Error": 2.0},
+            id="up to PreBind if a plugin rejects",
         ),
         pytest.param(
             *(None, OUTCOME_ERROR),
             {"PreBind Success": 2.0, "Bind Error": 0.5},
-            id="until the binding fails",
+            id="up to Bind if the binding fails",
         ),
     ],
 )

@@ -112,20 +112,20 @@ class Telling:
                 "b: 1 50 150 brief",
                 "c: 2 100 300 brief",
             ],
-            id="as it is normalised and weighted in decisions",
+            id="with normalised and weighted scores, as in decisions",
         ),
         pytest.param(
             Telling(fails_in="normalize"),
             [
-                '"A reading cannot be told" '
+                '"Logging a reading failed" '
                 "err=\"Telling.normalize failed: ZeroDivisionError('no quotient')\""
             ],
-            id="as an error where the plugin fails",
+            id="as an error if the plugin fails",
         ),
         pytest.param(
             Telling(fails_in="in_words"),
-            ['"A reading cannot be told" err="Telling.in_words failed: KeyError(\'word\')"'],
-            id="as an error where the plugin has no words",
+            ['"Logging a reading failed" err="Telling.in_words failed: KeyError(\'word\')"'],
+            id="as an error if the plugin's own lines fail",
         ),
     ],
 )
@@ -148,7 +148,7 @@ def test_scores_that_a_plugin_cannot_put_into_words_do_not_hinder(log: io.String
     log_decision(Decided(decision, attempts=1, first_seen_at=0.0), profile, state.nodes())
     assert lines_of(log) == [
         '"Attempting to schedule pod" pod="default/web"',
-        '"Scores cannot be told" err="Telling.in_words failed: KeyError(\'word\')"',
+        '"Logging scores failed" err="Telling.in_words failed: KeyError(\'word\')"',
     ]
 
 
@@ -219,7 +219,7 @@ class Judging:
 @pytest.mark.parametrize(
     ("verbosity", "at_info", "is_reported"),
     [
-        pytest.param(0, True, True, id="by default where the profile wants it"),
+        pytest.param(0, True, True, id="by default if the profile asks for it"),
         pytest.param(1, False, False, id="not by default"),
         pytest.param(2, False, True, id="with -v 2"),
     ],
@@ -251,8 +251,8 @@ def scores_of(plugin_name: str, node_names: Sequence[str], *, weight: int = 1) -
 @pytest.mark.parametrize(
     ("count", "more"),
     [
-        pytest.param(100, [], id="all of them"),
-        pytest.param(103, ["and 3 more nodes"], id="a hundred and a count"),
+        pytest.param(100, [], id="no count of further nodes for 100 nodes"),
+        pytest.param(103, ["and 3 more nodes"], id="a count of further nodes after the first 100"),
     ],
 )
 def test_of_many_nodes_are_told(count: int, more: list[str], log: io.StringIO) -> None:
@@ -280,7 +280,7 @@ def test_verdicts_cannot_be_told_where(failure: Exception, log: io.StringIO) -> 
     nodes = make_state([make_node("a")]).nodes()
     log_filter(make_pod("web"), make_profile([Judging(failure)]), nodes, at_info=True)
     (line,) = lines_of(log)
-    assert line.startswith('"Verdicts cannot be told" err="')
+    assert line.startswith('"Logging the answers of filters failed" err="')
 
 
 def test_of_scores_that_are_not_there_nothing_is_told(log: io.StringIO) -> None:
@@ -302,12 +302,12 @@ def test_readings_are_not_told_unless_wanted(log: io.StringIO) -> None:
         pytest.param(
             make_pod("web", annotations={"lowtide.dev/traffic": "fast"}),
             'pod="default/web" annotation="lowtide.dev/traffic" value="fast"',
-            id="a pod's",
+            id="on a pod",
         ),
         pytest.param(
             make_node("a", annotations={"lowtide.dev/link-capacity": "10 Gb"}),
             'node="a" annotation="lowtide.dev/link-capacity" value="10 Gb"',
-            id="a node's",
+            id="on a node",
         ),
     ],
 )
@@ -315,7 +315,7 @@ def test_an_annotation_that_cannot_be_read_is_told(
     thing: object, want: str, log: io.StringIO
 ) -> None:
     log_event(Added(thing), make_state([]))
-    assert "An annotation cannot be read, and does not count" in log.getvalue()
+    assert "Ignoring an annotation that cannot be read" in log.getvalue()
     assert want in log.getvalue()
 
 

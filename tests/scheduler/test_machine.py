@@ -103,8 +103,8 @@ def test_nothing_is_placed_before_everything_that_exists_is_known() -> None:
 @pytest.mark.parametrize(
     ("kind", "is_synced"),
     [
-        pytest.param("Service", True, id="goes on without a kind that only some plugins need"),
-        pytest.param("Node", False, id="waits for nodes, without which nothing can be placed"),
+        pytest.param("Service", True, id="is skipped if only some plugins need the kind"),
+        pytest.param("Node", False, id="keeps the machine waiting if it is Node"),
     ],
 )
 def test_a_kind_that_cannot_be_listed(kind: str, is_synced: bool) -> None:
@@ -218,10 +218,10 @@ def test_a_pod_that_is_deleted_before_its_turn_has_none() -> None:
 @pytest.mark.parametrize(
     ("outcome", "told"),
     [
-        pytest.param(OUTCOME_BOUND, [ASSIGNED], id="tells that it was bound, if it was"),
-        pytest.param(OUTCOME_GONE, [], id="says nothing more of a pod that is gone"),
-        pytest.param(OUTCOME_CONFLICT, [], id="does not retry after a conflict"),
-        pytest.param(OUTCOME_ERROR, [], id="does not retry after an error"),
+        pytest.param(OUTCOME_BOUND, [ASSIGNED], id="gets its Event if the binding succeeds"),
+        pytest.param(OUTCOME_GONE, [], id="gets no report if the binding finds it gone"),
+        pytest.param(OUTCOME_CONFLICT, [], id="is not tried again after a conflict"),
+        pytest.param(OUTCOME_ERROR, [], id="is not tried again after an error"),
     ],
 )
 def test_a_pod_that_is_deleted_while_its_binding_is_under_way(
@@ -432,8 +432,8 @@ class NeverContent(OnlyKnownNamespaces):
 @pytest.mark.parametrize(
     ("labels", "want"),
     [
-        pytest.param({}, 0, id="a status update, of which only the version is seen, wakes nobody"),
-        pytest.param({"team": "a"}, 1, id="a change that a plugin can see wakes its pods"),
+        pytest.param({}, 0, id="wake no pod if only the version changed"),
+        pytest.param({"team": "a"}, 1, id="wake the pods of a plugin that reads what changed"),
     ],
 )
 def test_objects_that_come_again(labels: dict[str, str], want: int) -> None:

@@ -89,12 +89,12 @@ def test_a_victim_is_told_who_took_its_place() -> None:
 @pytest.mark.parametrize(
     "events",
     [
-        pytest.param([ended(), Deleted(LOW)], id="goes at once"),
+        pytest.param([ended(), Deleted(LOW)], id="is deleted at once"),
         pytest.param([Deleted(LOW), ended()], id="is gone before its deletion is answered"),
-        pytest.param([ended(), Modified(going(LOW)), Deleted(LOW)], id="takes its time"),
+        pytest.param([ended(), Modified(going(LOW)), Deleted(LOW)], id="terminates slowly"),
         pytest.param(
             [EvictionEnded(BIG.uid, gone=frozenset({LOW.uid})), Deleted(LOW)],
-            id="was gone already",
+            id="was already gone",
         ),
     ],
 )
@@ -143,7 +143,7 @@ def test_a_terminating_victim_is_waited_for() -> None:
     "before",
     [
         pytest.param([], id="while the deletion is under way"),
-        pytest.param([ended()], id="while the watch does not know of the deletion"),
+        pytest.param([ended()], id="before the watch shows the deletion"),
     ],
 )
 def test_nobody_else_is_evicted_meanwhile(before: list[Event]) -> None:
@@ -203,9 +203,11 @@ def test_a_promise_is_taken_back_when_no_eviction_helps() -> None:
     "events",
     [
         pytest.param([Deleted(BIG), ended()], id="is deleted"),
-        pytest.param([ended(), Deleted(BIG)], id="is deleted after the writes"),
-        pytest.param([Modified(on(BIG, "node-b")), ended()], id="is bound by somebody else"),
-        pytest.param([ended(), Modified(on(BIG, "node-b"))], id="is bound after the writes"),
+        pytest.param([ended(), Deleted(BIG)], id="is deleted after the eviction was written"),
+        pytest.param([Modified(on(BIG, "node-b")), ended()], id="is bound by another scheduler"),
+        pytest.param(
+            [ended(), Modified(on(BIG, "node-b"))], id="is bound after the eviction was written"
+        ),
     ],
 )
 def test_nothing_holds_a_pod_that_comes_again_after_it(events: list[Event]) -> None:

@@ -130,9 +130,9 @@ def test_extenders_add_to_the_ranks() -> None:
 @pytest.mark.parametrize(
     "score",
     [
-        pytest.param(-100, id="sinks below what is rejected"),
-        pytest.param(-(2**62), id="sinks below all numbers"),
-        pytest.param(2**62, id="rises above all numbers"),
+        pytest.param(-100, id="is below the rank of rejected nodes"),
+        pytest.param(-(2**62), id="is below the 64-bit range"),
+        pytest.param(2**62, id="is above the 64-bit range"),
     ],
 )
 def test_a_node_that_was_rejected_is_never_chosen_where_the_only_rank(score: int) -> None:
@@ -211,9 +211,11 @@ class Slow:
 @pytest.mark.parametrize(
     "look",
     [
-        pytest.param(lambda machine, pod: None, id="none"),
-        pytest.param(lambda machine, pod: machine.objection_to(pod), id="before it is bound"),
-        pytest.param(lambda machine, pod: machine.decided_now(pod, 0.0), id="to explain it"),
+        pytest.param(lambda machine, pod: None, id="no question"),
+        pytest.param(
+            lambda machine, pod: machine.objection_to(pod), id="the check before its binding"
+        ),
+        pytest.param(lambda machine, pod: machine.decided_now(pod, 0.0), id="its explanation"),
     ],
 )
 def test_a_look_at_another_pod_meanwhile_changes_nothing(
@@ -271,17 +273,17 @@ def test_an_extender_chooses_among_evictions() -> None:
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        pytest.param(Preempted({}), "no candidate node for preemption", id="agrees to none"),
+        pytest.param(Preempted({}), "no candidate node for preemption", id="accepts no eviction"),
         pytest.param(
             Preempted({"a": ((), 0)}),
             'expected at least one victim pod on node "a"',
-            id="spares every pod of a node",
+            id="names a node without victims",
         ),
         pytest.param(
             Preempted({"a": (("7",), 0)}),
             "extender: http://three claims to preempt pod (UID: 7) on node: a, "
             "but the pod is not found on that node",
-            id="names a pod that is not there",
+            id="names a victim that is not on the node",
         ),
         pytest.param(ExtenderFailed("no licence"), "no licence", id="fails"),
     ],

@@ -111,14 +111,15 @@ def test_a_condition_that_the_pod_has_already_is_not_written_again() -> None:
     [
         pytest.param(
             {"reason": "Unschedulable", "message": "0/9 nodes are available: 9 busy."},
-            id="says something else",
+            id="has another message",
         ),
         pytest.param({"reason": "SchedulerError", "message": TOO_BIG}, id="has another reason"),
         pytest.param(
-            {"reason": "Unschedulable", "message": TOO_BIG, "status": "True"}, id="says True"
+            {"reason": "Unschedulable", "message": TOO_BIG, "status": "True"},
+            id="has the status True",
         ),
         pytest.param(
-            {"reason": "Unschedulable", "message": TOO_BIG, "type": "Ready"}, id="is another one"
+            {"reason": "Unschedulable", "message": TOO_BIG, "type": "Ready"}, id="has another type"
         ),
     ],
 )
@@ -187,14 +188,16 @@ FULL = make_pod("full", on="node-a", cpu="900m")
             make_pod("big", cpu="600m"),
             small_node(),
             Modified(make_pod("full", on="node-a", cpu="100m")),
-            id="a pod shrinks where it runs",
+            id="a running pod shrinks",
         ),
-        pytest.param(BIG, small_node(), Modified(make_pod("big", cpu="50m")), id="it shrinks"),
+        pytest.param(
+            BIG, small_node(), Modified(make_pod("big", cpu="50m")), id="the pod itself shrinks"
+        ),
         pytest.param(
             make_pod("big"),
             TAINTED,
             Modified(make_pod("big", tolerations=[{"operator": "Exists"}])),
-            id="it tolerates the taint now",
+            id="the pod itself gets a toleration",
         ),
     ],
 )
@@ -211,11 +214,15 @@ def test_a_rejected_pod_is_placed_when(pod: Pod, node: Node, event: Event) -> No
     "event",
     [
         pytest.param(Added(make_pod("new", on="node-a")), id="another pod is bound"),
-        pytest.param(Added(make_pod("theirs", scheduler_name="other")), id="another pod is made"),
-        pytest.param(Modified(small_node()), id="its node reports that it is alive"),
-        pytest.param(Deleted(small_node("other")), id="a node that nobody knew goes"),
         pytest.param(
-            Modified(make_pod("big", cpu="2", nominated="node-a")), id="its status changes"
+            Added(make_pod("theirs", scheduler_name="other")),
+            id="a pod of another scheduler is created",
+        ),
+        pytest.param(Modified(small_node()), id="a node only sends a heartbeat"),
+        pytest.param(Deleted(small_node("other")), id="an unknown node is deleted"),
+        pytest.param(
+            Modified(make_pod("big", cpu="2", nominated="node-a")),
+            id="only the pod's status changes",
         ),
     ],
 )

@@ -224,7 +224,7 @@ def test_a_second_scheduler_in_one_registry_is_rejected() -> None:
                 ("Reserve", "Success"): 0.125,
                 ("Permit", "Success"): 2.0,
             },
-            id="of a pod that is placed, all succeed",
+            id="with Success everywhere if the pod is placed",
         ),
         pytest.param(
             {"pre_filter": 1.0, "filter": 2.0, "post_filter": 3.0, "may_enqueue": 9.0},
@@ -234,7 +234,7 @@ def test_a_second_scheduler_in_one_registry_is_rejected() -> None:
                 ("Filter", "Unschedulable"): 2.0,
                 ("PostFilter", "Success"): 3.0,
             },
-            id="of one that fits nowhere, those that filter reject",
+            id="with Unschedulable at the filters if the pod fits nowhere",
         ),
         pytest.param(
             {"filter": 1.0, "score": 2.0, "reserve": 3.0},
@@ -244,13 +244,13 @@ def test_a_second_scheduler_in_one_registry_is_rejected() -> None:
                 ("Score", "Success"): 2.0,
                 ("Reserve", "Unschedulable"): 3.0,
             },
-            id="of one that was rejected its node when that was reserved, that does",
+            id="with Unschedulable at Reserve if a plugin rejects there",
         ),
         pytest.param(
             {"reserve": 3.0, "permit": 4.0},
             False,
             {("Reserve", "Success"): 3.0, ("Permit", "Unschedulable"): 4.0},
-            id="of one that was not permitted, that does",
+            id="with Unschedulable at Permit if a plugin rejects there",
         ),
     ],
 )

@@ -42,13 +42,14 @@ def test_a_place_that_was_promised_is_kept_for_the_pod_it_was_promised_to() -> N
 @pytest.mark.parametrize(
     "event",
     [
-        pytest.param(Deleted(make_pod("promised", cpu="800m")), id="the other pod is deleted"),
+        pytest.param(Deleted(make_pod("promised", cpu="800m")), id="the nominated pod is deleted"),
         pytest.param(
             Modified(make_pod("promised", cpu="800m", gates=["wait"])),
-            id="the promise is taken back",
+            id="the nomination is removed",
         ),
         pytest.param(
-            Modified(make_pod("promised", cpu="800m", on="node-b")), id="it is bound elsewhere"
+            Modified(make_pod("promised", cpu="800m", on="node-b")),
+            id="the nominated pod is bound to another node",
         ),
     ],
 )

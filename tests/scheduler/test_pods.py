@@ -134,6 +134,7 @@ UNDRAWN = [
 def test_a_pod_does_not_move(before: Stage, after: Stage) -> None:
     pods, pod = make_pods(), make_pod("web")
     record = PendingPod(pod, pod.uid, PROFILE, first_seen_at=0.0, queued_at=0.0, stage=before)
-    with pytest.raises(ValueError, match=f"pod default/web is {before.value}: not to be"):
+    error = f"pod default/web cannot go from {before.value} to {after.value}"
+    with pytest.raises(ValueError, match=f"^{error}$"):
         pods.move(record, after)
     assert (record.stage, list(pods)) == (before, [])

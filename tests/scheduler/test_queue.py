@@ -95,8 +95,8 @@ def test_a_retried_pod_lines_up_behind_those_that_came_meanwhile() -> None:
 @pytest.mark.parametrize(
     "start",
     [
-        pytest.param(1000.0, id="counts from a whole second"),
-        pytest.param(1000.75, id="cuts the fraction of a second off and waits for the next"),
+        pytest.param(1000.0, id="from a whole second"),
+        pytest.param(1000.75, id="from a fraction of a second"),
     ],
 )
 def test_errors_back_off_1_2_4_8_10_10_seconds_and_end_on_a_whole_second(start: float) -> None:
@@ -341,9 +341,9 @@ def test_a_parked_pod_stays_parked_when_its_victims_are_gone() -> None:
 @pytest.mark.parametrize(
     ("place", "want"),
     [
-        pytest.param(Stage.EVICTING, Stage.ERROR_BACKOFF, id="held back"),
-        pytest.param(Stage.UNSCHEDULABLE, Stage.ERROR_BACKOFF, id="parked"),
-        pytest.param(Stage.ACTIVE, Stage.ACTIVE, id="ready, which it stays"),
+        pytest.param(Stage.EVICTING, Stage.ERROR_BACKOFF, id="evicting"),
+        pytest.param(Stage.UNSCHEDULABLE, Stage.ERROR_BACKOFF, id="unschedulable"),
+        pytest.param(Stage.ACTIVE, Stage.ACTIVE, id="active, and stays active"),
     ],
 )
 def test_a_pod_whose_eviction_failed_is_retried_after_a_while_when_it_is(
@@ -414,13 +414,13 @@ def test_a_change_of_the_status_moves_nothing_and_is_kept(place: Stage) -> None:
 @pytest.mark.parametrize(
     ("place", "goes_to"),
     [
-        pytest.param(Stage.ACTIVE, Stage.ACTIVE, id="leaves a ready pod ready"),
-        pytest.param(Stage.BACKOFF, Stage.BACKOFF, id="leaves a pod its backoff"),
-        pytest.param(Stage.ERROR_BACKOFF, Stage.ERROR_BACKOFF, id="leaves a pod its error backoff"),
+        pytest.param(Stage.ACTIVE, Stage.ACTIVE, id="leaves an active pod active"),
+        pytest.param(Stage.BACKOFF, Stage.BACKOFF, id="leaves a pod in backoff"),
+        pytest.param(Stage.ERROR_BACKOFF, Stage.ERROR_BACKOFF, id="leaves a pod in error backoff"),
         pytest.param(
-            Stage.UNSCHEDULABLE, Stage.BACKOFF, id="wakes a parked pod, after its backoff"
+            Stage.UNSCHEDULABLE, Stage.BACKOFF, id="moves an unschedulable pod to backoff"
         ),
-        pytest.param(Stage.GATED, Stage.ACTIVE, id="lets a pod without gates in"),
+        pytest.param(Stage.GATED, Stage.ACTIVE, id="activates a gated pod without gates"),
     ],
 )
 def test_a_change_of_the_spec(place: Stage, goes_to: Stage) -> None:

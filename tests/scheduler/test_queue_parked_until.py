@@ -35,7 +35,7 @@ def names_in_order(queue: QueueOfPods, now: float) -> list[str]:
 @pytest.mark.parametrize(
     ("until", "tried_at"),
     [
-        pytest.param(NOW + 60, NOW + 60, id="is tried at that moment"),
+        pytest.param(NOW + 60, NOW + 60, id="is tried at that time"),
         pytest.param(NOW + 900, NOW + 300, id="is tried after five minutes if that is sooner"),
         pytest.param(math.inf, NOW + 300, id="is tried after five minutes if it names none"),
     ],

@@ -41,14 +41,34 @@ def on(pod: Pod, node_name: str) -> Pod:
 @pytest.mark.parametrize(
     ("pod", "node_name", "agreement", "would_be_on"),
     [
-        pytest.param(make_pod("web", cpu="1"), "roomy", Agreement.SAME, "roomy", id="the same"),
-        pytest.param(make_pod("web", cpu="1"), "small", Agreement.DIFFERENT, "roomy", id="worse"),
-        pytest.param(make_pod("web", cpu="3"), "small", Agreement.REJECTED, "roomy", id="rejected"),
-        pytest.param(make_pod("web", cpu="99"), "small", Agreement.NOWHERE, "small", id="nowhere"),
+        pytest.param(
+            make_pod("web", cpu="1"), "roomy", Agreement.SAME, "roomy", id="on the same node"
+        ),
+        pytest.param(
+            make_pod("web", cpu="1"),
+            "small",
+            Agreement.DIFFERENT,
+            "roomy",
+            id="on a node with a lower score",
+        ),
+        pytest.param(
+            make_pod("web", cpu="3"),
+            "small",
+            Agreement.REJECTED,
+            "roomy",
+            id="on a node that a plugin rejects",
+        ),
+        pytest.param(
+            make_pod("web", cpu="99"),
+            "small",
+            Agreement.NOWHERE,
+            "small",
+            id="though it fits no node",
+        ),
         pytest.param(
             make_pod("web", labels={"breaks": "yes"}),
             *("small", Agreement.FAILED, "small"),
-            id="a plugin fails",
+            id="while a plugin fails",
         ),
     ],
 )

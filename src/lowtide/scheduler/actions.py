@@ -1,4 +1,4 @@
-"""What comes out of the machine: what its driver has to do. Data, no I/O."""
+"""The machine's output: actions for its driver to perform. Data, no I/O."""
 
 from collections.abc import Mapping
 from typing import Any, Self
@@ -16,8 +16,8 @@ from lowtide.scheduler.extending import Question
 
 
 class AnsweredPriorities(msgspec.Struct, frozen=True):
-    """What another scheduler was answered, 0 to 10: for the nodes that the decision keeps, the
-    highest of all, and how many nodes have that."""
+    """The priorities, 0 to 10, that another scheduler was answered: those of the nodes that the
+    decision keeps, the highest of all nodes, and how many nodes have the highest."""
 
     of_kept: IntArray
     highest: int
@@ -29,13 +29,13 @@ class AnsweredPriorities(msgspec.Struct, frozen=True):
         return cls(of_kept, highest, int(np.count_nonzero(answered == highest)))
 
     def first(self, count: int) -> Self:
-        """Where the decision keeps only so many of the best nodes."""
+        """For a decision that keeps only `count` of the best nodes."""
         return replace(self, of_kept=self.of_kept[:count].copy())
 
 
 class Decided(msgspec.Struct, frozen=True):
-    """A pod had its turn; nothing to do but to tell. Where another scheduler `asked`, by that verb,
-    the node is advice; `neutral` is why the plugins had no say in it."""
+    """A pod had its turn: to report. `asked` is the verb if another scheduler asked; the node is
+    then only advice. `neutral` is why the answer left the plugins out."""
 
     decision: Decision
     attempts: int
@@ -50,20 +50,20 @@ class Bind(msgspec.Struct, frozen=True):
     pod: Pod
     node_name: str
     profile: Profile
-    memories: Mapping[str, Any] = {}  # by plugin: what `reserve` said to hand it again
+    memories: Mapping[str, Any] = {}  # by plugin: what `reserve` returned to remember
 
 
 class WriteCondition(msgspec.Struct, frozen=True):
-    """PodScheduled=False on the pod, and the node it is nominated to."""
+    """Set PodScheduled=False on the pod, and its nomination."""
 
     pod: Pod
     reason: str
     message: str
-    nominated_node_name: str | None = None  # "": to none; None: as it is
+    nominated_node_name: str | None = None  # "": remove it; None: leave it
 
     @property
     def is_news(self) -> bool:
-        """Whether the pod's status does not say all of it already."""
+        """Whether the pod's status does not show all of this yet."""
         return self.nominated_node_name is not None or not any(
             each.type == "PodScheduled"
             and each.status == "False"
@@ -84,8 +84,8 @@ class WriteKubeEvent(msgspec.Struct, frozen=True):
 
 
 class Evict(msgspec.Struct, frozen=True):
-    """The victims are to be deleted, so that `pod` fits on the node; `EvictionEnded` tells of the
-    end. The nominations of the `nominated` are to be taken back."""
+    """Delete the victims, so that `pod` fits on the node, and remove the nominations of the pods
+    in `nominated`. `EvictionEnded` reports the end."""
 
     pod: Pod
     node_name: str
@@ -94,29 +94,29 @@ class Evict(msgspec.Struct, frozen=True):
 
 
 class LookUpBinding(msgspec.Struct, frozen=True):
-    """A binding was answered with success, and the watch does not confirm it: the pod is to be read
-    from the API server. `BindingLookedUp` brings the answer."""
+    """Read the pod from the API server: its binding succeeded, but the watch does not confirm it.
+    `BindingLookedUp` brings the answer."""
 
     pod: Pod
     node_name: str
 
 
 class AskExtenders(msgspec.Struct, frozen=True):
-    """The cycle goes on when `ExtendersAnswered` brings the answer."""
+    """Ask this. The cycle goes on when `ExtendersAnswered` brings the answer."""
 
     question: Question
 
 
 class AttemptFailed(msgspec.Struct, frozen=True):
-    """Something went wrong that is not the pod's fault; it is tried again."""
+    """An error that is not the pod's fault; the pod is tried again."""
 
     pod: Pod
     error: str
 
 
 class PluginFailed(msgspec.Struct, frozen=True):
-    """A plugin raised where no attempt fails by it, such as in `may_help`: to log and to count.
-    At most one per plugin and turn."""
+    """A plugin raised, but failed no attempt, such as in `may_help`: to log and to count. At most
+    one per plugin and turn."""
 
     plugin_name: str
     error: str

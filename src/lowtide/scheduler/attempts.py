@@ -1,4 +1,4 @@
-"""What becomes of each attempt to schedule a pod, for the metrics and the log. Called by live."""
+"""Metrics and log lines about each attempt to schedule a pod. Called by live."""
 
 from collections.abc import Callable
 
@@ -16,11 +16,11 @@ class Attempts:
         self._pods = pods
         self._metrics = metrics
         self._clock = clock
-        self._decided_at: dict[str, float] = {}  # by uid: pods that have a node and are not bound
+        self._decided_at: dict[str, float] = {}  # by uid: pods with a node, not bound yet
         self.turn_began_at = 0.0
 
     def began_at(self, pod: Pod) -> float:
-        """Of a pod that is gone meanwhile, what was decided is news of the last turn."""
+        """When the pod's attempt began. For a pod that is gone, when the last turn began."""
         record = self._pods.by_uid.get(pod.uid)
         if record is None or not record.attempts:
             return self.turn_began_at
@@ -46,11 +46,11 @@ class Attempts:
         self._metrics.attempt_failed(pod.spec.scheduler_name, seconds_attempt=seconds)
 
     def bound(self, bind: Bind) -> None:
-        """The machine has not heard of it yet."""
+        """Called before the machine gets the outcome: the record still has its decision."""
         decided_at = self._decided_at.pop(bind.pod.uid, None)
         record = self._pods.by_uid.get(bind.pod.uid)
         if decided_at is None or record is None or record.decision is None:
-            return  # the pod has gone meanwhile
+            return  # the pod is gone
         decision, now = record.decision, self._clock()
         if log.enabled(2):
             log.v(
@@ -70,5 +70,4 @@ class Attempts:
         )
 
     def forget(self, pod: Pod) -> None:
-        """It is gone."""
         self._decided_at.pop(pod.uid, None)

@@ -1,5 +1,5 @@
-"""From the chosen node to the confirmed binding: the pod is assumed there, plugins reserve and
-permit, the binding is sent, and the watch confirms it. Used by the machine."""
+"""From the chosen node to the confirmed binding: assume the pod, ask the Reserve and Permit
+plugins, bind, and wait for the watch to confirm. Used by the machine."""
 
 import sys
 from collections import deque
@@ -28,12 +28,12 @@ from lowtide.scheduler.queue import Queue
 LONGEST_PERMIT_SECONDS = 900.0
 # The watch usually confirms a binding within a second.
 CONFIRMED_WITHIN_SECONDS = 30.0
-# While the watch is behind, a pod is read again after twice as long each time.
+# While the watch lags, the wait before each further look-up doubles, up to this.
 LONGEST_WAIT_SECONDS = 600.0
 MOST_READ_AT_ONCE = 4
 
-_CONFIRMATION = ""  # what an unconfirmed pod waits for, instead of a plugin's permission
-_LONG_ENOUGH_SECONDS = sys.float_info.max  # for all that ever gives way
+_CONFIRMATION = ""  # the `waits_for` of a pod that waits for the watch, not for a plugin
+_LONG_ENOUGH_SECONDS = sys.float_info.max  # for every rejection that gives way with time
 
 
 class BindingCycle:
@@ -53,7 +53,7 @@ class BindingCycle:
         self._being_read: dict[str, Deadline] = {}  # by uid: look-ups that have no answer yet
         self._to_be_read: deque[Deadline] = deque()
 
-    # A node was chosen.
+    # The pod has a node.
 
     def begin(
         self, record: PendingPod, decision: Decision, asking: Asking, now: float
@@ -62,7 +62,7 @@ class BindingCycle:
         self._state.assume(record.pod, decision.node_name, decision.signature)
         record.decision, record.node_name = decision, decision.node_name
         waits: dict[str, float] = {}  # seconds, by plugin
-        answers: list[PermitAnswered] = []  # for pods that wait already
+        answers: list[PermitAnswered] = []  # for other pods that wait in Permit
         try:
             rejection = self._reserve(record, asking) or self._permit(
                 record, asking, waits, answers
@@ -85,8 +85,8 @@ class BindingCycle:
         return actions
 
     def _reserve(self, record: PendingPod, asking: Asking) -> tuple[str, str] | None:
-        """The first plugin that rejects the pod, and why. What plugins reserve is assumed in the
-        state."""
+        """The first plugin that rejects the pod, and its reason. The objects that plugins reserve
+        are assumed."""
         for plugin in record.profile.plugins_for_point("reserve"):
             nodes = self._state.nodes()
             answer, _ = asking.observed(
@@ -100,8 +100,8 @@ class BindingCycle:
                     self._state.known_objects.assume(record.uid, objects)
             elif answer is not None:
                 raise PluginError(
-                    f"{plugin.name}.reserve answers with {answer!r}; "
-                    "it must be Reserved(objects=...), PodRejection or None",
+                    f"{plugin.name}.reserve returned {answer!r}; "
+                    "it must return Reserved(objects=...), PodRejection or None",
                     plugin_name=plugin.name,
                 )
         return None
@@ -113,7 +113,7 @@ class BindingCycle:
         waits: dict[str, float],
         answers: list[PermitAnswered],
     ) -> tuple[str, str] | None:
-        """The first plugin that rejects the pod, and why. What others say is added."""
+        """The first plugin that rejects the pod, and its reason. Fills `waits` and `answers`."""
         for plugin in record.profile.plugins_for_point("permit"):
             memory = memory_of(record.memories, plugin)
             nodes = self._state.nodes()
@@ -134,7 +134,7 @@ class BindingCycle:
         self._pods.move(record, Stage.BINDING)
         return Bind(record.pod, record.node_name, record.profile, record.memories)
 
-    # It waits in Permit.
+    # The pod waits in Permit.
 
     def _wait(self, record: PendingPod, waits: dict[str, float], now: float) -> None:
         self._pods.move(record, Stage.WAITING)
@@ -156,7 +156,7 @@ class BindingCycle:
         return self._failures.no_node(record, rejected, UNTIMED, now)
 
     def stop_waiting(self, record: PendingPod, now: float) -> None:
-        """The pod loses its place; the caller says what becomes of it."""
+        """Take back the assumption. The caller then moves the pod to its next stage."""
         self.take_back(record, now)
         self._queue.wake(pod_change(record.pod, None), now)
 
@@ -199,7 +199,7 @@ class BindingCycle:
         return self._failures.error(record, "; ".join(errors), now)
 
     def take_back(self, record: PendingPod, now: float) -> list[str]:
-        """Undoes an assumption whatever happens; returns what went wrong on the way."""
+        """Undo the assumption, even if plugins fail; return their errors."""
         errors = self._unreserve(record)
         for assumed, watched in self._state.known_objects.take_back(record.uid):
             self._objects.object_changed(assumed, watched, now)
@@ -209,7 +209,7 @@ class BindingCycle:
         return errors
 
     def _unreserve(self, record: PendingPod) -> list[str]:
-        """In reverse order; returns what went wrong on the way."""
+        """Call `unreserve` in reverse order; return the errors."""
         errors = []
         for plugin in reversed(record.profile.plugins_for_point("reserve")):
             try:
@@ -223,7 +223,7 @@ class BindingCycle:
     # The watch does not confirm a binding.
 
     def look_up(self, deadline: Deadline) -> list[Action]:
-        """Few pods are read at once; the others follow."""
+        """Read few pods at once; the others follow."""
         record = deadline.record
         self._pods.end_deadline(record, deadline.waits_for)
         if len(self._being_read) >= MOST_READ_AT_ONCE:
@@ -254,15 +254,15 @@ class BindingCycle:
     # Others change the node.
 
     def changed_by_others(self, node_name: str) -> None:
-        """Pods that are assumed there are checked again before they are bound."""
+        """Mark the pods assumed there: they are checked again before they are bound."""
         for uid, placed in self._state.placed_on(node_name).items():
             record = self._pods.by_uid.get(uid) if placed.is_assumed else None
             if record is not None and record.stage in ASSUMED:
                 record.is_doubtful = True
 
     def objection_to(self, uid: str) -> str | None:
-        """Why the pod must not be bound any more to the node that it was decided for. What gives
-        way to pods that have waited does not count: it may have."""
+        """Why the pod must not be bound to its node any more; None if it may. Rejections that give
+        way with time do not count: they may have given way in the decision."""
         record = self._pods.by_uid.get(uid)
         if record is None or record.stage is not Stage.BINDING or not record.is_doubtful:
             return None
@@ -276,7 +276,7 @@ class BindingCycle:
         return f"node {record.node_name} has changed meanwhile: {', '.join(reasons)}"
 
     def _reasons_against(self, record: PendingPod, row: int) -> tuple[str, ...]:
-        """What plugins say of the node without the pod, which counts there already."""
+        """The plugins' reasons against the node, as if the pod were not assumed there."""
         try:
             return reasons_against(
                 record.pod,
@@ -286,16 +286,16 @@ class BindingCycle:
                 waited_seconds=_LONG_ENOUGH_SECONDS,
             )
         except (PluginError, QuantityError):
-            return ()  # nothing is known against it
+            return ()  # a plugin that fails is no reason against the node
 
 
 def _is_looked_up(record: PendingPod) -> bool:
-    """Whether its binding is to be looked up, or is: then it has no deadline."""
+    """Whether its binding is being looked up, or waits in line for that: without a deadline."""
     return record.stage is Stage.UNCONFIRMED and not record.deadlines
 
 
 def _duration(seconds: float) -> str:
-    """As Go spells it: 15m0s, 1.5s, 250ms."""
+    """As Go writes durations: 15m0s, 1.5s, 250ms."""
     if 0 < seconds < 1:
         return f"{seconds * 1000:g}ms"
     hours, rest = divmod(seconds, 3600)

@@ -1,6 +1,6 @@
-"""decide: the best node for one pod, and why. Pure: it reads verdicts and changes nothing.
+"""decide: the best node for one pod, and why. Pure: it reads verdicts and changes no cluster state.
 
-Called by the machine for each pod, and by the offline modes.
+`deciding` is the same with questions to extenders; the machine runs it for each pod.
 """
 
 import math
@@ -46,7 +46,7 @@ def decide(
     full: bool = False,
     asking: Asking = UNTIMED,
 ) -> Decision:
-    """Without extenders, so that nobody has to be asked."""
+    """Decide without extenders. The arguments are as in `deciding`."""
     dialogue = deciding(
         pod,
         verdicts,
@@ -61,11 +61,11 @@ def decide(
     except StopIteration as ended:
         decision: Decision = ended.value
         return decision
-    raise RuntimeError(f"there are no extenders, and yet one is asked {question}")
+    raise RuntimeError(f"decide has no extenders to ask {question}")
 
 
 def decided_now(pod: Pod, verdicts: VerdictCache, *, turn: int, waited_seconds: float) -> Decision:
-    """For an explanation: in full, as if the pod had no node. Nothing is changed by it."""
+    """For explanations: decide in full as if the pod had no node. Changes nothing."""
     elsewhere = verdicts.without(pod.uid)
     return decide(pod, elsewhere, turn=turn, waited_seconds=waited_seconds, full=True)
 
@@ -82,9 +82,12 @@ def deciding(
     asking: Asking = UNTIMED,
     signature: bytes | None = None,
 ) -> ExtenderDialogue[Decision]:
-    """`turn` chooses among equally good nodes. Some rejections give way to a pod that has waited
-    so long. The decision keeps the `keep` best nodes; with `full`, all nodes and every rejection,
-    and scores even where a single node is left."""
+    """A generator: it yields questions to extenders, is sent their answers, and returns the
+    Decision.
+
+    `turn` picks among equally good nodes. `waited_seconds` settles which rejections give way. The
+    decision keeps the `keep` best nodes; with `full`, all nodes and every rejection, and it has
+    scores even if a single node is left."""
     verdict = verdicts.verdict_on(pod, asking, signature)
     profile = verdicts.profile
     writer = DecisionWriter(pod, profile.scheduler_name, verdict, turn, keep, full)
@@ -109,7 +112,7 @@ def deciding(
 
 
 class DecisionWriter(msgspec.Struct, frozen=True):
-    """Writes a Decision down; the advisor does so too. `turn`, `keep` and `full` are as in
+    """Makes the Decision, for `deciding` and for the advisor. `turn`, `keep` and `full` are as in
     `deciding`."""
 
     _pod: Pod
@@ -120,7 +123,7 @@ class DecisionWriter(msgspec.Struct, frozen=True):
     _full: bool = False
 
     def unscored(self, fit: Feasibility, nominated: int | None) -> Decision:
-        """On the node that the pod is nominated to, or else on the only one that is left."""
+        """For the node that the pod is nominated to, or else for the only feasible node."""
         row = int(np.argmax(fit.feasible)) if nominated is None else nominated
         return Decision(
             pod=self._pod,
@@ -142,8 +145,8 @@ class DecisionWriter(msgspec.Struct, frozen=True):
         points: IntArray | None = None,
         nominated: int | None = None,
     ) -> Decision:
-        """On the node that ranks highest, unless the pod is nominated to another. `among` is how
-        `ranked` was worked out, `points` what extenders add to it."""
+        """For the `nominated` row, or else for the row that ranks highest. `among` is set if only
+        the rows of `fit` were ranked. Extenders add `points` to the ranks."""
         verdict, state = self._verdict, self._verdict.state
         keep = len(ranked) if self._full else self._keep
         if among is None and points is None:
@@ -215,13 +218,13 @@ class DecisionWriter(msgspec.Struct, frozen=True):
     def _rejected_besides(
         self, fit: Feasibility
     ) -> Iterator[tuple[NodeRejection | None, NodeRejection]]:
-        """What the filters alone say of these rows, and what counts instead."""
+        """For each row of `fit.rejected`: the filters' own rejection, and the one that counts."""
         for row, rejection in fit.rejected.items():
             yield self._verdict.rejection_at(row), rejection
 
     def _nominated_but_excluded(self) -> Iterator[tuple[NodeRejection, NodeRejection]]:
-        """The node that the pod is nominated to is filtered before the pre-filters' choice counts,
-        so that the filters' reasons count there."""
+        """As in kube-scheduler, the filters judge the nominated node before the pre-filters
+        exclude nodes. So the filters' reasons count there."""
         state = self._verdict.state
         row = state.row_of(self._pod.status.nominated_node_name)
         if row is None or not self._verdict.is_excluded(row):
@@ -234,7 +237,7 @@ class DecisionWriter(msgspec.Struct, frozen=True):
     def _rejections(
         self, fit: Feasibility, given_way: Rows | tuple[()] = ()
     ) -> dict[str, NodeRejection]:
-        """By node; nothing about rows whose rejections have given way."""
+        """By node, without the rows whose rejections gave way."""
         state = self._verdict.state
         is_reported = np.ones(state.count, np.bool_)
         is_reported[list(given_way)] = False
@@ -247,8 +250,7 @@ class DecisionWriter(msgspec.Struct, frozen=True):
 
 
 class _Helpers(msgspec.Struct, frozen=True):
-    """Who else is asked in the course of a decision: extenders, and plugins that can do something
-    for a pod that fits nowhere."""
+    """Asks extenders during a decision, and postFilter plugins for a pod that fits nowhere."""
 
     _profile: Profile
     _verdict: Verdict
@@ -260,8 +262,8 @@ class _Helpers(msgspec.Struct, frozen=True):
     def left(
         self, pod: Pod, fit: Feasibility, nominated: int | None
     ) -> ExtenderDialogue[tuple[Feasibility, int | None]]:
-        """What extenders leave. If it is the node that the pod is nominated to, they are not asked
-        about others."""
+        """What extenders leave. If they accept the nominated node, they are not asked about
+        others."""
         if nominated is not None and not (yield from self._rejected(pod, [nominated])):
             return fit, nominated
         if not fit.count:
@@ -270,15 +272,15 @@ class _Helpers(msgspec.Struct, frozen=True):
         return fit.without(rejected), None
 
     def _rejected(self, pod: Pod, rows: list[int]) -> ExtenderDialogue[dict[int, NodeRejection]]:
-        """Of these rows, those that an extender leaves out."""
+        """Those of these rows that an extender rejects."""
         names = self._verdict.state.names
         row_of = {names[row]: row for row in rows}
         rejected = yield from rejected_by_extenders(self._extenders, pod, tuple(row_of))
         return {row_of[name]: rejection for name, rejection in rejected.items()}
 
     def points(self, pod: Pod, ranked: IntArray) -> ExtenderDialogue[IntArray]:
-        """What the extenders add to these ranks. Where a node is not feasible, that is so much that
-        its rank is below what any other can sink to."""
+        """What the extenders add to these ranks. A node that is not feasible gets so few points
+        that it ranks below every feasible one."""
         names = self._verdict.state.names
         rows = np.flatnonzero(ranked >= 0).tolist()
         by_name = yield from points_of_extenders(
@@ -291,8 +293,8 @@ class _Helpers(msgspec.Struct, frozen=True):
     def remedied(
         self, decision: Decision, promised: Mapping[int, NodeRejection]
     ) -> ExtenderDialogue[Decision]:
-        """With what can be done for a pod that fits nowhere. As in filtering, rejections that give
-        way in time do so only where nothing else is left."""
+        """The decision with what postFilter plugins can do for the pod. As in filtering,
+        rejections that give way with time do so only if nothing else is left."""
         if decision.node_count == 0:
             return decision
         found = self._post_filtered(decision, promised, -math.inf)
@@ -304,7 +306,7 @@ class _Helpers(msgspec.Struct, frozen=True):
             if waited <= self._waited_seconds:
                 found = later
             elif later is not None and later[0].eviction is not None:
-                again_after = waited  # by then there is somebody to evict
+                again_after = waited  # by then there are pods to evict
         if found is None:
             return decision
         answer, by = found
@@ -331,7 +333,7 @@ class _Helpers(msgspec.Struct, frozen=True):
         return post_filtered(self._profile, decision.pod, state, context, self._asking)
 
     def _agreed(self, pod: Pod, answer: PostFiltered) -> ExtenderDialogue[PostFiltered]:
-        """The same eviction, or another one that the extenders agree to, or none."""
+        """The same eviction, another one that the extenders accept, or none."""
         try:
             left = yield from agreed_by_extenders(self._extenders, pod, answer.candidates)
         except ExtenderError as error:

@@ -1,4 +1,4 @@
-"""What goes into the machine besides the events of watches: readings, outcomes, turns."""
+"""The machine's input besides watch events: readings, outcomes, turns."""
 
 from collections.abc import Hashable
 
@@ -12,7 +12,7 @@ from lowtide.scheduler.extending import Answer
 
 
 class ReadingPublished(msgspec.Struct, frozen=True):
-    """What was measured for the plugins that asked for `source`."""
+    """A new reading for the plugins that requested `source`."""
 
     source: Hashable
     reading: Reading
@@ -24,15 +24,15 @@ class BindingEnded(msgspec.Struct, frozen=True):
 
 
 class BindingLookedUp(msgspec.Struct, frozen=True):
-    """What the API server says of a pod whose binding was answered with success before."""
+    """What the API server says about a pod whose binding had succeeded."""
 
     uid: str
     outcome: BindOutcome
 
 
 class EvictionEnded(msgspec.Struct, frozen=True):
-    """The writes for the pod with this uid have ended: whom they evicted, the uids of those that
-    were gone before, and what went wrong."""
+    """The writes of the eviction for the pod `uid` have ended: the pods that they evicted, the uids
+    of those that were gone before, and the error, if any."""
 
     uid: str
     evicted: tuple[Pod, ...] = ()
@@ -41,7 +41,7 @@ class EvictionEnded(msgspec.Struct, frozen=True):
 
 
 class PermitAnswered(msgspec.Struct, frozen=True):
-    """A plugin that made a pod wait lets it go, or says why not."""
+    """A plugin that made a pod wait in Permit allows or rejects it."""
 
     uid: str
     plugin_name: str
@@ -49,13 +49,13 @@ class PermitAnswered(msgspec.Struct, frozen=True):
 
 
 class ExtendersAnswered(msgspec.Struct, frozen=True):
-    """What was asked in the course of the cycle that is under way."""
+    """The answer to the question at which the cycle pauses."""
 
     answer: Answer
 
 
 class Turn(msgspec.Struct, frozen=True):
-    """Time to place one pod."""
+    """Lets the machine place one pod."""
 
 
 Event = (

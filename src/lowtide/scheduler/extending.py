@@ -1,7 +1,7 @@
-"""What extenders are asked in the course of a decision, and what their answers come to. Pure: a
-question is handed out, and the course goes on when its answer is handed in.
+"""The dialogue with extenders during a decision. Pure: each generator yields a question and
+continues when it is sent the answer.
 
-`decide` asks; `live` has the questions carried to the extenders."""
+`decide` runs the dialogue; `live` sends the questions to the extenders."""
 
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
@@ -12,10 +12,10 @@ from lowtide.framework.decision import NodeRejection
 from lowtide.framework.plugin import Eviction
 from lowtide.objects.pod import Pod
 
-# Of a scale of its own, 0..10, against the plugins' 0..100.
+# Extenders' priorities go from 0 to 10, plugins' scores from 0 to 100.
 POINTS_PER_PRIORITY = 10
-MOST_POINTS = 2**61  # so that all plugins together can be added in 64 bits
-EXTENDER = "Extender"  # the name under which rejections by any extender are known
+MOST_POINTS = 2**61  # so that the sum with all plugins' scores fits into 64 bits
+EXTENDER = "Extender"  # the plugin name in rejections by any extender
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class AskFilter:
 
 @dataclass(frozen=True, slots=True)
 class AskPriorities:
-    """All of them at once."""
+    """Asks all extenders at once."""
 
     extenders: tuple[Extender, ...]
     pod: Pod
@@ -36,7 +36,7 @@ class AskPriorities:
 
 @dataclass(frozen=True, slots=True)
 class AskPreemption:
-    """Which of these evictions the extender agrees to."""
+    """Asks which of these evictions the extender accepts."""
 
     extender: Extender
     pod: Pod
@@ -45,8 +45,8 @@ class AskPreemption:
 
 @dataclass(frozen=True, slots=True)
 class Filtered:
-    """The nodes that are left, and why the others are not; `unresolvable` ones evicting pods
-    cannot help."""
+    """The nodes that are left, and the reasons against the others. On `unresolvable` nodes,
+    evicting pods does not help."""
 
     kept: tuple[str, ...]
     failed: Mapping[str, str] = field(default_factory=dict)
@@ -55,14 +55,14 @@ class Filtered:
 
 @dataclass(frozen=True, slots=True)
 class Priorities:
-    """By extender, in the order they were asked, and node; an extender that failed says nothing."""
+    """By extender, in the order asked, and by node; none from an extender that failed."""
 
     by_extender: tuple[Mapping[str, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Preempted:
-    """By node: the uids of the pods that are to go, and how many budgets that violates."""
+    """By node: the uids of the victims, and how many disruption budgets that violates."""
 
     victims: Mapping[str, tuple[tuple[str, ...], int]]
 
@@ -80,11 +80,11 @@ ExtenderDialogue = Generator[Question, Answer, T]
 
 
 class ExtenderError(Exception):
-    """An extender that may not be ignored failed: the attempt fails."""
+    """An extender that is not `ignorable` failed: the attempt fails."""
 
 
 def is_interested(extender: Extender, pod: Pod) -> bool:
-    """An extender that manages resources cares only about pods that ask for one of them."""
+    """An extender that manages resources is asked only about pods that request one of them."""
     if not extender.managed_resources:
         return True
     managed = {resource.name for resource in extender.managed_resources}
@@ -95,14 +95,14 @@ def is_interested(extender: Extender, pod: Pod) -> bool:
 
 
 def in_order(extenders: tuple[Extender, ...]) -> tuple[Extender, ...]:
-    """Those that may be ignored are asked last."""
+    """Ignorable extenders come last."""
     return tuple(sorted(extenders, key=lambda extender: extender.ignorable))
 
 
 def rejected_by_extenders(
     extenders: tuple[Extender, ...], pod: Pod, node_names: tuple[str, ...]
 ) -> ExtenderDialogue[dict[str, NodeRejection]]:
-    """Each is asked about the nodes that those before it left, as long as there are any."""
+    """Ask each extender about the nodes that the ones before it left, if any."""
     rejected: dict[str, NodeRejection] = {}
     left = node_names
     for extender in in_order(extenders):
@@ -119,7 +119,7 @@ def rejected_by_extenders(
             elif name in filtered.failed:
                 rejected[name] = _rejection(filtered.failed[name], eviction_helps=True)
             elif name not in kept:
-                # As in kube-scheduler: nothing is said of it, and nothing helps.
+                # As in kube-scheduler: no reason is given, and eviction does not help.
                 rejected[name] = NodeRejection(EXTENDER, (), eviction_helps=False)
         left = tuple(name for name in left if name not in rejected)
     return rejected
@@ -128,7 +128,7 @@ def rejected_by_extenders(
 def points_of_extenders(
     extenders: tuple[Extender, ...], pod: Pod, node_names: tuple[str, ...]
 ) -> ExtenderDialogue[dict[str, int]]:
-    """What all of them together add to each node's rank."""
+    """What all extenders together add to each node's rank."""
     asked = tuple(each for each in extenders if each.prioritize_verb and is_interested(each, pod))
     points: dict[str, int] = {}
     if not asked:
@@ -144,7 +144,7 @@ def points_of_extenders(
 def agreed_by_extenders(
     extenders: tuple[Extender, ...], pod: Pod, evictions: tuple[Eviction, ...]
 ) -> ExtenderDialogue[tuple[Eviction, ...]]:
-    """What is left of the evictions when every extender was asked that has a say in them."""
+    """The evictions that every extender with a preempt verb accepts."""
     for extender in in_order(extenders):
         if not evictions or not extender.preempt_verb or not is_interested(extender, pod):
             continue
@@ -188,5 +188,7 @@ def _expected(answer: Answer, kind: type[T]) -> T:
     if isinstance(answer, ExtenderFailed):
         raise ExtenderError(answer.error)
     if not isinstance(answer, kind):
-        raise TypeError(f"a question was answered by {answer}, which is no {kind.__name__}")
+        raise TypeError(
+            f"a question to extenders got the answer {answer}; it must be a {kind.__name__}"
+        )
     return answer

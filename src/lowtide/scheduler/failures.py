@@ -1,5 +1,5 @@
-"""How an attempt ends that gave its pod no node: the pod goes back into the queue, and its
-condition and an Event say why. Used by the machine and by the binding cycle."""
+"""Attempts that end without a binding: the pod goes back into the queue, and its condition and an
+Event say why. Used by the machine and by the binding cycle."""
 
 from lowtide.cluster.changes import OBJECTS
 from lowtide.framework.asking import Asking
@@ -28,7 +28,7 @@ class Failures:
     def no_node(
         self, record: PendingPod, decision: Decision, asking: Asking, now: float
     ) -> list[Action]:
-        """It is tried again when something changes that may help."""
+        """The pod is tried again after a change that may help; without nodes, after a backoff."""
         self._nominations.decided(decision, record, now)
         if decision.node_count == 0:
             self._queue.retry(record, now)
@@ -38,22 +38,23 @@ class Failures:
             until = record.first_seen_at + decision.gives_way_after
             self._queue.park(record, rejected_by, retry_on, now, until=until)
         decided = Decided(decision, record.attempts, record.first_seen_at, asking.spent)
-        return [decided, *self._written(record, UNSCHEDULABLE, decision.fit_error_final)]
+        return [decided, *self._reports(record, UNSCHEDULABLE, decision.fit_error_final)]
 
     def error(self, record: PendingPod, error: str, now: float) -> list[Action]:
-        """Something went wrong that is not the pod's fault."""
+        """An error that is not the pod's fault; it is tried again after a backoff."""
         self._nominations.drop(record.uid, now)
         self._queue.retry(record, now)
         failed = AttemptFailed(record.pod, error)
-        return [failed, *self._written(record, SCHEDULER_ERROR, error)]
+        return [failed, *self._reports(record, SCHEDULER_ERROR, error)]
 
     def unreadable(self, record: PendingPod, error: str, now: float) -> list[Action]:
-        """Only a change of the pod can help, or of an object that it uses, such as a claim."""
+        """The pod cannot be read, or an object that it uses, such as a claim. Only a change of one
+        of them can help."""
         self._queue.park(record, frozenset([NO_PLUGIN]), OBJECTS, now)
-        return self._written(record, UNSCHEDULABLE, error)
+        return self._reports(record, UNSCHEDULABLE, error)
 
-    def _written(self, record: PendingPod, reason: str, message: str) -> list[Action]:
-        """How a pod is told that it got no node, and which one it is nominated to."""
+    def _reports(self, record: PendingPod, reason: str, message: str) -> list[Action]:
+        """The Event and the condition with this message, and the pod's nomination."""
         nominated = self._nominations.to_write(record)
         condition = WriteCondition(record.pod, reason, message, nominated)
         event = failure_event(record.pod, message)
@@ -61,7 +62,7 @@ class Failures:
 
 
 def rejected_after_all(plugin_name: str, reason: str, decision: Decision) -> Decision:
-    """The chosen node was rejected after all; kube-scheduler then speaks of that node only."""
+    """Reserve or Permit rejected the chosen node. Like kube-scheduler, report only that node."""
     return Decision(
         pod=decision.pod,
         scheduler_name=decision.scheduler_name,

@@ -1,5 +1,5 @@
-"""Where a pod fits: what the filters leave, less nodes that are promised to other pods; and where
-that is nothing, what gives way. Used by `decide` and by the advisor."""
+"""Where a pod fits: the rows that pass the filters and have room beside nominated pods. If none is
+left, rejections give way. Used by `decide` and by the advisor."""
 
 from collections.abc import Mapping
 
@@ -16,13 +16,13 @@ from lowtide.objects.pod import Pod
 
 class Feasibility(msgspec.Struct, frozen=True):
     feasible: BoolArray  # by row
-    count: int  # of the rows where it is
-    rejected: Mapping[int, NodeRejection]  # rows, because of nominated pods or by extenders
-    has_given_way: bool = False  # every node was rejected; what is left gave way
-    is_narrowed: bool = False  # whether this is not just what the filters leave
+    count: int  # of feasible rows
+    rejected: Mapping[int, NodeRejection]  # by row: for room of nominated pods, or by extenders
+    has_given_way: bool = False  # every row was rejected; in `feasible` that gave way
+    is_narrowed: bool = False  # whether `feasible` differs from what passes the filters
 
     def without(self, rejected: Mapping[int, NodeRejection]) -> "Feasibility":
-        """Less what extenders reject."""
+        """The same without the rows that extenders reject."""
         feasible = _less(self.feasible, rejected, None)
         count = int(np.count_nonzero(feasible))
         return Feasibility(
@@ -38,7 +38,7 @@ def feasibility(
     among: BoolArray | None = None,
     asking: Asking = UNTIMED,
 ) -> Feasibility:
-    """`among` are the rows that can be had at all; all of them where it is None."""
+    """`among` limits the rows to these; None means all."""
     state, feasible = verdict.state, verdict.feasible
     rivals = state.nominations.preceding(pod)
     rejected = {} if rivals is None else rejections_beside(rivals, verdict, asking=asking)

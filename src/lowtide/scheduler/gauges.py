@@ -1,4 +1,4 @@
-"""The gauges of the scheduler, which are read at the moment of a scrape. app hands in where."""
+"""The gauges of the scheduler. Their numbers are read at each scrape, from a source set by app."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from prometheus_client.registry import Collector
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PresentNumbers:
-    """Numbers that are read when somebody asks, so that keeping them costs a cycle nothing."""
+    """Numbers that are read only at a scrape, so that they cost scheduling no time."""
 
     pending_pods: Mapping[str, int]  # by queue: active, backoff, unschedulable, gated
     incoming_pods: Mapping[tuple[str, str], int]  # by (queue, event), since the start
@@ -23,13 +23,13 @@ class PresentNumbers:
 
 
 class PresentGauges(Collector):
-    """The gauges made of PresentNumbers at the moment of a scrape."""
+    """The gauges made of PresentNumbers at each scrape."""
 
     def __init__(self) -> None:
         self.source: Callable[[], PresentNumbers] | None = None
 
     def describe(self) -> Iterator[Metric]:
-        # Names only: a registry rejects a second metric that is called the same.
+        # Names only: a registry rejects a second metric of the same name.
         yield from _families(None)
 
     def collect(self) -> Iterator[Metric]:
@@ -39,7 +39,7 @@ class PresentGauges(Collector):
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """One family: its name, and how its samples are read, each with the values of its labels."""
+    """One metric family: its name, and how to read its samples with their label values."""
 
     name: str
     documentation: str
@@ -51,14 +51,14 @@ class _Row:
 _ROWS = (
     _Row(
         "scheduler_pending_pods",
-        "Pods that wait, by queue",
+        "Pending pods, by queue",
         ("queue",),
         lambda numbers: (((queue,), count) for queue, count in numbers.pending_pods.items()),
     ),
     _Row(
         "scheduler_unschedulable_pods",
-        "Pods that wait because a plugin rejected every node, by plugin; a pod that several "
-        "plugins rejected is counted under each",
+        "Unschedulable pods, by the plugin that rejected them; a pod that several plugins rejected "
+        "is counted under each",
         ("plugin", "profile"),
         lambda numbers: numbers.unschedulable_pods.items(),
     ),
@@ -74,8 +74,8 @@ _ROWS = (
     ),
     _Row(
         "lowtide_clamped_objects",
-        "Nodes, and pods on nodes, with an amount that is too large for 64 bits, below zero or "
-        "unreadable: it counts as the largest number, or as nothing",
+        "Nodes, and pods on nodes, with an amount that does not fit into 64 bits, is below zero or "
+        "is unreadable: it counts as the largest number, or as zero",
         ("kind",),
         lambda numbers: (((kind,), count) for kind, count in numbers.clamped_objects.items()),
     ),
@@ -102,7 +102,7 @@ _ROWS = (
 
 
 def _families(numbers: PresentNumbers | None) -> Iterator[Metric]:
-    """Without samples where there are no numbers."""
+    """Without numbers, the families have no samples."""
     for row in _ROWS:
         family = row.family(row.name, row.documentation, labels=row.labels)
         for labels, count in () if numbers is None else row.samples(numbers):

@@ -1,5 +1,5 @@
-"""A histogram like prometheus_client's, for what happens on one thread: without its locks, which
-take most of an observation's time. Used by metrics."""
+"""A histogram like prometheus_client's, but for one thread only: without the locks, which take most
+of an observation's time. Used by metrics."""
 
 import math
 from bisect import bisect_left
@@ -15,12 +15,12 @@ from prometheus_client.utils import floatToGoString
 
 @dataclass(slots=True)
 class _Seen:
-    counts: list[int]  # by bucket, each without those below it
+    counts: list[int]  # by bucket, not cumulative
     total: float = 0.0
 
 
 class Histogram(Collector):
-    """With labels, what was never seen is not told; without, there are zeros from the start."""
+    """With labels, only label values that were seen are exported; without, zeros at once."""
 
     def __init__(
         self,

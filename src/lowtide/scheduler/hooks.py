@@ -1,5 +1,5 @@
-"""The plugins that have their say at a binding, asked in their order, with the time that takes. Run
-by live, in the binding's task."""
+"""The PreBind, Bind and PostBind plugins of one binding, called in order and timed. Run by live in
+the binding's task."""
 
 from collections.abc import Awaitable, Callable
 from typing import Protocol, TypeVar
@@ -17,7 +17,7 @@ log = Log("scheduler")
 
 class BindingExtenders(Protocol):
     async def bind(self, pod: Pod, node_name: str) -> BindOutcome | None:
-        """None where the plugins are to bind it."""
+        """None if no extender binds this pod, so that the plugins do."""
 
 
 class Hooks:
@@ -32,26 +32,28 @@ class Hooks:
         self._extenders = extenders
 
     async def prepare(self, bind: Bind) -> str | None:
-        """Why the pod cannot be bound after all."""
+        """Run the PreBind plugins. Return why the pod cannot be bound; None if it can."""
         if not bind.profile.plugins_for_point("preBind"):
             return None
-        return await self._timed("PreBind", bind, _prepared(bind), lambda problem: problem is None)
+        return await self._timed("PreBind", bind, _pre_bind(bind), lambda problem: problem is None)
 
     async def bind(self, bind: Bind) -> BindOutcome:
-        """By the extender that binds, else by the first plugin that does."""
+        """Bind by the extender that binds this pod, or else by the first plugin that does."""
         answer = None
         if self._extenders is not None:
             answer = await self._extenders.bind(bind.pod, bind.node_name)
         if answer is None:
-            answer = await self._timed("Bind", bind, _bound(bind), lambda said: said.error is None)
+            answer = await self._timed(
+                "Bind", bind, _bind(bind), lambda outcome: outcome.error is None
+            )
         if answer.error is None and bind.profile.plugins_for_point("postBind"):
-            await self._timed("PostBind", bind, _told(bind), lambda _: True)
+            await self._timed("PostBind", bind, _post_bind(bind), lambda _: True)
         return answer
 
     async def _timed(
         self, point: str, bind: Bind, work: Awaitable[T], is_good: Callable[[T], bool]
     ) -> T:
-        """What is cut, as the process ends, is not counted."""
+        """A call that is cancelled when the process ends is not counted."""
         name, began_at = bind.profile.scheduler_name, self._clock()
         try:
             answer = await work
@@ -62,7 +64,7 @@ class Hooks:
         return answer
 
 
-async def _prepared(bind: Bind) -> str | None:
+async def _pre_bind(bind: Bind) -> str | None:
     for plugin in bind.profile.plugins_for_point("preBind"):
         problem = await plugin.pre_bind(
             bind.pod, bind.node_name, **memory_of(bind.memories, plugin)
@@ -72,7 +74,7 @@ async def _prepared(bind: Bind) -> str | None:
     return None
 
 
-async def _bound(bind: Bind) -> BindOutcome:
+async def _bind(bind: Bind) -> BindOutcome:
     for plugin in bind.profile.plugins_for_point("bind"):
         answer: BindOutcome | None = await plugin.bind(
             bind.pod, bind.node_name, **memory_of(bind.memories, plugin)
@@ -82,10 +84,10 @@ async def _bound(bind: Bind) -> BindOutcome:
     return BindOutcome(error="no plugin binds pods in this profile")
 
 
-async def _told(bind: Bind) -> None:
-    """The pod is bound, whatever becomes of this."""
+async def _post_bind(bind: Bind) -> None:
+    """Only log errors: the pod is bound already."""
     for plugin in bind.profile.plugins_for_point("postBind"):
         try:
             await plugin.post_bind(bind.pod, bind.node_name, **memory_of(bind.memories, plugin))
         except Exception:
-            log.exception("A hook after a binding failed", pod=bind.pod.key, plugin=plugin.name)
+            log.exception("A PostBind plugin failed", pod=bind.pod.key, plugin=plugin.name)

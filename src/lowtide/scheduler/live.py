@@ -1,7 +1,7 @@
 """Drives the machine in real time, on one asyncio thread.
 
-Watches and pollers hand events to `handle`; `run` takes turns while there is work. Bindings run
-side by side as tasks, each handing its outcome back as an event.
+Watches and pollers pass events to `handle`; `run` takes turns while there is work. Each binding
+runs as a task of its own and passes its outcome back as an event.
 """
 
 import asyncio
@@ -42,17 +42,17 @@ from lowtide.scheduler.tasks import Tasks
 
 log = Log("scheduler")
 
-# With 64, an API server on two cores ended the watches of others in most drains of 3000 pods: they
-# could not keep up. With 32 it seldom did.
+# With 64, an API server on two cores usually closed the watches of other clients while 3000 pods
+# were scheduled, because they could not keep up. With 32 it seldom did.
 MOST_BINDINGS_IN_FLIGHT = 32
-_TURNS_BETWEEN_BREATHS = 8
+_TURNS_BETWEEN_YIELDS = 8
 _HELD_BACK_SECONDS = 1.0
 _LONGEST_WAIT_SECONDS = 3600.0
 _ENDS = "the process ends"
 
 
 class ClusterWrites(Protocol):
-    """What is written to the cluster besides bindings."""
+    """Writes to the cluster other than bindings."""
 
     def write_condition(self, action: WriteCondition) -> None: ...
     def write_event(self, action: WriteKubeEvent) -> None: ...
@@ -66,12 +66,12 @@ class AskedExtenders(BindingExtenders, Protocol):
 
 
 class EventRecorder(Protocol):
-    """Hears of all that the machine is given, in order, and of what it decides."""
+    """Receives every event that the machine is given, in order, and every decision."""
 
     def applied(self, event: Event, now: float) -> None: ...
     def decided(self, decided: Decided) -> None: ...
     def looked(self, now: float) -> None:
-        """Pods whose time had come were moved by a look whether there is work."""
+        """The check for work moved pods whose backoff or wait had ended."""
 
 
 class Live:
@@ -103,13 +103,13 @@ class Live:
         self._something_happened = asyncio.Event()
         self._hooks = Hooks(metrics, clock, extenders)
         self._tasks = Tasks()
-        self._cut: set[str] = set()  # uids of pods that are left to the next leader
+        self._left_pods: set[str] = set()  # uids of pods left to the next leader
         self._attempts = Attempts(machine.pods, metrics, clock)
         self._preparing_count = 0
         self._failure: Exception | None = None
 
     def handle(self, event: Event) -> None:
-        """Applies an event at once; the next turn sees it."""
+        """Apply an event at once and start the actions that follow from it."""
         log_event(event, self.machine.state)
         match event:
             case Added(object=Pod() as pod) | Modified(object=Pod() as pod) if pod.spec.node_name:
@@ -122,7 +122,7 @@ class Live:
         self._something_happened.set()
 
     async def run(self) -> None:
-        """Takes turns until `drain` is called; raises what a task of it raised."""
+        """Take turns until `drain` is called. Raise the first error in handling an outcome."""
         while not self._tasks.are_ending and self._failure is None:
             self._something_happened.clear()
             await self._take_turns()
@@ -131,28 +131,28 @@ class Live:
             raise self._failure
 
     async def drain(self, timeout_seconds: float) -> None:
-        """Takes no more turns. Pods of which nothing was sent yet are left to the next leader; what
-        is under way is waited for, and cancelled where it takes too long."""
+        """Take no more turns. Pods whose binding was not sent yet are left to the next leader. Wait
+        for the other tasks, and cancel them after the timeout."""
         self._something_happened.set()
         await self._tasks.end(timeout_seconds)
 
     async def pause(self, seconds: float) -> None:
-        """For a binding that was told to wait until it is sent again: `drain` does not wait."""
+        """Sleep before a binding is sent again; `drain` does not wait for such a binding."""
         with self._tasks.unsent():
             await asyncio.sleep(seconds)
 
     def wake(self) -> None:
-        """Looks again whether it may schedule: the lease was won, say."""
+        """Check again whether it may schedule, for example after the lease was won."""
         self._something_happened.set()
 
     @property
     def is_busy(self) -> bool:
-        """Whether bindings are under way or about to be."""
+        """Whether bindings are under way or about to start."""
         return self._binding_count > 0 or self._may_take_turn()
 
     @property
     def _binding_count(self) -> int:
-        """Without those that wait for what plugins prepare: for volumes, that may take minutes."""
+        """Without bindings in PreBind: with volumes, that may take minutes."""
         return self.machine.binding_count - self._preparing_count
 
     async def _take_turns(self) -> None:
@@ -161,7 +161,7 @@ class Live:
             self._attempts.turn_began_at = now = self._clock()
             self._perform(self._step(Turn(), now))
             turns += 1
-            if turns % _TURNS_BETWEEN_BREATHS == 0:
+            if turns % _TURNS_BETWEEN_YIELDS == 0:
                 await asyncio.sleep(0)
 
     def _may_take_turn(self) -> bool:
@@ -183,7 +183,7 @@ class Live:
         return has_work
 
     def _step(self, event: Event, now: float) -> list[Action]:
-        """The one way into the machine, so that a recording has everything in its order."""
+        """The only way into the machine, so that a recording has everything in order."""
         if self._recorder is None:
             return self.machine.step(event, now)
         self._recorder.applied(event, now)
@@ -194,11 +194,11 @@ class Live:
         return actions
 
     def _is_held_back(self) -> bool:
-        """Whether a ready pod would have to wait all the same."""
+        """Whether ready pods must wait: for bindings to end, or for the lease."""
         return self._binding_count >= self._most_bindings or not self._may_schedule()
 
     async def _wait(self) -> None:
-        """Until an event, or until time alone makes a pod ready."""
+        """Wait for an event, or until time alone makes a pod ready."""
         if self._is_held_back():
             seconds = _HELD_BACK_SECONDS
         else:
@@ -210,10 +210,10 @@ class Live:
         finally:
             timer.cancel()
 
-    # What the machine wants done.
+    # Actions of the machine.
 
     def _perform(self, actions: list[Action]) -> None:
-        for action in actions if not self._cut else self._without_cut(actions):
+        for action in actions if not self._left_pods else self._without_left_pods(actions):
             match action:
                 case Decided():
                     self._note_decision(action)
@@ -237,11 +237,13 @@ class Live:
                     log.error("A plugin failed", plugin=plugin_name, err=error)
                     self._metrics.plugin_failed(plugin_name)
 
-    def _without_cut(self, actions: list[Action]) -> list[Action]:
-        """Of pods that are left to the next leader nothing is told."""
-        told = WriteCondition | WriteKubeEvent | AttemptFailed
+    def _without_left_pods(self, actions: list[Action]) -> list[Action]:
+        """Without reports about pods that are left to the next leader."""
+        reports = WriteCondition | WriteKubeEvent | AttemptFailed
         return [
-            each for each in actions if not (isinstance(each, told) and each.pod.uid in self._cut)
+            each
+            for each in actions
+            if not (isinstance(each, reports) and each.pod.uid in self._left_pods)
         ]
 
     def _note_decision(self, decided: Decided) -> None:
@@ -251,7 +253,7 @@ class Live:
         self._attempts.decided(decided)
 
     async def _bind(self, bind: Bind) -> None:
-        """Whatever happens, the machine hears of an end; what is our own fault ends `run`."""
+        """Whatever happens, the machine gets an outcome. An error in handling it ends `run`."""
         if log.enabled(2):
             log.v(2, "Attempting to bind pod to node", pod=bind.pod.key, node=bind.node_name)
         try:
@@ -262,19 +264,19 @@ class Live:
             finally:
                 self.handle(BindingEnded(bind.pod.uid, outcome))
         except Exception as error:
-            log.exception("The end of a binding cannot be handled", pod=bind.pod.key)
+            log.exception("Handling the outcome of a binding failed", pod=bind.pod.key)
             self._failure = self._failure or error
             self._something_happened.set()
 
     async def _confirm(self, action: LookUpBinding) -> None:
-        """Reads what became of a binding that the watch does not confirm. Where that fails, the
-        binding counts as done, and is looked up again later."""
+        """Read the pod of a binding that the watch does not confirm. If that fails, the binding
+        counts as done, and is looked up again later."""
         pod, node_name = action.pod, action.node_name
         try:
             with self._tasks.unsent():
                 outcome = await self._look_up(pod, node_name)
         except Exception:
-            log.exception("A binding cannot be looked up", pod=pod.key, node=node_name)
+            log.exception("Looking up a binding failed", pod=pod.key, node=node_name)
             outcome = BindOutcome()
         if outcome.error is not None and not outcome.is_gone:
             log.warning(
@@ -283,7 +285,7 @@ class Live:
         self._hand_back(BindingLookedUp(pod.uid, outcome))
 
     async def _evict(self, evict: Evict) -> None:
-        """Whatever happens, the machine hears of an end: the pod waits for it."""
+        """Whatever happens, the machine gets `EvictionEnded`: the pod waits for it."""
         try:
             ended = await self._writes.evict(evict)
         except Exception as error:
@@ -295,11 +297,11 @@ class Live:
         self._hand_back(ended)
 
     def _hand_back(self, event: Event) -> None:
-        """What is our own fault in handling it ends `run`."""
+        """Pass an outcome to the machine. An error in handling it ends `run`."""
         try:
             self.handle(event)
         except Exception as error:
-            log.exception("An outcome cannot be handled", outcome=type(event).__name__)
+            log.exception("Handling an outcome failed", outcome=type(event).__name__)
             self._failure = self._failure or error
             self._something_happened.set()
 
@@ -310,11 +312,11 @@ class Live:
             with self._tasks.unsent():
                 answer = await self._extenders.answer(question)
         except asyncio.CancelledError:
-            # What was held for the answer is told all the same.
+            # The machine holds events until it gets an answer, and must still apply them.
             self._leave(question.pod, ExtendersAnswered(ExtenderFailed(_ENDS)))
             raise
         except Exception as error:
-            log.exception("An extender cannot be asked", pod=question.pod.key)
+            log.exception("Asking an extender failed", pod=question.pod.key)
             answer = ExtenderFailed(str(error) or type(error).__name__)
         if isinstance(answer, ExtenderFailed):
             log.warning("An extender failed", pod=question.pod.key, err=answer.error)
@@ -327,7 +329,7 @@ class Live:
                 problem = await self._prepare(bind)
                 if problem is not None:
                     return BindOutcome(error=problem)
-                # Turns are held back by as many, but a plugin may let more pods go at once.
+                # Turns respect this limit, but a plugin may let more pods go from Permit at once.
                 await self._sending.acquire()
             try:
                 return await self._hooks.bind(bind)
@@ -337,20 +339,20 @@ class Live:
             if self._tasks.are_ending or _is_being_cancelled():
                 self._leave(bind.pod, BindingEnded(bind.pod.uid, BindOutcome(error=_ENDS)))
                 raise
-            problem = "it was cancelled by a plugin"
+            problem = "a plugin cancelled it"
         except Exception as error:
             problem = str(error) or type(error).__name__
             log.exception("A binding hook failed", pod=bind.pod.key, node=bind.node_name)
         return BindOutcome(error=f"binding failed: {problem}")
 
     def _leave(self, pod: Pod, ended: Event) -> None:
-        """The process ends, and the pod is not bound, or whether it is is not known: whoever leads
-        next sees it, and nothing is told."""
-        self._cut.add(pod.uid)
+        """The process ends before the pod is known to be bound. The next leader sees the pod, so
+        nothing is reported."""
+        self._left_pods.add(pod.uid)
         self._hand_back(ended)
 
     async def _prepare(self, bind: Bind) -> str | None:
-        """Why the pod cannot be bound after all."""
+        """Run the PreBind plugins. Return why the pod cannot be bound; None if it can."""
         was_held_back = self._is_held_back()
         self._preparing_count += 1
         if was_held_back:

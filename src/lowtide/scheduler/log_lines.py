@@ -1,6 +1,6 @@
-"""The log lines of the scheduler, in kube-scheduler's wording, and what plugins say of nodes.
+"""The scheduler's log lines in kube-scheduler's wording, and the plugins' own lines about nodes.
 
-Called by live and by the extender; written from events, decisions and answers."""
+Called by live and by the extender."""
 
 from collections.abc import Hashable, Iterable, Iterator
 from typing import Any
@@ -28,11 +28,11 @@ from lowtide.scheduler.events import Event
 
 log = Log("scheduler")
 
-NODES_TOLD = 100  # in the words of a plugin; of more nodes, how many they are
+NODES_LOGGED = 100  # in a plugin's own lines; further nodes are only counted
 
 
 def log_event(event: Event, state: ClusterState) -> None:
-    """`state` is what was believed before this event."""
+    """`state` is the state before this event."""
     match event:
         case Added(object=Pod() as pod) if not is_readable(pod):
             _log_unreadable("pod", pod.key, TRAFFIC_ANNOTATION, pod.metadata, READABLE_TRAFFIC)
@@ -56,7 +56,7 @@ def _log_unreadable(
     kind: str, name: str, annotation: str, metadata: ObjectMeta, right: str
 ) -> None:
     log.warning(
-        "An annotation cannot be read, and does not count",
+        "Ignoring an annotation that cannot be read",
         **{kind: name},
         annotation=annotation,
         value=metadata.annotations[annotation],
@@ -65,7 +65,7 @@ def _log_unreadable(
 
 
 def log_decision(decided: Decided, profile: Profile, nodes: Nodes) -> None:
-    """`nodes` is the table after the decision, where the pod may count already."""
+    """`nodes` is the table after the decision, in which the pod may be assumed already."""
     if not log.enabled(2):
         return
     decision = decided.decision
@@ -90,32 +90,31 @@ def log_decision(decided: Decided, profile: Profile, nodes: Nodes) -> None:
 
 
 def log_filter(pod: Pod, profile: Profile, nodes: Nodes, *, at_info: bool) -> None:
-    """What the plugins that filter say of each node that was asked about."""
+    """Log what the filter plugins answer about these nodes."""
     level = 0 if at_info else 2
     if not log.enabled(level):
         return
-    told = nodes if len(nodes) <= NODES_TOLD else nodes.take(np.arange(NODES_TOLD))
+    logged = nodes if len(nodes) <= NODES_LOGGED else nodes.take(np.arange(NODES_LOGGED))
     for plugin in profile.plugins_for_point("filter"):
         if not hasattr(plugin, "filter_in_words"):
             continue
         try:
-            said = ask(plugin, "filter_in_words", pod, told)
-            for line in _lines(plugin, said, more_nodes=len(nodes) - len(told)):
+            lines = ask(plugin, "filter_in_words", pod, logged)
+            for line in _lines(plugin, lines, more_nodes=len(nodes) - len(logged)):
                 log.v(level, line)
         except (PluginError, QuantityError) as error:
-            log.error("Verdicts cannot be told", err=error)
+            log.error("Logging the answers of filters failed", err=error)
 
 
 def log_priorities(scores: ScoreTable, profile: Profile, nodes: Nodes, *, at_info: bool) -> None:
-    """What the plugins that score say of these nodes, which stand in `nodes` as they were
-    scored."""
+    """Log what the score plugins answered. `nodes` has the nodes as they were scored."""
     level = 0 if at_info else 2
     if log.enabled(level):
         _log_scores(scores, profile, nodes, level=level)
 
 
 def log_reading(source: Hashable, profiles: Iterable[Profile], state: ClusterState) -> None:
-    """What each node's traffic would score now, for plugins that are to log their readings."""
+    """Log what each node would score with this reading, for plugins that want that."""
     nodes = state.nodes()
     for profile in profiles:
         for weighted in profile.scorers:
@@ -127,7 +126,7 @@ def log_reading(source: Hashable, profiles: Iterable[Profile], state: ClusterSta
                 for line in _in_words(plugin, scores, nodes, brief=True):
                     log.info(line)
             except PluginError as error:
-                log.error("A reading cannot be told", err=error)
+                log.error("Logging a reading failed", err=error)
 
 
 def _log_scores(scores: ScoreTable, profile: Profile, nodes: Nodes, *, level: int) -> None:
@@ -137,50 +136,50 @@ def _log_scores(scores: ScoreTable, profile: Profile, nodes: Nodes, *, level: in
             for line in _in_words(plugin, scores, nodes):
                 log.v(level, line)
         except PluginError as error:
-            log.error("Scores cannot be told", err=error)
+            log.error("Logging scores failed", err=error)
 
 
 def _in_words(
     plugin: Any, scores: ScoreTable, nodes: Nodes, *, brief: bool = False
 ) -> Iterator[str]:
-    """The first of its scores in the plugin's words; nothing where it has none."""
+    """The plugin's own lines about the first nodes; none if it has no such lines."""
     if (
         not hasattr(plugin, "in_words")
         or plugin.name not in scores.plugins
         or not scores.node_names
     ):
         return
-    told = _first_scores(scores, plugin.name)
-    said = ask(plugin, "in_words", told, nodes, brief=brief)
-    yield from _lines(plugin, said, more_nodes=len(scores.node_names) - len(told))
+    logged = _first_scores(scores, plugin.name)
+    lines = ask(plugin, "in_words", logged, nodes, brief=brief)
+    yield from _lines(plugin, lines, more_nodes=len(scores.node_names) - len(logged))
 
 
 def _first_scores(scores: ScoreTable, plugin_name: str) -> dict[str, PluginScore]:
     number = scores.plugins.index(plugin_name)
     columns = zip(
-        scores.node_names[:NODES_TOLD],
-        scores.raw[number][:NODES_TOLD].tolist(),
-        scores.normalized[number][:NODES_TOLD].tolist(),
+        scores.node_names[:NODES_LOGGED],
+        scores.raw[number][:NODES_LOGGED].tolist(),
+        scores.normalized[number][:NODES_LOGGED].tolist(),
         strict=True,
     )
     weight = scores.weights[number]
     return {name: PluginScore(raw, one, weight * one) for name, raw, one in columns}
 
 
-def _lines(plugin: Any, said: Iterable[str], *, more_nodes: int) -> Iterator[str]:
-    yield from said
+def _lines(plugin: Any, lines: Iterable[str], *, more_nodes: int) -> Iterator[str]:
+    yield from lines
     if more_nodes:
         yield f"[{plugin.name}] and {more_nodes} more nodes"
 
 
 def _as_decided(decision: Decision, nodes: Nodes) -> Nodes:
-    """The table without the pod itself."""
+    """The table without the decided pod."""
     position = None if decision.node_name is None else nodes.position_of(decision.node_name)
     return nodes if position is None else nodes.without({position: {decision.pod.uid}})
 
 
 def _scores_of_all(weighted: Weighted, nodes: Nodes) -> ScoreTable:
-    """As if every node were feasible for a pod that asks for nothing."""
+    """Scores as if every node were feasible, for a pod without requests."""
     count = len(nodes)
     pod, every, plugin = Pod(), np.ones(count, np.bool_), weighted.plugin
     nodes = nodes.with_feasible(every)

@@ -1,7 +1,7 @@
 """The whole scheduler without I/O: events in, actions out.
 
-`step` applies one event and says what is to be done; `live` and the simulator drive it. It holds
-ClusterState and a record of every pending pod, whose stages ARCHITECTURE.md draws.
+`step` applies one event and returns the actions to perform; `live` and the simulator call it. The
+machine holds ClusterState and one record per pending pod. ARCHITECTURE.md draws their stages.
 """
 
 import math
@@ -41,17 +41,19 @@ from lowtide.scheduler.pods import ASSUMED, QUEUED, PendingPod, Pods, Stage
 from lowtide.scheduler.preemption import HELD, HELD_BY, Preemption
 from lowtide.scheduler.queue import INITIAL_BACKOFF_SECONDS, MAX_BACKOFF_SECONDS, Queue
 
-# A pod that is parked until a moment has waited long enough at it, whatever floats lose.
-_LOST_SECONDS = 1e-6
+# Added to the time a pod has waited. A pod parked until a moment has then waited long enough at
+# that moment, despite floating-point rounding.
+_ROUNDING_SECONDS = 1e-6
 
 
 class Cycle(msgspec.Struct):
-    """One pod's turn, from the queue to a decision."""
+    """One pod's turn, from the queue to a decision. It pauses while extenders are asked."""
 
     record: PendingPod
     asking: Asking
     dialogue: ExtenderDialogue[Decision]
-    # Events that came while it waits for an extender: the cluster it decides on stays as it was.
+    # Events that arrive during a pause. They are applied after the decision, so that the whole
+    # decision sees the same cluster.
     held: list[Event] = []
 
 
@@ -72,7 +74,7 @@ class Machine:
         self._verdicts = {
             name: VerdictCache(profile, self.state) for name, profile in profiles.items()
         }
-        first = next(iter(profiles.values()))  # every profile sorts the queue alike
+        first = next(iter(profiles.values()))  # all profiles have the same queueSort plugin
         (sorter,) = first.plugins_for_point("queueSort")
         self.pods = Pods(sorter.sort_key)
         self.queue = Queue(
@@ -91,8 +93,8 @@ class Machine:
         self._preemption = Preemption(
             self.state, self.pods, self._nominations, self._failures, self._binding
         )
-        self._paused: Cycle | None = None  # until extenders have answered
-        self._failed_hints: dict[str, str] = {}  # since the last turn: the first error of a plugin
+        self._paused: Cycle | None = None  # a cycle that waits for extenders
+        self._failed_hints: dict[str, str] = {}  # by plugin: its first error since last turn
         self._turns = 0
 
     @property
@@ -102,7 +104,7 @@ class Machine:
 
     @property
     def is_synced(self) -> bool:
-        """Whether everything that existed at the start is known."""
+        """Whether every watched kind was listed once, or is known to be unavailable."""
         return not self._objects.unlisted
 
     @property
@@ -114,7 +116,7 @@ class Machine:
         return self.is_synced and is_ready and self._paused is None
 
     def next_change_at(self) -> float:
-        """When time alone will make work; infinity when nothing waits for time."""
+        """When time alone makes work; infinity if nothing waits for time."""
         if self._paused is not None:
             return math.inf
         return min(self.queue.next_change_at(), self._next_deadline_at())
@@ -124,7 +126,7 @@ class Machine:
         return math.inf if deadline is None else deadline.at
 
     def decided_now(self, pod: Pod, now: float) -> Decision:
-        """What would be decided about a pod that is known, for explanations."""
+        """The decision that a known pod would get now, for explanations."""
         record, waited_seconds = self.pods.by_uid.get(pod.uid), 0.0
         if record is not None and record.stage in QUEUED:
             waited_seconds = now - record.first_seen_at
@@ -139,15 +141,15 @@ class Machine:
         return self._verdicts[pod.spec.scheduler_name].rejection_on(pod, node_name)
 
     def gate_of(self, pod: Pod) -> tuple[str, PodRejection] | None:
-        """Who keeps a pod out of the queue, and why."""
+        """The plugin that keeps the pod out of the queue, and its rejection."""
         record = self.pods.by_uid.get(pod.uid)
         if record is not None and record.eviction is not None:
             return HELD_BY, HELD
         return self.profiles[pod.spec.scheduler_name].gate(pod)
 
     def objection_to(self, pod: Pod) -> str | None:
-        """Why the binding of this pod, which is about to be sent, must not be: others have changed
-        its node since it was decided."""
+        """Why the binding that is about to be sent must not be: others changed the node after the
+        decision. None if it may be sent."""
         return self._binding.objection_to(pod.uid)
 
     def step(self, event: Event, now: float) -> list[Action]:
@@ -175,7 +177,7 @@ class Machine:
                 self._objects.step(event, now)
         return []
 
-    # What the watch says of pods.
+    # Pod events of the watch.
 
     def pod_pending(self, pod: Pod, now: float) -> None:
         profile = self.profiles.get(pod.spec.scheduler_name)
@@ -189,7 +191,7 @@ class Machine:
                 self._no_longer_pending(record, now)
             return
         if placed is not None:
-            # The server was set back: a pod that had its node has none any more.
+            # The API server went back to an older state, in which the pod has no node yet.
             self.state.remove_pod(uid)
             self.queue.wake(pod_change(placed.pod, None), now)
         if record is not None:
@@ -226,16 +228,16 @@ class Machine:
     def _no_longer_pending(self, record: PendingPod, now: float) -> None:
         if record.stage is Stage.WAITING:
             self._binding.stop_waiting(record, now)
-        if record.stage is not Stage.BINDING:  # whose answer is still to come
+        if record.stage is not Stage.BINDING:  # the binding's answer is still to come
             self.pods.move(record, Stage.NOT_PENDING)
         if record.eviction is not None:
             self._preemption.forget(record, record.eviction)
 
     def _victim_gone(self, uid: str, now: float) -> None:
-        for preemptor in self._preemption.gone(uid):
+        for preemptor in self._preemption.victim_gone(uid):
             self.queue.victims_are_gone(preemptor, now)
 
-    # One pod has its turn.
+    # One pod's turn.
 
     def _take_turn(self, now: float) -> list[Action]:
         actions = self._report_failed_hints() if self._failed_hints else []
@@ -264,7 +266,7 @@ class Machine:
             pod,
             self._verdicts[profile.scheduler_name],
             turn=self._turns,
-            waited_seconds=now - record.first_seen_at + _LOST_SECONDS,
+            waited_seconds=now - record.first_seen_at + _ROUNDING_SECONDS,
             full=self._keeps_every_score,
             extenders=self._extenders,
             signature=record.signature,
@@ -273,10 +275,10 @@ class Machine:
         return self._go_on(Cycle(record, asking, dialogue), None, now)
 
     def _go_on(self, cycle: Cycle, answer: Answer | None, now: float) -> list[Action]:
-        """To the next question or to the decision."""
+        """Run the cycle to its next question to extenders, or to its decision."""
         record = cycle.record
         try:
-            # A generator is begun by sending it nothing.
+            # Sending None starts a generator.
             question = cycle.dialogue.send(answer)  # type: ignore[arg-type]
         except StopIteration as ended:
             decision: Decision = ended.value
@@ -309,7 +311,7 @@ class Machine:
         return actions
 
     def _eviction_ended(self, event: EvictionEnded, now: float) -> list[Action]:
-        preemptor, events = self._preemption.written(event)
+        preemptor, events = self._preemption.writes_ended(event)
         if preemptor is not None:
             if event.error is None:
                 self.queue.victims_are_gone(preemptor, now)
@@ -318,12 +320,12 @@ class Machine:
         return [*events]
 
     def _may_help(self, record: PendingPod, plugin_names: Iterable[str], change: Change) -> bool:
-        """Where a plugin cannot say, the pod is tried again: that does no harm, and a pod that
-        stays parked for good does."""
+        """If a plugin fails, the answer is yes: one needless attempt does no harm, but a pod could
+        stay parked for good."""
         try:
             return record.profile.may_help(record.pod, plugin_names, change)
         except QuantityError:
-            return True  # its next turn reports what cannot be read
+            return True  # its next turn reports the error
         except PluginError as error:
             self._failed_hints.setdefault(error.plugin_name, str(error))
             return True

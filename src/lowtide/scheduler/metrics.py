@@ -1,6 +1,6 @@
 """What the scheduler counts: kube-scheduler's metrics under its names, and Lowtide's own.
 
-scheduler/live reports what happened; app hands in where the present numbers are read.
+live and its parts report what happened; app sets the source of the gauges.
 """
 
 from collections.abc import Callable, Container, Mapping
@@ -12,7 +12,7 @@ from lowtide.scheduler.histogram import Histogram
 
 _FIRST_OPEN_ENDED_ATTEMPT = 15
 
-# As kube-scheduler calls what plugins are asked.
+# By plugin method: kube-scheduler's name of the extension point.
 _POINTS = {
     "pre_filter": "PreFilter",
     "filter": "Filter",
@@ -46,18 +46,18 @@ class SchedulerMetrics:
         )
         self._preemption_attempts = Counter(
             "scheduler_preemption_attempts_total",
-            "Attempts to make room for a pod by evicting others, with or without success",
+            "Preemption attempts, with or without victims",
             registry=registry,
         )
         self._preemption_victims = Histogram(
             "scheduler_preemption_victims",
-            "Pods chosen to be evicted for one",
+            "Victims of one preemption",
             buckets=exponential_buckets(1, 2, 7),
             registry=registry,
         )
         self._plugin_errors = Counter(
             "lowtide_plugin_errors_total",
-            "Errors of plugins that ended no attempt, by plugin; each at most once per turn",
+            "Errors of plugins that failed no attempt, by plugin; at most one per plugin and turn",
             ("plugin",),
             registry=registry,
         )
@@ -75,22 +75,22 @@ class SchedulerMetrics:
         seconds_attempt: float,
         seconds_since_first_seen: float,
     ) -> None:
-        """A pod is bound; seconds_attempt is algorithm and binding together."""
+        """A pod is bound. `seconds_attempt` is algorithm and binding together."""
         self._attempts.ended(profile, "scheduled", seconds_attempt)
         self._scheduled.scheduled(attempts, seconds_algorithm, seconds_since_first_seen)
 
     def pod_unschedulable(self, profile: str, *, seconds_attempt: float) -> None:
-        """No node suits the pod for now."""
+        """The pod fits no node for now."""
         self._attempts.ended(profile, "unschedulable", seconds_attempt)
 
     def attempt_failed(self, profile: str, *, seconds_attempt: float) -> None:
-        """An error of ours, of a plugin or of the API server ended the attempt."""
+        """An error of Lowtide, a plugin or the API server ended the attempt."""
         self._attempts.ended(profile, "error", seconds_attempt)
 
     def plugins_asked(
         self, profile: str, seconds_by_method: Mapping[str, float], *, is_placed: bool
     ) -> None:
-        """A point at which no plugin had to be asked took no time and is not counted."""
+        """An extension point at which no plugin had to be asked is not counted."""
         rejecting = frozenset[str]() if is_placed else _rejecting(seconds_by_method)
         for method, seconds in seconds_by_method.items():
             point = _POINTS.get(method)
@@ -99,7 +99,7 @@ class SchedulerMetrics:
                 self._point_seconds.observe(seconds, point, status, profile)
 
     def hooks_ran(self, profile: str, point: str, seconds: float, *, is_good: bool) -> None:
-        """Of one binding: PreBind, Bind or PostBind."""
+        """One extension point of one binding: PreBind, Bind or PostBind."""
         self._point_seconds.observe(seconds, point, "Success" if is_good else "Error", profile)
 
     def preemption_attempted(self) -> None:
@@ -109,12 +109,12 @@ class SchedulerMetrics:
         self._preemption_victims.observe(victims)
 
     def plugin_failed(self, plugin_name: str) -> None:
-        """It raised where no attempt fails by it, such as in `may_help`."""
+        """The plugin raised, but failed no attempt, such as in `may_help`."""
         self._plugin_errors.labels(plugin_name).inc()
 
 
 class ScheduledPodMetrics:
-    """What it took to schedule the pods that are bound."""
+    """Times and attempts of the pods that were bound."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._algorithm_seconds = Histogram(
@@ -143,8 +143,8 @@ class ScheduledPodMetrics:
         self._algorithm_seconds.observe(seconds_algorithm)
         self._pod_attempts.observe(attempts)
         is_open_ended = attempts >= _FIRST_OPEN_ENDED_ATTEMPT
-        told = f"{_FIRST_OPEN_ENDED_ATTEMPT}+" if is_open_ended else str(attempts)
-        self._sli_seconds.observe(seconds_since_first_seen, told)
+        label = f"{_FIRST_OPEN_ENDED_ATTEMPT}+" if is_open_ended else str(attempts)
+        self._sli_seconds.observe(seconds_since_first_seen, label)
 
 
 class AttemptMetrics:
@@ -154,7 +154,7 @@ class AttemptMetrics:
         labels = ("result", "profile")
         self._total = Counter(
             "scheduler_schedule_attempts_total",
-            "Attempts to schedule a pod, by result; unschedulable: no node suits the pod, "
+            "Attempts to schedule a pod, by result; unschedulable: the pod fits no node, "
             "error: the scheduler itself had a problem",
             labels,
             registry=registry,
@@ -177,7 +177,7 @@ class AttemptMetrics:
 
 
 def _rejecting(methods: Container[str]) -> frozenset[str]:
-    """By which a pod was rejected that was asked about by these: after a rejection nobody is
-    asked."""
+    """Those of these methods that rejected the pod. No later method is asked after a rejection, so
+    it was the last one."""
     last = next((each for each in ("permit", "reserve") if each in methods), None)
     return _METHODS_THAT_FILTER if last is None else frozenset([last])

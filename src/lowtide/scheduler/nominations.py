@@ -1,5 +1,5 @@
-"""The nodes that pending pods are nominated to, in memory before they are written. ClusterState
-keeps them, and `decide` counts them; the machine makes and drops them here."""
+"""The nodes that pending pods are nominated to, in memory before they are written to the status.
+ClusterState keeps them and `decide` respects them; the machine sets and drops them here."""
 
 from collections.abc import Callable
 
@@ -11,7 +11,7 @@ from lowtide.framework.decision import Decision
 from lowtide.objects.pod import Pod, signature_of
 from lowtide.scheduler.pods import PendingPod, Pods
 
-_MOST_ASKED = 8  # of one pod; writes that fail are never seen
+_MOST_ASKED = 8  # per pod; a write that fails never shows in the status
 
 
 class Nominations:
@@ -23,14 +23,14 @@ class Nominations:
         self._wake = wake
 
     def pod_added(self, pod: Pod, now: float) -> None:
-        """A pod that was not pending before is nominated to what its status says."""
+        """A pod that was not pending before is nominated to the node in its status."""
         name = pod.status.nominated_node_name
         if name or self._state.nomination_of(pod.uid):
             self._nominate(pod, name, now)
 
     def pod_changed(self, record: PendingPod, pod: Pod, now: float) -> None:
-        """Where its status says what it said before, or what was asked for here, what it was
-        nominated to since may not be written yet, and stands."""
+        """Take the nomination from the status, unless that is unchanged or echoes a write of ours:
+        then the write of a newer nomination may still be on its way."""
         name = pod.status.nominated_node_name
         is_known = record.pod.status.nominated_node_name == name
         if is_known or _is_echo(record, name):
@@ -38,8 +38,8 @@ class Nominations:
         self._nominate(pod, name, now)
 
     def decided(self, decision: Decision, record: PendingPod, now: float) -> None:
-        """A pod that got no node keeps its nomination where the plugins at postFilter said nothing
-        of it. Where they were not asked, as when its node was rejected after all, it has none."""
+        """A pod that got no node keeps its nomination if the postFilter answer does not mention
+        it. Without an answer, as after a rejection in Reserve or Permit, it loses it."""
         found, name = decision.post_filtered, ""
         if found is not None:
             name = found.nominated_node_name or ""
@@ -55,15 +55,15 @@ class Nominations:
             self._wake(promise_dropped(pod), now)
 
     def take_back(self, uid: str, now: float) -> None:
-        """For a pod that matters more; its eviction writes it."""
+        """Remove the nomination for a pod of higher priority, whose action `Evict` writes that."""
         record = self._pods.by_uid.get(uid)
         if record is not None:
             _ask(record, "")
         self.drop(uid, now)
 
     def to_write(self, record: PendingPod) -> str | None:
-        """The nomination to ask for; None where the status says it, and nothing else was asked for
-        since that may still be on its way."""
+        """The nomination to write; None if the status shows it already and no other write of ours
+        may still be on its way."""
         name, asked = self._state.nomination_of(record.uid), record.asked_nominations
         if name == record.pod.status.nominated_node_name and (not asked or asked[-1] == name):
             return None
@@ -71,14 +71,15 @@ class Nominations:
         return name
 
     def applied_to(self, pod: Pod) -> Pod:
-        """The pod with its nomination, whether that is written to its status yet or not."""
+        """The pod with its nomination in the status, even if that is not written yet."""
         name = self._state.nomination_of(pod.uid)
         if name == pod.status.nominated_node_name:
             return pod
         return replace(pod, status=replace(pod.status, nominated_node_name=name))
 
     def _nominate(self, pod: Pod, node_name: str, now: float) -> None:
-        """An empty name takes back the nomination. A pod that changes may leave more room."""
+        """An empty name removes the nomination. A changed pod is nominated anew: what it leaves
+        free may help others."""
         before = self._state.nomination_of(pod.uid)
         if before:
             nominated = self._state.nominated()[before][pod.uid]
@@ -95,7 +96,7 @@ def _ask(record: PendingPod, node_name: str) -> None:
 
 
 def _is_echo(record: PendingPod, node_name: str) -> bool:
-    """Whether this was asked for; what was asked for earlier is not waited for any more."""
+    """Whether we asked to write this. If so, earlier writes are not expected any more."""
     asked = record.asked_nominations
     if node_name not in asked:
         return False

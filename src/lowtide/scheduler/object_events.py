@@ -1,6 +1,5 @@
-"""What the watches and the meters tell: the state is kept true, and pods that wait and may profit
-are woken. Used by the machine, by the shadow and by the advisor, each of which says what a pod
-means to it."""
+"""Events of watches and meters: they update the state and wake unschedulable pods that they may
+help. Used by the machine, the shadow and the advisor, each with its own PodEvents."""
 
 from collections.abc import Callable, Collection
 from typing import Any, Protocol
@@ -16,16 +15,16 @@ from lowtide.scheduler.events import Event, ReadingPublished
 
 
 class PodEvents(Protocol):
-    """What becomes of a pod that a watch tells of."""
+    """What the owner does with a pod of the watch."""
 
     def pod_pending(self, pod: Pod, now: float) -> None:
-        """It has no node."""
+        """The pod has no node."""
 
     def pod_bound(self, pod: Pod, now: float) -> None:
-        """It has one."""
+        """The pod has a node."""
 
     def pod_gone(self, pod: Pod, now: float) -> None:
-        """It is deleted, or has ended."""
+        """The pod is deleted or has ended."""
 
 
 class ObjectEvents:
@@ -40,7 +39,7 @@ class ObjectEvents:
         self._pods = pods
         self._wake = wake
         self._kinds_that_wake = {kind for profile in profiles for kind in profile.kinds_that_wake}
-        # The kinds of which it is not known yet what exists.
+        # The kinds whose first list has not arrived yet.
         self.unlisted = {*NEEDED_KINDS, *(KIND_OF[kind].name for kind in plugins_by_kind(profiles))}
 
     def step(self, event: Event, now: float) -> None:

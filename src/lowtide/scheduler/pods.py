@@ -1,7 +1,7 @@
 """One record per pending pod, and the indexes over the records.
 
 A pod is pending from the watch event that brings it until its binding is confirmed or it is gone.
-The machine and its parts share the records; `Pods.move` alone changes the stage of one.
+The machine and its parts share the records. Only `Pods.move` changes a record's stage.
 """
 
 import heapq
@@ -20,19 +20,19 @@ _FEW_ENTRIES = 64
 
 
 class Stage(Enum):
-    NOT_PENDING = "not pending"  # before it is added; once it is bound or gone
+    NOT_PENDING = "not pending"  # not added yet, bound, or gone
     GATED = "gated"  # a plugin keeps it out of the queue
     ACTIVE = "active"  # ready for its turn
-    BACKOFF = "backoff"  # takes its turn later, or as soon as no pod is active
-    ERROR_BACKOFF = "error backoff"  # the same after an error, but never earlier
-    UNSCHEDULABLE = "unschedulable"  # no node: it waits for a change that may help
-    EVICTING = "evicting"  # a change may have helped, but its victims are not gone yet
-    DECIDING = "deciding"  # it has its turn; extenders may be asked
-    WAITING = "waiting"  # assumed on its node; plugins make it wait in Permit
+    BACKOFF = "backoff"  # waits until its backoff ends or no pod is active
+    ERROR_BACKOFF = "error backoff"  # waits after an error, always until its backoff ends
+    UNSCHEDULABLE = "unschedulable"  # fits nowhere; waits for a change that may help
+    EVICTING = "evicting"  # woken, but its victims are not gone yet
+    DECIDING = "deciding"  # has its turn; may be paused while extenders are asked
+    WAITING = "waiting"  # assumed on its node; a plugin makes it wait in Permit
     BINDING = "binding"  # its binding has no answer yet
-    UNCONFIRMED = "unconfirmed"  # bound, as the answer says; the watch has not said so yet
+    UNCONFIRMED = "unconfirmed"  # its binding succeeded; the watch has not shown it yet
 
-    __hash__ = object.__hash__  # Enum has one written in Python, and stages are keys
+    __hash__ = object.__hash__  # stages are dict keys, and Enum's own hash is slow
 
 
 _RELEASED_TO = {Stage.ACTIVE, Stage.BACKOFF, Stage.ERROR_BACKOFF, Stage.GATED}
@@ -49,7 +49,7 @@ _DRAWN: Mapping[Stage, Set[Stage]] = {
     Stage.BINDING: {Stage.UNCONFIRMED, Stage.ERROR_BACKOFF},
     Stage.UNCONFIRMED: {Stage.ERROR_BACKOFF},
 }
-# ARCHITECTURE.md draws these. Wherever it is, a pod may be deleted, or bound by somebody else.
+# ARCHITECTURE.md draws these. In every stage, a pod may be deleted or bound by somebody else.
 TRANSITIONS: Mapping[Stage, Set[Stage]] = {
     before: stages | ({Stage.NOT_PENDING} - {before}) for before, stages in _DRAWN.items()
 }
@@ -66,31 +66,31 @@ QUEUED = frozenset(
 )
 ASSUMED = frozenset({Stage.WAITING, Stage.BINDING, Stage.UNCONFIRMED})
 
-# Unschedulable pods that one question is asked for: what wakes them, who rejected them, and their
-# signature.
+# Unschedulable pods that are woken together: the changes that wake them (bits), the plugins that
+# rejected them, and their signature.
 Group = tuple[int, frozenset[str], bytes]
 SortKey = Callable[[Queued], Any]
 
 
 @dataclass(slots=True)
 class PendingEviction:
-    """The pods that have to go from a node for another to fit there."""
+    """The victims that must leave a node so that another pod fits there."""
 
-    pod: Pod  # that needs the room, as it was then
+    pod: Pod  # the preemptor, as it was when the eviction began
     node_name: str
-    victims: set[str]  # uids of those that have not gone yet
-    is_written: bool = False  # whether the writes have ended
+    victims: set[str]  # uids of those that are not gone yet
+    is_written: bool = False  # whether EvictionEnded has arrived
 
 
 @dataclass(slots=True, eq=False)
 class PendingPod:
-    pod: Pod  # as the watch brought it last
+    pod: Pod  # as the watch last delivered it
     uid: str
     profile: Profile
     first_seen_at: float
     queued_at: float
     stage: Stage = Stage.NOT_PENDING
-    entry: int = 0  # in the heap of its stage
+    entry: int = 0  # its valid entry in the heap of its stage; 0: none
     _signature: bytes = b""
 
     # In the queue.
@@ -98,26 +98,27 @@ class PendingPod:
     unschedulable_count: int = 0
     error_count: int = 0
     backoff_until: float = 0.0
-    rejected_by: frozenset[str] = frozenset()  # the plugins that left it no node the last time
-    retry_on: int = 0
+    rejected_by: frozenset[str] = frozenset()  # the plugins that rejected it in its last attempt
+    retry_on: int = 0  # bits of the changes that may help it
     parked_until: float = 0.0  # while it is unschedulable
     group: Group = (0, frozenset(), b"")  # while it is unschedulable
-    eviction: PendingEviction | None = None  # while it waits for its victims to go
+    eviction: PendingEviction | None = None  # until its victims are gone
 
     # From its turn until it is bound.
     attempt_began_at: float = 0.0
     decision: Decision | None = None
     node_name: str = ""  # where it is assumed
-    is_doubtful: bool = False  # whether others have changed its node since it was chosen
-    memories: dict[str, Any] = field(default_factory=dict)  # by plugin: to be handed to it again
+    is_doubtful: bool = False  # whether others changed its node after it was chosen
+    memories: dict[str, Any] = field(default_factory=dict)  # by plugin: kept since its `reserve`
     deadlines: dict[str, "Deadline"] = field(default_factory=dict)  # by what they wait for
 
-    # Nominations to be written that its status was not seen to say yet, newest last.
+    # Nominations that we asked to write and that its status has not shown yet, newest last. ""
+    # asks to remove the nomination.
     asked_nominations: tuple[str, ...] = ()
 
     @property
     def signature(self) -> bytes:
-        """All that plugins may read of the pod, as a key."""
+        """Everything that plugins may read of the pod, as a key."""
         if not self._signature:
             self._signature = signature_of(self.pod)
         return self._signature
@@ -127,28 +128,28 @@ class PendingPod:
 
     @property
     def is_rejected(self) -> bool:
-        """Whether plugins left it no node when it was tried last."""
+        """Whether plugins rejected it in its last attempt."""
         return bool(self.rejected_by)
 
 
 @dataclass(slots=True, eq=False)
 class Deadline:
-    """A moment until which a pod waits in its stage for something other than its turn."""
+    """Until when a pod waits in Permit, or for the watch to confirm its binding."""
 
     record: PendingPod
     at: float
-    seconds: float  # how long it waits
-    waits_for: str  # the plugin whose permission it needs; "" for the watch to confirm its binding
+    seconds: float  # from the start of the wait until `at`
+    waits_for: str  # the plugin that makes it wait in Permit; "" for the watch
     entry: int = 0
 
 
 class Pods:
-    """All records: by uid, by stage, and by what they wait for."""
+    """All records: by uid, by stage and by deadline."""
 
     def __init__(self, sort_key: SortKey) -> None:
         self._sort_key = sort_key
         self.by_uid: dict[str, PendingPod] = {}
-        self.counts = dict.fromkeys(Stage, 0)  # of those that are pending
+        self.counts = dict.fromkeys(Stage, 0)  # pending pods, by stage
         numbers = count(1)
         self.active = Heap[PendingPod](numbers)
         self.backoff = Heap[PendingPod](numbers)
@@ -165,12 +166,14 @@ class Pods:
         return iter(self.by_uid.values())
 
     def move(self, record: PendingPod, stage: Stage) -> None:
-        """The one place where a stage changes. A pod moves to its own stage when its sort key may
-        have changed."""
+        """The only place where a stage changes. Moving a pod to its own stage sorts it anew, after
+        its sort key may have changed."""
         before, record.entry = record.stage, 0
         if stage is not before:
             if stage not in TRANSITIONS[before]:
-                raise ValueError(f"pod {record.pod.key} is {before.value}: not to be {stage.value}")
+                raise ValueError(
+                    f"pod {record.pod.key} cannot go from {before.value} to {stage.value}"
+                )
             record.stage = stage
             self.counts[before] -= 1
             self.counts[stage] += 1
@@ -202,7 +205,7 @@ class Pods:
         record.deadlines.clear()
 
     def wait(self, record: PendingPod, deadline: Deadline) -> None:
-        """Until then; who leaves the stage has no deadlines left."""
+        """Give the pod another deadline. All its deadlines end when it leaves its stage."""
         record.deadlines[deadline.waits_for] = deadline
         self.deadlines.push(deadline.at, deadline)
 
@@ -213,14 +216,14 @@ class Pods:
 
 
 class _Entered(Protocol):
-    entry: int  # the number of its entry in a heap; entries with other numbers are void
+    entry: int  # the number of its valid entry in a heap; other entries are void
 
 
 T = TypeVar("T", bound=_Entered)
 
 
 class Heap(Generic[T]):
-    """A heap that nothing is taken from but its head: other entries become void."""
+    """A heap whose items can leave from anywhere: their entries stay, but become void."""
 
     def __init__(self, numbers: Iterator[int]) -> None:
         self._numbers = numbers
@@ -228,7 +231,7 @@ class Heap(Generic[T]):
         self._clean_at = _FEW_ENTRIES
 
     def push(self, key: Any, item: T) -> None:
-        """Of equal keys, what was pushed earlier comes first."""
+        """Among equal keys, the item pushed first comes first."""
         item.entry = next(self._numbers)
         heapq.heappush(self._entries, (key, item.entry, item))
         if len(self._entries) > self._clean_at:
@@ -243,13 +246,13 @@ class Heap(Generic[T]):
         return None
 
     def _drop_void(self) -> None:
-        """A standby never looks at the head, so void entries would stay for ever."""
+        """A standby replica never reads the head, so its void entries would pile up."""
         self._entries = [entry for entry in self._entries if entry[2].entry == entry[1]]
         heapq.heapify(self._entries)
         self._clean_at = max(_FEW_ENTRIES, 2 * len(self._entries))
 
 
 def memory_of(memories: Mapping[str, Any], plugin: Any) -> dict[str, Any]:
-    """What this plugin said to remember about the pod, as the keyword that it is handed as."""
+    """What this plugin returned to remember about the pod, as the keyword argument `memory`."""
     memory = memories.get(plugin.name)
     return {} if memory is None else {"memory": memory}

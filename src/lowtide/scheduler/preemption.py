@@ -1,5 +1,5 @@
-"""Pods that others make room for. While its victims have not gone, such a pod stays out of the
-queue, so that nobody else is evicted for it meanwhile. Used by the machine."""
+"""Pods whose victims are being evicted. Until the victims are gone, such a pod stays out of the
+queue, so that no other pods are evicted for it meanwhile. Used by the machine."""
 
 from collections.abc import Iterable
 
@@ -30,13 +30,13 @@ class Preemption:
         self._nominations = nominations
         self._failures = failures
         self._binding = binding
-        # By uid: pods whose victims have not gone, or whose writes have not ended. The pod itself
-        # may be gone by then.
+        # By uid: pods whose victims are not gone, or whose writes have not ended. Such a pod may be
+        # gone itself.
         self._preemptors: dict[str, PendingPod] = {}
 
     def begin(self, record: PendingPod, eviction: Eviction, now: float) -> list[Action]:
-        """Victims that wait in Permit only lose their place. Nominations to the node of pods that
-        matter less are taken back: they may not fit there any more."""
+        """Victims that wait in Permit are not deleted: they go back into the queue. Pods of lower
+        priority lose their nominations to the node: they may not fit there any more."""
         waiting = self._waiting(eviction.victims)
         victims = tuple(
             each
@@ -46,7 +46,7 @@ class Preemption:
             and self._state.placed(each.uid) is not None
         )
         node_name = eviction.node_name
-        if victims:  # before anything wakes the pod
+        if victims:  # set before anything can wake the pod
             uids = {victim.uid for victim in victims}
             record.eviction = PendingEviction(record.pod, node_name, uids)
             self._preemptors[record.uid] = record
@@ -77,8 +77,8 @@ class Preemption:
         priority = record.pod.spec.priority
         return tuple(each for each in nominated if each.spec.priority < priority)
 
-    def written(self, event: EvictionEnded) -> tuple[PendingPod | None, list[WriteKubeEvent]]:
-        """The pod, where it is not held any longer, and the Events of those that were evicted."""
+    def writes_ended(self, event: EvictionEnded) -> tuple[PendingPod | None, list[WriteKubeEvent]]:
+        """The pod if it is not held any longer, and the Events for the evicted pods."""
         record = self._preemptors.get(event.uid)
         if record is None or record.eviction is None:
             return None, []
@@ -93,8 +93,8 @@ class Preemption:
             self._end(record)
         return (record if is_over else None), events
 
-    def gone(self, victim_uid: str) -> list[PendingPod]:
-        """A victim is terminating or gone; the pods that are held no longer."""
+    def victim_gone(self, victim_uid: str) -> list[PendingPod]:
+        """A victim is terminating or gone. Return the pods that are not held any longer."""
         released = []
         for record in list(self._preemptors.values()):
             eviction = record.eviction
@@ -107,8 +107,8 @@ class Preemption:
         return released
 
     def forget(self, record: PendingPod, eviction: PendingEviction) -> None:
-        """The pod is gone, or has its node. Its victims get their Events all the same once the
-        writes have ended."""
+        """The pod is gone or has its node. If its writes have not ended, it stays known until then,
+        so that its victims get their Events."""
         if eviction.is_written:
             self._end(record)
 

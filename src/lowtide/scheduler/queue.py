@@ -1,7 +1,8 @@
 """When pending pods have their turns: at once, after a backoff, when a change may help, or when
-nothing gates them any more.
+no plugin gates them any more.
 
-The machine adds pods, takes them, and gives back those that got no node.
+The machine adds pods and pops them. It parks a pod that fits nowhere until a change wakes it, and
+retries a pod after an error.
 """
 
 import math
@@ -21,7 +22,7 @@ ATTEMPT_FAILED = "ScheduleAttemptFailure"
 # Whether a change may help a pod that these plugins rejected.
 MayHelp = Callable[[PendingPod, frozenset[str], Change], bool]
 
-# What kube-scheduler's metrics call the stages of pods that have their turns.
+# By stage: the queue in kube-scheduler's metrics.
 _METRIC_QUEUE = {
     Stage.ACTIVE: "active",
     Stage.BACKOFF: "backoff",
@@ -58,14 +59,15 @@ class Queue:
             "gated": counts[Stage.GATED] + counts[Stage.EVICTING],
         }
 
-    # Pods come and change.
+    # Pods arrive and change.
 
     def add(self, record: PendingPod) -> None:
-        """A pod that was not pending before."""
+        """Add a pod that was not pending before."""
         self._enter(record, Stage.ACTIVE, because="UnschedulablePodAdd")
 
     def update(self, record: PendingPod, pod: Pod, now: float) -> None:
-        """The pod itself changed: one that is held back may fit now."""
+        """Keep the pod's new version. A pod that waits for something other than its backoff is
+        tried again if its signature changed: it may fit now."""
         if record.stage not in (Stage.GATED, Stage.EVICTING, Stage.UNSCHEDULABLE):
             record.update(pod)
             self._enter(record, record.stage)
@@ -75,12 +77,12 @@ class Queue:
         if record.signature != before:
             self._enter(record, self._after_backoff(record, now), because="UnschedulablePodUpdate")
 
-    # Pods are taken, and come back.
+    # Pods have their turns and come back.
 
     def pop(self, now: float) -> PendingPod | None:
         """The next pod to place.
 
-        When no pod is active, one that backs off is taken early; not one that met an error.
+        If no pod is active, a pod in backoff has its turn early, but none in error backoff.
         """
         self._release(now)
         record = self._pods.active.first() or self._pods.backoff.first()
@@ -99,8 +101,8 @@ class Queue:
         *,
         until: float = math.inf,
     ) -> None:
-        """No node for it: it waits until something changes that those plugins care about, at the
-        longest until then, and never longer than kube-scheduler lets a pod wait."""
+        """The pod fits nowhere. It waits for one of the `retry_on` changes, but at most `until`,
+        and never longer than kube-scheduler lets a pod wait."""
         record.rejected_by = rejected_by
         record.retry_on = retry_on
         record.unschedulable_count += 1
@@ -111,15 +113,14 @@ class Queue:
         self._enter(record, Stage.UNSCHEDULABLE, because=ATTEMPT_FAILED)
 
     def retry(self, record: PendingPod, now: float) -> None:
-        """Something went wrong that is not the pod's fault: it is tried again after a while."""
+        """An error that is not the pod's fault: try the pod again after a backoff."""
         record.rejected_by = frozenset()
         record.error_count += 1
         self._back_off(record, record.error_count, now)
         self._enter(record, Stage.ERROR_BACKOFF, because=ATTEMPT_FAILED)
 
     def wake(self, change: Change, now: float) -> int:
-        """Something changed: unschedulable pods that it may help are tried again. Returns how
-        many."""
+        """Try again the unschedulable pods that this change may help. Return their number."""
         woken = [
             record
             for group, records in self._pods.unschedulable.items()
@@ -131,7 +132,7 @@ class Queue:
         return len(woken)
 
     def _may_profit(self, group: Group, records: dict[str, PendingPod], change: Change) -> bool:
-        """Plugins read of a pod what its signature holds: any of them stands for all."""
+        """One pod answers for its group: plugins read no more of a pod than its signature."""
         record = next(iter(records.values()))
         if (
             change.highest_priority is not None
@@ -141,12 +142,12 @@ class Queue:
         return self._may_help(record, group[1], change)
 
     def victims_are_gone(self, record: PendingPod, now: float) -> None:
-        """A pod that was not woken meanwhile goes on waiting for a change."""
+        """Try the pod again if it was woken meanwhile; if not, it still waits for a change."""
         if record.stage is Stage.EVICTING:
             self._wake_all([record], now, because="AssignedPodDelete")
 
     def eviction_failed(self, record: PendingPod, now: float) -> None:
-        """Nothing may come that would wake this pod: it is tried again after a while."""
+        """Try the pod again after a backoff: there may be no change that wakes it."""
         if record.stage in (Stage.UNSCHEDULABLE, Stage.EVICTING):
             self.retry(record, now)
 
@@ -157,12 +158,12 @@ class Queue:
         return bool(self._pods.active.first() or self._pods.backoff.first())
 
     def next_change_at(self) -> float:
-        """When time alone will make a pod ready; infinity when nothing waits for time."""
+        """When time alone makes a pod ready; infinity if nothing waits for time."""
         first = self._pods.error_backoff.first()
         retry_at = first.backoff_until if first else math.inf
         return min(retry_at, self._next_flush_at)
 
-    # How it is done.
+    # Moves between stages.
 
     def _release(self, now: float) -> None:
         for heap in (self._pods.backoff, self._pods.error_backoff):
@@ -191,12 +192,12 @@ class Queue:
             self._initial_backoff_seconds * 2.0 ** min(failures - 1, 30), self._max_backoff_seconds
         )
         record.queued_at = now
-        # kube-scheduler counts in whole seconds and looks once a second.
+        # kube-scheduler rounds down to whole seconds and checks once a second.
         record.backoff_until = math.floor(now + seconds) + 1.0
 
     def _enter(self, record: PendingPod, stage: Stage, because: str = "") -> None:
-        """Without `because` it stays where it is, and only its sort key or its gates may have
-        changed."""
+        """Move the pod to this stage, or to EVICTING or GATED if something holds it. Without
+        `because` it was in this stage before: only its sort key or its gates may have changed."""
         if stage is Stage.ACTIVE or stage is Stage.BACKOFF:
             if record.eviction is not None:
                 stage = Stage.EVICTING

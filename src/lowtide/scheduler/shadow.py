@@ -1,5 +1,5 @@
-"""What the plugins would have decided for pods that others place. Pure: events in, comparisons out;
-nothing comes out that could be done. `app/shadow` drives it."""
+"""What the plugins would have decided for pods that another scheduler places. Pure: events in,
+comparisons out, and no actions. `app/shadow` drives it."""
 
 import enum
 from collections.abc import Mapping
@@ -24,16 +24,16 @@ from lowtide.scheduler.unbound_pods import UnboundPods
 
 class Agreement(enum.Enum):
     SAME = "same"
-    AS_GOOD = "as good"  # another node, with as many points
+    AS_GOOD = "as good"  # another node, with the same total score
     DIFFERENT = "different"
-    REJECTED = "rejected there"  # a plugin would not have let it go where it went
-    NOWHERE = "nowhere"  # no node would have been left
-    FAILED = "failed"  # a plugin, or the pod cannot be read
+    REJECTED = "rejected there"  # a plugin rejects the node that the pod went to
+    NOWHERE = "nowhere"  # the pod fits no node
+    FAILED = "failed"  # a plugin failed, or the pod cannot be read
 
 
 class Shadowed(msgspec.Struct, frozen=True):
-    """A pod that somebody placed on `node_name`, and what the plugins say to that. The totals are
-    of that node and of the one that would have been chosen."""
+    """A pod that another scheduler placed on `node_name`, and how that compares with the plugins'
+    choice. `total` is the score of that node, `best_total` the highest of all nodes."""
 
     pod: Pod
     node_name: str
@@ -43,20 +43,20 @@ class Shadowed(msgspec.Struct, frozen=True):
     best_total: int | None = None
     rejection: NodeRejection | None = None
     error: str = ""
-    because: str = ""  # the plugin that speaks most for where it would be
+    because: str = ""  # the plugin that prefers the chosen node most
     waited_seconds: float = 0.0
     spent: Spent = NOTHING_SPENT  # by the plugins that had to be asked
 
     @property
     def would_be_on(self) -> str:
-        """Where it would have gone; where it went, if the plugins know no better."""
+        """The plugins' choice; the node it is on if they have none or one that is as good."""
         chosen = None if self.decision is None else self.decision.node_name
         return self.node_name if chosen is None or self.agreement is Agreement.AS_GOOD else chosen
 
 
 class Shadow:
-    """With one profile it judges every pod, whatever scheduler the pod names; with several, each by
-    the profile of that name, else by the first."""
+    """With one profile, it judges every pod, whatever its schedulerName. With several, it judges
+    each pod by the profile of that name, or else by the first."""
 
     def __init__(self, profiles: Mapping[str, Profile]) -> None:
         self.state = ClusterState()
@@ -67,7 +67,7 @@ class Shadow:
         self._objects = ObjectEvents(self.state, profiles.values(), self)
         self.queue = UnboundPods()
         self._turns = 0
-        self._shadowed: Shadowed | None = None  # by the event that is applied
+        self._shadowed: Shadowed | None = None  # the result of the current event
 
     @property
     def plugins_by_kind(self) -> dict[type, tuple[str, ...]]:
@@ -80,13 +80,13 @@ class Shadow:
 
     @property
     def binding_count(self) -> None:
-        """Others bind; how many bindings are under way is not known."""
+        """None: another scheduler binds, and how many bindings it has under way is unknown."""
 
     def decided_now(self, pod: Pod, now: float) -> Decision:
-        """What would be decided about a pod that is known, for explanations."""
+        """The decision that a known pod would get now, for explanations."""
         waited_seconds = self.queue.waited_seconds(pod.uid, now)
         return decided_now(
-            _without_promise(pod),
+            _without_nomination(pod),
             self._verdicts_for(pod),
             turn=self._turns,
             waited_seconds=waited_seconds,
@@ -122,7 +122,7 @@ class Shadow:
         return self._verdicts.get(pod.spec.scheduler_name, first)
 
     def _compared(self, pod: Pod, node_name: str, waited_seconds: float) -> Shadowed:
-        verdicts, pod = self._verdicts_for(pod), _without_promise(pod)
+        verdicts, pod = self._verdicts_for(pod), _without_nomination(pod)
         self._turns += 1
         asking = Asking(verdicts.profile.clock)
         try:
@@ -151,7 +151,7 @@ class Shadow:
         if row is None:
             return Shadowed(pod, node_name, Agreement.DIFFERENT, decision)
         rejection = verdict.rejection_at(row)
-        if rejection is not None:  # unless it gave way on the node that would have been chosen
+        if rejection is not None:  # does not count if our choice needed one to give way
             is_rejected = decision.gave_way is None
             agreement = Agreement.REJECTED if is_rejected else Agreement.DIFFERENT
             return Shadowed(pod, node_name, agreement, decision, rejection=rejection)
@@ -161,19 +161,19 @@ class Shadow:
             return Shadowed(pod, node_name, Agreement.AS_GOOD, decision, total, best_total)
         chosen, because = self.state.row_of(decision.node_name or ""), ""
         if chosen is not None:
-            because = _speaks_for(verdict.scores_of(np.array([chosen, row]), ranked))
+            because = _plugin_in_favour(verdict.scores_of(np.array([chosen, row]), ranked))
         return Shadowed(
             pod, node_name, Agreement.DIFFERENT, decision, total, best_total, because=because
         )
 
 
-def _without_promise(pod: Pod) -> Pod:
-    """What another scheduler has promised to the pod is its own business."""
+def _without_nomination(pod: Pod) -> Pod:
+    """The nomination is the other scheduler's; our plugins do not follow it."""
     return replace(pod, status=replace(pod.status, nominated_node_name=""))
 
 
-def _speaks_for(scores: ScoreTable) -> str:
-    """The plugin that speaks most for the first of two nodes; "" where none does."""
+def _plugin_in_favour(scores: ScoreTable) -> str:
+    """The plugin that prefers the first of two nodes most; "" if none prefers it."""
     gains = np.array(scores.weights) * (scores.normalized[:, 0] - scores.normalized[:, 1])
     if not len(gains) or gains.max() <= 0:
         return ""

@@ -1,4 +1,4 @@
-"""The tasks that do what the machine wants: bindings, evictions, questions to extenders. Live
+"""The tasks that perform actions: bindings, look-ups, evictions, questions to extenders. Live
 starts them, and ends them with the process."""
 
 import asyncio
@@ -24,7 +24,7 @@ class Tasks:
 
     @contextmanager
     def unsent(self) -> Iterator[None]:
-        """While a task is in it nothing of it is under way, and the end cuts it short."""
+        """Inside this block a task has sent nothing yet, so that `end` cancels it at once."""
         task = asyncio.current_task()
         if task not in self._running:
             yield
@@ -38,11 +38,11 @@ class Tasks:
             self._unsent.discard(task)
 
     async def end(self, timeout_seconds: float) -> None:
-        """Waits for what is under way, and cancels what takes too long."""
+        """Cancel unsent tasks, wait for the others, and cancel those after the timeout."""
         self.are_ending = True
         if self._unsent:
             log.info(
-                "Pods that were not sent to their nodes are left to who schedules next",
+                "Leaving pods that are not bound yet to the next leader",
                 count=len(self._unsent),
             )
             for task in self._unsent:
@@ -53,7 +53,7 @@ class Tasks:
                     await asyncio.wait(self._running)
         except TimeoutError:
             left = list(self._running)
-            log.warning("Bindings are given up, as the process ends", count=len(left))
+            log.warning("Cancelling bindings, because the process ends", count=len(left))
             for task in left:
                 task.cancel()
             await asyncio.gather(*left, return_exceptions=True)

@@ -1,5 +1,5 @@
-"""Pods that have no node yet and wait for another scheduler, as far as the watch tells. The advisor
-and the shadow keep them where the machine has its queue."""
+"""Pods that another scheduler has to place, as the watch shows them. The advisor and the shadow
+keep them where the machine has its queue."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from lowtide.objects.times import epoch_seconds
 
 @dataclass(frozen=True, slots=True)
 class UnboundPod:
-    """It waits since it was created, which is seen later where this process has just started."""
+    """It waits since its creation, even if this process saw it only later."""
 
     pod: Pod
     first_seen_at: float
@@ -39,7 +39,7 @@ class UnboundPods:
         )
 
     def drop(self, uid: str) -> UnboundPod | None:
-        """It has a node, or is gone."""
+        """Remove and return a pod that has a node or is gone."""
         return self._by_uid.pop(uid, None)
 
     def waited_seconds(self, uid: str, now: float) -> float:
@@ -48,7 +48,7 @@ class UnboundPods:
         return 0.0 if pending is None else now - pending.first_seen_at
 
     def lengths(self) -> dict[str, int]:
-        """By the names that the machine's queue has for it. Which of them back off is not told."""
+        """By the names of the machine's queue. Which pods are in backoff is unknown."""
         gated = sum(bool(each.pod.spec.scheduling_gates) for each in self)
         rejected = sum(each.is_rejected and not each.pod.spec.scheduling_gates for each in self)
         return {"active": len(self) - gated - rejected, "unschedulable": rejected, "gated": gated}
