@@ -355,7 +355,7 @@ def test_an_assumed_pod_counts_at_once() -> None:
 def test_a_pod_is_assumed_once() -> None:
     state = make_state([make_node("a")])
     state.assume(pending(), "a")
-    with pytest.raises(ValueError, match="pod default/p is on a already"):
+    with pytest.raises(ValueError, match="cannot assume pod default/p on a: it is already on a"):
         state.assume(pending(), "a")
 
 

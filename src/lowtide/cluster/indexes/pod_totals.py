@@ -1,7 +1,6 @@
-"""What the pods on each row come to: how many they are, what they request together, and the lowest
-priority among them.
+"""Totals of the pods on each row: their number, their requests, and their lowest priority.
 
-Plugins read it by `nodes.requested`, `nodes.nonzero_requested`, `nodes.pod_count` and
+Plugins read them through `nodes.requested`, `nodes.nonzero_requested`, `nodes.pod_count` and
 `nodes.lowest_priority`.
 """
 
@@ -26,9 +25,9 @@ class PodTotals(Index):
         super().__init__(table)
         self.pod_count = Column(np.int64, 0, table.capacity)
         self.lowest_priority = Column(np.int64, NO_PODS, table.capacity)
-        self.large_count = 0  # pods with an amount with which sums and products need care
-        self._asking: Counter[str] = Counter()  # by resource: the pods that request it
-        # By resource, as in Footprint.amounts. Of what no pod requests, no column is kept.
+        self.large_count = 0  # how many pods have an amount so large that sums may overflow
+        self._asking: Counter[str] = Counter()  # by resource: how many pods request it
+        # By key of Footprint.amounts. No column is kept for a resource that no pod requests.
         self.requested: KeptColumns[str, Totals] = KeptColumns(
             self._make_total, is_kept=self._asking.__contains__
         )
@@ -66,7 +65,7 @@ class PodTotals(Index):
         return 0
 
     def _add(self, row: int, placed: PlacedPod, *, times: int) -> None:
-        """`times` is -1 where the pod is on the row no more."""
+        """`times` is 1, or -1 if the pod has left the row."""
         self.pod_count.array[row] += times
         for resource, amount in placed.footprint.amounts.items():
             total = self.requested.get(resource)
