@@ -1,6 +1,6 @@
-"""What nodes have to give: a column per resource that a plugin asked about, kept true from then on.
+"""The allocatable amounts of nodes: one column per resource that a plugin has read.
 
-Plugins read a column by `nodes.allocatable`.
+Plugins read a column through `nodes.allocatable`.
 """
 
 import numpy as np
@@ -16,13 +16,13 @@ class Allocatable(Index):
     def __init__(self, table: Table) -> None:
         super().__init__(table)
         self.amounts: KeptColumns[str, Column] = KeptColumns(self._make_column)  # by resource
-        self.large_count = 0  # nodes with an amount with which sums and products need care
+        self.large_count = 0  # how many nodes have an amount so large that sums may overflow
         self._on_demand.append(self.amounts)
-        self._of_rows: list[NodeAmounts] = []  # all resources
-        self._are_had_by_all: dict[str, bool] = {}  # of the resources somebody asked about
+        self._of_rows: list[NodeAmounts] = []  # by row: all resources
+        self._are_had_by_all: dict[str, bool] = {}  # answers of `all_have` since the last change
 
     def all_have(self, resource: str) -> bool:
-        """Whether every node has some of it to give."""
+        """Whether every node can allocate some of this resource."""
         known = self._are_had_by_all.get(resource)
         if known is None:
             known = all(each.amount_of(resource) > 0 for each in self._of_rows)
@@ -31,7 +31,7 @@ class Allocatable(Index):
 
     @property
     def clamped_count(self) -> int:
-        """How many nodes have an amount that does not count as it is written."""
+        """How many nodes have an amount that was clamped or cannot be parsed."""
         return sum(each.is_clamped for each in self._of_rows)
 
     def node_added(self, row: int, node: Node) -> None:

@@ -11,7 +11,7 @@ from lowtide.cluster.table import Table
 
 
 class ByNode(Generic[K]):
-    """Kept by the names of nodes, known or not, and as columns that are made when a plugin asks: 0
+    """Numbers are kept by node name, for known and unknown nodes, and as columns built on demand: 0
     where there is no number."""
 
     def __init__(self, table: Table, *, is_kept: Callable[[K], bool] | None = None) -> None:
@@ -24,7 +24,7 @@ class ByNode(Generic[K]):
         return self._numbers.group(key)
 
     def replace(self, node_name: str, before: Iterable[K], after: Mapping[K, int]) -> None:
-        """The numbers of a node, which had some for the keys `before`."""
+        """Replace the numbers of a node. `before` are the keys for which it had numbers."""
         row = self._table.row_of(node_name)
         for key in before:
             if key not in after:

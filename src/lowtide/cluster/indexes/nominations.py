@@ -1,5 +1,5 @@
 """The pending pods that are nominated to nodes. Most decisions ask which of them take precedence
-over a pod, and mostly the nominations are the same as before."""
+over a pod, and nominations rarely change between two decisions."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
 
 
 class PrecedingPods:
-    """Nominated pods with the priority of another pod or a higher one, on their nodes."""
+    """Nominated pods whose priority is at least that of some pod, on their nodes."""
 
     def __init__(self, nominated: _NominatedPods, counts: BoolArray) -> None:
-        """`counts` is by the number of the nominated pod."""
+        """`counts` is indexed by the number of the nominated pod."""
         self._pods = nominated.pods
         self._counts = counts
         self._places = np.flatnonzero(np.bincount(self._pods.places[counts]))
-        self.rows: Rows = nominated.row_at[self._places]  # each once
+        self.rows: Rows = nominated.row_at[self._places]  # distinct
 
     def with_them(self, nodes: Nodes) -> Nodes:
-        """Their rows of the whole table, with them."""
+        """The rows of these pods, with the pods added. `nodes` is the whole table."""
         overlays = Overlays(self._pods, self._places, self._counts.astype(np.int64))
         return nodes.take(self.rows).overlaid(overlays)
 
@@ -53,13 +53,13 @@ class Nominations(Index):
     def __init__(self, table: Table) -> None:
         super().__init__(table)
         self.by_node: Groups[str, str, Pod] = Groups()  # by node name, then uid
-        self._node_of: dict[str, str] = {}  # the same: node names by uid
-        # What each nominated pod takes, by uid.
+        self._node_of: dict[str, str] = {}  # node names by uid
+        # By uid: the nominated pods with their footprints.
         self._imagined: dict[str, PlacedPod] = {}
-        self._nominated: _NominatedPods | None = None  # None where anything changed since
+        self._nominated: _NominatedPods | None = None  # None after any change
 
     def node_name(self, uid: str) -> str:
-        """The node that this pending pod is nominated to; empty where there is none."""
+        """The node that this pending pod is nominated to, or an empty string."""
         return self._node_of.get(uid, "")
 
     def nominate(self, pod: Pod, node_name: str) -> None:
@@ -79,7 +79,7 @@ class Nominations(Index):
         self._nominated = None
 
     def preceding(self, pod: Pod) -> PrecedingPods | None:
-        """The nominated pods that take precedence over this one; None where there are none."""
+        """The nominated pods that take precedence over this one, or None."""
         if not self.by_node:
             return None
         if self._nominated is None:
@@ -94,7 +94,7 @@ class Nominations(Index):
         self._nominated = None
 
     def node_removed(self, row: int, node: Node) -> None:
-        """A node that goes takes its nominations along."""
+        """Nominations to a removed node are dropped."""
         for uid in list(self.by_node.group(node.name)):
             self.drop(uid)
         self._nominated = None  # another node may move into the row
@@ -109,7 +109,7 @@ class Nominations(Index):
 
 
 class _NominatedPods:
-    """All nominated pods on known nodes, in the order of their numbers."""
+    """All nominated pods on known nodes, numbered in this order."""
 
     def __init__(self, by_row: Mapping[int, Sequence[PlacedPod]]) -> None:
         places = np.repeat(np.arange(len(by_row)), [len(pods) for pods in by_row.values()])
