@@ -820,8 +820,8 @@ class ForgetsTraffic(ClusterState):
 
 
 class SilentAboutTraffic(ChangeLog):
-    def pod_came(self, row: int, what: int, signature: object) -> None:
-        super().pod_came(row, what & ~READING, signature)
+    def pod_arrived(self, row: int, what: int, signature: object) -> None:
+        super().pod_arrived(row, what & ~READING, signature)
 
 
 class HidesTraffic(ClusterState):

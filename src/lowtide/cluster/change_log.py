@@ -13,10 +13,10 @@ from lowtide.cluster.columns import Column, IntArray
 # How far the log reaches back. Beyond that, evaluating every row again is cheaper.
 _MOST_CHANGES_PER_ROW = 16
 # How many consecutive arrivals of pods on a row are remembered. Lookahead evaluates as many.
-MOST_COMINGS = 4
+MOST_ARRIVALS = 4
 
 
-class _Came(NamedTuple):
+class _Arrival(NamedTuple):
     signature: object
     before: int  # the row's version before the pod arrived
 
@@ -27,7 +27,7 @@ class ChangeLog:
         self.position = 0  # the end of the log
         self._starts_at = 0  # the position of the oldest entry kept
         # By row: its latest changes, if these were arrivals of pods.
-        self._came: dict[int, list[_Came]] = {}
+        self._arrivals: dict[int, list[_Arrival]] = {}
         self.version_column = Column(np.int64, 0, capacity)
 
     def since(self, position: int) -> list[tuple[int, int]] | None:
@@ -46,16 +46,16 @@ class ChangeLog:
         and of other objects."""
         return self.version_column.array
 
-    def came_last(self, row: int) -> object | None:
+    def last_arrival(self, row: int) -> object | None:
         """The signature of the pod whose arrival was the last change of this row; None if the
         signature is unknown or the last change was no arrival."""
-        came = self._came.get(row)
-        return None if came is None else came[-1].signature
+        arrivals = self._arrivals.get(row)
+        return None if arrivals is None else arrivals[-1].signature
 
-    def came_since(self, row: int, version: int, signature: object) -> int:
+    def arrivals_since(self, row: int, version: int, signature: object) -> int:
         """How many pods of this signature arrived since the row had this version. 0 if the row
-        changed otherwise, did not change, or had more than MOST_COMINGS arrivals."""
-        for count, each in enumerate(reversed(self._came.get(row, ())), start=1):
+        changed otherwise, did not change, or had more than MOST_ARRIVALS arrivals."""
+        for count, each in enumerate(reversed(self._arrivals.get(row, ())), start=1):
             if each.signature != signature:
                 return 0
             if each.before == version:
@@ -68,10 +68,10 @@ class ChangeLog:
             self._note(row, what)  # lookahead never depends on labels
             return
         if row == EVERY_ROW:
-            self._came.clear()
+            self._arrivals.clear()
             row_or_all: int | slice = slice(None)
         else:
-            self._came.pop(row, None)
+            self._arrivals.pop(row, None)
             row_or_all = row
         self._note(row, what)
         self.versions[row_or_all] = self.position
@@ -81,14 +81,14 @@ class ChangeLog:
         plugins that did not touch the kind, and the others evaluate every row again."""
         self._note(EVERY_ROW, kind_bit)
 
-    def pod_came(self, row: int, what: int, signature: object) -> None:
+    def pod_arrived(self, row: int, what: int, signature: object) -> None:
         """Log the arrival of a pod, which changed the bits `what`. `signature` lets lookahead tell
         whether it expected this pod."""
         versions = self.version_column.array
-        came = self._came.setdefault(row, [])
-        came.append(_Came(signature, versions.item(row)))
-        if len(came) > MOST_COMINGS:
-            del came[0]
+        arrivals = self._arrivals.setdefault(row, [])
+        arrivals.append(_Arrival(signature, versions.item(row)))
+        if len(arrivals) > MOST_ARRIVALS:
+            del arrivals[0]
         self._note(row, what)
         versions[row] = self.position
 
@@ -101,5 +101,5 @@ class ChangeLog:
             del self._changes[:dropped]
             self._starts_at += dropped
 
-    def row_is_gone(self, row: int) -> None:
-        self._came.pop(row, None)
+    def row_removed(self, row: int) -> None:
+        self._arrivals.pop(row, None)

@@ -197,7 +197,7 @@ class ClusterState(Table):
             else:
                 column.move(last, row)
         self._close_gap(row)
-        self.log.row_is_gone(last)
+        self.log.row_removed(last)
         self.log.add(row, ROW)
         if self.capacity > max(_USUAL_CAPACITY, 4 * self.count):
             self._resize(self.capacity // 2)
@@ -296,7 +296,7 @@ class ClusterState(Table):
             if not index.is_idle:
                 what |= index.pod_added(row, placed)
         if row is not None:
-            self.log.pod_came(row, what, signature)
+            self.log.pod_arrived(row, what, signature)
 
     def _relabel_pod(self, before: PlacedPod, after: PlacedPod) -> None:
         """Only the labels changed. The API server copies the node's zone and region labels to a
