@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from lowtide.cluster.nodes import Nodes
-from lowtide.cluster.overlay import Overlays, imagined
+from lowtide.cluster.overlay import Overlays, hypothetical_pod
 from lowtide.cluster.placed import PlacedPod
 from lowtide.cluster.pod_selection import PodSelection, labels_required
 from lowtide.objects.quantity import LARGEST
@@ -26,8 +26,8 @@ def emptied() -> Nodes:
 
 
 def seen(nodes: Nodes) -> list[list[int]]:
-    """cpu, memory, pods, and what `imagined_matching` says of each node."""
-    matching = nodes.imagined_matching(WEB)
+    """cpu, memory, pods, and what `hypothetical_matching` says of each node."""
+    matching = nodes.hypothetical_matching(WEB)
     assert matching is not None
     columns = (nodes.requested("cpu"), nodes.requested("memory"), nodes.pod_count, matching)
     return [column.tolist() for column in columns]
@@ -84,8 +84,8 @@ def test_a_pod_is_asked_only_once_what_it_counts_for() -> None:
         return 1
 
     nothing = Overlays.none(2)
-    overlays = nothing.adding({0: [imagined(make_pod("a"))]})
-    more = overlays.adding({1: [imagined(make_pod("b"))]})
+    overlays = nothing.adding({0: [hypothetical_pod(make_pod("a"))]})
+    more = overlays.adding({1: [hypothetical_pod(make_pod("b"))]})
     assert overlays.change("column", amount).tolist() == [1, 0]
     assert more.change("column", amount).tolist() == [1, 1]
     assert more.returning(np.array([0])).change("column", amount).tolist() == [0, 1]
@@ -96,12 +96,12 @@ def test_copies_of_a_pod_count_like_as_many_pods() -> None:
     state = make_state([make_node("a"), make_node("b"), make_node("c")])
     state.place(make_pod("here", on="b", cpu="250m"))
     pod, nodes = make_pod("new", cpu="2", labels={"app": "web"}), state.nodes()
-    copies = nodes.with_copies(imagined(pod), np.array([0, 1, 3]))
+    copies = nodes.with_copies(hypothetical_pod(pod), np.array([0, 1, 3]))
     one_by_one = nodes.with_pods({1: [pod], 2: [pod, pod, pod]})
     assert seen(copies) == seen(one_by_one)
     assert [len(copies.pods(at)) for at in range(3)] == [0, 2, 3]
     assert [len(copies.take(np.array([2, 0])).pods(at)) for at in range(2)] == [3, 0]
-    assert list(copies.imagined()) == [(1, pod, 1), (2, pod, 3)]
+    assert list(copies.hypothetical_pods()) == [(1, pod, 1), (2, pod, 3)]
 
 
 def test_pods_whose_amounts_add_up_to_more_than_64_bits_hold() -> None:
@@ -117,5 +117,5 @@ def test_pods_whose_amounts_add_up_to_more_than_64_bits_hold() -> None:
     assert memory(emptied) == [5, 0]
     assert memory(emptied.returning(np.array([0]))) == [LARGEST, 0]
     assert memory(nodes.with_pods({1: [make_pod(memory=LARGEST)] * 3})) == [LARGEST, LARGEST]
-    copies = nodes.with_copies(imagined(make_pod(memory=2**62)), np.array([0, 3]))
+    copies = nodes.with_copies(hypothetical_pod(make_pod(memory=2**62)), np.array([0, 3]))
     assert memory(copies) == [LARGEST, LARGEST]

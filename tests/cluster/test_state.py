@@ -529,7 +529,7 @@ def test_without_a_pod_the_table_reads_as_if_it_was_on_no_node() -> None:
     # Pods that are added hypothetically, or removed, come on top.
     assert faced.with_pods({1: [pod]}).requested("cpu").tolist() == [0, 1500, 500]
     assert faced.without({2: {pod.uid, other.uid}}).requested("cpu").tolist() == [0, 500, 0]
-    assert list(faced.imagined()) == []
+    assert list(faced.hypothetical_pods()) == []
     assert list(faced.differences()) == [(1, pod, -1), (2, pod, -1)]
     assert (table(state), state.log.position) == (before, position)
 

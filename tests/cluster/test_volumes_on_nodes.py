@@ -9,7 +9,7 @@ import pytest
 
 from lowtide.cluster.indexes.volumes import claim_key
 from lowtide.cluster.nodes import Nodes
-from lowtide.cluster.overlay import imagined
+from lowtide.cluster.overlay import hypothetical_pod
 from lowtide.objects.pod import Pod
 from lowtide.objects.storage import (
     CSINode,
@@ -60,7 +60,7 @@ def taken(*rows: int) -> Nodes:
 
 
 def copies(pod: Pod, nodes: Nodes, *times: int) -> Nodes:
-    return nodes.with_copies(imagined(pod), np.array(times))
+    return nodes.with_copies(hypothetical_pod(pod), np.array(times))
 
 
 A_REPEATED = (0, 2, 0, 1)

@@ -226,7 +226,7 @@ class Nodes(TableView):
             column, lambda placed: selection.counts(placed.pod), ("counted", selection)
         )
 
-    def imagined_matching(self, selection: PodSelection) -> IntArray | None:
+    def hypothetical_matching(self, selection: PodSelection) -> IntArray | None:
         """How many matching pods each position gains by `with_pods` or loses by `without`,
         terminating pods included. None if this view uses neither."""
         if self._overlays is None:
@@ -254,7 +254,7 @@ class Nodes(TableView):
             carried, lambda placed: terms.times_carried(carried, placed.pod.uid)
         )
 
-    def imagined(self) -> Iterator[tuple[int, Pod, int]]:
+    def hypothetical_pods(self) -> Iterator[tuple[int, Pod, int]]:
         """The pods that `with_pods` added and `without` removed, as (position, pod, times). `times`
         is the number of copies, or -1 for a removed pod."""
         if self._overlays is None:
@@ -263,11 +263,11 @@ class Nodes(TableView):
         return self._overlays.pods()
 
     def differences(self) -> Iterator[tuple[int, Pod, int]]:
-        """`imagined`, and the pod that `ClusterState.without` removed."""
+        """`hypothetical_pods`, and the pod that `ClusterState.without` removed."""
         if self._gone is not None and self._state.gone is not None:
             pod = self._state.gone.placed.pod
             yield from ((position, pod, -1) for position in self._gone.positions)
-        yield from self.imagined()
+        yield from self.hypothetical_pods()
 
     @property
     def volumes(self) -> VolumesOnNodes:
@@ -351,10 +351,10 @@ class _Counted:
     def amount(self, number: int, placed: PlacedPod) -> int:
         """The amount of the ledger's field `number`; a whole number."""
         if id(placed) not in self._of_pods:
-            is_imagined = not placed.node_name
+            is_hypothetical = not placed.node_name
             self._of_pods[id(placed)] = (
                 self._ledger.would_count_whole(placed.pod)
-                if is_imagined
+                if is_hypothetical
                 else self._ledger.counted(placed.pod.uid)
             )
         amounts = self._of_pods[id(placed)]

@@ -27,12 +27,12 @@ _LARGEST_USUAL = 2**40  # the sum of 8 million such amounts fits into 64 bits
 _MOST_COLUMNS = 64  # kept at once: nominated pods may stay while plugins read ever other columns
 
 
-def imagined(pod: Pod) -> PlacedPod:
+def hypothetical_pod(pod: Pod) -> PlacedPod:
     """A hypothetical pod: it has a footprint, but no node yet."""
     return PlacedPod(pod, "", footprint_of(pod), is_assumed=True)
 
 
-class ImaginedPods:
+class HypotheticalPods:
     """All pods that a series of overlays adds or removes. Each has a place, a number that stands
     for a row of the table. Unlike positions, places are the same in every view."""
 
@@ -43,7 +43,7 @@ class ImaginedPods:
         *,
         times: int,
         place_count: int,
-        before: ImaginedPods | None = None,
+        before: HypotheticalPods | None = None,
     ) -> None:
         """`times` is 1 if `pods` are added, -1 if they are removed. The pods of `before` come
         first; their amounts are not computed again."""
@@ -106,22 +106,22 @@ class ImaginedPods:
 class Overlays:
     """Which hypothetical pods count in a view, and the place of each position."""
 
-    __slots__ = ("_imagined", "_places", "_times")
+    __slots__ = ("_hypothetical", "_places", "_times")
 
-    def __init__(self, imagined: ImaginedPods, places: Rows, times: IntArray) -> None:
-        self._imagined = imagined
+    def __init__(self, hypothetical: HypotheticalPods, places: Rows, times: IntArray) -> None:
+        self._hypothetical = hypothetical
         self._places = places  # by position
         self._times = times  # by number of the pod; 0 if it does not count
 
     @classmethod
     def none(cls, count: int) -> Overlays:
-        nothing = ImaginedPods((), np.empty(0, np.intp), times=0, place_count=0)
+        nothing = HypotheticalPods((), np.empty(0, np.intp), times=0, place_count=0)
         return cls(nothing, np.full(count, _NOWHERE, np.intp), nothing.times)
 
     def take(self, positions: Rows) -> Overlays | None:
         """The overlays of these positions; None if no pod is added or removed there."""
         places = self._places[positions]
-        return Overlays(self._imagined, places, self._times) if (places >= 0).any() else None
+        return Overlays(self._hypothetical, places, self._times) if (places >= 0).any() else None
 
     def adding(self, pods: Mapping[int, Iterable[PlacedPod]]) -> Overlays:
         return self._with({at: list(each) for at, each in pods.items()}, self._times, 1)
@@ -133,7 +133,7 @@ class Overlays:
         numbers = np.arange(len(touched))
         places = np.full(len(times), _NOWHERE, np.intp)
         places[touched] = numbers
-        pods = ImaginedPods([placed] * len(touched), numbers, times=1, place_count=len(touched))
+        pods = HypotheticalPods([placed] * len(touched), numbers, times=1, place_count=len(touched))
         return cls(pods, places, times[touched])
 
     def removing(
@@ -160,25 +160,25 @@ class Overlays:
         added or removed."""
         times = self._times.copy()
         times[numbers] = 0
-        return Overlays(self._imagined, self._places, times)
+        return Overlays(self._hypothetical, self._places, times)
 
     def change(self, column: Hashable, amount: Amount) -> IntArray:
         """By how much this column of counts changes at each position."""
-        return self._summed(self._imagined.amounts(column, amount))
+        return self._summed(self._hypothetical.amounts(column, amount))
 
     @property
     def are_amounts_large(self) -> bool:
-        return self._imagined.are_amounts_large
+        return self._hypothetical.are_amounts_large
 
     def change_of_total(self, column: Hashable, amount: Amount) -> npt.NDArray[Any]:
         """`change` for a column of amounts, as Python integers if sums may not fit into int64."""
-        amounts = self._imagined.amounts(column, amount)
+        amounts = self._hypothetical.amounts(column, amount)
         is_usual = np.maximum.reduce(amounts, initial=0) <= _LARGEST_USUAL
         return self._summed(amounts if is_usual else amounts.astype(np.object_))
 
     def change_now(self, amount: Amount) -> IntArray:
         """`change` without the cache, for an amount that may change."""
-        return self._summed(self._imagined.amounts_now(amount))
+        return self._summed(self._hypothetical.amounts_now(amount))
 
     @property
     def positions(self) -> list[int]:
@@ -186,20 +186,20 @@ class Overlays:
         return np.flatnonzero(self._places >= 0).tolist()
 
     def pods(self) -> Iterator[Difference]:
-        positions = np.full(self._imagined.place_count, _NOWHERE, np.intp)
+        positions = np.full(self._hypothetical.place_count, _NOWHERE, np.intp)
         touched = np.flatnonzero(self._places >= 0)
         positions[self._places[touched]] = touched
         numbers = np.flatnonzero(self._times)
-        numbers = numbers[positions[self._imagined.places[numbers]] >= 0]
-        at, pods = positions[self._imagined.places[numbers]].tolist(), self._imagined.pods
+        numbers = numbers[positions[self._hypothetical.places[numbers]] >= 0]
+        at, pods = positions[self._hypothetical.places[numbers]].tolist(), self._hypothetical.pods
         counted = [pods[number].pod for number in numbers.tolist()]
         return zip(at, counted, self._times[numbers].tolist(), strict=True)
 
     def placed(self, position: int, really: Mapping[str, PlacedPod]) -> list[PlacedPod]:
         """The pods at a position whose node has the pods `really`."""
-        pods, left = self._imagined.pods, dict(really)
+        pods, left = self._hypothetical.pods, dict(really)
         added: list[PlacedPod] = []
-        for number in self._imagined.at_places.get(int(self._places[position]), ()):
+        for number in self._hypothetical.at_places.get(int(self._places[position]), ()):
             if self._times[number] < 0:
                 left.pop(pods[number].pod.uid, None)
             else:
@@ -207,18 +207,18 @@ class Overlays:
         return [*left.values(), *added]
 
     def _summed(self, amounts: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        imagined = self._imagined
-        by_place = np.zeros(imagined.place_count + 1, amounts.dtype)  # the last is for _NOWHERE
-        np.add.at(by_place, imagined.places, self._times * amounts)
+        hypothetical = self._hypothetical
+        by_place = np.zeros(hypothetical.place_count + 1, amounts.dtype)  # the last is for _NOWHERE
+        np.add.at(by_place, hypothetical.places, self._times * amounts)
         return by_place[self._places]
 
     def _removed_again(self, position: int, uids: Collection[str], times: IntArray) -> set[str]:
         """Apply a removal to pods of earlier overlays. An added pod stops counting. Returns the
         uids of removed pods: they count as removed, also after `returning`."""
         found = set()
-        for number in self._imagined.at_places.get(int(self._places[position]), ()):
-            uid = self._imagined.pods[number].pod.uid
-            if uid in uids and self._imagined.times[number] > 0:
+        for number in self._hypothetical.at_places.get(int(self._places[position]), ()):
+            uid = self._hypothetical.pods[number].pod.uid
+            if uid in uids and self._hypothetical.times[number] > 0:
                 times[number] = 0
             elif uid in uids:
                 times[number] = -1
@@ -230,18 +230,20 @@ class Overlays:
     ) -> Overlays:
         """These overlays with more pods. `before` are the new times of the earlier pods."""
         touched = np.fromiter(pods, np.intp, len(pods))
-        count, places = self._imagined.place_count, self._places.copy()
+        count, places = self._hypothetical.place_count, self._places.copy()
         new = touched[places[touched] == _NOWHERE]
         places[new] = np.arange(count, count + len(new))
         lengths = np.fromiter(map(len, pods.values()), np.intp, len(pods))
-        imagined = ImaginedPods(
+        hypothetical = HypotheticalPods(
             list(chain.from_iterable(pods.values())),
             np.repeat(places[touched], lengths),
             times=times,
             place_count=count + len(new),
-            before=self._imagined if len(before) else None,
+            before=self._hypothetical if len(before) else None,
         )
-        return Overlays(imagined, places, np.concatenate([before, imagined.times[len(before) :]]))
+        return Overlays(
+            hypothetical, places, np.concatenate([before, hypothetical.times[len(before) :]])
+        )
 
 
 class Gone(NamedTuple):

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from lowtide.cluster.changes import ANY_ROW, NODES, PODS
 from lowtide.cluster.columns import BoolArray, Column, IntArray, Rows, Totals
-from lowtide.cluster.overlay import Amount, Overlays, imagined
+from lowtide.cluster.overlay import Amount, Overlays, hypothetical_pod
 from lowtide.cluster.placed import PlacedPod
 from lowtide.objects.pod import Pod
 
@@ -93,7 +93,7 @@ class TableView:
     def with_pods(self, pods: Mapping[int, Sequence[Pod]]) -> Self:
         """This view with pods added, by position. Each position is a hypothesis of its own:
         `everything` does not see these pods."""
-        return self.with_placed({at: map(imagined, each) for at, each in pods.items()})
+        return self.with_placed({at: map(hypothetical_pod, each) for at, each in pods.items()})
 
     def with_placed(self, pods: Mapping[int, Iterable[PlacedPod]]) -> Self:
         """`with_pods` for pods whose footprint is known."""

@@ -87,7 +87,7 @@ class VolumesOnNodes:
         for source in self._changes:
             if source.driver != driver:
                 continue
-            for position, users, really in self._imagined_users(source):
+            for position, users, really in self._hypothetical_users(source):
                 if source not in really.besides:
                     count[position] += (users > 0) - (source in really.users)
         return count
@@ -101,7 +101,7 @@ class VolumesOnNodes:
         """True where a pod uses this volume already. Known only for nodes with a CSINode."""
         self._touch_attached()
         used: BoolArray = self._gather(self._state.attached_volumes.user_count(source)) > 0
-        for position, users, _ in self._imagined_users(source):
+        for position, users, _ in self._hypothetical_users(source):
             used[position] = users > 0
         return used
 
@@ -109,7 +109,7 @@ class VolumesOnNodes:
         self._nodes.touch(TAKEN)
         self._nodes.touch_kinds(*KINDS_THAT_ATTACH)
 
-    def _imagined_users(self, source: CsiSource) -> Iterator[tuple[int, int, VolumesOfNode]]:
+    def _hypothetical_users(self, source: CsiSource) -> Iterator[tuple[int, int, VolumesOfNode]]:
         """For each position where users change: how many pods use the volume then, and what is
         really there."""
         for position, change in self._changes.get(source, {}).items():

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from lowtide.cluster.change_log import MOST_ARRIVALS
 from lowtide.cluster.columns import BoolArray, IntArray, Rows
 from lowtide.cluster.nodes import Nodes
-from lowtide.cluster.overlay import imagined
+from lowtide.cluster.overlay import hypothetical_pod
 from lowtide.cluster.state import ClusterState
 from lowtide.objects.pod import Pod
 
@@ -69,7 +69,7 @@ class LookaheadBatches:
         if len(ahead):
             more = np.repeat(np.arange(1, _MOST_PODS_AHEAD + 1), len(ahead))
             times = np.concatenate([np.zeros(len(few), np.int64), more])
-            nodes = nodes.with_copies(imagined(self._pod), times)
+            nodes = nodes.with_copies(hypothetical_pod(self._pod), times)
         return Batch(few, ahead, nodes)
 
     def _rows_ahead(self, changed: list[int], ranked: IntArray) -> Rows:

@@ -186,8 +186,8 @@ def test_what_is_imagined_is_told_by_position() -> None:
     state = cluster()
     new = away("new", "")
     face = state.nodes().with_pods({1: [new]}).without({0: ["default/one", "default/three"]})
-    assert [(at, pod.name, times) for at, pod, times in face.imagined()] == [
+    assert [(at, pod.name, times) for at, pod, times in face.hypothetical_pods()] == [
         (1, "new", 1),
         (0, "one", -1),
     ]
-    assert list(state.nodes().imagined()) == []
+    assert list(state.nodes().hypothetical_pods()) == []

@@ -360,9 +360,9 @@ def test_a_source_without_an_expectation_does_not_hide_another() -> None:
 
 def test_pods_that_are_imagined_count_where_they_are_imagined() -> None:
     state = two(pod("p", on="a"))
-    imagined = state.nodes().with_pods({1: [pod("x"), pod("y", carries=3)]})
-    assert incoming(imagined) == [10.0, 13.0]
-    assert incoming(imagined.take(np.array([1]))) == [13.0]
+    hypothetical = state.nodes().with_pods({1: [pod("x"), pod("y", carries=3)]})
+    assert incoming(hypothetical) == [10.0, 13.0]
+    assert incoming(hypothetical.take(np.array([1]))) == [13.0]
     assert incoming(state) == [10.0, 0.0]
 
 
@@ -397,8 +397,8 @@ def test_the_table_without_a_pod(removed: dict[int, list[str]], left: list[float
 
 def test_a_pod_may_be_imagined_and_taken_away_again() -> None:
     state = two()
-    imagined = state.nodes().with_pods({0: [pod("x"), pod("y", carries=3)]})
-    assert incoming(imagined.without({0: ["default/x"]})) == [3.0, 0.0]
+    hypothetical = state.nodes().with_pods({0: [pod("x"), pod("y", carries=3)]})
+    assert incoming(hypothetical.without({0: ["default/x"]})) == [3.0, 0.0]
 
 
 def test_what_a_pod_would_add() -> None:
@@ -434,7 +434,7 @@ def test_a_pod_that_expects_too_much_counts_the_most_and_leaves_nothing(carries:
     state.assume(pod("small", carries=3.0), "a")
     state.assume(pod("huge", carries=carries), "a")
     assert state.nodes().reading(SOURCE)["in"].tolist() == [2.0**50 + 3]
-    imagined = state.nodes().with_pods({0: [pod("more", carries=carries)]})
-    assert imagined.reading(SOURCE)["in"].tolist() == [2.0**51 + 3]
+    hypothetical = state.nodes().with_pods({0: [pod("more", carries=carries)]})
+    assert hypothetical.reading(SOURCE)["in"].tolist() == [2.0**51 + 3]
     state.forget("default/huge")
     assert state.nodes().reading(SOURCE)["in"].tolist() == [3.0]

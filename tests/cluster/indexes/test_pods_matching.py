@@ -243,8 +243,8 @@ def test_a_face_with_pods_added_and_removed_counts_them() -> None:
     )
     assert nodes.pods_matching(WEB).tolist() == [1, 2, 0]
     assert thought.pods_matching(WEB).tolist() == [2, 1, 0]
-    imagined = thought.imagined_matching(WEB)
-    assert imagined is not None
-    assert imagined.tolist() == [1, -1, -1]  # the terminating pod on b too
-    assert nodes.imagined_matching(WEB) is None
+    hypothetical = thought.hypothetical_matching(WEB)
+    assert hypothetical is not None
+    assert hypothetical.tolist() == [1, -1, -1]  # the terminating pod on b too
+    assert nodes.hypothetical_matching(WEB) is None
     assert thought.everything.pods_matching(WEB).tolist() == [2, 0, 1]

@@ -13,7 +13,7 @@ import numpy as np
 from lowtide.cluster.columns import BoolArray, IntArray, Rows
 from lowtide.cluster.groups import Groups
 from lowtide.cluster.indexes.index import Index
-from lowtide.cluster.overlay import ImaginedPods, Overlays, imagined
+from lowtide.cluster.overlay import HypotheticalPods, Overlays, hypothetical_pod
 from lowtide.cluster.placed import PlacedPod
 from lowtide.cluster.table import Table
 from lowtide.objects.meta import as_int32
@@ -55,7 +55,7 @@ class Nominations(Index):
         self.by_node: Groups[str, str, Pod] = Groups()  # by node name, then uid
         self._node_of: dict[str, str] = {}  # node names by uid
         # By uid: the nominated pods with their footprints.
-        self._imagined: dict[str, PlacedPod] = {}
+        self._hypothetical: dict[str, PlacedPod] = {}
         self._nominated: _NominatedPods | None = None  # None after any change
 
     def node_name(self, uid: str) -> str:
@@ -63,18 +63,20 @@ class Nominations(Index):
         return self._node_of.get(uid, "")
 
     def nominate(self, pod: Pod, node_name: str) -> None:
-        known = self._imagined.get(pod.uid)
+        known = self._hypothetical.get(pod.uid)
         self.drop(pod.uid)
         self.by_node.put(node_name, pod.uid, pod)
         self._node_of[pod.uid] = node_name
-        self._imagined[pod.uid] = imagined(pod) if known is None or known.pod is not pod else known
+        self._hypothetical[pod.uid] = (
+            hypothetical_pod(pod) if known is None or known.pod is not pod else known
+        )
         self._nominated = None
 
     def drop(self, uid: str) -> None:
         node_name = self._node_of.pop(uid, None)
         if node_name is None:
             return
-        del self._imagined[uid]
+        del self._hypothetical[uid]
         self.by_node.drop(node_name, uid)
         self._nominated = None
 
@@ -101,7 +103,7 @@ class Nominations(Index):
 
     def _on_rows(self) -> _NominatedPods:
         by_row = {
-            row: [self._imagined[uid] for uid in pods]
+            row: [self._hypothetical[uid] for uid in pods]
             for node_name, pods in self.by_node.items()
             if (row := self._table.row_of(node_name)) is not None
         }
@@ -114,7 +116,7 @@ class _NominatedPods:
     def __init__(self, by_row: Mapping[int, Sequence[PlacedPod]]) -> None:
         places = np.repeat(np.arange(len(by_row)), [len(pods) for pods in by_row.values()])
         pods = list(chain.from_iterable(by_row.values()))
-        self.pods = ImaginedPods(pods, places, times=1, place_count=len(by_row))
+        self.pods = HypotheticalPods(pods, places, times=1, place_count=len(by_row))
         self.row_at: Rows = np.array(list(by_row), np.intp)  # by place
         self.number_of = {placed.pod.uid: number for number, placed in enumerate(pods)}
         self.priorities: IntArray = np.array(
