@@ -237,10 +237,10 @@ class Nodes(TableView):
     def terms_about(self, pod: Pod) -> Iterator[CarriedTerm]:
         """Affinity terms of placed pods that may match this pod: the caller checks each term."""
         self._state.touched |= TERMS << ANY_ROW
-        terms, gone = self._state.existing_terms, self._state.gone
-        if gone is None:
+        terms, removed = self._state.existing_terms, self._state.removed_pod
+        if removed is None:
             return terms.about(pod)
-        uid = gone.placed.pod.uid
+        uid = removed.placed.pod.uid
         return (each for each in terms.about(pod) if terms.is_carried_by_others(each, uid))
 
     def pods_carrying(self, carried: CarriedTerm) -> IntArray:
@@ -248,9 +248,9 @@ class Nodes(TableView):
         self._state.touched |= TERMS << ANY_ROW
         terms = self._state.existing_terms
         pods = self._gather(terms.pods_carrying.columns[carried])
-        if self._gone is None:
+        if self._removal is None:
             return pods
-        return pods + self._gone.change(
+        return pods + self._removal.change(
             carried, lambda placed: terms.times_carried(carried, placed.pod.uid)
         )
 
@@ -264,9 +264,9 @@ class Nodes(TableView):
 
     def differences(self) -> Iterator[tuple[int, Pod, int]]:
         """`hypothetical_pods`, and the pod that `ClusterState.without` removed."""
-        if self._gone is not None and self._state.gone is not None:
-            pod = self._state.gone.placed.pod
-            yield from ((position, pod, -1) for position in self._gone.positions)
+        if self._removal is not None and self._state.removed_pod is not None:
+            pod = self._state.removed_pod.placed.pod
+            yield from ((position, pod, -1) for position in self._removal.positions)
         yield from self.hypothetical_pods()
 
     @property

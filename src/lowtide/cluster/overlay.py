@@ -246,7 +246,7 @@ class Overlays:
         )
 
 
-class Gone(NamedTuple):
+class RemovedPod(NamedTuple):
     """A placed pod that is hypothetically on no node, with the overlays for the whole table."""
 
     placed: PlacedPod

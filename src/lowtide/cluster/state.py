@@ -36,7 +36,7 @@ from lowtide.cluster.indexes.service_selectors import ServiceSelectors
 from lowtide.cluster.indexes.volumes import MigratedDrivers, VolumesOfClass, VolumeUsers
 from lowtide.cluster.known_objects import KnownObjects
 from lowtide.cluster.nodes import Nodes
-from lowtide.cluster.overlay import Gone, Overlays
+from lowtide.cluster.overlay import Overlays, RemovedPod
 from lowtide.cluster.placed import Footprints, PlacedPod
 from lowtide.cluster.reading import Reading
 from lowtide.cluster.table import Table
@@ -57,7 +57,7 @@ class ClusterState(Table):
     def __init__(self) -> None:
         super().__init__()
         self.touched = 0  # bits that Nodes has read; whoever records them sets it to 0 first
-        self.gone: Gone | None = None  # set by `without`
+        self.removed_pod: RemovedPod | None = None  # set by `without`
         self.log = ChangeLog(self.capacity)
         self.known_objects = KnownObjects(self._object_changed)
         self._kind_bits: dict[type, int] = {}
@@ -108,7 +108,7 @@ class ClusterState(Table):
             return self
         other, row = copy(self), self.row_of(placed.node_name)
         pods = {} if row is None else {row: [placed]}
-        other.gone = Gone(placed, Overlays.none(self.count).removing_all(pods))
+        other.removed_pod = RemovedPod(placed, Overlays.none(self.count).removing_all(pods))
         return other
 
     def nominated(self) -> Mapping[str, Mapping[str, Pod]]:

@@ -26,10 +26,10 @@ class TableView:
         "_are_amounts_large",
         "_everything",
         "_feasible",
-        "_gone",
         "_is_hypothetical",
         "_overlays",
         "_reach",
+        "_removal",
         "_rows",
         "_state",
     )
@@ -52,11 +52,11 @@ class TableView:
         self._feasible = feasible
         self._everything: Self | None = None
         self._are_amounts_large: bool | None = None
-        self._is_hypothetical = overlays is not None or state.gone is not None
-        self._gone: Overlays | None = None
-        if state.gone is not None:
-            everywhere = state.gone.overlays
-            self._gone = everywhere if rows is None else everywhere.take(rows)
+        self._is_hypothetical = overlays is not None or state.removed_pod is not None
+        self._removal: Overlays | None = None
+        if state.removed_pod is not None:
+            everywhere = state.removed_pod.overlays
+            self._removal = everywhere if rows is None else everywhere.take(rows)
 
     def __len__(self) -> int:
         self._touch_which_rows()
@@ -183,15 +183,15 @@ class TableView:
         """The column, hypothetical pods counted. Overlays cache by `name` what a pod adds."""
         if not self._is_hypothetical:
             return column
-        if self._gone is not None:
-            column = column + self._gone.change(name, amount)
+        if self._removal is not None:
+            column = column + self._removal.change(name, amount)
         if self._overlays is not None:
             column = column + self._overlays.change(name, amount)
         return column
 
     @property
     def _layers(self) -> list[Overlays]:
-        return [each for each in (self._gone, self._overlays) if each is not None]
+        return [each for each in (self._removal, self._overlays) if each is not None]
 
     def _total(self, totals: Totals, resource: str) -> IntArray:
         """What the pods request in total of this resource, a key of Footprint.amounts."""
@@ -214,6 +214,6 @@ class TableView:
 
     def _really_on(self, position: int) -> Mapping[str, PlacedPod]:
         really = self._state.placed_on(self._state.names[self._row(position)])
-        if self._gone is None:
+        if self._removal is None:
             return really
-        return {placed.pod.uid: placed for placed in self._gone.placed(position, really)}
+        return {placed.pod.uid: placed for placed in self._removal.placed(position, really)}

@@ -66,10 +66,10 @@ class VolumesOnNodes:
         """Each pod that uses this claim or disk, with its position."""
         self._nodes.touch(TAKEN)
         is_user = _asked_once(lambda pod: key in keys_of(pod))
-        gone: set[tuple[int, str]] = set()
+        removed: set[tuple[int, str]] = set()
         for position, pod, times in self._nodes.differences():
             if times < 0:
-                gone.add((position, pod.uid))
+                removed.add((position, pod.uid))
             elif is_user(pod):
                 yield position, pod
         by_node: dict[str, list[Pod]] = defaultdict(list)
@@ -77,7 +77,7 @@ class VolumesOnNodes:
             by_node[placed.node_name].append(placed.pod)
         for position in np.flatnonzero(self._nodes.is_named(*by_node)).tolist():
             for pod in by_node[self._names[position]]:
-                if (position, pod.uid) not in gone:
+                if (position, pod.uid) not in removed:
                     yield position, pod
 
     def attached_count(self, driver: str) -> IntArray:
