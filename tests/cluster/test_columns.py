@@ -5,14 +5,14 @@ import pytest
 
 from lowtide.cluster.columns import (
     Column,
+    ColumnCache,
     FloatArray,
-    Gathered,
     Interned,
-    KeptColumns,
+    LazyColumns,
     Totals,
     ValueColumn,
-    at_most,
     by_value,
+    capped_sum,
     is_one_of,
     most_columns,
 )
@@ -107,7 +107,7 @@ def test_columns_are_kept(rows: int, want: int) -> None:
 
 
 def test_the_column_asked_for_longest_ago_makes_room() -> None:
-    kept: KeptColumns[int, Column] = KeptColumns(lambda key: Column(np.int64, key, 2**20))
+    kept: ColumnCache[int, Column] = ColumnCache(lambda key: Column(np.int64, key, 2**20))
     first = kept[0]
     for key in range(1, 8):
         kept[key]
@@ -181,7 +181,7 @@ def test_a_column_is_gathered_when_it_is_looked_at() -> None:
         return column.array[:2]
 
     columns = {"low": Column(np.float64, 1.0, 4), "high": Column(np.float64, 9.0, 4)}
-    gathered = Gathered(columns, first_two)
+    gathered = LazyColumns(columns, first_two)
     assert (list(gathered), len(gathered), looked) == (["low", "high"], 2, [])
     assert gathered["high"].tolist() == [9.0, 9.0]
     assert looked == [9.0]
@@ -245,5 +245,5 @@ def test_a_hypothetical_change_of_a_total(sums: list[int], change: int, want: in
 def test_the_smaller_of_a_sum_and_something_else() -> None:
     amounts = np.array([1, LARGEST, LARGEST, 0])
     most = np.array([5, 5, LARGEST, LARGEST])
-    assert at_most(most, amounts, LARGEST).tolist() == [5, 5, LARGEST, LARGEST]
-    assert at_most(most, amounts, 3).tolist() == [4, 5, LARGEST, 3]
+    assert capped_sum(most, amounts, LARGEST).tolist() == [5, 5, LARGEST, LARGEST]
+    assert capped_sum(most, amounts, 3).tolist() == [4, 5, LARGEST, 3]

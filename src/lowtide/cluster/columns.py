@@ -77,7 +77,7 @@ class Interned(Generic[V]):
         return len(self.values) - 1
 
 
-def at_most(most: IntArray | int, amount: IntArray, added: IntArray | int) -> IntArray:
+def capped_sum(most: IntArray | int, amount: IntArray, added: IntArray | int) -> IntArray:
     """`amount + added`, capped at `most`. Neither these nor the sum may be below 0: then unsigned
     sums of two amounts always fit into 64 bits."""
     if isinstance(most, np.ndarray):
@@ -140,7 +140,7 @@ class Totals(Column):
         Python integers if int64 is too small for one."""
         totals: IntArray = self.array[rows]
         if not self.beyond and changes.dtype == np.int64:
-            return at_most(LARGEST, totals, changes)
+            return capped_sum(LARGEST, totals, changes)
         exact = totals.astype(np.object_)
         for position in np.flatnonzero(totals == LARGEST).tolist():
             exact[position] = self.beyond.get(int(rows[position]), LARGEST)
@@ -148,7 +148,7 @@ class Totals(Column):
         return changed
 
 
-class Gathered(Mapping[str, npt.NDArray[Any]]):
+class LazyColumns(Mapping[str, npt.NDArray[Any]]):
     """Columns by name. Each is gathered only when it is read: most plugins read few of them."""
 
     def __init__(
@@ -169,7 +169,7 @@ class Gathered(Mapping[str, npt.NDArray[Any]]):
         return len(self._columns)
 
 
-class KeptColumns(Generic[K, _Kept]):
+class ColumnCache(Generic[K, _Kept]):
     """Columns built on demand. If there are too many, the least recently read one is dropped."""
 
     def __init__(

@@ -26,11 +26,11 @@ from lowtide.cluster.changes import (
 from lowtide.cluster.columns import (
     BoolArray,
     FloatArray,
-    Gathered,
     IntArray,
+    LazyColumns,
     Rows,
-    at_most,
     by_value,
+    capped_sum,
     is_one_of,
 )
 from lowtide.cluster.indexes.existing_terms import CarriedTerm
@@ -176,7 +176,7 @@ class Nodes(TableView):
     def sum_up_to(self, most: IntArray, amounts: IntArray, wanted: int) -> IntArray:
         """`amounts + wanted`, capped at `most`, without overflow."""
         if self.are_amounts_large or wanted > LARGEST_PLAIN:
-            return at_most(most, amounts, wanted)
+            return capped_sum(most, amounts, wanted)
         return np.minimum(amounts + wanted, most)
 
     def all_have(self, resource: str) -> bool:
@@ -302,7 +302,7 @@ class Nodes(TableView):
         ledger = self._state.ledgers.ledger(source)
         if ledger is None:
             return {}
-        gathered = Gathered(ledger.columns, self._gather)
+        gathered = LazyColumns(ledger.columns, self._gather)
         if not self._layers:
             return gathered
         columns, counted = dict(gathered), _Counted(ledger)

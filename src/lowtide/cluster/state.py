@@ -189,7 +189,7 @@ class ClusterState(Table):
             index.node_removed(row, self.node_objects[row])
         self._rows_gone += 1
         if self._rows_gone == _MANY_ROWS:
-            self._let_columns_go()
+            self._drop_columns()
         last = self.count - 1
         for column in self._columns():
             if row == last:
@@ -316,9 +316,9 @@ class ClusterState(Table):
         for index in self._indexes:
             yield from index.columns
 
-    def _let_columns_go(self) -> None:
+    def _drop_columns(self) -> None:
         for index in self._indexes:
-            index.let_columns_go()
+            index.drop_columns()
 
     def _resize(self, capacity: int) -> None:
         self.capacity = capacity

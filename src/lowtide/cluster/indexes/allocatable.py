@@ -5,7 +5,7 @@ Plugins read a column through `nodes.allocatable`.
 
 import numpy as np
 
-from lowtide.cluster.columns import Column, KeptColumns
+from lowtide.cluster.columns import Column, ColumnCache
 from lowtide.cluster.indexes.index import Index
 from lowtide.cluster.table import Table
 from lowtide.objects.node import Node
@@ -15,7 +15,7 @@ from lowtide.objects.requests import NOTHING, NodeAmounts, are_large, node_amoun
 class Allocatable(Index):
     def __init__(self, table: Table) -> None:
         super().__init__(table)
-        self.amounts: KeptColumns[str, Column] = KeptColumns(self._make_column)  # by resource
+        self.amounts: ColumnCache[str, Column] = ColumnCache(self._make_column)  # by resource
         self.large_count = 0  # how many nodes have an amount so large that sums may overflow
         self._on_demand.append(self.amounts)
         self._of_rows: list[NodeAmounts] = []  # by row: all resources

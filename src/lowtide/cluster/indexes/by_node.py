@@ -5,7 +5,7 @@ from typing import Generic
 
 import numpy as np
 
-from lowtide.cluster.columns import Column, K, KeptColumns
+from lowtide.cluster.columns import Column, ColumnCache, K
 from lowtide.cluster.groups import Groups
 from lowtide.cluster.table import Table
 
@@ -17,7 +17,7 @@ class ByNode(Generic[K]):
     def __init__(self, table: Table, *, is_kept: Callable[[K], bool] | None = None) -> None:
         self._table = table
         self._numbers: Groups[K, str, int] = Groups()
-        self.columns: KeptColumns[K, Column] = KeptColumns(self._make_column, is_kept=is_kept)
+        self.columns: ColumnCache[K, Column] = ColumnCache(self._make_column, is_kept=is_kept)
 
     def __getitem__(self, key: K) -> Mapping[str, int]:
         """By node name."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from itertools import chain
 from typing import Any
 
-from lowtide.cluster.columns import Column, KeptColumns
+from lowtide.cluster.columns import Column, ColumnCache
 from lowtide.cluster.placed import Footprint, PlacedPod
 from lowtide.cluster.table import Table
 from lowtide.objects.node import Node
@@ -20,21 +20,21 @@ class Index:
     def __init__(self, table: Table) -> None:
         self._table = table
         # Columns that can be rebuilt when a plugin reads them again.
-        self._on_demand: list[KeptColumns[Any, Any]] = []
+        self._on_demand: list[ColumnCache[Any, Any]] = []
 
     @property
     def columns(self) -> Iterable[Column]:
         """All columns. ClusterState moves and clears their rows when nodes are removed."""
         return chain.from_iterable(self._on_demand)
 
-    def let_columns_go(self) -> None:
+    def drop_columns(self) -> None:
         """Drops the columns that can be rebuilt."""
         for kept in self._on_demand:
             kept.clear()
 
     def resize(self) -> None:
         """Called after the table's capacity has changed."""
-        self.let_columns_go()
+        self.drop_columns()
         for column in self.columns:
             column.resize(self._table.capacity)
 

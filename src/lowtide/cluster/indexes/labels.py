@@ -25,7 +25,7 @@ class LabelColumns(Index):
     def columns(self) -> Iterable[Column]:
         return (each.column for each in self._kept.values())
 
-    def let_columns_go(self) -> None:
+    def drop_columns(self) -> None:
         self._kept.clear()
         self.is_crowded = False
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from lowtide.cluster.columns import Column, KeptColumns, Totals
+from lowtide.cluster.columns import Column, ColumnCache, Totals
 from lowtide.cluster.indexes.index import Index
 from lowtide.cluster.placed import PlacedPod
 from lowtide.cluster.table import Table
@@ -28,7 +28,7 @@ class PodTotals(Index):
         self.large_count = 0  # how many pods have an amount so large that sums may overflow
         self._asking: Counter[str] = Counter()  # by resource: how many pods request it
         # By key of Footprint.amounts. No column is kept for a resource that no pod requests.
-        self.requested: KeptColumns[str, Totals] = KeptColumns(
+        self.requested: ColumnCache[str, Totals] = ColumnCache(
             self._make_total, is_kept=self._asking.__contains__
         )
         self._on_demand.append(self.requested)

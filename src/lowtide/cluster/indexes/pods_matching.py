@@ -42,7 +42,7 @@ class PodsMatching(Index):
     def columns(self) -> Iterable[Column]:
         return (kept.column for kept in self._kept.values())
 
-    def let_columns_go(self) -> None:
+    def drop_columns(self) -> None:
         self._kept.clear()
         self._filed.clear()
         self.is_idle = True
