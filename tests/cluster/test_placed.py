@@ -116,7 +116,7 @@ BEFORE = placed(make_pod(on="a", cpu="1", labels={"app": "web"}), is_assumed=Tru
     ],
 )
 def test_whether_a_plugin_can_tell(after: PlacedPod, is_alike: bool) -> None:
-    assert BEFORE.looks_like(after) is is_alike
+    assert BEFORE.is_same_to_plugins(after) is is_alike
 
 
 def pod_of(spec: dict[str, Any], status: dict[str, Any] | None = None) -> Pod:

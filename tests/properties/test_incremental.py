@@ -431,7 +431,7 @@ class Incremental(RuleBasedStateMachine):
         self.placed[pod.uid] = (pod, pod.spec.node_name)
         after = self.state.placed(pod.uid)
         assert after is not None
-        if before is None or not before.looks_like(after):
+        if before is None or not before.is_same_to_plugins(after):
             self.counted[pod.uid] = pod
 
     @rule(pod=running, data=st.data())

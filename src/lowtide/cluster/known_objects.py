@@ -1,7 +1,7 @@
 """Objects other than nodes and pods, as watched or as assumed. Kept by ClusterState.
 
 An object that a plugin reserves for a pod is assumed: plugins see it until the watch brings a newer
-version, or until it is taken back because the pod was not bound.
+version, or until it is forgotten because the pod was not bound.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -36,7 +36,7 @@ class KnownObjects:
         """By namespace and name."""
         return self._by_kind.get(kind, {})
 
-    def inside(self, kind: type[T], namespace: str) -> Mapping[str, T]:
+    def objects_in(self, kind: type[T], namespace: str) -> Mapping[str, T]:
         """Objects of one namespace, by name."""
         return self._in_namespace.get((kind, namespace), {})
 
@@ -46,7 +46,7 @@ class KnownObjects:
         found: T | None = self.objects_by_key(kind).get((namespace, name))
         return found if replaced is None else replaced.watched
 
-    def like(self, thing: T) -> T | None:
+    def current(self, thing: T) -> T | None:
         """The known object of the same kind and name, as plugins see it now."""
         kind, namespace, name = _full_key(thing)
         found: T | None = self.objects_by_key(kind).get((namespace, name))
@@ -70,7 +70,7 @@ class KnownObjects:
         things = tuple(things)
         self._assumed[uid] = (*self.assumed(uid), *things)
         for thing in things:
-            replaced = self._replaced.setdefault(_full_key(thing), _Replaced(self.like(thing)))
+            replaced = self._replaced.setdefault(_full_key(thing), _Replaced(self.current(thing)))
             replaced.assumed.pop(uid, None)
             replaced.assumed[uid] = thing
             self._set(thing)
@@ -78,7 +78,7 @@ class KnownObjects:
     def assumed(self, uid: str) -> tuple[Any, ...]:
         return self._assumed.get(uid, ())
 
-    def take_back(self, uid: str) -> tuple[tuple[Any, Any], ...]:
+    def forget(self, uid: str) -> tuple[tuple[Any, Any], ...]:
         """Undo `assume`: plugins see the watched objects again, or what is assumed for another pod.
         Returns (assumed, now) for each object that looks different to plugins; `now` is None if the
         object was never watched."""

@@ -239,9 +239,9 @@ class Nodes(TableView):
         self._state.touched |= TERMS << ANY_ROW
         terms, removed = self._state.existing_terms, self._state.removed_pod
         if removed is None:
-            return terms.about(pod)
+            return terms.terms_about(pod)
         uid = removed.placed.pod.uid
-        return (each for each in terms.about(pod) if terms.is_carried_by_others(each, uid))
+        return (each for each in terms.terms_about(pod) if terms.is_carried_by_others(each, uid))
 
     def pods_carrying(self, carried: CarriedTerm) -> IntArray:
         """How many pods on each node carry this term, before `with_pods` and `without`."""
@@ -333,7 +333,7 @@ class Nodes(TableView):
     def selected_by_services(self, pod: Pod) -> dict[str, str]:
         """The combined selectors of the Services that select this pod."""
         self.touch_kinds(Service)
-        return self._state.service_selectors.about(pod)
+        return self._state.service_selectors.selected_by_services(pod)
 
     def touch_kinds(self, *kinds: type) -> None:
         """Record that objects of these types were read."""

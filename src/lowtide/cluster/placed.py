@@ -62,14 +62,14 @@ class PlacedPod(msgspec.Struct, frozen=True):
     footprint: Footprint
     is_assumed: bool
 
-    def looks_like(self, other: "PlacedPod") -> bool:
+    def is_same_to_plugins(self, other: "PlacedPod") -> bool:
         """Whether no plugin can tell the two apart: then no row has to be evaluated again.
 
         The API server rejects all other changes to the spec of a pod that has a node.
         """
-        return self.takes_like(other) and self.pod.labels == other.pod.labels
+        return self.is_same_except_labels(other) and self.pod.labels == other.pod.labels
 
-    def takes_like(self, other: "PlacedPod") -> bool:
+    def is_same_except_labels(self, other: "PlacedPod") -> bool:
         """Whether plugins can tell the two apart by their labels at most."""
         return (
             self.node_name == other.node_name

@@ -152,7 +152,7 @@ class ClusterState(Table):
 
     def objects_in(self, kind: type[T], namespace: str) -> Mapping[str, T]:
         """Objects of one namespace, by name."""
-        return self.known_objects.inside(kind, namespace)
+        return self.known_objects.objects_in(kind, namespace)
 
     # Events about nodes.
 
@@ -211,9 +211,9 @@ class ClusterState(Table):
         before = self.placed(pod.uid)
         if before is None:
             self._add_pod(placed)
-        elif before.looks_like(placed):
+        elif before.is_same_to_plugins(placed):
             self._put_pod(placed)
-        elif before.takes_like(placed) and not (
+        elif before.is_same_except_labels(placed) and not (
             footprint.has_affinity_terms or footprint.has_volumes
         ):
             self._relabel_pod(before, placed)

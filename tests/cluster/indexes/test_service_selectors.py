@@ -49,19 +49,19 @@ def told_of(*services: Service) -> ServiceSelectors:
     ],
 )
 def test_what_is_asked_for(services: list[Service], want: dict[str, str]) -> None:
-    assert told_of(*services).about(POD) == want
+    assert told_of(*services).selected_by_services(POD) == want
 
 
 def test_a_service_that_changes_or_goes() -> None:
     first, then = service("a", {"app": "web"}), service("a", {"tier": "front"})
     selectors = told_of(first, service("b", {"app": "web"}))
     selectors.object_changed(first, then)
-    assert selectors.about(POD) == {"app": "web", "tier": "front"}
+    assert selectors.selected_by_services(POD) == {"app": "web", "tier": "front"}
     selectors.object_changed(then, None)
-    assert selectors.about(POD) == {"app": "web"}
+    assert selectors.selected_by_services(POD) == {"app": "web"}
     selectors.object_changed(service("b", {"app": "web"}), None)
-    assert selectors.about(POD) == {}
+    assert selectors.selected_by_services(POD) == {}
 
 
 def test_a_pod_without_labels() -> None:
-    assert told_of(service("a", {"app": "web"})).about(Pod()) == {}
+    assert told_of(service("a", {"app": "web"})).selected_by_services(Pod()) == {}

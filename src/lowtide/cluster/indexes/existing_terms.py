@@ -56,7 +56,7 @@ class ExistingAffinityTerms(Index):
     def concerns(self, footprint: Footprint) -> bool:
         return footprint.has_affinity_terms
 
-    def about(self, pod: Pod) -> Iterator[CarriedTerm]:
+    def terms_about(self, pod: Pod) -> Iterator[CarriedTerm]:
         """The terms that may match the pod: the caller checks each term."""
         if not self._terms:
             return

@@ -20,7 +20,7 @@ class ServiceSelectors(Index):
         # Each selector is filed under one of its labels, then by Service name.
         self._by_label: Groups[_Label, str, Mapping[str, str]] = Groups()
 
-    def about(self, pod: Pod) -> dict[str, str]:
+    def selected_by_services(self, pod: Pod) -> dict[str, str]:
         """The combined selectors of the Services that select this pod."""
         found: dict[str, str] = {}
         if self._by_label:
