@@ -59,11 +59,11 @@ class Ledger:
 
     def would_count(self, pod: Pod) -> Amounts | None:
         """What would be counted for the pod if it were placed now."""
-        return self._reading.missing_of(pod)
+        return self._reading.unmeasured(pod)
 
     def would_count_whole(self, pod: Pod) -> Amounts | None:
         """`would_count` as if the pod had not started."""
-        return self._reading.whole_of(pod)
+        return self._reading.unmeasured_if_new(pod)
 
     def publish(self, reading: Reading, node_names: Sequence[str], capacity: int) -> None:
         """Replace every row and drop all entries: the caller adds them again with `count_in_all`.
@@ -97,7 +97,7 @@ class Ledger:
         """Count a pod on a row, or on an unknown node. Returns whether the row changed."""
         if self._reading.expects is None:
             return False
-        amounts = self._reading.missing_of(pod)
+        amounts = self._reading.unmeasured(pod)
         if amounts is None:
             # If the node was just added, the pod may have an entry from before it started.
             self._entries.pop(pod.uid, None)
@@ -107,7 +107,7 @@ class Ledger:
 
     def count_in_all(self, pods: Sequence[tuple[int | None, Pod]]) -> None:
         """`count_in` for many pods at once, none of which is counted yet."""
-        counted = [(row, pod.uid, self._reading.missing_of(pod)) for row, pod in pods]
+        counted = [(row, pod.uid, self._reading.unmeasured(pod)) for row, pod in pods]
         self._entries |= {uid: amounts for _, uid, amounts in counted if amounts is not None}
         known = [(row, amounts) for row, _, amounts in counted if amounts and row is not None]
         rows = np.array([row for row, _ in known], np.intp)
