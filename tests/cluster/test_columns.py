@@ -96,10 +96,10 @@ def test_a_column_of_values_forgets_what_no_row_has_any_more() -> None:
 @pytest.mark.parametrize(
     ("rows", "want"),
     [
-        pytest.param(64, 512, id="so many of a small table"),
-        pytest.param(8192, 512, id="as many of a large one"),
-        pytest.param(16_384, 256, id="fewer of a larger one"),
-        pytest.param(2**30, 8, id="a few of any"),
+        pytest.param(64, 512, id="up to the limit in a small table"),
+        pytest.param(8192, 512, id="up to the limit in a medium table"),
+        pytest.param(16_384, 256, id="in smaller number in a large table"),
+        pytest.param(2**30, 8, id="at least a few in a huge table"),
     ],
 )
 def test_columns_are_kept(rows: int, want: int) -> None:
@@ -161,7 +161,7 @@ def test_absent_everywhere_needs_no_values() -> None:
     [
         pytest.param(["b"], [True, False, False, True], id="a value"),
         pytest.param(["b", "a", "b"], [True, False, True, True], id="several values"),
-        pytest.param(["gone", "unknown"], [False, False, False, False], id="values nobody has"),
+        pytest.param(["gone", "unknown"], [False, False, False, False], id="unused values"),
         pytest.param([], [False, False, False, False], id="none"),
     ],
 )
@@ -225,13 +225,15 @@ def test_a_row_that_is_cleared_forgets_how_large_it_was() -> None:
 @pytest.mark.parametrize(
     ("sums", "change", "want"),
     [
-        pytest.param([10], -4, 6, id="takes away"),
-        pytest.param([LARGEST - 1], 1, LARGEST, id="reaches the largest number"),
-        pytest.param([LARGEST], LARGEST, LARGEST, id="stops at the largest number"),
-        pytest.param([LARGEST, LARGEST, 9], -LARGEST, LARGEST, id="is still too large"),
-        pytest.param([LARGEST, 9], -LARGEST, 9, id="goes by the exact sum"),
-        pytest.param([5], 3 * LARGEST, LARGEST, id="adds more than 64 bits hold"),
-        pytest.param([LARGEST, LARGEST, LARGEST, 9], -3 * LARGEST, 9, id="takes as much away"),
+        pytest.param([10], -4, 6, id="subtracts"),
+        pytest.param([LARGEST - 1], 1, LARGEST, id="reaches the largest amount"),
+        pytest.param([LARGEST], LARGEST, LARGEST, id="stops at the largest amount"),
+        pytest.param([LARGEST, LARGEST, 9], -LARGEST, LARGEST, id="stays above the largest amount"),
+        pytest.param([LARGEST, 9], -LARGEST, 9, id="starts from the exact sum"),
+        pytest.param([5], 3 * LARGEST, LARGEST, id="adds more than int64 holds"),
+        pytest.param(
+            [LARGEST, LARGEST, LARGEST, 9], -3 * LARGEST, 9, id="subtracts more than int64 holds"
+        ),
     ],
 )
 def test_a_hypothetical_change_of_a_total(sums: list[int], change: int, want: int) -> None:

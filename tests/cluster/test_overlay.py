@@ -36,8 +36,8 @@ def seen(nodes: Nodes) -> list[list[int]]:
 @pytest.mark.parametrize(
     "is_asked_before",
     [
-        pytest.param(False, id="nobody has asked before"),
-        pytest.param(True, id="somebody has asked before, and it is remembered"),
+        pytest.param(False, id="no amounts are cached"),
+        pytest.param(True, id="amounts are cached"),
     ],
 )
 def test_a_pod_that_returns_counts_again_where(is_asked_before: bool) -> None:

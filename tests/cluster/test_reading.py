@@ -24,14 +24,20 @@ def started(seconds: int | None) -> Pod:
     [
         pytest.param(None, 50, 20, 1.0, id="expects all of a pod that has not started"),
         pytest.param(50, math.nan, 20, 0.0, id="expects nothing before the first sample"),
-        pytest.param(None, math.nan, 20, 0.0, id="expects nothing then of a pod to start either"),
+        pytest.param(
+            None,
+            math.nan,
+            20,
+            0.0,
+            id="expects nothing of a pod that has not started, before the first sample",
+        ),
         pytest.param(55, 50, 20, 1.0, id="expects all of a pod that started after the sample"),
         pytest.param(50, 50, 20, 1.0, id="expects all of a pod that started with the sample"),
         pytest.param(45, 50, 20, 0.75, id="misses three quarters"),  # 1 - (50-45)/20
         pytest.param(35, 50, 20, 0.25, id="misses a quarter"),  # 1 - (50-35)/20
         pytest.param(30, 50, 20, 0.0, id="has measured a pod of the window's whole length"),
         pytest.param(1, 50, 20, 0.0, id="has measured an older pod"),
-        pytest.param(None, math.inf, 20, 0.0, id="has measured everything at the end of time"),
+        pytest.param(None, math.inf, 20, 0.0, id="has measured everything if sampled at infinity"),
         pytest.param(50, 50, 0, 0.0, id="without a window, has measured what ran at the sample"),
         pytest.param(51, 50, 0, 1.0, id="without a window, expects all of what started later"),
     ],

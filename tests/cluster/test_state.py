@@ -144,8 +144,8 @@ def test_a_node_has_nothing_of_a_resource_that_cannot_be_read() -> None:
     ("gone", "order", "changed_row"),
     [
         pytest.param("a", ["c", "b"], 0, id="moves the last row into the gap"),
-        pytest.param("b", ["a", "c"], 1, id="moves it next to the gap"),
-        pytest.param("c", ["a", "b"], 2, id="moves nothing when the last one goes"),
+        pytest.param("b", ["a", "c"], 1, id="moves the last row into a gap beside it"),
+        pytest.param("c", ["a", "b"], 2, id="moves nothing if it was the last row"),
     ],
 )
 def test_removing_a_node(gone: str, order: list[str], changed_row: int) -> None:

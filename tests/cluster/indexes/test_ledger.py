@@ -100,7 +100,7 @@ def test_an_assumed_pod_counts_at_once_and_makes_only_its_row_stale() -> None:
 @pytest.mark.parametrize(
     "release",
     [
-        pytest.param(lambda state: state.forget("default/p"), id="that is taken back"),
+        pytest.param(lambda state: state.forget("default/p"), id="that is forgotten"),
         pytest.param(lambda state: state.remove_pod("default/p"), id="that is deleted"),
     ],
 )
@@ -180,10 +180,10 @@ def test_adding_and_taking_away_leaves_exactly_nothing() -> None:
 @pytest.mark.parametrize(
     ("sampled_at", "left"),
     [
-        pytest.param(30, 10.0, id="counts whole a pod that started with the sample"),
+        pytest.param(30, 10.0, id="fully counts a pod that started at the sample"),
         pytest.param(35, 8.0, id="counts three quarters"),  # 10 * (1 - 5/20) = 7.5, rounded
         pytest.param(40, 5.0, id="counts a half"),  # 10 * (1 - 10/20)
-        pytest.param(50, 0.0, id="counts nothing of a pod that it measured whole"),
+        pytest.param(50, 0.0, id="counts nothing of a pod that it fully measured"),
         pytest.param(59, 0.0, id="counts nothing of an older one"),
     ],
 )
@@ -375,12 +375,12 @@ def test_an_imagined_pod_counts_whole_however_long_it_ran() -> None:
 @pytest.mark.parametrize(
     ("removed", "left"),
     [
-        pytest.param({0: ["default/p"]}, [4.0, 3.0], id="takes away what is counted for a pod"),
-        pytest.param({0: ["default/p", "default/half"]}, [0.0, 3.0], id="takes away all of them"),
+        pytest.param({0: ["default/p"]}, [4.0, 3.0], id="subtracts what is counted for a pod"),
+        pytest.param({0: ["default/p", "default/half"]}, [0.0, 3.0], id="subtracts several pods"),
         pytest.param({0: ["default/whole"]}, [14.0, 3.0], id="leaves what is measured"),
         pytest.param({0: ["default/q"]}, [14.0, 3.0], id="leaves what is on another node"),
-        pytest.param({0: ["nobody"]}, [14.0, 3.0], id="does not mind a pod that is not there"),
-        pytest.param({1: ["default/q"]}, [14.0, 0.0], id="takes away on the row that is meant"),
+        pytest.param({0: ["nobody"]}, [14.0, 3.0], id="ignores an unknown pod"),
+        pytest.param({1: ["default/q"]}, [14.0, 0.0], id="subtracts on the given row only"),
     ],
 )
 def test_the_table_without_a_pod(removed: dict[int, list[str]], left: list[float]) -> None:
