@@ -371,7 +371,7 @@ def concerned_by(kind: type[Any]) -> list[Pod]:
         pytest.param(NodeResourcesFit, going, id="NodeResourcesFit that ignores removed pods"),
         pytest.param(NodeResourcesFit, of(Node), id="NodeResourcesFit that ignores nodes"),
         pytest.param(
-            NodeResourcesFit, changing, id="NodeResourcesFit that ignores changed requests"
+            NodeResourcesFit, changing, id="NodeResourcesFit that ignores changed pods and nodes"
         ),
         pytest.param(
             NodeDeclaredFeatures, anything, id="NodeDeclaredFeatures that ignores everything"

@@ -253,12 +253,12 @@ def by_value(
     answers = np.zeros(len(values) + 1, dtype)
     if numbers.min(initial=0) < 0:
         answers[-1] = judge(None)
-    for number in _worth_asking(numbers, values):
+    for number in _numbers_to_judge(numbers, values):
         answers[number] = judge(values[number])
     return answers.take(numbers, mode="wrap")  # -1 reads the last entry
 
 
-def _worth_asking(numbers: npt.NDArray[Any], values: Sequence[V | None]) -> Iterable[int]:
+def _numbers_to_judge(numbers: npt.NDArray[Any], values: Sequence[V | None]) -> Iterable[int]:
     """The numbers that these rows have, if the rows are fewer than the values; otherwise all
     numbers in use."""
     if len(numbers) < len(values):

@@ -64,7 +64,7 @@ class HypotheticalPods:
     def amounts(self, column: Hashable, amount: Amount) -> IntArray:
         known = self._amounts.get(column)
         if known is None:
-            known = self._of_new(amount)
+            known = self._new_amounts(amount)
             if self._before is not None:
                 known = np.concatenate([self._before.amounts(column, amount), known])
             if len(self._amounts) >= _MOST_COLUMNS:
@@ -74,7 +74,7 @@ class HypotheticalPods:
 
     def amounts_now(self, amount: Amount) -> IntArray:
         """`amounts` without the cache, for an amount that may change."""
-        known = self._of_new(amount)
+        known = self._new_amounts(amount)
         return (
             known
             if self._before is None
@@ -89,7 +89,7 @@ class HypotheticalPods:
         new = self._new[:1] if self._is_one else self._new
         return self._are_added and any(placed.footprint.is_large for placed in new)
 
-    def _of_new(self, amount: Amount) -> IntArray:
+    def _new_amounts(self, amount: Amount) -> IntArray:
         if self._is_one:
             return np.full(len(self._new), amount(self._new[0]), np.int64)
         return np.array([amount(placed) for placed in self._new], np.int64)

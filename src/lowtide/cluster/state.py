@@ -61,7 +61,7 @@ class ClusterState(Table):
         self.log = ChangeLog(self.capacity)
         self.known_objects = KnownObjects(self._object_changed)
         self._kind_bits: dict[type, int] = {}
-        self._rows_gone = 0  # since the last call of `nodes`
+        self._removed_row_count = 0  # since the last call of `nodes`
 
         self._indexes: list[Index] = []
         self.node_columns = self._register(NodeColumns(self))
@@ -82,11 +82,11 @@ class ClusterState(Table):
         self.ledgers = self._register(Ledgers(self, self._reading_changed))
         self.nominations = self._register(Nominations(self))
 
-        self._hear_node_added = handlers(self._indexes, Index.node_added)
-        self._hear_node_changed = handlers(self._indexes, Index.node_changed)
-        self._hear_node_removed = handlers(self._indexes, Index.node_removed)
-        self._hear_relabelled = handlers(self._indexes, Index.pod_relabelled)
-        self._hear_object_changed = handlers(self._indexes, Index.object_changed)
+        self._node_added_handlers = handlers(self._indexes, Index.node_added)
+        self._node_changed_handlers = handlers(self._indexes, Index.node_changed)
+        self._node_removed_handlers = handlers(self._indexes, Index.node_removed)
+        self._pod_relabelled_handlers = handlers(self._indexes, Index.pod_relabelled)
+        self._object_changed_handlers = handlers(self._indexes, Index.object_changed)
         # Events about a pod go only to the indexes in its footprint.
         self._footprints = Footprints(handlers(self._indexes, Index.pod_added))
 
@@ -95,7 +95,7 @@ class ClusterState(Table):
     def nodes(self, feasible: BoolArray | None = None) -> Nodes:
         """The table that plugins read, valid until the state changes. `feasible` marks the rows
         that passed the filters, if that is known."""
-        self._rows_gone = 0
+        self._removed_row_count = 0
         if self.labels.is_crowded:
             self.labels.make_room()
         return Nodes(self, feasible=feasible)
@@ -163,7 +163,7 @@ class ClusterState(Table):
         if self.count == self.capacity:
             self._resize(2 * self.capacity)
         row = self._append_node(node)
-        for index in self._hear_node_added:
+        for index in self._node_added_handlers:
             index.node_added(row, node)
         self.log.add(row, ROW)
 
@@ -175,7 +175,7 @@ class ClusterState(Table):
         before, self.node_objects[row] = self.node_objects[row], node
         if is_same_to_plugins(before, node):
             return
-        for index in self._hear_node_changed:
+        for index in self._node_changed_handlers:
             index.node_changed(row, before, node)
         self.log.add(row, NODE)
 
@@ -185,10 +185,10 @@ class ClusterState(Table):
         if row is None:
             return
         self.table_version += 1
-        for index in self._hear_node_removed:
+        for index in self._node_removed_handlers:
             index.node_removed(row, self.node_objects[row])
-        self._rows_gone += 1
-        if self._rows_gone == _MANY_ROWS:
+        self._removed_row_count += 1
+        if self._removed_row_count == _MANY_ROWS:
             self._drop_columns()
         last = self.count - 1
         for column in self._columns():
@@ -286,7 +286,7 @@ class ClusterState(Table):
         bit = self._kind_bits.get(type(before if after is None else after))
         if is_visible and bit is not None:  # without a bit, no plugin has read this kind
             self.log.object_changed(bit)
-        for index in self._hear_object_changed:
+        for index in self._object_changed_handlers:
             index.object_changed(before, after)
 
     def _add_pod(self, placed: PlacedPod, signature: object = None) -> None:
@@ -303,7 +303,7 @@ class ClusterState(Table):
         pod when it binds it."""
         self._put_pod(after)
         row, what = self.row_of(after.node_name), LABELS
-        for index in self._hear_relabelled:
+        for index in self._pod_relabelled_handlers:
             what |= index.pod_relabelled(row, before, after)
         if row is not None:
             self.log.add(row, what)

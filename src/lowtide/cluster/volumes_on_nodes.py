@@ -65,7 +65,7 @@ class VolumesOnNodes:
     def pods_using(self, key: VolumeKey) -> Iterator[tuple[int, Pod]]:
         """Each pod that uses this claim or disk, with its position."""
         self._nodes.touch(TAKEN)
-        is_user = _asked_once(lambda pod: key in keys_of(pod))
+        is_user = _once_per_pod(lambda pod: key in keys_of(pod))
         removed: set[tuple[int, str]] = set()
         for position, pod, times in self._nodes.differences():
             if times < 0:
@@ -119,7 +119,7 @@ class VolumesOnNodes:
     @cached_property
     def _changes(self) -> Mapping[CsiSource, Mapping[int, int]]:
         """By volume and position: how many users hypothetical pods add or remove."""
-        used_by = _asked_once(lambda pod: csi_sources_of(pod, self._nodes.objects))
+        used_by = _once_per_pod(lambda pod: csi_sources_of(pod, self._nodes.objects))
         changes: dict[CsiSource, dict[int, int]] = defaultdict(lambda: defaultdict(int))
         for position, pod, times in self._nodes.differences():
             if times < 0:  # taken from the index, as thousands of pods may be removed
@@ -142,7 +142,7 @@ class VolumesOnNodes:
         return self._nodes.names
 
 
-def _asked_once(judge: Callable[[Pod], T]) -> Callable[[Pod], T]:
+def _once_per_pod(judge: Callable[[Pod], T]) -> Callable[[Pod], T]:
     """Call `judge` once per pod, however many positions it is added at."""
     known: dict[int, T] = {}  # by the id of the pod
 

@@ -237,10 +237,10 @@ class AttachedVolumes(Index):
             for uid, placed in self._table.placed_on(node_name).items()
             if placed.pod.spec.volumes and (sources := csi_sources_of(placed.pod, self._objects))
         }
-        besides = frozenset(self._attached_besides(node_name))
+        besides = frozenset(self._attached_sources(node_name))
         return VolumesOfNode(of_pods, besides, Counter(chain.from_iterable(of_pods.values())))
 
-    def _attached_besides(self, node_name: str) -> Iterator[CsiSource]:
+    def _attached_sources(self, node_name: str) -> Iterator[CsiSource]:
         volumes = self._objects(PersistentVolume)
         for each in self._attachments_on.group(node_name).values():
             volume = volumes.get(("", each.spec.source.persistent_volume_name))

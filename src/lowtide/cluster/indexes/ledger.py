@@ -20,7 +20,7 @@ class Ledger:
         self._reading = Reading()
         self._position_of: dict[str, int] = {}
         # The nodes of the table at the last publish, and the position of each in the reading.
-        self._rows_of: Sequence[str] | None = None
+        self._node_names: Sequence[str] | None = None
         self._positions: Rows = np.empty(0, np.intp)
         self._entries: dict[str, Amounts] = {}  # by pod uid: what is not measured of it
 
@@ -70,9 +70,9 @@ class Ledger:
         `capacity` is the length of ClusterState's columns."""
         if reading.names != self._reading.names:
             self._position_of = {name: position for position, name in enumerate(reading.names)}
-            self._rows_of = None
-        if node_names != self._rows_of:
-            self._rows_of = list(node_names)
+            self._node_names = None
+        if node_names != self._node_names:
+            self._node_names = list(node_names)
             self._positions = self._positions_of(node_names)
         self._reading = reading
         self.version += 1

@@ -26,10 +26,10 @@ class PodTotals(Index):
         self.pod_count = Column(np.int64, 0, table.capacity)
         self.lowest_priority = Column(np.int64, NO_PODS, table.capacity)
         self.large_count = 0  # how many pods have an amount so large that sums may overflow
-        self._asking: Counter[str] = Counter()  # by resource: how many pods request it
+        self._pods_requesting: Counter[str] = Counter()  # by resource: how many pods request it
         # By key of Footprint.amounts. No column is kept for a resource that no pod requests.
         self.requested: ColumnCache[str, Totals] = ColumnCache(
-            self._make_total, is_kept=self._asking.__contains__
+            self._make_total, is_kept=self._pods_requesting.__contains__
         )
         self._on_demand.append(self.requested)
 
@@ -47,7 +47,7 @@ class PodTotals(Index):
         footprint = placed.footprint
         self.large_count += footprint.is_large
         for resource in footprint.amounts:
-            self._asking[resource] += 1
+            self._pods_requesting[resource] += 1
         if row is not None:
             self._add(row, placed, times=1)
         return 0
@@ -58,9 +58,9 @@ class PodTotals(Index):
         if row is not None:
             self._add(row, placed, times=-1)
         for resource in footprint.amounts:
-            self._asking[resource] -= 1
-            if not self._asking[resource]:
-                del self._asking[resource]
+            self._pods_requesting[resource] -= 1
+            if not self._pods_requesting[resource]:
+                del self._pods_requesting[resource]
                 self.requested.drop(resource)
         return 0
 
