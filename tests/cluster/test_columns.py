@@ -21,7 +21,7 @@ from lowtide.objects.quantity import LARGEST
 
 def test_equal_values_share_a_number() -> None:
     interned: Interned[str] = Interned()
-    numbers = [interned.take(value) for value in ["a", "b", "a", "c", "b"]]
+    numbers = [interned.acquire(value) for value in ["a", "b", "a", "c", "b"]]
     assert numbers == [0, 1, 0, 2, 1]
     assert interned.values == ["a", "b", "c"]
 
@@ -29,21 +29,21 @@ def test_equal_values_share_a_number() -> None:
 def test_a_number_is_free_when_all_gave_it_back() -> None:
     interned: Interned[str] = Interned()
     for value in ["a", "b", "b"]:
-        interned.take(value)
-    interned.give_back(1)
+        interned.acquire(value)
+    interned.release(1)
     assert interned.values == ["a", "b"]
-    interned.give_back(1)
+    interned.release(1)
     assert interned.values == ["a", None]
-    assert (interned.take("c"), interned.take("b"), interned.take("a")) == (1, 2, 0)
+    assert (interned.acquire("c"), interned.acquire("b"), interned.acquire("a")) == (1, 2, 0)
     assert interned.values == ["a", "c", "b"]
 
 
 def test_numbers_begin_anew_when_no_value_is_left() -> None:
     interned: Interned[str] = Interned()
-    for number in [interned.take(value) for value in ["a", "b", "c"]]:
-        interned.give_back(number)
+    for number in [interned.acquire(value) for value in ["a", "b", "c"]]:
+        interned.release(number)
     assert interned.values == []
-    assert (interned.take("d"), interned.take("a")) == (0, 1)
+    assert (interned.acquire("d"), interned.acquire("a")) == (0, 1)
 
 
 def test_a_column_starts_empty_and_keeps_its_values_when_it_grows() -> None:

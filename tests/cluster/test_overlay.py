@@ -44,28 +44,28 @@ def test_a_pod_that_returns_counts_again_where(is_asked_before: bool) -> None:
     nodes = emptied()
     if is_asked_before:
         assert seen(nodes) == [[0, 500], [0, 0], [0, 1], [-1, 0]]
-    returned = nodes.returning(np.array([0]))
+    returned = nodes.restoring(np.array([0]))
     assert seen(returned) == [[1000, 500], [2**30, 0], [1, 1], [0, 0]]
-    assert seen(returned.returning(np.array([1]))) == [[3000, 500], [2**30, 0], [2, 1], [0, 0]]
+    assert seen(returned.restoring(np.array([1]))) == [[3000, 500], [2**30, 0], [2, 1], [0, 0]]
     assert seen(nodes) == [[0, 500], [0, 0], [0, 1], [-1, 0]]
 
 
 def test_it_is_there_again() -> None:
-    returned = emptied().returning(np.array([1]))
+    returned = emptied().restoring(np.array([1]))
     assert [pod.name for pod in returned.pods(0)] == ["b"]
 
 
 def test_it_can_go_once_more() -> None:
     nodes = emptied()
-    returned = nodes.returning(np.array([0, 1]))
+    returned = nodes.restoring(np.array([0, 1]))
     assert seen(returned.without({0: ["default/b", "default/a"]})) == seen(nodes)
 
 
 def test_pods_of_several_rows_are_counted_in_the_order_in_which_they_were_taken_away() -> None:
-    nodes = emptied().returning(np.array([0, 1])).without({1: ["default/c"]})
+    nodes = emptied().restoring(np.array([0, 1])).without({1: ["default/c"]})
     taken = nodes.take(np.array([1, 0]))
     assert seen(taken) == [[0, 3000], [0, 2**30], [0, 2], [0, 0]]
-    assert seen(taken.returning(np.array([2]))) == [[500, 3000], [0, 2**30], [1, 2], [0, 0]]
+    assert seen(taken.restoring(np.array([2]))) == [[500, 3000], [0, 2**30], [1, 2], [0, 0]]
 
 
 def test_a_pod_that_comes_beside_those_that_went_is_counted_with_what_is_remembered() -> None:
@@ -73,7 +73,7 @@ def test_a_pod_that_comes_beside_those_that_went_is_counted_with_what_is_remembe
     assert seen(nodes) == [[0, 500], [0, 0], [0, 1], [-1, 0]]
     more = nodes.with_pods({1: [make_pod("new", cpu="7", labels={"app": "web"})]})
     assert seen(more) == [[0, 7500], [0, 0], [0, 2], [-1, 1]]
-    assert seen(more.returning(np.array([0]))) == [[1000, 7500], [2**30, 0], [1, 2], [0, 1]]
+    assert seen(more.restoring(np.array([0]))) == [[1000, 7500], [2**30, 0], [1, 2], [0, 1]]
 
 
 def test_a_pod_is_asked_only_once_what_it_counts_for() -> None:
@@ -88,7 +88,7 @@ def test_a_pod_is_asked_only_once_what_it_counts_for() -> None:
     more = overlays.adding({1: [hypothetical_pod(make_pod("b"))]})
     assert overlays.change("column", amount).tolist() == [1, 0]
     assert more.change("column", amount).tolist() == [1, 1]
-    assert more.returning(np.array([0])).change("column", amount).tolist() == [0, 1]
+    assert more.restoring(np.array([0])).change("column", amount).tolist() == [0, 1]
     assert asked == ["a", "b"]
 
 
@@ -115,7 +115,7 @@ def test_pods_whose_amounts_add_up_to_more_than_64_bits_hold() -> None:
     assert memory(nodes.without({0: ["default/a", "default/b"]})) == [LARGEST, 0]
     emptied = nodes.without({0: ["default/a", "default/b", "default/c"]})
     assert memory(emptied) == [5, 0]
-    assert memory(emptied.returning(np.array([0]))) == [LARGEST, 0]
+    assert memory(emptied.restoring(np.array([0]))) == [LARGEST, 0]
     assert memory(nodes.with_pods({1: [make_pod(memory=LARGEST)] * 3})) == [LARGEST, LARGEST]
     copies = nodes.with_copies(hypothetical_pod(make_pod(memory=2**62)), np.array([0, 3]))
     assert memory(copies) == [LARGEST, LARGEST]

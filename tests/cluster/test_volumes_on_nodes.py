@@ -99,7 +99,7 @@ A_REPEATED = (0, 2, 0, 1)
             id="if both users are removed",
         ),
         pytest.param(
-            table().without({0: ["default/one", "default/two"]}).returning(np.array([1])),
+            table().without({0: ["default/one", "default/two"]}).restoring(np.array([1])),
             [2, 1, 1],
             [1, 1, 0],
             [1, 0, 0],

@@ -46,9 +46,9 @@ class Interned(Generic[V]):
         """The number of the value; None if it is not in use."""
         return self._numbers.get(value)
 
-    def take(self, value: V) -> int:
-        """The number of the value. It stays the same until `give_back` was called for each
-        `take`."""
+    def acquire(self, value: V) -> int:
+        """The number of the value. It stays the same until `release` was called for each
+        `acquire`."""
         number = self._numbers.get(value)
         if number is None:
             number = self._numbers[value] = self._free_number()
@@ -57,7 +57,7 @@ class Interned(Generic[V]):
         self.use_count += 1
         return number
 
-    def give_back(self, number: int) -> None:
+    def release(self, number: int) -> None:
         self._uses[number] -= 1
         self.use_count -= 1
         if self._uses[number]:
@@ -220,14 +220,14 @@ class ValueColumn(Generic[V]):
 
     def set(self, row: int, value: V | None) -> None:
         before = int(self.column.array[row])
-        # Take before giving back, so that an unchanged value keeps its number.
-        self.column.array[row] = self.ABSENT if value is None else self.interned.take(value)
+        # Acquire before releasing, so that an unchanged value keeps its number.
+        self.column.array[row] = self.ABSENT if value is None else self.interned.acquire(value)
         if before != self.ABSENT:
-            self.interned.give_back(before)
+            self.interned.release(before)
 
     def fill(self, values: Iterable[V | None]) -> None:
         """Set the first rows of an empty column."""
-        take, absent = self.interned.take, self.ABSENT
+        take, absent = self.interned.acquire, self.ABSENT
         numbers = [absent if value is None else take(value) for value in values]
         self.column.array[: len(numbers)] = numbers
 

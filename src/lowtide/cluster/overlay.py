@@ -1,4 +1,4 @@
-"""Pods hypothetically added to rows or removed from them: `with_pods`, `without` and `returning` of
+"""Pods hypothetically added to rows or removed from them: `with_pods`, `without` and `restoring` of
 Nodes.
 
 Preemption tries thousands of pods, step by step. So each pod's amounts are computed once, and each
@@ -155,7 +155,7 @@ class Overlays:
         """Remove pods that exist, at positions without added or removed pods."""
         return self._with(pods, self._times, -1)
 
-    def returning(self, numbers: Rows) -> Overlays:
+    def restoring(self, numbers: Rows) -> Overlays:
         """Undo changes: these pods do not count. Pods are numbered in the order in which they were
         added or removed."""
         times = self._times.copy()
@@ -214,7 +214,7 @@ class Overlays:
 
     def _removed_again(self, position: int, uids: Collection[str], times: IntArray) -> set[str]:
         """Apply a removal to pods of earlier overlays. An added pod stops counting. Returns the
-        uids of removed pods: they count as removed, also after `returning`."""
+        uids of removed pods: they count as removed, also after `restoring`."""
         found = set()
         for number in self._hypothetical.at_places.get(int(self._places[position]), ()):
             uid = self._hypothetical.pods[number].pod.uid

@@ -121,10 +121,10 @@ class TableView:
             return self._face(self._rows, overlays), pods
         return self.without({at: [pod.uid for pod in each] for at, each in enumerate(pods)}), pods
 
-    def returning(self, indexes: Rows) -> Self:
+    def restoring(self, indexes: Rows) -> Self:
         """Undo changes. `indexes` number all pods that overlays have added or removed, in order;
         without earlier overlays, these are the pods that `without_lower` returned."""
-        return self._face(self._rows, self._overlays_so_far.returning(indexes))
+        return self._face(self._rows, self._overlays_so_far.restoring(indexes))
 
     def overlaid(self, overlays: Overlays) -> Self:
         """This view with these overlays, which are by position, in place of its own."""

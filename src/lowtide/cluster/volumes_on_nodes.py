@@ -88,7 +88,7 @@ class VolumesOnNodes:
             if source.driver != driver:
                 continue
             for position, users, really in self._hypothetical_users(source):
-                if source not in really.besides:
+                if source not in really.attachments:
                     count[position] += (users > 0) - (source in really.users)
         return count
 

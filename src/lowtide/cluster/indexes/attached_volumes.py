@@ -86,7 +86,7 @@ class VolumesOfNode(NamedTuple):
     """The volumes that are counted on one node."""
 
     of_pods: Mapping[str, tuple[CsiSource, ...]]  # by pod uid: its distinct volumes
-    besides: Set[CsiSource] = frozenset()  # attached according to VolumeAttachments
+    attachments: Set[CsiSource] = frozenset()  # attached according to VolumeAttachments
     users: Mapping[CsiSource, int] = {}  # how many pods use each volume
 
 
@@ -220,7 +220,7 @@ class AttachedVolumes(Index):
         csi_node = self._objects(CSINode).get(("", node_name))
         volumes = NOT_COUNTED if csi_node is None else self._volumes_of(node_name)
         self._note(node_name, volumes)
-        counts = Counter(source.driver for source in volumes.users.keys() | volumes.besides)
+        counts = Counter(source.driver for source in volumes.users.keys() | volumes.attachments)
         limits = csi_node.attach_limits if csi_node is not None else {}
         for driver in counts:
             self._column(self._counts, driver, 0)
@@ -237,8 +237,8 @@ class AttachedVolumes(Index):
             for uid, placed in self._table.placed_on(node_name).items()
             if placed.pod.spec.volumes and (sources := csi_sources_of(placed.pod, self._objects))
         }
-        besides = frozenset(self._attached_sources(node_name))
-        return VolumesOfNode(of_pods, besides, Counter(chain.from_iterable(of_pods.values())))
+        attachments = frozenset(self._attached_sources(node_name))
+        return VolumesOfNode(of_pods, attachments, Counter(chain.from_iterable(of_pods.values())))
 
     def _attached_sources(self, node_name: str) -> Iterator[CsiSource]:
         volumes = self._objects(PersistentVolume)
@@ -249,7 +249,7 @@ class AttachedVolumes(Index):
 
     def _note(self, node_name: str, volumes: VolumesOfNode) -> None:
         before = self._on_node.pop(node_name, NOT_COUNTED)
-        if volumes.users or volumes.besides:
+        if volumes.users or volumes.attachments:
             self._on_node[node_name] = volumes
         self._users.replace(node_name, before.users, volumes.users)
 
