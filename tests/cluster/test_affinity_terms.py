@@ -69,11 +69,11 @@ def test_every_list_is_read() -> None:
     "pod",
     [
         pytest.param(make_pod(), id="no affinity"),
-        pytest.param(pod_with(nodeAffinity={}), id="affinity to nodes alone"),
+        pytest.param(pod_with(nodeAffinity={}), id="node affinity"),
         pytest.param(pod_with(podAffinity={}), id="no terms"),
     ],
 )
-def test_nothing_is_read_from(pod: Pod) -> None:
+def test_there_are_no_terms_in(pod: Pod) -> None:
     assert terms_of(pod) == PodTerms()
 
 
@@ -132,21 +132,26 @@ def test_the_order_of_requirements_does_not_matter() -> None:
     [
         pytest.param(term(), {}, True, id="matches a pod of its own namespace"),
         pytest.param(
-            term(labelSelector={"matchLabels": {"app": "db"}}), {}, False, id="asks for the labels"
+            term(labelSelector={"matchLabels": {"app": "db"}}), {}, False, id="requires the labels"
         ),
-        pytest.param(term(namespaces=["there"]), {}, False, id="leaves other namespaces out"),
-        pytest.param(term(namespaceSelector={}), {}, True, id="matches in any namespace by {}"),
+        pytest.param(term(namespaces=["there"]), {}, False, id="ignores other namespaces"),
+        pytest.param(
+            term(namespaceSelector={}),
+            {},
+            True,
+            id="matches any namespace with an empty namespaceSelector",
+        ),
         pytest.param(
             term(namespaceSelector={"matchLabels": {"team": "x"}}),
             {"team": "x"},
             True,
-            id="matches by the labels of the namespace",
+            id="matches a namespace by its labels",
         ),
         pytest.param(
             term(namespaceSelector={"matchLabels": {"team": "x"}}),
             {"team": "y"},
             False,
-            id="leaves a namespace with other labels out",
+            id="ignores a namespace with other labels",
         ),
         pytest.param({"topologyKey": "zone"}, {}, False, id="matches nothing without a selector"),
     ],

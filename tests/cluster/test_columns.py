@@ -5,14 +5,14 @@ import pytest
 
 from lowtide.cluster.columns import (
     Column,
+    ColumnCache,
     FloatArray,
-    Gathered,
     Interned,
-    KeptColumns,
+    LazyColumns,
     Totals,
     ValueColumn,
-    at_most,
     by_value,
+    capped_sum,
     is_one_of,
     most_columns,
 )
@@ -21,7 +21,7 @@ from lowtide.objects.quantity import LARGEST
 
 def test_equal_values_share_a_number() -> None:
     interned: Interned[str] = Interned()
-    numbers = [interned.take(value) for value in ["a", "b", "a", "c", "b"]]
+    numbers = [interned.acquire(value) for value in ["a", "b", "a", "c", "b"]]
     assert numbers == [0, 1, 0, 2, 1]
     assert interned.values == ["a", "b", "c"]
 
@@ -29,21 +29,21 @@ def test_equal_values_share_a_number() -> None:
 def test_a_number_is_free_when_all_gave_it_back() -> None:
     interned: Interned[str] = Interned()
     for value in ["a", "b", "b"]:
-        interned.take(value)
-    interned.give_back(1)
+        interned.acquire(value)
+    interned.release(1)
     assert interned.values == ["a", "b"]
-    interned.give_back(1)
+    interned.release(1)
     assert interned.values == ["a", None]
-    assert (interned.take("c"), interned.take("b"), interned.take("a")) == (1, 2, 0)
+    assert (interned.acquire("c"), interned.acquire("b"), interned.acquire("a")) == (1, 2, 0)
     assert interned.values == ["a", "c", "b"]
 
 
 def test_numbers_begin_anew_when_no_value_is_left() -> None:
     interned: Interned[str] = Interned()
-    for number in [interned.take(value) for value in ["a", "b", "c"]]:
-        interned.give_back(number)
+    for number in [interned.acquire(value) for value in ["a", "b", "c"]]:
+        interned.release(number)
     assert interned.values == []
-    assert (interned.take("d"), interned.take("a")) == (0, 1)
+    assert (interned.acquire("d"), interned.acquire("a")) == (0, 1)
 
 
 def test_a_column_starts_empty_and_keeps_its_values_when_it_grows() -> None:
@@ -96,10 +96,10 @@ def test_a_column_of_values_forgets_what_no_row_has_any_more() -> None:
 @pytest.mark.parametrize(
     ("rows", "want"),
     [
-        pytest.param(64, 512, id="so many of a small table"),
-        pytest.param(8192, 512, id="as many of a large one"),
-        pytest.param(16_384, 256, id="fewer of a larger one"),
-        pytest.param(2**30, 8, id="a few of any"),
+        pytest.param(64, 512, id="up to the limit in a small table"),
+        pytest.param(8192, 512, id="up to the limit in a medium table"),
+        pytest.param(16_384, 256, id="in smaller number in a large table"),
+        pytest.param(2**30, 8, id="at least a few in a huge table"),
     ],
 )
 def test_columns_are_kept(rows: int, want: int) -> None:
@@ -107,7 +107,7 @@ def test_columns_are_kept(rows: int, want: int) -> None:
 
 
 def test_the_column_asked_for_longest_ago_makes_room() -> None:
-    kept: KeptColumns[int, Column] = KeptColumns(lambda key: Column(np.int64, key, 2**20))
+    kept: ColumnCache[int, Column] = ColumnCache(lambda key: Column(np.int64, key, 2**20))
     first = kept[0]
     for key in range(1, 8):
         kept[key]
@@ -161,7 +161,7 @@ def test_absent_everywhere_needs_no_values() -> None:
     [
         pytest.param(["b"], [True, False, False, True], id="a value"),
         pytest.param(["b", "a", "b"], [True, False, True, True], id="several values"),
-        pytest.param(["gone", "unknown"], [False, False, False, False], id="values nobody has"),
+        pytest.param(["gone", "unknown"], [False, False, False, False], id="unused values"),
         pytest.param([], [False, False, False, False], id="none"),
     ],
 )
@@ -181,7 +181,7 @@ def test_a_column_is_gathered_when_it_is_looked_at() -> None:
         return column.array[:2]
 
     columns = {"low": Column(np.float64, 1.0, 4), "high": Column(np.float64, 9.0, 4)}
-    gathered = Gathered(columns, first_two)
+    gathered = LazyColumns(columns, first_two)
     assert (list(gathered), len(gathered), looked) == (["low", "high"], 2, [])
     assert gathered["high"].tolist() == [9.0, 9.0]
     assert looked == [9.0]
@@ -225,13 +225,15 @@ def test_a_row_that_is_cleared_forgets_how_large_it_was() -> None:
 @pytest.mark.parametrize(
     ("sums", "change", "want"),
     [
-        pytest.param([10], -4, 6, id="takes away"),
-        pytest.param([LARGEST - 1], 1, LARGEST, id="reaches the largest number"),
-        pytest.param([LARGEST], LARGEST, LARGEST, id="stops at the largest number"),
-        pytest.param([LARGEST, LARGEST, 9], -LARGEST, LARGEST, id="is still too large"),
-        pytest.param([LARGEST, 9], -LARGEST, 9, id="goes by the exact sum"),
-        pytest.param([5], 3 * LARGEST, LARGEST, id="adds more than 64 bits hold"),
-        pytest.param([LARGEST, LARGEST, LARGEST, 9], -3 * LARGEST, 9, id="takes as much away"),
+        pytest.param([10], -4, 6, id="subtracts"),
+        pytest.param([LARGEST - 1], 1, LARGEST, id="reaches the largest amount"),
+        pytest.param([LARGEST], LARGEST, LARGEST, id="stops at the largest amount"),
+        pytest.param([LARGEST, LARGEST, 9], -LARGEST, LARGEST, id="stays above the largest amount"),
+        pytest.param([LARGEST, 9], -LARGEST, 9, id="starts from the exact sum"),
+        pytest.param([5], 3 * LARGEST, LARGEST, id="adds more than int64 holds"),
+        pytest.param(
+            [LARGEST, LARGEST, LARGEST, 9], -3 * LARGEST, 9, id="subtracts more than int64 holds"
+        ),
     ],
 )
 def test_a_hypothetical_change_of_a_total(sums: list[int], change: int, want: int) -> None:
@@ -245,5 +247,5 @@ def test_a_hypothetical_change_of_a_total(sums: list[int], change: int, want: in
 def test_the_smaller_of_a_sum_and_something_else() -> None:
     amounts = np.array([1, LARGEST, LARGEST, 0])
     most = np.array([5, 5, LARGEST, LARGEST])
-    assert at_most(most, amounts, LARGEST).tolist() == [5, 5, LARGEST, LARGEST]
-    assert at_most(most, amounts, 3).tolist() == [4, 5, LARGEST, 3]
+    assert capped_sum(most, amounts, LARGEST).tolist() == [5, 5, LARGEST, LARGEST]
+    assert capped_sum(most, amounts, 3).tolist() == [4, 5, LARGEST, 3]

@@ -46,7 +46,7 @@ def seen(known: KnownObjects) -> str:
 
 def test_what_is_assumed_is_seen_and_what_the_watch_said_is_kept(known: KnownObjects) -> None:
     assert seen(known) == "Assumed"
-    assert known.inside(PersistentVolume, "")["v"].status.phase == "Assumed"
+    assert known.objects_in(PersistentVolume, "")["v"].status.phase == "Assumed"
     assert known.watched(PersistentVolume, "", "v") == volume("Available")
     assert known.assumed("pod") == (volume("Assumed"),)
 
@@ -59,7 +59,7 @@ def test_the_same_version_again_ends_no_assumption(known: KnownObjects) -> None:
 def test_a_newer_version_ends_it(known: KnownObjects) -> None:
     assert known.put(volume("Bound", "2"))
     assert seen(known) == "Bound"
-    assert known.take_back("pod") == ()
+    assert known.forget("pod") == ()
     assert seen(known) == "Bound"
 
 
@@ -68,7 +68,7 @@ def test_a_newer_version_that_says_what_was_assumed_changes_nothing(known: Known
 
 
 def test_an_assumption_that_is_taken_back_shows_what_the_watch_said(known: KnownObjects) -> None:
-    ((_, watched),) = known.take_back("pod")
+    ((_, watched),) = known.forget("pod")
     assert watched == volume("Available")
     assert seen(known) == "Available"
     assert known.assumed("pod") == ()
@@ -78,7 +78,7 @@ def test_an_assumption_that_is_settled_stays_until_the_watch_tells_more(
     known: KnownObjects,
 ) -> None:
     known.settle("pod")
-    assert known.take_back("pod") == ()
+    assert known.forget("pod") == ()
     assert seen(known) == "Assumed"
     known.put(volume("Bound", "2"))
     assert seen(known) == "Bound"
@@ -88,7 +88,7 @@ def test_two_plugins_may_reserve_for_one_pod(known: KnownObjects) -> None:
     known.put(volume("Available", name="w"))
     known.assume("pod", [volume("Assumed", name="w")])
     assert [each.name for each in known.assumed("pod")] == ["v", "w"]
-    assert [each.name for _, each in known.take_back("pod")] == ["v", "w"]
+    assert [each.name for _, each in known.forget("pod")] == ["v", "w"]
 
 
 def test_who_fails_late_takes_back_nothing_that_is_assumed_for_another_pod(
@@ -96,9 +96,9 @@ def test_who_fails_late_takes_back_nothing_that_is_assumed_for_another_pod(
 ) -> None:
     known.put(volume("Available", "2"))
     known.assume("other", [volume("Other", "2")])
-    assert known.take_back("pod") == ()
+    assert known.forget("pod") == ()
     assert seen(known) == "Other"
-    assert known.take_back("other") == ((volume("Other", "2"), volume("Available", "2")),)
+    assert known.forget("other") == ((volume("Other", "2"), volume("Available", "2")),)
     assert seen(known) == "Available"
 
 
@@ -114,19 +114,19 @@ def test_what_two_pods_share_stays_assumed_for_one_when(
 ) -> None:
     known.assume("other", [volume("Other")])
     assert seen(known) == "Other"
-    known.take_back(fails)
+    known.forget(fails)
     assert seen(known) == left
-    known.take_back("pod")
-    known.take_back("other")
+    known.forget("pod")
+    known.forget("other")
     assert seen(known) == "Available"
 
 
 def test_a_new_object_that_is_taken_back_is_gone(known: KnownObjects, listener: Listener) -> None:
     new = volume("Assumed", name="new")
     known.assume("pod", [new])
-    assert known.take_back("pod") == ((volume("Assumed"), volume("Available")), (new, None))
+    assert known.forget("pod") == ((volume("Assumed"), volume("Available")), (new, None))
     assert list(known.objects_by_key(PersistentVolume)) == [("", "v")]
-    assert list(known.inside(PersistentVolume, "")) == ["v"]
+    assert list(known.objects_in(PersistentVolume, "")) == ["v"]
     assert listener.heard[-1] == (new, None, True)
 
 
@@ -136,23 +136,23 @@ def test_a_new_object_that_is_assumed_twice_stays_until_both_are_taken_back(
     first, second = volume("First", name="new"), volume("Second", name="new")
     known.assume("pod", [first])
     known.assume("other", [second])
-    assert known.take_back("other") == ((second, first),)
+    assert known.forget("other") == ((second, first),)
     assert known.objects_by_key(PersistentVolume)["", "new"] == first
-    known.take_back("pod")
+    known.forget("pod")
     assert ("", "new") not in known.objects_by_key(PersistentVolume)
 
 
 def test_a_new_object_that_the_watch_has_brought_stays(known: KnownObjects) -> None:
     known.assume("pod", [volume("Assumed", name="new")])
     known.put(volume("Bound", "2", name="new"))
-    known.take_back("pod")
+    known.forget("pod")
     assert known.objects_by_key(PersistentVolume)["", "new"] == volume("Bound", "2", name="new")
 
 
 def test_what_a_bound_pod_shares_stays_assumed_when_the_other_fails(known: KnownObjects) -> None:
     known.assume("other", [volume("Other")])
     known.settle("pod")
-    known.take_back("other")
+    known.forget("other")
     assert seen(known) == "Assumed"
 
 
@@ -167,12 +167,12 @@ def test_nothing_is_kept_of_a_namespace_whose_objects_are_gone(known: KnownObjec
 def test_an_object_that_goes_is_gone_whatever_is_assumed(known: KnownObjects) -> None:
     known.remove(volume("Available"))
     assert known.objects_by_key(PersistentVolume) == {}
-    assert known.take_back("pod") == ()
+    assert known.forget("pod") == ()
     assert known.watched(PersistentVolume, "", "v") is None
 
 
 def test_every_change_is_told(known: KnownObjects, listener: Listener) -> None:
-    known.take_back("pod")
+    known.forget("pod")
     known.put(volume("Available", "2"))
     known.remove(volume("Available"))
     told = [
@@ -193,6 +193,6 @@ def test_kinds_and_namespaces_are_kept_apart(known: KnownObjects) -> None:
         {"metadata": {"name": "v", "namespace": "default"}}, PersistentVolumeClaim
     )
     known.put(claim)
-    assert known.inside(PersistentVolumeClaim, "default") == {"v": claim}
-    assert known.inside(PersistentVolumeClaim, "other") == {}
+    assert known.objects_in(PersistentVolumeClaim, "default") == {"v": claim}
+    assert known.objects_in(PersistentVolumeClaim, "other") == {}
     assert known.objects_by_key(PersistentVolume) == {("", "v"): volume("Assumed")}

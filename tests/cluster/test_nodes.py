@@ -238,7 +238,7 @@ def test_labels_match_as_each_node_by_itself(
     [
         pytest.param(["a"], [False, True, False, True], id="one"),
         pytest.param(["a", "d", "nobody"], [True, True, False, True], id="one of several"),
-        pytest.param(["nobody"], [False] * 4, id="a node that is not there"),
+        pytest.param(["nobody"], [False] * 4, id="an unknown node"),
         pytest.param([], [False] * 4, id="none"),
     ],
 )
@@ -285,8 +285,8 @@ def test_the_reading_of_taken_rows_and_of_one_node() -> None:
     ("rows", "want"),
     [
         pytest.param(None, [0, 1, 3, None], id="in the whole table"),
-        pytest.param([3, 0], [1, None, 0, None], id="among some rows"),
-        pytest.param([], [None, None, None, None], id="among none"),
+        pytest.param([3, 0], [1, None, 0, None], id="in a view of some rows"),
+        pytest.param([], [None, None, None, None], id="in an empty view"),
     ],
 )
 def test_the_position_of_a_name(rows: list[int] | None, want: list[int | None]) -> None:

@@ -26,7 +26,7 @@ from lowtide.testing import make_pod
         pytest.param("0.0.0.0", "10.0.0.1", True, id="every address conflicts with one"),
         pytest.param("10.0.0.1", "0.0.0.0", True, id="one address conflicts with every"),
         pytest.param("10.0.0.1", "10.0.0.1", True, id="one address conflicts with itself"),
-        pytest.param("10.0.0.1", "10.0.0.2", False, id="two addresses go together"),
+        pytest.param("10.0.0.1", "10.0.0.2", False, id="two addresses do not conflict"),
     ],
 )
 def test_a_host_port(wanted: str, held: str, is_conflict: bool) -> None:
@@ -116,7 +116,7 @@ BEFORE = placed(make_pod(on="a", cpu="1", labels={"app": "web"}), is_assumed=Tru
     ],
 )
 def test_whether_a_plugin_can_tell(after: PlacedPod, is_alike: bool) -> None:
-    assert BEFORE.looks_like(after) is is_alike
+    assert BEFORE.is_same_to_plugins(after) is is_alike
 
 
 def pod_of(spec: dict[str, Any], status: dict[str, Any] | None = None) -> Pod:

@@ -5,7 +5,7 @@ import math
 import msgspec
 import pytest
 
-from lowtide.cluster.reading import Reading, with_pods_worked_out
+from lowtide.cluster.reading import Reading, with_precomputed_pods
 from lowtide.objects.pod import Pod
 from lowtide.testing import make_pod
 
@@ -24,14 +24,20 @@ def started(seconds: int | None) -> Pod:
     [
         pytest.param(None, 50, 20, 1.0, id="expects all of a pod that has not started"),
         pytest.param(50, math.nan, 20, 0.0, id="expects nothing before the first sample"),
-        pytest.param(None, math.nan, 20, 0.0, id="expects nothing then of a pod to start either"),
+        pytest.param(
+            None,
+            math.nan,
+            20,
+            0.0,
+            id="expects nothing of a pod that has not started, before the first sample",
+        ),
         pytest.param(55, 50, 20, 1.0, id="expects all of a pod that started after the sample"),
         pytest.param(50, 50, 20, 1.0, id="expects all of a pod that started with the sample"),
         pytest.param(45, 50, 20, 0.75, id="misses three quarters"),  # 1 - (50-45)/20
         pytest.param(35, 50, 20, 0.25, id="misses a quarter"),  # 1 - (50-35)/20
         pytest.param(30, 50, 20, 0.0, id="has measured a pod of the window's whole length"),
         pytest.param(1, 50, 20, 0.0, id="has measured an older pod"),
-        pytest.param(None, math.inf, 20, 0.0, id="has measured everything at the end of time"),
+        pytest.param(None, math.inf, 20, 0.0, id="has measured everything if sampled at infinity"),
         pytest.param(50, 50, 0, 0.0, id="without a window, has measured what ran at the sample"),
         pytest.param(51, 50, 0, 1.0, id="without a window, expects all of what started later"),
     ],
@@ -40,11 +46,11 @@ def test_a_reading(
     started_at: int | None, sampled_at: float, window_seconds: float, share: float
 ) -> None:
     reading = Reading(sampled_at=EPOCH + sampled_at, window_seconds=window_seconds)
-    assert reading.still_to_come(started(started_at)) == share
+    assert reading.unmeasured_share(started(started_at)) == share
 
 
 def test_a_pod_that_was_only_made_is_still_to_come() -> None:
-    assert Reading(sampled_at=EPOCH, window_seconds=60).still_to_come(make_pod()) == 1.0
+    assert Reading(sampled_at=EPOCH, window_seconds=60).unmeasured_share(make_pod()) == 1.0
 
 
 class ByName:
@@ -65,13 +71,13 @@ def test_what_is_missing_of_pods_may_be_worked_out_beforehand() -> None:
     young = [make_pod(f"pod-{number}") for number in range(600)]
     old = started(1)
     reading = Reading(expects=expects, sampled_at=EPOCH + 50, window_seconds=20)
-    ready = with_pods_worked_out(reading, [*young, old], lambda: rests.append(expects.asked))
+    ready = with_precomputed_pods(reading, [*young, old], lambda: rests.append(expects.asked))
     assert rests == [250, 500, 600]
-    assert [ready.missing_of(pod) for pod in (*young, old)] == [
+    assert [ready.unmeasured(pod) for pod in (*young, old)] == [
         *((float(len(pod.name)),) for pod in young),
         None,
     ]
     assert expects.asked == 600
     again = make_pod("pod-7", cpu="1")  # of the same uid, but changed since
-    assert ready.missing_of(again) == (5.0,)
+    assert ready.unmeasured(again) == (5.0,)
     assert expects.asked == 601

@@ -144,8 +144,8 @@ def test_a_node_has_nothing_of_a_resource_that_cannot_be_read() -> None:
     ("gone", "order", "changed_row"),
     [
         pytest.param("a", ["c", "b"], 0, id="moves the last row into the gap"),
-        pytest.param("b", ["a", "c"], 1, id="moves it next to the gap"),
-        pytest.param("c", ["a", "b"], 2, id="moves nothing when the last one goes"),
+        pytest.param("b", ["a", "c"], 1, id="moves the last row into a gap beside it"),
+        pytest.param("c", ["a", "b"], 2, id="moves nothing if it was the last row"),
     ],
 )
 def test_removing_a_node(gone: str, order: list[str], changed_row: int) -> None:
@@ -355,7 +355,7 @@ def test_an_assumed_pod_counts_at_once() -> None:
 def test_a_pod_is_assumed_once() -> None:
     state = make_state([make_node("a")])
     state.assume(pending(), "a")
-    with pytest.raises(ValueError, match="pod default/p is on a already"):
+    with pytest.raises(ValueError, match="cannot assume pod default/p on a: it is already on a"):
         state.assume(pending(), "a")
 
 
@@ -529,7 +529,7 @@ def test_without_a_pod_the_table_reads_as_if_it_was_on_no_node() -> None:
     # Pods that are added hypothetically, or removed, come on top.
     assert faced.with_pods({1: [pod]}).requested("cpu").tolist() == [0, 1500, 500]
     assert faced.without({2: {pod.uid, other.uid}}).requested("cpu").tolist() == [0, 500, 0]
-    assert list(faced.imagined()) == []
+    assert list(faced.hypothetical_pods()) == []
     assert list(faced.differences()) == [(1, pod, -1), (2, pod, -1)]
     assert (table(state), state.log.position) == (before, position)
 

@@ -9,7 +9,7 @@ import pytest
 
 from lowtide.cluster.indexes.volumes import claim_key
 from lowtide.cluster.nodes import Nodes
-from lowtide.cluster.overlay import imagined
+from lowtide.cluster.overlay import hypothetical_pod
 from lowtide.objects.pod import Pod
 from lowtide.objects.storage import (
     CSINode,
@@ -60,7 +60,7 @@ def taken(*rows: int) -> Nodes:
 
 
 def copies(pod: Pod, nodes: Nodes, *times: int) -> Nodes:
-    return nodes.with_copies(imagined(pod), np.array(times))
+    return nodes.with_copies(hypothetical_pod(pod), np.array(times))
 
 
 A_REPEATED = (0, 2, 0, 1)
@@ -69,83 +69,83 @@ A_REPEATED = (0, 2, 0, 1)
 @pytest.mark.parametrize(
     ("nodes", "counts", "v1", "v2"),
     [
-        pytest.param(table(), [2, 1, 1], [1, 1, 0], [1, 0, 0], id="as it is"),
+        pytest.param(table(), [2, 1, 1], [1, 1, 0], [1, 0, 0], id="without overlays"),
         pytest.param(
             taken(*A_REPEATED),
             [2, 1, 2, 1],
             [1, 0, 1, 1],
             [1, 0, 1, 0],
-            id="where rows are repeated",
+            id="if rows are repeated",
         ),
         pytest.param(
             table().without({0: ["default/one"]}),
             [2, 1, 1],
             [1, 1, 0],
             [1, 0, 0],
-            id="where one of two users goes",
+            id="if one of two users is removed",
         ),
         pytest.param(
             table().without({0: ["default/two"]}),
             [1, 1, 1],
             [1, 1, 0],
             [0, 0, 0],
-            id="where the other one goes, with a volume of its own",
+            id="if the user with a second volume is removed",
         ),
         pytest.param(
             table().without({0: ["default/one", "default/two", "default/plain"]}),
             [0, 1, 1],
             [0, 1, 0],
             [0, 0, 0],
-            id="where both go",
+            id="if both users are removed",
         ),
         pytest.param(
-            table().without({0: ["default/one", "default/two"]}).returning(np.array([1])),
+            table().without({0: ["default/one", "default/two"]}).restoring(np.array([1])),
             [2, 1, 1],
             [1, 1, 0],
             [1, 0, 0],
-            id="where both went and one is back",
+            id="if both users are removed and one is restored",
         ),
         pytest.param(
             table().without({0: ["default/one", "default/two"]}).with_pods({0: [using("n", "v1")]}),
             [1, 1, 1],
             [1, 1, 0],
             [0, 0, 0],
-            id="where both go and another comes",
+            id="if both users are removed and another pod is added",
         ),
         pytest.param(
             table().with_pods({1: [using("n", "v1")], 2: [using("n", "v1"), using("m", "v1")]}),
             [2, 1, 2],
             [1, 1, 1],
             [1, 0, 0],
-            id="once, however many use it",
+            id="once for several users",
         ),
         pytest.param(
             table().with_pods({2: [using("n", "v2")]}),
             [2, 1, 1],
             [1, 1, 0],
             [1, 0, 1],
-            id="once, though it was attached before",
+            id="once if it is attached and used",
         ),
         pytest.param(
             table().with_pods({1: [using("n", "v2")]}).without({1: [using("n").uid]}),
             [2, 1, 1],
             [1, 1, 0],
             [1, 0, 0],
-            id="as it is where who came goes again",
+            id="as before if an added pod is removed again",
         ),
         pytest.param(
             copies(using("n", "v2", "v3"), taken(1, 1, 0, 1, 2), 0, 1, 1, 3, 2),
             [1, 2, 2, 2, 1],
             [1, 1, 1, 1, 0],
             [0, 1, 1, 1, 1],
-            id="by what comes to each of the positions of a row",
+            id="per position if a row has several positions",
         ),
         pytest.param(
             taken(1, 0).with_pods({0: [using("n", "v2")]}).take(np.array([1, 0])),
             [2, 2],
             [1, 1],
             [1, 1],
-            id="where positions are taken with what was imagined",
+            id="if positions with overlays are taken",
         ),
     ],
 )
@@ -159,28 +159,30 @@ def test_a_volume_counts(nodes: Nodes, counts: list[int], v1: list[int], v2: lis
 @pytest.mark.parametrize(
     ("nodes", "want"),
     [
-        pytest.param(table(), ["0 one", "0 two", "1 three"], id="of all nodes"),
-        pytest.param(taken(2), [], id="of a node where there are none"),
+        pytest.param(table(), ["0 one", "0 two", "1 three"], id="on all nodes"),
+        pytest.param(taken(2), [], id="on a node without holders"),
         pytest.param(
             taken(*A_REPEATED),
             ["0 one", "0 two", "2 one", "2 two", "3 three"],
             id="at every position of a row",
         ),
-        pytest.param(table().without({0: ["default/one"]}), ["0 two", "1 three"], id="who is left"),
+        pytest.param(
+            table().without({0: ["default/one"]}), ["0 two", "1 three"], id="after a pod is removed"
+        ),
         pytest.param(
             taken(0, 0).without({1: ["default/one", "default/two"]}),
             ["0 one", "0 two"],
-            id="who is left at one position of a row",
+            id="after a pod is removed at one position of a row",
         ),
         pytest.param(
             table().with_pods({1: [using("n", "v1")], 2: [using("m", "v2")]}),
             ["0 one", "0 two", "1 n", "1 three"],
-            id="who comes",
+            id="after a pod is added",
         ),
         pytest.param(
             copies(using("n", "v1"), taken(1, 2, 1), 1, 1, 0),
             ["0 n", "0 three", "1 n", "2 three"],
-            id="who comes to one position of a row",
+            id="after a pod is added at one position of a row",
         ),
     ],
 )

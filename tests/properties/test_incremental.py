@@ -431,7 +431,7 @@ class Incremental(RuleBasedStateMachine):
         self.placed[pod.uid] = (pod, pod.spec.node_name)
         after = self.state.placed(pod.uid)
         assert after is not None
-        if before is None or not before.looks_like(after):
+        if before is None or not before.is_same_to_plugins(after):
             self.counted[pod.uid] = pod
 
     @rule(pod=running, data=st.data())
@@ -820,8 +820,8 @@ class ForgetsTraffic(ClusterState):
 
 
 class SilentAboutTraffic(ChangeLog):
-    def pod_came(self, row: int, what: int, signature: object) -> None:
-        super().pod_came(row, what & ~READING, signature)
+    def pod_arrived(self, row: int, what: int, signature: object) -> None:
+        super().pod_arrived(row, what & ~READING, signature)
 
 
 class HidesTraffic(ClusterState):
@@ -932,59 +932,77 @@ def test_catches_an_index_that_misses_an_event(index: str, event: str) -> None:
     ("make_plugins", "make_state"),
     [
         pytest.param(
-            only(NodeResourcesFit), forgetting(TAKEN), id="what pods take is read and not noted"
-        ),
-        pytest.param(only(TaintToleration), forgetting(NODE), id="taints are read and not noted"),
-        pytest.param(
-            only(CommonZone), forgetting(NODES), id="all nodes are read and only some are noted"
+            only(NodeResourcesFit),
+            forgetting(TAKEN),
+            id="a read of pod totals that is not recorded",
         ),
         pytest.param(
-            only(FewPodsElsewhere), forgetting(OTHERS), id="pods of other nodes are not noted"
+            only(TaintToleration), forgetting(NODE), id="a read of taints that is not recorded"
         ),
         pytest.param(
-            only(FewPodsHere), ClusterState, id="a plugin takes the asked nodes for all nodes"
+            only(CommonZone), forgetting(NODES), id="a read of all nodes that is recorded for some"
         ),
         pytest.param(
-            only(CountsFeasible), forgetting(FEASIBLE << ANY_ROW), id="feasible nodes are not noted"
+            only(FewPodsElsewhere),
+            forgetting(OTHERS),
+            id="a read of other nodes' pods that is not recorded",
         ),
-        pytest.param(only(PodTopologySpread), forgetting(OTHERS), id="counted pods are not noted"),
         pytest.param(
-            only(InterPodAffinity), forgetting(TERMS << ANY_ROW), id="terms are not noted"
+            only(FewPodsHere), ClusterState, id="a plugin that takes the given nodes for all nodes"
         ),
-        pytest.param(only(VolumeBinding), ForgetsObjects, id="claims are not noted"),
+        pytest.param(
+            only(CountsFeasible),
+            forgetting(FEASIBLE << ANY_ROW),
+            id="a read of feasible nodes that is not recorded",
+        ),
+        pytest.param(
+            only(PodTopologySpread),
+            forgetting(OTHERS),
+            id="a read of matching pods that is not recorded",
+        ),
+        pytest.param(
+            only(InterPodAffinity),
+            forgetting(TERMS << ANY_ROW),
+            id="a read of terms that is not recorded",
+        ),
+        pytest.param(
+            only(VolumeBinding), ForgetsObjects, id="a read of claims that is not recorded"
+        ),
         pytest.param(
             only(VolumeRestrictions),
             deaf("volume_users", "pod_removed"),
-            id="volumes of pods that are gone",
+            id="volumes that outlive their pod",
         ),
-        pytest.param(only(), forgetting(READING), id="readings are not noted"),
+        pytest.param(only(), forgetting(READING), id="a read of readings that is not recorded"),
         pytest.param(
             only(InterPodAffinity),
             deaf("existing_terms", "pod_removed"),
-            id="terms of pods that are gone",
+            id="terms that outlive their pod",
         ),
         pytest.param(
             only(DefaultPreemption),
             deaf("pod_totals", "pod_removed"),
-            id="priorities of pods that are gone",
+            id="a priority that outlives its pod",
         ),
         pytest.param(
             only(PodTopologySpread),
             deaf("pods_matching", "pod_removed"),
-            id="pods that stay in a selector's column",
+            id="pods that stay in a column of matching pods",
         ),
         pytest.param(
-            only(TaintToleration, NodeResourcesFit), ForgetsMoves, id="a row that moves unnoticed"
+            only(TaintToleration, NodeResourcesFit),
+            ForgetsMoves,
+            id="a row that moves without a log entry",
         ),
         pytest.param(
             only(NodePorts),
             deaf("host_ports", "pod_removed"),
-            id="ports that are never given back",
+            id="host ports that are never released",
         ),
         pytest.param(only(NodePorts), ForgetsAssumed, id="an assumption that stays in the columns"),
-        pytest.param(only(), ForgetsReadings, id="a reading that changes unnoticed"),
-        pytest.param(only(), ForgetsTraffic, id="traffic that stays when its pod goes"),
-        pytest.param(only(), HidesTraffic, id="traffic that comes unnoticed"),
+        pytest.param(only(), ForgetsReadings, id="a reading that changes without a log entry"),
+        pytest.param(only(), ForgetsTraffic, id="traffic that outlives its pod"),
+        pytest.param(only(), HidesTraffic, id="traffic that is added without a log entry"),
     ],
 )
 def test_catches(

@@ -27,7 +27,7 @@ from tests.properties.volume_objects import THINGS
 from lowtide.app.known_cluster import BelievedCluster
 from lowtide.cluster.columns import BoolArray
 from lowtide.cluster.nodes import Nodes
-from lowtide.cluster.overlay import imagined as placed_by_thought
+from lowtide.cluster.overlay import hypothetical_pod as placed_by_thought
 from lowtide.objects.node import Node
 from lowtide.objects.pod import Pod, signature_of
 from lowtide.plugins import BUILT_IN

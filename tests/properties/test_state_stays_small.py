@@ -234,7 +234,7 @@ def what_is_held_after(state: ClusterState, requests: int) -> Mapping[str, int]:
     volumes = state.nodes().volumes
     volumes.attached_count(DRIVER)  # counts what was put off
     volumes.attach_limit(DRIVER)
-    state._let_columns_go()
+    state._drop_columns()
     state.log._changes.clear()
     assert len(state._kind_bits) <= len(KIND_OF)
     state._kind_bits.clear()

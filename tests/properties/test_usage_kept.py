@@ -236,18 +236,18 @@ def test_what_is_kept() -> None:
 @pytest.mark.parametrize(
     ("unit", "bits"),
     [
-        pytest.param("share", READING, id="shares do not note readings"),
-        pytest.param("share", NODE, id="shares do not note what nodes have"),
+        pytest.param("share", READING, id="shares that do not record reads of readings"),
+        pytest.param("share", NODE, id="shares that do not record reads of allocatable"),
         pytest.param(
             "millicores",
             (NODE | READING | FEASIBLE) << ANY_ROW,
-            id="millicores do not note anything of other nodes",
+            id="millicores that do not record reads of other nodes",
         ),
         # Which nodes are feasible is noted with what nodes there are.
         pytest.param(
             "millicores",
             (NODE | FEASIBLE) << ANY_ROW,
-            id="millicores do not note which nodes are feasible",
+            id="millicores that do not record reads of feasible nodes",
         ),
     ],
 )

@@ -19,7 +19,7 @@ from tests.properties.volume_twins import (
 
 from lowtide.app.no_binder import NoBinder
 from lowtide.cluster.nodes import Nodes
-from lowtide.cluster.overlay import imagined
+from lowtide.cluster.overlay import hypothetical_pod
 from lowtide.cluster.state import ClusterState
 from lowtide.framework.plugin import Pod, PodRejection
 from lowtide.objects.storage import (
@@ -251,7 +251,7 @@ class Draw:
             rows = self.pick(self.shuffled(range(len(face)))[:2], self.some(range(len(face)), 5))
             face = face.take(np.array(rows, np.intp))
         if self.pick(True, False, False):
-            copied = imagined(self.running("copied"))
+            copied = hypothetical_pod(self.running("copied"))
             return face.with_copies(copied, np.array([self.pick(0, 1, 1, 2, 3) for _ in face.rows]))
         for at in range(len(face)):
             if self.pick(True, False, False):

@@ -359,50 +359,58 @@ def concerned_by(kind: type[Any]) -> list[Pod]:
 @pytest.mark.parametrize(
     ("kind", "to"),
     [
-        pytest.param(NodeUnschedulable, coming, id="NodeUnschedulable, deaf to new nodes"),
-        pytest.param(NodeUnschedulable, changing, id="NodeUnschedulable, deaf to uncordoning"),
-        pytest.param(TaintToleration, coming, id="TaintToleration, deaf to new nodes"),
-        pytest.param(TaintToleration, changing, id="TaintToleration, deaf to taints that go"),
-        pytest.param(NodeAffinity, coming, id="NodeAffinity, deaf to new nodes"),
-        pytest.param(NodeAffinity, changing, id="NodeAffinity, deaf to labels"),
-        pytest.param(NodePorts, coming, id="NodePorts, deaf to new nodes"),
-        pytest.param(NodePorts, going, id="NodePorts, deaf to pods that go"),
-        pytest.param(NodeResourcesFit, coming, id="NodeResourcesFit, deaf to new nodes"),
-        pytest.param(NodeResourcesFit, going, id="NodeResourcesFit, deaf to pods that go"),
-        pytest.param(NodeResourcesFit, of(Node), id="NodeResourcesFit, deaf to nodes"),
+        pytest.param(NodeUnschedulable, coming, id="NodeUnschedulable that ignores added nodes"),
+        pytest.param(NodeUnschedulable, changing, id="NodeUnschedulable that ignores uncordoning"),
+        pytest.param(TaintToleration, coming, id="TaintToleration that ignores added nodes"),
+        pytest.param(TaintToleration, changing, id="TaintToleration that ignores removed taints"),
+        pytest.param(NodeAffinity, coming, id="NodeAffinity that ignores added nodes"),
+        pytest.param(NodeAffinity, changing, id="NodeAffinity that ignores labels"),
+        pytest.param(NodePorts, coming, id="NodePorts that ignores added nodes"),
+        pytest.param(NodePorts, going, id="NodePorts that ignores removed pods"),
+        pytest.param(NodeResourcesFit, coming, id="NodeResourcesFit that ignores added nodes"),
+        pytest.param(NodeResourcesFit, going, id="NodeResourcesFit that ignores removed pods"),
+        pytest.param(NodeResourcesFit, of(Node), id="NodeResourcesFit that ignores nodes"),
         pytest.param(
-            NodeResourcesFit, changing, id="NodeResourcesFit, deaf to what shrinks or grows"
-        ),
-        pytest.param(NodeDeclaredFeatures, anything, id="NodeDeclaredFeatures, deaf"),
-        pytest.param(VolumeRestrictions, of(Node), id="VolumeRestrictions, deaf to nodes"),
-        pytest.param(VolumeRestrictions, of(Pod), id="VolumeRestrictions, deaf to pods"),
-        pytest.param(
-            VolumeRestrictions, of(PersistentVolumeClaim), id="VolumeRestrictions, deaf to claims"
-        ),
-        pytest.param(NodeVolumeLimits, of(Pod), id="NodeVolumeLimits, deaf to pods"),
-        pytest.param(NodeVolumeLimits, of(CSINode), id="NodeVolumeLimits, deaf to limits"),
-        pytest.param(
-            NodeVolumeLimits, of(VolumeAttachment), id="NodeVolumeLimits, deaf to attachments"
+            NodeResourcesFit, changing, id="NodeResourcesFit that ignores changed pods and nodes"
         ),
         pytest.param(
-            NodeVolumeLimits, of(PersistentVolumeClaim), id="NodeVolumeLimits, deaf to claims"
+            NodeDeclaredFeatures, anything, id="NodeDeclaredFeatures that ignores everything"
         ),
-        pytest.param(VolumeBinding, of(Node), id="VolumeBinding, deaf to nodes"),
-        pytest.param(VolumeBinding, of(PersistentVolumeClaim), id="VolumeBinding, deaf to claims"),
-        pytest.param(VolumeBinding, of(PersistentVolume), id="VolumeBinding, deaf to volumes"),
-        pytest.param(VolumeBinding, of(StorageClass), id="VolumeBinding, deaf to classes"),
-        pytest.param(VolumeBinding, of(CSIDriver), id="VolumeBinding, deaf to drivers"),
-        pytest.param(VolumeZone, of(Node), id="VolumeZone, deaf to nodes"),
-        pytest.param(VolumeZone, of(PersistentVolumeClaim), id="VolumeZone, deaf to claims"),
-        pytest.param(VolumeZone, of(PersistentVolume), id="VolumeZone, deaf to volumes"),
-        pytest.param(VolumeZone, of(StorageClass), id="VolumeZone, deaf to classes"),
-        pytest.param(PodTopologySpread, of(Node), id="PodTopologySpread, deaf to nodes"),
-        pytest.param(PodTopologySpread, of(Pod), id="PodTopologySpread, deaf to pods"),
-        pytest.param(InterPodAffinity, of(Node), id="InterPodAffinity, deaf to nodes"),
-        pytest.param(InterPodAffinity, coming, id="InterPodAffinity, deaf to pods that come"),
-        pytest.param(InterPodAffinity, going, id="InterPodAffinity, deaf to pods that go"),
-        pytest.param(InterPodAffinity, changing, id="InterPodAffinity, deaf to labels"),
-        pytest.param(InterPodAffinity, of(Namespace), id="InterPodAffinity, deaf to namespaces"),
+        pytest.param(VolumeRestrictions, of(Node), id="VolumeRestrictions that ignores nodes"),
+        pytest.param(VolumeRestrictions, of(Pod), id="VolumeRestrictions that ignores pods"),
+        pytest.param(
+            VolumeRestrictions,
+            of(PersistentVolumeClaim),
+            id="VolumeRestrictions that ignores claims",
+        ),
+        pytest.param(NodeVolumeLimits, of(Pod), id="NodeVolumeLimits that ignores pods"),
+        pytest.param(NodeVolumeLimits, of(CSINode), id="NodeVolumeLimits that ignores limits"),
+        pytest.param(
+            NodeVolumeLimits, of(VolumeAttachment), id="NodeVolumeLimits that ignores attachments"
+        ),
+        pytest.param(
+            NodeVolumeLimits, of(PersistentVolumeClaim), id="NodeVolumeLimits that ignores claims"
+        ),
+        pytest.param(VolumeBinding, of(Node), id="VolumeBinding that ignores nodes"),
+        pytest.param(
+            VolumeBinding, of(PersistentVolumeClaim), id="VolumeBinding that ignores claims"
+        ),
+        pytest.param(VolumeBinding, of(PersistentVolume), id="VolumeBinding that ignores volumes"),
+        pytest.param(VolumeBinding, of(StorageClass), id="VolumeBinding that ignores classes"),
+        pytest.param(VolumeBinding, of(CSIDriver), id="VolumeBinding that ignores drivers"),
+        pytest.param(VolumeZone, of(Node), id="VolumeZone that ignores nodes"),
+        pytest.param(VolumeZone, of(PersistentVolumeClaim), id="VolumeZone that ignores claims"),
+        pytest.param(VolumeZone, of(PersistentVolume), id="VolumeZone that ignores volumes"),
+        pytest.param(VolumeZone, of(StorageClass), id="VolumeZone that ignores classes"),
+        pytest.param(PodTopologySpread, of(Node), id="PodTopologySpread that ignores nodes"),
+        pytest.param(PodTopologySpread, of(Pod), id="PodTopologySpread that ignores pods"),
+        pytest.param(InterPodAffinity, of(Node), id="InterPodAffinity that ignores nodes"),
+        pytest.param(InterPodAffinity, coming, id="InterPodAffinity that ignores added pods"),
+        pytest.param(InterPodAffinity, going, id="InterPodAffinity that ignores removed pods"),
+        pytest.param(InterPodAffinity, changing, id="InterPodAffinity that ignores labels"),
+        pytest.param(
+            InterPodAffinity, of(Namespace), id="InterPodAffinity that ignores namespaces"
+        ),
     ],
 )
 def test_catches(kind: type[Any], to: Callable[[Change], bool]) -> None:

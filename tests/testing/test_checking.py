@@ -114,7 +114,7 @@ class NamespacesMatter:
 @pytest.mark.parametrize(
     ("plugin", "more"),
     [
-        pytest.param(BelowAverage(), {}, id="reads all nodes as such"),
+        pytest.param(BelowAverage(), {}, id="reads all nodes through nodes.everything"),
         pytest.param(NodeResourcesFit(NodeResourcesFitArgs()), {}, id="NodeResourcesFit"),
         pytest.param(TaintToleration(), {}, id="TaintToleration"),
         pytest.param(
@@ -162,36 +162,36 @@ ANY_ANSWER = r"(no rejection|'[^']*'|-?\d+|None|PodRejection\(.*\))"
             r"is asked about all \d nodes, and no rejection when it is asked about it alone; the "
             r"answer about a node must not depend on which others it is asked about: read other "
             r"nodes by `nodes\.everything`",
-            id="takes the asked nodes for all nodes",
+            id="takes the given nodes for all nodes",
         ),
         pytest.param(
             FirstIsBest(),
             rf"FirstIsBest\.score answers .*: {ANY_ANSWER} when it is asked about all \d nodes, "
             rf"and {ANY_ANSWER} when .*",
-            id="goes by the order of nodes",
+            id="depends on the order of nodes",
         ),
         pytest.param(
             Cool(),
             rf"Cool\.score answers .*: {ANY_ANSWER} when it is asked about all \d nodes, and .*",
-            id="compares readings of the asked nodes",
+            id="compares readings of the given nodes",
         ),
         pytest.param(
             ByUid(),
             r"ByUid\.score answers about node node-\d and pod \w+: \d+, and 7 for a pod that "
             r"differs only in name, uid, times and status; .*",
-            id="goes by the uid",
+            id="depends on the pod's uid",
         ),
         pytest.param(
             NarrowsByName(),
             r"NarrowsByName\.pre_filter answers .*: None, and PodRejection\(.*\) for a pod that .*",
-            id="narrows by the name",
+            id="narrows nodes by the pod's name",
         ),
         pytest.param(
             Counts(),
             r"Counts\.score answers .*: \d+ when it is asked now, and \d+ when it was asked "
             r"before, and nothing that it read by `nodes` has changed since; read everything by "
             r"`nodes` and `pod`, and keep no state",
-            id="counts how often it is asked",
+            id="depends on how often it was called",
         ),
     ],
 )

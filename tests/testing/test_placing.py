@@ -163,6 +163,6 @@ class Misspelled(Quiet):
 
 def test_a_method_that_nobody_would_call_is_reported() -> None:
     with pytest.raises(
-        PluginError, match='the plugin Quiet is no plugin: its public method "filters"'
+        PluginError, match='plugin Quiet breaks the contract: its public method "filters"'
     ):
         make_profile([Misspelled()])

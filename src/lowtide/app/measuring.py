@@ -20,7 +20,7 @@ from lowtide.app.diagnosing import Diagnosing, Diagnosis
 from lowtide.app.known_cluster import KnownCluster
 from lowtide.app.measured import is_any_braked, query_numbers, traffic_numbers, usage_numbers
 from lowtide.app.registry import requests_of
-from lowtide.cluster.reading import Reading, with_pods_worked_out
+from lowtide.cluster.reading import Reading, with_precomputed_pods
 from lowtide.framework.profile import Profile
 from lowtide.kube.connection import Connection
 from lowtide.kube.metrics_api import MetricsApi
@@ -247,8 +247,8 @@ class Measuring:
 
         def made_aside() -> tuple[Reading, frozenset[str]]:
             young = [pod for pod in pods if pod.uid not in before]
-            made = with_pods_worked_out(published(reading), young, self._rest)
-            young_still = {uid for uid, (_, missing) in made.worked_out.items() if missing}
+            made = with_precomputed_pods(published(reading), young, self._rest)
+            young_still = {uid for uid, (_, missing) in made.precomputed.items() if missing}
             return made, frozenset(pod.uid for pod in pods if pod.uid not in young_still)
 
         made, self._measured_whole[reading.request] = await self._aside(made_aside)

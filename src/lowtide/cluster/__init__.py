@@ -1,1 +1,1 @@
-"""What the scheduler believes: nodes and the pods on them, kept as numpy columns."""
+"""The scheduler's state: nodes and the pods on them, kept as numpy columns."""

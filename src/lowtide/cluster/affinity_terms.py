@@ -1,7 +1,7 @@
-"""What a pod asks of the pods around it: the terms of its affinity and anti-affinity, read once.
+"""The affinity and anti-affinity terms of a pod, parsed once.
 
-`indexes/existing_terms` keeps those of placed pods; InterPodAffinity reads those of the pod to be
-placed.
+`indexes/existing_terms` keeps the terms of placed pods; InterPodAffinity also reads those of the
+pod to place.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 class Purpose(Enum):
-    """What a term that a pod carries means for another pod that it matches."""
+    """What a term that a placed pod carries means for another pod that it matches."""
 
     ATTRACTS = "required affinity"
     REJECTS = "required anti-affinity"
@@ -28,10 +28,10 @@ class Purpose(Enum):
 
 @dataclass(frozen=True, slots=True)
 class AffinityTerm:
-    """Some pods, by labels and namespace, and the label of nodes that tells domains apart.
+    """The pods that a term matches, and the node label whose values are the domains.
 
-    `selection` holds the namespaces that are listed, and is None where no pod can match;
-    `of_namespaces` are the labels that any other namespace needs, None where no other is meant.
+    `selection` holds the listed namespaces; it is None if no pod can match. `of_namespaces` is what
+    the term's namespaceSelector requires of other namespaces; None if these never match.
     """
 
     topology_key: str
@@ -44,7 +44,7 @@ class AffinityTerm:
         return hash((self.topology_key, self.selection, keys))
 
     def matches(self, pod: Pod, namespace_labels: Mapping[str, str]) -> bool:
-        """Whether this is about the pod, whose namespace has these labels."""
+        """Whether the term matches the pod, whose namespace has these labels."""
         if self.selection is None:
             return False
         return (
@@ -53,13 +53,13 @@ class AffinityTerm:
         ) and matches_all(self.selection.requirements, pod.labels)
 
     def matches_namespace(self, labels: Mapping[str, str]) -> bool:
-        """Whether a namespace with these labels is meant though it is not listed."""
+        """Whether a namespace with these labels matches though it is not listed."""
         return self.of_namespaces is not None and matches_all(self.of_namespaces, labels)
 
 
 @dataclass(frozen=True, slots=True)
 class Preference:
-    """A preferred term; the weight is below 0 where the pod would rather not be there."""
+    """A preferred term; the weight is negative for anti-affinity."""
 
     weight: int
     term: AffinityTerm
@@ -67,7 +67,7 @@ class Preference:
 
 @dataclass(frozen=True, slots=True)
 class PodTerms:
-    """All terms of a pod. A list with a term that makes no sense is empty, and has a problem."""
+    """All terms of a pod. A list with an invalid term is empty, and `problems` says why."""
 
     affinity: tuple[AffinityTerm, ...] = ()
     anti_affinity: tuple[AffinityTerm, ...] = ()
@@ -75,7 +75,7 @@ class PodTerms:
     problems: tuple[str, ...] = ()
 
     def carried(self) -> Iterator[tuple[Purpose, int, AffinityTerm]]:
-        """What they mean for pods that come later, with weights where they weigh."""
+        """What the terms mean for later pods: (purpose, weight, term), 0 for a required term."""
         for term in self.affinity:
             yield Purpose.ATTRACTS, 0, term
         for term in self.anti_affinity:
@@ -99,12 +99,12 @@ def read_terms(pod: Pod) -> PodTerms:
     return _Reader(pod).read(affinity)
 
 
-# The same, for the pod that stands for its signature and is asked about again and again.
+# `read_terms`, cached on the pod: for the pod that represents its signature in many evaluations.
 terms_of = once(read_terms)
 
 
 class _Reader:
-    """Reads one pod's terms and notes what is wrong with them."""
+    """Parses one pod's terms and collects problems."""
 
     def __init__(self, pod: Pod) -> None:
         self._pod = pod
@@ -151,7 +151,7 @@ class _Reader:
     def _terms(
         self, given: Sequence[PodAffinityTerm], called: str, path: str
     ) -> tuple[AffinityTerm, ...]:
-        """None of them where one makes no sense: kube-scheduler then goes by none either."""
+        """Empty if one term is invalid: kube-scheduler then uses none of the list either."""
         for number, term in enumerate(given):
             problem = selector_problem(term.label_selector, "labelSelector")
             problem = problem or selector_problem(term.namespace_selector, "namespaceSelector")
@@ -162,7 +162,7 @@ class _Reader:
         return tuple(self._term(term) for term in given)
 
     def _term(self, given: PodAffinityTerm) -> AffinityTerm:
-        """The keys of `matchLabelKeys` are in the selector already: the API server put them in."""
+        """`matchLabelKeys` need no work: the API server has merged them into the selector."""
         is_own = not given.namespaces and given.namespace_selector is None
         selection = None
         if given.label_selector is not None:
@@ -180,7 +180,7 @@ class _Reader:
 
 
 def _in_order(selector: LabelSelector) -> tuple[LabelRequirement, ...]:
-    """The same selector gives the same requirements, in whatever order they were written."""
+    """The selector's requirements in a fixed order, so that equal selectors compare equal."""
     return PodSelection.from_requirements(
         requirements_of(selector), namespaces=None, counts_terminating=True
     ).requirements

@@ -1,5 +1,7 @@
-"""What changed on which row, in order. ClusterState writes it; kept verdicts read from it what they
-have to judge again, and whether what they expected is all that happened."""
+"""The log of changes: what changed on which row, in order.
+
+ClusterState writes it. Kept verdicts read which rows to evaluate again, and whether a row changed
+only by the pods that lookahead expected."""
 
 from typing import NamedTuple
 
@@ -8,50 +10,52 @@ import numpy as np
 from lowtide.cluster.changes import EVERY_ROW, LABELS
 from lowtide.cluster.columns import Column, IntArray
 
-# Further back in the log, looking at everything anew is cheaper than at each change.
+# How far the log reaches back. Beyond that, evaluating every row again is cheaper.
 _MOST_CHANGES_PER_ROW = 16
-# So many pods that came to a row one after the other are remembered, and judged ahead.
-MOST_COMINGS = 4
+# How many consecutive arrivals of pods on a row are remembered. Lookahead evaluates as many.
+MOST_ARRIVALS = 4
 
 
-class _Came(NamedTuple):
+class _Arrival(NamedTuple):
     signature: object
-    before: int  # the row's version
+    before: int  # the row's version before the pod arrived
 
 
 class ChangeLog:
     def __init__(self, capacity: int) -> None:
         self._changes: list[tuple[int, int]] = []
-        self.position = 0  # where it ends now
-        self._starts_at = 0
-        # By row: the pods whose coming were its last changes.
-        self._came: dict[int, list[_Came]] = {}
+        self.position = 0  # the end of the log
+        self._starts_at = 0  # the position of the oldest entry kept
+        # By row: its latest changes, if these were arrivals of pods.
+        self._arrivals: dict[int, list[_Arrival]] = {}
         self.version_column = Column(np.int64, 0, capacity)
 
     def since(self, position: int) -> list[tuple[int, int]] | None:
-        """(row or EVERY_ROW, what) in order; None when that is too long ago to tell."""
+        """The changes as (row or EVERY_ROW, bits), in order; None if the log is too short."""
         if position < self._starts_at:
             return None
         return self._changes[position - self._starts_at :]
 
     def reaches(self, position: int) -> bool:
-        """Whether all that changed since then can be told."""
+        """Whether the log has every change since then."""
         return position >= self._starts_at
 
     @property
     def versions(self) -> IntArray:
-        """Of each row: another after each change of it, but of labels and of other objects."""
+        """By row. A version changes with each change of its row, except changes of pod labels alone
+        and of other objects."""
         return self.version_column.array
 
-    def came_last(self, row: int) -> object | None:
-        """The signature of the pod whose coming was the last change of this row, if it is known."""
-        came = self._came.get(row)
-        return None if came is None else came[-1].signature
+    def last_arrival(self, row: int) -> object | None:
+        """The signature of the pod whose arrival was the last change of this row; None if the
+        signature is unknown or the last change was no arrival."""
+        arrivals = self._arrivals.get(row)
+        return None if arrivals is None else arrivals[-1].signature
 
-    def came_since(self, row: int, version: int, signature: object) -> int:
-        """How many pods of that signature came to this row since it had that version; 0 where
-        anything else happened to it, or nothing."""
-        for count, each in enumerate(reversed(self._came.get(row, ())), start=1):
+    def arrivals_since(self, row: int, version: int, signature: object) -> int:
+        """How many pods of this signature arrived since the row had this version. 0 if the row
+        changed otherwise, did not change, or had more than MOST_ARRIVALS arrivals."""
+        for count, each in enumerate(reversed(self._arrivals.get(row, ())), start=1):
             if each.signature != signature:
                 return 0
             if each.before == version:
@@ -59,31 +63,32 @@ class ChangeLog:
         return 0
 
     def add(self, row: int, what: int) -> None:
-        """`row` may be EVERY_ROW."""
+        """Log these bits of the row, which may be EVERY_ROW."""
         if what == LABELS:
-            self._note(row, what)  # nobody looks ahead who reads them
+            self._note(row, what)  # lookahead never depends on labels
             return
         if row == EVERY_ROW:
-            self._came.clear()
+            self._arrivals.clear()
             row_or_all: int | slice = slice(None)
         else:
-            self._came.pop(row, None)
+            self._arrivals.pop(row, None)
             row_or_all = row
         self._note(row, what)
         self.versions[row_or_all] = self.position
 
     def object_changed(self, kind_bit: int) -> None:
-        """An object of this kind changed. Lookahead about rows stays true where no plugin touched
-        this kind, and the others judge every row again."""
+        """Log a change of an object of this kind. Row versions stay: lookahead stays valid for
+        plugins that did not touch the kind, and the others evaluate every row again."""
         self._note(EVERY_ROW, kind_bit)
 
-    def pod_came(self, row: int, what: int, signature: object) -> None:
-        """Adds what that changed. By `signature`, whoever asked about the pod knows it again."""
+    def pod_arrived(self, row: int, what: int, signature: object) -> None:
+        """Log the arrival of a pod, which changed the bits `what`. `signature` lets lookahead tell
+        whether it expected this pod."""
         versions = self.version_column.array
-        came = self._came.setdefault(row, [])
-        came.append(_Came(signature, versions.item(row)))
-        if len(came) > MOST_COMINGS:
-            del came[0]
+        arrivals = self._arrivals.setdefault(row, [])
+        arrivals.append(_Arrival(signature, versions.item(row)))
+        if len(arrivals) > MOST_ARRIVALS:
+            del arrivals[0]
         self._note(row, what)
         versions[row] = self.position
 
@@ -96,5 +101,5 @@ class ChangeLog:
             del self._changes[:dropped]
             self._starts_at += dropped
 
-    def row_is_gone(self, row: int) -> None:
-        self._came.pop(row, None)
+    def row_removed(self, row: int) -> None:
+        self._arrivals.pop(row, None)

@@ -12,15 +12,15 @@ NODE = 1  # the node's own object: labels, taints, allocatable
 TAKEN = 2  # what the pods on it take: resources, ports, volumes
 LABELS = 4  # the labels of the pods on it
 READING = 8  # what is measured on it
-FEASIBLE = 16  # whether the filters left it; only scores touch it
+FEASIBLE = 16  # whether it passed the filters; only score plugins touch it
 TERMS = 32  # the affinity terms of the pods on it
 OBJECTS = 64  # objects of other kinds; only in a Change, which wakes pods
-NEW_NODE = 128  # a node that came; only in a Change
+NEW_NODE = 128  # a node was added; only in a Change
 
-PODS = TAKEN | LABELS  # the pods on it, in anything
-ROW = NODE | PODS | READING | TERMS  # logged where a row comes, goes or moves
+PODS = TAKEN | LABELS  # anything about the pods on it
+ROW = NODE | PODS | READING | TERMS  # logged if a row is added, removed or moved
 
-# The same on any row of the whole table, as `nodes.everything` touches them.
+# The same bits for any row of the whole table: reads of `nodes.everything` touch these.
 ANY_ROW = 8  # bits to shift by
 NODES = NODE << ANY_ROW
 OTHERS = PODS << ANY_ROW
@@ -32,36 +32,37 @@ FEASIBLE_ANYWHERE = FEASIBLE | FEASIBLE << ANY_ROW
 # From here on, one bit for each kind of other objects.
 FIRST_KIND = 1 << 16
 
-EVERY_ROW = -1  # in the log of changes, instead of a row
+EVERY_ROW = -1  # in the change log, in place of a row
 
 
 def of_any_row(touched: int) -> int:
-    """The bits touched on any row, as they are logged on one."""
+    """The bits touched on any row, shifted to the bits that are logged for one row."""
     return touched >> ANY_ROW & ANY_BITS
 
 
 def logged_bits(touched: int) -> int:
-    """What is logged, on whatever row, when an answer that touched this may be another."""
+    """The logged bits, on whatever row, that may change an answer that touched this."""
     return touched | of_any_row(touched)
 
 
 def is_local(touched: int) -> bool:
-    """Whether an answer for a row depends on what this row's pods take or on its reading, and on
-    nothing of other rows. Labels don't count as local: the API server labels a pod when it binds
-    it, which would undo every lookahead."""
+    """Whether an answer about a row depends on what its pods take or on its reading, but not on
+    other rows. An answer that reads pod labels is not local: the API server labels a pod when it
+    binds it, which would invalidate every lookahead."""
     return bool(touched & (TAKEN | READING)) and not touched & (
         LABELS | FEASIBLE | ANY_BITS << ANY_ROW
     )
 
 
 def depends_on_pods(touched: int) -> bool:
-    """Whether an answer may differ where pods hypothetically come and go. A pod that comes is
-    expected to bring traffic."""
+    """Whether adding or removing pods may change an answer that touched this. Readings count: an
+    added pod is expected to add traffic."""
     return bool(logged_bits(touched) & (PODS | READING | TERMS))
 
 
 def is_same_to_plugins(before: Node, after: Node) -> bool:
-    """Heartbeats change only conditions and times, which no plugin reads."""
+    """Whether plugins see no difference. Heartbeats change only conditions and times, which no
+    plugin reads."""
     return (
         before.spec == after.spec
         and before.status == after.status

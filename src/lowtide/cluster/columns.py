@@ -1,6 +1,6 @@
-"""Columns that grow with the number of rows, and small integers in place of repeated values.
+"""Columns that grow with the table, and small integers in place of repeated values.
 
-Used by ClusterState and its parts; plugins see the columns through Nodes.
+Used by ClusterState and its indexes; plugins see the columns through Nodes.
 """
 
 from collections import OrderedDict
@@ -21,14 +21,14 @@ V = TypeVar("V", bound=Hashable)
 K = TypeVar("K", bound=Hashable)
 _Kept = TypeVar("_Kept", bound="Column")
 
-# What somebody asked for once is kept within these bounds, whatever strangers ask for.
+# Limits for columns built on demand. Users choose the keys, so memory must stay bounded.
 _MOST_COLUMNS = 512
 FEWEST_COLUMNS = 8
-_MOST_CELLS = 2**22  # the columns of one kind together: 512 of them for 8192 rows
+_MOST_CELLS = 2**22  # in all columns of one kind: 512 columns of 8192 rows
 
 
 def most_columns(capacity: int) -> int:
-    """How many columns of one kind are kept that were made because somebody asked."""
+    """How many columns built on demand are kept, of one kind."""
     return max(FEWEST_COLUMNS, min(_MOST_COLUMNS, _MOST_CELLS // capacity))
 
 
@@ -36,18 +36,19 @@ class Interned(Generic[V]):
     """Gives each distinct value in use a number, so that a column can hold numbers."""
 
     def __init__(self) -> None:
-        self.values: list[V | None] = []  # None where a number is free
+        self.values: list[V | None] = []  # by number; None if the number is free
         self._numbers: dict[V, int] = {}
         self._uses: list[int] = []  # by number
         self._free: list[int] = []
-        self.use_count = 0  # of all together
+        self.use_count = 0  # of all values
 
     def number_of(self, value: V) -> int | None:
-        """None where nobody has it."""
+        """The number of the value; None if it is not in use."""
         return self._numbers.get(value)
 
-    def take(self, value: V) -> int:
-        """Its number, which stays the same until as many gave it back as took it."""
+    def acquire(self, value: V) -> int:
+        """The number of the value. It stays the same until `release` was called for each
+        `acquire`."""
         number = self._numbers.get(value)
         if number is None:
             number = self._numbers[value] = self._free_number()
@@ -56,7 +57,7 @@ class Interned(Generic[V]):
         self.use_count += 1
         return number
 
-    def give_back(self, number: int) -> None:
+    def release(self, number: int) -> None:
         self._uses[number] -= 1
         self.use_count -= 1
         if self._uses[number]:
@@ -76,16 +77,16 @@ class Interned(Generic[V]):
         return len(self.values) - 1
 
 
-def at_most(most: IntArray | int, amount: IntArray, added: IntArray | int) -> IntArray:
-    """The smaller of `most` and the sum of two amounts; none of these three, and not the sum, may
-    be below 0. As unsigned numbers, such sums always fit into 64 bits."""
+def capped_sum(most: IntArray | int, amount: IntArray, added: IntArray | int) -> IntArray:
+    """`amount + added`, capped at `most`. Neither these nor the sum may be below 0: then unsigned
+    sums of two amounts always fit into 64 bits."""
     if isinstance(most, np.ndarray):
         most = most.view(np.uint64)
     return np.minimum((amount + added).view(np.uint64), most).view(np.int64)
 
 
 class Column:
-    """One value per row. `array` has room to spare; only its first `count` rows mean something."""
+    """One value per row. `array` is longer than the table; rows from `count` on are unused."""
 
     def __init__(self, dtype: npt.DTypeLike, empty: Any, capacity: int) -> None:
         self.empty = empty
@@ -93,7 +94,7 @@ class Column:
 
     def _hold(self, array: npt.NDArray[Any]) -> None:
         self.array = array
-        # Plugins must not write into what the scheduler believes.
+        # Plugins must not write into the scheduler's state.
         self.read_only = array.view()
         self.read_only.setflags(write=False)
 
@@ -111,8 +112,8 @@ class Column:
 
 
 class Totals(Column):
-    """Sums of amounts, none below 0. A sum that the array cannot hold stands there as the largest
-    number that it can; the exact sum is remembered, so that it is right again when amounts go."""
+    """Sums of amounts, none below 0. The array holds a sum above LARGEST as LARGEST; `beyond` keeps
+    the exact sum, so that the array is right again when amounts are subtracted."""
 
     def __init__(self, capacity: int) -> None:
         super().__init__(np.int64, 0, capacity)
@@ -135,11 +136,11 @@ class Totals(Column):
         self.beyond.pop(row, None)
 
     def changed(self, rows: Rows, changes: npt.NDArray[Any]) -> IntArray:
-        """These rows as they would be after changes: int64, or Python's integers where some do not
-        fit."""
+        """The sums of these rows after `changes`, capped at LARGEST. `changes` are int64, or
+        Python integers if int64 is too small for one."""
         totals: IntArray = self.array[rows]
         if not self.beyond and changes.dtype == np.int64:
-            return at_most(LARGEST, totals, changes)
+            return capped_sum(LARGEST, totals, changes)
         exact = totals.astype(np.object_)
         for position in np.flatnonzero(totals == LARGEST).tolist():
             exact[position] = self.beyond.get(int(rows[position]), LARGEST)
@@ -147,8 +148,8 @@ class Totals(Column):
         return changed
 
 
-class Gathered(Mapping[str, npt.NDArray[Any]]):
-    """Columns by name, each gathered when it is looked at: few look at all of them."""
+class LazyColumns(Mapping[str, npt.NDArray[Any]]):
+    """Columns by name. Each is gathered only when it is read: most plugins read few of them."""
 
     def __init__(
         self,
@@ -168,17 +169,17 @@ class Gathered(Mapping[str, npt.NDArray[Any]]):
         return len(self._columns)
 
 
-class KeptColumns(Generic[K, _Kept]):
-    """Columns made when a plugin asks; the one read longest ago makes room for another."""
+class ColumnCache(Generic[K, _Kept]):
+    """Columns built on demand. If there are too many, the least recently read one is dropped."""
 
     def __init__(
         self, make: Callable[[K], _Kept], *, is_kept: Callable[[K], bool] | None = None
     ) -> None:
-        """A column for which `is_kept` is False is made for one read."""
+        """A column for which `is_kept` is False is built again for each read."""
         self._make = make
         self._is_kept = is_kept
         self._columns: OrderedDict[K, _Kept] = OrderedDict()  # last read comes last
-        # To be kept true, if it is there.
+        # For updates: the column, or None if it is not kept.
         self.get: Callable[[K], _Kept | None] = self._columns.get
 
     def __getitem__(self, key: K) -> _Kept:
@@ -197,7 +198,7 @@ class KeptColumns(Generic[K, _Kept]):
         return iter(self._columns.values())
 
     def items(self) -> Iterable[tuple[K, _Kept]]:
-        """To be kept true, all of them."""
+        """For updates: all kept columns."""
         return self._columns.items()
 
     def drop(self, key: K) -> None:
@@ -208,35 +209,35 @@ class KeptColumns(Generic[K, _Kept]):
 
 
 class ValueColumn(Generic[V]):
-    """Values that many rows share, one number per row; -1 where a row has none."""
+    """Values that many rows share, as one number per row; -1 for a row without a value."""
 
     ABSENT = -1
 
     def __init__(self, capacity: int) -> None:
         self.interned: Interned[V] = Interned()
-        # As wide as numpy's indices: what gathers by them then needs no copy of them.
+        # np.intp is numpy's index type: gathering by these numbers needs no converted copy.
         self.column = Column(np.intp, self.ABSENT, capacity)
 
     def set(self, row: int, value: V | None) -> None:
         before = int(self.column.array[row])
-        # Taken first: a value that stays keeps its number.
-        self.column.array[row] = self.ABSENT if value is None else self.interned.take(value)
+        # Acquire before releasing, so that an unchanged value keeps its number.
+        self.column.array[row] = self.ABSENT if value is None else self.interned.acquire(value)
         if before != self.ABSENT:
-            self.interned.give_back(before)
+            self.interned.release(before)
 
     def fill(self, values: Iterable[V | None]) -> None:
-        """One per row from the first on, in a column that has none yet."""
-        take, absent = self.interned.take, self.ABSENT
+        """Set the first rows of an empty column."""
+        take, absent = self.interned.acquire, self.ABSENT
         numbers = [absent if value is None else take(value) for value in values]
         self.column.array[: len(numbers)] = numbers
 
 
 def is_one_of(numbers: npt.NDArray[Any], interned: Interned[V], values: Iterable[V]) -> BoolArray:
-    """Which rows have one of these values: few are looked up, whatever else rows have."""
+    """Which rows have one of these values. Looks up the wanted values only, not those of rows."""
     known = [number for value in values if (number := interned.number_of(value)) is not None]
     is_wanted = np.zeros(len(interned.values) + 1, np.bool_)
     is_wanted[known] = True
-    return is_wanted.take(numbers, mode="wrap")  # -1 is the last
+    return is_wanted.take(numbers, mode="wrap")  # -1 reads the last entry
 
 
 def by_value(
@@ -245,20 +246,21 @@ def by_value(
     judge: Callable[[V | None], Any],
     dtype: npt.DTypeLike = np.bool_,
 ) -> npt.NDArray[Any]:
-    """Asks `judge` once per distinct value, then gathers it for all rows.
+    """Call `judge` once per distinct value, and gather the answers for all rows.
 
-    A negative number stands for rows without a value, about which `judge(None)` is asked.
+    A negative number stands for a row without a value: `judge(None)`.
     """
     answers = np.zeros(len(values) + 1, dtype)
     if numbers.min(initial=0) < 0:
         answers[-1] = judge(None)
-    for number in _worth_asking(numbers, values):
+    for number in _numbers_to_judge(numbers, values):
         answers[number] = judge(values[number])
-    return answers.take(numbers, mode="wrap")  # -1 is the last
+    return answers.take(numbers, mode="wrap")  # -1 reads the last entry
 
 
-def _worth_asking(numbers: npt.NDArray[Any], values: Sequence[V | None]) -> Iterable[int]:
-    """Of fewer rows than there are values, only what they have; else all that any row has."""
+def _numbers_to_judge(numbers: npt.NDArray[Any], values: Sequence[V | None]) -> Iterable[int]:
+    """The numbers that these rows have, if the rows are fewer than the values; otherwise all
+    numbers in use."""
     if len(numbers) < len(values):
         return set(numbers[numbers >= 0].tolist())
     return [number for number, value in enumerate(values) if value is not None]

@@ -1,4 +1,4 @@
-"""Dictionaries by a key that many things share, such as the pods by the name of their node."""
+"""Dictionaries grouped by a shared key, such as pods by node name."""
 
 from collections.abc import Hashable, Mapping
 from typing import Any, Final, TypeVar

@@ -1,7 +1,7 @@
-"""Objects other than nodes and pods that plugins read, as the watches say or as they are assumed.
+"""Objects other than nodes and pods, as watched or as assumed. Kept by ClusterState.
 
-Kept by ClusterState. What a plugin reserves for a pod is assumed: plugins see it so until the watch
-brings a newer version, or until it is taken back because the pod was not bound after all.
+An object that a plugin reserves for a pod is assumed: plugins see it until the watch brings a newer
+version, or until it is forgotten because the pod was not bound.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -15,15 +15,15 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class _Replaced:
-    """What the watch says of an object, and what is assumed instead: plugins see the last."""
+    """An object as watched, and what is assumed in its place: plugins see what came last."""
 
     watched: Any
     assumed: dict[str, Any] = field(default_factory=dict)  # by the uid of the pod, in order
 
 
 class KnownObjects:
-    """`on_change` is called with each change as (before, after), with None for what is not there,
-    and with whether plugins can tell the two apart."""
+    """`on_change(before, after, is_visible)` is called with each change. `before` is None for a new
+    object, `after` for a deleted one; `is_visible` is whether plugins can tell the two apart."""
 
     def __init__(self, on_change: Callable[[Any, Any, bool], None]) -> None:
         self._on_change = on_change
@@ -36,24 +36,24 @@ class KnownObjects:
         """By namespace and name."""
         return self._by_kind.get(kind, {})
 
-    def inside(self, kind: type[T], namespace: str) -> Mapping[str, T]:
-        """Those of one namespace, by name."""
+    def objects_in(self, kind: type[T], namespace: str) -> Mapping[str, T]:
+        """Objects of one namespace, by name."""
         return self._in_namespace.get((kind, namespace), {})
 
     def watched(self, kind: type[T], namespace: str, name: str) -> T | None:
-        """As the watch says, whatever is assumed."""
+        """The object as watched, even if another version is assumed."""
         replaced = self._replaced.get((kind, namespace, name))
         found: T | None = self.objects_by_key(kind).get((namespace, name))
         return found if replaced is None else replaced.watched
 
-    def like(self, thing: T) -> T | None:
-        """The one of its kind and name, as plugins see it now."""
+    def current(self, thing: T) -> T | None:
+        """The known object of the same kind and name, as plugins see it now."""
         kind, namespace, name = _full_key(thing)
         found: T | None = self.objects_by_key(kind).get((namespace, name))
         return found
 
     def put(self, thing: Any) -> bool:
-        """As a watch says; whether a plugin can tell it from what was there before."""
+        """Add or replace a watched object. Returns whether a plugin can see a difference."""
         key = _full_key(thing)
         replaced = self._replaced.pop(key, None)
         if replaced is not None and _is_same_version(replaced.watched, thing):
@@ -66,11 +66,11 @@ class KnownObjects:
         self._unset(thing)
 
     def assume(self, uid: str, things: Iterable[Any]) -> None:
-        """Each replaces the one of its name, for the pod with this uid."""
+        """Assume these objects for the pod with this uid; each replaces the one of its name."""
         things = tuple(things)
         self._assumed[uid] = (*self.assumed(uid), *things)
         for thing in things:
-            replaced = self._replaced.setdefault(_full_key(thing), _Replaced(self.like(thing)))
+            replaced = self._replaced.setdefault(_full_key(thing), _Replaced(self.current(thing)))
             replaced.assumed.pop(uid, None)
             replaced.assumed[uid] = thing
             self._set(thing)
@@ -78,16 +78,16 @@ class KnownObjects:
     def assumed(self, uid: str) -> tuple[Any, ...]:
         return self._assumed.get(uid, ())
 
-    def take_back(self, uid: str) -> tuple[tuple[Any, Any], ...]:
-        """Plugins see again what the watch said of them, or what is assumed for another pod;
-        returns what has changed by that, as it was assumed and as it is: None for what is gone, as
-        it was never watched."""
+    def forget(self, uid: str) -> tuple[tuple[Any, Any], ...]:
+        """Undo `assume`: plugins see the watched objects again, or what is assumed for another pod.
+        Returns (assumed, now) for each object that looks different to plugins; `now` is None if the
+        object was never watched."""
         changed: list[tuple[Any, Any]] = []
         for thing in self._assumed.pop(uid, ()):
             key = _full_key(thing)
             replaced = self._replaced.get(key)
             if replaced is None or replaced.assumed.pop(uid, None) is None:
-                continue  # the watch told more since, and it may be assumed for another pod
+                continue  # the watch brought a newer version; another pod may have assumed it since
             if not replaced.assumed:
                 del self._replaced[key]
             after = next(reversed(replaced.assumed.values()), replaced.watched)
@@ -99,7 +99,7 @@ class KnownObjects:
         return tuple(changed)
 
     def settle(self, uid: str) -> None:
-        """The pod is bound: what is still assumed stays so until the watch tells more."""
+        """The pod is bound: what it assumed stays until the watch brings a newer version."""
         self._assumed.pop(uid, None)
 
     def _set(self, thing: Any) -> bool:
@@ -108,9 +108,9 @@ class KnownObjects:
         before = of_kind.get((namespace, name))
         of_kind[namespace, name] = thing
         self._in_namespace.setdefault((kind, namespace), {})[name] = thing
-        is_other = before is None or _without_version(before) != _without_version(thing)
-        self._on_change(before, thing, is_other)
-        return is_other
+        is_visible = before is None or _without_version(before) != _without_version(thing)
+        self._on_change(before, thing, is_visible)
+        return is_visible
 
     def _unset(self, thing: Any) -> None:
         kind, namespace, name = _full_key(thing)
@@ -127,13 +127,13 @@ def _full_key(thing: Any) -> tuple[type, str, str]:
 
 
 def _is_same_version(known: Any, thing: Any) -> bool:
-    """What is assumed may not have been known at all."""
+    """`known` is None for an assumed object that was never watched."""
     return known is not None and (
         known.metadata.resource_version == thing.metadata.resource_version
     )
 
 
 def _without_version(thing: Any) -> Any:
-    """Controllers write status all the time, of which only the version is seen here."""
+    """Controllers write status all the time; objects here show only the new version of it."""
     metadata = msgspec.structs.replace(thing.metadata, resource_version="", generation=0)
     return msgspec.structs.replace(thing, metadata=metadata)

@@ -1,7 +1,7 @@
-"""The table that plugins read: one row per node, a column per fact.
+"""The table that plugins read: one row per node, one column per fact.
 
-A Nodes is a face on ClusterState: all rows, some of them (`take`), or rows as they would be with
-pods added or removed (`with_pods`, `without`). Plugins use positions 0..len-1 of the face they got.
+A Nodes is a view of ClusterState: all rows, some of them (`take`), or rows with pods hypothetically
+added or removed (`with_pods`, `without`). Plugins use positions 0..len-1 of the view they get.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from lowtide.cluster.changes import (
 from lowtide.cluster.columns import (
     BoolArray,
     FloatArray,
-    Gathered,
     IntArray,
+    LazyColumns,
     Rows,
-    at_most,
     by_value,
+    capped_sum,
     is_one_of,
 )
 from lowtide.cluster.indexes.existing_terms import CarriedTerm
@@ -56,7 +56,7 @@ T = TypeVar("T")
 class Nodes(TableView):
     __slots__ = ()
 
-    # What a node is.
+    # Facts of a node.
 
     def node(self, position: int) -> Node:
         self._state.touched |= NODE << self._reach
@@ -69,7 +69,7 @@ class Nodes(TableView):
         return names if self._rows is None else [names[row] for row in self._rows]
 
     def position_of(self, node_name: str) -> int | None:
-        """Where this node stands; None where it is not among these."""
+        """The position of this node; None if it is not in this view."""
         self._touch_which_rows()
         row = self._state.row_of(node_name)
         if row is None or self._rows is None:
@@ -83,7 +83,7 @@ class Nodes(TableView):
         return self._gather(self._state.node_columns.unschedulable)
 
     def by_taints(self, judge: Callable[[tuple[Taint, ...]], int]) -> IntArray:
-        """What `judge` says of each node's taints: asked once per distinct list of them."""
+        """`judge` of each node's taints. It is called once per distinct list."""
         self._state.touched |= NODE << self._reach
         taints = self._state.node_columns.taints
         return by_value(
@@ -94,7 +94,7 @@ class Nodes(TableView):
         )
 
     def by_features(self, judge: Callable[[frozenset[str]], bool]) -> BoolArray:
-        """The same of the features that each node declares."""
+        """`judge` of each node's declared features. It is called once per distinct set."""
         self._state.touched |= NODE << self._reach
         features = self._state.node_columns.features
         return by_value(
@@ -104,7 +104,7 @@ class Nodes(TableView):
         )
 
     def label_matches(self, requirement: LabelRequirement) -> BoolArray:
-        """Where a node's label meets the requirement."""
+        """True where the node's label meets the requirement."""
         self._state.touched |= NODE << self._reach
         column = self._state.labels[requirement.key]
         numbers, interned = self._gather(column.column), column.interned
@@ -117,83 +117,84 @@ class Nodes(TableView):
                 return numbers >= 0
             case "DoesNotExist":
                 return numbers < 0
-        # Gt and Lt have to look at every value, once.
+        # Gt and Lt compare each distinct value once.
         return by_value(
             numbers, interned.values, lambda value: matches_requirement(requirement, value)
         )
 
     def label_numbers(self, key: str) -> tuple[Rows, Sequence[str | None]]:
-        """The number of each node's value of this label, below 0 without it; values by number,
-        None for one that no node has. Numbers hold for one question."""
+        """The number of each node's value of this label (-1 without the label), and the values by
+        number (None for an unused number). Numbers are valid for one decision only."""
         self._state.touched |= NODE << self._reach
         column = self._state.labels[key]
         return self._gather(column.column), column.interned.values
 
     def label_number_of(self, key: str) -> Callable[[str], int | None]:
-        """From a value of this label to its number; None for one that no node of the whole table
-        has. What an answer says of a row must not depend on that."""
+        """A function from a value of this label to its number, or to None if no node of the whole
+        table has the value. An answer about a row must not depend on whether it is None."""
         self._state.touched |= NODE << self._reach
         return self._state.labels[key].interned.number_of
 
     def all_labelled(self, key: str) -> bool:
-        """Whether every node has this label. It may be False where only nodes beyond these lack it:
-        what an answer says of a row must not depend on that."""
+        """Whether every node of the whole table has this label. Nodes outside this view count too,
+        so an answer about a row must not depend on it."""
         self._state.touched |= NODE << self._reach
         return self._state.labels[key].interned.use_count == self._state.count
 
     def is_named(self, *node_names: str) -> BoolArray:
-        """Where one of these nodes stands, which may be at several positions."""
+        """True at the positions of these nodes. A node may have several positions."""
         self._touch_which_rows()
         named = np.zeros(self._state.capacity, np.bool_)
         named[self._state.rows_of(node_names)] = True
         return self._gather_array(named)
 
     def image_node_count(self, image: str) -> int:
-        """How many nodes of the whole table hold the image of this full name."""
+        """How many nodes of the whole table have the image with this full name."""
         self._state.touched |= NODES
         return len(self._state.images.sizes[image])
 
     def image_sizes(self, image: str) -> IntArray:
-        """How many bytes of it each node holds; 0 where it is not."""
+        """The size of the image on each node, in bytes; 0 where it is absent."""
         self._state.touched |= NODE << self._reach
         return self._gather(self._state.images.sizes.columns[image])
 
     @property
     def feasible(self) -> BoolArray:
-        """Which nodes the filters left; only score plugins are asked with it."""
+        """Which nodes passed the filters. Only score plugins can read it."""
         if self._feasible is None:
             raise ValueError("only score and normalize may ask which nodes are feasible")
         self.touch(FEASIBLE)
         self._touch_which_rows()
         return self._gather_array(self._feasible)
 
-    # What is on it.
+    # What a node offers, and what is on it.
 
     def allocatable(self, resource: str) -> IntArray:
         self._state.touched |= NODE << self._reach
         return self._gather(self._state.allocatable_amounts.amounts[resource])
 
     def sum_up_to(self, most: IntArray, amounts: IntArray, wanted: int) -> IntArray:
-        """What amounts on these nodes come to with what a pod wants, and `most` at the most."""
+        """`amounts + wanted`, capped at `most`, without overflow."""
         if self.are_amounts_large or wanted > LARGEST_PLAIN:
-            return at_most(most, amounts, wanted)
+            return capped_sum(most, amounts, wanted)
         return np.minimum(amounts + wanted, most)
 
     def all_have(self, resource: str) -> bool:
-        """Whether every node has some of it to give. It may be False where only nodes beyond these
-        have none: what an answer says of a row must not depend on that."""
+        """Whether every node of the whole table can allocate some of this resource. Nodes outside
+        this view count too, so an answer about a row must not depend on it."""
         self._state.touched |= NODE << self._reach
         return self._state.allocatable_amounts.all_have(resource)
 
     def requested(self, resource: str) -> IntArray:
-        """What pods on the node ask for; `pods` counts them."""
+        """What the pods on each node request. For the resource `pods`, their number."""
         self._state.touched |= TAKEN << self._reach
         if resource == POD_COUNT:
             return self.pod_count
         return self._total(self._state.pod_totals.requested[resource], resource)
 
     def nonzero_requested(self, resource: str) -> IntArray:
-        """cpu or memory asked for, counting kube's default for containers that do not say."""
+        """Requested cpu or memory. A container without a request counts with kube-scheduler's
+        default."""
         return self.requested(NONZERO[resource])
 
     @property
@@ -204,7 +205,7 @@ class Nodes(TableView):
 
     @property
     def lowest_priority(self) -> IntArray:
-        """Of the pods on each node; more than any priority where there is none."""
+        """The lowest priority of the pods on each node; without pods, above every priority."""
         self._state.touched |= TAKEN << self._reach
         lowest: IntArray = self._gather(self._state.pod_totals.lowest_priority)
         for overlays in self._layers:
@@ -225,56 +226,56 @@ class Nodes(TableView):
             column, lambda placed: selection.counts(placed.pod), ("counted", selection)
         )
 
-    def imagined_matching(self, selection: PodSelection) -> IntArray | None:
-        """How many matching pods each position gains by `with_pods` and loses by `without`,
-        terminating ones too; None where neither was said."""
+    def hypothetical_matching(self, selection: PodSelection) -> IntArray | None:
+        """How many matching pods each position gains by `with_pods` or loses by `without`,
+        terminating pods included. None if this view uses neither."""
         if self._overlays is None:
             return None
         self._state.touched |= LABELS << self._reach
         return self._overlays.change(selection, lambda placed: selection.matches(placed.pod))
 
     def terms_about(self, pod: Pod) -> Iterator[CarriedTerm]:
-        """Affinity terms of placed pods that may be about this one: ask each whether it is."""
+        """Affinity terms of placed pods that may match this pod: the caller checks each term."""
         self._state.touched |= TERMS << ANY_ROW
-        terms, gone = self._state.existing_terms, self._state.gone
-        if gone is None:
-            return terms.about(pod)
-        uid = gone.placed.pod.uid
-        return (each for each in terms.about(pod) if terms.is_carried_by_others(each, uid))
+        terms, removed = self._state.existing_terms, self._state.removed_pod
+        if removed is None:
+            return terms.terms_about(pod)
+        uid = removed.placed.pod.uid
+        return (each for each in terms.terms_about(pod) if terms.is_carried_by_others(each, uid))
 
     def pods_carrying(self, carried: CarriedTerm) -> IntArray:
-        """How many pods on each node carry this term, apart from what is imagined."""
+        """How many pods on each node carry this term, before `with_pods` and `without`."""
         self._state.touched |= TERMS << ANY_ROW
         terms = self._state.existing_terms
         pods = self._gather(terms.pods_carrying.columns[carried])
-        if self._gone is None:
+        if self._removal is None:
             return pods
-        return pods + self._gone.change(
+        return pods + self._removal.change(
             carried, lambda placed: terms.times_carried(carried, placed.pod.uid)
         )
 
-    def imagined(self) -> Iterator[tuple[int, Pod, int]]:
-        """Pods that a position gained by `with_pods` (1, or more of a kind) or lost by `without`
-        (-1)."""
+    def hypothetical_pods(self) -> Iterator[tuple[int, Pod, int]]:
+        """The pods that `with_pods` added and `without` removed, as (position, pod, times). `times`
+        is the number of copies, or -1 for a removed pod."""
         if self._overlays is None:
             return iter(())
         self._state.touched |= PODS << self._reach
         return self._overlays.pods()
 
     def differences(self) -> Iterator[tuple[int, Pod, int]]:
-        """The same, and the pod that is gone from `ClusterState.without`."""
-        if self._gone is not None and self._state.gone is not None:
-            pod = self._state.gone.placed.pod
-            yield from ((position, pod, -1) for position in self._gone.positions)
-        yield from self.imagined()
+        """`hypothetical_pods`, and the pod that `ClusterState.without` removed."""
+        if self._removal is not None and self._state.removed_pod is not None:
+            pod = self._state.removed_pod.placed.pod
+            yield from ((position, pod, -1) for position in self._removal.positions)
+        yield from self.hypothetical_pods()
 
     @property
     def volumes(self) -> VolumesOnNodes:
-        """Which claims and disks are used, how many volumes are attached."""
+        """Which claims and disks are used, and how many volumes are attached."""
         return VolumesOnNodes(self, self._state, gather=self._gather)
 
     def uses_port(self, wanted: HostPort) -> BoolArray:
-        """Where a pod on the node holds a host port that conflicts with this one."""
+        """True where a pod on the node holds a host port that conflicts with this one."""
         self._state.touched |= TAKEN << self._reach
         conflicting = self._state.host_ports.conflicting(wanted)
 
@@ -289,18 +290,19 @@ class Nodes(TableView):
         return self._adjusted(self._gather_array(conflicting), held_by, wanted) > 0
 
     def one(self, position: int) -> OneNode:
-        """A single node, for plugins that judge one at a time."""
+        """A single node, for plugins that evaluate one node at a time."""
         return OneNode(self, position)
 
-    # What is measured on it.
+    # Readings.
 
     def reading(self, source: Hashable) -> Mapping[str, FloatArray]:
-        """The columns published under this source; NaN where nothing is known, none before that."""
+        """The columns published under this source, NaN where a value is unknown. Empty before the
+        first reading is published."""
         self._state.touched |= READING << self._reach
         ledger = self._state.ledgers.ledger(source)
         if ledger is None:
             return {}
-        gathered = Gathered(ledger.columns, self._gather)
+        gathered = LazyColumns(ledger.columns, self._gather)
         if not self._layers:
             return gathered
         columns, counted = dict(gathered), _Counted(ledger)
@@ -311,12 +313,12 @@ class Nodes(TableView):
         return columns
 
     def expected(self, source: Hashable, pod: Pod) -> Mapping[str, float]:
-        """What the pod would add to what is measured under this source, by field."""
+        """What the pod would add to this source's reading of a node, by field."""
         self._state.touched |= READING << self._reach
         ledger = self._state.ledgers.ledger(source)
         return {} if ledger is None else ledger.expected(pod)
 
-    # What else there is.
+    # Other objects.
 
     def objects(self, kind: type[T]) -> Mapping[tuple[str, str], T]:
         """Objects of a type that the plugin names in `kinds`, by namespace and name."""
@@ -324,35 +326,35 @@ class Nodes(TableView):
         return self._state.objects(kind)
 
     def objects_in(self, kind: type[T], namespace: str) -> Mapping[str, T]:
-        """Those of one namespace, by name."""
+        """Objects of one namespace, by name."""
         self.touch_kinds(kind)
         return self._state.objects_in(kind, namespace)
 
     def selected_by_services(self, pod: Pod) -> dict[str, str]:
-        """All labels that the Services which select this pod ask for."""
+        """The combined selectors of the Services that select this pod."""
         self.touch_kinds(Service)
-        return self._state.service_selectors.about(pod)
+        return self._state.service_selectors.selected_by_services(pod)
 
     def touch_kinds(self, *kinds: type) -> None:
-        """Notes that objects of these types were read."""
+        """Record that objects of these types were read."""
         for kind in kinds:
             self._state.touched |= self._state.kind_bit(kind)
 
 
 class _Counted:
-    """What a ledger counts for pods that are thought to come, or to go."""
+    """What a ledger counts for hypothetically added or removed pods."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
-        self._of_pods: dict[int, Amounts | None] = {}  # by the id of what is imagined
+        self._of_pods: dict[int, Amounts | None] = {}  # by id(placed)
 
     def amount(self, number: int, placed: PlacedPod) -> int:
-        """Of the field of this number: a whole number."""
+        """The amount of the ledger's field `number`; a whole number."""
         if id(placed) not in self._of_pods:
-            is_imagined = not placed.node_name
+            is_hypothetical = not placed.node_name
             self._of_pods[id(placed)] = (
                 self._ledger.would_count_whole(placed.pod)
-                if is_imagined
+                if is_hypothetical
                 else self._ledger.counted(placed.pod.uid)
             )
         amounts = self._of_pods[id(placed)]

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class OneNode:
-    """One row, in plain Python: what a plugin lifted by `filter_each` or `score_each` is given."""
+    """One row as plain Python values: the argument of `filter_each` and `score_each` plugins."""
 
     __slots__ = ("_nodes", "_position", "object")
 

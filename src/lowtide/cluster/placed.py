@@ -22,7 +22,7 @@ from lowtide.objects.requests import (
 if TYPE_CHECKING:
     from lowtide.cluster.indexes.index import Index
 
-# By resource: the name of what scoring counts for a pod, kube's defaults included.
+# By resource: the key in Footprint.amounts of what scoring counts, with kube-scheduler's defaults.
 NONZERO = {CPU: "nonzero cpu", MEMORY: "nonzero memory"}
 WILDCARD_IP = "0.0.0.0"
 
@@ -41,13 +41,13 @@ class HostPort:
 class Footprint:
     """What a pod takes from its node."""
 
-    amounts: dict[str, int]  # what it requests by resource, and what scoring counts by NONZERO
+    amounts: dict[str, int]  # requests by resource; what scoring counts by the names in NONZERO
     host_ports: tuple[HostPort, ...]
-    is_clamped: bool = False  # whether an amount is beyond LARGEST, or cannot be read
-    is_large: bool = False  # whether sums and products of its amounts need care
+    is_clamped: bool = False  # an amount is above LARGEST or cannot be parsed
+    is_large: bool = False  # sums and products of its amounts may overflow int64
     has_affinity_terms: bool = False
     has_volumes: bool = False
-    # Those of ClusterState that such a pod concerns; Footprints knows them.
+    # The indexes of ClusterState that such a pod concerns; set by Footprints.
     indexes: "tuple[Index, ...]" = field(default=(), init=False, repr=False, compare=False)
 
     @property
@@ -62,15 +62,15 @@ class PlacedPod(msgspec.Struct, frozen=True):
     footprint: Footprint
     is_assumed: bool
 
-    def looks_like(self, other: "PlacedPod") -> bool:
-        """Whether no plugin can tell the two apart: then no row has to be judged again.
+    def is_same_to_plugins(self, other: "PlacedPod") -> bool:
+        """Whether no plugin can tell the two apart: then no row has to be evaluated again.
 
-        The API server lets nothing else change in the spec of a pod that has its node.
+        The API server rejects all other changes to the spec of a pod that has a node.
         """
-        return self.takes_like(other) and self.pod.labels == other.pod.labels
+        return self.is_same_except_labels(other) and self.pod.labels == other.pod.labels
 
-    def takes_like(self, other: "PlacedPod") -> bool:
-        """Whether no plugin can tell the two apart but by their labels."""
+    def is_same_except_labels(self, other: "PlacedPod") -> bool:
+        """Whether plugins can tell the two apart by their labels at most."""
         return (
             self.node_name == other.node_name
             and self.footprint == other.footprint
@@ -87,7 +87,7 @@ def footprint_of(pod: Pod) -> Footprint:
         amounts = {**requests, NONZERO[CPU]: cpu_milli, NONZERO[MEMORY]: memory_bytes}
         is_clamped = LARGEST in requests.values()
     except QuantityError:
-        # A running pod that cannot be read takes a place, and nothing that could be counted.
+        # A running pod whose requests cannot be parsed counts as a pod, but takes no resources.
         amounts, is_clamped = {}, True
     return Footprint(
         amounts,
@@ -103,8 +103,8 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Footprints:
-    """What pods take. Very many are alike: then it is worked out once, and kept once, as long as
-    any of them is there."""
+    """The footprints of pods. Pods that are alike share one, which is computed once and kept as
+    long as one of them exists."""
 
     def __init__(self, indexes: "Sequence[Index]" = ()) -> None:
         self._indexes = indexes
@@ -112,7 +112,7 @@ class Footprints:
 
     def footprint(self, pod: Pod) -> Footprint:
         spec = pod.spec
-        # All that it is worked out of.
+        # Everything that the footprint depends on.
         key = _encode(
             [
                 spec.containers,
@@ -133,21 +133,21 @@ class Footprints:
 
 
 def _reported_by_kubelet(pod: Pod) -> list[Any] | None:
-    """What runs may take something else than its spec says, while it is resized. None where
-    nothing is told of that, as where the feature is off."""
+    """What the kubelet reports about a pod's resources: during a resize, they may differ from the
+    spec. None if it reports nothing, for example because the feature is off."""
     status = pod.status
-    told = [
+    containers = [
         (each.name, each.resources, each.allocated_resources)
         for each in status.container_statuses + status.init_container_statuses
         if each.resources is not None or each.allocated_resources
     ]
-    if not told and status.resources is None and not status.allocated_resources:
+    if not containers and status.resources is None and not status.allocated_resources:
         return None
-    return [told, status.resources, status.allocated_resources, is_resize_infeasible(pod)]
+    return [containers, status.resources, status.allocated_resources, is_resize_infeasible(pod)]
 
 
 def host_ports_of(pod: Pod) -> tuple[HostPort, ...]:
-    """Ports of containers, and of init containers that go on running beside them."""
+    """The host ports of containers and of sidecars, which are init containers that keep running."""
     containers = [*pod.spec.containers, *(c for c in pod.spec.init_containers if c.is_sidecar)]
     return tuple(
         HostPort(port.protocol or "TCP", port.host_port, port.host_ip or WILDCARD_IP)

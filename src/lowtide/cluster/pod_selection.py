@@ -1,4 +1,4 @@
-"""Which pods a plugin counts or a term is about: by labels, namespaces, terminating or not."""
+"""Which pods a plugin counts or a term matches: by labels, by namespaces, terminating or not."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ class PodSelection:
     requirements: tuple[LabelRequirement, ...]
     namespaces: frozenset[str] | None
     counts_terminating: bool
-    _hash: int = field(init=False, repr=False, compare=False)  # asked for several times
+    _hash: int = field(init=False, repr=False, compare=False)  # computed once: it is used often
 
     def __post_init__(self) -> None:
         requirements = tuple([(r.key, r.operator, tuple(r.values)) for r in self.requirements])
@@ -30,7 +30,7 @@ class PodSelection:
         namespaces: Iterable[str] | None,
         counts_terminating: bool,
     ) -> "PodSelection":
-        """The same pods give the same selection, in whatever order the requirements come."""
+        """The same requirements give an equal selection, whatever their order."""
         return cls(
             requirements=tuple(sorted(requirements, key=_order)),
             namespaces=None if namespaces is None else frozenset(namespaces),
@@ -41,7 +41,7 @@ class PodSelection:
         return self._hash
 
     def matches(self, pod: Pod) -> bool:
-        """Whether the pod is one of them, be it terminating or not."""
+        """Whether the pod is selected, terminating or not."""
         is_inside = self.namespaces is None or pod.namespace in self.namespaces
         return is_inside and matches_all(self.requirements, pod.labels)
 
@@ -50,14 +50,14 @@ class PodSelection:
 
     @property
     def labels(self) -> Iterator[tuple[str, str]]:
-        """Labels that every one of these pods carries."""
+        """Labels that every selected pod has."""
         for each in self.requirements:
             if each.operator == "In" and len(each.values) == 1:
                 yield each.key, each.values[0]
 
 
 def requirements_of(selector: LabelSelector) -> tuple[LabelRequirement, ...]:
-    """All that a selector asks for, its `matchLabels` too, as requirements."""
+    """The whole selector as requirements, `matchLabels` included."""
     return (*labels_required(selector.match_labels), *selector.match_expressions)
 
 

@@ -1,7 +1,7 @@
-"""ClusterState: every node, every pod on one, and the indexes that plugins read.
+"""ClusterState: every node, every pod placed on a node, and the indexes that plugins read.
 
-The machine applies events here; `assume` and `forget` count pods that are not bound yet. A log of
-changed rows lets kept verdicts see what they have to judge again.
+The machine applies watch events here. `assume` and `forget` count pods before they are bound. The
+change log tells kept verdicts which rows to evaluate again.
 """
 
 from collections.abc import Hashable, Iterator, Mapping
@@ -36,7 +36,7 @@ from lowtide.cluster.indexes.service_selectors import ServiceSelectors
 from lowtide.cluster.indexes.volumes import MigratedDrivers, VolumesOfClass, VolumeUsers
 from lowtide.cluster.known_objects import KnownObjects
 from lowtide.cluster.nodes import Nodes
-from lowtide.cluster.overlay import Gone, Overlays
+from lowtide.cluster.overlay import Overlays, RemovedPod
 from lowtide.cluster.placed import Footprints, PlacedPod
 from lowtide.cluster.reading import Reading
 from lowtide.cluster.table import Table
@@ -46,21 +46,22 @@ from lowtide.objects.pod import Pod
 T = TypeVar("T")
 _I = TypeVar("_I", bound=Index)
 
-# A table that was once larger than this gives room back: its nodes may have been a stranger's.
+# Above this capacity, the table shrinks when nodes leave: an extender request may have filled it.
 _USUAL_CAPACITY = 16_384
-# When so many rows go between two questions, columns are cheaper made anew than kept true.
+# If this many rows are removed between two calls of `nodes`, it is cheaper to rebuild columns than
+# to update them.
 _MANY_ROWS = 64
 
 
 class ClusterState(Table):
     def __init__(self) -> None:
         super().__init__()
-        self.touched = 0  # what Nodes was asked for, since somebody set it to 0
-        self.gone: Gone | None = None  # set by `without`
+        self.touched = 0  # bits that Nodes has read; whoever records them sets it to 0 first
+        self.removed_pod: RemovedPod | None = None  # set by `without`
         self.log = ChangeLog(self.capacity)
         self.known_objects = KnownObjects(self._object_changed)
         self._kind_bits: dict[type, int] = {}
-        self._rows_gone = 0  # since the last question
+        self._removed_row_count = 0  # since the last call of `nodes`
 
         self._indexes: list[Index] = []
         self.node_columns = self._register(NodeColumns(self))
@@ -81,41 +82,41 @@ class ClusterState(Table):
         self.ledgers = self._register(Ledgers(self, self._reading_changed))
         self.nominations = self._register(Nominations(self))
 
-        self._hear_node_added = handlers(self._indexes, Index.node_added)
-        self._hear_node_changed = handlers(self._indexes, Index.node_changed)
-        self._hear_node_removed = handlers(self._indexes, Index.node_removed)
-        self._hear_relabelled = handlers(self._indexes, Index.pod_relabelled)
-        self._hear_object_changed = handlers(self._indexes, Index.object_changed)
-        # Of pods that come and go hear those that their footprint says.
+        self._node_added_handlers = handlers(self._indexes, Index.node_added)
+        self._node_changed_handlers = handlers(self._indexes, Index.node_changed)
+        self._node_removed_handlers = handlers(self._indexes, Index.node_removed)
+        self._pod_relabelled_handlers = handlers(self._indexes, Index.pod_relabelled)
+        self._object_changed_handlers = handlers(self._indexes, Index.object_changed)
+        # Events about a pod go only to the indexes in its footprint.
         self._footprints = Footprints(handlers(self._indexes, Index.pod_added))
 
-    # Reading it.
+    # Queries.
 
     def nodes(self, feasible: BoolArray | None = None) -> Nodes:
-        """For a question, which ends before anything changes here. `feasible` are the rows that the
-        filters left, where that is known."""
-        self._rows_gone = 0
+        """The table that plugins read, valid until the state changes. `feasible` marks the rows
+        that passed the filters, if that is known."""
+        self._removed_row_count = 0
         if self.labels.is_crowded:
             self.labels.make_room()
         return Nodes(self, feasible=feasible)
 
     def without(self, uid: str) -> Self:
-        """The same as if this pod was on no node, for a question: it shares everything with this
-        one, and must not be changed, nor used after this one has changed."""
+        """This state as if the pod were on no node. The result shares all data with this state: do
+        not change it, and do not use it after this state has changed."""
         placed = self.placed(uid)
         if placed is None:
             return self
         other, row = copy(self), self.row_of(placed.node_name)
         pods = {} if row is None else {row: [placed]}
-        other.gone = Gone(placed, Overlays.none(self.count).removing_all(pods))
+        other.removed_pod = RemovedPod(placed, Overlays.none(self.count).removing_all(pods))
         return other
 
     def nominated(self) -> Mapping[str, Mapping[str, Pod]]:
-        """Pending pods that are nominated to a node, by node name and uid."""
+        """Pending pods that have a nominated node, by node name and uid."""
         return self.nominations.by_node
 
     def nomination_of(self, uid: str) -> str:
-        """The node that this pending pod is nominated to; empty where there is none."""
+        """The node that this pending pod is nominated to, or an empty string."""
         return self.nominations.node_name(uid)
 
     @property
@@ -130,13 +131,12 @@ class ClusterState(Table):
 
     @property
     def clamped_counts(self) -> dict[str, int]:
-        """How many nodes, and pods on nodes, have an amount that does not count as it is
-        written."""
+        """How many nodes and placed pods have an amount that was clamped or cannot be parsed."""
         pods = sum(placed.footprint.is_clamped for placed in self.all_placed().values())
         return {"node": self.allocatable_amounts.clamped_count, "pod": pods}
 
     def kind_bit(self, kind: type) -> int:
-        """The bit that stands for objects of this type, in `touched` and in the log."""
+        """The bit that stands for objects of this type in `touched` and in the change log."""
         bit = self._kind_bits.get(kind)
         if bit is None:
             bit = self._kind_bits[kind] = FIRST_KIND << len(self._kind_bits)
@@ -151,10 +151,10 @@ class ClusterState(Table):
         return self.known_objects.objects_by_key(kind)
 
     def objects_in(self, kind: type[T], namespace: str) -> Mapping[str, T]:
-        """Those of one namespace, by name."""
-        return self.known_objects.inside(kind, namespace)
+        """Objects of one namespace, by name."""
+        return self.known_objects.objects_in(kind, namespace)
 
-    # Nodes come, change and go.
+    # Events about nodes.
 
     def add_node(self, node: Node) -> None:
         if node.name in self.row_by_name:
@@ -163,7 +163,7 @@ class ClusterState(Table):
         if self.count == self.capacity:
             self._resize(2 * self.capacity)
         row = self._append_node(node)
-        for index in self._hear_node_added:
+        for index in self._node_added_handlers:
             index.node_added(row, node)
         self.log.add(row, ROW)
 
@@ -175,21 +175,21 @@ class ClusterState(Table):
         before, self.node_objects[row] = self.node_objects[row], node
         if is_same_to_plugins(before, node):
             return
-        for index in self._hear_node_changed:
+        for index in self._node_changed_handlers:
             index.node_changed(row, before, node)
         self.log.add(row, NODE)
 
     def remove_node(self, node_name: str) -> None:
-        """The last row moves into the gap, so that the table stays without holes."""
+        """The last row moves into the gap, so that rows stay contiguous."""
         row = self.row_by_name.pop(node_name, None)
         if row is None:
             return
         self.table_version += 1
-        for index in self._hear_node_removed:
+        for index in self._node_removed_handlers:
             index.node_removed(row, self.node_objects[row])
-        self._rows_gone += 1
-        if self._rows_gone == _MANY_ROWS:
-            self._let_columns_go()
+        self._removed_row_count += 1
+        if self._removed_row_count == _MANY_ROWS:
+            self._drop_columns()
         last = self.count - 1
         for column in self._columns():
             if row == last:
@@ -197,23 +197,23 @@ class ClusterState(Table):
             else:
                 column.move(last, row)
         self._close_gap(row)
-        self.log.row_is_gone(last)
+        self.log.row_removed(last)
         self.log.add(row, ROW)
         if self.capacity > max(_USUAL_CAPACITY, 4 * self.count):
             self._resize(self.capacity // 2)
 
-    # Pods come, change and go.
+    # Events about pods.
 
     def place(self, pod: Pod) -> PlacedPod:
-        """A bound pod as the API server has it: added, changed, or an assumption confirmed."""
+        """Apply a bound pod from the API server: a new pod, a change, or a confirmed assumption."""
         footprint = self._footprints.footprint(pod)
         placed = PlacedPod(pod, pod.spec.node_name, footprint, is_assumed=False)
         before = self.placed(pod.uid)
         if before is None:
             self._add_pod(placed)
-        elif before.looks_like(placed):
+        elif before.is_same_to_plugins(placed):
             self._put_pod(placed)
-        elif before.takes_like(placed) and not (
+        elif before.is_same_except_labels(placed) and not (
             footprint.has_affinity_terms or footprint.has_volumes
         ):
             self._relabel_pod(before, placed)
@@ -223,17 +223,19 @@ class ClusterState(Table):
         return placed
 
     def assume(self, pod: Pod, node_name: str, signature: object = None) -> None:
-        """Counts the pod on that node from now on, before the API server has bound it. `signature`
-        is what a verdict knows its pods by; None where it was not asked about just this pod."""
+        """Count the pod on this node before the API server has bound it. `signature` is the pod
+        signature of the verdict that chose the node; None if no verdict describes this pod."""
         before = self.placed(pod.uid)
         if before is not None:
-            raise ValueError(f"pod {pod.key} is on {before.node_name} already")
+            raise ValueError(
+                f"cannot assume pod {pod.key} on {node_name}: it is already on {before.node_name}"
+            )
         self.nominations.drop(pod.uid)
         footprint = self._footprints.footprint(pod)
         self._add_pod(PlacedPod(pod, node_name, footprint, is_assumed=True), signature)
 
     def forget(self, uid: str) -> None:
-        """Takes an assumption back; a pod that was confirmed meanwhile stays."""
+        """Undo `assume`. A pod that was confirmed meanwhile stays."""
         placed = self.placed(uid)
         if placed is not None and placed.is_assumed:
             self.remove_pod(uid)
@@ -257,33 +259,34 @@ class ClusterState(Table):
     def drop_nomination(self, uid: str) -> None:
         self.nominations.drop(uid)
 
-    # Other objects come, change and go.
+    # Events about other objects.
 
     def put_object(self, thing: Any) -> bool:
-        """Whether a plugin can tell it from what was there before."""
+        """Add or replace an object. Returns whether a plugin can see a difference."""
         return self.known_objects.put(thing)
 
     def remove_object(self, thing: Any) -> None:
         self.known_objects.remove(thing)
 
-    # Readings are published.
+    # Readings.
 
     def publish(self, source: Hashable, reading: Reading) -> None:
-        """Replaces what is measured under this source, and counts anew what is still to come."""
+        """Replace the reading of this source. Pods that it does not fully measure are counted in
+        again."""
         self.ledgers.publish(source, reading)
         self._reading_changed(EVERY_ROW)
 
-    # How it is done.
+    # Internals.
 
     def _register(self, index: _I) -> _I:
         self._indexes.append(index)
         return index
 
-    def _object_changed(self, before: Any, after: Any, is_other: bool) -> None:
+    def _object_changed(self, before: Any, after: Any, is_visible: bool) -> None:
         bit = self._kind_bits.get(type(before if after is None else after))
-        if is_other and bit is not None:  # else no plugin has read this kind
+        if is_visible and bit is not None:  # without a bit, no plugin has read this kind
             self.log.object_changed(bit)
-        for index in self._hear_object_changed:
+        for index in self._object_changed_handlers:
             index.object_changed(before, after)
 
     def _add_pod(self, placed: PlacedPod, signature: object = None) -> None:
@@ -293,13 +296,14 @@ class ClusterState(Table):
             if not index.is_idle:
                 what |= index.pod_added(row, placed)
         if row is not None:
-            self.log.pod_came(row, what, signature)
+            self.log.pod_arrived(row, what, signature)
 
     def _relabel_pod(self, before: PlacedPod, after: PlacedPod) -> None:
-        """As the API server does when it binds a pod, by its node's zone and region."""
+        """Only the labels changed. The API server copies the node's zone and region labels to a
+        pod when it binds it."""
         self._put_pod(after)
         row, what = self.row_of(after.node_name), LABELS
-        for index in self._hear_relabelled:
+        for index in self._pod_relabelled_handlers:
             what |= index.pod_relabelled(row, before, after)
         if row is not None:
             self.log.add(row, what)
@@ -312,9 +316,9 @@ class ClusterState(Table):
         for index in self._indexes:
             yield from index.columns
 
-    def _let_columns_go(self) -> None:
+    def _drop_columns(self) -> None:
         for index in self._indexes:
-            index.let_columns_go()
+            index.drop_columns()
 
     def _resize(self, capacity: int) -> None:
         self.capacity = capacity

@@ -1,5 +1,6 @@
-"""Which node is at which row, and which pods are on which node: the part of ClusterState that every
-index may read. Only ClusterState changes it."""
+"""Which node has which row, and which pods are on which node.
+
+The part of ClusterState that every index may read; only ClusterState changes it."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -18,21 +19,21 @@ class Table:
     def __init__(self) -> None:
         self.count = 0
         self.capacity = FIRST_CAPACITY  # the length of every column
-        self.table_version = 0  # of which node is at which row
+        self.table_version = 0  # grows when a node is added or removed
         self.names: list[str] = []
         self.node_objects: list[Node] = []  # by row
         self.row_by_name: dict[str, int] = {}
         self._every_row: Rows = np.empty(0, np.intp)
         self._placed: dict[str, PlacedPod] = {}  # by uid
         self._placed_on: Groups[str, str, PlacedPod] = Groups()  # by node name, known or not
-        # By namespace, in the order in which they came: that is how they lie in memory.
+        # By namespace, in order of arrival, which is also their order in memory.
         self._placed_in: Groups[str, str, PlacedPod] = Groups()
 
     # Nodes.
 
     @property
     def every_row(self) -> Rows:
-        """The same array until nodes come or go."""
+        """The same array until a node is added or removed."""
         if len(self._every_row) != self.count:
             self._every_row = np.arange(self.count)
             self._every_row.setflags(write=False)
@@ -45,7 +46,7 @@ class Table:
         return self.row_by_name.get(node_name)
 
     def rows_of(self, node_names: Iterable[str]) -> list[int]:
-        """The rows of those of these nodes that are known."""
+        """The rows of these nodes, without unknown nodes."""
         row_by_name = self.row_by_name
         return [row_by_name[name] for name in node_names if name in row_by_name]
 
@@ -59,7 +60,7 @@ class Table:
         return row
 
     def _close_gap(self, row: int) -> None:
-        """The last node takes this row, whose own has gone."""
+        """Move the last node into this row, whose node was removed."""
         last_name, last_node = self.names.pop(), self.node_objects.pop()
         self.count -= 1
         if row != self.count:
@@ -79,7 +80,7 @@ class Table:
         return self._placed
 
     def placed_in(self, namespaces: Iterable[str] | None) -> Iterator[PlacedPod]:
-        """The pods of these namespaces; of all where that is None."""
+        """The pods of these namespaces; None stands for every namespace."""
         for namespace in self._placed_in if namespaces is None else namespaces:
             yield from self._placed_in.group(namespace).values()
 
@@ -95,7 +96,7 @@ class Table:
         return sum(placed.is_assumed for placed in self._placed.values())
 
     def _put_pod(self, placed: PlacedPod) -> None:
-        """Replaces the pod with this uid, which is on the same node, if there is one."""
+        """Add the pod, or replace the one with its uid, which must be on the same node."""
         meta, uid = placed.pod.metadata, placed.pod.metadata.uid
         self._placed[uid] = placed
         self._placed_on.setdefault(placed.node_name, {})[uid] = placed

@@ -1,7 +1,7 @@
-"""Some rows of ClusterState, as they are or as they hypothetically would be.
+"""Some rows of ClusterState, as they are or hypothetically changed.
 
-A TableView says which rows are read, and which pods are added to them or removed (`with_pods`,
-`without`). `Nodes` adds what plugins read of these rows.
+A TableView knows which rows are read, and which pods are added to them or removed (`with_pods`,
+`without`). `Nodes` adds the accessors that plugins use.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from lowtide.cluster.changes import ANY_ROW, NODES, PODS
 from lowtide.cluster.columns import BoolArray, Column, IntArray, Rows, Totals
-from lowtide.cluster.overlay import Amount, Overlays, imagined
+from lowtide.cluster.overlay import Amount, Overlays, hypothetical_pod
 from lowtide.cluster.placed import PlacedPod
 from lowtide.objects.pod import Pod
 
@@ -26,10 +26,10 @@ class TableView:
         "_are_amounts_large",
         "_everything",
         "_feasible",
-        "_gone",
         "_is_hypothetical",
         "_overlays",
         "_reach",
+        "_removal",
         "_rows",
         "_state",
     )
@@ -43,8 +43,8 @@ class TableView:
         reach: int = 0,
         feasible: BoolArray | None = None,
     ) -> None:
-        """`reach` is ANY_ROW where what is read counts as read of the whole table. `feasible` is
-        by row."""
+        """`reach` is ANY_ROW if reads count as reads of the whole table. `feasible` is indexed by
+        row."""
         self._state = state
         self._rows = rows
         self._overlays = overlays
@@ -52,11 +52,11 @@ class TableView:
         self._feasible = feasible
         self._everything: Self | None = None
         self._are_amounts_large: bool | None = None
-        self._is_hypothetical = overlays is not None or state.gone is not None
-        self._gone: Overlays | None = None
-        if state.gone is not None:
-            everywhere = state.gone.overlays
-            self._gone = everywhere if rows is None else everywhere.take(rows)
+        self._is_hypothetical = overlays is not None or state.removed_pod is not None
+        self._removal: Overlays | None = None
+        if state.removed_pod is not None:
+            everywhere = state.removed_pod.overlays
+            self._removal = everywhere if rows is None else everywhere.take(rows)
 
     def __len__(self) -> int:
         self._touch_which_rows()
@@ -66,14 +66,14 @@ class TableView:
 
     @property
     def rows(self) -> Rows:
-        """The row of each position in the whole table."""
+        """The table row of each position."""
         self._touch_which_rows()
         return self._state.every_row if self._rows is None else self._rows
 
     @property
     def everything(self) -> Self:
-        """The whole table as it is. An answer about one row that depends on other rows reads them
-        here: what is read elsewhere is noted as read of the asked rows alone."""
+        """The whole table, without the overlays of this view. An answer about one row that depends
+        on other rows must read them here: elsewhere, a read counts for that row alone."""
         if self._reach and self.is_whole:
             return self
         if self._everything is None:
@@ -82,7 +82,7 @@ class TableView:
 
     @property
     def is_whole(self) -> bool:
-        """Whether these are all rows of the table, as they are."""
+        """Whether this view has all rows, without overlays."""
         return self._rows is None and self._overlays is None
 
     def take(self, positions: Rows) -> Self:
@@ -91,23 +91,25 @@ class TableView:
         return self._face(rows, None if overlays is None else overlays.take(positions))
 
     def with_pods(self, pods: Mapping[int, Sequence[Pod]]) -> Self:
-        """The table as if each position had these pods too, and no other position changed."""
-        return self.with_placed({at: map(imagined, each) for at, each in pods.items()})
+        """This view with pods added, by position. Each position is a hypothesis of its own:
+        `everything` does not see these pods."""
+        return self.with_placed({at: map(hypothetical_pod, each) for at, each in pods.items()})
 
     def with_placed(self, pods: Mapping[int, Iterable[PlacedPod]]) -> Self:
-        """The same, for pods whose footprint is known."""
+        """`with_pods` for pods whose footprint is known."""
         return self._face(self._rows, self._overlays_so_far.adding(pods))
 
     def with_copies(self, placed: PlacedPod, times: IntArray) -> Self:
-        """Of a table as it is: as if each position had so many such pods too."""
+        """This view, which must not have overlays, with so many copies of the pod added at each
+        position."""
         return self._face(self._rows, Overlays.repeating(placed, times))
 
     def without(self, pods: Mapping[int, Collection[str]]) -> Self:
-        """The table as if each position had lost the pods with these uids."""
+        """This view without the pods of these uids, by position."""
         return self._face(self._rows, self._overlays_so_far.removing(pods, self._really_on))
 
     def without_lower(self, priority: int) -> tuple[Self, list[list[Pod]]]:
-        """The table without all pods of a lower priority, and these by position."""
+        """This view without the pods of lower priority, and those pods by position."""
         self.touch(PODS)
         lower = [
             [placed for placed in self._placed(at) if placed.pod.spec.priority < priority]
@@ -119,28 +121,30 @@ class TableView:
             return self._face(self._rows, overlays), pods
         return self.without({at: [pod.uid for pod in each] for at, each in enumerate(pods)}), pods
 
-    def returning(self, indexes: Rows) -> Self:
-        """Undo these removals; the indexes refer to the list that `without_lower` returned."""
-        return self._face(self._rows, self._overlays_so_far.returning(indexes))
+    def restoring(self, indexes: Rows) -> Self:
+        """Undo changes. `indexes` number all pods that overlays have added or removed, in order;
+        without earlier overlays, these are the pods that `without_lower` returned."""
+        return self._face(self._rows, self._overlays_so_far.restoring(indexes))
 
     def overlaid(self, overlays: Overlays) -> Self:
-        """The table with these overlays, which are for its positions."""
+        """This view with these overlays, which are by position, in place of its own."""
         return self._face(self._rows, overlays)
 
     def with_feasible(self, feasible: BoolArray) -> Self:
-        """The same, where these rows of the table are what the filters left."""
+        """This view, where `feasible` marks the table rows that passed the filters."""
         return type(self)(
             self._state, self._rows, self._overlays, reach=self._reach, feasible=feasible
         )
 
-    # How it is done.
+    # Internals.
 
     def touch(self, bits: int) -> None:
-        """Notes that these bits of these rows were read."""
+        """Record that these bits of these rows were read."""
         self._state.touched |= bits << self._reach
 
     def _touch_which_rows(self) -> None:
-        """Notes, of the whole table, that an answer depends on which nodes there are."""
+        """If reads count for the whole table, record that the answer depends on which nodes
+        exist."""
         if self._reach:
             self._state.touched |= NODES
 
@@ -155,7 +159,7 @@ class TableView:
         return column.read_only[: self._state.count] if rows is None else column.array[rows]
 
     def _gather_array(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """The same of one value per row that is no column."""
+        """`_gather` for an array by row that is not a Column."""
         return array[: self._state.count] if self._rows is None else array[self._rows]
 
     @property
@@ -164,8 +168,8 @@ class TableView:
 
     @property
     def are_amounts_large(self) -> bool:
-        """Whether any amount of a node or pod is so large that sums and products need care. Nothing
-        else of an answer may depend on that."""
+        """Whether an amount of a node or pod is so large that sums and products may overflow int64.
+        This may change how an answer is computed, but never the answer."""
         known = self._are_amounts_large
         if known is None:
             state = self._state
@@ -176,21 +180,21 @@ class TableView:
         return known
 
     def _adjusted(self, column: IntArray, amount: Amount, name: Hashable) -> IntArray:
-        """Of a column with this name, overlays remember what each pod adds."""
+        """The column, hypothetical pods counted. Overlays cache by `name` what a pod adds."""
         if not self._is_hypothetical:
             return column
-        if self._gone is not None:
-            column = column + self._gone.change(name, amount)
+        if self._removal is not None:
+            column = column + self._removal.change(name, amount)
         if self._overlays is not None:
             column = column + self._overlays.change(name, amount)
         return column
 
     @property
     def _layers(self) -> list[Overlays]:
-        return [each for each in (self._gone, self._overlays) if each is not None]
+        return [each for each in (self._removal, self._overlays) if each is not None]
 
     def _total(self, totals: Totals, resource: str) -> IntArray:
-        """What pods request together of this resource, by its name in Footprint.amounts."""
+        """What the pods request in total of this resource, a key of Footprint.amounts."""
         if not self._is_hypothetical:
             return self._gather(totals)
 
@@ -210,6 +214,6 @@ class TableView:
 
     def _really_on(self, position: int) -> Mapping[str, PlacedPod]:
         really = self._state.placed_on(self._state.names[self._row(position)])
-        if self._gone is None:
+        if self._removal is None:
             return really
-        return {placed.pod.uid: placed for placed in self._gone.placed(position, really)}
+        return {placed.pod.uid: placed for placed in self._removal.placed(position, really)}

@@ -1,6 +1,6 @@
-"""Which claims and disks are used on the nodes of a table, and how many volumes are attached.
+"""Which claims and disks are used on the nodes of a view, and how many volumes are attached.
 
-What the volume plugins read of a `Nodes`, as `nodes.volumes`, with what is imagined counted in."""
+Volume plugins read it as `nodes.volumes`. Hypothetical pods are counted."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ T = TypeVar("T")
 
 
 class VolumesOnNodes:
-    """What is imagined counts by the difference that it makes, each pod on its own: judging ahead
-    has one pod at a thousand positions, and preemption takes thousands of pods away."""
+    """Hypothetical pods count as differences to the indexes: lookahead adds one pod at a thousand
+    positions, and preemption removes thousands of pods."""
 
     def __init__(
         self,
@@ -46,30 +46,30 @@ class VolumesOnNodes:
         *,
         gather: Callable[[Column], npt.NDArray[Any]],
     ) -> None:
-        """`gather` takes what a column says of the rows of these nodes."""
+        """`gather` returns a column's values for the rows of these nodes."""
         self._nodes = nodes
         self._state = state
         self._gather = gather
 
     def of_class(self, class_name: str) -> Mapping[str, PersistentVolume]:
-        """By name: all volumes of a storage class, wherever they may be used."""
+        """All volumes of a StorageClass by name, wherever they can be used."""
         self._nodes.touch_kinds(PersistentVolume)
         return self._state.volumes_of_class.volumes(class_name)
 
     def is_migrated(self, plugin: str) -> BoolArray:
-        """Where a CSI driver has taken the place of this in-tree driver."""
+        """True where a CSI driver has replaced this in-tree driver."""
         self._nodes.touch(NODE)
         self._nodes.touch_kinds(CSINode)
         return self._gather(self._state.migrated_drivers.nodes.columns[plugin]) > 0
 
     def pods_using(self, key: VolumeKey) -> Iterator[tuple[int, Pod]]:
-        """With its position, each pod that uses this claim or disk."""
+        """Each pod that uses this claim or disk, with its position."""
         self._nodes.touch(TAKEN)
-        is_user = _asked_once(lambda pod: key in keys_of(pod))
-        gone: set[tuple[int, str]] = set()
+        is_user = _once_per_pod(lambda pod: key in keys_of(pod))
+        removed: set[tuple[int, str]] = set()
         for position, pod, times in self._nodes.differences():
             if times < 0:
-                gone.add((position, pod.uid))
+                removed.add((position, pod.uid))
             elif is_user(pod):
                 yield position, pod
         by_node: dict[str, list[Pod]] = defaultdict(list)
@@ -77,31 +77,31 @@ class VolumesOnNodes:
             by_node[placed.node_name].append(placed.pod)
         for position in np.flatnonzero(self._nodes.is_named(*by_node)).tolist():
             for pod in by_node[self._names[position]]:
-                if (position, pod.uid) not in gone:
+                if (position, pod.uid) not in removed:
                     yield position, pod
 
     def attached_count(self, driver: str) -> IntArray:
-        """How many volumes of this CSI driver are attached; known only where `attach_limit` is."""
+        """How many volumes of this CSI driver are attached. Known only for nodes with a CSINode."""
         self._touch_attached()
         count = self._gather(self._state.attached_volumes.count(driver)).copy()
         for source in self._changes:
             if source.driver != driver:
                 continue
-            for position, users, really in self._imagined_users(source):
-                if source not in really.besides:
+            for position, users, really in self._hypothetical_users(source):
+                if source not in really.attachments:
                     count[position] += (users > 0) - (source in really.users)
         return count
 
     def attach_limit(self, driver: str) -> IntArray:
-        """How many may be; beyond any count where nothing is said."""
+        """How many volumes of this driver can be attached; NO_LIMIT without a stated limit."""
         self._touch_attached()
         return self._gather(self._state.attached_volumes.limit(driver))
 
     def is_attached(self, source: CsiSource) -> BoolArray:
-        """Where a pod uses this volume already; known only where `attach_limit` is."""
+        """True where a pod uses this volume already. Known only for nodes with a CSINode."""
         self._touch_attached()
         used: BoolArray = self._gather(self._state.attached_volumes.user_count(source)) > 0
-        for position, users, _ in self._imagined_users(source):
+        for position, users, _ in self._hypothetical_users(source):
             used[position] = users > 0
         return used
 
@@ -109,19 +109,20 @@ class VolumesOnNodes:
         self._nodes.touch(TAKEN)
         self._nodes.touch_kinds(*KINDS_THAT_ATTACH)
 
-    def _imagined_users(self, source: CsiSource) -> Iterator[tuple[int, int, VolumesOfNode]]:
-        """Where they change: how many pods use the volume then, and what is really there."""
+    def _hypothetical_users(self, source: CsiSource) -> Iterator[tuple[int, int, VolumesOfNode]]:
+        """For each position where users change: how many pods use the volume then, and what is
+        really there."""
         for position, change in self._changes.get(source, {}).items():
             really = self._really_on(position)
             yield position, really.users.get(source, 0) + change, really
 
     @cached_property
     def _changes(self) -> Mapping[CsiSource, Mapping[int, int]]:
-        """By volume and position: how many more pods use it than really do."""
-        used_by = _asked_once(lambda pod: csi_sources_of(pod, self._nodes.objects))
+        """By volume and position: how many users hypothetical pods add or remove."""
+        used_by = _once_per_pod(lambda pod: csi_sources_of(pod, self._nodes.objects))
         changes: dict[CsiSource, dict[int, int]] = defaultdict(lambda: defaultdict(int))
         for position, pod, times in self._nodes.differences():
-            if times < 0:  # what it uses was counted: there may be thousands of them
+            if times < 0:  # taken from the index, as thousands of pods may be removed
                 used: Collection[CsiSource] = self._really_on(position).of_pods.get(pod.uid, ())
             else:
                 used = used_by(pod)
@@ -141,8 +142,8 @@ class VolumesOnNodes:
         return self._nodes.names
 
 
-def _asked_once(judge: Callable[[Pod], T]) -> Callable[[Pod], T]:
-    """Asks about each pod once, at however many positions it is imagined."""
+def _once_per_pod(judge: Callable[[Pod], T]) -> Callable[[Pod], T]:
+    """Call `judge` once per pod, however many positions it is added at."""
     known: dict[int, T] = {}  # by the id of the pod
 
     def judged(pod: Pod) -> T:

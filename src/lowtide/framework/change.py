@@ -104,7 +104,7 @@ def changes_by_binding(before: PlacedPod | None, after: PlacedPod) -> Iterator[C
         before = None
     if before is None or before.is_assumed:
         yield pod_change(None, after.pod)
-    if before is not None and not before.looks_like(after):
+    if before is not None and not before.is_same_to_plugins(after):
         yield pod_change(before.pod, after.pod)
 
 

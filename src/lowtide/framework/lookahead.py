@@ -11,17 +11,17 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from lowtide.cluster.change_log import MOST_COMINGS
+from lowtide.cluster.change_log import MOST_ARRIVALS
 from lowtide.cluster.columns import BoolArray, IntArray, Rows
 from lowtide.cluster.nodes import Nodes
-from lowtide.cluster.overlay import imagined
+from lowtide.cluster.overlay import hypothetical_pod
 from lowtide.cluster.state import ClusterState
 from lowtide.objects.pod import Pod
 
 NO_ROWS: Rows = np.empty(0, np.intp)
 _ROWS_AHEAD = 256
 # Pods on a row: where nodes are alike, some come to one before the next.
-_MOST_PODS_AHEAD = MOST_COMINGS
+_MOST_PODS_AHEAD = MOST_ARRIVALS
 _MOST_WITHOUT_USE = 4
 _TRIED_EVERY = 256
 _BYTES_PER_ROW_AHEAD = 150  # besides the answers
@@ -69,7 +69,7 @@ class LookaheadBatches:
         if len(ahead):
             more = np.repeat(np.arange(1, _MOST_PODS_AHEAD + 1), len(ahead))
             times = np.concatenate([np.zeros(len(few), np.int64), more])
-            nodes = nodes.with_copies(imagined(self._pod), times)
+            nodes = nodes.with_copies(hypothetical_pod(self._pod), times)
         return Batch(few, ahead, nodes)
 
     def _rows_ahead(self, changed: list[int], ranked: IntArray) -> Rows:
@@ -79,7 +79,7 @@ class LookaheadBatches:
         if self.without_use > _MOST_WITHOUT_USE and self.without_use % _TRIED_EVERY:
             return NO_ROWS
         for row in changed:
-            if self._state.log.came_last(row) == self.signature:
+            if self._state.log.last_arrival(row) == self.signature:
                 return _next_rows(ranked[: self._state.count], after=row)
         return NO_ROWS
 
@@ -112,7 +112,7 @@ class Lookahead:
         if position is None:
             return None
         version, signature = self._versions[position], self._batches.signature
-        came = self._state.log.came_since(row, version, signature)
+        came = self._state.log.arrivals_since(row, version, signature)
         if not came:
             return None
         at = position + (came - 1) * len(self._position_of)

@@ -148,8 +148,8 @@ def _reprieve(
         tried = [search for search in searches if step < len(search.queue)]
         positions = np.array([search.position for search in tried], np.intp)
         numbers = np.array([search.queue[step] for search in tried], np.intp)
-        fits = rejected.fits(nodes.take(positions).returning(numbers))
-        nodes = nodes.returning(numbers[fits])
+        fits = rejected.fits(nodes.take(positions).restoring(numbers))
+        nodes = nodes.restoring(numbers[fits])
         has_to_go[numbers[~fits]] = True
     answer: list[bool] = has_to_go.tolist()
     return answer

@@ -163,7 +163,7 @@ def _is_not_near(pod: Pod, own: PodTerms, nodes: Nodes) -> BoolArray:
     if selection is None:
         return np.ones(len(nodes), np.bool_)
     pods = nodes.everything.pods_matching(selection)
-    gained = nodes.imagined_matching(selection)
+    gained = nodes.hypothetical_matching(selection)
     gained = np.zeros(len(nodes), np.int64) if gained is None else gained
     lacks_pods = np.zeros(len(nodes), np.bool_)
     everywhere = gained * len(keys)
@@ -184,7 +184,7 @@ def _is_too_near(own: PodTerms, nodes: Nodes) -> BoolArray:
             selection = _resolved(term, nodes) if term.topology_key == key else None
             if selection is not None:
                 pods += _in_domain(nodes.everything.pods_matching(selection), key, nodes)
-                gained = nodes.imagined_matching(selection)
+                gained = nodes.hypothetical_matching(selection)
                 pods += 0 if gained is None else gained
         is_too_near |= (pods > 0) & (nodes.label_numbers(key)[0] >= 0)
     return is_too_near
@@ -206,7 +206,7 @@ def _is_unwanted(pod: Pod, rejecting: Mapping[str, IntArray], nodes: Nodes) -> B
     """Where such pods are in the domain, those that are there hypothetically only counted too."""
     by_key = {key: _in_domain(pods, key, nodes) for key, pods in rejecting.items()}
     namespace_labels = _labels_of(pod.namespace, nodes)
-    for position, other, times in nodes.imagined():
+    for position, other, times in nodes.hypothetical_pods():
         for term in terms_of(other).anti_affinity:
             if term.matches(pod, namespace_labels):
                 key = term.topology_key

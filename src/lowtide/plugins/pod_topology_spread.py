@@ -291,7 +291,7 @@ def _imagined_on(constraint: Constraint, table: _Table, nodes: Nodes) -> IntArra
     """What each node's domain gains or loses hypothetically; None where nothing is thought."""
     if constraint.selection is None:
         return None
-    imagined = nodes.imagined_matching(constraint.selection)
+    imagined = nodes.hypothetical_matching(constraint.selection)
     if imagined is None:
         return None
     counted = table.is_counted(constraint)

@@ -102,7 +102,7 @@ def _uses_of(claims: set[str], pod: Pod, nodes: Nodes, *, is_asked: bool) -> Int
     )
     uses = np.full(len(nodes), everywhere, np.int64)
     if everywhere or is_asked:  # else kube-scheduler does not ask this plugin any more
-        for position, imagined, times in nodes.imagined():
+        for position, imagined, times in nodes.hypothetical_pods():
             uses[position] += times * sum(name in claims for name in _claim_names(imagined))
     return uses
 

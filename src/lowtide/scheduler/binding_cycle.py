@@ -201,7 +201,7 @@ class BindingCycle:
     def take_back(self, record: PendingPod, now: float) -> list[str]:
         """Undo the assumption, even if plugins fail; return their errors."""
         errors = self._unreserve(record)
-        for assumed, watched in self._state.known_objects.take_back(record.uid):
+        for assumed, watched in self._state.known_objects.forget(record.uid):
             self._objects.object_changed(assumed, watched, now)
         self._state.forget(record.uid)
         record.decision, record.node_name, record.is_doubtful = None, "", False

@@ -208,7 +208,7 @@ class Machine:
             self._no_longer_pending(record, now)
         self._nominations.drop(pod.uid, now)
         before, placed = self.state.placed(pod.uid), self.state.place(pod)
-        if before is None or not before.takes_like(placed):
+        if before is None or not before.is_same_except_labels(placed):
             self._binding.changed_by_others(pod.spec.node_name)
         for change in changes_by_binding(before, placed):
             self.queue.wake(change, now)

@@ -62,7 +62,7 @@ class ObjectEvents:
                 self._state.remove_node(node.name)
                 self._wake(node_change(node, None), now)
             case Added(object=thing) | Modified(object=thing):
-                before = self._state.known_objects.like(thing)
+                before = self._state.known_objects.current(thing)
                 if self._state.put_object(thing):
                     self.object_changed(before, thing, now)
             case Deleted(object=thing):

@@ -74,7 +74,7 @@ class JudgedAnew:
         if self._turns:
             self._turn(columns, others)
         columns[IS_HOT] = self._judged_hot(reading, columns)
-        return replace(reading, columns=columns, of_others=others, worked_out={})
+        return replace(reading, columns=columns, of_others=others, precomputed={})
 
     def _turn(self, columns: dict[str, FloatArray], others: dict[str, float]) -> None:
         receive, transmit = columns[RECEIVE_COLUMN], columns[TRANSMIT_COLUMN]

@@ -35,12 +35,12 @@ class MovedPod(msgspec.Struct, frozen=True):
 def moved_reading(reading: Reading, request: TrafficRequest, pods: Iterable[MovedPod]) -> Reading:
     """Which nodes are hot by that, `HotNodes` tells."""
     expects = reading.expects
-    if expects is None or not reading.has_more_to_come or RECEIVE_COLUMN not in reading.columns:
+    if expects is None or not reading.can_miss_pods or RECEIVE_COLUMN not in reading.columns:
         return reading
     position_of = {name: position for position, name in enumerate(reading.names)}
     more = np.zeros((2, len(reading.names)))
     for each in pods:
-        measured = 1.0 - reading.still_to_come(each.pod)
+        measured = 1.0 - reading.unmeasured_share(each.pod)
         if measured <= 0:
             continue
         amounts = measured * np.array(expects.expected_for(each.pod)[:2])
@@ -51,7 +51,7 @@ def moved_reading(reading: Reading, request: TrafficRequest, pods: Iterable[Move
     is_changed: BoolArray = (more != 0).any(axis=0)
     if not is_changed.any():
         return reading
-    return replace(reading, columns=_moved(reading, request, more, is_changed), worked_out={})
+    return replace(reading, columns=_moved(reading, request, more, is_changed), precomputed={})
 
 
 def _moved(

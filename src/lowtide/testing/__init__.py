@@ -1,6 +1,8 @@
-"""For plugin authors and for our own tests: builders, also of readings; `place`, which asks plugins
-about one pod; `Cluster`, in which pods come and wait while a manual clock goes on; and
-`check_plugin`, which finds answers that must not be kept."""
+"""Tools for plugin authors and for our own tests.
+
+Builders make nodes, pods, readings and clusters. `place` asks plugins about one pod. `Cluster` runs
+pods through the real scheduler on a manual clock. `check_plugin` finds answers that Lowtide must
+not keep."""
 
 from lowtide.testing.builders import (
     make_node,

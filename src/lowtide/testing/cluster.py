@@ -1,6 +1,5 @@
-"""A cluster on a manual clock: the real machine with a few plugins, which its driver here obeys at
-once. For plugins whose answer depends on what happened before, such as those that make pods
-wait."""
+"""A cluster on a manual clock: the real machine with a few plugins, whose actions are carried out
+at once. For plugins whose answers depend on earlier events, such as those that make pods wait."""
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
@@ -25,10 +24,10 @@ REJECTED = "FailedScheduling"
 
 
 class Cluster:
-    """Plugins with a `permit` or `reserve` are asked as in the live scheduler; bindings and
-    evictions succeed at once. What is awaited (`pre_bind`, `bind`, `post_bind`) is not called.
+    """`reserve` and `permit` are called as in the live scheduler. Bindings and evictions succeed at
+    once. The async methods `pre_bind`, `bind` and `post_bind` are not called.
 
-    Pods are named by their name, outside the namespace `default` by namespace/name."""
+    Results use a pod's name, or namespace/name outside the namespace `default`."""
 
     def __init__(
         self,
@@ -43,20 +42,20 @@ class Cluster:
         profile = make_profile([*plugins, *([] if sorts else [PrioritySort()])], weights)
         self._machine = Machine({profile.scheduler_name: profile}, keeps_every_score=True)
         self._pods: dict[str, Pod] = {}  # by uid, as they were added
-        self._told: dict[str, str] = {}  # by uid: why the pod has no node
+        self._notes: dict[str, str] = {}  # by uid: why the pod has no node
         self._decisions: list[Decision] = []
         kinds = (*NEEDED_KINDS, *(KIND_OF[kind].name for kind in self._machine.plugins_by_kind))
         self._give(*map(Listed, kinds))
         self.add(*nodes)
 
     def add(self, *things: Any) -> None:
-        """Pods, nodes and other objects, as the watches tell of them; no pod has its turn yet."""
-        self._note(things)
+        """Add pods, nodes and other objects, as the watches report them. No pod is decided yet."""
+        self._remember_pods(things)
         self._give(*map(Added, things))
 
     def change(self, *things: Any) -> None:
-        """The same for things that were added before."""
-        self._note(things)
+        """Change objects that were added before."""
+        self._remember_pods(things)
         self._give(*map(Modified, things))
 
     def remove(self, *things: Any) -> None:
@@ -66,18 +65,18 @@ class Cluster:
                 self._pods.pop(thing.uid, None)
 
     def publish(self, request: Hashable, reading: Reading) -> None:
-        """What was measured for the plugins that have this request in their `readings`."""
+        """Publish a reading for the plugins that have this request in their `readings`."""
         self._give(ReadingPublished(request, reading))
 
     def take_turns(self) -> list[Decision]:
-        """Until no pod is ready; what was decided on the way."""
+        """Decide pods until none is ready. Returns the decisions."""
         self._decisions = []
         while self._machine.has_work(self.clock.now):
             self._give(Turn())
         return self._decisions
 
     def pass_time(self, seconds: float) -> list[Decision]:
-        """Pods that wait for time have their turns when it has come; what was decided."""
+        """Advance the clock, and decide each pod when its wait ends. Returns the decisions."""
         until = self.clock.now + seconds
         decisions = self.take_turns()
         while self._machine.next_change_at() <= until:
@@ -88,21 +87,21 @@ class Cluster:
 
     @property
     def bound(self) -> dict[str, str]:
-        """The node of each pod that is bound."""
+        """The node of each bound pod."""
         return self._placed(is_assumed=False)
 
     @property
     def waiting(self) -> dict[str, str]:
-        """The node of each pod that a plugin makes wait there."""
+        """The node of each pod that a plugin makes wait in `permit`."""
         return self._placed(is_assumed=True)
 
     @property
     def rejected(self) -> dict[str, str]:
-        """What each pod is told that had its turn, and has no node."""
+        """The FailedScheduling note of each pod that was decided and has no node."""
         return {
-            _name(pod): self._told[uid]
+            _name(pod): self._notes[uid]
             for uid, pod in self._pods.items()
-            if uid in self._told and self._machine.state.placed(uid) is None
+            if uid in self._notes and self._machine.state.placed(uid) is None
         }
 
     def _placed(self, *, is_assumed: bool) -> dict[str, str]:
@@ -113,15 +112,15 @@ class Cluster:
                 found[_name(pod)] = placed.node_name
         return found
 
-    def _note(self, things: Iterable[Any]) -> None:
+    def _remember_pods(self, things: Iterable[Any]) -> None:
         self._pods |= {thing.uid: thing for thing in things if isinstance(thing, Pod)}
 
     def _give(self, *events: Event) -> None:
         for event in events:
             for action in self._machine.step(event, self.clock.now):
-                self._obey(action)
+                self._carry_out(action)
 
-    def _obey(self, action: Action) -> None:
+    def _carry_out(self, action: Action) -> None:
         match action:
             case Decided(decision=decision):
                 self._decisions.append(decision)
@@ -132,11 +131,11 @@ class Cluster:
                 self._give(EvictionEnded(pod.uid, evicted=victims))
                 self.remove(*victims)
             case WriteKubeEvent(pod=pod, reason=reason, note=note) if reason == REJECTED:
-                self._told[pod.uid] = note
+                self._notes[pod.uid] = note
             case PluginFailed(plugin_name=plugin_name, error=error):
                 raise PluginError(error, plugin_name=plugin_name)
             case _:
-                pass  # conditions say the same as events
+                pass  # conditions repeat what Events say
 
 
 def _name(pod: Pod) -> str:

@@ -1,4 +1,4 @@
-"""Ask a plugin, or a few of them together, without a cluster and without a configuration file."""
+"""Ask one plugin, or several together, without a cluster and without a configuration file."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -21,13 +21,13 @@ from lowtide.testing.builders import make_state
 def make_profile(
     plugins: Sequence[Any], weights: Mapping[str, int] | None = None, name: str = "lowtide"
 ) -> Profile:
-    """These plugins, each at every extension point that it has a method for. PluginError where one
-    has what the contract does not know, as when a configuration names it."""
+    """A profile with each plugin at every extension point that it has a method for. Raises
+    PluginError if a plugin breaks the contract, as loading a configuration does."""
     for plugin in plugins:
         broken = broken_contract(type(plugin))
         if broken is not None:
             raise PluginError(
-                f"the plugin {plugin.name} is no plugin: {broken}", plugin_name=plugin.name
+                f"plugin {plugin.name} breaks the contract: {broken}", plugin_name=plugin.name
             )
     return Profile(
         name,
@@ -48,7 +48,7 @@ def place(
     *,
     readings: Mapping[Any, Reading] | None = None,
 ) -> Decision:
-    """What these plugins decide together, with everything kept that explains it."""
+    """The decision of these plugins together, with everything that explains it."""
     state = make_state(nodes, pods, readings)
     return decide(pod, VerdictCache(make_profile(plugins), state), turn=turn, full=True)
 
@@ -59,7 +59,7 @@ def is_concerned(plugin: Any, pod: Pod) -> bool:
 
 
 def rejections(plugin: Any, pod: Pod, state: ClusterState) -> dict[str, list[str]]:
-    """Why one filter rejects which nodes; nodes that it accepts are left out."""
+    """The reasons of one filter by node name; accepted nodes are left out."""
     nodes = state.nodes()
     found: dict[str, list[str]] = {}
     for rejection in plugin.filter(pod, nodes) if is_concerned(plugin, pod) else ():
@@ -69,7 +69,7 @@ def rejections(plugin: Any, pod: Pod, state: ClusterState) -> dict[str, list[str
 
 
 def scores(plugin: Any, pod: Pod, state: ClusterState) -> dict[str, int] | None:
-    """The raw score of every node by one plugin; None when it has no opinion."""
+    """The raw score of every node from one plugin; None if it has no opinion."""
     if not is_concerned(plugin, pod):
         return None
     nodes = state.nodes().with_feasible(np.ones(state.count, np.bool_))

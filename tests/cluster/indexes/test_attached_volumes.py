@@ -89,33 +89,53 @@ Change = Callable[[ClusterState], Any]
 @pytest.mark.parametrize(
     ("change", "want"),
     [
-        pytest.param(lambda s: s.remove_pod("default/web"), 1, id="when a pod goes"),
-        pytest.param(lambda s: s.place(using("db", the_claim("data"))), 2, id="but once"),
-        pytest.param(lambda s: s.remove_object(claim("data")), 1, id="when a claim goes"),
+        pytest.param(lambda s: s.remove_pod("default/web"), 1, id="drops when a pod is removed"),
         pytest.param(
-            lambda s: s.put_object(claim("data", "v2")), 1, id="when a claim gets another volume"
+            lambda s: s.place(using("db", the_claim("data"))),
+            2,
+            id="counts a volume of two pods once",
         ),
         pytest.param(
-            lambda s: s.put_object(volume("v1", OTHER)), 1, id="when a volume is another driver's"
-        ),
-        pytest.param(lambda s: s.remove_object(volume("v1")), 1, id="when a volume goes"),
-        pytest.param(lambda s: s.remove_object(volume("v2")), 1, id="when an attached volume goes"),
-        pytest.param(
-            lambda s: s.remove_object(attachment("x", "v2")), 1, id="when an attachment goes"
+            lambda s: s.remove_object(claim("data")), 1, id="drops when a claim is deleted"
         ),
         pytest.param(
-            lambda s: s.put_object(attachment("x", "v2", "b")), 1, id="when one goes elsewhere"
+            lambda s: s.put_object(claim("data", "v2")), 1, id="follows a claim to another volume"
         ),
         pytest.param(
-            lambda s: s.put_object(attachment("y", "v1")), 2, id="though one is both at once"
+            lambda s: s.put_object(volume("v1", OTHER)),
+            1,
+            id="drops when a volume changes its driver",
         ),
-        pytest.param(lambda s: s.remove_object(csi_node()), 0, id="while the node has a CSINode"),
         pytest.param(
-            lambda s: s.place(using("db", the_claim("new"))), 2, id="but what nothing is known of"
+            lambda s: s.remove_object(volume("v1")), 1, id="drops when a used volume is deleted"
+        ),
+        pytest.param(
+            lambda s: s.remove_object(volume("v2")),
+            1,
+            id="drops when an attached volume is deleted",
+        ),
+        pytest.param(
+            lambda s: s.remove_object(attachment("x", "v2")),
+            1,
+            id="drops when a VolumeAttachment is deleted",
+        ),
+        pytest.param(
+            lambda s: s.put_object(attachment("x", "v2", "b")),
+            1,
+            id="drops when a VolumeAttachment moves to another node",
+        ),
+        pytest.param(
+            lambda s: s.put_object(attachment("y", "v1")),
+            2,
+            id="counts a volume once that is used and attached",
+        ),
+        pytest.param(lambda s: s.remove_object(csi_node()), 0, id="is 0 without a CSINode"),
+        pytest.param(
+            lambda s: s.place(using("db", the_claim("new"))), 2, id="ignores an unknown claim"
         ),
     ],
 )
-def test_volumes_are_counted_again(state: ClusterState, change: Change, want: int) -> None:
+def test_attached_count(state: ClusterState, change: Change, want: int) -> None:
     change(state)
     assert counts(state)["a"] == want
 

@@ -55,15 +55,19 @@ def test_pods_with_the_same_term_are_counted_together() -> None:
 @pytest.mark.parametrize(
     ("change", "left"),
     [
-        pytest.param(lambda s: s.place(away("four", "b")), {"a": 2, "b": 1, "c": 1}, id="comes"),
+        pytest.param(lambda s: s.place(away("four", "b")), {"a": 2, "b": 1, "c": 1}, id="is added"),
         pytest.param(lambda s: s.assume(away("four", ""), "c"), {"a": 2, "c": 2}, id="is assumed"),
-        pytest.param(lambda s: s.remove_pod("default/one"), {"a": 1, "c": 1}, id="goes"),
-        pytest.param(lambda s: s.place(away("one", "b")), {"a": 1, "b": 1, "c": 1}, id="moves"),
+        pytest.param(lambda s: s.remove_pod("default/one"), {"a": 1, "c": 1}, id="is removed"),
+        pytest.param(
+            lambda s: s.place(away("one", "b")),
+            {"a": 1, "b": 1, "c": 1},
+            id="moves to another node",
+        ),
         pytest.param(lambda s: s.remove_node("a"), {"c": 1}, id="loses its node"),
         pytest.param(
             lambda s: s.add_node(make_node("unknown")),
             {"a": 2, "c": 1, "unknown": 1},
-            id="was there before its node",
+            id="is placed before its node is added",
         ),
     ],
 )
@@ -154,26 +158,33 @@ def test_terms_differ_by_purpose_weight_and_key() -> None:
 @pytest.mark.parametrize(
     ("selector", "labels", "is_found"),
     [
-        pytest.param({"matchLabels": {"app": "web"}}, {"app": "web"}, True, id="its label"),
-        pytest.param({"matchLabels": {"app": "web"}}, {"app": "db"}, False, id="another label"),
-        pytest.param({"matchLabels": {"app": "web"}}, {}, False, id="no label"),
-        pytest.param({}, {}, True, id="no label where every pod is meant"),
+        pytest.param(
+            {"matchLabels": {"app": "web"}}, {"app": "web"}, True, id="is found by its label"
+        ),
+        pytest.param(
+            {"matchLabels": {"app": "web"}},
+            {"app": "db"},
+            False,
+            id="is not found by another label",
+        ),
+        pytest.param({"matchLabels": {"app": "web"}}, {}, False, id="is not found without a label"),
+        pytest.param({}, {}, True, id="with an empty selector is found without a label"),
         pytest.param(
             {"matchExpressions": [{"key": "app", "operator": "In", "values": ["a", "b", "b"]}]},
             {"app": "b"},
             True,
-            id="one of its labels",
+            id="is found by one of several values",
         ),
         pytest.param(
             {"matchExpressions": [{"key": "app", "operator": "NotIn", "values": ["a"]}]},
             {"app": "a"},
             True,
-            id="any label where it is not known which is needed",
+            id="that requires no value is found by any label",
         ),
-        pytest.param(None, {"app": "web"}, False, id="any label where no pod is meant"),
+        pytest.param(None, {"app": "web"}, False, id="without a selector is not found"),
     ],
 )
-def test_a_pod_finds_a_term_by(selector: Any, labels: dict[str, str], is_found: bool) -> None:
+def test_a_term(selector: Any, labels: dict[str, str], is_found: bool) -> None:
     term = {"topologyKey": "zone", "labelSelector": selector}
     if selector is None:
         del term["labelSelector"]
@@ -186,8 +197,8 @@ def test_what_is_imagined_is_told_by_position() -> None:
     state = cluster()
     new = away("new", "")
     face = state.nodes().with_pods({1: [new]}).without({0: ["default/one", "default/three"]})
-    assert [(at, pod.name, times) for at, pod, times in face.imagined()] == [
+    assert [(at, pod.name, times) for at, pod, times in face.hypothetical_pods()] == [
         (1, "new", 1),
         (0, "one", -1),
     ]
-    assert list(state.nodes().imagined()) == []
+    assert list(state.nodes().hypothetical_pods()) == []

@@ -24,12 +24,12 @@ def used(state: ClusterState, ip: str = ANYWHERE) -> list[str]:
 @pytest.mark.parametrize(
     ("wanted", "nodes"),
     [
-        pytest.param(ANYWHERE, ["a", "b", "c"], id="every address is in the way of all"),
-        pytest.param(HERE, ["a", "b"], id="an address is in the way of itself and of all"),
-        pytest.param("10.0.0.3", ["a"], id="an address is not in the way of another"),
+        pytest.param(ANYWHERE, ["a", "b", "c"], id="on 0.0.0.0 conflict with every address"),
+        pytest.param(HERE, ["a", "b"], id="on one address conflict with it and with 0.0.0.0"),
+        pytest.param("10.0.0.3", ["a"], id="on one address do not conflict with another"),
     ],
 )
-def test_addresses(wanted: str, nodes: list[str]) -> None:
+def test_host_ports(wanted: str, nodes: list[str]) -> None:
     held = {"a": ANYWHERE, "b": HERE, "c": THERE}
     pods = [holder(f"p-{name}", on=name, ip=ip) for name, ip in held.items()]
     state = make_state([make_node(name) for name in "abcd"], pods)

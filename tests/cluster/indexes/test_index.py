@@ -46,7 +46,7 @@ APART = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
         ),
     ],
 )
-def test_only_the_indexes_that_it_concerns_hear_of_a_pod_that(pod: Pod, also: set[str]) -> None:
+def test_only_concerned_indexes_receive_events_of_a_pod_that(pod: Pod, also: set[str]) -> None:
     state = make_state([make_node("a")])
     state.assume(pod, "a")
     placed = state.placed(pod.uid)

@@ -38,10 +38,10 @@ def test_a_column_is_made_of_all_nodes() -> None:
         pytest.param({"zone": "y"}, "y", id="another value"),
         pytest.param({"zone": "x", "k": "w"}, "x", id="the same value and another label"),
         pytest.param({"k": "w"}, None, id="another label only"),
-        pytest.param({}, None, id="no label"),
+        pytest.param({}, None, id="no labels at all"),
     ],
 )
-def test_a_column_is_kept_true_for_a_node_with(after: dict[str, str], want: str | None) -> None:
+def test_a_column_follows_a_node_that_changes_to(after: dict[str, str], want: str | None) -> None:
     state = table_of(*some_nodes())
     values(state, "zone")
     state.update_node(make_node("a", labels=after))

@@ -100,7 +100,7 @@ def test_an_assumed_pod_counts_at_once_and_makes_only_its_row_stale() -> None:
 @pytest.mark.parametrize(
     "release",
     [
-        pytest.param(lambda state: state.forget("default/p"), id="that is taken back"),
+        pytest.param(lambda state: state.forget("default/p"), id="that is forgotten"),
         pytest.param(lambda state: state.remove_pod("default/p"), id="that is deleted"),
     ],
 )
@@ -180,10 +180,10 @@ def test_adding_and_taking_away_leaves_exactly_nothing() -> None:
 @pytest.mark.parametrize(
     ("sampled_at", "left"),
     [
-        pytest.param(30, 10.0, id="counts whole a pod that started with the sample"),
+        pytest.param(30, 10.0, id="fully counts a pod that started at the sample"),
         pytest.param(35, 8.0, id="counts three quarters"),  # 10 * (1 - 5/20) = 7.5, rounded
         pytest.param(40, 5.0, id="counts a half"),  # 10 * (1 - 10/20)
-        pytest.param(50, 0.0, id="counts nothing of a pod that it measured whole"),
+        pytest.param(50, 0.0, id="counts nothing of a pod that it fully measured"),
         pytest.param(59, 0.0, id="counts nothing of an older one"),
     ],
 )
@@ -360,9 +360,9 @@ def test_a_source_without_an_expectation_does_not_hide_another() -> None:
 
 def test_pods_that_are_imagined_count_where_they_are_imagined() -> None:
     state = two(pod("p", on="a"))
-    imagined = state.nodes().with_pods({1: [pod("x"), pod("y", carries=3)]})
-    assert incoming(imagined) == [10.0, 13.0]
-    assert incoming(imagined.take(np.array([1]))) == [13.0]
+    hypothetical = state.nodes().with_pods({1: [pod("x"), pod("y", carries=3)]})
+    assert incoming(hypothetical) == [10.0, 13.0]
+    assert incoming(hypothetical.take(np.array([1]))) == [13.0]
     assert incoming(state) == [10.0, 0.0]
 
 
@@ -375,12 +375,12 @@ def test_an_imagined_pod_counts_whole_however_long_it_ran() -> None:
 @pytest.mark.parametrize(
     ("removed", "left"),
     [
-        pytest.param({0: ["default/p"]}, [4.0, 3.0], id="takes away what is counted for a pod"),
-        pytest.param({0: ["default/p", "default/half"]}, [0.0, 3.0], id="takes away all of them"),
+        pytest.param({0: ["default/p"]}, [4.0, 3.0], id="subtracts what is counted for a pod"),
+        pytest.param({0: ["default/p", "default/half"]}, [0.0, 3.0], id="subtracts several pods"),
         pytest.param({0: ["default/whole"]}, [14.0, 3.0], id="leaves what is measured"),
         pytest.param({0: ["default/q"]}, [14.0, 3.0], id="leaves what is on another node"),
-        pytest.param({0: ["nobody"]}, [14.0, 3.0], id="does not mind a pod that is not there"),
-        pytest.param({1: ["default/q"]}, [14.0, 0.0], id="takes away on the row that is meant"),
+        pytest.param({0: ["nobody"]}, [14.0, 3.0], id="ignores an unknown pod"),
+        pytest.param({1: ["default/q"]}, [14.0, 0.0], id="subtracts on the given row only"),
     ],
 )
 def test_the_table_without_a_pod(removed: dict[int, list[str]], left: list[float]) -> None:
@@ -397,8 +397,8 @@ def test_the_table_without_a_pod(removed: dict[int, list[str]], left: list[float
 
 def test_a_pod_may_be_imagined_and_taken_away_again() -> None:
     state = two()
-    imagined = state.nodes().with_pods({0: [pod("x"), pod("y", carries=3)]})
-    assert incoming(imagined.without({0: ["default/x"]})) == [3.0, 0.0]
+    hypothetical = state.nodes().with_pods({0: [pod("x"), pod("y", carries=3)]})
+    assert incoming(hypothetical.without({0: ["default/x"]})) == [3.0, 0.0]
 
 
 def test_what_a_pod_would_add() -> None:
@@ -434,7 +434,7 @@ def test_a_pod_that_expects_too_much_counts_the_most_and_leaves_nothing(carries:
     state.assume(pod("small", carries=3.0), "a")
     state.assume(pod("huge", carries=carries), "a")
     assert state.nodes().reading(SOURCE)["in"].tolist() == [2.0**50 + 3]
-    imagined = state.nodes().with_pods({0: [pod("more", carries=carries)]})
-    assert imagined.reading(SOURCE)["in"].tolist() == [2.0**51 + 3]
+    hypothetical = state.nodes().with_pods({0: [pod("more", carries=carries)]})
+    assert hypothetical.reading(SOURCE)["in"].tolist() == [2.0**51 + 3]
     state.forget("default/huge")
     assert state.nodes().reading(SOURCE)["in"].tolist() == [3.0]

@@ -37,20 +37,28 @@ def preceding(state: ClusterState, **pod: Any) -> dict[str, list[str]]:
 @pytest.mark.parametrize(
     ("state", "want"),
     [
-        pytest.param(cluster(), {}, id="nobody, where nobody is nominated"),
-        pytest.param(cluster(x=(4, "a")), {}, id="nobody that matters less"),
-        pytest.param(cluster(x=(5, "a"), y=(9, "c")), {"a": ["x"], "c": ["y"]}, id="its equals"),
+        pytest.param(cluster(), {}, id="no pods if none is nominated"),
+        pytest.param(cluster(x=(4, "a")), {}, id="no pods of lower priority"),
         pytest.param(
-            cluster(x=(9, "b"), y=(1, "b"), z=(5, "b")), {"b": ["x", "z"]}, id="some of a node"
+            cluster(x=(5, "a"), y=(9, "c")),
+            {"a": ["x"], "c": ["y"]},
+            id="pods of equal and higher priority",
         ),
-        pytest.param(cluster(pod=(5, "a"), y=(5, "a")), {"a": ["y"]}, id="others, not itself"),
-        pytest.param(cluster(pod=(5, "a")), {}, id="nobody where only itself is nominated"),
         pytest.param(
-            cluster(x=(5, "unknown"), y=(5, "c")), {"c": ["y"]}, id="those on known nodes"
+            cluster(x=(9, "b"), y=(1, "b"), z=(5, "b")),
+            {"b": ["x", "z"]},
+            id="only some pods of a node",
+        ),
+        pytest.param(
+            cluster(pod=(5, "a"), y=(5, "a")), {"a": ["y"]}, id="other pods, but not the pod itself"
+        ),
+        pytest.param(cluster(pod=(5, "a")), {}, id="no pods if only the pod itself is nominated"),
+        pytest.param(
+            cluster(x=(5, "unknown"), y=(5, "c")), {"c": ["y"]}, id="only pods on known nodes"
         ),
     ],
 )
-def test_in_the_way_of_a_pod_stand(state: ClusterState, want: dict[str, list[str]]) -> None:
+def test_precedence_over_a_pod_have(state: ClusterState, want: dict[str, list[str]]) -> None:
     assert preceding(state) == want
 
 

@@ -95,10 +95,10 @@ def test_whether_all_nodes_have_a_resource_follows_the_nodes() -> None:
     "gpus",
     [
         pytest.param("-1", id="is below zero"),
-        pytest.param("many", id="cannot be read"),
+        pytest.param("many", id="cannot be parsed"),
     ],
 )
-def test_a_resource_that_makes_no_sense_leaves_the_others_of_its_node_usable(gpus: str) -> None:
+def test_a_node_stays_usable_if_one_allocatable_amount(gpus: str) -> None:
     state = make_state([make_node("a", cpu="2", example_com__gpu=gpus), make_node("b")])
     nodes = state.nodes()
     assert nodes.allocatable(GPU).tolist() == [0, 0]

@@ -59,9 +59,9 @@ def counts(state: ClusterState, selection: PodSelection) -> dict[str, int]:
     ("selection", "counted"),
     [
         pytest.param(selecting(app="web"), "aac", id="counts pods with the label"),
-        pytest.param(selecting(app="web", tier="front"), "aac", id="wants every label"),
-        pytest.param(selecting(app="db"), "b", id="counts by value"),
-        pytest.param(selecting(app="no"), "", id="counts nothing where nothing matches"),
+        pytest.param(selecting(app="web", tier="front"), "aac", id="requires every label"),
+        pytest.param(selecting(app="db"), "b", id="requires the value"),
+        pytest.param(selecting(app="no"), "", id="is 0 without a match"),
         pytest.param(
             selecting(LabelRequirement("app", "In", ["web", "db"])), "aabc", id="reads In"
         ),
@@ -72,15 +72,21 @@ def counts(state: ClusterState, selection: PodSelection) -> dict[str, int]:
         pytest.param(
             selecting(LabelRequirement("app", "Exists"), tier="front"),
             "aabc",
-            id="wants label and expression",
+            id="requires both labels and expressions",
         ),
-        pytest.param(selecting(), "aabcc", id="counts every pod without a requirement"),
-        pytest.param(selecting(app="web", namespaces=["other"]), "c", id="keeps to a namespace"),
+        pytest.param(selecting(), "aabcc", id="counts every pod for an empty selector"),
         pytest.param(
-            selecting(app="web", namespaces=["other", "default"]), "aacc", id="adds namespaces up"
+            selecting(app="web", namespaces=["other"]), "c", id="counts in one namespace only"
+        ),
+        pytest.param(
+            selecting(app="web", namespaces=["other", "default"]),
+            "aacc",
+            id="counts in several namespaces",
         ),
         pytest.param(selecting(app="web", namespaces=None), "aacc", id="counts in all namespaces"),
-        pytest.param(selecting(app="web", namespaces=[]), "", id="counts nothing in no namespace"),
+        pytest.param(
+            selecting(app="web", namespaces=[]), "", id="is 0 for an empty list of namespaces"
+        ),
         pytest.param(
             selecting(app="web", counts_terminating=True), "aabc", id="counts terminating pods too"
         ),
@@ -153,27 +159,37 @@ def many_nodes_come(state: ClusterState) -> None:
 @pytest.mark.parametrize(
     ("happens", "expected"),
     [
-        pytest.param(another_comes, {"a": 2, "b": 1, "c": 1}, id="another comes"),
-        pytest.param(one_is_assumed, {"a": 2, "b": 1, "c": 1}, id="one is assumed"),
+        pytest.param(another_comes, {"a": 2, "b": 1, "c": 1}, id="a pod is added"),
+        pytest.param(one_is_assumed, {"a": 2, "b": 1, "c": 1}, id="a pod is assumed"),
         pytest.param(
-            an_assumption_is_taken_back, {"a": 2, "b": 0, "c": 1}, id="an assumption ends"
+            an_assumption_is_taken_back, {"a": 2, "b": 0, "c": 1}, id="an assumed pod is forgotten"
         ),
-        pytest.param(one_goes, {"a": 1, "b": 0, "c": 1}, id="one goes"),
-        pytest.param(one_is_being_deleted, {"a": 1, "b": 0, "c": 1}, id="one terminates"),
-        pytest.param(one_gets_another_label, {"a": 1, "b": 0, "c": 1}, id="one loses its label"),
-        pytest.param(one_gets_the_label, {"a": 2, "b": 1, "c": 1}, id="one gets the label"),
-        pytest.param(one_elsewhere_comes, {"a": 2, "b": 0, "c": 1}, id="one comes elsewhere"),
+        pytest.param(one_goes, {"a": 1, "b": 0, "c": 1}, id="a pod is removed"),
         pytest.param(
-            the_unknown_node_comes, {"a": 2, "b": 0, "c": 1, "unknown": 1}, id="its node comes"
+            one_is_being_deleted, {"a": 1, "b": 0, "c": 1}, id="a pod starts to terminate"
         ),
-        pytest.param(a_node_goes, {"c": 1, "b": 0}, id="a node goes and another takes its row"),
+        pytest.param(one_gets_another_label, {"a": 1, "b": 0, "c": 1}, id="a pod loses the label"),
+        pytest.param(one_gets_the_label, {"a": 2, "b": 1, "c": 1}, id="a pod gets the label"),
         pytest.param(
-            a_node_goes_and_comes_back, {"c": 1, "b": 0, "a": 1}, id="a node comes back with fewer"
+            one_elsewhere_comes, {"a": 2, "b": 0, "c": 1}, id="a pod is added in another namespace"
+        ),
+        pytest.param(
+            the_unknown_node_comes,
+            {"a": 2, "b": 0, "c": 1, "unknown": 1},
+            id="the node of a known pod is added",
+        ),
+        pytest.param(
+            a_node_goes, {"c": 1, "b": 0}, id="a node is removed and another takes its row"
+        ),
+        pytest.param(
+            a_node_goes_and_comes_back,
+            {"c": 1, "b": 0, "a": 1},
+            id="a node comes back with fewer pods",
         ),
         pytest.param(many_nodes_come, {"a": 2, "b": 0, "c": 1}, id="the table grows"),
     ],
 )
-def test_a_column_is_kept_true_when(
+def test_a_column_follows_when(
     happens: Callable[[ClusterState], None], expected: dict[str, int]
 ) -> None:
     state = cluster()
@@ -243,8 +259,8 @@ def test_a_face_with_pods_added_and_removed_counts_them() -> None:
     )
     assert nodes.pods_matching(WEB).tolist() == [1, 2, 0]
     assert thought.pods_matching(WEB).tolist() == [2, 1, 0]
-    imagined = thought.imagined_matching(WEB)
-    assert imagined is not None
-    assert imagined.tolist() == [1, -1, -1]  # the terminating pod on b too
-    assert nodes.imagined_matching(WEB) is None
+    hypothetical = thought.hypothetical_matching(WEB)
+    assert hypothetical is not None
+    assert hypothetical.tolist() == [1, -1, -1]  # the terminating pod on b too
+    assert nodes.hypothetical_matching(WEB) is None
     assert thought.everything.pods_matching(WEB).tolist() == [2, 0, 1]

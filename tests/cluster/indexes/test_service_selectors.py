@@ -29,39 +29,41 @@ def told_of(*services: Service) -> ServiceSelectors:
 @pytest.mark.parametrize(
     ("services", "want"),
     [
-        pytest.param([], {}, id="is nothing where there is no Service"),
-        pytest.param([service("a", {})], {}, id="is nothing for a Service without a selector"),
-        pytest.param([service("a", {"app": "web"})], {"app": "web"}, id="is the selector"),
+        pytest.param([], {}, id="is empty without a Service"),
+        pytest.param([service("a", {})], {}, id="is empty for a Service without a selector"),
+        pytest.param(
+            [service("a", {"app": "web"})], {"app": "web"}, id="is that of the only Service"
+        ),
         pytest.param(
             [service("a", {"app": "web"}), service("b", {"tier": "front", "app": "web"})],
             {"app": "web", "tier": "front"},
-            id="is what all of them ask for",
+            id="joins all Services that select the pod",
         ),
         pytest.param(
             [service("a", {"app": "web", "zone": "a"})],
             {},
-            id="is nothing where a label misses",
+            id="is empty if the pod lacks a label",
         ),
         pytest.param(
-            [service("a", {"app": "web"}, "other")], {}, id="is nothing in another namespace"
+            [service("a", {"app": "web"}, "other")], {}, id="is empty in another namespace"
         ),
-        pytest.param([service("a", {"app": "db"})], {}, id="is nothing for another value"),
+        pytest.param([service("a", {"app": "db"})], {}, id="is empty for another label value"),
     ],
 )
-def test_what_is_asked_for(services: list[Service], want: dict[str, str]) -> None:
-    assert told_of(*services).about(POD) == want
+def test_the_combined_selector(services: list[Service], want: dict[str, str]) -> None:
+    assert told_of(*services).selected_by_services(POD) == want
 
 
 def test_a_service_that_changes_or_goes() -> None:
     first, then = service("a", {"app": "web"}), service("a", {"tier": "front"})
     selectors = told_of(first, service("b", {"app": "web"}))
     selectors.object_changed(first, then)
-    assert selectors.about(POD) == {"app": "web", "tier": "front"}
+    assert selectors.selected_by_services(POD) == {"app": "web", "tier": "front"}
     selectors.object_changed(then, None)
-    assert selectors.about(POD) == {"app": "web"}
+    assert selectors.selected_by_services(POD) == {"app": "web"}
     selectors.object_changed(service("b", {"app": "web"}), None)
-    assert selectors.about(POD) == {}
+    assert selectors.selected_by_services(POD) == {}
 
 
 def test_a_pod_without_labels() -> None:
-    assert told_of(service("a", {"app": "web"})).about(Pod()) == {}
+    assert told_of(service("a", {"app": "web"})).selected_by_services(Pod()) == {}

@@ -1,11 +1,11 @@
-"""What nodes have to give: a column per resource that a plugin asked about, kept true from then on.
+"""The allocatable amounts of nodes: one column per resource that a plugin has read.
 
-Plugins read a column by `nodes.allocatable`.
+Plugins read a column through `nodes.allocatable`.
 """
 
 import numpy as np
 
-from lowtide.cluster.columns import Column, KeptColumns
+from lowtide.cluster.columns import Column, ColumnCache
 from lowtide.cluster.indexes.index import Index
 from lowtide.cluster.table import Table
 from lowtide.objects.node import Node
@@ -15,27 +15,27 @@ from lowtide.objects.requests import NOTHING, NodeAmounts, are_large, node_amoun
 class Allocatable(Index):
     def __init__(self, table: Table) -> None:
         super().__init__(table)
-        self.amounts: KeptColumns[str, Column] = KeptColumns(self._make_column)  # by resource
-        self.large_count = 0  # nodes with an amount with which sums and products need care
+        self.amounts: ColumnCache[str, Column] = ColumnCache(self._make_column)  # by resource
+        self.large_count = 0  # how many nodes have an amount so large that sums may overflow
         self._on_demand.append(self.amounts)
-        self._of_rows: list[NodeAmounts] = []  # all resources
-        self._are_had_by_all: dict[str, bool] = {}  # of the resources somebody asked about
+        self._amounts_by_row: list[NodeAmounts] = []  # by row: all resources
+        self._all_have: dict[str, bool] = {}  # answers of `all_have` since the last change
 
     def all_have(self, resource: str) -> bool:
-        """Whether every node has some of it to give."""
-        known = self._are_had_by_all.get(resource)
+        """Whether every node can allocate some of this resource."""
+        known = self._all_have.get(resource)
         if known is None:
-            known = all(each.amount_of(resource) > 0 for each in self._of_rows)
-            self._are_had_by_all[resource] = known
+            known = all(each.amount_of(resource) > 0 for each in self._amounts_by_row)
+            self._all_have[resource] = known
         return known
 
     @property
     def clamped_count(self) -> int:
-        """How many nodes have an amount that does not count as it is written."""
-        return sum(each.is_clamped for each in self._of_rows)
+        """How many nodes have an amount that was clamped or cannot be parsed."""
+        return sum(each.is_clamped for each in self._amounts_by_row)
 
     def node_added(self, row: int, node: Node) -> None:
-        self._of_rows.append(NOTHING)
+        self._amounts_by_row.append(NOTHING)
         self._replace(row, node)
 
     def node_changed(self, row: int, before: Node, after: Node) -> None:
@@ -43,22 +43,24 @@ class Allocatable(Index):
             self._replace(row, after)
 
     def node_removed(self, row: int, node: Node) -> None:
-        self.large_count -= are_large(self._of_rows[row].by_resource)
-        self._are_had_by_all.clear()
-        last = self._of_rows.pop()
-        if row < len(self._of_rows):
-            self._of_rows[row] = last
+        self.large_count -= are_large(self._amounts_by_row[row].by_resource)
+        self._all_have.clear()
+        last = self._amounts_by_row.pop()
+        if row < len(self._amounts_by_row):
+            self._amounts_by_row[row] = last
 
     def _make_column(self, resource: str) -> Column:
         column = Column(np.int64, 0, self._table.capacity)
-        column.array[: len(self._of_rows)] = [each.amount_of(resource) for each in self._of_rows]
+        column.array[: len(self._amounts_by_row)] = [
+            each.amount_of(resource) for each in self._amounts_by_row
+        ]
         return column
 
     def _replace(self, row: int, node: Node) -> None:
-        before, after = self._of_rows[row], node_amounts(node.status.allocatable)
-        self._of_rows[row] = after
+        before, after = self._amounts_by_row[row], node_amounts(node.status.allocatable)
+        self._amounts_by_row[row] = after
         self.large_count += are_large(after.by_resource) - are_large(before.by_resource)
-        self._are_had_by_all.clear()
+        self._all_have.clear()
         for resource in {**before.by_resource, **after.by_resource}:
             column = self.amounts.get(resource)
             if column is not None:

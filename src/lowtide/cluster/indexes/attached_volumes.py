@@ -1,6 +1,6 @@
-"""How many volumes of each CSI driver are attached to each row, and how many may be.
+"""How many volumes of each CSI driver are attached to each node, and its limits.
 
-Plugins read it by `nodes.volumes`.
+Plugins read them through `nodes.volumes`.
 """
 
 from collections import Counter
@@ -41,8 +41,8 @@ Objects = Callable[[type[Any]], Mapping[tuple[str, str], Any]]
 
 
 def csi_sources_of(pod: Pod, objects: Objects) -> set[CsiSource]:
-    """The volumes of the pod that CSI drivers attach, each once. What cannot be told is left
-    out: a claim that is gone, or an ephemeral volume's claim that is not the pod's own."""
+    """The distinct volumes of the pod that CSI drivers attach. A volume is left out if its source
+    is unknown: its claim is missing, or an ephemeral volume's claim belongs to another pod."""
     return {
         source
         for volume in pod.spec.volumes
@@ -61,7 +61,8 @@ def _csi_source_in(pod: Pod, volume: Volume, objects: Objects) -> CsiSource | No
 
 
 def csi_source_of_claim(claim: PersistentVolumeClaim, objects: Objects) -> CsiSource | None:
-    """Of a claim without a volume, what its class will make: it counts already."""
+    """The claim's volume. For a claim without a volume, the one that its StorageClass will
+    provision: it counts already."""
     volume = objects(PersistentVolume).get(("", claim.spec.volume_name))
     if volume is not None:
         source = csi_source_of_volume(volume)
@@ -71,7 +72,7 @@ def csi_source_of_claim(claim: PersistentVolumeClaim, objects: Objects) -> CsiSo
     return CsiSource(driver, f"to be made for {claim.key}") if driver else None
 
 
-# What is counted here goes by these, besides the pods.
+# The kinds of objects, besides pods, that the counts depend on.
 KINDS_THAT_ATTACH = (
     PersistentVolumeClaim,
     PersistentVolume,
@@ -82,18 +83,18 @@ KINDS_THAT_ATTACH = (
 
 
 class VolumesOfNode(NamedTuple):
-    """What is counted on one node."""
+    """The volumes that are counted on one node."""
 
-    of_pods: Mapping[str, tuple[CsiSource, ...]]  # each once; by uid of those that use any
-    besides: Set[CsiSource] = frozenset()  # attached, whoever uses them
-    users: Mapping[CsiSource, int] = {}  # how many pods
+    of_pods: Mapping[str, tuple[CsiSource, ...]]  # by pod uid: its distinct volumes
+    attachments: Set[CsiSource] = frozenset()  # attached according to VolumeAttachments
+    users: Mapping[CsiSource, int] = {}  # how many pods use each volume
 
 
 NOT_COUNTED = VolumesOfNode({})
 
 
 class AttachedVolumes(Index):
-    """A node that an event concerns is counted again when a plugin asks next."""
+    """An event makes its node stale. Stale nodes are counted again at the next read."""
 
     def __init__(self, table: Table, objects: Objects, volume_users: VolumeUsers) -> None:
         super().__init__(table)
@@ -101,14 +102,14 @@ class AttachedVolumes(Index):
         self._volume_users = volume_users
         self._counts: dict[str, Column] = {}  # by driver
         self._limits: dict[str, Column] = {}
-        self._on_node: dict[str, VolumesOfNode] = {}  # of those with a CSINode
-        self._users: ByNode[CsiSource] = ByNode(table)  # of these too: how many pods
+        self._on_node: dict[str, VolumesOfNode] = {}  # by name, of nodes with a CSINode
+        self._users: ByNode[CsiSource] = ByNode(table)  # how many pods, on these nodes
         self._on_demand.append(self._users.columns)
-        # The keys of claims by the volume that they name.
+        # The keys of claims, by the volume that they name.
         self._claims_of: Groups[str, tuple[str, str], None] = Groups()
         self._attachments_on: Groups[str, str, VolumeAttachment] = Groups()  # by node and name
-        self._attached_to: Groups[str, str, str] = Groups()  # by volume: nodes by attachment
-        self._stale: set[str] = set()  # of those with a row
+        self._attached_to: Groups[str, str, str] = Groups()  # by volume: node by attachment
+        self._stale: set[str] = set()  # names of nodes, all with a row
         self._is_all_stale = False
 
     @property
@@ -182,7 +183,7 @@ class AttachedVolumes(Index):
                 self._attachments_on.put(node_name, name, attachment)
                 self._attached_to.put(volume_name, name, node_name)
 
-    # What plugins ask.
+    # Queries.
 
     def count(self, driver: str) -> Column:
         self._count_stale()
@@ -193,19 +194,19 @@ class AttachedVolumes(Index):
         return self._column(self._limits, driver, NO_LIMIT)
 
     def user_count(self, source: CsiSource) -> Column:
-        """How many pods use it, of the nodes that say anything about limits."""
+        """How many pods use this volume, on nodes with a CSINode."""
         self._count_stale()
         return self._users.columns[source]
 
     def on_nodes(self) -> Mapping[str, VolumesOfNode]:
-        """By name: of those of these nodes where there is anything."""
+        """By node name: the volumes of each node with a CSINode that has any."""
         self._count_stale()
         return self._on_node
 
-    # How it is done.
+    # Internals.
 
     def _make_stale(self, node_names: Iterable[str]) -> None:
-        """A node without a row is counted when it gets one."""
+        """Mark nodes to be counted again. A node without a row is counted when it gets one."""
         self._stale.update(name for name in node_names if name in self._table.row_by_name)
 
     def _count_stale(self) -> None:
@@ -219,7 +220,7 @@ class AttachedVolumes(Index):
         csi_node = self._objects(CSINode).get(("", node_name))
         volumes = NOT_COUNTED if csi_node is None else self._volumes_of(node_name)
         self._note(node_name, volumes)
-        counts = Counter(source.driver for source in volumes.users.keys() | volumes.besides)
+        counts = Counter(source.driver for source in volumes.users.keys() | volumes.attachments)
         limits = csi_node.attach_limits if csi_node is not None else {}
         for driver in counts:
             self._column(self._counts, driver, 0)
@@ -236,10 +237,10 @@ class AttachedVolumes(Index):
             for uid, placed in self._table.placed_on(node_name).items()
             if placed.pod.spec.volumes and (sources := csi_sources_of(placed.pod, self._objects))
         }
-        besides = frozenset(self._attached_besides(node_name))
-        return VolumesOfNode(of_pods, besides, Counter(chain.from_iterable(of_pods.values())))
+        attachments = frozenset(self._attached_sources(node_name))
+        return VolumesOfNode(of_pods, attachments, Counter(chain.from_iterable(of_pods.values())))
 
-    def _attached_besides(self, node_name: str) -> Iterator[CsiSource]:
+    def _attached_sources(self, node_name: str) -> Iterator[CsiSource]:
         volumes = self._objects(PersistentVolume)
         for each in self._attachments_on.group(node_name).values():
             volume = volumes.get(("", each.spec.source.persistent_volume_name))
@@ -248,7 +249,7 @@ class AttachedVolumes(Index):
 
     def _note(self, node_name: str, volumes: VolumesOfNode) -> None:
         before = self._on_node.pop(node_name, NOT_COUNTED)
-        if volumes.users or volumes.besides:
+        if volumes.users or volumes.attachments:
             self._on_node[node_name] = volumes
         self._users.replace(node_name, before.users, volumes.users)
 

@@ -5,26 +5,26 @@ from typing import Generic
 
 import numpy as np
 
-from lowtide.cluster.columns import Column, K, KeptColumns
+from lowtide.cluster.columns import Column, ColumnCache, K
 from lowtide.cluster.groups import Groups
 from lowtide.cluster.table import Table
 
 
 class ByNode(Generic[K]):
-    """Kept by the names of nodes, known or not, and as columns that are made when a plugin asks: 0
+    """Numbers are kept by node name, for known and unknown nodes, and as columns built on demand: 0
     where there is no number."""
 
     def __init__(self, table: Table, *, is_kept: Callable[[K], bool] | None = None) -> None:
         self._table = table
         self._numbers: Groups[K, str, int] = Groups()
-        self.columns: KeptColumns[K, Column] = KeptColumns(self._make_column, is_kept=is_kept)
+        self.columns: ColumnCache[K, Column] = ColumnCache(self._make_column, is_kept=is_kept)
 
     def __getitem__(self, key: K) -> Mapping[str, int]:
         """By node name."""
         return self._numbers.group(key)
 
     def replace(self, node_name: str, before: Iterable[K], after: Mapping[K, int]) -> None:
-        """The numbers of a node, which had some for the keys `before`."""
+        """Replace the numbers of a node. `before` are the keys for which it had numbers."""
         row = self._table.row_of(node_name)
         for key in before:
             if key not in after:

@@ -1,6 +1,6 @@
-"""The affinity terms of placed pods, each distinct term once, with the pods on each row.
+"""The affinity terms of placed pods: each distinct term once, and how many pods per node carry it.
 
-InterPodAffinity reads it by `nodes.terms_about` and `nodes.pods_carrying`.
+InterPodAffinity reads them through `nodes.terms_about` and `nodes.pods_carrying`.
 """
 
 from collections.abc import Iterator
@@ -16,15 +16,15 @@ from lowtide.cluster.table import Table
 from lowtide.objects.node import Node
 from lowtide.objects.pod import Pod
 
-# Terms on fewer nodes are added up one by one; a column for each would take too much room.
+# A term on fewer nodes has no kept column: a column for each term would take too much memory.
 _FEWEST_NODES_FOR_COLUMN = 32
 
-# A label that a pod must have for a term to be about it; None where there is no such label.
+# A label that a pod must have to match a term; None if there is no such label.
 _Label = tuple[str, str] | None
 
 
 class CarriedTerm:
-    """One distinct term of pods on nodes."""
+    """One distinct term of placed pods."""
 
     __slots__ = ("filed_under", "purpose", "term", "weight")
 
@@ -41,13 +41,13 @@ _Key = tuple[Purpose, int, AffinityTerm]
 
 
 class ExistingAffinityTerms(Index):
-    """Terms are filed under a label that the pods they are about have: few concern a pod."""
+    """Terms are filed under a label of the pods that they match, so few are checked per pod."""
 
     def __init__(self, table: Table) -> None:
         super().__init__(table)
         self._terms: dict[_Key, CarriedTerm] = {}
         self._filed: Groups[_Label, CarriedTerm, None] = Groups()
-        self._of_pod: dict[str, tuple[CarriedTerm, ...]] = {}  # by uid, of pods that have any
+        self._of_pod: dict[str, tuple[CarriedTerm, ...]] = {}  # by uid; only pods with terms
         self.pods_carrying: ByNode[CarriedTerm] = ByNode(
             table, is_kept=lambda term: len(self.pods_carrying[term]) >= _FEWEST_NODES_FOR_COLUMN
         )
@@ -56,8 +56,8 @@ class ExistingAffinityTerms(Index):
     def concerns(self, footprint: Footprint) -> bool:
         return footprint.has_affinity_terms
 
-    def about(self, pod: Pod) -> Iterator[CarriedTerm]:
-        """Those that may be about the pod: ask each term whether it is."""
+    def terms_about(self, pod: Pod) -> Iterator[CarriedTerm]:
+        """The terms that may match the pod: the caller checks each term."""
         if not self._terms:
             return
         yield from self._filed.group(None)
@@ -65,7 +65,7 @@ class ExistingAffinityTerms(Index):
             yield from self._filed.group(label)
 
     def times_carried(self, carried: CarriedTerm, uid: str) -> int:
-        """How often this pod carries it."""
+        """How often this pod carries the term."""
         return self._of_pod.get(uid, ()).count(carried)
 
     def is_carried_by_others(self, carried: CarriedTerm, uid: str) -> bool:
@@ -94,7 +94,7 @@ class ExistingAffinityTerms(Index):
     def _carried(self, key: _Key) -> CarriedTerm:
         carried = self._terms.get(key)
         if carried is None:
-            assert key[2].selection is not None  # such a term is about no pod
+            assert key[2].selection is not None  # such a term matches no pod
             labels = self._labels_to_file_under(key[2].selection)
             carried = self._terms[key] = CarriedTerm(*key, labels)
             for label in labels:
@@ -108,7 +108,8 @@ class ExistingAffinityTerms(Index):
             self._filed.drop(label, carried)
 
     def _labels_to_file_under(self, selection: PodSelection) -> tuple[_Label, ...]:
-        """One of which every pod has that matches; those that fewest other terms have."""
+        """Labels of which every matching pod has one. Of several such lists, the one that fewest
+        other terms are filed under."""
         choices = [
             tuple((each.key, value) for value in dict.fromkeys(each.values))
             for each in selection.requirements

@@ -1,6 +1,6 @@
-"""Which host ports pods hold on each node.
+"""Which host ports the pods on each node hold.
 
-Plugins read them by `nodes.uses_port`.
+Plugins read them through `nodes.uses_port`.
 """
 
 import numpy as np
@@ -15,8 +15,8 @@ from lowtide.objects.node import Node
 
 
 class HostPorts(Index):
-    """A column counts the pods that hold one port on one address. Which of them conflict with a
-    wanted port is asked once per address in use."""
+    """Each column counts the pods that hold one port on one address. A wanted port is checked for
+    conflicts once per address in use."""
 
     def __init__(self, table: Table) -> None:
         super().__init__(table)
@@ -28,7 +28,7 @@ class HostPorts(Index):
         return bool(footprint.host_ports)
 
     def conflicting(self, wanted: HostPort) -> IntArray:
-        """On each row: how many pods hold what keeps this one from being held."""
+        """How many pods on each row hold a port that conflicts with this one."""
         conflicting = np.zeros(self._table.capacity, np.int64)
         for ip in self._addresses.group((wanted.protocol, wanted.port)):
             if wanted.conflicts(ip):

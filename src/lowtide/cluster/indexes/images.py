@@ -1,6 +1,6 @@
-"""Which nodes hold an image, and how large it is there.
+"""Which nodes have an image, and how large it is there.
 
-Plugins read it by `nodes.image_sizes` and `nodes.image_node_count`.
+Plugins read them through `nodes.image_sizes` and `nodes.image_node_count`.
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from lowtide.cluster.indexes.index import Index
 from lowtide.cluster.table import Table
 from lowtide.objects.node import ContainerImage, Node
 
-# Beyond any image. A float holds it exactly, and one more than ImageLocality counts fits beside it.
+# Larger than any image. A float holds it exactly, and ImageLocality's sums with it fit into int64.
 _LARGEST_BYTES = 2**62
 
 
@@ -34,7 +34,7 @@ class Images(Index):
 
 
 def _bytes_by_name(images: Sequence[ContainerImage]) -> dict[str, int]:
-    """Of a name that a node lists twice the first entry counts, as for kube-scheduler."""
+    """If a node lists a name twice, the first entry counts, as in kube-scheduler."""
     found: dict[str, int] = {}
     for image in images:
         for name in image.names:

@@ -4,57 +4,57 @@ from collections.abc import Callable, Iterable
 from itertools import chain
 from typing import Any
 
-from lowtide.cluster.columns import Column, KeptColumns
+from lowtide.cluster.columns import Column, ColumnCache
 from lowtide.cluster.placed import Footprint, PlacedPod
 from lowtide.cluster.table import Table
 from lowtide.objects.node import Node
 
 
 class Index:
-    """Something that ClusterState keeps true. A subclass overrides the events that it handles; the
-    others are not passed on to it. `row` is None where the pod's node is unknown."""
+    """Data that ClusterState updates with every event. A subclass overrides the events that it
+    handles; the others are not passed on to it. `row` is None if the pod's node is unknown."""
 
-    # While True, no event about a pod is passed on: there is nothing to keep true.
+    # While True, pod_added and pod_removed are not called: there is nothing to update.
     is_idle = False
 
     def __init__(self, table: Table) -> None:
         self._table = table
-        # Columns that can be rebuilt when a plugin asks again.
-        self._on_demand: list[KeptColumns[Any, Any]] = []
+        # Columns that can be rebuilt when a plugin reads them again.
+        self._on_demand: list[ColumnCache[Any, Any]] = []
 
     @property
     def columns(self) -> Iterable[Column]:
-        """All columns. ClusterState moves and clears their rows when nodes go."""
+        """All columns. ClusterState moves and clears their rows when nodes are removed."""
         return chain.from_iterable(self._on_demand)
 
-    def let_columns_go(self) -> None:
+    def drop_columns(self) -> None:
         """Drops the columns that can be rebuilt."""
         for kept in self._on_demand:
             kept.clear()
 
     def resize(self) -> None:
-        """The table has another capacity."""
-        self.let_columns_go()
+        """Called after the table's capacity has changed."""
+        self.drop_columns()
         for column in self.columns:
             column.resize(self._table.capacity)
 
     def concerns(self, footprint: Footprint) -> bool:
-        """Whether pods with this footprint matter here. Asked once per footprint, so the answer
+        """Whether pods with this footprint matter here. Called once per footprint, so the answer
         must never change."""
         return True
 
     # Events about nodes.
 
     def node_added(self, row: int, node: Node) -> None:
-        """The table has the node already, and the pods that were known to be on it."""
+        """Called when the table already has the node, and perhaps pods that are on it."""
 
     def node_changed(self, row: int, before: Node, after: Node) -> None: ...
 
     def node_removed(self, row: int, node: Node) -> None:
-        """The node has no row any more; the last row moves into the gap after this."""
+        """Called when the node's name has no row any more, before the last row fills the gap."""
 
-    # Events about pods. The answer is what they changed on the row, besides what pods take there
-    # and their labels: bits of `changes`.
+    # Events about pods. They return the bits of `changes` that changed on the row, apart from TAKEN
+    # and LABELS, which ClusterState logs itself.
 
     def pod_added(self, row: int | None, placed: PlacedPod) -> int:
         return 0
@@ -63,13 +63,13 @@ class Index:
         return 0
 
     def pod_relabelled(self, row: int | None, before: PlacedPod, after: PlacedPod) -> int:
-        """Nothing but the labels changed, of a pod without affinity terms and volumes."""
+        """Only the labels of a pod changed, which has neither affinity terms nor volumes."""
         return 0
 
     # Events about other objects.
 
     def object_changed(self, before: Any, after: Any) -> None:
-        """One of the two is None where the object comes or goes."""
+        """`before` is None for a new object, and `after` for a deleted one."""
 
 
 def handlers(indexes: Iterable[Index], event: Callable[..., Any]) -> tuple[Index, ...]:

@@ -1,6 +1,6 @@
-"""The labels of nodes as columns: one per key that a plugin asked for, kept true from then on.
+"""The labels of nodes as columns: one per key that a plugin has read.
 
-Plugins read a column by `nodes.label_matches` and `nodes.label_numbers`.
+Plugins read a column through `nodes.label_matches` and `nodes.label_numbers`.
 """
 
 from collections import OrderedDict
@@ -14,18 +14,18 @@ from lowtide.objects.node import Node
 
 class LabelColumns(Index):
     """A plugin may hold the numbers of one column while it reads others. So no column is dropped
-    during a question: where there is no room, a column is made for one read."""
+    during a decision: at the limit, a further column is built for one read only."""
 
     def __init__(self, table: Table) -> None:
         super().__init__(table)
-        self.is_crowded = False  # until `make_room`
+        self.is_crowded = False  # whether `make_room` should be called before the next decision
         self._kept: OrderedDict[str, ValueColumn[str]] = OrderedDict()  # last read comes last
 
     @property
     def columns(self) -> Iterable[Column]:
         return (each.column for each in self._kept.values())
 
-    def let_columns_go(self) -> None:
+    def drop_columns(self) -> None:
         self._kept.clear()
         self.is_crowded = False
 
@@ -43,7 +43,7 @@ class LabelColumns(Index):
         return column
 
     def make_room(self) -> None:
-        """Before a question: an eighth is for labels that it is the first to ask for."""
+        """Keep an eighth of the limit free for labels that the next decision is first to read."""
         most = most_columns(self._table.capacity)
         while len(self._kept) > most - most // 8:
             self._kept.popitem(last=False)

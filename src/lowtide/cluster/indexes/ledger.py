@@ -1,7 +1,7 @@
-"""What one source measures, as columns of the table, with what was placed since counted in.
+"""What one source measures, as columns of the table, plus what was placed since then.
 
-Ledgers keeps one of these per source. A pod's entry stands from its placement until the
-reading has measured it whole; between two readings only coming and going pods change a row.
+Ledgers keeps one per source. A pod has an entry from its placement until a reading fully measures
+it. Between two readings, a row changes only by pods that arrive or leave.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,27 +16,27 @@ from lowtide.objects.pod import Pod
 class Ledger:
     def __init__(self) -> None:
         self.columns: dict[str, Column] = {}
-        self.version = 0  # of what was read of the rows; pods that come and go do not change it
+        self.version = 0  # grows with readings and added nodes, not with pods
         self._reading = Reading()
         self._position_of: dict[str, int] = {}
-        # The nodes of the table when it was published last, and where the reading has each.
-        self._rows_of: Sequence[str] | None = None
+        # The nodes of the table at the last publish, and the position of each in the reading.
+        self._node_names: Sequence[str] | None = None
         self._positions: Rows = np.empty(0, np.intp)
-        self._entries: dict[str, Amounts] = {}  # by pod uid: what is still to come of it
+        self._entries: dict[str, Amounts] = {}  # by pod uid: what is not measured of it
 
     @property
     def reading(self) -> Reading:
-        """What was published last."""
+        """The reading that was published last."""
         return self._reading
 
     @property
     def is_sampled(self) -> bool:
-        """Whether anything was measured; before, no pod is counted."""
+        """Whether anything was measured. Until then, no pod is counted."""
         return self._reading.is_sampled
 
     @property
     def uids(self) -> tuple[str, ...]:
-        """The pods that are not measured whole yet."""
+        """The pods that are not fully measured yet."""
         return tuple(self._entries)
 
     def expected(self, pod: Pod) -> Mapping[str, float]:
@@ -50,29 +50,29 @@ class Ledger:
 
     @property
     def expected_fields(self) -> tuple[str, ...]:
-        """What pods that are placed add to."""
+        """The fields that placed pods add to."""
         return () if self._reading.expects is None else self._reading.expects.fields
 
     def counted(self, uid: str) -> Amounts | None:
-        """What is counted for a pod that was placed, one amount per field."""
+        """What is counted for a placed pod, one amount per field."""
         return self._entries.get(uid)
 
     def would_count(self, pod: Pod) -> Amounts | None:
-        """What would be counted for the pod if it was placed now."""
-        return self._reading.missing_of(pod)
+        """What would be counted for the pod if it were placed now."""
+        return self._reading.unmeasured(pod)
 
     def would_count_whole(self, pod: Pod) -> Amounts | None:
-        """What would be counted for the pod if it was placed now, and had not started."""
-        return self._reading.whole_of(pod)
+        """`would_count` as if the pod had not started."""
+        return self._reading.unmeasured_if_new(pod)
 
     def publish(self, reading: Reading, node_names: Sequence[str], capacity: int) -> None:
-        """Replaces every row; the entries are to be made anew by `count_in_all`. `capacity` is the
-        length of ClusterState's columns."""
+        """Replace every row and drop all entries: the caller adds them again with `count_in_all`.
+        `capacity` is the length of ClusterState's columns."""
         if reading.names != self._reading.names:
             self._position_of = {name: position for position, name in enumerate(reading.names)}
-            self._rows_of = None
-        if node_names != self._rows_of:
-            self._rows_of = list(node_names)
+            self._node_names = None
+        if node_names != self._node_names:
+            self._node_names = list(node_names)
             self._positions = self._positions_of(node_names)
         self._reading = reading
         self.version += 1
@@ -86,7 +86,7 @@ class Ledger:
             column.array[: len(node_names)] = self._values(field, positions)
 
     def fill(self, row: int, node_name: str) -> None:
-        """A row that is new to the table; its pods are to be counted in."""
+        """Set a row that is new to the table. The caller counts its pods in."""
         self.version += 1
         position = self._position_of.get(node_name)
         expected = self.expected_fields
@@ -94,20 +94,20 @@ class Ledger:
             column.array[row] = 0.0 if field in expected else self._value(field, position)
 
     def count_in(self, row: int | None, pod: Pod) -> bool:
-        """Counts a pod on a row, or on a node that is not known; whether the row changed."""
+        """Count a pod on a row, or on an unknown node. Returns whether the row changed."""
         if self._reading.expects is None:
             return False
-        amounts = self._reading.missing_of(pod)
+        amounts = self._reading.unmeasured(pod)
         if amounts is None:
-            # Of a node that comes: an entry from before the pod started is out of date.
+            # If the node was just added, the pod may have an entry from before it started.
             self._entries.pop(pod.uid, None)
             return False
         self._entries[pod.uid] = amounts
         return self._add(row, amounts, 1)
 
     def count_in_all(self, pods: Sequence[tuple[int | None, Pod]]) -> None:
-        """The same for many at once, none of which is counted yet."""
-        counted = [(row, pod.uid, self._reading.missing_of(pod)) for row, pod in pods]
+        """`count_in` for many pods at once, none of which is counted yet."""
+        counted = [(row, pod.uid, self._reading.unmeasured(pod)) for row, pod in pods]
         self._entries |= {uid: amounts for _, uid, amounts in counted if amounts is not None}
         known = [(row, amounts) for row, _, amounts in counted if amounts and row is not None]
         rows = np.array([row for row, _ in known], np.intp)
@@ -127,7 +127,7 @@ class Ledger:
         return True
 
     def _positions_of(self, node_names: Sequence[str]) -> Rows:
-        """Where the reading has each of these nodes; -1 where it has not."""
+        """The position of each of these nodes in the reading, or -1."""
         return np.array([self._position_of.get(name, -1) for name in node_names], np.intp)
 
     def _value(self, field: str, position: int | None) -> float:

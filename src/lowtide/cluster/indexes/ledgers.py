@@ -1,5 +1,5 @@
-"""The ledgers of all sources, and the booked pods, which count in what is measured and nowhere else
-until it is known where they go."""
+"""The ledgers of all sources, and the booked pods: guesses of the extender about where another
+scheduler places a pod. A booked pod counts in readings only."""
 
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class _Booked:
 
 
 class Ledgers(Index):
-    """`changed` is called with each row that bookings change."""
+    """`changed` is called with each row that a booking changes."""
 
     def __init__(self, table: Table, changed: Callable[[int], None]) -> None:
         super().__init__(table)
@@ -40,7 +40,8 @@ class Ledgers(Index):
             yield from ledger.columns.values()
 
     def publish(self, source: Hashable, reading: Reading) -> None:
-        """Replaces what is measured under this source, and counts anew what is still to come."""
+        """Replace the reading of this source. Pods that it does not fully measure are counted in
+        again."""
         self.is_idle = False
         table, placed = self._table, self._table.all_placed()
         ledger = self._by_source.get(source)
@@ -77,12 +78,12 @@ class Ledgers(Index):
         return READING if changed else 0
 
     def booked_on(self, uid: str) -> str | None:
-        """The node that the pod is booked on."""
+        """The node that the pod is booked on, or None."""
         booked = self._booked.get(uid)
         return None if booked is None else booked.node_name
 
     def book(self, pod: Pod, node_name: str) -> None:
-        """A pod that is neither placed nor booked."""
+        """Count in a pod that is neither placed nor booked."""
         self._booked[pod.uid] = _Booked(pod, node_name)
         row = self._table.row_of(node_name)
         if self._count_in(row, pod) and row is not None:
@@ -95,7 +96,7 @@ class Ledgers(Index):
             self._changed(row)
 
     def _count_in(self, row: int | None, pod: Pod) -> int:
-        """READING if anything that is measured on the row changed."""
+        """READING if a ledger's row changed, else 0."""
         changed = 0
         for ledger in self._by_source.values():
             changed |= ledger.count_in(row, pod)

@@ -1,4 +1,4 @@
-"""Facts of each node as columns: whether it is cordoned, its taints, the features it declares."""
+"""Facts of nodes as columns: whether a node is cordoned, its taints, its declared features."""
 
 import numpy as np
 
@@ -35,7 +35,7 @@ class NodeColumns(Index):
         self.features.set(row, None)
 
     def _number_values(self) -> None:
-        """From 0 on: in a table that was larger, many numbers may be free."""
+        """Number all values again from 0: after a table has shrunk, many numbers may be free."""
         nodes, capacity = self._table.node_objects, self._table.capacity
         self.taints: ValueColumn[tuple[Taint, ...]] = ValueColumn(capacity)
         self.taints.fill(tuple(node.spec.taints) for node in nodes)

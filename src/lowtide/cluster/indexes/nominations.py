@@ -1,5 +1,5 @@
 """The pending pods that are nominated to nodes. Most decisions ask which of them take precedence
-over a pod, and mostly the nominations are the same as before."""
+over a pod, and nominations rarely change between two decisions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 from lowtide.cluster.columns import BoolArray, IntArray, Rows
 from lowtide.cluster.groups import Groups
 from lowtide.cluster.indexes.index import Index
-from lowtide.cluster.overlay import ImaginedPods, Overlays, imagined
+from lowtide.cluster.overlay import HypotheticalPods, Overlays, hypothetical_pod
 from lowtide.cluster.placed import PlacedPod
 from lowtide.cluster.table import Table
 from lowtide.objects.meta import as_int32
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
 
 
 class PrecedingPods:
-    """Nominated pods with the priority of another pod or a higher one, on their nodes."""
+    """Nominated pods whose priority is at least that of some pod, on their nodes."""
 
     def __init__(self, nominated: _NominatedPods, counts: BoolArray) -> None:
-        """`counts` is by the number of the nominated pod."""
+        """`counts` is indexed by the number of the nominated pod."""
         self._pods = nominated.pods
         self._counts = counts
         self._places = np.flatnonzero(np.bincount(self._pods.places[counts]))
-        self.rows: Rows = nominated.row_at[self._places]  # each once
+        self.rows: Rows = nominated.row_at[self._places]  # distinct
 
     def with_them(self, nodes: Nodes) -> Nodes:
-        """Their rows of the whole table, with them."""
+        """The rows of these pods, with the pods added. `nodes` is the whole table."""
         overlays = Overlays(self._pods, self._places, self._counts.astype(np.int64))
         return nodes.take(self.rows).overlaid(overlays)
 
@@ -53,33 +53,35 @@ class Nominations(Index):
     def __init__(self, table: Table) -> None:
         super().__init__(table)
         self.by_node: Groups[str, str, Pod] = Groups()  # by node name, then uid
-        self._node_of: dict[str, str] = {}  # the same: node names by uid
-        # What each nominated pod takes, by uid.
-        self._imagined: dict[str, PlacedPod] = {}
-        self._nominated: _NominatedPods | None = None  # None where anything changed since
+        self._node_of: dict[str, str] = {}  # node names by uid
+        # By uid: the nominated pods with their footprints.
+        self._hypothetical: dict[str, PlacedPod] = {}
+        self._nominated: _NominatedPods | None = None  # None after any change
 
     def node_name(self, uid: str) -> str:
-        """The node that this pending pod is nominated to; empty where there is none."""
+        """The node that this pending pod is nominated to, or an empty string."""
         return self._node_of.get(uid, "")
 
     def nominate(self, pod: Pod, node_name: str) -> None:
-        known = self._imagined.get(pod.uid)
+        known = self._hypothetical.get(pod.uid)
         self.drop(pod.uid)
         self.by_node.put(node_name, pod.uid, pod)
         self._node_of[pod.uid] = node_name
-        self._imagined[pod.uid] = imagined(pod) if known is None or known.pod is not pod else known
+        self._hypothetical[pod.uid] = (
+            hypothetical_pod(pod) if known is None or known.pod is not pod else known
+        )
         self._nominated = None
 
     def drop(self, uid: str) -> None:
         node_name = self._node_of.pop(uid, None)
         if node_name is None:
             return
-        del self._imagined[uid]
+        del self._hypothetical[uid]
         self.by_node.drop(node_name, uid)
         self._nominated = None
 
     def preceding(self, pod: Pod) -> PrecedingPods | None:
-        """The nominated pods that take precedence over this one; None where there are none."""
+        """The nominated pods that take precedence over this one, or None."""
         if not self.by_node:
             return None
         if self._nominated is None:
@@ -94,14 +96,14 @@ class Nominations(Index):
         self._nominated = None
 
     def node_removed(self, row: int, node: Node) -> None:
-        """A node that goes takes its nominations along."""
+        """Nominations to a removed node are dropped."""
         for uid in list(self.by_node.group(node.name)):
             self.drop(uid)
         self._nominated = None  # another node may move into the row
 
     def _on_rows(self) -> _NominatedPods:
         by_row = {
-            row: [self._imagined[uid] for uid in pods]
+            row: [self._hypothetical[uid] for uid in pods]
             for node_name, pods in self.by_node.items()
             if (row := self._table.row_of(node_name)) is not None
         }
@@ -109,12 +111,12 @@ class Nominations(Index):
 
 
 class _NominatedPods:
-    """All nominated pods on known nodes, in the order of their numbers."""
+    """All nominated pods on known nodes, numbered in this order."""
 
     def __init__(self, by_row: Mapping[int, Sequence[PlacedPod]]) -> None:
         places = np.repeat(np.arange(len(by_row)), [len(pods) for pods in by_row.values()])
         pods = list(chain.from_iterable(by_row.values()))
-        self.pods = ImaginedPods(pods, places, times=1, place_count=len(by_row))
+        self.pods = HypotheticalPods(pods, places, times=1, place_count=len(by_row))
         self.row_at: Rows = np.array(list(by_row), np.intp)  # by place
         self.number_of = {placed.pod.uid: number for number, placed in enumerate(pods)}
         self.priorities: IntArray = np.array(

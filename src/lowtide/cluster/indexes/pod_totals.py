@@ -1,7 +1,6 @@
-"""What the pods on each row come to: how many they are, what they request together, and the lowest
-priority among them.
+"""Totals of the pods on each row: their number, their requests, and their lowest priority.
 
-Plugins read it by `nodes.requested`, `nodes.nonzero_requested`, `nodes.pod_count` and
+Plugins read them through `nodes.requested`, `nodes.nonzero_requested`, `nodes.pod_count` and
 `nodes.lowest_priority`.
 """
 
@@ -10,7 +9,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from lowtide.cluster.columns import Column, KeptColumns, Totals
+from lowtide.cluster.columns import Column, ColumnCache, Totals
 from lowtide.cluster.indexes.index import Index
 from lowtide.cluster.placed import PlacedPod
 from lowtide.cluster.table import Table
@@ -26,11 +25,11 @@ class PodTotals(Index):
         super().__init__(table)
         self.pod_count = Column(np.int64, 0, table.capacity)
         self.lowest_priority = Column(np.int64, NO_PODS, table.capacity)
-        self.large_count = 0  # pods with an amount with which sums and products need care
-        self._asking: Counter[str] = Counter()  # by resource: the pods that request it
-        # By resource, as in Footprint.amounts. Of what no pod requests, no column is kept.
-        self.requested: KeptColumns[str, Totals] = KeptColumns(
-            self._make_total, is_kept=self._asking.__contains__
+        self.large_count = 0  # how many pods have an amount so large that sums may overflow
+        self._pods_requesting: Counter[str] = Counter()  # by resource: how many pods request it
+        # By key of Footprint.amounts. No column is kept for a resource that no pod requests.
+        self.requested: ColumnCache[str, Totals] = ColumnCache(
+            self._make_total, is_kept=self._pods_requesting.__contains__
         )
         self._on_demand.append(self.requested)
 
@@ -48,7 +47,7 @@ class PodTotals(Index):
         footprint = placed.footprint
         self.large_count += footprint.is_large
         for resource in footprint.amounts:
-            self._asking[resource] += 1
+            self._pods_requesting[resource] += 1
         if row is not None:
             self._add(row, placed, times=1)
         return 0
@@ -59,14 +58,14 @@ class PodTotals(Index):
         if row is not None:
             self._add(row, placed, times=-1)
         for resource in footprint.amounts:
-            self._asking[resource] -= 1
-            if not self._asking[resource]:
-                del self._asking[resource]
+            self._pods_requesting[resource] -= 1
+            if not self._pods_requesting[resource]:
+                del self._pods_requesting[resource]
                 self.requested.drop(resource)
         return 0
 
     def _add(self, row: int, placed: PlacedPod, *, times: int) -> None:
-        """`times` is -1 where the pod is on the row no more."""
+        """`times` is 1, or -1 if the pod has left the row."""
         self.pod_count.array[row] += times
         for resource, amount in placed.footprint.amounts.items():
             total = self.requested.get(resource)

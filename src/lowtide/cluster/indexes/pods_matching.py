@@ -1,6 +1,6 @@
-"""How many pods on each row match a selection: columns made at first use and kept true after it.
+"""How many pods on each row match a selection: one column per selection that a plugin has read.
 
-Plugins read a column by `nodes.pods_matching`.
+Plugins read a column through `nodes.pods_matching`.
 """
 
 from collections import OrderedDict
@@ -18,7 +18,7 @@ from lowtide.cluster.table import Table
 from lowtide.objects.node import Node
 from lowtide.objects.pod import Pod
 
-# A label that a pod must carry to be counted in a column; None where there is no such label.
+# A label that a pod must have to be counted in a column; None if there is no such label.
 _Label = tuple[str, str] | None
 
 
@@ -30,7 +30,7 @@ class _Kept:
 
 
 class PodsMatching(Index):
-    """Columns are filed under a label that their pods carry: a pod concerns few of them."""
+    """Columns are filed under a label of the pods that they count, so that a pod concerns few."""
 
     def __init__(self, table: Table) -> None:
         super().__init__(table)
@@ -42,7 +42,7 @@ class PodsMatching(Index):
     def columns(self) -> Iterable[Column]:
         return (kept.column for kept in self._kept.values())
 
-    def let_columns_go(self) -> None:
+    def drop_columns(self) -> None:
         self._kept.clear()
         self._filed.clear()
         self.is_idle = True
@@ -55,7 +55,7 @@ class PodsMatching(Index):
         kept = self._keep(selection)
         key, value = kept.filed_under or ("", None)
         for each in self._table.placed_in(selection.namespaces):
-            # A look at one label spares most pods the whole question.
+            # Comparing one label first saves most pods the full match.
             if each.pod.metadata.labels.get(key) == value and selection.counts(each.pod):
                 row = self._table.row_of(each.node_name)
                 if row is not None:
@@ -92,7 +92,7 @@ class PodsMatching(Index):
         while len(self._kept) >= most_columns(capacity):
             _, oldest = self._kept.popitem(last=False)
             self._filed.drop(oldest.filed_under, oldest.selection)
-        # Under the label that fewest other columns have: the others may be on every pod.
+        # File under the label that the fewest columns share: other labels may be on every pod.
         label = min(selection.labels, key=lambda each: len(self._filed.group(each)), default=None)
         kept = _Kept(selection, Column(np.int64, 0, capacity), label)
         self._kept[selection] = kept

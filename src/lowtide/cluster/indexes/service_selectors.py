@@ -1,6 +1,6 @@
-"""What Services select, found by the labels of a pod: one look per label, not one per Service.
+"""The selectors of Services, found by the labels of a pod: one lookup per label, not per Service.
 
-Plugins ask by `nodes.selected_by_services`."""
+Plugins read them through `nodes.selected_by_services`."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,11 +17,11 @@ _Label = tuple[str, str, str]  # a namespace, a key and its value
 class ServiceSelectors(Index):
     def __init__(self, table: Table) -> None:
         super().__init__(table)
-        # Each stands under one of the labels that it asks for.
-        self._by_label: Groups[_Label, str, Mapping[str, str]] = Groups()  # then by name
+        # Each selector is filed under one of its labels, then by Service name.
+        self._by_label: Groups[_Label, str, Mapping[str, str]] = Groups()
 
-    def about(self, pod: Pod) -> dict[str, str]:
-        """All labels that the Services which select this pod ask for."""
+    def selected_by_services(self, pod: Pod) -> dict[str, str]:
+        """The combined selectors of the Services that select this pod."""
         found: dict[str, str] = {}
         if self._by_label:
             labels, namespace = pod.labels, pod.namespace

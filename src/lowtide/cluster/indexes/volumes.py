@@ -1,7 +1,7 @@
-"""Volumes besides how many are attached: which pods use a claim or disk, which volumes a class has,
-and where in-tree drivers were migrated.
+"""Which pods use a claim or disk, which volumes a StorageClass has, and on which nodes in-tree
+drivers were migrated to CSI.
 
-Plugins read them by `nodes.volumes`.
+Plugins read them through `nodes.volumes`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,7 +17,7 @@ from lowtide.objects.pod import Pod
 from lowtide.objects.storage import CSINode, PersistentVolume
 from lowtide.objects.volumes import Volume
 
-# What pods can share: a claim, or a disk that they name themselves.
+# What pods can share: a claim, or a disk named in their specs.
 VolumeKey = tuple[str, ...]
 
 
@@ -26,7 +26,7 @@ def claim_key(namespace: str, name: str) -> VolumeKey:
 
 
 def disk_key(volume: Volume) -> VolumeKey | None:
-    """None where the volume is no disk that another pod can use too."""
+    """None if the volume is not a disk that another pod can use too."""
     if volume.gce_persistent_disk is not None:
         return ("gce", volume.gce_persistent_disk.pd_name)
     if volume.aws_elastic_block_store is not None:
@@ -39,7 +39,8 @@ def disk_key(volume: Volume) -> VolumeKey | None:
 
 
 def keys_of(pod: Pod) -> Iterator[VolumeKey]:
-    """What the pod uses, claims of ephemeral volumes too; a key twice if two volumes have it."""
+    """The claims and disks of the pod, claims of ephemeral volumes included. A key that two volumes
+    share comes twice."""
     for volume in pod.spec.volumes:
         name = volume.claim_name(pod.name)
         key = disk_key(volume) if name is None else claim_key(pod.namespace, name)
@@ -92,7 +93,7 @@ class VolumesOfClass(Index):
 
 
 class MigratedDrivers(Index):
-    """Where a CSI driver has taken the place of an in-tree driver, by the latter's name."""
+    """The nodes where a CSI driver has replaced an in-tree driver, by the name of the latter."""
 
     def __init__(self, table: Table) -> None:
         super().__init__(table)
