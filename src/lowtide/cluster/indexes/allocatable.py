@@ -25,7 +25,7 @@ class Allocatable(Index):
         """Whether every node has some of it to give."""
         known = self._are_had_by_all.get(resource)
         if known is None:
-            known = all(each.amount_of(resource) > 0 for each in self._of_rows)
+            known = all(each.by_resource.get(resource) for each in self._of_rows)
             self._are_had_by_all[resource] = known
         return known
 
@@ -51,7 +51,9 @@ class Allocatable(Index):
 
     def _make_column(self, resource: str) -> Column:
         column = Column(np.int64, 0, self._table.capacity)
-        column.array[: len(self._of_rows)] = [each.amount_of(resource) for each in self._of_rows]
+        column.array[: len(self._of_rows)] = [
+            each.by_resource.get(resource, 0) for each in self._of_rows
+        ]
         return column
 
     def _replace(self, row: int, node: Node) -> None:

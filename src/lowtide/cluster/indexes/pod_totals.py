@@ -85,10 +85,12 @@ class PodTotals(Index):
 
     def _make_total(self, resource: str) -> Totals:
         total, row_by_name = Totals(self._table.capacity), self._table.row_by_name
+        sums = [0] * self._table.count
         for placed in self._table.all_placed().values():
             amount = placed.footprint.amounts.get(resource)
             if amount and placed.node_name in row_by_name:
-                total.add(row_by_name[placed.node_name], amount)
+                sums[row_by_name[placed.node_name]] += amount
+        total.fill(sums)
         return total
 
 
