@@ -118,13 +118,6 @@ class Totals(Column):
         super().__init__(np.int64, 0, capacity)
         self.beyond: dict[int, int] = {}  # exact sums by row, of those above LARGEST
 
-    def fill(self, sums: Sequence[int]) -> None:
-        """One per row from the first on, in a column that has none yet."""
-        if max(sums, default=0) > LARGEST:
-            self.beyond = {row: total for row, total in enumerate(sums) if total > LARGEST}
-            sums = [min(total, LARGEST) for total in sums]
-        self.array[: len(sums)] = sums
-
     def add(self, row: int, amount: int) -> None:
         total = self.beyond.pop(row, self.array.item(row)) + amount
         if total > LARGEST:

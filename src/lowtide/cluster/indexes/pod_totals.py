@@ -12,12 +12,16 @@ import numpy as np
 
 from lowtide.cluster.columns import Column, KeptColumns, Totals
 from lowtide.cluster.indexes.index import Index
-from lowtide.cluster.placed import PlacedPod
+from lowtide.cluster.placed import NONZERO, PlacedPod
 from lowtide.cluster.table import Table
 from lowtide.objects.meta import as_int32
 from lowtide.objects.node import Node
 from lowtide.objects.quantity import LARGEST
+from lowtide.objects.requests import CPU, MEMORY
 
+# Hardly a pod does without these, and each is decided by them: the first one must not wait for
+# columns that add up what all others request.
+_ALWAYS_KEPT = (CPU, MEMORY, *NONZERO.values())
 NO_PODS = 2**31  # more than any pod's priority
 
 
@@ -28,7 +32,9 @@ class PodTotals(Index):
         self.lowest_priority = Column(np.int64, NO_PODS, table.capacity)
         self.large_count = 0  # pods with an amount with which sums and products need care
         self._asking: Counter[str] = Counter()  # by resource: the pods that request it
-        # By resource, as in Footprint.amounts. Of what no pod requests, no column is kept.
+        # By resource, as in Footprint.amounts.
+        self._always_kept = {each: Totals(table.capacity) for each in _ALWAYS_KEPT}
+        # Of what no pod requests, no column is kept.
         self.requested: KeptColumns[str, Totals] = KeptColumns(
             self._make_total, is_kept=self._asking.__contains__
         )
@@ -38,7 +44,12 @@ class PodTotals(Index):
     def columns(self) -> Iterator[Column]:
         yield self.pod_count
         yield self.lowest_priority
+        yield from self._always_kept.values()
         yield from self.requested
+
+    def total(self, resource: str) -> Totals:
+        """What pods request of this resource, by its name in Footprint.amounts."""
+        return self._always_kept.get(resource) or self.requested[resource]
 
     def node_added(self, row: int, node: Node) -> None:
         for placed in self._table.placed_on(node.name).values():
@@ -69,7 +80,7 @@ class PodTotals(Index):
         """`times` is -1 where the pod is on the row no more."""
         self.pod_count.array[row] += times
         for resource, amount in placed.footprint.amounts.items():
-            total = self.requested.get(resource)
+            total = self._always_kept.get(resource) or self.requested.get(resource)
             if total is None:
                 continue
             summed = total.array.item(row) + times * amount
@@ -85,12 +96,10 @@ class PodTotals(Index):
 
     def _make_total(self, resource: str) -> Totals:
         total, row_by_name = Totals(self._table.capacity), self._table.row_by_name
-        sums = [0] * self._table.count
         for placed in self._table.all_placed().values():
             amount = placed.footprint.amounts.get(resource)
             if amount and placed.node_name in row_by_name:
-                sums[row_by_name[placed.node_name]] += amount
-        total.fill(sums)
+                total.add(row_by_name[placed.node_name], amount)
         return total
 
 
