@@ -240,13 +240,10 @@ class Evaluation(ABC):
         refiltered: Rows = NO_ROWS,
     ) -> dict[int, Rows]:
         """Asks again where what was touched has changed; returns, by number, the rows whose answers
-        may be others now. `known` is what `keep_ahead` returned. `refiltered` rows may have become
-        feasible, or no longer be."""
+        may be others now, but for the row `known` that `keep_ahead` returned. `refiltered` rows may
+        have become feasible, or no longer be."""
         partition = self.partition
-        if known is None:
-            judged = self._judge_local(partition, changes, ranked)
-        else:
-            judged = dict.fromkeys(partition.local, np.array([known]))
+        judged = self._judge_local(partition, changes, ranked) if known is None else {}
         if not len(refiltered) and not changes.concern(partition.others_logged):
             return judged
         for touched, numbers in partition.others.items():

@@ -138,6 +138,8 @@ class Ranking(Evaluation):
         rescaled = self._rescale(judged, refiltered, changes)
         # Rows that came may have been ranked before they went, and no plugin may score them.
         dirty = [refiltered, changes.everything[self._count :], *rescaled]
+        if known is not None:
+            dirty.append(np.array([known]))
         with_opinion = [number for number, each in enumerate(self.scores) if each.has_opinion]
         if with_opinion != self._with_opinion:
             self._with_opinion, self.active = with_opinion, self._active(with_opinion)
@@ -395,6 +397,4 @@ def _split(ranked: IntArray, exceeded: int, keep: int) -> tuple[Rows, Rows]:
 
 def _nth_highest(ranked: IntArray, number: int) -> int:
     at = max(len(ranked) - max(number, 1), 0)
-    parted = ranked.copy()
-    parted.partition(at)
-    return parted.item(at)
+    return np.partition(ranked, at).item(at)
