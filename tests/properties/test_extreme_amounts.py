@@ -255,17 +255,17 @@ def faces(draw: st.DrawFn, nodes: Sequence[Node], pods: Sequence[Pod]) -> Nodes:
 def test_resources_agree_with_twins_of_unbounded_integers(
     kind: str, cluster: tuple[list[Node], list[Pod]], asked: dict[str, str], data: st.DataObject
 ) -> None:
-    pod, signature = make_pod(requests=asked), [(0, 0), (70, 10), (100, 4)]
+    pod, shape = make_pod(requests=asked), [(0, 0), (70, 10), (100, 4)]
     weights = {"cpu": 1, "memory": 3, GPU: 100}
     strategy = {
         "type": kind,
         "resources": [{"name": name, "weight": weight} for name, weight in weights.items()],
         "requestedToCapacityRatio": {
-            "signature": [{"utilization": used, "score": score} for used, score in signature]
+            "shape": [{"utilization": used, "score": score} for used, score in shape]
         },
     }
     nodes = faces(data.draw, *cluster)
     plugin = NodeResourcesFit(msgspec.convert({"scoringStrategy": strategy}, NodeResourcesFitArgs))
     assert rejections([plugin], pod, nodes) == rejections(plain_fit(pod, []), pod, nodes)
     found = plugin.score(pod, nodes).tolist()
-    assert found == PlainFitScore(kind, weights, signature).score(pod, nodes).tolist()
+    assert found == PlainFitScore(kind, weights, shape).score(pod, nodes).tolist()

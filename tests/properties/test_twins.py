@@ -331,7 +331,7 @@ def test_filters_by_resources_agree(pod: Pod, nodes: Nodes, ignored: list[str]) 
     assert rejections([plugin], pod, nodes) == rejections(plain_fit(pod, ignored), pod, nodes)
 
 
-SIGNATURES = [[(0, 0), (100, 10)], [(10, 10), (40, 3), (90, 7)], [(50, 5)], [(50, 0), (100, 10)]]
+SHAPES = [[(0, 0), (100, 10)], [(10, 10), (40, 3), (90, 7)], [(50, 5)], [(50, 0), (100, 10)]]
 
 
 @pytest.mark.parametrize("kind", ["LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"])
@@ -340,20 +340,20 @@ SIGNATURES = [[(0, 0), (100, 10)], [(10, 10), (40, 3), (90, 7)], [(50, 5)], [(50
     pod=pending,
     nodes=faces(),
     weights=st.dictionaries(st.sampled_from(RESOURCES), st.integers(1, 5), min_size=1),
-    signature=st.sampled_from(SIGNATURES),
+    shape=st.sampled_from(SHAPES),
 )
 def test_scores_by_resources_agree(
-    kind: str, pod: Pod, nodes: Nodes, weights: dict[str, int], signature: list[tuple[int, int]]
+    kind: str, pod: Pod, nodes: Nodes, weights: dict[str, int], shape: list[tuple[int, int]]
 ) -> None:
     strategy = {
         "type": kind,
         "resources": [{"name": name, "weight": weight} for name, weight in weights.items()],
         "requestedToCapacityRatio": {
-            "signature": [{"utilization": used, "score": score} for used, score in signature]
+            "shape": [{"utilization": used, "score": score} for used, score in shape]
         },
     }
     plugin = NodeResourcesFit(msgspec.convert({"scoringStrategy": strategy}, NodeResourcesFitArgs))
-    twin = PlainFitScore(kind, weights, signature)
+    twin = PlainFitScore(kind, weights, shape)
     assert raw_scores(plugin, pod, nodes) == raw_scores(twin, pod, nodes)
 
 

@@ -173,16 +173,16 @@ def plain_fit(pod: Pod, ignored: Sequence[str]) -> Iterator[Any]:
 
 
 class PlainFitScore:
-    """How NodeResourcesFit scores; `signature` is only for the ratio."""
+    """How NodeResourcesFit scores; `shape` is only for the ratio."""
 
     name = "NodeResourcesFit"
 
     def __init__(
-        self, kind: str, weights: Mapping[str, int], signature: Sequence[tuple[int, int]]
+        self, kind: str, weights: Mapping[str, int], shape: Sequence[tuple[int, int]]
     ) -> None:
         self._kind = kind
         self._weights = weights
-        self._signature = signature
+        self._shape = shape
 
     @score_each
     def score(self, pod: Pod, node: OneNode) -> int:
@@ -210,7 +210,7 @@ class PlainFitScore:
         if self._kind == "MostAllocated":
             return min(used, has) * 100 // has
         percent = 100 if used > has else used * 100 // has
-        return _on_signature([(at, score * 10) for at, score in self._signature], percent)
+        return _on_shape([(at, score * 10) for at, score in self._shape], percent)
 
 
 class PlainBalancedAllocation:
@@ -420,7 +420,7 @@ def _held(node: Node, image: str) -> int | None:
     return next((each.size_bytes for each in node.status.images if image in each.names), None)
 
 
-def _on_signature(points: Sequence[tuple[int, int]], percent: int) -> int:
+def _on_shape(points: Sequence[tuple[int, int]], percent: int) -> int:
     for number, (at, score) in enumerate(points):
         if percent <= at:
             if number == 0:

@@ -190,7 +190,7 @@ class Nodes(TableView):
         self._state.touched |= TAKEN << self._reach
         if resource == POD_COUNT:
             return self.pod_count
-        return self._total(self._state.pod_totals.requested[resource], resource)
+        return self._total(self._state.pod_totals.total(resource), resource)
 
     def nonzero_requested(self, resource: str) -> IntArray:
         """Requested cpu or memory. A container without a request counts with kube-scheduler's

@@ -127,7 +127,7 @@ class ClusterState(Table):
         return self.allocatable_amounts.amounts[resource].array
 
     def requested(self, resource: str) -> IntArray:
-        return self.pod_totals.requested[resource].array
+        return self.pod_totals.total(resource).array
 
     @property
     def clamped_counts(self) -> dict[str, int]:

@@ -173,7 +173,7 @@ class PluginsAt:
 
     def __init__(self, plugins: Sequence[Any]) -> None:
         self.plugins = tuple(plugins)
-        self.touched_last: Sequence[int] = (0,) * len(self.plugins)
+        self.touched_last = [0] * len(self.plugins)
         self._partitions: dict[tuple[int, ...], Partition] = {}
 
     def partition(self, touched: Sequence[int]) -> Partition:
@@ -203,8 +203,15 @@ class Evaluation(ABC):
         # What plugins touched where another of their methods was asked.
         self._touched_besides = [0] * len(self.plugins)
         self.judged_at = NEVER
-        self.partition = plugins_at.partition(self.touched)
+        self._partition: Partition | None = None  # until it is asked for
         self._lookahead = Lookahead(state, batches)
+
+    @property
+    def partition(self) -> Partition:
+        """Of the plugins, by what they touched so far."""
+        if self._partition is None:
+            self._partition = self._plugins_at.partition(self.touched)
+        return self._partition
 
     def judge_all_again(self) -> None:
         """The next look judges every row."""
@@ -233,13 +240,10 @@ class Evaluation(ABC):
         refiltered: Rows = NO_ROWS,
     ) -> dict[int, Rows]:
         """Asks again where what was touched has changed; returns, by number, the rows whose answers
-        may be others now. `known` is what `keep_ahead` returned. `refiltered` rows may have become
-        feasible, or no longer be."""
+        may be others now, but for the row `known` that `keep_ahead` returned. `refiltered` rows may
+        have become feasible, or no longer be."""
         partition = self.partition
-        if known is None:
-            judged = self._judge_local(partition, changes, ranked)
-        else:
-            judged = dict.fromkeys(partition.local, np.array([known]))
+        judged = self._judge_local(partition, changes, ranked) if known is None else {}
         if not len(refiltered) and not changes.concern(partition.others_logged):
             return judged
         for touched, numbers in partition.others.items():
@@ -342,10 +346,9 @@ class Evaluation(ABC):
         before = self.touched[number]
         if before != touched:
             check_kinds(self._state, self.plugins[number], touched)
-            self.touched[number] = touched
-            self.partition = self._plugins_at.partition(self.touched)
+            self.touched[number], self._partition = touched, None
             # But for kinds, which have other bits in another ClusterState.
-            self._plugins_at.touched_last = [each & (FIRST_KIND - 1) for each in self.touched]
+            self._plugins_at.touched_last[number] = touched & (FIRST_KIND - 1)
             if is_local(before) is not is_local(touched):
                 self._lookahead.forget()  # it has answers of other plugins than those local now
 

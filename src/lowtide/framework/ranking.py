@@ -138,6 +138,8 @@ class Ranking(Evaluation):
         rescaled = self._rescale(judged, refiltered, changes)
         # Rows that came may have been ranked before they went, and no plugin may score them.
         dirty = [refiltered, changes.everything[self._count :], *rescaled]
+        if known is not None:
+            dirty.append(np.array([known]))
         with_opinion = [number for number, each in enumerate(self.scores) if each.has_opinion]
         if with_opinion != self._with_opinion:
             self._with_opinion, self.active = with_opinion, self._active(with_opinion)
@@ -148,9 +150,9 @@ class Ranking(Evaluation):
         """As if only these nodes were feasible; nothing of it is kept."""
         scored = list(self._scored_among(feasible, asking))
         active = self._active([number for number, _, _ in scored])
-        signature = len(scored), len(feasible)
-        raw = np.array([each for _, each, _ in scored], np.int64).reshape(signature)
-        normalized = np.array([each for *_, each in scored], np.int64).reshape(signature)
+        shape = len(scored), len(feasible)
+        raw = np.array([each for _, each, _ in scored], np.int64).reshape(shape)
+        normalized = np.array([each for *_, each in scored], np.int64).reshape(shape)
         totals = np.array(active.weights, np.int64) @ normalized if scored else _FOR_NOTHING
         return RankedAmong(np.where(feasible, totals, -1), active, raw, normalized)
 
@@ -395,6 +397,4 @@ def _split(ranked: IntArray, exceeded: int, keep: int) -> tuple[Rows, Rows]:
 
 def _nth_highest(ranked: IntArray, number: int) -> int:
     at = max(len(ranked) - max(number, 1), 0)
-    parted = ranked.copy()
-    parted.partition(at)
-    return parted.item(at)
+    return np.partition(ranked, at).item(at)

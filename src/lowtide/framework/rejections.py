@@ -72,6 +72,8 @@ class Filtering(Evaluation):
             self._settle_one(known)
         else:
             parts = list(self.judge(changes, ranked, known=known).values())
+            if known is not None:
+                parts.append(np.array([known]))
             if is_other_for_all:
                 parts.append(changes.everything)
             elif self._state.count > self._settled_count:

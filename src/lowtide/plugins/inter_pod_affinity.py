@@ -140,14 +140,13 @@ class InterPodAffinity:
                     preference.weight,
                     preference.term.topology_key,
                 )
-        namespace_labels = _labels_of(pod.namespace, whole)
         for carried in whole.terms_about(pod):
             weight = self._hard_weight if carried.purpose is Purpose.ATTRACTS else carried.weight
             if carried.purpose is Purpose.REJECTS or (
                 carried.purpose is Purpose.ATTRACTS and not weight
             ):
                 continue
-            if carried.term.matches(pod, namespace_labels):
+            if _is_about(carried.term, pod, whole):
                 yield whole.pods_carrying(carried), weight, carried.term.topology_key
 
 
@@ -193,9 +192,8 @@ def _is_too_near(own: PodTerms, nodes: Nodes) -> BoolArray:
 def _rejecting(pod: Pod, whole: Nodes) -> _Reach:
     """The pods whose anti-affinity is about this one, as often as it is."""
     found: _Reach = {}
-    namespace_labels = _labels_of(pod.namespace, whole)
     for carried in whole.terms_about(pod):
-        if carried.purpose is Purpose.REJECTS and carried.term.matches(pod, namespace_labels):
+        if carried.purpose is Purpose.REJECTS and _is_about(carried.term, pod, whole):
             key, pods = carried.term.topology_key, whole.pods_carrying(carried)
             if _are_in_domain(pods, key, whole):
                 found[key] = found.get(key, 0) + pods
@@ -205,10 +203,9 @@ def _rejecting(pod: Pod, whole: Nodes) -> _Reach:
 def _is_unwanted(pod: Pod, rejecting: Mapping[str, IntArray], nodes: Nodes) -> BoolArray:
     """Where such pods are in the domain, those that are there hypothetically only counted too."""
     by_key = {key: _in_domain(pods, key, nodes) for key, pods in rejecting.items()}
-    namespace_labels = _labels_of(pod.namespace, nodes)
     for position, other, times in nodes.hypothetical_pods():
         for term in terms_of(other).anti_affinity:
-            if term.matches(pod, namespace_labels):
+            if _is_about(term, pod, nodes):
                 key = term.topology_key
                 pods = by_key.setdefault(key, np.zeros(len(nodes), np.int64))
                 pods[position] += times
@@ -304,6 +301,11 @@ def _resolved(term: AffinityTerm, nodes: Nodes) -> PodSelection | None:
     return replace(
         term.selection, namespaces=frozenset(meant.union(term.selection.namespaces or ()))
     )
+
+
+def _is_about(term: AffinityTerm, pod: Pod, nodes: Nodes) -> bool:
+    """Where there is no term, an answer does not depend on namespaces."""
+    return term.matches(pod, _labels_of(pod.namespace, nodes))
 
 
 def _labels_of(namespace: str, nodes: Nodes) -> Mapping[str, str]:

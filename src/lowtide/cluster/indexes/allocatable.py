@@ -25,7 +25,7 @@ class Allocatable(Index):
         """Whether every node can allocate some of this resource."""
         known = self._all_have.get(resource)
         if known is None:
-            known = all(each.amount_of(resource) > 0 for each in self._amounts_by_row)
+            known = all(each.by_resource.get(resource) for each in self._amounts_by_row)
             self._all_have[resource] = known
         return known
 
@@ -52,7 +52,7 @@ class Allocatable(Index):
     def _make_column(self, resource: str) -> Column:
         column = Column(np.int64, 0, self._table.capacity)
         column.array[: len(self._amounts_by_row)] = [
-            each.amount_of(resource) for each in self._amounts_by_row
+            each.by_resource.get(resource, 0) for each in self._amounts_by_row
         ]
         return column
 

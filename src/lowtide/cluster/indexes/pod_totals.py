@@ -11,12 +11,16 @@ import numpy as np
 
 from lowtide.cluster.columns import Column, ColumnCache, Totals
 from lowtide.cluster.indexes.index import Index
-from lowtide.cluster.placed import PlacedPod
+from lowtide.cluster.placed import NONZERO, PlacedPod
 from lowtide.cluster.table import Table
 from lowtide.objects.meta import as_int32
 from lowtide.objects.node import Node
 from lowtide.objects.quantity import LARGEST
+from lowtide.objects.requests import CPU, MEMORY
 
+# Hardly a pod does without these, and each is decided by them: the first one must not wait for
+# columns that add up what all others request.
+_ALWAYS_KEPT = (CPU, MEMORY, *NONZERO.values())
 NO_PODS = 2**31  # more than any pod's priority
 
 
@@ -27,6 +31,7 @@ class PodTotals(Index):
         self.lowest_priority = Column(np.int64, NO_PODS, table.capacity)
         self.large_count = 0  # how many pods have an amount so large that sums may overflow
         self._pods_requesting: Counter[str] = Counter()  # by resource: how many pods request it
+        self._always_kept = {each: Totals(table.capacity) for each in _ALWAYS_KEPT}
         # By key of Footprint.amounts. No column is kept for a resource that no pod requests.
         self.requested: ColumnCache[str, Totals] = ColumnCache(
             self._make_total, is_kept=self._pods_requesting.__contains__
@@ -37,7 +42,12 @@ class PodTotals(Index):
     def columns(self) -> Iterator[Column]:
         yield self.pod_count
         yield self.lowest_priority
+        yield from self._always_kept.values()
         yield from self.requested
+
+    def total(self, resource: str) -> Totals:
+        """What pods request of this resource, by its name in Footprint.amounts."""
+        return self._always_kept.get(resource) or self.requested[resource]
 
     def node_added(self, row: int, node: Node) -> None:
         for placed in self._table.placed_on(node.name).values():
@@ -68,7 +78,7 @@ class PodTotals(Index):
         """`times` is 1, or -1 if the pod has left the row."""
         self.pod_count.array[row] += times
         for resource, amount in placed.footprint.amounts.items():
-            total = self.requested.get(resource)
+            total = self._always_kept.get(resource) or self.requested.get(resource)
             if total is None:
                 continue
             summed = total.array.item(row) + times * amount
