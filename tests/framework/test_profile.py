@@ -163,9 +163,6 @@ class Choosy:
 
     name = "Choosy"
 
-    def __init__(self, *, skips_by_pre_score: bool = False) -> None:
-        self.skips_by_pre_score = skips_by_pre_score
-
     def concerns(self, pod: Pod) -> bool:
         return "concerned" in pod.labels
 
@@ -189,23 +186,26 @@ def points_of(concerned: Concerned) -> tuple[bool, ...]:
 
 
 @pytest.mark.parametrize(
-    ("choosy", "labels", "want"),
+    ("zero_if_skipped", "labels", "want"),
     [
         pytest.param(
-            Choosy(), {"concerned": ""}, (True, True, True, True), id="asks a plugin it concerns"
+            (), {"concerned": ""}, (True, True, True, True), id="asks a plugin it concerns"
         ),
-        pytest.param(Choosy(), {}, (False, False, False, False), id="asks no plugin it does not"),
+        pytest.param((), {}, (False, False, False, False), id="asks no plugin it does not"),
         pytest.param(
-            Choosy(skips_by_pre_score=True),
+            ("Choosy",),
             {},
             (False, False, True, True),
             id="asks a plugin for scores that has to say zero",
         ),
     ],
 )
-def test_a_verdict(choosy: Choosy, labels: dict[str, str], want: tuple[bool, ...]) -> None:
-    plugins_at = {point: [choosy] for point in ("preFilter", "filter", "score")}
-    profile = Profile("lowtide", plugins_at, {"Choosy": 1})
+def test_a_verdict(
+    zero_if_skipped: tuple[str, ...], labels: dict[str, str], want: tuple[bool, ...]
+) -> None:
+    plugins_at = {point: [Choosy()] for point in ("preFilter", "filter", "score")}
+    weights = {"Choosy": 1}
+    profile = Profile("lowtide", plugins_at, weights, zero_if_skipped=zero_if_skipped)
     assert points_of(profile.concerned_by(make_pod(labels={"concerned": ""}))) == (True,) * 4
     assert points_of(profile.concerned_by(make_pod(labels=labels))) == want
 

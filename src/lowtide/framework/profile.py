@@ -87,7 +87,10 @@ class Profile:
         plugins_at: Mapping[str, Sequence[Any]],
         weights: Mapping[str, int],
         clock: Callable[[], float] | None = None,
+        *,
+        zero_if_skipped: Collection[str] = (),
     ) -> None:
+        """`zero_if_skipped` names score plugins that score 0 where they have no opinion."""
         self.scheduler_name = scheduler_name
         self.clock = clock  # for each Asking of a turn
         self.plugins_at = {point: tuple(plugins) for point, plugins in plugins_at.items()}
@@ -98,14 +101,9 @@ class Profile:
             )
             for point, method in METHOD_AT_POINT.items()
         }
-        asked_before = self.plugins_at.get("preScore", ())
+        self._zero_if_skipped = frozenset(zero_if_skipped)
         self.scorers = tuple(
-            Weighted(
-                plugin,
-                weights[plugin.name],
-                zero_if_skipped=getattr(plugin, "skips_by_pre_score", False)
-                and plugin not in asked_before,
-            )
+            Weighted(plugin, weights[plugin.name], plugin.name in self._zero_if_skipped)
             for plugin in self.plugins_for_point("score")
         )
         self._having_concerns = tuple(
@@ -127,11 +125,22 @@ class Profile:
             point: [plugin for plugin in plugins if plugin.name not in plugin_names]
             for point, plugins in self.plugins_at.items()
         }
-        return Profile(self.scheduler_name, left, self._weights, self.clock)
+        return self._with(left, self.clock)
 
     def timed_by(self, clock: Callable[[], float]) -> "Profile":
         """The same, which knows how long each plugin takes."""
-        return Profile(self.scheduler_name, self.plugins_at, self._weights, clock)
+        return self._with(self.plugins_at, clock)
+
+    def _with(
+        self, plugins_at: Mapping[str, Sequence[Any]], clock: Callable[[], float] | None
+    ) -> "Profile":
+        return Profile(
+            self.scheduler_name,
+            plugins_at,
+            self._weights,
+            clock,
+            zero_if_skipped=self._zero_if_skipped,
+        )
 
     def plugins_for_point(self, point: str) -> tuple[Any, ...]:
         """The plugins at this point that do something there, in order."""

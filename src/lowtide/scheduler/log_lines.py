@@ -1,6 +1,6 @@
-"""The log lines of the scheduler, in kube-scheduler's wording, and what plugins say of nodes.
+"""The scheduler's log lines, in kube-scheduler's wording, and those of plugins about nodes.
 
-Called by live and by the extender; written from events, decisions and answers."""
+`live` and the extender mode call it with events, decisions and answers."""
 
 from collections.abc import Hashable, Iterable, Iterator
 from typing import Any
@@ -12,6 +12,7 @@ from lowtide.cluster.nodes import Nodes
 from lowtide.cluster.state import ClusterState
 from lowtide.framework.asking import ask, readings_of
 from lowtide.framework.decision import NO_SCORES, Decision, PluginScore, ScoreTable
+from lowtide.framework.log_words import LogsScores, LogsVerdicts
 from lowtide.framework.plugin import PluginError
 from lowtide.framework.profile import Profile, Weighted
 from lowtide.framework.scores import Scores
@@ -28,11 +29,11 @@ from lowtide.scheduler.events import Event
 
 log = Log("scheduler")
 
-NODES_TOLD = 100  # in the words of a plugin; of more nodes, how many they are
+NODES_LOGGED = 100  # by each plugin; of the others, only the count
 
 
 def log_event(event: Event, state: ClusterState) -> None:
-    """`state` is what was believed before this event."""
+    """`state` is as it was before this event."""
     match event:
         case Added(object=Pod() as pod) if not is_readable(pod):
             _log_unreadable("pod", pod.key, TRAFFIC_ANNOTATION, pod.metadata, READABLE_TRAFFIC)
@@ -90,85 +91,83 @@ def log_decision(decided: Decided, profile: Profile, nodes: Nodes) -> None:
 
 
 def log_filter(pod: Pod, profile: Profile, nodes: Nodes, *, at_info: bool) -> None:
-    """What the plugins that filter say of each node that was asked about."""
+    """What the filter plugins log about each of these nodes."""
     level = 0 if at_info else 2
     if not log.enabled(level):
         return
-    told = nodes if len(nodes) <= NODES_TOLD else nodes.take(np.arange(NODES_TOLD))
+    logged = nodes if len(nodes) <= NODES_LOGGED else nodes.take(np.arange(NODES_LOGGED))
     for plugin in profile.plugins_for_point("filter"):
-        if not hasattr(plugin, "filter_in_words"):
+        if not isinstance(plugin, LogsVerdicts):
             continue
         try:
-            said = ask(plugin, "filter_in_words", pod, told)
-            for line in _lines(plugin, said, more_nodes=len(nodes) - len(told)):
+            lines = ask(plugin, "filter_log_lines", pod, logged)
+            for line in _with_count(plugin, lines, more_nodes=len(nodes) - len(logged)):
                 log.v(level, line)
         except (PluginError, QuantityError) as error:
-            log.error("Verdicts cannot be told", err=error)
+            log.error("A plugin cannot log its verdicts", err=error)
 
 
 def log_priorities(scores: ScoreTable, profile: Profile, nodes: Nodes, *, at_info: bool) -> None:
-    """What the plugins that score say of these nodes, which stand in `nodes` as they were
-    scored."""
+    """What the score plugins log about these scores. `nodes` has the nodes as they were scored."""
     level = 0 if at_info else 2
     if log.enabled(level):
         _log_scores(scores, profile, nodes, level=level)
 
 
 def log_reading(source: Hashable, profiles: Iterable[Profile], state: ClusterState) -> None:
-    """What each node's traffic would score now, for plugins that are to log their readings."""
+    """What each node would score now, for plugins that log their readings."""
     nodes = state.nodes()
     for profile in profiles:
         for weighted in profile.scorers:
             plugin = weighted.plugin
-            if source not in readings_of(plugin) or not getattr(plugin, "tells_readings", False):
+            if not isinstance(plugin, LogsScores) or not plugin.logs_readings:
+                continue
+            if source not in readings_of(plugin):
                 continue
             try:
                 scores = _scores_of_all(weighted, nodes)
-                for line in _in_words(plugin, scores, nodes, brief=True):
+                for line in _score_lines(plugin, scores, nodes, brief=True):
                     log.info(line)
             except PluginError as error:
-                log.error("A reading cannot be told", err=error)
+                log.error("A plugin cannot log a reading", err=error)
 
 
 def _log_scores(scores: ScoreTable, profile: Profile, nodes: Nodes, *, level: int) -> None:
     for weighted in profile.scorers:
         plugin = weighted.plugin
         try:
-            for line in _in_words(plugin, scores, nodes):
+            for line in _score_lines(plugin, scores, nodes):
                 log.v(level, line)
         except PluginError as error:
-            log.error("Scores cannot be told", err=error)
+            log.error("A plugin cannot log its scores", err=error)
 
 
-def _in_words(
+def _score_lines(
     plugin: Any, scores: ScoreTable, nodes: Nodes, *, brief: bool = False
 ) -> Iterator[str]:
-    """The first of its scores in the plugin's words; nothing where it has none."""
-    if (
-        not hasattr(plugin, "in_words")
-        or plugin.name not in scores.plugins
-        or not scores.node_names
-    ):
+    """The plugin's lines about the first of its scores; none where it has no scores."""
+    has_scores = plugin.name in scores.plugins and scores.node_names
+    if not isinstance(plugin, LogsScores) or not has_scores:
         return
-    told = _first_scores(scores, plugin.name)
-    said = ask(plugin, "in_words", told, nodes, brief=brief)
-    yield from _lines(plugin, said, more_nodes=len(scores.node_names) - len(told))
+    first = _first_scores(scores, plugin.name)
+    lines = ask(plugin, "score_log_lines", first, nodes, brief=brief)
+    yield from _with_count(plugin, lines, more_nodes=len(scores.node_names) - len(first))
 
 
 def _first_scores(scores: ScoreTable, plugin_name: str) -> dict[str, PluginScore]:
     number = scores.plugins.index(plugin_name)
     columns = zip(
-        scores.node_names[:NODES_TOLD],
-        scores.raw[number][:NODES_TOLD].tolist(),
-        scores.normalized[number][:NODES_TOLD].tolist(),
+        scores.node_names[:NODES_LOGGED],
+        scores.raw[number][:NODES_LOGGED].tolist(),
+        scores.normalized[number][:NODES_LOGGED].tolist(),
         strict=True,
     )
     weight = scores.weights[number]
     return {name: PluginScore(raw, one, weight * one) for name, raw, one in columns}
 
 
-def _lines(plugin: Any, said: Iterable[str], *, more_nodes: int) -> Iterator[str]:
-    yield from said
+def _with_count(plugin: Any, lines: Iterable[str], *, more_nodes: int) -> Iterator[str]:
+    yield from lines
     if more_nodes:
         yield f"[{plugin.name}] and {more_nodes} more nodes"
 
@@ -180,7 +179,7 @@ def _as_decided(decision: Decision, nodes: Nodes) -> Nodes:
 
 
 def _scores_of_all(weighted: Weighted, nodes: Nodes) -> ScoreTable:
-    """As if every node were feasible for a pod that asks for nothing."""
+    """The scores as if every node were feasible, for a pod that requests nothing."""
     count = len(nodes)
     pod, every, plugin = Pod(), np.ones(count, np.bool_), weighted.plugin
     nodes = nodes.with_feasible(every)
