@@ -1,5 +1,7 @@
 """A Profile: which plugins serve which extension point."""
 
+from typing import Any
+
 import pytest
 
 from lowtide.cluster.changes import NEW_NODE, OBJECTS, ROW
@@ -63,6 +65,19 @@ def test_the_first_plugin_that_keeps_a_pod_out() -> None:
     second = make_pod(labels={"second": ""})
     assert PROFILE.may_enqueue(second) == ("second", PodRejection("kept by second"))
     assert PROFILE.may_enqueue(make_pod()) is None
+
+
+def test_a_gate_that_answers_with_anything_else_stays_closed() -> None:
+    class Says(Gate):
+        def may_enqueue(self, pod: Pod) -> Any:
+            return "not today"
+
+    profile = Profile("lowtide", {"preEnqueue": [Says("Says")]}, {})
+    told = "Says.may_enqueue answers with 'not today'; it must be a PodRejection or None"
+    with pytest.raises(PluginError) as caught:
+        profile.may_enqueue(make_pod())
+    assert (str(caught.value), caught.value.plugin_name) == (told, "Says")
+    assert profile.gate(make_pod()) == ("", PodRejection(told))
 
 
 # What may change the mind of plugins that rejected a pod.

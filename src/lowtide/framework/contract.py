@@ -2,8 +2,8 @@
 would never be called. The registry checks plugins from outside; lowtide.testing checks all."""
 
 import inspect
-from collections.abc import Iterator
-from typing import Any, Final
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, get_args
 
 from lowtide.config.errors import did_you_mean
 from lowtide.framework import log_words
@@ -32,6 +32,24 @@ _NEAR_MISS: Final = 0.8  # an attribute of its own is not unlikely to be spelled
 def broken_contract(plugin: type[Any]) -> str | None:
     """The first thing about the class that breaks the contract, in one sentence."""
     return next(_problems(plugin), None)
+
+
+def broken_options(plugin: Any) -> str | None:
+    """The first option of a plugin, which is an instance, that has a wrong value."""
+    scale, scales = getattr(plugin, "scale", None), get_args(get_args(api.Scale)[0])
+    if scale is not None and scale not in scales:
+        return f"its `scale` is {scale!r}; it must be {', '.join(map(repr, scales))} or None"
+    retry_on = getattr(plugin, "retry_on", 0)
+    if not isinstance(retry_on, int):
+        return (
+            f"its `retry_on` is {retry_on!r}; it must be changes joined by |, such as NODE | PODS"
+        )
+    for name in ("readings", "kinds"):
+        value = getattr(plugin, name, ())
+        if not isinstance(value, Iterable) or isinstance(value, str):
+            shown = getattr(value, "__name__", type(value).__name__)
+            return f"its `{name}` must be several, such as a tuple, not {shown}"
+    return None
 
 
 def _problems(plugin: type[Any]) -> Iterator[str]:

@@ -341,6 +341,11 @@ def filter_each(judge: Any = None, *, eviction_helps: bool = False) -> Any:
             positions_by_reason: dict[str, list[int]] = {}
             for position in range(len(nodes)):
                 reason = judge(self, pod, nodes.one(position))
+                if reason is not None and not isinstance(reason, str):
+                    raise PluginError(
+                        f"{self.name} answers with {reason!r} about node {nodes.names[position]}; "
+                        "it must return a reason as a string, or None"
+                    )
                 if reason is not None:
                     positions_by_reason.setdefault(reason, []).append(position)
             for reason, positions in positions_by_reason.items():
@@ -360,7 +365,7 @@ def score_each(judge: ScoreOne) -> ScoreAll:
     def score_all(self: Any, pod: Pod, nodes: Nodes) -> IntArray:
         scores = [judge(self, pod, nodes.one(position)) for position in range(len(nodes))]
         for position, value in enumerate(scores):
-            if not isinstance(value, int) or value.bit_length() > 63:
+            if not isinstance(value, int | np.integer) or int(value).bit_length() > 63:
                 raise PluginError(
                     f"{self.name} scored node {nodes.names[position]} {value!r}; "
                     "a score is a whole number of at most 63 bits"

@@ -221,8 +221,14 @@ class Profile:
         """The first plugin that keeps the pod out of the queue, and why."""
         for plugin in self._acting_at["preEnqueue"]:
             rejection = ask(plugin, "may_enqueue", pod)
-            if rejection is not None:
+            if isinstance(rejection, PodRejection):
                 return plugin.name, rejection
+            if rejection is not None:
+                raise PluginError(
+                    f"{plugin.name}.may_enqueue answers with {rejection!r}; it must be a "
+                    "PodRejection or None",
+                    plugin_name=plugin.name,
+                )
         return None
 
     def gate(self, pod: Pod) -> tuple[str, PodRejection] | None:

@@ -14,7 +14,7 @@ from lowtide.config.load import LoadedConfig
 from lowtide.config.plugin_sets import Expansion, expand_profiles, named_plugins, unknown_plugin
 from lowtide.config.types import EnabledPlugin
 from lowtide.framework.args import ArgsOf, ReadOlderArgs, with_own_names
-from lowtide.framework.contract import broken_contract
+from lowtide.framework.contract import broken_contract, broken_options
 from lowtide.framework.profile import METHOD_AT_POINT, Profile
 from lowtide.objects.kinds import KIND_OF
 
@@ -249,10 +249,14 @@ class Registry:
             )
             return None
         try:
-            return row.plugin(**given)
+            plugin = row.plugin(**given)
         except ValueError as error:
             args.problems.append(f"plugin {row.name} cannot be made of its args: {error}")
             return None
+        problem = broken_options(plugin)
+        if problem is not None:
+            args.problems.append(f"the plugin {row.name} is no plugin: {problem}")
+        return plugin
 
     def _decode_unused(self, args: ArgsOf) -> None:
         """Args of plugins that the profile does not enable must be right too."""

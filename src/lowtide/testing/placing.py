@@ -7,7 +7,7 @@ import numpy as np
 
 from lowtide.cluster.reading import Reading
 from lowtide.cluster.state import ClusterState
-from lowtide.framework.contract import broken_contract
+from lowtide.framework.contract import broken_contract, broken_options
 from lowtide.framework.decision import Decision
 from lowtide.framework.plugin import PluginError
 from lowtide.framework.profile import METHOD_AT_POINT, Profile
@@ -21,14 +21,10 @@ from lowtide.testing.builders import make_state
 def make_profile(
     plugins: Sequence[Any], weights: Mapping[str, int] | None = None, name: str = "lowtide"
 ) -> Profile:
-    """These plugins, each at every extension point that it has a method for. PluginError where one
-    has what the contract does not know, as when a configuration names it."""
+    """A profile with each plugin at every extension point that it has a method for. PluginError
+    where one breaks the contract of `framework/plugin.py`."""
     for plugin in plugins:
-        broken = broken_contract(type(plugin))
-        if broken is not None:
-            raise PluginError(
-                f"the plugin {plugin.name} is no plugin: {broken}", plugin_name=plugin.name
-            )
+        _check_contract(plugin)
     return Profile(
         name,
         {
@@ -37,6 +33,17 @@ def make_profile(
         },
         {plugin.name: (weights or {}).get(plugin.name, 1) for plugin in plugins},
     )
+
+
+def _check_contract(plugin: Any) -> None:
+    if isinstance(plugin, type):
+        raise PluginError(f"{plugin.__name__} is a class; give an instance of it")
+    if not isinstance(getattr(plugin, "name", None), str):
+        raise PluginError(f"a plugin of the class {type(plugin).__name__} has no `name`")
+    broken = broken_contract(type(plugin)) or broken_options(plugin)
+    if broken is not None:
+        text = f"the plugin {plugin.name} is no plugin: {broken}"
+        raise PluginError(text, plugin_name=plugin.name)
 
 
 def place(
