@@ -14,8 +14,8 @@ the order of `nodes.names`. `filter_each` and `score_each` lift a method that ju
     nodes.node(position), nodes.pods(position)         one node; the pods on it, assumed ones too
     nodes.allocatable("cpu"), nodes.requested("cpu")   cpu in millicores, all else in whole units
     nodes.pod_count, nodes.unschedulable               one element per node
-    nodes.label_matches(LabelRequirement(...))         where a node label meets a requirement
-    nodes.pods_matching(PodSelection...)               how many pods of a selection each node holds
+    nodes.label_matches(LabelRequirement("disk", "In", ["ssd"]))   where node labels match
+    nodes.pods_matching(PodSelection.from_requirements(...))       how many such pods on each node
     nodes.objects(kind), nodes.reading(request)        see `kinds` and `readings` of PluginOptions
     nodes.feasible                                     in `score`: the nodes that passed all filters
     nodes.everything                                   the whole table, whichever nodes are asked
@@ -44,7 +44,9 @@ from lowtide.cluster.changes import LABELS, NODE, NODES, OBJECTS, OTHERS, PODS, 
 from lowtide.cluster.columns import BoolArray, FloatArray, IntArray
 from lowtide.cluster.nodes import Nodes
 from lowtide.cluster.one_node import OneNode
+from lowtide.cluster.pod_selection import PodSelection
 from lowtide.framework.change import Change
+from lowtide.objects.meta import LabelRequirement
 from lowtide.objects.pod import Pod
 
 if TYPE_CHECKING:
@@ -57,7 +59,7 @@ __all__ += ["Binder", "Change", "Nodes", "OneNode", "Pod", "PostFilterContext", 
 __all__ += ["LARGEST_RAW", "MAX_SCORE", "BoolArray", "FloatArray", "IntArray"]
 __all__ += ["LABELS", "NODE", "NODES", "OBJECTS", "OTHERS", "PODS", "READING", "TAKEN"]
 __all__ += ["Allow", "BindOutcome", "Eviction", "PluginError", "PodRejection", "PostFiltered"]
-__all__ += ["Reject", "Rejection", "Reserved", "Wait"]
+__all__ += ["LabelRequirement", "PodSelection", "Reject", "Rejection", "Reserved", "Wait"]
 
 Scale = Literal["highest_best", "lowest_best"] | None
 
@@ -246,8 +248,9 @@ class PluginOptions(Protocol):
     args: type[msgspec.Struct]
     needs: Mapping[str, type]  # constructor parameter -> a Protocol to supply, such as Binder
     kinds: Collection[type]  # other object types to watch; `nodes.objects(kind)` reads them
-    # What to measure, such as a PrometheusQuery. `nodes.reading(request)` maps each field to an
-    # array with one element per node: no fields before the first answer, NaN for unknown nodes.
+    # What to measure, such as a PrometheusQuery (lowtide.readings.prometheus_query).
+    # `nodes.reading(request)` maps each field to an array with one element per node: no fields
+    # before the first answer, NaN for unknown nodes.
     readings: Iterable[Hashable]
 
     # The changes after which a pod that this plugin rejected is tried again. Of one node: NODE (its
