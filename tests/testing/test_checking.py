@@ -161,7 +161,7 @@ ANY_ANSWER = r"(no rejection|'[^']*'|-?\d+|None|PodRejection\(.*\))"
             r"BelowAverage\.filter answers about node node-\d and pod \w+: 'too many pods' when it "
             r"is asked about all \d nodes, and no rejection when it is asked about it alone; the "
             r"answer about a node must not depend on which others it is asked about: read other "
-            r"nodes by `nodes\.everything`",
+            r"nodes from `nodes\.everything`",
             id="takes the asked nodes for all nodes",
         ),
         pytest.param(
@@ -189,8 +189,8 @@ ANY_ANSWER = r"(no rejection|'[^']*'|-?\d+|None|PodRejection\(.*\))"
         pytest.param(
             Counts(),
             r"Counts\.score answers .*: \d+ when it is asked now, and \d+ when it was asked "
-            r"before, and nothing that it read by `nodes` has changed since; read everything by "
-            r"`nodes` and `pod`, and keep no state",
+            r"before, and nothing that it read from `nodes` has changed since; read everything "
+            r"from `nodes` and `pod`, and keep no state",
             id="counts how often it is asked",
         ),
     ],

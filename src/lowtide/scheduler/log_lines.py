@@ -48,7 +48,7 @@ def log_event(event: Event, state: ClusterState) -> None:
             log.v(2, f"Delete event for {_kind_of(pod)} pod", pod=pod.key)
         case Modified(object=Pod() as pod) if pod.spec.node_name:
             placed = state.placed(pod.uid)
-            if placed is None or placed.is_assumed:  # it has just been bound
+            if placed is None or placed.is_assumed:  # the pod has just been bound
                 log.v(2, "Delete event for unscheduled pod", pod=pod.key)
                 log.v(2, "Add event for scheduled pod", pod=pod.key)
 
@@ -66,7 +66,7 @@ def _log_unreadable(
 
 
 def log_decision(decided: Decided, profile: Profile, nodes: Nodes) -> None:
-    """`nodes` is the table after the decision, where the pod may count already."""
+    """`nodes` is the table after the decision. It may already count the pod."""
     if not log.enabled(2):
         return
     decision = decided.decision
@@ -173,7 +173,7 @@ def _with_count(plugin: Any, lines: Iterable[str], *, more_nodes: int) -> Iterat
 
 
 def _as_decided(decision: Decision, nodes: Nodes) -> Nodes:
-    """The table without the pod itself."""
+    """The table without the pod, as it was when the decision was made."""
     position = None if decision.node_name is None else nodes.position_of(decision.node_name)
     return nodes if position is None else nodes.without({position: {decision.pod.uid}})
 

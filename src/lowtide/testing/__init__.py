@@ -1,6 +1,8 @@
-"""For plugin authors and for our own tests: builders, also of readings; `place`, which asks plugins
-about one pod; `Cluster`, in which pods come and wait while a manual clock goes on; and
-`check_plugin`, which finds answers that must not be kept."""
+"""Test helpers for plugin authors and for this project's own tests.
+
+`make_pod`, `make_node` and `make_reading` build objects, `place` decides about one pod, `Cluster`
+runs the scheduler on a manual clock, and `check_plugin` finds plugins whose answers cannot be kept.
+"""
 
 from lowtide.testing.builders import (
     make_node,

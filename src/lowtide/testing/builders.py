@@ -1,4 +1,4 @@
-"""Pods, nodes and clusters in one line each; every argument has a default that does not matter."""
+"""Builders of pods, nodes, readings and clusters. Every argument has a default."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,8 +30,8 @@ def make_node(
     declared_features: Sequence[str] = (),
     **more_allocatable: Quantity,
 ) -> Node:
-    """`gpu="1"` and the like add to what is allocatable, with `_` for `.` and `__` for `/`;
-    `images` are sizes in bytes by name."""
+    """Other keywords add allocatable resources: `gpu="1"`, `nvidia_com__gpu=1` for nvidia.com/gpu.
+    `images` maps names to sizes in bytes."""
     extra = {
         name.replace("__", "/").replace("_", "."): amount
         for name, amount in more_allocatable.items()
@@ -80,10 +80,11 @@ def make_pod(
     deleted: bool = False,
     spec: Mapping[str, Any] | None = None,
 ) -> Pod:
-    """`on` is the node it runs on; `spec` overrides fields of the spec, spelled as in YAML."""
+    """`on` is the pod's node. `spec` overrides fields of the spec, spelled as in YAML. The uid is
+    namespace/name by default."""
     asked = dict(requests or {})
-    said = (("cpu", cpu), ("memory", memory))
-    asked.update({key: value for key, value in said if value is not None})
+    given = (("cpu", cpu), ("memory", memory))
+    asked.update({key: value for key, value in given if value is not None})
     container: dict[str, Any] = {
         "name": "main",
         "resources": {"requests": asked},
@@ -122,7 +123,8 @@ def make_state(
     pods: Iterable[Pod] = (),
     readings: Mapping[Any, Reading] | None = None,
 ) -> ClusterState:
-    """A cluster with these nodes and these pods on them. Readings are by what a plugin requests."""
+    """A cluster with these nodes, and the pods on them. `readings` maps a plugin's request, such as
+    a PrometheusQuery, to its reading."""
     state = ClusterState()
     for node in nodes:
         state.add_node(node)
@@ -136,7 +138,7 @@ def make_state(
 def make_reading(
     by_node: Mapping[str, Mapping[str, float]], of_others: Mapping[str, float] | None = None
 ) -> Reading:
-    """From fields by node; a field that a node does not have is NaN."""
+    """A reading from the fields of each node; a field that a node lacks is NaN."""
     fields = dict.fromkeys(name for values in by_node.values() for name in values)
     columns = {
         name: np.array([values.get(name, math.nan) for values in by_node.values()], np.float64)
@@ -146,5 +148,5 @@ def make_reading(
 
 
 def make_values(by_node: Mapping[str, float]) -> Reading:
-    """What a PrometheusQuery measured; nothing is known of any other node."""
+    """The reading of a PrometheusQuery from one value per node; other nodes are unknown."""
     return query_reading(by_node, sampled_at=math.inf)

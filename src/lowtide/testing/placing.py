@@ -1,4 +1,4 @@
-"""Ask a plugin, or a few of them together, without a cluster and without a configuration file."""
+"""Asks one or several plugins, without a cluster and without a configuration file."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -55,18 +55,19 @@ def place(
     *,
     readings: Mapping[Any, Reading] | None = None,
 ) -> Decision:
-    """What these plugins decide together, with everything kept that explains it."""
+    """The decision of these plugins about the pod, with every rejection and score. `pods` are on
+    their nodes already."""
     state = make_state(nodes, pods, readings)
     return decide(pod, VerdictCache(make_profile(plugins), state), turn=turn, full=True)
 
 
 def is_concerned(plugin: Any, pod: Pod) -> bool:
-    """Whether the plugin is asked about the pod at all."""
+    """Whether the plugin is asked about pods of this signature."""
     return not hasattr(plugin, "concerns") or plugin.concerns(pod)
 
 
 def rejections(plugin: Any, pod: Pod, state: ClusterState) -> dict[str, list[str]]:
-    """Why one filter rejects which nodes; nodes that it accepts are left out."""
+    """The reasons of one filter by rejected node."""
     nodes = state.nodes()
     found: dict[str, list[str]] = {}
     for rejection in plugin.filter(pod, nodes) if is_concerned(plugin, pod) else ():
@@ -76,7 +77,7 @@ def rejections(plugin: Any, pod: Pod, state: ClusterState) -> dict[str, list[str
 
 
 def scores(plugin: Any, pod: Pod, state: ClusterState) -> dict[str, int] | None:
-    """The raw score of every node by one plugin; None when it has no opinion."""
+    """The raw scores of one plugin by node; None if it has no opinion."""
     if not is_concerned(plugin, pod):
         return None
     nodes = state.nodes().with_feasible(np.ones(state.count, np.bool_))
