@@ -1,12 +1,20 @@
-"""A Permit plugin: the pods of a group are bound together, or none of them. Those that have a node
-wait there until the last one has."""
+"""A Permit plugin: the pods of a group are bound together, or none of them. Pods that have a node
+wait there until the last pod of the group has one."""
 
 import msgspec
 import numpy as np
 
-from lowtide.cluster.pod_selection import PodSelection
-from lowtide.framework.plugin import PODS, Allow, Change, Nodes, Pod, Reject, Wait
-from lowtide.objects.meta import LabelRequirement
+from lowtide.framework.plugin import (
+    PODS,
+    Allow,
+    Change,
+    LabelRequirement,
+    Nodes,
+    Pod,
+    PodSelection,
+    Reject,
+    Wait,
+)
 
 
 class WholeGroupArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
@@ -24,7 +32,7 @@ class WholeGroup:
         self._args = args
 
     def permit(self, pod: Pod, node_name: str, nodes: Nodes) -> Allow | Reject | Wait:
-        """The pod counts on its node already, and so do those that wait or are bound."""
+        """`nodes` counts this pod, and those that wait or are bound."""
         if not self._group(pod):
             return Allow()
         size = pod.labels.get(self._args.size_label, "")
@@ -36,8 +44,8 @@ class WholeGroup:
         return Allow(also=placed)
 
     def may_help(self, pod: Pod, change: Change) -> bool:
-        """Whoever waited in vain tries again when another one of the group has given up: then
-        there is somebody to wait for."""
+        """A pod that waited in vain is tried again when another pod of its group gives up: then
+        there is a pod to wait for."""
         gone = change.before
         return (
             isinstance(gone, Pod)
@@ -49,7 +57,7 @@ class WholeGroup:
         return pod.labels.get(self._args.group_label, "")
 
     def _members(self, pod: Pod, nodes: Nodes) -> frozenset[str]:
-        """The uids of all that have a node. Only nodes that hold some are looked into."""
+        """The uids of the group's pods that have a node."""
         group = LabelRequirement(self._args.group_label, "In", [self._group(pod)])
         selection = PodSelection.from_requirements(
             [group], namespaces=[pod.namespace], counts_terminating=False

@@ -108,7 +108,7 @@ def test_a_plugin_is_found_by_its_place(site: Path, name: str, want: str) -> Non
             "outside_plugins:Before",
             "outside_plugins:Before is no plugin: delete `reads`, which is no longer needed: "
             "what a "
-            "plugin reads is noted",
+            "plugin reads is recorded",
             id="written for an earlier version",
         ),
         pytest.param(

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from lowtide.framework.contract import broken_contract
+from lowtide.framework.log_words import LogsScores
 from lowtide.framework.plugin import (
     IntArray,
     Nodes,
@@ -168,6 +169,11 @@ def test_a_plugin_that_keeps_to_the_contract() -> None:
     assert broken_contract(Keeps) is None
 
 
+def test_a_plugin_that_inherits_log_lines_keeps_to_the_contract() -> None:
+    own = type("Own", (LogsScores,), {"name": "Own", "filter": method, "score_log_lines": logs})
+    assert broken_contract(own) is None
+
+
 def method(self: Any, pod: Pod, nodes: Nodes) -> Iterator[Rejection]:
     return iter(())
 
@@ -177,6 +183,15 @@ async def filters_later(self: Any, pod: Pod, nodes: Nodes) -> list[Rejection]:
 
 
 def permits_as_before(self: Any, pod: Pod, node_name: str) -> None: ...
+
+
+def permits_with_memory(
+    self: Any, pod: Pod, node_name: str, nodes: Nodes, *, memory: object
+) -> None: ...
+
+
+def logs(self: Any, scores: Any, nodes: Nodes, *, brief: bool = False) -> Iterator[str]:
+    return iter(())
 
 
 def binds_at_once(self: Any, pod: Pod, node_name: str) -> None: ...
@@ -214,12 +229,12 @@ def scores_each_of_two(self: Any, pod: Pod, node: OneNode) -> int:
         ),
         pytest.param(
             {"reads": 3},
-            "delete `reads`, which is no longer needed: what a plugin reads is noted",
+            "delete `reads`, which is no longer needed: what a plugin reads is recorded",
             id="what it reads",
         ),
         pytest.param(
             {"reads_about": method},
-            "delete `reads_about`, which is no longer needed: what a plugin reads is noted",
+            "delete `reads_about`, which is no longer needed: what a plugin reads is recorded",
             id="what it reads of other objects",
         ),
         *(
@@ -245,6 +260,18 @@ def scores_each_of_two(self: Any, pod: Pod, node: OneNode) -> int:
             "its method `reserve` takes (pod, node_name, nodes, why) and must take "
             "(pod, node_name, nodes)",
             id="a parameter too many",
+        ),
+        pytest.param(
+            {"permit": permits_with_memory},
+            "the parameter `memory` of its method `permit` must be a keyword with a default, such "
+            "as `*, memory=None`: it is passed only where `reserve` returned some",
+            id="a memory that it demands",
+        ),
+        pytest.param(
+            {"score_log_lines": logs},
+            'its public method "score_log_lines" is not in the contract, and names of its own '
+            "methods must start with an underscore",
+            id="log lines without inheriting LogsScores",
         ),
         pytest.param(
             {"normalize": scores_each_of_two},

@@ -132,6 +132,33 @@ def test_a_lifted_score_must_be_a_whole_number(value: Any, shown: str) -> None:
     )
 
 
+def test_a_lifted_score_may_be_a_numpy_integer() -> None:
+    class Counts:
+        name = "Counts"
+
+        @score_each
+        def score(self, pod: Pod, node: OneNode) -> Any:
+            return np.uint8(len(node.pods))
+
+    assert scores(Counts(), POD, state()) == {"a": 0, "b": 0, "c": 1, "d": 0}
+
+
+@pytest.mark.parametrize("answer", [True, False, 7])
+def test_a_lifted_filter_must_answer_with_a_reason(answer: Any) -> None:
+    class Odd:
+        name = "Odd"
+
+        @filter_each
+        def filter(self, pod: Pod, node: OneNode) -> Any:
+            return answer if node.name == "b" else None
+
+    with pytest.raises(PluginError) as caught:
+        rejections(Odd(), POD, state())
+    assert str(caught.value) == (
+        f"Odd answers with {answer!r} about node b; it must return a reason as a string, or None"
+    )
+
+
 class Heat:
     name = "Heat"
 

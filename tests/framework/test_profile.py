@@ -1,5 +1,7 @@
 """A Profile: which plugins serve which extension point."""
 
+from typing import Any
+
 import pytest
 
 from lowtide.cluster.changes import NEW_NODE, OBJECTS, ROW
@@ -63,6 +65,19 @@ def test_the_first_plugin_that_keeps_a_pod_out() -> None:
     second = make_pod(labels={"second": ""})
     assert PROFILE.may_enqueue(second) == ("second", PodRejection("kept by second"))
     assert PROFILE.may_enqueue(make_pod()) is None
+
+
+def test_a_gate_that_answers_with_anything_else_stays_closed() -> None:
+    class Says(Gate):
+        def may_enqueue(self, pod: Pod) -> Any:
+            return "not today"
+
+    profile = Profile("lowtide", {"preEnqueue": [Says("Says")]}, {})
+    told = "Says.may_enqueue answers with 'not today'; it must be a PodRejection or None"
+    with pytest.raises(PluginError) as caught:
+        profile.may_enqueue(make_pod())
+    assert (str(caught.value), caught.value.plugin_name) == (told, "Says")
+    assert profile.gate(make_pod()) == ("", PodRejection(told))
 
 
 # What may change the mind of plugins that rejected a pod.
@@ -163,9 +178,6 @@ class Choosy:
 
     name = "Choosy"
 
-    def __init__(self, *, skips_by_pre_score: bool = False) -> None:
-        self.skips_by_pre_score = skips_by_pre_score
-
     def concerns(self, pod: Pod) -> bool:
         return "concerned" in pod.labels
 
@@ -189,23 +201,26 @@ def points_of(concerned: Concerned) -> tuple[bool, ...]:
 
 
 @pytest.mark.parametrize(
-    ("choosy", "labels", "want"),
+    ("zero_if_skipped", "labels", "want"),
     [
         pytest.param(
-            Choosy(), {"concerned": ""}, (True, True, True, True), id="asks a plugin it concerns"
+            (), {"concerned": ""}, (True, True, True, True), id="asks a plugin it concerns"
         ),
-        pytest.param(Choosy(), {}, (False, False, False, False), id="asks no plugin it does not"),
+        pytest.param((), {}, (False, False, False, False), id="asks no plugin it does not"),
         pytest.param(
-            Choosy(skips_by_pre_score=True),
+            ("Choosy",),
             {},
             (False, False, True, True),
             id="asks a plugin for scores that has to say zero",
         ),
     ],
 )
-def test_a_verdict(choosy: Choosy, labels: dict[str, str], want: tuple[bool, ...]) -> None:
-    plugins_at = {point: [choosy] for point in ("preFilter", "filter", "score")}
-    profile = Profile("lowtide", plugins_at, {"Choosy": 1})
+def test_a_verdict(
+    zero_if_skipped: tuple[str, ...], labels: dict[str, str], want: tuple[bool, ...]
+) -> None:
+    plugins_at = {point: [Choosy()] for point in ("preFilter", "filter", "score")}
+    weights = {"Choosy": 1}
+    profile = Profile("lowtide", plugins_at, weights, zero_if_skipped=zero_if_skipped)
     assert points_of(profile.concerned_by(make_pod(labels={"concerned": ""}))) == (True,) * 4
     assert points_of(profile.concerned_by(make_pod(labels=labels))) == want
 

@@ -164,7 +164,7 @@ def test_means_today(
         (address,),
     )
     (weighted,) = built.profiles["sample-scheduler"].scorers
-    assert (weighted.plugin.scale, weighted.plugin.tells_readings) == ("lowest_best", True)
+    assert (weighted.plugin.scale, weighted.plugin.logs_readings) == ("lowest_best", True)
 
 
 @pytest.mark.parametrize(

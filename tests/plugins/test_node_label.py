@@ -96,7 +96,7 @@ def test_verdicts_in_words(value: str | None, want: list[str]) -> None:
         make_node("b", labels={LABEL: "no"}),
         make_node("c"),
     ]
-    told = list(plugin(value=value).filter_in_words(make_pod(), make_state(nodes).nodes()))
+    told = list(plugin(value=value).filter_log_lines(make_pod(), make_state(nodes).nodes()))
     assert told == [
         f"Node[ {name} ] Special Label Value: {has}" for name, has in zip("abc", want, strict=True)
     ]

@@ -305,7 +305,7 @@ def test_args(args: dict[str, Any], want: list[tuple[str, str]]) -> None:
 
 def in_words(state: ClusterState, raw: dict[str, int], plugin: NodeUsage) -> list[str]:
     scores = {name: PluginScore(one, 50, 50) for name, one in raw.items()}
-    return list(plugin.in_words(scores, state.nodes()))
+    return list(plugin.score_log_lines(scores, state.nodes()))
 
 
 def test_shares_in_words() -> None:

@@ -15,6 +15,7 @@ from lowtide.framework.decision import (
     PluginScore,
     ScoreTable,
 )
+from lowtide.framework.log_words import LogsScores, LogsVerdicts
 from lowtide.framework.plugin import IntArray, Nodes, Pod, Rejection
 from lowtide.framework.verdict_cache import VerdictCache
 from lowtide.logs import configure_logs
@@ -75,12 +76,12 @@ def test_a_reading_is_told_once_in_the_words_of_the_first_plugins(log: io.String
     ]
 
 
-class Telling:
+class Telling(LogsScores):
     """Normalises by itself, and may fail at it or at telling of it."""
 
     name = "Telling"
     readings = ("source",)
-    tells_readings = True
+    logs_readings = True
 
     def __init__(self, *, fails_in: str = "") -> None:
         self._fails_in = fails_in
@@ -93,10 +94,10 @@ class Telling:
             raise ZeroDivisionError("no quotient")
         return raw * 100 // int(raw.max())
 
-    def in_words(
+    def score_log_lines(
         self, scores: Mapping[str, PluginScore], nodes: Nodes, *, brief: bool = False
     ) -> Iterator[str]:
-        if self._fails_in == "in_words":
+        if self._fails_in == "score_log_lines":
             raise KeyError("word")
         for name, score in scores.items():
             yield f"{name}: {score.raw} {score.normalized} {score.weighted}{' brief' * brief}"
@@ -117,15 +118,18 @@ class Telling:
         pytest.param(
             Telling(fails_in="normalize"),
             [
-                '"Logging a reading failed" '
+                '"A plugin cannot log a reading" '
                 "err=\"Telling.normalize failed: ZeroDivisionError('no quotient')\""
             ],
             id="as an error if the plugin fails",
         ),
         pytest.param(
-            Telling(fails_in="in_words"),
-            ['"Logging a reading failed" err="Telling.in_words failed: KeyError(\'word\')"'],
-            id="as an error if the plugin's own lines fail",
+            Telling(fails_in="score_log_lines"),
+            [
+                '"A plugin cannot log a reading" '
+                "err=\"Telling.score_log_lines failed: KeyError('word')\""
+            ],
+            id="as an error where the plugin has no words",
         ),
     ],
 )
@@ -142,13 +146,13 @@ def test_a_reading_of_no_node_is_not_told(log: io.StringIO) -> None:
 
 def test_scores_that_a_plugin_cannot_put_into_words_do_not_hinder(log: io.StringIO) -> None:
     configure_logs(verbosity=2, format="text", stream=log, clock=lambda: 0.0, pid=1)
-    profile = make_profile([Telling(fails_in="in_words")])
+    profile = make_profile([Telling(fails_in="score_log_lines")])
     state = make_state([make_node(name) for name in "abc"])
     decision = decide(make_pod("web"), VerdictCache(profile, state), turn=0)
     log_decision(Decided(decision, attempts=1, first_seen_at=0.0), profile, state.nodes())
     assert lines_of(log) == [
         '"Attempting to schedule pod" pod="default/web"',
-        '"Logging scores failed" err="Telling.in_words failed: KeyError(\'word\')"',
+        '"A plugin cannot log its scores" err="Telling.score_log_lines failed: KeyError(\'word\')"',
     ]
 
 
@@ -199,7 +203,7 @@ def usage_of(plugin: NodeUsage, cpu_milli: Mapping[str, float]) -> Reading:
 # What the extender tells of its answers.
 
 
-class Judging:
+class Judging(LogsVerdicts):
     """Has words for its verdicts, or fails at them."""
 
     name = "Judging"
@@ -210,7 +214,7 @@ class Judging:
     def filter(self, pod: Pod, nodes: Nodes) -> Iterator[Rejection]:
         yield from ()
 
-    def filter_in_words(self, pod: Pod, nodes: Nodes) -> Iterator[str]:
+    def filter_log_lines(self, pod: Pod, nodes: Nodes) -> Iterator[str]:
         if self._failure is not None:
             raise self._failure
         yield from (f"{name} for {pod.name}" for name in nodes.names)
@@ -280,7 +284,7 @@ def test_verdicts_cannot_be_told_where(failure: Exception, log: io.StringIO) -> 
     nodes = make_state([make_node("a")]).nodes()
     log_filter(make_pod("web"), make_profile([Judging(failure)]), nodes, at_info=True)
     (line,) = lines_of(log)
-    assert line.startswith('"Logging the answers of filters failed" err="')
+    assert line.startswith('"A plugin cannot log its verdicts" err="')
 
 
 def test_of_scores_that_are_not_there_nothing_is_told(log: io.StringIO) -> None:

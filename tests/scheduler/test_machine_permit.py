@@ -4,7 +4,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from tests.scheduler.conftest import Bench, binds, default_profile, notes, small_node
+from tests.scheduler.conftest import (
+    Bench,
+    binds,
+    conditions,
+    default_profile,
+    notes,
+    small_node,
+)
 
 from lowtide.framework.asking import NOTHING_SPENT
 from lowtide.framework.plugin import Allow, Pod, Reject, Wait
@@ -62,6 +69,29 @@ def test_a_pod_that_is_rejected_gives_its_place_back_and_is_told() -> None:
     assert notes(told) == [("FailedScheduling", "0/1 nodes are available: 1 the others are gone.")]
     assert (bench.on_node("node-a"), plugin.undone) == ({}, ["web"])
     assert bench.lengths == {"unschedulable": 1}
+
+
+@pytest.mark.parametrize(
+    ("answer", "shown"),
+    [
+        pytest.param(None, "None", id="nothing"),
+        pytest.param(False, "False", id="a boolean"),
+        pytest.param(Allow, "<class 'lowtide.framework.plugin.Allow'>", id="a class"),
+        pytest.param(Allow(also="default/db"), "Allow(also='default/db')", id="a uid alone"),  # type: ignore[arg-type]
+        pytest.param(Wait(-1), "Wait(seconds=-1)", id="a time that has passed"),
+        pytest.param(Wait("1m"), "Wait(seconds='1m')", id="a time in words"),  # type: ignore[arg-type]
+    ],
+)
+def test_a_pod_is_not_bound_on_an_answer_that_is_none(answer: Any, shown: str) -> None:
+    bench = Bench(small_node(), profiles=[default_profile(Says("Gang", web=answer))])
+    bench.give(Added(WEB))
+    assert binds(bench.take_turns()) == []
+    ((reason, message),) = conditions(bench.actions)
+    assert (reason, bench.lengths) == ("SchedulerError", {"backoff": 1})
+    assert message == (
+        f"Gang.permit answers with {shown}; it must be Allow(), Reject(reason) or Wait(seconds), "
+        "with uids in a frozenset and seconds of 0 or more"
+    )
 
 
 class Stumbles:

@@ -233,5 +233,5 @@ def test_an_answer_that_is_no_reservation_is_reported() -> None:
     bench.give(Added(make_pod("one")), Turn())
     ((reason, message),) = conditions(bench.actions)
     assert (reason, bench.lengths) == ("SchedulerError", {"backoff": 1})
-    assert message.startswith("ReservesAsBefore.reserve returned [StorageClass(")
-    assert message.endswith("; it must return Reserved(objects=...), PodRejection or None")
+    assert message.startswith("ReservesAsBefore.reserve answers with [StorageClass(")
+    assert message.endswith("; it must be Reserved(...), PodRejection(reason) or None")

@@ -11,7 +11,7 @@ from tests.scheduler.conftest import (
     small_node,
 )
 
-from lowtide.framework.plugin import Nodes, Pod, Reserved
+from lowtide.framework.plugin import Allow, Nodes, Pod, Reserved
 from lowtide.objects.events import Added, Modified
 from lowtide.objects.quantity import QuantityError
 from lowtide.objects.storage import PersistentVolumeClaim, StorageClass
@@ -27,9 +27,10 @@ class Reads:
     name = "Reads"
 
     def __init__(self, method: str) -> None:
-        def read(pod: Pod, *more: object) -> None:
+        def read(pod: Pod, *more: object) -> Allow | None:
             if pod.labels.get("size") == "much":
                 raise QuantityError(WHY)
+            return Allow() if method == "permit" else None
 
         setattr(self, method, read)
 

@@ -161,8 +161,8 @@ ANY_ANSWER = r"(no rejection|'[^']*'|-?\d+|None|PodRejection\(.*\))"
             r"BelowAverage\.filter answers about node node-\d and pod \w+: 'too many pods' when it "
             r"is asked about all \d nodes, and no rejection when it is asked about it alone; the "
             r"answer about a node must not depend on which others it is asked about: read other "
-            r"nodes by `nodes\.everything`",
-            id="takes the given nodes for all nodes",
+            r"nodes from `nodes\.everything`",
+            id="takes the asked nodes for all nodes",
         ),
         pytest.param(
             FirstIsBest(),
@@ -189,9 +189,9 @@ ANY_ANSWER = r"(no rejection|'[^']*'|-?\d+|None|PodRejection\(.*\))"
         pytest.param(
             Counts(),
             r"Counts\.score answers .*: \d+ when it is asked now, and \d+ when it was asked "
-            r"before, and nothing that it read by `nodes` has changed since; read everything by "
-            r"`nodes` and `pod`, and keep no state",
-            id="depends on how often it was called",
+            r"before, and nothing that it read from `nodes` has changed since; read everything "
+            r"from `nodes` and `pod`, and keep no state",
+            id="counts how often it is asked",
         ),
     ],
 )

@@ -1,6 +1,7 @@
 """Asking plugins without a cluster: what a plugin author writes in a first test."""
 
 import math
+from typing import Any
 
 import pytest
 
@@ -166,3 +167,50 @@ def test_a_method_that_nobody_would_call_is_reported() -> None:
         PluginError, match='plugin Quiet breaks the contract: its public method "filters"'
     ):
         make_profile([Misspelled()])
+
+
+class Nameless:
+    pass
+
+
+class Low(Quiet):
+    scale = "lowest"
+
+
+class Once(Quiet):
+    retry_on = (1,)
+
+
+class OneReading(Quiet):
+    readings = PrometheusQuery(access=PrometheusAccess(addresses=("http://p",)), promql="up")
+
+
+@pytest.mark.parametrize(
+    ("plugin", "told"),
+    [
+        pytest.param(Quiet, "Quiet is a class; give an instance of it", id="a class"),
+        pytest.param(Nameless(), "a plugin of the class Nameless has no `name`", id="nameless"),
+        pytest.param(
+            Low(),
+            "the plugin Quiet is no plugin: its `scale` is 'lowest'; it must be 'highest_best', "
+            "'lowest_best' or None",
+            id="of an unknown scale",
+        ),
+        pytest.param(
+            Once(),
+            "the plugin Quiet is no plugin: its `retry_on` is (1,); it must be changes joined by "
+            "|, such as NODE | PODS",
+            id="retried on no number",
+        ),
+        pytest.param(
+            OneReading(),
+            "the plugin Quiet is no plugin: its `readings` must be several, such as a tuple, not "
+            "PrometheusQuery",
+            id="with a single reading",
+        ),
+    ],
+)
+def test_what_is_given_to_a_profile_must_not_be(plugin: Any, told: str) -> None:
+    with pytest.raises(PluginError) as caught:
+        make_profile([plugin])
+    assert str(caught.value) == told

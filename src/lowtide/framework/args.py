@@ -1,13 +1,13 @@
-"""The args of plugins: from a profile's `pluginConfig` to the plugins' own types, strictly.
+"""Plugin args: from a profile's `pluginConfig` to the plugins' own types. The registry calls it.
 
-Called by the registry. Other names of a plugin, and older spellings of its args, end here.
-"""
+It also translates other names of a plugin, and args in an older spelling."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
+from msgspec import Struct
 from msgspec.structs import replace as with_fields
 
 from lowtide.config.decoding import Decoder
@@ -15,10 +15,12 @@ from lowtide.config.errors import Path
 from lowtide.config.load import LoadedConfig
 from lowtide.config.types import EXTENSION_POINTS, MULTI_POINT, Plugins, PluginSet, Profile
 
+T = TypeVar("T", bound=Struct)
+
 
 @dataclass(frozen=True, slots=True)
 class Spelling:
-    """How a profile was written: the apiVersion of its file, the names that it enables."""
+    """How a profile is written: the apiVersion of its file, and the plugin names it enables."""
 
     api_version: str
     names: frozenset[str]
@@ -26,69 +28,61 @@ class Spelling:
 
 @dataclass(frozen=True, slots=True)
 class OlderArgs:
-    """Args in an older spelling, put into today's: `written_as` says which field was which, and
-    `problems` (field and text) where two spellings contradict each other."""
+    """Args in an older spelling, translated to the current one."""
 
     args: dict[str, Any]
     warning: str
-    written_as: Mapping[str, str] = field(default_factory=dict)
-    problems: tuple[tuple[str, str], ...] = ()
+    written_as: Mapping[str, str] = field(default_factory=dict)  # current field -> older field
+    problems: tuple[tuple[str, str], ...] = ()  # field and text, where two spellings contradict
+
+
+ReadOlderArgs = Callable[[dict[str, Any], Spelling], OlderArgs | None]  # None: they are current
 
 
 class ArgsOf:
-    """The `pluginConfig` of one profile; collects what is wrong and what to warn of."""
+    """The `pluginConfig` of one profile. `decode` collects problems and warnings."""
 
-    def __init__(
-        self, loaded: LoadedConfig, config: Profile, path: Path, spelling: Spelling
-    ) -> None:
+    def __init__(self, loaded: LoadedConfig, index: int, written: Profile) -> None:
+        """`loaded` has each plugin under its own name; `written` is the profile as it was."""
         self.problems: list[str] = []
         self.warnings: list[str] = []
         self._loaded = loaded
-        self._path = path
-        self._spelling = spelling
+        self._path: Path = ("profiles", index, "pluginConfig")
+        self._spelling = Spelling(loaded.written_for, names_enabled(written))
         self._entries = {
-            entry.name: (number, entry.args) for number, entry in enumerate(config.plugin_config)
+            entry.name: (number, entry.args)
+            for number, entry in enumerate(loaded.config.profiles[index].plugin_config)
         }
         self._used: set[str] = set()
 
-    def decode(self, plugin: Any) -> Any | None:
-        """The plugin's args; None when something is wrong with them."""
-        self._used.add(plugin.name)
-        index, raw = self._entries.get(plugin.name, (0, None))
-        given = self._without_header(plugin.name, index, raw)
+    @property
+    def unused(self) -> list[str]:
+        """The plugins whose args have not been decoded."""
+        return [name for name in self._entries if name not in self._used]
+
+    def decode(
+        self, plugin_name: str, kind: type[T], older_args: ReadOlderArgs | None = None
+    ) -> T | None:
+        """The plugin's args; None where a problem has been found, in these args or before."""
+        self._used.add(plugin_name)
+        index, raw = self._entries.get(plugin_name, (0, None))
+        given = self._without_header(plugin_name, index, raw)
         written_as: Mapping[str, str] = {}
-        older = self._older(plugin, given)
+        older = (
+            older_args(given, self._spelling) if older_args and isinstance(given, dict) else None
+        )
         if older is not None:
             given, written_as = older.args, older.written_as
             self.warnings.append(self._loaded.problem(self._at(index), older.warning))
             for name, text in older.problems:
                 self._add(index, (name,), text)
         decoder = Decoder()
-        decoded = decoder.decode(plugin.args, given)
+        decoded = decoder.decode(kind, given)
         found = [(problem.path, problem.text) for problem in decoder.problems]
-        check = getattr(decoded, "problems", None)
-        if check is not None and not found:
-            found = [((name,), text) for name, text in check()]
-        elif check is not None and not decoder.has_replaced:
-            # What is not there, or is not whole, may only be misspelled.
-            whole = {*given} - {path[0] for path, _ in found if path}
-            found += [((name,), text) for name, text in check() if _field(name) in whole]
+        found += _problems_of_values(decoded, given, decoder)
         for (first, *rest), text in ((path or ("",), text) for path, text in found):
             self._add(index, (written_as.get(str(first), first), *rest), text)
         return None if self.problems else decoded
-
-    def check_the_rest(self, plugins: Mapping[str, Any]) -> None:
-        """Args of plugins that the profile does not enable must be right all the same."""
-        for name in [name for name in self._entries if name not in self._used]:
-            plugin = plugins.get(name)
-            if hasattr(plugin, "args"):
-                self.decode(plugin)
-
-    def _older(self, plugin: Any, given: Any) -> OlderArgs | None:
-        if not hasattr(plugin, "older_args") or not isinstance(given, dict):
-            return None
-        older: OlderArgs | None = plugin.older_args(given, self._spelling)
-        return older
 
     def _without_header(self, name: str, index: int, raw: Any) -> Any:
         if not isinstance(raw, dict):
@@ -106,6 +100,17 @@ class ArgsOf:
         self.problems.append(self._loaded.problem((*self._at(index), *steps), text))
 
 
+def _problems_of_values(decoded: Any, given: Any, decoder: Decoder) -> Iterator[tuple[Path, str]]:
+    """What the args themselves report by their method `problems`."""
+    if not hasattr(decoded, "problems") or decoder.has_replaced:
+        return
+    broken = {problem.path[0] for problem in decoder.problems if problem.path}
+    for name, text in decoded.problems():
+        # Where decoding failed, a field that is missing may only be misspelled.
+        if not decoder.problems or _field(name) in {*given} - broken:
+            yield (name,), text
+
+
 def _field(name: str) -> str:
     """The first step of a place: `prometheus` of prometheus.timeout."""
     return re.split(r"[.\[]", name)[0]
@@ -119,27 +124,22 @@ def names_enabled(profile: Profile) -> frozenset[str]:
     )
 
 
-def with_true_names(loaded: LoadedConfig, name_of: Mapping[str, str]) -> LoadedConfig:
-    """The same configuration, with each plugin under its own name."""
+def with_own_names(loaded: LoadedConfig, name_of: Mapping[str, str]) -> LoadedConfig:
+    """The configuration with each plugin under its own name. `name_of` maps the other names."""
     profiles = tuple(_renamed(profile, name_of) for profile in loaded.config.profiles)
     return replace(loaded, config=with_fields(loaded.config, profiles=profiles))
 
 
 def _renamed(profile: Profile, name_of: Mapping[str, str]) -> Profile:
-    def true(plugin: Any) -> Any:
-        return with_fields(plugin, name=name_of.get(plugin.name, plugin.name))
+    def renamed(plugins: Any) -> Any:
+        return tuple(with_fields(each, name=name_of.get(each.name, each.name)) for each in plugins)
 
-    def all_true(plugins: PluginSet) -> PluginSet:
-        return PluginSet(
-            enabled=tuple(map(true, plugins.enabled)), disabled=tuple(map(true, plugins.disabled))
-        )
+    def sets(plugins: PluginSet) -> PluginSet:
+        return PluginSet(enabled=renamed(plugins.enabled), disabled=renamed(plugins.disabled))
 
-    fields = {name: all_true(getattr(profile.plugins, name)) for name in _SETS}
+    fields = {name: sets(getattr(profile.plugins, name)) for name in Plugins.__struct_fields__}
     return with_fields(
         profile,
         plugins=with_fields(profile.plugins, **fields),
-        plugin_config=tuple(map(true, profile.plugin_config)),
+        plugin_config=renamed(profile.plugin_config),
     )
-
-
-_SETS = Plugins.__struct_fields__

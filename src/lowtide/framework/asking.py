@@ -1,5 +1,6 @@
-"""How plugins are asked. An Asking is made for one turn or question; where a clock is handed in, it
-holds how long each plugin took."""
+"""Calls the plugins' methods and, if given a clock, measures how long each call takes.
+
+An Asking is made for one turn or question."""
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, Final, NamedTuple
@@ -10,11 +11,11 @@ from lowtide.objects.quantity import QuantityError
 
 
 def ask(plugin: Any, method: str, *arguments: Any, **named: Any) -> Any:
-    """Calls a plugin's method; whatever goes wrong in it is the plugin's fault, and says so. But a
-    QuantityError is that of the pod or object it read: who asks has to be ready for both."""
+    """Calls a plugin's method. Raises PluginError for any error in the plugin, except that a
+    QuantityError passes: it is a mistake in the pod or object that the plugin read."""
     try:
         answer = getattr(plugin, method)(*arguments, **named)
-        # As good as to ask for an Iterator, and this is asked of every answer.
+        # Cheaper than isinstance(answer, Iterator), and it runs for every answer.
         return list(answer) if hasattr(answer, "__next__") else answer
     except PluginError as error:
         error.plugin_name = plugin.name
@@ -31,8 +32,8 @@ def readings_of(plugin: Any) -> tuple[Hashable, ...]:
 
 
 class Spent(NamedTuple):
-    """Seconds of each ask, with the plugin and its method. Nothing of plugins that were not asked,
-    because their answers were still true."""
+    """How many seconds each call of a plugin's method took. Plugins that were not asked, since
+    their answers were kept, are missing."""
 
     questions: tuple[tuple[str, str, float], ...]
 
@@ -56,8 +57,8 @@ class Asking:
     def observed(
         self, state: ClusterState, plugin: Any, method: str, *arguments: Any, **named: Any
     ) -> tuple[Any, int]:
-        """The answer, and the bits that the plugin touched for it. An ask within another one counts
-        for both."""
+        """The answer, and the bits that the plugin touched. A call within another one adds its bits
+        to both."""
         outer, state.touched = state.touched, 0
         began_at = 0.0 if self._clock is None else self._clock()
         try:
@@ -72,7 +73,7 @@ class Asking:
         return Spent(tuple(self._spent)) if self._spent else NOTHING_SPENT
 
 
-UNTIMED: Final = Asking()  # for questions of which nobody wants to know how long they took
+UNTIMED: Final = Asking()  # for calls that nobody measures
 
 
 def _sums(amounts: Iterable[tuple[str, float]]) -> dict[str, float]:

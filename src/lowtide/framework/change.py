@@ -1,5 +1,6 @@
-"""A Change: something happened that parked pods may profit from. The machine makes one where it
-wakes them; plugins are asked about it by `may_help`."""
+"""A Change: an event in the cluster after which unschedulable pods may be tried again.
+
+The machine makes one for each event; plugins are asked about it by `may_help`."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -26,15 +27,15 @@ from lowtide.objects.pod import Pod
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A node, a pod on a node or promised one, or another object, `before` and `after`: None where
-    it was not there, or is no more. Of a reading, both are None. Pods stay on their nodes."""
+    """What changed: a node, a pod that is on a node or nominated to one, another object, or a
+    reading."""
 
-    what: int  # NODE | PODS | ...: plugins that read none of it are not asked
-    event: str = "Update"  # in kube-scheduler's words, for the metric
-    before: Any = None
-    after: Any = None
-    is_of_taints: bool = False  # the taints of a node that stays, or it is no longer cordoned
-    highest_priority: int | None = None  # nobody above it can profit; None: anybody can
+    what: int  # NODE | PODS | ...: plugins whose `retry_on` has none of it are not asked
+    event: str = "Update"  # kube-scheduler's name of the event, for the metric
+    before: Any = None  # None: it is new, or a reading
+    after: Any = None  # None: it is gone, or a reading
+    is_of_taints: bool = False  # a node's taints changed, or it is no longer cordoned
+    highest_priority: int | None = None  # helps no pod of a higher priority; None: any pod
 
     @property
     def thing(self) -> Any:
@@ -42,28 +43,26 @@ class Change:
 
     @property
     def is_relabelled(self) -> bool:
-        """Of a node that stays: whether its labels changed, or its taints, about which every plugin
-        is asked."""
+        """Whether the labels or taints of a node changed that existed before and still does."""
         return self.is_of_taints or bool(self.before.labels != self.after.labels)
 
     def is_new(self, meets: Callable[[Any], bool]) -> bool:
-        """Whether it is met now, and was not before."""
+        """Whether the object meets a condition now that it did not meet before."""
         is_met = self.after is not None and meets(self.after)
         return is_met and not (self.before is not None and meets(self.before))
 
     def is_over(self, met: Callable[[Any], bool]) -> bool:
-        """Whether it was met before, and is no more."""
+        """Whether the object met a condition before that it does not meet now."""
         was_met = self.before is not None and met(self.before)
         return was_met and not (self.after is not None and met(self.after))
 
 
 def wakes_on(touched: int) -> int:
-    """The changes after which an answer that touched this may be another. A node that comes is new
-    to every plugin."""
+    """The changes that can alter an answer which read these bits. A new node alters every one."""
     of_all = of_any_row(touched)
     occasions = NEW_NODE | touched & (FIRST_KIND - 1) | of_all & READING
     if of_all & (READING | TERMS) or touched & LABELS:
-        occasions |= OTHERS  # a pod that comes may be the one that is missing
+        occasions |= OTHERS  # a new pod may be the one that was missing
     return occasions | (OBJECTS if touched & -FIRST_KIND else 0)
 
 
@@ -74,7 +73,7 @@ def node_change(before: Node | None, after: Node | None) -> Change:
     if after is None:
         return Change(NODES | OTHERS, "NodeDelete", before)
     if before is None:
-        # A row that comes is new to every plugin, whatever it reads.
+        # A new node can be accepted by any plugin, whatever it reads.
         return Change(NEW_NODE | ROW | NODES | OTHERS, "NodeAdd", None, after)
     is_of_taints = before.spec.taints != after.spec.taints or (
         before.spec.unschedulable and not after.spec.unschedulable
@@ -86,19 +85,20 @@ def node_change(before: Node | None, after: Node | None) -> Change:
 
 
 def pod_change(before: Pod | None, after: Pod | None) -> Change:
-    """Of pods on nodes."""
+    """A change of a pod on a node."""
     if after is None:
         return Change(PODS | OTHERS | READING, "AssignedPodDelete", before)
     if before is None:
         return Change(OTHERS, "AssignedPodAdd", None, after)
-    # It may have shrunk, and so have made room.
+    # Its requests may have shrunk.
     has_same_labels = before.labels == after.labels
     event = "AssignedPodUpdate" if has_same_labels else "AssignedPodUpdatePodLabel"
     return Change(PODS | OTHERS | READING, event, before, after)
 
 
 def changes_by_binding(before: PlacedPod | None, after: PlacedPod) -> Iterator[Change]:
-    """A watch tells of a pod on a node, which may have been there before, or assumed."""
+    """The changes when the watch delivers a pod on a node. `before` is the pod as it was known,
+    perhaps only assumed there."""
     if before is not None and before.node_name != after.node_name:
         yield pod_change(before.pod, None)
         before = None
@@ -109,13 +109,13 @@ def changes_by_binding(before: PlacedPod | None, after: PlacedPod) -> Iterator[C
 
 
 def promise_dropped(pod: Pod) -> Change:
-    """A pod is no longer nominated to a node; it stood only in the way of who matters no more."""
+    """A pod is no longer nominated to a node. This helps only pods of its priority or lower."""
     what, priority = PODS | READING, pod.spec.priority
     return Change(what, "AssignedPodDelete", pod, highest_priority=priority)
 
 
 def object_change(before: Any, after: Any) -> Change:
-    """Of an object of another kind."""
+    """A change of an object that is neither a node nor a pod."""
     if after is None:
         return Change(OBJECTS, f"{type(before).__name__}Delete", before)
     action = "Add" if before is None else "Update"
@@ -123,7 +123,7 @@ def object_change(before: Any, after: Any) -> Change:
 
 
 def _changed_of_node(before: Node, after: Node, is_of_taints: bool) -> str:
-    """What kube-scheduler calls it; where several things changed, the first it looks for."""
+    """The end of kube-scheduler's event name. If several things changed, the first one counts."""
     if is_of_taints:
         return "NodeTaint"
     if before.status.allocatable != after.status.allocatable:

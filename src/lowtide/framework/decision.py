@@ -1,7 +1,6 @@
 """A Decision: the node chosen for a pod, and why, as data.
 
-Made by `scheduler.decide`; events, logs, conditions and explanations are all written from it.
-"""
+`scheduler.decide` makes it. Events, logs, conditions and explanations are written from it."""
 
 import math
 from collections.abc import Mapping
@@ -32,10 +31,10 @@ class NodeScore:
 
 
 class ScoreTable(msgspec.Struct, frozen=True):
-    """The scores of a few nodes, best first, as arrays: cheap to keep, unpacked when looked at."""
+    """The scores of some nodes, best first, as arrays, which are cheap to keep."""
 
     node_names: tuple[str, ...]
-    rows: Rows  # theirs in the table, until that changes
+    rows: Rows  # of the nodes in the table, until that changes
     totals: IntArray
     plugins: tuple[str, ...]
     weights: tuple[int, ...]
@@ -46,13 +45,13 @@ class ScoreTable(msgspec.Struct, frozen=True):
         return tuple(self._at(number) for number in range(len(self.node_names)))
 
     def node_score(self, node_name: str | None) -> NodeScore | None:
-        """Of that node alone; None where it has none."""
+        """The scores of one node; None if it has none."""
         if node_name not in self.node_names:
             return None
         return self._at(self.node_names.index(node_name))
 
     def first(self, count: int) -> "ScoreTable":
-        """Of so many of the best nodes."""
+        """The scores of the best nodes, so many of them."""
         return replace(
             self,
             node_names=self.node_names[:count],
@@ -63,7 +62,7 @@ class ScoreTable(msgspec.Struct, frozen=True):
         )
 
     def with_points(self, name: str, points: IntArray) -> "ScoreTable":
-        """With what others than plugins added to the totals, under this name."""
+        """These scores with points that an extender added to the totals, under this name."""
         return replace(
             self,
             plugins=(*self.plugins, name),
@@ -90,8 +89,7 @@ NO_SCORES = ScoreTable((), np.empty(0, np.intp), np.empty(0, np.int64), (), (), 
 
 
 class NodeRejection(msgspec.Struct, frozen=True):
-    """Why a node was rejected: by the first plugin that rejects it, as kube-scheduler reports
-    it."""
+    """The first plugin that rejects a node, and why, as kube-scheduler reports it."""
 
     plugin: str
     reasons: tuple[str, ...]
@@ -110,24 +108,24 @@ class Decision(msgspec.Struct, frozen=True):
     by_nomination: bool = False
     pod_rejection: PodRejection | None = None
     rejected_by: frozenset[str] = frozenset()
-    touched: int = ~0  # by those of them that do not say what they retry on; ~0: not known
+    touched: int = ~0  # what those of them without a `retry_on` read; ~0: unknown
     reason_counts: Mapping[str, int] = {}
-    rejections: Mapping[str, NodeRejection] = {}  # only if asked for
+    rejections: Mapping[str, NodeRejection] = {}  # by node name; only in full decisions
     narrowed_to: frozenset[str] | None = None
-    gives_way_after: float = math.inf  # seconds of waiting in all, after which to try again
-    gave_way: NodeRejection | None = None  # why the node was rejected while others were hoped for
-    post_filtered: PostFiltered | None = None  # what could be done for a pod that fits nowhere
-    post_filtered_by: str = ""  # the first plugin that could do nothing, or that met an error
-    signature: bytes = b""  # of the pod, where it has a node: kept verdicts know it by that
+    gives_way_after: float = math.inf  # seconds in the queue in all, after which to try again
+    gave_way: NodeRejection | None = None  # the rejection of the chosen node that gave way
+    post_filtered: PostFiltered | None = None  # what can be done for a pod that fits nowhere
+    post_filtered_by: str = ""  # the first plugin that could do nothing, or that returned an error
+    signature: bytes = b""  # of the pod, if it has a node: the key of its verdict
 
     @property
     def best(self) -> tuple[NodeScore, ...]:
-        """The best nodes with their scores by each plugin; empty where nothing was scored."""
+        """The best nodes with their scores by each plugin; empty if nothing was scored."""
         return self.scores.unpacked()
 
     @property
     def fit_error(self) -> str:
-        """kube-scheduler's sentence for a pod that fits nowhere."""
+        """kube-scheduler's message for a pod that fits on no node."""
         if self.node_count == 0:
             return "no nodes available to schedule pods"
         opening = f"0/{self.node_count} nodes are available:"
@@ -138,6 +136,6 @@ class Decision(msgspec.Struct, frozen=True):
 
     @property
     def fit_error_final(self) -> str:
-        """The same with what the plugins say that were asked what could be done about it."""
+        """The same message with the reasons of the post-filter plugins."""
         reason = "" if self.post_filtered is None else self.post_filtered.reason
         return f"{self.fit_error} {reason}" if reason else self.fit_error

@@ -1,25 +1,38 @@
-"""What a plugin is: the one file that a plugin author reads.
+"""The plugin API: extension points, what plugins are given, and what they return.
 
-A plugin is a class with a `name` and the method of at least one extension point below. Each point
-has a Protocol, under Kubernetes' name; a class satisfies it by having the method, and inherits
-nothing. `plugin: FilterPlugin = MyPlugin()` has a type checker compare the two. What a plugin may
-have besides is in `PluginOptions`.
+A plugin is a class with a `name` and a method of at least one extension point. Each extension
+point is a Protocol below, named as in Kubernetes. A class needs the method only; it inherits
+nothing. `plugin: FilterPlugin = MyPlugin()` has a type checker compare the two. `PluginOptions`
+lists everything else that a plugin may define. Names of other methods start with an underscore.
 
-`filter` and `score` are asked once per pod about many nodes, and answer with arrays, one element
-per row of the `Nodes` they are given; `filter_each` and `score_each` make such methods out of one
-that judges a single node.
+`filter` and `score` get one pod and many nodes. They return arrays with one element per node, in
+the order of `nodes.names`. `filter_each` and `score_each` lift a method that judges one node.
 
-What a plugin reads of `nodes` is noted, and it is asked again when that changes: nothing has to be
-declared. So what it answers about one node must not depend on which other nodes it is asked about.
-Where an answer does depend on other nodes, it reads them by `nodes.everything`, which is the whole
-table whatever was asked. `check_plugin` of lowtide.testing finds where a plugin breaks this.
+`Nodes` is the table of nodes: one row per node, a column per fact. Its most used members are
 
-A plugin reads of a pod what its signature holds: everything but name, uid, times and status. It
-keeps no state of its own between pods, except for caches of pure functions of what it read. It
-reads no clock and asks nobody: what it needs is handed in.
+    len(nodes), nodes.names, nodes.position_of(name)   the nodes asked about
+    nodes.node(position), nodes.pods(position)         one node; the pods on it, assumed ones too
+    nodes.allocatable("cpu"), nodes.requested("cpu")   cpu in millicores, all else in whole units
+    nodes.pod_count, nodes.unschedulable               one element per node
+    nodes.label_matches(LabelRequirement("disk", "In", ["ssd"]))   where node labels match
+    nodes.pods_matching(PodSelection.from_requirements(...))       how many such pods on each node
+    nodes.objects(kind), nodes.reading(request)        see `kinds` and `readings` of PluginOptions
+    nodes.feasible                                     in `score`: the nodes that passed all filters
+    nodes.everything                                   the whole table, whichever nodes are asked
+
+The scheduler records what a plugin reads from `nodes`. It keeps the answer, and asks again when
+some of that has changed. Three rules follow; `lowtide.testing.check_plugin` finds violations:
+
+- The answer for a node must not depend on which other nodes are asked about in the same call. A
+  plugin that compares nodes reads the others from `nodes.everything`.
+- The answer must be the same for all pods with one signature: pods that differ only in name, uid,
+  times and status.
+- A plugin keeps no state between calls, except caches of pure functions. It reads no clock and does
+  no I/O; only `pre_bind`, `bind` and `post_bind` may. `Reserved.memory` carries data from `reserve`
+  to the later extension points of the same pod.
 """
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Literal, Protocol, overload
@@ -31,14 +44,14 @@ from lowtide.cluster.changes import LABELS, NODE, NODES, OBJECTS, OTHERS, PODS, 
 from lowtide.cluster.columns import BoolArray, FloatArray, IntArray
 from lowtide.cluster.nodes import Nodes
 from lowtide.cluster.one_node import OneNode
+from lowtide.cluster.pod_selection import PodSelection
 from lowtide.framework.change import Change
+from lowtide.objects.meta import LabelRequirement
 from lowtide.objects.pod import Pod
 
 if TYPE_CHECKING:
-    from lowtide.framework.args import OlderArgs, Spelling
-    from lowtide.framework.decision import NodeRejection, PluginScore
+    from lowtide.framework.decision import NodeRejection
 
-# What a plugin is asked, what it is handed, and what it answers.
 __all__ = ["Plugin", "PluginOptions", "PreEnqueuePlugin", "PreFilterPlugin", "QueueSortPlugin"]
 __all__ += ["FilterPlugin", "PermitPlugin", "PostFilterPlugin", "ReservePlugin", "ScorePlugin"]
 __all__ += ["BindPlugin", "PostBindPlugin", "PreBindPlugin", "Scale", "filter_each", "score_each"]
@@ -46,21 +59,20 @@ __all__ += ["Binder", "Change", "Nodes", "OneNode", "Pod", "PostFilterContext", 
 __all__ += ["LARGEST_RAW", "MAX_SCORE", "BoolArray", "FloatArray", "IntArray"]
 __all__ += ["LABELS", "NODE", "NODES", "OBJECTS", "OTHERS", "PODS", "READING", "TAKEN"]
 __all__ += ["Allow", "BindOutcome", "Eviction", "PluginError", "PodRejection", "PostFiltered"]
-__all__ += ["Reject", "Rejection", "Reserved", "Wait"]
+__all__ += ["LabelRequirement", "PodSelection", "Reject", "Rejection", "Reserved", "Wait"]
 
 Scale = Literal["highest_best", "lowest_best"] | None
 
 
-# What plugins answer with.
+# What plugins return.
 
 MAX_SCORE = 100
-# Larger raw scores would overflow when they are multiplied by MAX_SCORE: those are scaled without
-# their lowest bits.
+# Larger raw scores lose their lowest bits when they are scaled, so that nothing overflows.
 LARGEST_RAW = 2**56
 
 
 class PluginError(Exception):
-    """A plugin broke its contract: a bug in the plugin, named after it."""
+    """A bug in a plugin: it raised an error, or returned something that it must not return."""
 
     def __init__(self, text: str, *, plugin_name: str = "") -> None:
         super().__init__(text)
@@ -68,15 +80,14 @@ class PluginError(Exception):
 
 
 class Rejection(msgspec.Struct, frozen=True):
-    """The nodes a filter rejects for one reason; whether evicting pods there could help.
+    """The nodes that a filter rejects for one reason."""
 
-    A rejection that gives way counts only while there is another node: when every node is rejected,
-    and some for such reasons alone, the pod goes to one of those once it has waited that long."""
-
-    mask: BoolArray
-    reason: str
-    eviction_helps: bool = False
-    gives_way_after: float | None = None  # seconds; 0: at once; None: never
+    mask: BoolArray  # one element per node: True where it is rejected
+    reason: str  # shown as "0/5 nodes are available: 2 <reason>, ..."
+    eviction_helps: bool = False  # whether preemption may try to evict pods from these nodes
+    # When every node is rejected, the pod may go to one that only such rejections apply to, once it
+    # has waited for so many seconds. 0: at once; None: never.
+    gives_way_after: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,66 +100,65 @@ class PodRejection:
 
 @dataclass(frozen=True, slots=True)
 class Eviction:
-    """Pods that have to go from a node for another one to fit there, the most important first."""
+    """The pods to evict from a node so that another pod fits there."""
 
     node_name: str
-    victims: tuple[Pod, ...]
-    budget_violations: int  # how many of them a PodDisruptionBudget would rather keep
+    victims: tuple[Pod, ...]  # the most important first
+    budget_violations: int  # how many evictions violate a PodDisruptionBudget
 
 
 @dataclass(frozen=True, slots=True)
 class PostFiltered:
-    """What one plugin can do for a pod that fits nowhere; the next one is asked unless there is an
-    `eviction` or an error. Reasons are joined to what the pod's condition and Event say."""
+    """What a plugin can do for a pod that fits on no node. Without an `eviction` and without an
+    error, the next plugin is asked."""
 
-    reason: str = ""
+    reason: str = ""  # added to the pod's condition and Event
     is_error: bool = False
-    nominated_node_name: str | None = None  # "": a nomination is taken back; None: it stays
+    nominated_node_name: str | None = None  # "" clears the pod's nomination; None keeps it
     eviction: Eviction | None = None
-    candidates: tuple[Eviction, ...] = ()  # this eviction and the others that would do
-    tied_nodes: tuple[str, ...] = ()  # of those candidates that are as good as this one
-    still_rejected: "Mapping[str, NodeRejection]" = field(default_factory=dict)  # tried in vain
-    logged_before: str = ""  # of an eviction: what plugins said that could do nothing
+    # This eviction and the others that would do. Where extenders reject or change some of them, the
+    # one of the rest that does the least harm is chosen, as in kube-scheduler.
+    candidates: tuple[Eviction, ...] = ()
+    # For explanations: the candidates as good as this eviction; where evicting does not help.
+    tied_nodes: tuple[str, ...] = ()
+    still_rejected: "Mapping[str, NodeRejection]" = field(default_factory=dict)  # by node name
 
 
 @dataclass(frozen=True, slots=True)
 class Reserved:
-    """What `reserve` has done for a pod.
+    """What `reserve` assumes and remembers for a pod."""
 
-    `objects` are objects of its `kinds` as they are to be from now on: every plugin sees them so
-    until the watch says more, or the pod is not bound; of what several pods share, the last is
-    taken. `memory` is handed to the same plugin's `permit`, `unreserve`, `pre_bind`, `bind` and
-    `post_bind` for this pod, as the keyword `memory`: Kubernetes' CycleState."""
-
+    # Objects of the plugin's `kinds`, as they will be. All plugins see them so until the watch
+    # delivers a newer one, or until the pod's binding fails. If pods share one, the last one wins.
     objects: Iterable[object] = ()
-    memory: object = None  # None: nothing to remember
+    # Passed to later methods of the same plugin for this pod; see ReservePlugin. None: nothing.
+    memory: object = None
 
 
 @dataclass(frozen=True, slots=True)
 class Allow:
-    also: frozenset[str] = frozenset()  # uids of waiting pods that the plugin lets go with this one
+    also: frozenset[str] = frozenset()  # uids of waiting pods that the plugin allows too
 
 
 @dataclass(frozen=True, slots=True)
 class Reject:
     reason: str
-    also: frozenset[str] = frozenset()  # uids of waiting pods that it rejects with this one
+    also: frozenset[str] = frozenset()  # uids of waiting pods that the plugin rejects too
 
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """The pod is rejected when the plugin has not let it go after so long, 15 minutes at most."""
+    """The pod waits on its node. It is rejected if no answer for another pod allows it in time."""
 
-    seconds: float
+    seconds: float  # 900 at most
 
 
 @dataclass(frozen=True, slots=True)
 class BindOutcome:
-    """How a binding ended. `error` is None when the pod is bound to the node. `is_gone` says that
-    nothing is left to bind: the pod was deleted, or has another node."""
+    """How a binding ended."""
 
-    error: str | None = None
-    is_gone: bool = False
+    error: str | None = None  # None: the pod is bound to the node
+    is_gone: bool = False  # nothing is left to bind: the pod was deleted, or is on another node
 
 
 class Plugin(Protocol):
@@ -156,181 +166,163 @@ class Plugin(Protocol):
     def name(self) -> str: ...
 
 
-# The extension points, in the order in which a pod comes to them.
+# The extension points, in the order of a pod's scheduling cycle.
 
 
 class PreEnqueuePlugin(Plugin, Protocol):
     def may_enqueue(self, pod: Pod, /) -> PodRejection | None:
-        """Why the pod may not enter the queue; None where it may."""
+        """Returns why the pod must not enter the queue, or None."""
 
 
 class Queued(Protocol):
-    """What the queue says of a waiting pod."""
+    """A pod in the queue."""
 
     @property
     def pod(self) -> Pod: ...
     @property
-    def queued_at(self) -> float: ...
+    def queued_at(self) -> float: ...  # seconds on the scheduler's clock
 
 
 class QueueSortPlugin(Plugin, Protocol):
     def sort_key(self, queued: Queued, /) -> Any:
-        """Pods are taken in the order of these keys, the lowest first."""
+        """The pod with the lowest key is scheduled first."""
 
 
 class PreFilterPlugin(Plugin, Protocol):
     def pre_filter(self, pod: Pod, nodes: Nodes, /) -> PodRejection | frozenset[str] | None:
-        """Rejects the pod, or names the only nodes to search. It always sees all nodes."""
+        """Returns why the pod fits on no node, or the names of the only nodes to consider, or None.
+        `nodes` has every node."""
 
 
 class FilterPlugin(Plugin, Protocol):
     def filter(self, pod: Pod, nodes: Nodes, /) -> Iterable[Rejection]:
-        """Which nodes are rejected, and why; nothing yielded = every node is fine."""
+        """Yields the rejected nodes, once per reason. A node in none of the masks is accepted."""
 
 
 class PostFilterPlugin(Plugin, Protocol):
     def post_filter(self, pod: Pod, nodes: Nodes, rejected: "PostFilterContext", /) -> PostFiltered:
-        """No node was left: what can be done about it. `rejected` knows where and why."""
+        """Asked when the filters left no node. `rejected` knows why each node was rejected."""
 
 
 class ScorePlugin(Plugin, Protocol):
     def score(self, pod: Pod, nodes: Nodes, /) -> IntArray | None:
-        """Raw scores of every row, 0 to 100 unless `scale` or `normalize` say otherwise; None = no
-        opinion. `nodes.feasible` says what the filters left."""
+        """Returns an int64 array with the raw score of each node, also of those that are not
+        feasible, or None for no opinion. Without `scale` and `normalize`, scores are 0 to 100."""
 
 
 class ReservePlugin(Plugin, Protocol):
+    """With `Reserved(memory=x)`, the plugin's `permit`, `unreserve`, `pre_bind`, `bind` and
+    `post_bind` are called for this pod with the keyword `memory=x`, as with Kubernetes' CycleState.
+    Give that parameter a default: `def permit(self, pod, node_name, nodes, *, memory=None)`."""
+
     def reserve(self, pod: Pod, node_name: str, nodes: Nodes, /) -> PodRejection | Reserved | None:
-        """The node was chosen, and `nodes` counts the pod there. `Reserved` says which objects are
-        changed for it, and what to remember until the pod is bound."""
+        """Called when the node is chosen. `nodes` has every node, and counts the pod on its own."""
 
 
 class PermitPlugin(Plugin, Protocol):
     def permit(self, pod: Pod, node_name: str, nodes: Nodes, /) -> Allow | Reject | Wait:
-        """`nodes` counts the pod on its node. A pod that waits stays assumed there until the
-        plugin's answer for it (`also`, of another pod's answer), or too long."""
+        """Called after `reserve`. `nodes` has every node, and counts this pod and all waiting pods
+        on theirs. A pod waits until this plugin's answer for another pod has its uid in `also`."""
 
 
 class PreBindPlugin(Plugin, Protocol):
     async def pre_bind(self, pod: Pod, node_name: str, /) -> str | None:
-        """Why the pod cannot be bound, to be tried again; None where it can."""
+        """Returns why the pod cannot be bound now, or None. It is tried again later."""
 
 
 class BindPlugin(Plugin, Protocol):
     async def bind(self, pod: Pod, node_name: str, /) -> BindOutcome | None:
-        """How the binding ended; None where the next plugin is to bind the pod."""
+        """Returns how the binding ended, or None to leave it to the next plugin."""
 
 
 class PostBindPlugin(Plugin, Protocol):
     async def post_bind(self, pod: Pod, node_name: str, /) -> None:
-        """The pod is bound, whatever becomes of this."""
+        """Called when the pod is bound. An error is logged and changes nothing."""
 
 
 class PluginOptions(Protocol):
-    """What a plugin may have besides, each for itself; no plugin has all of it.
+    """What a plugin may define besides its extension points. Each member is optional."""
 
-    `permit`, `unreserve`, `pre_bind`, `bind` and `post_bind` also take an optional keyword `memory`
-    where the plugin's `reserve` returns `Reserved(memory=...)`: they are handed it for that pod."""
+    # The type of its `pluginConfig` args, decoded strictly and passed to the constructor as `args`.
+    # Its method `problems()`, if it has one, yields (field, text) for each wrong value.
+    args: type[msgspec.Struct]
+    needs: Mapping[str, type]  # constructor parameter -> a Protocol to supply, such as Binder
+    kinds: Collection[type]  # other object types to watch; `nodes.objects(kind)` reads them
+    # What to measure, such as a PrometheusQuery (lowtide.readings.prometheus_query).
+    # `nodes.reading(request)` maps each field to an array with one element per node: no fields
+    # before the first answer, NaN for unknown nodes.
+    readings: Iterable[Hashable]
 
-    # What it is made of.
-    args: type[msgspec.Struct]  # its `<Name>Args`, decoded strictly; handed to the constructor
-    needs: Mapping[str, type]  # by parameter of the constructor: what the application supplies
-    kinds: Collection[type]  # other object types to watch for it, read by `nodes.objects(type)`
-    readings: Iterable[Hashable]  # what is measured for it, such as a PrometheusQuery; arrives as
-    # `nodes.reading(request)`
-
-    @staticmethod
-    def older_args(raw: dict[str, Any], spelling: "Spelling", /) -> "OlderArgs | None":
-        """Args of earlier versions put into today's."""
-
-    # Which pods it is asked about, and when again.
-    # NODE | TAKEN | LABELS | READING (of one node), NODES (any node's object), OTHERS (the pods of
-    # other nodes), OBJECTS (of its kinds): the changes that make a pod that it rejected worth
-    # another try. Default: whatever it read to reject the pod.
+    # The changes after which a pod that this plugin rejected is tried again. Of one node: NODE (its
+    # object), TAKEN (what its pods take), LABELS (of its pods), PODS (both), READING. Of any node:
+    # NODES, OTHERS (pods). OBJECTS: of its kinds. Default: whatever it read to reject the pod.
     retry_on: int
 
     def may_help(self, pod: Pod, change: Change, /) -> bool:
-        """Whether such a change can make it accept a pod that it rejected; never False where it
-        can."""
+        """Whether such a change can make the plugin accept a pod that it rejected. When in doubt,
+        return True."""
 
     def concerns(self, pod: Pod, /) -> bool:
-        """False where it has nothing to say of pods of this signature, before filtering, in
-        filtering and in scoring: it is not asked then."""
+        """Returns False for pods that `pre_filter` and `filter` never reject and `score` has no
+        opinion on. The plugin is not asked about them."""
 
-    # With `post_filter`.
-    def choose(self, evictions: Sequence[Eviction], turn: int, /) -> PostFiltered:
-        """Of its candidates, those that extenders left."""
-
-    # With `score`. Without `scale`, raw scores lie in 0..100 already.
+    # How raw scores become 0 to 100: raw * 100 // (the highest of a feasible node) for
+    # `highest_best`, 100 minus that for `lowest_best`. None: they are 0 to 100 already.
     scale: Scale
-    skips_by_pre_score: bool  # whether it has no opinion only where it is enabled at preScore too,
-    # as some of kube-scheduler's; elsewhere it then scores zeros
 
     def normalize(self, pod: Pod, nodes: Nodes, raw: IntArray, /) -> IntArray:
-        """Instead of `scale`; asked about all nodes, and only where one is feasible."""
+        """Instead of `scale`: returns the scores of all nodes, 0 to 100. Called with every node,
+        and only if at least one is feasible."""
 
-    # With `reserve`.
     def unreserve(self, pod: Pod, node_name: str, /) -> None:
-        """The pod is not bound: `reserve` is to be undone, also where it was not reached."""
-
-    # What it writes into the log; whole lines.
-    tells_readings: bool  # whether to log each reading, briefly
-
-    def in_words(
-        self, scores: "Mapping[str, PluginScore]", nodes: Nodes, /, *, brief: bool = False
-    ) -> Iterable[str]:
-        """About the scores of these nodes; `nodes` as they were scored."""
-
-    def filter_in_words(self, pod: Pod, nodes: Nodes, /) -> Iterable[str]:
-        """About the verdict on each node."""
+        """Undoes `reserve` when the pod is not bound. It is also called for plugins whose `reserve`
+        was not reached."""
 
 
-# What plugins are handed.
+# What plugins are given.
 
 
 class PostFilterContext(Protocol):
-    """Where the pod was rejected, and whether it would fit hypothetically; `post_filter` is given
-    it.
-
-    In thought too, a node is asked about with the pods that are nominated to it and matter as
-    much or more."""
+    """Why the pod was rejected, and whether it would fit on hypothetical nodes, such as
+    `nodes.without(...)`. Pods of at least its priority that are nominated to a node count there."""
 
     @property
     def turn(self) -> int:
-        """Grows with each decision: instead of chance."""
+        """Grows with each decision. Choose among equals by it, not at random."""
 
     @property
     def gives_way_after(self) -> float:
-        """Seconds of waiting in all after which some rejection has given way and a node is left."""
+        """Seconds that the pod must have waited in all until a rejection gives way somewhere;
+        infinite where none does."""
 
     @property
     def eviction_may_help(self) -> BoolArray:
-        """By row: whether the first plugin that rejects the node does so because of its pods."""
+        """One element per node: whether the first plugin that rejects the node says so."""
 
     def was_reached(self, plugin_name: str) -> bool:
-        """Whether this plugin was asked by `pre_filter`; after a rejection for good no other is."""
+        """Whether this plugin's pre-filter ran. None runs after a rejection that eviction cannot
+        help with."""
 
     def on(self, nodes: Nodes) -> "Mapping[int, NodeRejection]":
-        """By position: why the pod does not fit there."""
+        """Why the pod does not fit, by position in `nodes`."""
 
     def fits(self, nodes: Nodes) -> BoolArray:
-        """By position: whether it fits. Only plugins that read pods or readings are asked."""
+        """One element per node: whether the pod fits. Asks only plugins that read pods or
+        readings."""
 
 
 class Binder(Protocol):
-    """Binds a pod to a node in the cluster; DefaultBinder needs one, and VolumeBinding.
+    """Writes bindings to the API server. A plugin that binds has it in its `needs`."""
 
-    It answers when it knows: where no answer came, it reads the pod again first.
-    """
-
-    async def bind(self, pod: Pod, node_name: str) -> BindOutcome: ...
+    async def bind(self, pod: Pod, node_name: str) -> BindOutcome:
+        """Binds the pod. If the server gives no answer, reads the pod to learn the outcome."""
 
     async def bind_volumes(self, pod: Pod, node_name: str, timeout_seconds: float) -> str | None:
-        """Writes the volumes and claims that were reserved for the pod, and waits until its claims
-        are bound; tells what went wrong."""
+        """Writes the volumes and claims that are reserved for the pod, and waits until the claims
+        are bound. Returns what went wrong, or None."""
 
 
-# Plugins that judge one node at a time, in plain Python.
+# Plugins that judge one node at a time.
 
 FilterOne = Callable[[Any, Pod, OneNode], str | None]
 FilterAll = Callable[[Any, Pod, Nodes], Iterable[Rejection]]
@@ -343,7 +335,8 @@ def filter_each(judge: FilterOne) -> FilterAll: ...
 @overload
 def filter_each(*, eviction_helps: bool) -> Callable[[FilterOne], FilterAll]: ...
 def filter_each(judge: Any = None, *, eviction_helps: bool = False) -> Any:
-    """Lifts a filter that judges one node: it returns why it rejects the node, or None."""
+    """Makes `filter` from a method `(self, pod, node: OneNode)` that returns why the node is
+    rejected, or None."""
 
     def lift(judge: FilterOne) -> FilterAll:
         @wraps(judge)
@@ -351,6 +344,11 @@ def filter_each(judge: Any = None, *, eviction_helps: bool = False) -> Any:
             positions_by_reason: dict[str, list[int]] = {}
             for position in range(len(nodes)):
                 reason = judge(self, pod, nodes.one(position))
+                if reason is not None and not isinstance(reason, str):
+                    raise PluginError(
+                        f"{self.name} answers with {reason!r} about node {nodes.names[position]}; "
+                        "it must return a reason as a string, or None"
+                    )
                 if reason is not None:
                     positions_by_reason.setdefault(reason, []).append(position)
             for reason, positions in positions_by_reason.items():
@@ -364,13 +362,13 @@ def filter_each(judge: Any = None, *, eviction_helps: bool = False) -> Any:
 
 
 def score_each(judge: ScoreOne) -> ScoreAll:
-    """Lifts a score that judges one node."""
+    """Makes `score` from a method `(self, pod, node: OneNode)` that returns a raw score."""
 
     @wraps(judge)
     def score_all(self: Any, pod: Pod, nodes: Nodes) -> IntArray:
         scores = [judge(self, pod, nodes.one(position)) for position in range(len(nodes))]
         for position, value in enumerate(scores):
-            if not isinstance(value, int) or value.bit_length() > 63:
+            if not isinstance(value, int | np.integer) or int(value).bit_length() > 63:
                 raise PluginError(
                     f"{self.name} scored node {nodes.names[position]} {value!r}; "
                     "a score is a whole number of at most 63 bits"

@@ -1,8 +1,7 @@
-"""From names in a configuration to plugins: which plugins there are, their args, and the profiles.
+"""The registry makes profiles from a configuration: it finds the plugins by name, decodes their
+args, and constructs them.
 
-`plugins.BUILT_IN` fills a Registry; outsiders add their own classes to it, or are looked for when
-a configuration names them. `app` calls `build`.
-"""
+It starts with `plugins.BUILT_IN`; `app` adds plugins from outside and calls `build`."""
 
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,8 +13,8 @@ from lowtide.config.extender_settings import ENTRY, ExtenderSettings
 from lowtide.config.load import LoadedConfig
 from lowtide.config.plugin_sets import Expansion, expand_profiles, named_plugins, unknown_plugin
 from lowtide.config.types import EnabledPlugin
-from lowtide.framework.args import ArgsOf, Spelling, names_enabled, with_true_names
-from lowtide.framework.contract import broken_contract
+from lowtide.framework.args import ArgsOf, ReadOlderArgs, with_own_names
+from lowtide.framework.contract import broken_contract, broken_options
 from lowtide.framework.profile import METHOD_AT_POINT, Profile
 from lowtide.objects.kinds import KIND_OF
 
@@ -24,19 +23,22 @@ Supplies = Mapping[type, Any]
 
 @dataclass(frozen=True, slots=True)
 class BuiltIn:
-    """One plugin, whole: its class, its default weight, whether the default profile has it.
+    """What the registry knows about one plugin.
 
-    `points` are kube-scheduler's extension points, where it has more of them than there are
-    methods here: a plugin that judges all nodes at once needs no PreFilter or PreScore to hand data
-    to a per-node call.
-    """
+    `points` are the extension points of kube-scheduler's plugin of this name, where it has others
+    than this class has methods for: a plugin that judges all nodes at once needs no PreFilter or
+    PreScore to prepare data for a per-node call."""
 
     name: str
     plugin: type[Any]
     weight: int = 0
     points: tuple[str, ...] = ()
     is_default: bool = True
-    aliases: tuple[str, ...] = ()  # other names that configurations give it
+    aliases: tuple[str, ...] = ()  # other names that configurations may use
+    # kube-scheduler's plugin skips scoring in its PreScore. Where a profile enables it at score
+    # alone, it scores 0 on every node where it would have no opinion.
+    skips_at_pre_score: bool = False
+    older_args: ReadOlderArgs | None = None
 
     def implements(self, point: str) -> bool:
         if self.points:
@@ -47,7 +49,7 @@ class BuiltIn:
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """The profiles of a configuration, by scheduler name, and what a user should know of them."""
+    """What a configuration gives, by scheduler name, and the warnings for its author."""
 
     profiles: dict[str, Profile]
     expansions: dict[str, Expansion]
@@ -55,25 +57,18 @@ class Built:
     warnings: tuple[str, ...]
 
 
-class _ExtenderEntry:
-    """No plugin: what a pluginConfig says to the extender mode."""
-
-    name = ENTRY
-    args = ExtenderSettings
-
-
 class OutsidePluginError(Exception):
-    """Why a plugin that a configuration names cannot be had, in one sentence."""
+    """Why a plugin that the configuration names cannot be used, in one sentence."""
 
 
 class OutsidePlugins(Protocol):
-    """Where plugins are looked for that nobody has registered."""
+    """Finds plugins that are not registered."""
 
     def names(self) -> tuple[str, ...]:
-        """Those that can be had by name."""
+        """Every plugin that can be found by its name alone."""
 
     def find(self, name: str) -> type[Any] | None:
-        """The class that a configuration calls so; None where there is none."""
+        """The class that the configuration means; None where there is none."""
 
 
 class NothingOutside:
@@ -95,7 +90,8 @@ class Registry:
         self._outside = outside
 
     def with_plugins(self, plugins: Mapping[str, type[Any]]) -> "Registry":
-        """The same and these; a name can be given once."""
+        """This registry with more plugins. ConfigError where a name is taken, or where a class is
+        no plugin."""
         problems = [
             problem
             for name, plugin in plugins.items()
@@ -115,8 +111,7 @@ class Registry:
         if plugin.name != name:
             return (
                 f"the class {plugin.__name__} is registered as {name}; its `name` must be that "
-                f"too, "
-                f"not {plugin.name!r}"
+                f"too, not {plugin.name!r}"
             )
         return None
 
@@ -126,20 +121,21 @@ class Registry:
 
     @property
     def defaults(self) -> tuple[EnabledPlugin, ...]:
-        """What every profile has unless it says otherwise, in order, with weights."""
+        """The default plugins of every profile, in order, with their weights."""
         return tuple(
             EnabledPlugin(row.name, row.weight) for row in self._rows.values() if row.is_default
         )
 
     def build(self, loaded: LoadedConfig, supplies: Supplies) -> Built:
-        """Makes every profile; ConfigError tells all that is wrong with plugins and args."""
+        """Makes every profile. ConfigError lists everything wrong with the plugins and args."""
         registry, problems = self._with_named(loaded)
         if problems:
             raise ConfigError([*problems, *registry._problems_of_args(loaded)])
         return registry._build(loaded, supplies)
 
     def _with_named(self, loaded: LoadedConfig) -> "tuple[Registry, list[str]]":
-        """The same and what the configuration names besides; and what of that cannot be had."""
+        """This registry with the outside plugins that the configuration names, and a problem for
+        each one that cannot be used."""
         registry: Registry = self
         problems: list[str] = []
         # A plugin that is named with its module may be named without it too: modules come first.
@@ -157,16 +153,6 @@ class Registry:
                 problems.append(f"{loaded.where(path)}: {error}")
         return registry, problems
 
-    def _problems_of_args(self, loaded: LoadedConfig) -> Iterator[str]:
-        """Where no profile can be made, of the plugins that are known."""
-        written, loaded = loaded.config.profiles, with_true_names(loaded, self._name_of)
-        for index, config in enumerate(loaded.config.profiles):
-            spelling = Spelling(loaded.written_for, names_enabled(written[index]))
-            args = ArgsOf(loaded, config, ("profiles", index, "pluginConfig"), spelling)
-            args.decode(_ExtenderEntry)
-            args.check_the_rest({name: row.plugin for name, row in self._rows.items()})
-            yield from args.problems
-
     def _unknown(self, loaded: LoadedConfig) -> Iterator[tuple[Path, str]]:
         for path, name in named_plugins(loaded.config):
             is_for_extender = path[2:3] == ("pluginConfig",) and name == ENTRY
@@ -177,90 +163,128 @@ class Registry:
         return name in self._rows or name in self._name_of
 
     def _with_outside(self, written: str, plugin: type[Any]) -> "Registry":
-        """In decisions a plugin has its own name, however a configuration calls it."""
+        """Decisions use the plugin's own name, whatever the configuration calls it."""
         row = self._rows.get(plugin.name, BuiltIn(plugin.name, plugin, is_default=False))
         if row.plugin is not plugin:
             raise OutsidePluginError(
                 f'"{written}" is a plugin whose `name` is {plugin.name!r}, and there is another '
-                f"one of "
-                "that name; its `name` must be its own"
+                "one of that name; its `name` must be its own"
             )
         if written != plugin.name:
             row = replace(row, aliases=(*row.aliases, written))
         return Registry([*{**self._rows, plugin.name: row}.values()], self._outside)
 
+    def _problems_of_args(self, loaded: LoadedConfig) -> Iterator[str]:
+        """Of the known plugins, where an unknown one keeps the profiles from being made."""
+        renamed = with_own_names(loaded, self._name_of)
+        for index, written in enumerate(loaded.config.profiles):
+            args = ArgsOf(renamed, index, written)
+            args.decode(ENTRY, ExtenderSettings)
+            self._decode_unused(args)
+            yield from args.problems
+
     def _build(self, loaded: LoadedConfig, supplies: Supplies) -> Built:
         problems: list[str] = []
-        written, loaded = loaded.config.profiles, with_true_names(loaded, self._name_of)
+        written, loaded = loaded.config.profiles, with_own_names(loaded, self._name_of)
         expansions = expand_profiles(
             loaded, self.defaults, lambda name, point: self._rows[name].implements(point)
         )
-        profiles: dict[str, Profile] = {}
-        settings: dict[str, ExtenderSettings] = {}
+        built = Built({}, expansions, {}, ())
         warnings: list[str] = []
         for index, config in enumerate(loaded.config.profiles):
             problems += _configured_twice(loaded, index)
-            spelling = Spelling(loaded.written_for, names_enabled(written[index]))
-            args = ArgsOf(loaded, config, ("profiles", index, "pluginConfig"), spelling)
-            expansion = expansions[config.scheduler_name]
-            plugins = {
-                name: self._make(self._rows[name], args, supplies) for name in _names_in(expansion)
-            }
-            given = args.decode(_ExtenderEntry)
-            settings[config.scheduler_name] = given or ExtenderSettings()
-            args.check_the_rest({name: row.plugin for name, row in self._rows.items()})
+            name, args = config.scheduler_name, ArgsOf(loaded, index, written[index])
+            profile = self._profile(name, expansions[name], args, supplies)
+            settings = args.decode(ENTRY, ExtenderSettings)
+            self._decode_unused(args)
             problems += args.problems
             warnings += args.warnings
-            if not args.problems:
-                profiles[config.scheduler_name] = _profile(
-                    config.scheduler_name, expansion, plugins
-                )
+            if profile is not None and settings is not None:
+                built.profiles[name], built.extender_settings[name] = profile, settings
         if problems:
             raise ConfigError(problems)
-        return Built(profiles, expansions, settings, tuple(warnings))
+        return replace(built, warnings=tuple(warnings))
+
+    def _profile(
+        self, scheduler_name: str, expansion: Expansion, args: ArgsOf, supplies: Supplies
+    ) -> Profile | None:
+        """None where something is wrong; `args` has the problems."""
+        names = {plugin.name: None for plugins in expansion.values() for plugin in plugins}
+        made = {name: self._make(self._rows[name], args, supplies) for name in names}
+        if args.problems:
+            return None
+        scorers = expansion.get("score", ())
+        at_pre_score = {plugin.name for plugin in expansion.get("preScore", ())}
+        return Profile(
+            scheduler_name,
+            {point: [made[each.name] for each in plugins] for point, plugins in expansion.items()},
+            {plugin.name: plugin.weight for plugin in scorers},
+            zero_if_skipped={
+                plugin.name
+                for plugin in scorers
+                if self._rows[plugin.name].skips_at_pre_score and plugin.name not in at_pre_score
+            },
+        )
 
     def _make(self, row: BuiltIn, args: ArgsOf, supplies: Supplies) -> Any:
-        needs = getattr(row.plugin, "needs", {})
-        missing = [protocol.__name__ for protocol in needs.values() if protocol not in supplies]
-        if missing:
-            supplied = ", ".join(sorted(protocol.__name__ for protocol in supplies)) or "nothing"
-            args.problems.append(
-                f"plugin {row.name} needs {', '.join(missing)}, and {supplied} can be supplied here"
-            )
+        """The plugin; None where something is wrong with it."""
+        problem = _unmet(row, supplies)
+        if problem is not None:
+            args.problems.append(problem)
             return None
-        for kind in getattr(row.plugin, "kinds", ()):
-            if kind not in KIND_OF:
-                known = ", ".join(each.name for each in KIND_OF.values())
-                args.problems.append(
-                    f"plugin {row.name} depends on {kind.__name__}, which is not watched; "
-                    f"{known} can be"
-                )
-                return None
+        needs = getattr(row.plugin, "needs", {})
         given = {parameter: supplies[protocol] for parameter, protocol in needs.items()}
         kind = getattr(row.plugin, "args", None)
         if kind is not None:
-            decoded = args.decode(row.plugin)
-            if decoded is None:
+            given["args"] = args.decode(row.name, kind, row.older_args)
+            if given["args"] is None:
                 return None
-            given["args"] = decoded
         try:
             inspect.signature(row.plugin).bind(**given)
         except TypeError as error:
-            made = f"{row.plugin.__name__}({', '.join(f'{parameter}=...' for parameter in given)})"
+            call = f"{row.plugin.__name__}({', '.join(f'{parameter}=...' for parameter in given)})"
             args.problems.append(
-                f"plugin {row.name} is made by {made}, and its constructor does not take that: "
+                f"plugin {row.name} is made by {call}, and its constructor does not take that: "
                 f"{error}"
             )
             return None
         try:
-            return row.plugin(**given)
+            plugin = row.plugin(**given)
         except ValueError as error:
             args.problems.append(f"plugin {row.name} cannot be made of its args: {error}")
             return None
+        problem = broken_options(plugin)
+        if problem is not None:
+            args.problems.append(f"the plugin {row.name} is no plugin: {problem}")
+        return plugin
+
+    def _decode_unused(self, args: ArgsOf) -> None:
+        """Args of plugins that the profile does not enable must be right too."""
+        for name in args.unused:
+            row = self._rows.get(name)
+            if row is not None and hasattr(row.plugin, "args"):
+                args.decode(name, row.plugin.args, row.older_args)
+
+
+def _unmet(row: BuiltIn, supplies: Supplies) -> str | None:
+    """What the plugin asks for and cannot have here."""
+    needs = getattr(row.plugin, "needs", {})
+    missing = [protocol.__name__ for protocol in needs.values() if protocol not in supplies]
+    if missing:
+        supplied = ", ".join(sorted(protocol.__name__ for protocol in supplies)) or "nothing"
+        return f"plugin {row.name} needs {', '.join(missing)}, and {supplied} can be supplied here"
+    for kind in getattr(row.plugin, "kinds", ()):
+        if kind not in KIND_OF:
+            known = ", ".join(each.name for each in KIND_OF.values())
+            return (
+                f"plugin {row.name} depends on {kind.__name__}, which is not watched; "
+                f"{known} can be"
+            )
+    return None
 
 
 def why_no_plugin(plugin: Any) -> str | None:
-    """What an outsider's class lacks; None where it is a plugin."""
+    """What makes this class from outside no plugin; None where it is one."""
     if not isinstance(plugin, type):
         return f"it is {type(plugin).__name__} and must be a class"
     if not isinstance(getattr(plugin, "name", None), str):
@@ -275,7 +299,7 @@ def why_no_plugin(plugin: Any) -> str | None:
 
 
 def _configured_twice(loaded: LoadedConfig, index: int) -> Iterator[str]:
-    """A plugin may be called in several ways, but is to be given its args once."""
+    """A plugin may have several names, but its args must be given once."""
     first_with: dict[str, int] = {}
     for number, entry in enumerate(loaded.config.profiles[index].plugin_config):
         before = first_with.setdefault(entry.name, number)
@@ -285,15 +309,3 @@ def _configured_twice(loaded: LoadedConfig, index: int) -> Iterator[str]:
                 f'is "{entry.name}", which is already configured by pluginConfig[{before}]; '
                 "give its args once",
             )
-
-
-def _profile(scheduler_name: str, expansion: Expansion, built: Mapping[str, Any]) -> Profile:
-    return Profile(
-        scheduler_name,
-        {point: [built[plugin.name] for plugin in plugins] for point, plugins in expansion.items()},
-        {plugin.name: plugin.weight for plugin in expansion.get("score", ())},
-    )
-
-
-def _names_in(expansion: Expansion) -> dict[str, None]:
-    return {plugin.name: None for plugins in expansion.values() for plugin in plugins}

@@ -6,9 +6,8 @@ from it, and no other node changes. In `ClusterState.without` a pod is on no nod
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -135,9 +134,9 @@ def rejections_beside(
 
 
 class PostFilterContext:
-    """A pod that fits nowhere, as `post_filter` sees it (`plugin.Rejected`). `promised` are nodes
-    that reject it because of the pods nominated to them; rejections that give way do so to a pod
-    that has waited `waited_seconds`."""
+    """A pod that fits nowhere, as `post_filter` sees it: `plugin.PostFilterContext`. `promised`
+    are nodes that reject it because of the pods nominated to them; rejections that give way do so
+    to a pod that has waited `waited_seconds`."""
 
     def __init__(
         self,
@@ -210,11 +209,17 @@ class PostFilterContext:
         return chosen, nodes.take(chosen).with_placed(pods)
 
 
+class PostFilterOutcome(NamedTuple):
+    answer: PostFiltered
+    plugin_name: str = ""  # the first plugin that could do nothing, or that returned an error
+    reasons_before: Sequence[str] = ()  # of the plugins asked before one returned an eviction
+
+
 def post_filtered(
     profile: Profile, pod: Pod, state: ClusterState, context: PostFilterContext, asking: Asking
-) -> tuple[PostFiltered, str] | None:
-    """What the plugins can do, asked in order until one can or meets an error; and the first of
-    those that cannot. None where the profile has no such plugin."""
+) -> PostFilterOutcome | None:
+    """Asks the plugins in order until one returns an eviction or an error. None where the profile
+    has no such plugin."""
     reasons: list[str] = []
     found = PostFiltered()
     plugins = profile.plugins_for_point("postFilter")
@@ -226,16 +231,16 @@ def post_filtered(
                 plugin_name=plugin.name,
             )
         if answer.eviction is not None:
-            return replace(answer, logged_before=", ".join(reasons)), ""
+            return PostFilterOutcome(answer, reasons_before=reasons)
         if answer.is_error:
-            return answer, plugin.name
+            return PostFilterOutcome(answer, plugin.name)
         reasons += [answer.reason] if answer.reason else []
         found = PostFiltered(
             ", ".join(reasons),
             nominated_node_name=_either(answer.nominated_node_name, found.nominated_node_name),
             still_rejected=answer.still_rejected or found.still_rejected,
         )
-    return (found, plugins[0].name) if plugins else None
+    return PostFilterOutcome(found, plugins[0].name) if plugins else None
 
 
 def _either(first: str | None, second: str | None) -> str | None:

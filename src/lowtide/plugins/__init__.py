@@ -7,6 +7,7 @@ from lowtide.plugins.dynamic_resources import DynamicResources
 from lowtide.plugins.image_locality import ImageLocality
 from lowtide.plugins.inter_pod_affinity import InterPodAffinity
 from lowtide.plugins.network_traffic import NetworkTraffic
+from lowtide.plugins.network_traffic_spellings import SNAKE_NAME, older_args
 from lowtide.plugins.node_affinity import NodeAffinity
 from lowtide.plugins.node_declared_features import NodeDeclaredFeatures
 from lowtide.plugins.node_label import NodeLabel
@@ -34,12 +35,18 @@ BUILT_IN = (
     BuiltIn("NodeUnschedulable", NodeUnschedulable),
     BuiltIn("NodeName", NodeName),
     BuiltIn("TaintToleration", TaintToleration, 3, ("filter", *_SCORE)),
-    BuiltIn("NodeAffinity", NodeAffinity, 2, (*_FILTER, *_SCORE)),
+    BuiltIn("NodeAffinity", NodeAffinity, 2, (*_FILTER, *_SCORE), skips_at_pre_score=True),
     BuiltIn("NodePorts", NodePorts, 0, _FILTER),
     BuiltIn("NodeResourcesFit", NodeResourcesFit, 1, (*_FILTER, *_SCORE, "placementScore")),
     BuiltIn("VolumeRestrictions", VolumeRestrictions, 0, _FILTER),
     BuiltIn("NodeVolumeLimits", NodeVolumeLimits, 0, _FILTER),
-    BuiltIn("VolumeBinding", VolumeBinding, 0, (*_FILTER, *_SCORE, "reserve", "preBind")),
+    BuiltIn(
+        "VolumeBinding",
+        VolumeBinding,
+        0,
+        (*_FILTER, *_SCORE, "reserve", "preBind"),
+        skips_at_pre_score=True,
+    ),
     BuiltIn("VolumeZone", VolumeZone, 0, _FILTER),
     BuiltIn("PodTopologySpread", PodTopologySpread, 2, (*_FILTER, *_SCORE)),
     BuiltIn("InterPodAffinity", InterPodAffinity, 2, (*_FILTER, *_SCORE)),
@@ -50,11 +57,23 @@ BUILT_IN = (
         ("preEnqueue", *_FILTER, "postFilter", "score", "reserve", "preBind"),
     ),
     BuiltIn("DefaultPreemption", DefaultPreemption, 0, ("preEnqueue", "postFilter")),
-    BuiltIn("NodeResourcesBalancedAllocation", NodeResourcesBalancedAllocation, 1, _SCORE),
+    BuiltIn(
+        "NodeResourcesBalancedAllocation",
+        NodeResourcesBalancedAllocation,
+        1,
+        _SCORE,
+        skips_at_pre_score=True,
+    ),
     BuiltIn("ImageLocality", ImageLocality, 1, ("score",)),
     BuiltIn("DefaultBinder", DefaultBinder),
     BuiltIn("NodeDeclaredFeatures", NodeDeclaredFeatures, 0, _FILTER),
-    BuiltIn("NetworkTraffic", NetworkTraffic, is_default=False, aliases=("network_traffic",)),
+    BuiltIn(
+        "NetworkTraffic",
+        NetworkTraffic,
+        is_default=False,
+        aliases=(SNAKE_NAME,),
+        older_args=older_args,
+    ),
     BuiltIn("NodeUsage", NodeUsage, is_default=False),
     BuiltIn("NodeLabel", NodeLabel, is_default=False),
 )

@@ -3,16 +3,17 @@ where that does the least harm."""
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 import msgspec
 import numpy as np
 
 from lowtide.framework.decision import NodeRejection
+from lowtide.framework.least_harm import least_harmful
 from lowtide.framework.plugin import Eviction, Nodes, Pod, PostFilterContext, PostFiltered
 from lowtide.objects.policy import PodDisruptionBudget
-from lowtide.plugins.default_preemption_victims import Budgets, dry_run, start_time_of
+from lowtide.plugins.default_preemption_victims import Budgets, dry_run
 
 _NEVER = "not eligible due to preemptionPolicy=Never."
 _TERMINATING = "not eligible due to a terminating pod on the nominated node."
@@ -26,7 +27,6 @@ _NO_VICTIMS = NodeRejection(
 DISRUPTION_TARGET = "DisruptionTarget"
 BY_SCHEDULER = "PreemptionByScheduler"
 _FEWEST_AT_ONCE = 50  # nodes: fewer cost as much
-_PRIORITY_OFFSET = 2**31  # makes every priority positive, so that fewer victims are better
 
 
 class DefaultPreemptionArgs(
@@ -77,19 +77,8 @@ class DefaultPreemption:
         if not found.evictions:
             reason = f"preemption: {_in_words(found.rejected, len(nodes))}"
             return PostFiltered(reason, nominated_node_name="", still_rejected=found.rejected)
-        chosen = self.choose(found.evictions, rejected.turn)
+        chosen = least_harmful(found.evictions, rejected.turn)
         return replace(chosen, still_rejected=found.rejected)
-
-    def choose(self, evictions: Sequence[Eviction], turn: int) -> PostFiltered:
-        """The one that does the least harm; equal ones take turns."""
-        tied = _least_harmful(evictions)
-        chosen = tied[turn % len(tied)]
-        return PostFiltered(
-            nominated_node_name=chosen.node_name,
-            eviction=chosen,
-            candidates=tuple(evictions),
-            tied_nodes=tuple(each.node_name for each in tied),
-        )
 
     def _search(self, pod: Pod, nodes: Nodes, rejected: PostFilterContext) -> "_Found":
         """Goes over the nodes, from another one each time, until enough candidates are found and
@@ -158,27 +147,6 @@ def _is_being_preempted(pod: Pod) -> bool:
         if condition.type == DISRUPTION_TARGET:
             return condition.status == "True" and condition.reason == BY_SCHEDULER
     return False
-
-
-def _least_harmful(evictions: Sequence[Eviction]) -> list[Eviction]:
-    """The best by kube-scheduler's criteria, in the order of their names."""
-    harms = [_harm(each) for each in evictions]
-    lowest = min(harms)
-    best = [each for each, harm in zip(evictions, harms, strict=True) if harm == lowest]
-    return sorted(best, key=lambda each: each.node_name)
-
-
-def _harm(eviction: Eviction) -> tuple[float, ...]:
-    """Budgets broken, the highest priority of a victim, all priorities, victims; and how early
-    the first of the most important ones started."""
-    victims = eviction.victims
-    return (
-        eviction.budget_violations,
-        victims[0].spec.priority,
-        sum(victim.spec.priority + _PRIORITY_OFFSET for victim in victims),
-        len(victims),
-        -start_time_of(victims[0]),
-    )
 
 
 def _in_words(rejected: dict[str, NodeRejection], node_count: int) -> str:

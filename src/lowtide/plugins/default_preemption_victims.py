@@ -3,7 +3,6 @@ one by one as long as the pod still fits, first those that a PodDisruptionBudget
 
 Called by DefaultPreemption; every step asks the filters about all nodes at once."""
 
-import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,11 +12,11 @@ import numpy as np
 
 from lowtide.cluster.columns import Rows
 from lowtide.framework.decision import NodeRejection
+from lowtide.framework.least_harm import start_time_of
 from lowtide.framework.plugin import Eviction, Nodes, Pod, PostFilterContext
 from lowtide.objects.matching import is_valid_requirement, matches_selector
 from lowtide.objects.meta import LabelSelector
 from lowtide.objects.policy import PodDisruptionBudget
-from lowtide.objects.times import epoch_seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +79,6 @@ def dry_run(
     names = emptied.names
     still_rejected = {names[at]: rejection for at, rejection in rejected.on(emptied).items()}
     return DryRun(emptied, lower, still_rejected, rejected, budgets)
-
-
-def start_time_of(pod: Pod) -> float:
-    """In seconds since 1970; a pod that has not started yet starts in the future."""
-    seconds = epoch_seconds(pod.status.start_time) if pod.status.start_time else None
-    return math.inf if seconds is None else seconds
 
 
 def _importance(pod: Pod) -> tuple[int, float, str]:

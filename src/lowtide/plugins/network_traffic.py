@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from lowtide.framework.decision import PluginScore
+from lowtide.framework.log_words import LogsScores
 from lowtide.framework.plugin import (
     LARGEST_RAW,
     MAX_SCORE,
@@ -21,7 +22,6 @@ from lowtide.framework.plugin import (
     Rejection,
 )
 from lowtide.plugins.network_traffic_args import NetworkTrafficArgs
-from lowtide.plugins.network_traffic_spellings import older_args
 from lowtide.readings.columns import (
     CAPACITY,
     HIGHEST_VALUE,
@@ -46,16 +46,15 @@ _A_HAIR = 5e-10
 Columns = Mapping[str, FloatArray]
 
 
-class NetworkTraffic:
+class NetworkTraffic(LogsScores):
     name = "NetworkTraffic"
     retry_on = READING
     args = NetworkTrafficArgs
-    older_args = staticmethod(older_args)
 
     def __init__(self, args: NetworkTrafficArgs) -> None:
         self.request = args.request()
         self.readings = (self.request,)
-        self.tells_readings = args.log_readings
+        self.logs_readings = args.log_readings
         self._scoring = args.scoring
         # A query of the user's own compares with a link only where the args say that it does.
         self._knows_shares = self.request.is_rate and (
@@ -163,7 +162,7 @@ class NetworkTraffic:
     def _giving_way(self, mask: BoolArray, reason: str) -> Rejection:
         return Rejection(mask, reason, gives_way_after=self._patience_seconds)
 
-    def in_words(
+    def score_log_lines(
         self, scores: Mapping[str, PluginScore], nodes: Nodes, *, brief: bool = False
     ) -> Iterator[str]:
         """Relative scores in the wording of the first plugins of this name."""

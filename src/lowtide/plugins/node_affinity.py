@@ -35,7 +35,6 @@ class NodeAffinity:
     retry_on = NODE
     scale = "highest_best"
     args = NodeAffinityArgs
-    skips_by_pre_score = True
 
     def __init__(self, args: NodeAffinityArgs) -> None:
         self._added = args.added_affinity or Affinity()

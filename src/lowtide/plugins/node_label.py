@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from lowtide.framework.log_words import LogsVerdicts
 from lowtide.framework.plugin import NODE, Change, Nodes, Pod, PodRejection, Rejection
 from lowtide.objects.matching import matches_all
 from lowtide.objects.meta import LabelRequirement
@@ -45,7 +46,7 @@ class NodeLabelArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_
             )
 
 
-class NodeLabel:
+class NodeLabel(LogsVerdicts):
     name = "NodeLabel"
     # Whether any node has the label changes with every node, also with one that goes.
     retry_on = NODE
@@ -68,7 +69,7 @@ class NodeLabel:
         lacking = ~nodes.label_matches(self._required)
         yield Rejection(lacking, f"node(s) did not have label {self._in_words}")
 
-    def filter_in_words(self, pod: Pod, nodes: Nodes) -> Iterator[str]:
+    def filter_log_lines(self, pod: Pod, nodes: Nodes) -> Iterator[str]:
         for name, has in zip(nodes.names, nodes.label_matches(self._required), strict=True):
             yield f"Node[ {name} ] Special Label Value: {'true' if has else 'false'}"
 

@@ -52,7 +52,6 @@ class NodeResourcesBalancedAllocationArgs(
 class NodeResourcesBalancedAllocation:
     name = "NodeResourcesBalancedAllocation"
     args = NodeResourcesBalancedAllocationArgs
-    skips_by_pre_score = True
 
     def __init__(self, args: NodeResourcesBalancedAllocationArgs) -> None:
         self._resources = [each.name for each in args.resources]

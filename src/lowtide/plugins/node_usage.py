@@ -10,6 +10,7 @@ import numpy as np
 
 from lowtide.config.types import Duration, Weight
 from lowtide.framework.decision import PluginScore
+from lowtide.framework.log_words import LogsScores
 from lowtide.framework.plugin import (
     LARGEST_RAW,
     MAX_SCORE,
@@ -74,7 +75,7 @@ class NodeUsageArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_
         )
 
 
-class NodeUsage:
+class NodeUsage(LogsScores):
     name = "NodeUsage"
     args = NodeUsageArgs
 
@@ -96,7 +97,7 @@ class NodeUsage:
             return self._used_shares(columns, nodes)
         return self._distances(columns, nodes)
 
-    def in_words(
+    def score_log_lines(
         self, scores: Mapping[str, PluginScore], nodes: Nodes, *, brief: bool = False
     ) -> Iterator[str]:
         if self._unit == "share":

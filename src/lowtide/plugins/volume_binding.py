@@ -70,7 +70,6 @@ class VolumeBinding:
     )
     args = VolumeBindingArgs
     needs = {"binder": Binder}
-    skips_by_pre_score = True
 
     def __init__(self, args: VolumeBindingArgs, binder: Binder) -> None:
         self._timeout_seconds = args.bind_timeout_seconds

@@ -3,12 +3,14 @@ plugins, bind, and wait for the watch to confirm. Used by the machine."""
 
 import sys
 from collections import deque
+from typing import Any
 
 from lowtide.cluster.state import ClusterState
 from lowtide.framework.asking import UNTIMED, Asking, ask
 from lowtide.framework.change import pod_change
 from lowtide.framework.decision import Decision
 from lowtide.framework.plugin import (
+    Allow,
     BindOutcome,
     PluginError,
     PodRejection,
@@ -100,8 +102,8 @@ class BindingCycle:
                     self._state.known_objects.assume(record.uid, objects)
             elif answer is not None:
                 raise PluginError(
-                    f"{plugin.name}.reserve returned {answer!r}; "
-                    "it must return Reserved(objects=...), PodRejection or None",
+                    f"{plugin.name}.reserve answers with {answer!r}; "
+                    "it must be Reserved(...), PodRejection(reason) or None",
                     plugin_name=plugin.name,
                 )
         return None
@@ -120,12 +122,18 @@ class BindingCycle:
             answer, _ = asking.observed(
                 self._state, plugin, "permit", record.pod, record.node_name, nodes, **memory
             )
+            if not _is_permit_answer(answer):
+                raise PluginError(
+                    f"{plugin.name}.permit answers with {answer!r}; it must be Allow(), "
+                    "Reject(reason) or Wait(seconds), with uids in a frozenset and seconds of 0 "
+                    "or more",
+                    plugin_name=plugin.name,
+                )
             reason = answer.reason if isinstance(answer, Reject) else None
             if isinstance(answer, Wait):
                 waits[plugin.name] = answer.seconds
             else:
-                also = sorted(getattr(answer, "also", ()))
-                answers += [PermitAnswered(uid, plugin.name, reason) for uid in also]
+                answers += [PermitAnswered(uid, plugin.name, reason) for uid in sorted(answer.also)]
             if reason is not None:
                 return plugin.name, reason
         return None
@@ -292,6 +300,12 @@ class BindingCycle:
 def _is_looked_up(record: PendingPod) -> bool:
     """Whether its binding is being looked up, or waits in line for that: without a deadline."""
     return record.stage is Stage.UNCONFIRMED and not record.deadlines
+
+
+def _is_permit_answer(answer: Any) -> bool:
+    if isinstance(answer, Wait):
+        return isinstance(answer.seconds, int | float) and answer.seconds >= 0
+    return isinstance(answer, Allow | Reject) and not isinstance(answer.also, str)
 
 
 def _duration(seconds: float) -> str:

@@ -13,14 +13,15 @@ from msgspec.structs import replace
 
 from lowtide.cluster.columns import IntArray, Rows
 from lowtide.config.types import Extender
-from lowtide.framework.asking import UNTIMED, Asking, ask
+from lowtide.framework.asking import UNTIMED, Asking
 from lowtide.framework.decision import Decision, NodeRejection
+from lowtide.framework.least_harm import least_harmful
 from lowtide.framework.plugin import PostFiltered
 from lowtide.framework.profile import Profile
 from lowtide.framework.ranking import RankedAmong
 from lowtide.framework.verdict import Verdict
 from lowtide.framework.verdict_cache import VerdictCache
-from lowtide.framework.what_if import PostFilterContext, post_filtered, what_if
+from lowtide.framework.what_if import PostFilterContext, PostFilterOutcome, post_filtered, what_if
 from lowtide.objects.pod import Pod
 from lowtide.scheduler.extending import (
     EXTENDER,
@@ -300,25 +301,28 @@ class _Helpers(msgspec.Struct, frozen=True):
         found = self._post_filtered(decision, promised, -math.inf)
         again_after = decision.gives_way_after
         for waited in self._verdict.waits:
-            if found is None or found[0].eviction is not None or again_after < math.inf:
+            if found is None or found.answer.eviction is not None or again_after < math.inf:
                 break
             later = self._post_filtered(decision, promised, waited)
             if waited <= self._waited_seconds:
                 found = later
-            elif later is not None and later[0].eviction is not None:
+            elif later is not None and later.answer.eviction is not None:
                 again_after = waited  # by then there are pods to evict
         if found is None:
             return decision
-        answer, by = found
+        answer = found.answer
         if answer.eviction is not None and self._extenders:
-            answer = yield from self._agreed(decision.pod, answer)
+            answer = yield from self._agreed(decision.pod, found)
         return replace(
-            decision, post_filtered=answer, post_filtered_by=by, gives_way_after=again_after
+            decision,
+            post_filtered=answer,
+            post_filtered_by=found.plugin_name,
+            gives_way_after=again_after,
         )
 
     def _post_filtered(
         self, decision: Decision, promised: Mapping[int, NodeRejection], waited_seconds: float
-    ) -> tuple[PostFiltered, str] | None:
+    ) -> PostFilterOutcome | None:
         context = PostFilterContext(
             decision.pod,
             self._verdict,
@@ -332,17 +336,16 @@ class _Helpers(msgspec.Struct, frozen=True):
         state = self._verdict.state
         return post_filtered(self._profile, decision.pod, state, context, self._asking)
 
-    def _agreed(self, pod: Pod, answer: PostFiltered) -> ExtenderDialogue[PostFiltered]:
+    def _agreed(self, pod: Pod, found: PostFilterOutcome) -> ExtenderDialogue[PostFiltered]:
         """The same eviction, another one that the extenders accept, or none."""
+        candidates = found.answer.candidates
         try:
-            left = yield from agreed_by_extenders(self._extenders, pod, answer.candidates)
+            left = yield from agreed_by_extenders(self._extenders, pod, candidates)
         except ExtenderError as error:
             return PostFiltered(f"preemption: {error}", is_error=True)
-        if left == answer.candidates:
-            return answer
-        for plugin in self._profile.plugins_for_point("postFilter"):
-            if left and hasattr(plugin, "choose"):
-                chosen: PostFiltered = ask(plugin, "choose", left, self._turn)
-                return chosen
-        said = [answer.logged_before, "preemption: no candidate node for preemption"]
-        return PostFiltered(", ".join(filter(None, said)))
+        if left == candidates:
+            return found.answer
+        if left:
+            return least_harmful(left, self._turn)
+        reasons = [*found.reasons_before, "preemption: no candidate node for preemption"]
+        return PostFiltered(", ".join(reasons))

@@ -1,6 +1,6 @@
-"""The scheduler's log lines in kube-scheduler's wording, and the plugins' own lines about nodes.
+"""The scheduler's log lines, in kube-scheduler's wording, and those of plugins about nodes.
 
-Called by live and by the extender."""
+`live` and the extender mode call it with events, decisions and answers."""
 
 from collections.abc import Hashable, Iterable, Iterator
 from typing import Any
@@ -12,6 +12,7 @@ from lowtide.cluster.nodes import Nodes
 from lowtide.cluster.state import ClusterState
 from lowtide.framework.asking import ask, readings_of
 from lowtide.framework.decision import NO_SCORES, Decision, PluginScore, ScoreTable
+from lowtide.framework.log_words import LogsScores, LogsVerdicts
 from lowtide.framework.plugin import PluginError
 from lowtide.framework.profile import Profile, Weighted
 from lowtide.framework.scores import Scores
@@ -28,11 +29,11 @@ from lowtide.scheduler.events import Event
 
 log = Log("scheduler")
 
-NODES_LOGGED = 100  # in a plugin's own lines; further nodes are only counted
+NODES_LOGGED = 100  # by each plugin; of the others, only the count
 
 
 def log_event(event: Event, state: ClusterState) -> None:
-    """`state` is the state before this event."""
+    """`state` is as it was before this event."""
     match event:
         case Added(object=Pod() as pod) if not is_readable(pod):
             _log_unreadable("pod", pod.key, TRAFFIC_ANNOTATION, pod.metadata, READABLE_TRAFFIC)
@@ -47,7 +48,7 @@ def log_event(event: Event, state: ClusterState) -> None:
             log.v(2, f"Delete event for {_kind_of(pod)} pod", pod=pod.key)
         case Modified(object=Pod() as pod) if pod.spec.node_name:
             placed = state.placed(pod.uid)
-            if placed is None or placed.is_assumed:  # it has just been bound
+            if placed is None or placed.is_assumed:  # the pod has just been bound
                 log.v(2, "Delete event for unscheduled pod", pod=pod.key)
                 log.v(2, "Add event for scheduled pod", pod=pod.key)
 
@@ -65,7 +66,7 @@ def _log_unreadable(
 
 
 def log_decision(decided: Decided, profile: Profile, nodes: Nodes) -> None:
-    """`nodes` is the table after the decision, in which the pod may be assumed already."""
+    """`nodes` is the table after the decision. It may already count the pod."""
     if not log.enabled(2):
         return
     decision = decided.decision
@@ -90,68 +91,67 @@ def log_decision(decided: Decided, profile: Profile, nodes: Nodes) -> None:
 
 
 def log_filter(pod: Pod, profile: Profile, nodes: Nodes, *, at_info: bool) -> None:
-    """Log what the filter plugins answer about these nodes."""
+    """What the filter plugins log about each of these nodes."""
     level = 0 if at_info else 2
     if not log.enabled(level):
         return
     logged = nodes if len(nodes) <= NODES_LOGGED else nodes.take(np.arange(NODES_LOGGED))
     for plugin in profile.plugins_for_point("filter"):
-        if not hasattr(plugin, "filter_in_words"):
+        if not isinstance(plugin, LogsVerdicts):
             continue
         try:
-            lines = ask(plugin, "filter_in_words", pod, logged)
-            for line in _lines(plugin, lines, more_nodes=len(nodes) - len(logged)):
+            lines = ask(plugin, "filter_log_lines", pod, logged)
+            for line in _with_count(plugin, lines, more_nodes=len(nodes) - len(logged)):
                 log.v(level, line)
         except (PluginError, QuantityError) as error:
-            log.error("Logging the answers of filters failed", err=error)
+            log.error("A plugin cannot log its verdicts", err=error)
 
 
 def log_priorities(scores: ScoreTable, profile: Profile, nodes: Nodes, *, at_info: bool) -> None:
-    """Log what the score plugins answered. `nodes` has the nodes as they were scored."""
+    """What the score plugins log about these scores. `nodes` has the nodes as they were scored."""
     level = 0 if at_info else 2
     if log.enabled(level):
         _log_scores(scores, profile, nodes, level=level)
 
 
 def log_reading(source: Hashable, profiles: Iterable[Profile], state: ClusterState) -> None:
-    """Log what each node would score with this reading, for plugins that want that."""
+    """What each node would score now, for plugins that log their readings."""
     nodes = state.nodes()
     for profile in profiles:
         for weighted in profile.scorers:
             plugin = weighted.plugin
-            if source not in readings_of(plugin) or not getattr(plugin, "tells_readings", False):
+            if not isinstance(plugin, LogsScores) or not plugin.logs_readings:
+                continue
+            if source not in readings_of(plugin):
                 continue
             try:
                 scores = _scores_of_all(weighted, nodes)
-                for line in _in_words(plugin, scores, nodes, brief=True):
+                for line in _score_lines(plugin, scores, nodes, brief=True):
                     log.info(line)
             except PluginError as error:
-                log.error("Logging a reading failed", err=error)
+                log.error("A plugin cannot log a reading", err=error)
 
 
 def _log_scores(scores: ScoreTable, profile: Profile, nodes: Nodes, *, level: int) -> None:
     for weighted in profile.scorers:
         plugin = weighted.plugin
         try:
-            for line in _in_words(plugin, scores, nodes):
+            for line in _score_lines(plugin, scores, nodes):
                 log.v(level, line)
         except PluginError as error:
-            log.error("Logging scores failed", err=error)
+            log.error("A plugin cannot log its scores", err=error)
 
 
-def _in_words(
+def _score_lines(
     plugin: Any, scores: ScoreTable, nodes: Nodes, *, brief: bool = False
 ) -> Iterator[str]:
-    """The plugin's own lines about the first nodes; none if it has no such lines."""
-    if (
-        not hasattr(plugin, "in_words")
-        or plugin.name not in scores.plugins
-        or not scores.node_names
-    ):
+    """The plugin's lines about the first of its scores; none where it has no scores."""
+    has_scores = plugin.name in scores.plugins and scores.node_names
+    if not isinstance(plugin, LogsScores) or not has_scores:
         return
-    logged = _first_scores(scores, plugin.name)
-    lines = ask(plugin, "in_words", logged, nodes, brief=brief)
-    yield from _lines(plugin, lines, more_nodes=len(scores.node_names) - len(logged))
+    first = _first_scores(scores, plugin.name)
+    lines = ask(plugin, "score_log_lines", first, nodes, brief=brief)
+    yield from _with_count(plugin, lines, more_nodes=len(scores.node_names) - len(first))
 
 
 def _first_scores(scores: ScoreTable, plugin_name: str) -> dict[str, PluginScore]:
@@ -166,20 +166,20 @@ def _first_scores(scores: ScoreTable, plugin_name: str) -> dict[str, PluginScore
     return {name: PluginScore(raw, one, weight * one) for name, raw, one in columns}
 
 
-def _lines(plugin: Any, lines: Iterable[str], *, more_nodes: int) -> Iterator[str]:
+def _with_count(plugin: Any, lines: Iterable[str], *, more_nodes: int) -> Iterator[str]:
     yield from lines
     if more_nodes:
         yield f"[{plugin.name}] and {more_nodes} more nodes"
 
 
 def _as_decided(decision: Decision, nodes: Nodes) -> Nodes:
-    """The table without the decided pod."""
+    """The table without the pod, as it was when the decision was made."""
     position = None if decision.node_name is None else nodes.position_of(decision.node_name)
     return nodes if position is None else nodes.without({position: {decision.pod.uid}})
 
 
 def _scores_of_all(weighted: Weighted, nodes: Nodes) -> ScoreTable:
-    """Scores as if every node were feasible, for a pod without requests."""
+    """The scores as if every node were feasible, for a pod that requests nothing."""
     count = len(nodes)
     pod, every, plugin = Pod(), np.ones(count, np.bool_), weighted.plugin
     nodes = nodes.with_feasible(every)

@@ -1,8 +1,8 @@
-"""Tools for plugin authors and for our own tests.
+"""Test helpers for plugin authors and for this project's own tests.
 
-Builders make nodes, pods, readings and clusters. `place` asks plugins about one pod. `Cluster` runs
-pods through the real scheduler on a manual clock. `check_plugin` finds answers that Lowtide must
-not keep."""
+`make_pod`, `make_node` and `make_reading` build objects, `place` decides about one pod, `Cluster`
+runs the scheduler on a manual clock, and `check_plugin` finds plugins whose answers cannot be kept.
+"""
 
 from lowtide.testing.builders import (
     make_node,

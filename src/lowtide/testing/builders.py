@@ -1,4 +1,4 @@
-"""Build pods, nodes and clusters in one line each: every argument has a neutral default."""
+"""Builders of pods, nodes, readings and clusters. Every argument has a default."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,8 +30,8 @@ def make_node(
     declared_features: Sequence[str] = (),
     **more_allocatable: Quantity,
 ) -> Node:
-    """Other keywords, such as `gpu="1"`, are allocatable resources, with `_` for `.` and `__` for
-    `/`. `images` are sizes in bytes by name."""
+    """Other keywords add allocatable resources: `gpu="1"`, `nvidia_com__gpu=1` for nvidia.com/gpu.
+    `images` maps names to sizes in bytes."""
     extra = {
         name.replace("__", "/").replace("_", "."): amount
         for name, amount in more_allocatable.items()
@@ -80,7 +80,8 @@ def make_pod(
     deleted: bool = False,
     spec: Mapping[str, Any] | None = None,
 ) -> Pod:
-    """`on` is the node it runs on; `spec` overrides fields of the spec, spelled as in YAML."""
+    """`on` is the pod's node. `spec` overrides fields of the spec, spelled as in YAML. The uid is
+    namespace/name by default."""
     requested = dict(requests or {})
     given = (("cpu", cpu), ("memory", memory))
     requested.update({key: value for key, value in given if value is not None})
@@ -122,8 +123,8 @@ def make_state(
     pods: Iterable[Pod] = (),
     readings: Mapping[Any, Reading] | None = None,
 ) -> ClusterState:
-    """A cluster with these nodes and these pods on them. The keys of `readings` are the requests
-    that plugins declare."""
+    """A cluster with these nodes, and the pods on them. `readings` maps a plugin's request, such as
+    a PrometheusQuery, to its reading."""
     state = ClusterState()
     for node in nodes:
         state.add_node(node)
@@ -137,7 +138,7 @@ def make_state(
 def make_reading(
     by_node: Mapping[str, Mapping[str, float]], of_others: Mapping[str, float] | None = None
 ) -> Reading:
-    """A reading from fields by node. A field that a node lacks is NaN."""
+    """A reading from the fields of each node; a field that a node lacks is NaN."""
     fields = dict.fromkeys(name for values in by_node.values() for name in values)
     columns = {
         name: np.array([values.get(name, math.nan) for values in by_node.values()], np.float64)
@@ -147,5 +148,5 @@ def make_reading(
 
 
 def make_values(by_node: Mapping[str, float]) -> Reading:
-    """The reading of a PrometheusQuery. Other nodes have no value."""
+    """The reading of a PrometheusQuery from one value per node; other nodes are unknown."""
     return query_reading(by_node, sampled_at=math.inf)

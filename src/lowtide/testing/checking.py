@@ -1,5 +1,5 @@
-"""`check_plugin`: whether what a filter or score plugin answers about a node may be kept, and be
-asked for about any nodes at once. On random clusters that change, the same for the same seed."""
+"""`check_plugin` checks that the answers of a filter or score plugin may be kept, and do not depend
+on which nodes are asked about together. It uses random clusters, the same for the same seed."""
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
@@ -50,13 +50,15 @@ def check_plugin(
     clusters: int = 40,
     seed: int = 0,
 ) -> None:
-    """Raises AssertionError with a sentence about the first difference between answers that must
-    be the same: about a node, whichever other nodes are asked about; about pods that differ in
-    name, uid and times only; and kept from before, or asked for now.
+    """Raises AssertionError if the plugin's answers about a node differ that must be the same:
 
-    Give it pods and nodes with the labels, annotations and so on that the plugin looks at: they are
-    mixed with plain ones, under other names. `objects` of its kinds come and go. The queries in its
-    `readings` have random values."""
+    - whichever other nodes are asked about in the same call;
+    - for pods that differ only in name, uid, times and status;
+    - kept from an earlier call, or asked for now.
+
+    Give it pods and nodes with the labels, annotations and so on that the plugin reads. They are
+    mixed with plain ones, under other names. `objects` of its kinds are added and removed. The
+    PrometheusQueries in its `readings` have random values."""
     profile = make_profile([plugin])
     if not any(profile.plugins_for_point(point) for point in ("preFilter", "filter", "score")):
         raise ValueError(f"{plugin.name} has no pre_filter, filter or score to check")
@@ -111,7 +113,7 @@ class _RandomCluster:
             self.state.remove_node(self.state.node_at(self._draw.randrange(self.state.count)).name)
 
     def _pod_comes_or_changes(self) -> None:
-        """Of a pod that is there, labels and annotations change."""
+        """If the pod exists, its labels and annotations change."""
         name, like = f"pod-{self._draw.randrange(_MOST_PODS)}", self._draw.choice(self._pods)
         before = self.state.placed(name)
         node_name = self.state.node_at(self._draw.randrange(self.state.count)).name
@@ -154,7 +156,7 @@ class _Check:
         for _ in range(_EVENTS):
             cluster.change(queries)
             pod = self._draw.choice(pods)
-            kept = _answers_of(self._kept, pod)  # PluginError where an answer is none
+            kept = _answers_of(self._kept, pod)  # PluginError if an answer has a wrong type
             if is_concerned(self._plugin, pod):
                 some = self._draw.choices([True, False], k=self._state.count)
                 feasible = np.array(some, np.bool_)
@@ -176,7 +178,7 @@ class _Check:
                         f"{self._plugin.name}.{method} answers about node {name} and pod "
                         f"{pod.name}: {one} when it is asked about all {count} nodes, and {other} "
                         f"when it is asked about {how}; the answer about a node must not depend on "
-                        "which others it is asked about: read other nodes by `nodes.everything`"
+                        "which others it is asked about: read other nodes from `nodes.everything`"
                     )
 
     def _check_signature(self, pod: Pod, whole: "_Answers", feasible: BoolArray) -> None:
@@ -194,8 +196,8 @@ class _Check:
             raise AssertionError(
                 f"{self._plugin.name}.{method} answers about node {name} and pod {pod.name}: {one} "
                 f"when it is asked now, and {other} when it was asked before, and nothing that it "
-                "read by `nodes` has changed since; read everything by `nodes` and `pod`, and keep "
-                "no state"
+                "read from `nodes` has changed since; read everything from `nodes` and `pod`, and "
+                "keep no state"
             )
 
     def _asked(self, pod: Pod, nodes: Nodes, feasible: BoolArray) -> "_Answers":
@@ -219,12 +221,12 @@ class _Check:
         return found
 
 
-# By method and node, in words.
+# By method and node, as text.
 _Answers = dict[str, dict[str, str]]
 
 
 def _answers_of(verdicts: VerdictCache, pod: Pod) -> _Answers:
-    """What is known after all that was kept; scores of the feasible nodes, as they are used."""
+    """The answers as kept. Scores are those of feasible nodes only, after weighting."""
     verdict = verdicts.verdict_on(pod)
     feasible, scores = verdict.feasible, verdict.rank().tolist()
     found: _Answers = {"pre_filter": {}, "filter": {}, "score": {}}

@@ -1,5 +1,5 @@
-"""A cluster on a manual clock: the real machine with a few plugins, whose actions are carried out
-at once. For plugins whose answers depend on earlier events, such as those that make pods wait."""
+"""`Cluster`: the scheduler's Machine with some plugins, on a manual clock. It is for plugins whose
+answer depends on earlier pods, such as those that make pods wait."""
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
@@ -24,10 +24,10 @@ REJECTED = "FailedScheduling"
 
 
 class Cluster:
-    """`reserve` and `permit` are called as in the live scheduler. Bindings and evictions succeed at
-    once. The async methods `pre_bind`, `bind` and `post_bind` are not called.
+    """Plugins are asked as in the live scheduler, except for `pre_bind`, `bind` and `post_bind`:
+    bindings and evictions succeed at once.
 
-    Results use a pod's name, or namespace/name outside the namespace `default`."""
+    Results name pods by name, or by namespace/name outside the namespace `default`."""
 
     def __init__(
         self,
@@ -42,19 +42,19 @@ class Cluster:
         profile = make_profile([*plugins, *([] if sorts else [PrioritySort()])], weights)
         self._machine = Machine({profile.scheduler_name: profile}, keeps_every_score=True)
         self._pods: dict[str, Pod] = {}  # by uid, as they were added
-        self._notes: dict[str, str] = {}  # by uid: why the pod has no node
+        self._messages: dict[str, str] = {}  # by uid: why the pod has no node
         self._decisions: list[Decision] = []
         kinds = (*NEEDED_KINDS, *(KIND_OF[kind].name for kind in self._machine.plugins_by_kind))
         self._give(*map(Listed, kinds))
         self.add(*nodes)
 
     def add(self, *things: Any) -> None:
-        """Add pods, nodes and other objects, as the watches report them. No pod is decided yet."""
+        """Adds pods, nodes and other objects, as the watches would. No pod is scheduled yet."""
         self._remember_pods(things)
         self._give(*map(Added, things))
 
     def change(self, *things: Any) -> None:
-        """Change objects that were added before."""
+        """Replaces objects that were added before."""
         self._remember_pods(things)
         self._give(*map(Modified, things))
 
@@ -65,18 +65,19 @@ class Cluster:
                 self._pods.pop(thing.uid, None)
 
     def publish(self, request: Hashable, reading: Reading) -> None:
-        """Publish a reading for the plugins that have this request in their `readings`."""
+        """Publishes a reading for the plugins that have this request in their `readings`."""
         self._give(ReadingPublished(request, reading))
 
     def take_turns(self) -> list[Decision]:
-        """Decide pods until none is ready. Returns the decisions."""
+        """Schedules pods until none is active; returns the decisions."""
         self._decisions = []
         while self._machine.has_work(self.clock.now):
             self._give(Turn())
         return self._decisions
 
     def pass_time(self, seconds: float) -> list[Decision]:
-        """Advance the clock, and decide each pod when its wait ends. Returns the decisions."""
+        """Advances the clock, and schedules each pod when it becomes active; returns the
+        decisions."""
         until = self.clock.now + seconds
         decisions = self.take_turns()
         while self._machine.next_change_at() <= until:
@@ -87,21 +88,21 @@ class Cluster:
 
     @property
     def bound(self) -> dict[str, str]:
-        """The node of each bound pod."""
+        """Bound pods and their nodes."""
         return self._placed(is_assumed=False)
 
     @property
     def waiting(self) -> dict[str, str]:
-        """The node of each pod that a plugin makes wait in `permit`."""
+        """Pods that wait in Permit, and their nodes."""
         return self._placed(is_assumed=True)
 
     @property
     def rejected(self) -> dict[str, str]:
-        """The FailedScheduling note of each pod that was decided and has no node."""
+        """Pods that were tried and have no node, and the note of their FailedScheduling Event."""
         return {
-            _name(pod): self._notes[uid]
+            _name(pod): self._messages[uid]
             for uid, pod in self._pods.items()
-            if uid in self._notes and self._machine.state.placed(uid) is None
+            if uid in self._messages and self._machine.state.placed(uid) is None
         }
 
     def _placed(self, *, is_assumed: bool) -> dict[str, str]:
@@ -131,7 +132,7 @@ class Cluster:
                 self._give(EvictionEnded(pod.uid, evicted=victims))
                 self.remove(*victims)
             case WriteKubeEvent(pod=pod, reason=reason, note=note) if reason == REJECTED:
-                self._notes[pod.uid] = note
+                self._messages[pod.uid] = note
             case PluginFailed(plugin_name=plugin_name, error=error):
                 raise PluginError(error, plugin_name=plugin_name)
             case _:

@@ -1,4 +1,4 @@
-"""Ask one plugin, or several together, without a cluster and without a configuration file."""
+"""Asks one or several plugins, without a cluster and without a configuration file."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -7,7 +7,7 @@ import numpy as np
 
 from lowtide.cluster.reading import Reading
 from lowtide.cluster.state import ClusterState
-from lowtide.framework.contract import broken_contract
+from lowtide.framework.contract import broken_contract, broken_options
 from lowtide.framework.decision import Decision
 from lowtide.framework.plugin import PluginError
 from lowtide.framework.profile import METHOD_AT_POINT, Profile
@@ -21,14 +21,10 @@ from lowtide.testing.builders import make_state
 def make_profile(
     plugins: Sequence[Any], weights: Mapping[str, int] | None = None, name: str = "lowtide"
 ) -> Profile:
-    """A profile with each plugin at every extension point that it has a method for. Raises
-    PluginError if a plugin breaks the contract, as loading a configuration does."""
+    """A profile with each plugin at every extension point that it has a method for. PluginError
+    where one breaks the contract of `framework/plugin.py`."""
     for plugin in plugins:
-        broken = broken_contract(type(plugin))
-        if broken is not None:
-            raise PluginError(
-                f"plugin {plugin.name} breaks the contract: {broken}", plugin_name=plugin.name
-            )
+        _check_contract(plugin)
     return Profile(
         name,
         {
@@ -37,6 +33,17 @@ def make_profile(
         },
         {plugin.name: (weights or {}).get(plugin.name, 1) for plugin in plugins},
     )
+
+
+def _check_contract(plugin: Any) -> None:
+    if isinstance(plugin, type):
+        raise PluginError(f"{plugin.__name__} is a class; give an instance of it")
+    if not isinstance(getattr(plugin, "name", None), str):
+        raise PluginError(f"a plugin of the class {type(plugin).__name__} has no `name`")
+    broken = broken_contract(type(plugin)) or broken_options(plugin)
+    if broken is not None:
+        text = f"the plugin {plugin.name} is no plugin: {broken}"
+        raise PluginError(text, plugin_name=plugin.name)
 
 
 def place(
@@ -48,18 +55,19 @@ def place(
     *,
     readings: Mapping[Any, Reading] | None = None,
 ) -> Decision:
-    """The decision of these plugins together, with everything that explains it."""
+    """The decision of these plugins about the pod, with every rejection and score. `pods` are on
+    their nodes already."""
     state = make_state(nodes, pods, readings)
     return decide(pod, VerdictCache(make_profile(plugins), state), turn=turn, full=True)
 
 
 def is_concerned(plugin: Any, pod: Pod) -> bool:
-    """Whether the plugin is asked about the pod at all."""
+    """Whether the plugin is asked about pods of this signature."""
     return not hasattr(plugin, "concerns") or plugin.concerns(pod)
 
 
 def rejections(plugin: Any, pod: Pod, state: ClusterState) -> dict[str, list[str]]:
-    """The reasons of one filter by node name; accepted nodes are left out."""
+    """The reasons of one filter by rejected node."""
     nodes = state.nodes()
     found: dict[str, list[str]] = {}
     for rejection in plugin.filter(pod, nodes) if is_concerned(plugin, pod) else ():
@@ -69,7 +77,7 @@ def rejections(plugin: Any, pod: Pod, state: ClusterState) -> dict[str, list[str
 
 
 def scores(plugin: Any, pod: Pod, state: ClusterState) -> dict[str, int] | None:
-    """The raw score of every node from one plugin; None if it has no opinion."""
+    """The raw scores of one plugin by node; None if it has no opinion."""
     if not is_concerned(plugin, pod):
         return None
     nodes = state.nodes().with_feasible(np.ones(state.count, np.bool_))
