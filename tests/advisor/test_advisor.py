@@ -467,7 +467,7 @@ def test_whatever_the_request_says_of_a_node_counts() -> None:
 
 def test_nodes_of_a_request_are_put_back_also_when_a_plugin_fails() -> None:
     made = with_nodes(advisor(Unreadable()), {"a": {}})
-    with pytest.raises(PluginError, match="a plugin read what cannot be read: volume v"):
+    with pytest.raises(PluginError, match="a plugin read an invalid quantity: volume v"):
         made.filter(Asked(make_pod("web"), ["a", "b"], [seen("a", LABELLED), seen("b")]), now=0.0)
     assert made.state.names == ["a"]
     assert "disk" not in made.state.node_at(0).labels

@@ -54,62 +54,64 @@ def whole(*values: int) -> IntArray:
     [
         pytest.param(
             Answers(filter=masked(np.array([True]))),
-            "Answers answers with array([ True]); it must be 3 booleans, one a node",
+            "Answers returned the mask array([ True]); it must be 3 booleans, one per node",
             id="too few booleans",
         ),
         pytest.param(
             Answers(filter=masked(whole(1, 0, 1))),
-            "Answers answers with array([1, 0, 1]); it must be 3 booleans, one a node",
+            "Answers returned the mask array([1, 0, 1]); it must be 3 booleans, one per node",
             id="numbers for booleans",
         ),
         pytest.param(
             Answers(filter=masked([True, False, True])),
-            "Answers answers with [True, False, True]; it must be 3 booleans, one a node",
+            "Answers returned the mask [True, False, True]; it must be 3 booleans, one per node",
             id="a list of booleans",
         ),
         pytest.param(
             Answers(filter=masked(np.ones((3, 1), np.bool_))),
-            "Answers answers with array([[ True],\n       [ True],\n       [ True]]); "
-            "it must be 3 booleans, one a node",
+            "Answers returned the mask array([[ True],\n       [ True],\n       [ True]]); "
+            "it must be 3 booleans, one per node",
             id="booleans in two dimensions",
         ),
         pytest.param(
             Answers(filter=None),
-            "Answers.filter answers with None; it must yield Rejection(mask, reason), or nothing",
+            "Answers.filter returned None; it must yield Rejection(mask, reason), or nothing",
             id="None for no rejection",
         ),
         pytest.param(
             Answers(filter="busy"),
-            "Answers.filter answers with 'busy'; it must yield Rejection(mask, reason), or nothing",
+            "Answers.filter returned 'busy'; it must yield Rejection(mask, reason), or nothing",
             id="a bare reason",
         ),
         pytest.param(
             Answers(pre_filter=["a"]),
-            "Answers.pre_filter answers with ['a']; "
+            "Answers.pre_filter returned ['a']; "
             "it must be a PodRejection, a frozenset of node names or None",
             id="a list of names",
         ),
         pytest.param(
-            Answers(score=whole(1, 2)), "Answers: 2 scores for 3 nodes", id="too few scores"
+            Answers(score=whole(1, 2)),
+            "Answers: 2 scores for 3 nodes; they must be one per node",
+            id="too few scores",
         ),
         pytest.param(
             Answers(score=np.ones((3, 2), np.int64)),
-            "Answers: scores of the shape (3, 2) for 3 nodes",
+            "Answers: scores of the shape (3, 2) for 3 nodes; they must be one per node",
             id="scores in two dimensions",
         ),
         pytest.param(
             Answers(score=np.array([0.5, 1, 2])),
-            "Answers scores in float64; scores are int64",
+            "Answers returned float64 scores; they must be int64",
             id="floats",
         ),
         pytest.param(
             Answers(score=np.array([1, 2, 3], np.int32)),
-            "Answers scores in int32; scores are int64",
+            "Answers returned int32 scores; they must be int64",
             id="small integers",
         ),
         pytest.param(
             Answers(score=[1, 2, 3]),
-            "Answers scores with [1, 2, 3]; scores are an int64 array, one a node",
+            "Answers returned the scores [1, 2, 3]; they must be an int64 array, one per node",
             id="a list of scores",
         ),
         pytest.param(
@@ -126,12 +128,12 @@ def whole(*values: int) -> IntArray:
         ),
         pytest.param(
             Answers(score=whole(1, 2, 3), normalize=np.array([0.5, 1, 2])),
-            "Answers scores in float64; scores are int64",
+            "Answers returned float64 scores; they must be int64",
             id="floats after normalising",
         ),
         pytest.param(
             Answers(score=whole(1, 2, 3), normalize=whole(1)),
-            "Answers: 1 scores for 3 nodes",
+            "Answers: 1 scores for 3 nodes; they must be one per node",
             id="too few after normalising",
         ),
         pytest.param(

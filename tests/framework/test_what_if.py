@@ -109,7 +109,7 @@ def test_nobody_is_asked_where_there_are_no_nodes() -> None:
 
 def test_another_answer_is_a_bug_of_the_plugin() -> None:
     with pytest.raises(
-        PluginError, match=r"^One\.post_filter answers with 'hm'; it must be a PostFiltered$"
+        PluginError, match=r"^One\.post_filter returned 'hm'; it must be a PostFiltered$"
     ):
         decided(Answers("One", "hm"))
 
