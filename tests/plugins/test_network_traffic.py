@@ -218,9 +218,9 @@ def test_utilization_without_a_capacity_takes_the_busiest_other_for_full() -> No
     [
         pytest.param("receive", {"a": 90, "b": 60}, id="receive"),
         pytest.param("transmit", {"a": 70, "b": 90}, id="transmit"),
-        pytest.param("max", {"a": 70, "b": 60}, id="the larger"),
+        pytest.param("max", {"a": 70, "b": 60}, id="the larger of both directions"),
         # (10 + 30) / 200, (40 + 10) / 200
-        pytest.param("sum", {"a": 80, "b": 75}, id="both, of both ways"),
+        pytest.param("sum", {"a": 80, "b": 75}, id="both directions, of both capacities"),
     ],
 )
 def test_utilization_by_direction(direction: Any, want: dict[str, int]) -> None:
@@ -305,9 +305,9 @@ def test_what_was_just_placed_counts_in_relative_scores() -> None:
 @pytest.mark.parametrize(
     ("args", "want"),
     [
-        pytest.param({"direction": "receive"}, 110, id="what it receives"),
-        pytest.param({"direction": "transmit"}, 130, id="what it sends"),
-        pytest.param({"direction": "max"}, 130, id="the larger"),
+        pytest.param({"direction": "receive"}, 110, id="received traffic"),
+        pytest.param({"direction": "transmit"}, 130, id="sent traffic"),
+        pytest.param({"direction": "max"}, 130, id="the larger of both directions"),
         pytest.param({"direction": "sum"}, 240, id="both"),  # 200 + 10 + 30
         # 6000 in a minute, and 10 a second
         pytest.param({"direction": "receive", "measure": "increase"}, 6600, id="over the window"),
@@ -331,10 +331,12 @@ def test_in_relative_scores_a_placed_pod_counts(args: dict[str, Any], want: int)
 @pytest.mark.parametrize(
     ("direction", "want"),
     [
-        pytest.param("receive", {"a": 65, "b": 55}, id="what it receives"),  # 10+20+5, 40+5
-        pytest.param("transmit", {"a": 45, "b": 55}, id="what it sends"),  # 10+40+5, 40+5
-        pytest.param("max", {"a": 45, "b": 55}, id="the larger"),
-        pytest.param("sum", {"a": 55, "b": 55}, id="both, of both ways"),  # (35 + 55) / 2
+        pytest.param("receive", {"a": 65, "b": 55}, id="received traffic"),  # 10+20+5, 40+5
+        pytest.param("transmit", {"a": 45, "b": 55}, id="sent traffic"),  # 10+40+5, 40+5
+        pytest.param("max", {"a": 45, "b": 55}, id="the larger of both directions"),
+        pytest.param(
+            "sum", {"a": 55, "b": 55}, id="both directions, of both capacities"
+        ),  # (35 + 55) / 2
     ],
 )
 def test_in_shares_a_placed_pod_counts(direction: Any, want: dict[str, int]) -> None:
@@ -476,8 +478,8 @@ def test_a_node_that_joined_since_counts_as_average(scoring: Any) -> None:
 @pytest.mark.parametrize(
     ("brake_percent", "has_opinion"),
     [
-        pytest.param(50, True, id="speaks when exactly the share is not fresh"),
-        pytest.param(49, False, id="is silent when more is not"),
+        pytest.param(50, True, id="scores if exactly the brake percentage is not fresh"),
+        pytest.param(49, False, id="has no opinion if more nodes are not fresh"),
     ],
 )
 @pytest.mark.parametrize("scoring", SCORINGS)
@@ -512,12 +514,12 @@ def test_among_nodes_to_be_avoided_what_was_just_placed_counts(policy: Any) -> N
             {"a": fresh(80), "b": fresh(100), "c": fresh(20)},
             # of 100, of 80, of 100
             {"a": 20, "b": 7, "c": 80, "d": 25},
-            id="has no soft threshold, for it is near where all are quiet",
+            id="has no soft threshold for a guessed capacity",
         ),
         pytest.param(
             {"a": fresh(80, 100), "b": fresh(100, 100), "c": fresh(20, 100)},
             {"a": 11, "b": 9, "c": 80, "d": 33},
-            id="is told apart from one that is known",
+            id="has a soft threshold for a known capacity",
         ),
     ],
 )
