@@ -145,7 +145,7 @@ class Listening:
     def plugin_failed(self, error: PluginError) -> None:
         self._counts.plugin_error(error.plugin_name)
         if self._told.is_due(str(error), self._clock()):
-            log.error("A plugin failed; it has no say in the answer", err=str(error))
+            log.error("A plugin failed; the answer is made without it", err=str(error))
 
     def tells(self, profile: Profile) -> bool:
         return profile.scheduler_name in self._reported_profiles or log.enabled(2)
@@ -344,7 +344,7 @@ class Advising:
         try:
             question.tell(neutral)
         except Exception:
-            log.exception("An answer cannot be kept")
+            log.exception("An answer cannot be recorded")
 
     def _telling(self, verb: str, asked: Asked, waited_seconds: float) -> Tell:
         pod, count, now = asked.pod, len(asked.names), self._clock()
@@ -369,7 +369,7 @@ class Advising:
             if isinstance(event, ReadingPublished):
                 log_reading(event.source, advisor.profiles.values(), advisor.state)
         except BaseException:
-            log.exception("An event cannot be taken in", event=type(event).__name__)
+            log.exception("An event cannot be applied", event=type(event).__name__)
         if not self._is_warm and not advisor.unlisted:
             self._warm_up()
 
