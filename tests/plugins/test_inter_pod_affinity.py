@@ -286,7 +286,7 @@ def test_the_first_reason_counts() -> None:
                 }
             },
             ["a", "b", "c"],
-            id="searches every namespace by a selector that matches no labels, as kube-scheduler does",
+            id="searches every namespace by a selector that matches a namespace without labels",
         ),
     ],
 )
