@@ -57,13 +57,13 @@ class Heard:
     def answered(self, decided: Decided, began_at: float) -> None:
         self.answers.append(decided)
 
-    def went_to(self, uid: str, node_name: str) -> None:
+    def pod_placed(self, uid: str, node_name: str) -> None:
         self.placed[uid] = node_name
 
     def plugin_failed(self, error: PluginError) -> None:
         self.errors.append(f"{error.plugin_name}: {error}")
 
-    def tells(self, profile: Profile) -> bool:
+    def wants_details(self, profile: Profile) -> bool:
         return False
 
     def filtered(self, pod: Pod, profile: Profile, nodes: Nodes) -> None:

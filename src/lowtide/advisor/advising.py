@@ -140,14 +140,14 @@ class Listening:
         self._reported_profiles = reported_profiles  # answers of these are logged at any level
         self._told = _Told()
         self.answered = on_answer
-        self.went_to = on_placed
+        self.pod_placed = on_placed
 
     def plugin_failed(self, error: PluginError) -> None:
         self._counts.plugin_error(error.plugin_name)
         if self._told.is_due(str(error), self._clock()):
             log.error("A plugin failed; the answer is made without it", err=str(error))
 
-    def tells(self, profile: Profile) -> bool:
+    def wants_details(self, profile: Profile) -> bool:
         return profile.scheduler_name in self._reported_profiles or log.enabled(2)
 
     def filtered(self, pod: Pod, profile: Profile, nodes: Nodes) -> None:

@@ -114,7 +114,7 @@ class Advisor:
         self._bookings.drop(pod.uid)
         self.state.drop_nomination(pod.uid)
         self.state.place(pod)
-        self._listener.went_to(pod.uid, pod.spec.node_name)
+        self._listener.pod_placed(pod.uid, pod.spec.node_name)
 
     def pod_gone(self, pod: Pod, now: float) -> None:
         self.queue.drop(pod.uid)
@@ -188,7 +188,7 @@ class Advisor:
     ) -> FilterAdvice:
         verdict = verdicts.verdict_on(asked.pod, asking)
         rows = self._rows_of(asked)
-        if self._listener.tells(verdicts.profile):
+        if self._listener.wants_details(verdicts.profile):
             nodes = self.state.nodes().take(rows.known)
             self._listener.filtered(asked.pod, verdicts.profile, nodes)
         rejections = AskedRejections(asked.names, rows)
@@ -203,7 +203,7 @@ class Advisor:
         if decision.node_name is None:
             error = self._why_nothing(asked, verdicts, rows, decision)
             return FilterAdvice((), rejections.failed, rejections.unresolvable, error)
-        kept = rows.positions(feasible) if rejections.are_any else None
+        kept = rows.positions(feasible) if rejections.has_any else None
         return FilterAdvice(kept, rejections.failed, rejections.unresolvable)
 
     def _left(
@@ -330,7 +330,7 @@ class Advisor:
             return PriorityAdvice([0] * len(asked.names))
         decision, ranked, among = self._best(asked, verdicts, rows.among, asking)
         most = verdict.most_points(among)
-        if self._listener.tells(verdicts.profile):
+        if self._listener.wants_details(verdicts.profile):
             scores = verdict.scores_of(rows.known, ranked, among)
             self._listener.scored(verdicts.profile, scores, self.state.nodes())
         by_row = ranked * MOST_PRIORITY // most if most else 0 * ranked

@@ -129,7 +129,7 @@ class AskedRejections:
         self._add(self._rows.unknown, reason, eviction_helps=False)
 
     @property
-    def are_any(self) -> bool:
+    def has_any(self) -> bool:
         return bool(self._number.any())
 
     @property

@@ -14,7 +14,7 @@ class Listener(Protocol):
     def plugin_failed(self, error: PluginError) -> None:
         """A plugin failed; the advice is made without it."""
 
-    def tells(self, profile: Profile) -> bool:
+    def wants_details(self, profile: Profile) -> bool:
         """Whether to call `filtered` and `scored`, which takes time."""
 
     def filtered(self, pod: Pod, profile: Profile, nodes: Nodes) -> None: ...
@@ -24,5 +24,5 @@ class Listener(Protocol):
     def answered(self, decided: Decided, began_at: float) -> None:
         """An answer was handed out; `decided` has the best node, if any is left."""
 
-    def went_to(self, uid: str, node_name: str) -> None:
+    def pod_placed(self, uid: str, node_name: str) -> None:
         """A pod was bound, whether or not the advisor was asked about it."""

@@ -26,7 +26,7 @@ def fitting_without_victims(
         verdict,
         profile=verdicts.profile,
         asking=UNTIMED,
-        promised={},
+        also_rejected={},
         turn=turn,
         waited_seconds=waited_seconds,
     )

@@ -212,7 +212,7 @@ class Evaluation(ABC):
         self.judged_at = NEVER
         self._lookahead.forget()
 
-    def keep_ahead(self, changes: ChangedRows) -> int | None:
+    def use_lookahead(self, changes: ChangedRows) -> int | None:
         """If only one row changed for the local plugins, and the lookahead has their answers for
         it, keep these and return the row. Return None otherwise."""
         row = changes.only_row(self.partition.local_touched)
@@ -236,8 +236,8 @@ class Evaluation(ABC):
         """Ask plugins again about rows where a touched bit changed. Return, by plugin number, the
         rows whose answers may differ now.
 
-        `known` is what `keep_ahead` returned; `refiltered` are rows that may have become feasible
-        or infeasible."""
+        `known` is what `use_lookahead` returned; `refiltered` are rows that may have become
+        feasible or infeasible."""
         partition = self.partition
         if known is None:
             judged = self._judge_local(partition, changes, ranked)

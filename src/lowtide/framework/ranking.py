@@ -127,7 +127,7 @@ class Ranking(Evaluation):
             changes = ChangedRows(self._state, self.judged_at, asking, feasible)
         # A scaled score depends on other rows' scores, so it cannot be updated for one row alone.
         is_short = refiltered == set() and self._scaled.isdisjoint(self.partition.local)
-        known = self.keep_ahead(changes) if is_short else None
+        known = self.use_lookahead(changes) if is_short else None
         if known is not None and not changes.concern(self.partition.others_logged):
             self._rank_one(known)
         else:
@@ -247,7 +247,7 @@ class Ranking(Evaluation):
     # Plugins with their own `normalize`.
 
     def _normalizer(self, number: int, changes: ChangedRows) -> Normalize | None:
-        if not self.scores[number].asks:
+        if not self.scores[number].has_normalize:
             return None
         return partial(self._normalize, number, changes.nodes(changes.everything), changes.asking)
 

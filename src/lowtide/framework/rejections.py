@@ -31,7 +31,7 @@ class Filtering(Evaluation):
     rejections: list["Rejections"]  # by filter
     # By row: the number of the first filter that rejects it; the count of filters if none does;
     # -1 if a pre-filter left it out.
-    first: npt.NDArray[np.int16]
+    first_rejecting: npt.NDArray[np.int16]
     feasible: BoolArray
     # Rows that became feasible or infeasible since scores were refreshed; None: any row.
     refiltered: set[int] | None
@@ -55,7 +55,7 @@ class Filtering(Evaluation):
         self._capacity = capacity
         self._settled_count = 0
         self.rejections = [Rejections(plugin.name) for plugin in self.plugins]
-        self.first = np.zeros(capacity, np.int16)
+        self.first_rejecting = np.zeros(capacity, np.int16)
         self.feasible = np.zeros(capacity, np.bool_)
         self.refiltered = None
 
@@ -70,7 +70,7 @@ class Filtering(Evaluation):
         changes = ChangedRows(self._state, self.judged_at, asking, self.feasible)
         pre_filters = self.pre_filters
         is_other_for_all = changes.concern(pre_filters.logged) and pre_filters.refresh(changes)
-        known = None if is_other_for_all else self.keep_ahead(changes)
+        known = None if is_other_for_all else self.use_lookahead(changes)
         if known is not None and not changes.concern(self.partition.others_logged):
             self._settle_one(known)
         else:
@@ -104,7 +104,7 @@ class Filtering(Evaluation):
         everything = changes.everything
         bits = rejections.read(answer, len(everything))
         rejections.put(changes.index(everything), bits, self._capacity)
-        return rejections.rejected_anew(before, everything)
+        return rejections.changed_rows(before, everything)
 
     def _keep(self, answers: Mapping[int, Answers | None], rows: Rows) -> Sequence[int]:
         for number, bits in answers.items():
@@ -122,7 +122,7 @@ class Filtering(Evaluation):
     # Which rows are feasible.
 
     def _settle(self, rows: Rows, changes: ChangedRows) -> None:
-        """Set `first` and `feasible` for these rows."""
+        """Set `first_rejecting` and `feasible` for these rows."""
         self._settled_count = self._state.count
         if not len(rows):
             return
@@ -143,7 +143,7 @@ class Filtering(Evaluation):
             self.refiltered = None
         elif self.refiltered is not None:
             self.refiltered.update(rows[self.feasible[rows] != feasible].tolist())
-        self.first[some] = first
+        self.first_rejecting[some] = first
         self.feasible[some] = feasible
 
     def _settle_one(self, row: int) -> None:
@@ -158,7 +158,7 @@ class Filtering(Evaluation):
         feasible = first == len(self.plugins)
         if self.refiltered is not None and self.feasible.item(row) is not feasible:
             self.refiltered.add(row)
-        self.first[row] = first
+        self.first_rejecting[row] = first
         self.feasible[row] = feasible
 
 
@@ -201,7 +201,7 @@ class Rejections:
             self.bits = np.zeros(capacity, np.uint64)
         self.bits[rows] = 0 if found is None else found
 
-    def rejected_anew(self, before: Bits | None, everything: Rows) -> Rows:
+    def changed_rows(self, before: Bits | None, everything: Rows) -> Rows:
         """The rows that are rejected now and were not before, or the other way round. May return
         all rows."""
         if before is None and self.bits is None:
@@ -211,7 +211,7 @@ class Rejections:
         count = len(everything)
         return np.flatnonzero((before[:count] != 0) != (self.bits[:count] != 0))
 
-    def stands(self, rows: Rows | slice, waited_seconds: float) -> BoolArray | None:
+    def still_rejected(self, rows: Rows | slice, waited_seconds: float) -> BoolArray | None:
         """Which of these rows are still rejected for a pod that has waited so long. None if the
         filter rejects no row."""
         if self.bits is None:

@@ -37,7 +37,7 @@ class Scores:
         self.raw = raw
         self.normalized = normalized
         self._scale = weighted.scale
-        self.asks = weighted.has_normalize  # the plugin has its own `normalize`
+        self.has_normalize = weighted.has_normalize  # the plugin has its own `normalize`
         self.is_as_given = self._scale is None and not weighted.has_normalize
         self._highest = 0
         self._has_highest = False
@@ -52,7 +52,7 @@ class Scores:
         if raw is None:
             return self._withdrawn(everywhere) if self._counts else None
         self.raw[everywhere] = raw
-        if self.asks and not np.count_nonzero(feasible):
+        if self.has_normalize and not np.count_nonzero(feasible):
             return None  # no score counts, and a node that becomes feasible is refiltered
         if self._scale is not None:
             self._highest, self._has_highest = _highest_of(raw, feasible), True
@@ -98,7 +98,7 @@ class Scores:
         if self.is_as_given and len(touched) == 1:
             row = int(touched[0])
             return touched, self.put_one_as_given(self.raw.item(row), row, feasible)
-        if self.asks:
+        if self.has_normalize:
             if not np.count_nonzero(feasible):
                 return NO_ROWS, 0  # no score counts, and a node that becomes feasible is refiltered
             values = self.normalized_among(feasible, self.raw, normalize)
@@ -146,7 +146,7 @@ class Scores:
     def _normalized(
         self, raw: IntArray, feasible: BoolArray, highest: int, normalize: Normalize | None
     ) -> IntArray:
-        if self.asks and normalize is not None:
+        if self.has_normalize and normalize is not None:
             normalized = normalize(raw)
             check_scores(self.plugin.name, normalized, len(raw))
         else:

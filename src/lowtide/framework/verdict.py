@@ -28,9 +28,10 @@ _BYTES_PER_PLUGIN = 600
 
 
 class Verdict:
-    """Each `refresh` brings three attributes up to date. `feasible`: the rows where no filter
-    rejects the pod. `pod_rejection`: the plugin that rejects the pod on every node, and why.
-    `narrowed_to`: the node names that the pre-filters left; None if none narrowed the search."""
+    """Each `refresh` brings three attributes up to date. `pod_rejection`: the plugin that rejects
+    the pod on every node, and why. `feasible`: apart from that, the rows that no filter rejects and
+    no pre-filter leaves out. `narrowed_to`: the node names that the pre-filters left; None if none
+    narrowed the search."""
 
     feasible: BoolArray
     pod_rejection: tuple[str, PodRejection] | None
@@ -127,9 +128,9 @@ class Verdict:
         """The rows that are feasible once the pod has waited so long: rejections that have given
         way by then do not count."""
         count = self.state.count
-        feasible: BoolArray = self._filtering.first[:count] >= 0
+        feasible: BoolArray = self._filtering.first_rejecting[:count] >= 0
         for rejections in self._filtering.rejections:
-            stands = rejections.stands(slice(count), waited_seconds)
+            stands = rejections.still_rejected(slice(count), waited_seconds)
             if stands is not None:
                 feasible &= ~stands
         return feasible
@@ -148,26 +149,26 @@ class Verdict:
     @property
     def eviction_may_help(self) -> BoolArray:
         """By row: whether the first filter that rejects the node does so because of its pods."""
-        first = self._filtering.first[: self.state.count]
+        first = self._filtering.first_rejecting[: self.state.count]
         helps = np.zeros(len(first), np.bool_)
         for number, rejections in enumerate(self._filtering.rejections):
             helps |= (first == number) & rejections.eviction_helps(len(first))
         return helps
 
     def rejection_at(self, row: int) -> NodeRejection | None:
-        first = int(self._filtering.first[row])
+        first = int(self._filtering.first_rejecting[row])
         if first < 0:
             return self._filtering.pre_filters.exclusion_at(row)
         if first == len(self.filters):
             return None
         by = self._filtering.rejections[first]
-        return by.as_node_rejection(row, self.rejections_besides(row, by.name))
+        return by.as_node_rejection(row, self.other_rejections(row, by.name))
 
     def rejections_at(self, rows: Rows) -> Iterator[tuple[int, NodeRejection]]:
         """The rejected ones among these rows. Rows with the same answers from all filters share one
         NodeRejection."""
         bits = [each.bits for each in self._filtering.rejections if each.bits is not None]
-        first: list[int] = self._filtering.first[rows].tolist()
+        first: list[int] = self._filtering.first_rejecting[rows].tolist()
         said = [first, *(each[rows].tolist() for each in bits)]
         made: dict[tuple[int, ...], NodeRejection | None] = {}
         for row, key in zip(rows.tolist(), zip(*said, strict=True), strict=True):
@@ -179,9 +180,9 @@ class Verdict:
 
     def is_excluded(self, row: int) -> bool:
         """Whether a pre-filter left this node out. The filters' answers about it do not count."""
-        return bool(self._filtering.first[row] < 0)
+        return bool(self._filtering.first_rejecting[row] < 0)
 
-    def rejections_besides(self, row: int, name: str) -> tuple[NodeRejection, ...]:
+    def other_rejections(self, row: int, name: str) -> tuple[NodeRejection, ...]:
         """The rejections of this row by all filters except the named one."""
         return tuple(
             each.as_node_rejection(row)
@@ -197,7 +198,7 @@ class Verdict:
     def rejected_alike(self, rows: Rows) -> Iterator[tuple[NodeRejection, Rows]]:
         """The rejected ones among these rows, grouped by the first filter that rejects them and its
         reasons."""
-        first = self._filtering.first[rows]
+        first = self._filtering.first_rejecting[rows]
         for number in np.unique(first).tolist():
             rejected = rows[first == number]
             if number < 0:
@@ -217,7 +218,7 @@ class Verdict:
 
     def rejected_by(self) -> frozenset[str]:
         """The plugins that reject some node first."""
-        numbers = np.unique(self._filtering.first[: self.state.count])
+        numbers = np.unique(self._filtering.first_rejecting[: self.state.count])
         names = {self.filters[number].name for number in numbers if 0 <= number < len(self.filters)}
         if len(numbers) and numbers[0] < 0:
             names.update(self._filtering.pre_filters.narrowed_by)

@@ -50,7 +50,7 @@ class WhatIf:
         """By position: the first rejection of a pod that has waited so long."""
         found: dict[int, NodeRejection] = {}
         is_left = np.ones(len(nodes), np.bool_)
-        for by_filter, rows, stands in self.standing(nodes, waited_seconds):
+        for by_filter, rows, stands in self.still_rejecting(nodes, waited_seconds):
             rejected = np.flatnonzero(stands & is_left)
             is_left[rejected] = False
             for group in by_filter.alike(rows[rejected]):
@@ -62,11 +62,11 @@ class WhatIf:
     def accepted(self, nodes: Nodes, waited_seconds: float = NOT_AT_ALL) -> BoolArray:
         """By position: whether every filter accepts a pod that has waited so long."""
         accepted = np.ones(len(nodes), np.bool_)
-        for _, _, stands in self.standing(nodes, waited_seconds):
+        for _, _, stands in self.still_rejecting(nodes, waited_seconds):
             accepted &= ~stands
         return accepted
 
-    def standing(
+    def still_rejecting(
         self, nodes: Nodes, waited_seconds: float
     ) -> Iterator[tuple[Rejections, Rows, BoolArray]]:
         """For each filter with rejections: these, the row in them for each position, and by
@@ -78,7 +78,7 @@ class WhatIf:
                 rejections, rows = Rejections(plugin.name), np.arange(count)
                 answer, _ = self._asking.observed(self._state, plugin, "filter", self._pod, nodes)
                 rejections.put(slice(None), rejections.read(answer, count), count)
-            stands = rejections.stands(rows, waited_seconds)
+            stands = rejections.still_rejected(rows, waited_seconds)
             if stands is not None:
                 yield rejections, rows, stands
 
@@ -107,13 +107,13 @@ def reasons_against(
         return pre_filters.exclusion_at(row).reasons
     filters = [(plugin, None) for plugin in concerned.filters.plugins]
     one = state.nodes().take(rows)
-    for rejections, _, stands in WhatIf(pod, filters, state).standing(one, waited_seconds):
+    for rejections, _, stands in WhatIf(pod, filters, state).still_rejecting(one, waited_seconds):
         if stands[0]:
             return rejections.as_node_rejection(0).reasons
     return ()
 
 
-def rejections_beside(
+def rejections_with_nominated(
     rivals: PrecedingPods,
     verdict: Verdict,
     *,
@@ -136,7 +136,8 @@ def rejections_beside(
 
 class PostFilterContext:
     """What `post_filter` is given about a pod that fits nowhere (`plugin.PostFilterContext`).
-    `promised` are the rows that reject it only because of the pods nominated to them."""
+    `also_rejected` are rejections that the verdict does not have, by row: of nodes with the pods
+    nominated to them added, and by extenders."""
 
     def __init__(
         self,
@@ -145,7 +146,7 @@ class PostFilterContext:
         *,
         profile: Profile,
         asking: Asking,
-        promised: Mapping[int, NodeRejection],
+        also_rejected: Mapping[int, NodeRejection],
         turn: int,
         gives_way_after: float = math.inf,
         waited_seconds: float = NOT_AT_ALL,
@@ -157,7 +158,7 @@ class PostFilterContext:
         self._what_if = what_if(verdict, asking)
         self._profile = profile
         self._state = verdict.state
-        self._promised = promised
+        self._also_rejected = also_rejected
         self._waited_seconds = waited_seconds
 
     @property
@@ -166,8 +167,8 @@ class PostFilterContext:
             _, rejection = self._verdict.pod_rejection
             return np.full(self._state.count, rejection.eviction_helps)
         helps = self._verdict.eviction_may_help
-        rows = np.fromiter(self._promised, np.intp, len(self._promised))
-        helps[rows] = [rejection.eviction_helps for rejection in self._promised.values()]
+        rows = np.fromiter(self._also_rejected, np.intp, len(self._also_rejected))
+        helps[rows] = [rejection.eviction_helps for rejection in self._also_rejected.values()]
         return helps
 
     def was_reached(self, plugin_name: str) -> bool:
@@ -183,24 +184,24 @@ class PostFilterContext:
         """As in kube-scheduler, a node must accept the pod both with and without the pods nominated
         to it. A rejection with them takes precedence."""
         found = self._what_if.rejections(nodes, self._waited_seconds)
-        positions, promised = self._promised_among(nodes)
+        positions, joined = self._with_nominated(nodes)
         if len(positions):
-            rejected = self._what_if.rejections(promised, self._waited_seconds)
+            rejected = self._what_if.rejections(joined, self._waited_seconds)
             found.update({int(positions[at]): rejection for at, rejection in rejected.items()})
         return found
 
     def fits(self, nodes: Nodes) -> BoolArray:
         fits = self._what_if.accepted(nodes, self._waited_seconds)
-        positions, promised = self._promised_among(nodes)
+        positions, joined = self._with_nominated(nodes)
         if len(positions):
-            fits[positions] &= self._what_if.accepted(promised, self._waited_seconds)
+            fits[positions] &= self._what_if.accepted(joined, self._waited_seconds)
         return fits
 
     @cached_property
     def _rivals(self) -> PrecedingPods | None:
         return self._state.nominations.preceding(self._pod)
 
-    def _promised_among(self, nodes: Nodes) -> tuple[Rows, Nodes]:
+    def _with_nominated(self, nodes: Nodes) -> tuple[Rows, Nodes]:
         """The positions with nominated pods of the same or a higher priority; and these positions
         with those pods added."""
         if self._rivals is None:

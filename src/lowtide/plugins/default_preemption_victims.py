@@ -53,7 +53,7 @@ class Budgets:
     def __init__(self, nodes: Nodes) -> None:
         self._nodes = nodes
         self._by_namespace: dict[str, _NamespaceBudgets] = {}
-        self.are_any = bool(nodes.objects(PodDisruptionBudget))
+        self.has_any = bool(nodes.objects(PodDisruptionBudget))
 
     def budgets_for(self, pod: Pod) -> list[tuple[str, PodDisruptionBudget]]:
         """The budgets that select the pod, each with "namespace/name". Without those that already
@@ -122,7 +122,7 @@ def _search(
         (*_importance(pod), number) for number, pod in enumerate(pods, start=first_number)
     )
     by_importance = {number: pods[number - first_number] for *_, number in ranked}
-    breaking = _breaking(by_importance, budgets) if budgets.are_any else {}
+    breaking = _breaking(by_importance, budgets) if budgets.has_any else {}
     # Budget-protected pods come first; within both groups the order stays.
     queue = [*breaking, *(number for number in by_importance if number not in breaking)]
     return _Search(position, node_name, by_importance, queue, breaking)
