@@ -88,7 +88,7 @@ def raw(decision: Decision) -> dict[str, int]:
             {"a": 1, "b": 15, "c": 10, "d": 13},
             # 100 - 100//15, 100 - 1500//15, 100 - 1000//15, 100 - 1300//15
             {"a": 94, "b": 0, "c": 34, "d": 14},
-            id="small numbers",
+            id="scores small numbers",
         ),
         pytest.param(
             {
@@ -100,13 +100,17 @@ def raw(decision: Decision) -> dict[str, int]:
                 "node2": 270270915134,
             },
             {"node5": 25, "node3": 22, "node1": 23, "node4": 46, "node6": 0, "node2": 35},
-            id="the first plugin's own",
+            id="scores as the first earlier plugin did",
         ),
         pytest.param(
-            {"x": 27938745453, "y": 151099652057}, {"x": 82, "y": 0}, id="the second one's"
+            {"x": 27938745453, "y": 151099652057},
+            {"x": 82, "y": 0},
+            id="scores as the second earlier plugin did",
         ),
         pytest.param(
-            {"x": 1000000, "y": 1200000, "z": 1400000}, {"x": 29, "y": 15, "z": 0}, id="the third's"
+            {"x": 1000000, "y": 1200000, "z": 1400000},
+            {"x": 29, "y": 15, "z": 0},
+            id="scores as the third earlier plugin did",
         ),
     ],
 )
@@ -142,9 +146,9 @@ def test_all_zero_is_all_quiet(scoring: str) -> None:
 @pytest.mark.parametrize(
     "by_node",
     [
-        pytest.param(None, id="before the first reading"),
-        pytest.param({}, id="when no node has one"),
-        pytest.param({"a": fresh(5, capacity=10)}, id="when too few nodes have one"),
+        pytest.param(None, id="has none before the first reading"),
+        pytest.param({}, id="has none if no node has a value"),
+        pytest.param({"a": fresh(5, capacity=10)}, id="has none if too few nodes have a value"),
     ],
 )
 def test_there_is_no_opinion(by_node: Mapping[str, Any] | None, scoring: str) -> None:
@@ -308,14 +312,18 @@ def test_what_was_just_placed_counts_in_relative_scores() -> None:
         pytest.param({"direction": "receive"}, 110, id="received traffic"),
         pytest.param({"direction": "transmit"}, 130, id="sent traffic"),
         pytest.param({"direction": "max"}, 130, id="the larger of both directions"),
-        pytest.param({"direction": "sum"}, 240, id="both"),  # 200 + 10 + 30
+        pytest.param({"direction": "sum"}, 240, id="adds both directions"),  # 200 + 10 + 30
         # 6000 in a minute, and 10 a second
-        pytest.param({"direction": "receive", "measure": "increase"}, 6600, id="over the window"),
-        pytest.param({"query": "x"}, 100, id="nothing where the unit is the user's own"),
+        pytest.param(
+            {"direction": "receive", "measure": "increase"},
+            6600,
+            id="multiplies by the window for an increase",
+        ),
+        pytest.param({"query": "x"}, 100, id="adds nothing to a user's own query"),
         pytest.param(
             {"direction": "receive", "measure": "sumOverTime"},
             100,
-            id="nothing where it is no rate",
+            id="adds nothing to a measure that is no rate",
         ),
     ],
 )

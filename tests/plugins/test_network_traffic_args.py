@@ -70,8 +70,8 @@ def test_the_defaults_have_no_problem() -> None:
 @pytest.mark.parametrize(
     ("pod_traffic", "bytes_per_second", "link_share"),
     [
-        pytest.param("80M", 10e6, 0.0, id="a bandwidth"),
-        pytest.param("7%", 0.0, 0.07, id="a share of a link"),
+        pytest.param("80M", 10e6, 0.0, id="reads a bandwidth"),
+        pytest.param("7%", 0.0, 0.07, id="reads a share of a link"),
     ],
 )
 def test_a_pod_is_taken_for(pod_traffic: str, bytes_per_second: float, link_share: float) -> None:
@@ -329,11 +329,15 @@ def test_what_is_rejected_is(args: dict[str, Any], problem: tuple[str, str]) -> 
 @pytest.mark.parametrize(
     "query",
     [
-        pytest.param("sum by (node) (rate(x{$devices}[$window]))", id="its placeholders"),
-        pytest.param('x{a="(", b=\'[\', c=`{`, d="\\"("} # )', id="brackets in strings"),
-        pytest.param('label_replace(x, "a", "$1", "b", "(.*)")', id="a group by number"),
-        pytest.param('label_replace(x, "a", "$h", "b", "(?P<h>.*):.*")', id="a group by name"),
-        pytest.param('x{device=~"eth.$"}', id="the end of an expression"),
+        pytest.param(
+            "sum by (node) (rate(x{$devices}[$window]))", id="accepts its own placeholders"
+        ),
+        pytest.param('x{a="(", b=\'[\', c=`{`, d="\\"("} # )', id="accepts brackets in strings"),
+        pytest.param('label_replace(x, "a", "$1", "b", "(.*)")', id="accepts a group by number"),
+        pytest.param(
+            'label_replace(x, "a", "$h", "b", "(?P<h>.*):.*")', id="accepts a group by name"
+        ),
+        pytest.param('x{device=~"eth.$"}', id="accepts a dollar at the end of an expression"),
     ],
 )
 def test_a_query_may_have(query: str) -> None:
@@ -367,7 +371,7 @@ def test_the_address_may_be(args: dict[str, Any], addresses: tuple[str, ...]) ->
                 "podTraffic": 250_000_000,
             },
             [],
-            id="takes numbers for bits per second",
+            id="reads numbers as bits per second",
         ),
         pytest.param(
             {"window": 90},
@@ -379,7 +383,7 @@ def test_the_address_may_be(args: dict[str, Any], addresses: tuple[str, ...]) ->
             [("query", "must be PromQL that gives one value per node, or be left out, not ''")],
             id="rejects an empty query",
         ),
-        pytest.param({"query": None}, [], id="takes a null query for none"),
+        pytest.param({"query": None}, [], id="reads a null query as no query"),
     ],
 )
 def test_the_decoder(given: dict[str, Any], problems: list[tuple[str, str]]) -> None:

@@ -167,9 +167,9 @@ def test_nothing_is_hot_while_too_few_nodes_are_fresh() -> None:
 @pytest.mark.parametrize(
     ("policy", "reasons"),
     [
-        pytest.param("neutral", {}, id="neutral rejects none"),
-        pytest.param("avoid", {}, id="avoid rejects none"),
-        pytest.param("reject", {"c": [NOT_TRUSTED]}, id="reject rejects it"),
+        pytest.param("neutral", {}, id="rejects no node with neutral"),
+        pytest.param("avoid", {}, id="rejects no node with avoid"),
+        pytest.param("reject", {"c": [NOT_TRUSTED]}, id="rejects the node with reject"),
     ],
 )
 def test_the_policy(policy: str, reasons: dict[str, list[str]], scoring: str, state: State) -> None:
@@ -198,20 +198,20 @@ def owned_by(kind: str) -> Pod:
 @pytest.mark.parametrize(
     ("pod", "passes"),
     [
-        pytest.param(owned_by("DaemonSet"), True, id="a pod of a DaemonSet may"),
-        pytest.param(owned_by("ReplicaSet"), False, id="a pod of a ReplicaSet may not"),
-        pytest.param(carrying(1, priority=2_000_000_000), True, id="a system-critical pod may"),
+        pytest.param(owned_by("DaemonSet"), True, id="lets a pod of a DaemonSet"),
+        pytest.param(owned_by("ReplicaSet"), False, id="does not let a pod of a ReplicaSet"),
+        pytest.param(carrying(1, priority=2_000_000_000), True, id="lets a system-critical pod"),
         pytest.param(
             carrying(1, priority=1_999_999_999),
             False,
-            id="a pod of slightly lower priority may not",
+            id="does not let a pod of slightly lower priority",
         ),
         pytest.param(
             make_pod(annotations={"lowtide.dev/traffic": "ignore"}),
             True,
-            id="a pod that ignores traffic may",
+            id="lets a pod that ignores traffic",
         ),
-        pytest.param(carrying(0), False, id="a pod with 0 expected traffic may not"),
+        pytest.param(carrying(0), False, id="does not let a pod with 0 expected traffic"),
     ],
 )
 def test_a_pod_may_go_to_a_hot_node_and_to_one_that_is_not_trusted(pod: Pod, passes: bool) -> None:
